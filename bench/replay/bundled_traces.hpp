@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace reprise::replay {
+
+/// The trace files (*.jsonl) of the first of `folders` that has any, in the order of their names. Throws InputError
+/// that names the folders when none has.
+std::vector<std::string> find_traces(const std::vector<std::filesystem::path>& folders);
+
+/// Where the bundled traces may lie: beside the installed tool, then where this tool was built.
+std::vector<std::filesystem::path> bundled_trace_folders(const std::filesystem::path& program);
+
+/// The file that is running. `argv0` is believed where the system does not tell.
+std::filesystem::path program_path(const std::string& argv0);
+
+}  // namespace reprise::replay

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "reprise/core/capabilities.hpp"
+
+namespace reprise::replay {
+
+/// c = 1 + slope * drafted tokens.
+struct LinearCost {
+  double slope = 0;
+};
+
+/// Measured times of passes of one sequence: context -> rows -> nanoseconds. Linear between the rows that were
+/// measured, the last slope beyond them (a falling one is read as flat); linear between contexts, the nearest one
+/// outside.
+class MeasuredCost {
+ public:
+  using Lines = std::map<std::size_t, std::map<std::size_t, double>>;
+
+  /// `lines`: at least one context, each with a point for one row; times above zero.
+  explicit MeasuredCost(Lines lines) : lines_(std::move(lines)) {}
+
+  [[nodiscard]] double nanoseconds(std::size_t rows, std::size_t context) const;
+
+ private:
+  Lines lines_;
+};
+
+/// The time of a pass by its shape, relative to a pass without a draft at the same context: 1 for plain decoding
+/// whatever the curve, so that tokens / sum of c is the speedup against it.
+class CostCurve {
+ public:
+  /// Reads `linear:S`, or a curve file: {"version": 1, "base_ns": t, "points": [{"sequences", "context", "rows",
+  /// "ns"}, ...]} with times in nanoseconds. base_ns is the time of a pass without a draft; it stands in at the
+  /// contexts where no point says so itself. Points of several sequences are checked and not used: a replay runs
+  /// one sequence at a time. Throws InputError.
+  static CostCurve parse(const std::string& spec);
+  /// The text of such a file; `path` is for messages and is the name of the curve.
+  static CostCurve parse_file(const std::string& path, std::string_view text);
+
+  [[nodiscard]] const std::string& spec() const { return spec_; }
+  /// The slope if this curve is linear:S, else null.
+  [[nodiscard]] const LinearCost* linear() const { return std::get_if<LinearCost>(&cost_); }
+  /// `shape` of one sequence; rows - 1 tokens of it are drafted.
+  [[nodiscard]] double cost(const PassShape& shape) const;
+
+ private:
+  CostCurve(std::string spec, std::variant<LinearCost, MeasuredCost> cost)
+      : spec_(std::move(spec)), cost_(std::move(cost)) {}
+
+  std::string spec_;
+  std::variant<LinearCost, MeasuredCost> cost_;
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/core/token.hpp"
+
+namespace reprise::replay {
+
+enum class Format : std::uint8_t { table, json, csv };
+
+/// The command line.
+struct Options {
+  std::vector<std::string> strategies;  ///< none: the default
+  std::vector<std::string> costs;       ///< none: default_costs
+  std::vector<std::string> traces;      ///< none: the bundled ones
+  bool by_category = false;
+  Format format = Format::table;
+  std::string output;             ///< a file; empty: standard output
+  std::size_t limit = unlimited;  ///< sessions of each trace
+  std::size_t threads = 1;
+  bool list = false;
+  bool help = false;
+  bool version = false;
+};
+
+inline constexpr std::string_view default_costs[] = {"linear:0",    "linear:0.005", "linear:0.02",
+                                                     "linear:0.05", "linear:0.1",   "linear:0.3"};
+/// What memory a replay keeps from session to session: none. It is part of every result.
+inline constexpr std::string_view memory_kept = "session";
+
+/// Reads the arguments, those after the program's name. `--key value` and `--key=value` are the same; behind `--`
+/// everything is a trace. Throws InputError.
+Options parse_options(std::span<const std::string> arguments);
+
+/// What --help prints.
+std::string_view help_text();
+
+}  // namespace reprise::replay

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies.hpp"
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "input_error.hpp"
+#include "number.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/none.hpp"
+#include "reprise/draft/presets.hpp"
+#include "reprise/index/naive.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+
+namespace reprise::replay {
+namespace {
+
+constexpr std::int64_t longest_ngram = NgramOrders::largest;
+constexpr std::int64_t most_drafted = 32;  // the replay sends no more in one pass
+
+KeyInfo index_key() {
+  return {"index",
+          "rolling_hash",
+          "how earlier text is found; the drafts are the same",
+          0,
+          0,
+          {"rolling_hash", "suffix_array", "naive"}};
+}
+KeyInfo length_key(std::string_view name, std::string_view default_value) {
+  return {name, default_value, "most tokens drafted", 0, most_drafted};
+}
+KeyInfo ngram_key(std::string_view name, std::string_view default_value, std::string_view meaning,
+                  std::int64_t most = longest_ngram) {
+  return {name, default_value, meaning, 1, most};
+}
+
+AnyStrategy drafter(const Settings& settings, const NgramOptions& options) {
+  if (const auto checked = check(options); !checked) {
+    const Error& error = checked.error();
+    throw InputError(std::string(error.message) + " (" + std::to_string(error.value) + ", limit " +
+                     std::to_string(error.limit) + ")");
+  }
+  const std::string_view index = settings.word("index");
+  if (index == "suffix_array") return NgramDrafter<SuffixArrayIndex>(options);
+  if (index == "naive") return NgramDrafter<NaiveIndex>(options);
+  return NgramDrafter<RollingHashIndex>(options);
+}
+
+std::uint32_t ngram(const Settings& settings, std::string_view key) {
+  return static_cast<std::uint32_t>(settings.number(key));
+}
+std::size_t length(const Settings& settings, std::string_view key) {
+  return static_cast<std::size_t>(settings.number(key));
+}
+
+AnyStrategy make_ngram(const Settings& settings) {
+  NgramOptions options;
+  options.min_ngram = ngram(settings, "min_ngram");
+  options.max_ngram = ngram(settings, "max_ngram");
+  options.draft_length = length(settings, "k");
+  options.candidates = ngram(settings, "candidates");
+  options.copy_past_end = settings.word("past_end") == "yes";
+  const std::string_view prefer = settings.word("prefer");
+  options.occurrence = prefer == "earliest"   ? Occurrence::earliest
+                       : prefer == "frequent" ? Occurrence::most_frequent
+                                              : Occurrence::most_recent;
+  return drafter(settings, options);
+}
+AnyStrategy make_pld(const Settings& settings) {
+  return drafter(settings, presets::prompt_lookup(ngram(settings, "n"), length(settings, "k")));
+}
+AnyStrategy make_hf(const Settings& settings) {
+  return drafter(settings, presets::hugging_face(ngram(settings, "n"), length(settings, "k")));
+}
+AnyStrategy make_vllm(const Settings& settings) {
+  return drafter(settings, presets::vllm(ngram(settings, "min"), ngram(settings, "max"), length(settings, "k")));
+}
+AnyStrategy make_ngram_simple(const Settings& settings) {
+  return drafter(settings, presets::llama_cpp_simple(ngram(settings, "n"), length(settings, "m")));
+}
+AnyStrategy make_ds4(const Settings& settings) {
+  std::optional<Token> eos;
+  if (settings.word("eos") != "none") eos = static_cast<Token>(settings.number("eos"));
+  return drafter(settings, presets::ds4(ngram(settings, "n"), length(settings, "k"), eos));
+}
+AnyStrategy make_none(const Settings&) { return NoDraft(); }
+
+std::vector<StrategyInfo> registry() {
+  using Range = std::numeric_limits<Token>;
+  return {
+      {"ngram",
+       "what the library recommends: copies what followed the longest earlier match",
+       {index_key(),
+        ngram_key("min_ngram", "1", "shortest n-gram looked up"),
+        ngram_key("max_ngram", "16", "longest agreement that counts"),
+        length_key("k", "10"),
+        {"prefer", "recent", "which of several equally long matches", 0, 0, {"recent", "earliest", "frequent"}},
+        {"candidates", "16", "matches compared for each n-gram length", 1, 64},
+        {"past_end", "yes", "a copy that reaches the end goes on with what it copied", 0, 0, {"yes", "no"}}},
+       &make_ngram},
+      {"pld",
+       "prompt lookup decoding as first published: the first match with k tokens behind it",
+       {ngram_key("n", "3", "longest n-gram looked up", 8), length_key("k", "10"), index_key()},
+       &make_pld},
+      {"hf",
+       "Hugging Face transformers' prompt lookup: the first match",
+       {ngram_key("n", "3", "longest n-gram looked up", 8), length_key("k", "10"), index_key()},
+       &make_hf},
+      {"vllm",
+       "vLLM's ngram proposer: the first match of the longest n-gram",
+       {ngram_key("min", "2", "shortest n-gram looked up"), ngram_key("max", "5", "longest n-gram looked up"),
+        length_key("k", "5"), index_key()},
+       &make_vllm},
+      {"ngram-simple",
+       "llama.cpp's ngram-simple: the most recent match with n tokens behind it",
+       {ngram_key("n", "3", "n-gram looked up"), length_key("m", "10"), index_key()},
+       &make_ngram_simple},
+      {"ds4",
+       "ds4's lookup: the most recent match, cut behind an end-of-sequence token",
+       {ngram_key("n", "4", "n-gram looked up"),
+        length_key("k", "7"),
+        {"eos", "none", "end-of-sequence token, or none", Range::min(), Range::max(), {}, "none"},
+        index_key()},
+       &make_ds4},
+      {"none", "no drafting: plain decoding", {}, &make_none},
+  };
+}
+
+/// What values a key takes, for messages.
+std::string range(const KeyInfo& key) {
+  if (key.words.empty()) {
+    const std::string numbers = "a whole number from " + std::to_string(key.least) + " to " + std::to_string(key.most);
+    return key.no_number.empty() ? numbers : numbers + ", or " + std::string(key.no_number);
+  }
+  std::string all;
+  for (const std::string_view word : key.words) all += (all.empty() ? "" : ", ") + std::string(word);
+  return all;
+}
+
+bool fits(const KeyInfo& key, std::string_view value) {
+  if (!key.words.empty()) {
+    for (const std::string_view word : key.words)
+      if (word == value) return true;
+    return false;
+  }
+  if (!key.no_number.empty() && value == key.no_number) return true;
+  const auto number = parse_integer(value);
+  return number && *number >= key.least && *number <= key.most;
+}
+
+const StrategyInfo& find(const Spec& spec) {
+  std::string names;
+  for (const StrategyInfo& info : strategies()) {
+    if (info.name == spec.name) return info;
+    names += (names.empty() ? "" : ", ") + std::string(info.name);
+  }
+  throw InputError("--strategy " + spec.text() + ": there is no strategy " + spec.name + "; there are " + names);
+}
+
+Settings settings_of(const StrategyInfo& info, const Spec& spec) {
+  Settings settings;
+  std::string names;
+  for (const KeyInfo& key : info.keys) {
+    settings.set(key.name, std::string(key.default_value));
+    names += (names.empty() ? "" : ", ") + std::string(key.name);
+  }
+  for (const auto& [name, value] : spec.settings) {
+    const KeyInfo* key = nullptr;
+    for (const KeyInfo& candidate : info.keys)
+      if (candidate.name == name) key = &candidate;
+    if (key == nullptr)
+      throw InputError("--strategy " + spec.text() + ": " + spec.name + " has no key " + name + "; " +
+                       (names.empty() ? "it has none" : "there are " + names));
+    if (!fits(*key, value))
+      throw InputError("--strategy " + spec.text() + ": " + name + "=" + value + ": expected " + range(*key));
+    settings.set(key->name, value);
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::int64_t Settings::number(std::string_view key) const {
+  return parse_integer(word(key)).value();  // checked by fits()
+}
+
+std::span<const StrategyInfo> strategies() {
+  static const std::vector<StrategyInfo> all = registry();
+  return all;
+}
+
+std::vector<StrategyRun> make_runs(std::string_view spec) {
+  std::vector<StrategyRun> runs;
+  for (const Spec& one : parse_spec(spec)) {
+    const StrategyInfo& info = find(one);
+    const Settings settings = settings_of(info, one);
+    try {
+      runs.push_back({one.text(), info.make(settings)});
+    } catch (const InputError& error) {
+      throw InputError("--strategy " + one.text() + ": " + error.what());
+    }
+  }
+  return runs;
+}
+
+}  // namespace reprise::replay

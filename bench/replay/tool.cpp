@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "bundled_traces.hpp"
+#include "input_error.hpp"
+#include "options.hpp"
+#include "reprise/core/version.hpp"
+#include "strategies.hpp"
+
+namespace reprise::replay {
+namespace {
+
+void write(std::ostream& out, Format format, const Report& report, const TableStyle& style) {
+  switch (format) {
+    case Format::table:
+      return write_table(out, report, style);
+    case Format::json:
+      return write_json(out, report);
+    case Format::csv:
+      return write_csv(out, report);
+  }
+}
+
+/// Writes what `print` prints, to the file of the options or to standard output. The exit status.
+template <class Print>
+int deliver(const Options& options, const Surroundings& surroundings, Print&& print) {
+  if (options.output.empty()) {
+    print(surroundings.out);
+    surroundings.out.flush();
+    if (surroundings.out) return exit_done;
+    surroundings.error << "reprise-replay: standard output could not be written\n";
+    return exit_failed;
+  }
+  // The results are complete before the file is touched: nothing else can fail half way through it.
+  std::ostringstream text;
+  print(text);
+  std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
+  file << text.str();
+  file.close();
+  if (file) return exit_done;
+  surroundings.error << "reprise-replay: " << options.output << ": could not be written\n";
+  return exit_failed;
+}
+
+/// Fails early when results cannot be written, before minutes are spent on them. Leaves an existing file alone.
+void check_writable(const std::string& path) {
+  if (path.empty()) return;
+  const bool existed = std::filesystem::exists(path);
+  if (!std::ofstream(path, std::ios::binary | std::ios::app))
+    throw InputError("--output " + path + ": cannot be written; is there such a folder?");
+  if (!existed) std::filesystem::remove(path);
+}
+
+int replay(const Options& options, const Surroundings& surroundings) {
+  std::vector<StrategyRun> runs;
+  auto specs = options.strategies;
+  if (specs.empty()) specs.emplace_back(default_strategy);
+  for (const std::string& spec : specs)
+    for (StrategyRun& run : make_runs(spec)) runs.push_back(std::move(run));
+
+  std::vector<CostCurve> curves;
+  auto costs = options.costs;
+  if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
+  for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost));
+
+  check_writable(options.output);
+  const auto paths = options.traces.empty() ? find_traces(surroundings.trace_folders) : options.traces;
+  std::vector<Trace> traces;
+  for (const std::string& path : paths) traces.push_back(read_trace(path, options.limit));
+
+  Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
+  const std::vector<Row> rows = replay_all(traces, runs, curves, options.by_category, options.threads, progress);
+  int status = deliver(options, surroundings, [&](std::ostream& out) {
+    write(out, options.format, {rows, curves}, surroundings.table);
+  });
+  for (const Row& row : rows) {
+    if (row.counts.lossless() || row.category != all_categories) continue;
+    surroundings.error << "reprise-replay: NOT LOSSLESS: " << row.trace << ": " << row.strategy << ": "
+                       << row.counts.fault << "\n";
+    status = exit_failed;
+  }
+  return status;
+}
+
+std::string values(const KeyInfo& key) {
+  std::string text;
+  if (key.words.empty()) {
+    text = std::to_string(key.least) + ".." + std::to_string(key.most);
+    if (!key.no_number.empty()) text += " or " + std::string(key.no_number);
+  }
+  for (const std::string_view word : key.words) text += (text.empty() ? "" : " | ") + std::string(word);
+  return text;
+}
+
+}  // namespace
+
+void write_list(std::ostream& out) {
+  out << "strategies (--strategy name:key=value,...; a value may be a range, as in k=0..15)\n";
+  for (const StrategyInfo& info : strategies()) {
+    out << "\n  " << info.name << std::string(info.name.size() < 14 ? 14 - info.name.size() : 1, ' ') << info.meaning
+        << (info.name == default_strategy ? " (the default)" : "") << "\n";
+    for (const KeyInfo& key : info.keys) {
+      const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);
+      out << "      " << setting << std::string(setting.size() < 20 ? 20 - setting.size() : 1, ' ') << key.meaning
+          << " (" << values(key) << ")\n";
+    }
+  }
+  out << "\ncurves (--cost CURVE)\n\n"
+         "  linear:S      a pass costs 1 + S x drafted tokens; S is a number that is not negative\n"
+         "  FILE.json     measured: {\"version\": 1, \"base_ns\": t, \"points\": [{\"sequences\", \"context\", "
+         "\"rows\", "
+         "\"ns\"}, ...]}\n";
+}
+
+int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings) {
+  try {
+    const Options options = parse_options(arguments);
+    const auto print = [&](auto&& text) { return deliver(options, surroundings, text); };
+    if (options.help) return print([](std::ostream& out) { out << help_text(); });
+    if (options.version) return print([](std::ostream& out) { out << "reprise-replay " << version_string << "\n"; });
+    if (options.list) return print([](std::ostream& out) { write_list(out); });
+    return replay(options, surroundings);
+  } catch (const InputError& error) {
+    surroundings.error << "reprise-replay: " << error.what() << "\n";
+    return exit_bad_input;
+  } catch (const std::exception& error) {
+    surroundings.error << "reprise-replay: " << error.what() << "\n";
+    return exit_failed;
+  }
+}
+
+}  // namespace reprise::replay

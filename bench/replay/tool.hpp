@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "report.hpp"
+
+namespace reprise::replay {
+
+inline constexpr int exit_done = 0;
+inline constexpr int exit_failed = 1;     ///< an output differed from its recording, or results were not written
+inline constexpr int exit_bad_input = 2;  ///< an argument, trace or curve cannot be used
+
+/// Where the tool finds and leaves things.
+struct Surroundings {
+  std::ostream& out;
+  std::ostream& error;
+  std::vector<std::filesystem::path> trace_folders;  ///< see bundled_trace_folders()
+  TableStyle table;
+  bool show_progress = false;
+  std::size_t progress_columns = 80;
+};
+
+/// The whole tool but main(): arguments in, exit status out.
+int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings);
+
+/// What --list prints.
+void write_list(std::ostream& out);
+
+}  // namespace reprise::replay

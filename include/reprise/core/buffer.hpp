@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "reprise/core/contract.hpp"
+
+namespace reprise {
+
+/// A growing array whose allocations can fail without an exception: growth answers with a bool and leaves the
+/// contents as they were. std::vector throws, and a throw between the verifier's commit and ours would leave
+/// the two out of step.
+///
+/// Growth is by a quarter: the arrays here hold a whole context, where a factor of two would cost more memory
+/// than the index. Copying that runs out of memory leaves the copy empty; whoever needs to know compares sizes.
+template <class T>
+class Buffer {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+
+ public:
+  Buffer() noexcept = default;
+  Buffer(const Buffer& other) noexcept { static_cast<void>(append(other)); }
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  Buffer& operator=(Buffer other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer() { ::operator delete(data_); }
+
+  void swap(Buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return capacity_ * sizeof(T); }
+
+  [[nodiscard]] T* data() noexcept { return data_; }
+  [[nodiscard]] const T* data() const noexcept { return data_; }
+  [[nodiscard]] T* begin() noexcept { return data_; }
+  [[nodiscard]] const T* begin() const noexcept { return data_; }
+  [[nodiscard]] T* end() noexcept { return data_ + size_; }
+  [[nodiscard]] const T* end() const noexcept { return data_ + size_; }
+  T& operator[](std::size_t i) noexcept { return REPRISE_EXPECTS(i < capacity_), data_[i]; }
+  const T& operator[](std::size_t i) const noexcept { return REPRISE_EXPECTS(i < capacity_), data_[i]; }
+
+  /// Room for `wanted` elements, exactly. False: out of memory, nothing changed.
+  [[nodiscard]] bool reserve(std::size_t wanted) noexcept {
+    if (wanted <= capacity_) return true;
+    if (wanted > std::numeric_limits<std::size_t>::max() / sizeof(T)) return false;
+    auto* fresh = static_cast<T*>(::operator new(wanted * sizeof(T), std::nothrow));
+    if (fresh == nullptr) return false;
+    if (size_ != 0) std::memcpy(fresh, data_, size_ * sizeof(T));
+    ::operator delete(data_);
+    data_ = fresh;
+    capacity_ = wanted;
+    return true;
+  }
+
+  /// Room for `extra` elements more, growing geometrically. False: out of memory, nothing changed.
+  [[nodiscard]] bool reserve_extra(std::size_t extra) noexcept {
+    if (extra <= capacity_ - size_) return true;
+    if (extra > std::numeric_limits<std::size_t>::max() - size_) return false;
+    constexpr std::size_t smallest = 16;
+    return reserve(std::max({size_ + extra, capacity_ + capacity_ / 4, smallest})) || reserve(size_ + extra);
+  }
+
+  [[nodiscard]] bool append(std::span<const T> values) noexcept {
+    if (!reserve_extra(values.size())) return false;
+    if (!values.empty()) std::memcpy(data_ + size_, values.data(), values.size() * sizeof(T));
+    size_ += values.size();
+    return true;
+  }
+
+  /// The contents become `values`, which may not lie in this buffer.
+  [[nodiscard]] bool assign(std::span<const T> values) noexcept {
+    if (!reserve(values.size())) return false;
+    size_ = 0;
+    return append(values);
+  }
+
+  /// `size` elements, the new ones equal to `value`.
+  [[nodiscard]] bool resize(std::size_t size, T value) noexcept {
+    if (size > size_ && !reserve_extra(size - size_)) return false;
+    if (size > size_) std::fill(data_ + size_, data_ + size, value);
+    size_ = size;
+    return true;
+  }
+
+  /// One element more; the caller has reserved the room.
+  void push_reserved(T value) noexcept {
+    REPRISE_EXPECTS(size_ < capacity_);
+    data_[size_++] = value;
+  }
+
+  void truncate(std::size_t size) noexcept { size_ = std::min(size_, size); }
+  void clear() noexcept { size_ = 0; }
+  /// Gives the memory back.
+  void release() noexcept { Buffer().swap(*this); }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace reprise

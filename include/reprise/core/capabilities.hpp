@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "reprise/core/token.hpp"
+
+namespace reprise {
+
+/// How an engine forgets the rows that were not agreed on.
+enum class Rollback : std::uint8_t {
+  trim,      ///< cuts the end of its cache (attention)
+  snapshot,  ///< restores a saved state and replays the accepted tokens (recurrent, hybrid)
+  per_row,   ///< keeps one state per row of the pass
+  none,      ///< cannot
+};
+
+/// The row counts that a pass may have, ascending; none: any. For engines with one captured graph per width.
+class AllowedWidths {
+ public:
+  static constexpr std::size_t capacity = 96;
+
+  constexpr AllowedWidths() noexcept = default;
+  constexpr AllowedWidths(std::initializer_list<std::size_t> widths) noexcept {
+    for (const std::size_t width : widths) static_cast<void>(add(width));
+  }
+  /// False, and nothing added, when `width` is 0 or there is no room left. A width that is there already is fine.
+  constexpr bool add(std::size_t width) noexcept {
+    const auto at = std::lower_bound(widths_.begin(), widths_.begin() + count_, width);
+    const auto end = widths_.begin() + count_;
+    if (at != end && *at == width) return true;
+    if (width == 0 || static_cast<std::size_t>(count_) == capacity) return false;
+    std::copy_backward(at, end, end + 1);
+    *at = width;
+    ++count_;
+    return true;
+  }
+  [[nodiscard]] constexpr bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] constexpr std::span<const std::size_t> values() const noexcept {
+    return std::span(widths_).first(static_cast<std::size_t>(count_));
+  }
+
+ private:
+  std::array<std::size_t, capacity> widths_{};
+  std::ptrdiff_t count_ = 0;
+};
+
+/// What an engine can do for one sequence. A value, not a type: one engine type serves trimmable and hybrid
+/// models alike, so it is checked when a sequence begins, and what cannot work is refused there.
+struct Capabilities {
+  std::size_t max_rows = unlimited;     ///< rows in one pass, pending tokens included
+  std::size_t max_context = unlimited;  ///< committed tokens of one sequence, prompt included
+  AllowedWidths allowed_widths = {};    ///< rows that a pass with a draft may have (CUDA graphs)
+  std::size_t max_depth = unlimited;    ///< drafted tokens on one path
+  std::size_t max_leaves = 1;           ///< paths of a draft; 1: chains only
+  Rollback rollback = Rollback::trim;
+  std::size_t max_rollback = unlimited;  ///< rows that can be rolled back after a pass (sliding windows)
+  bool deterministic = true;             ///< a row's pick does not depend on the other rows of the batch
+};
+
+/// Shape of a pass, for the cost curve.
+struct PassShape {
+  std::size_t sequences = 1;
+  std::size_t rows = 1;     ///< in all sequences together, pending tokens included
+  std::size_t context = 0;  ///< committed tokens per sequence before the pass
+};
+
+}  // namespace reprise

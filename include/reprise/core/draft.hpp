@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
+
+namespace reprise {
+
+/// Index of a node in its draft; `anchor_parent` stands for the anchor, the last committed token.
+using NodeIndex = std::int32_t;
+inline constexpr NodeIndex anchor_parent = -1;
+
+/// ordered: nodes come in non-increasing path probability, so every prefix is the best smaller draft.
+/// sampled: nodes keep the order in which they were drawn from a distribution of the drafter's own; a node's
+/// stated probability was fixed before its token was drawn, or cutting on it would bias rejection sampling.
+enum class DraftKind : std::uint8_t { ordered, sampled };
+
+/// What a draft may look like. A chain has at most one child per node.
+enum class DraftShape : std::uint8_t { chain, tree };
+
+/// Where a drafted token came from, for statistics and calibration.
+enum class DraftSource : std::uint8_t {
+  unknown,
+  context,
+  memory,
+  reference,
+  model,
+  lookahead,
+  recycled,
+  external,
+  forced
+};
+inline constexpr std::size_t draft_source_count = 9;
+
+/// One proposed token.
+struct DraftNode {
+  Token token = 0;
+  NodeIndex parent = anchor_parent;                   ///< comes before this node, or is the anchor
+  Probability path_probability = Probability::one();  ///< that the target picks this whole path
+  std::uint16_t match_length = 0;                     ///< tokens of context that backed it, 0: not a lookup
+  DraftSource source = DraftSource::unknown;
+  bool auxiliary = false;  ///< verified for what it reveals, never committed
+};
+
+/// How much a strategy may propose. A strategy that writes more is cut, not trusted.
+struct DraftBudget {
+  std::size_t max_nodes = 32;          ///< nodes in all
+  std::size_t max_depth = unlimited;   ///< tokens on one path
+  std::size_t max_leaves = unlimited;  ///< paths
+  DraftShape shape = DraftShape::chain;
+  Probability min_path_probability = Probability::zero();  ///< less likely nodes need not be proposed
+};
+
+/// A draft to read: one flat array of nodes, owned by whoever handed the view out.
+class DraftView {
+ public:
+  DraftView() noexcept = default;
+  DraftView(std::span<const DraftNode> nodes, DraftKind kind) noexcept : nodes_(nodes), kind_(kind) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
+  [[nodiscard]] DraftKind kind() const noexcept { return kind_; }
+  [[nodiscard]] const DraftNode& operator[](std::size_t i) const noexcept { return nodes_[i]; }
+  [[nodiscard]] auto begin() const noexcept { return nodes_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return nodes_.end(); }
+  /// The first `nodes` nodes: of an ordered draft, the best draft of that size.
+  [[nodiscard]] DraftView prefix(std::size_t nodes) const noexcept {
+    return {nodes_.first(std::min(nodes, nodes_.size())), kind_};
+  }
+
+ private:
+  std::span<const DraftNode> nodes_;
+  DraftKind kind_ = DraftKind::ordered;
+};
+
+/// A draft to write, over memory that the caller owns. Its capacity is fixed, so writing never allocates.
+class Draft {
+ public:
+  explicit Draft(std::span<DraftNode> storage) noexcept : storage_(storage) {}
+
+  void clear(DraftKind kind = DraftKind::ordered) noexcept {
+    size_ = 0;
+    kind_ = kind;
+  }
+  /// Appends a node. False, and nothing written, when the draft is full.
+  bool push(const DraftNode& node) noexcept {
+    if (size_ == storage_.size()) return false;
+    storage_[size_++] = node;
+    return true;
+  }
+  /// Appends `node` as the child of the last node (of the anchor when the draft is empty).
+  bool extend(DraftNode node) noexcept {
+    node.parent = size_ == 0 ? anchor_parent : static_cast<NodeIndex>(size_ - 1);
+    return push(node);
+  }
+  void truncate(std::size_t nodes) noexcept { size_ = std::min(size_, nodes); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return storage_.size(); }
+  [[nodiscard]] const DraftNode& operator[](std::size_t i) const noexcept { return storage_[i]; }
+  [[nodiscard]] DraftView view() const noexcept { return {storage_.first(size_), kind_}; }
+
+ private:
+  std::span<DraftNode> storage_;
+  std::size_t size_ = 0;
+  DraftKind kind_ = DraftKind::ordered;
+};
+
+}  // namespace reprise

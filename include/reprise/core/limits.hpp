@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/token.hpp"
+
+namespace reprise {
+
+/// What ends a generation, and how much a round may draft. Read anew in every round, so it may change between
+/// rounds; it has to stay alive from propose() until that round is committed or cancelled.
+struct Limits {
+  std::size_t max_tokens = unlimited;   ///< output tokens, stop tokens included
+  std::size_t max_context = unlimited;  ///< committed tokens in all, prompt included
+  std::size_t max_rows = unlimited;     ///< rows of one pass, pending tokens included
+  std::vector<Token> eos = {};          ///< end-of-sequence tokens
+  std::vector<Token> stop_ids = {};     ///< further single tokens that end generation
+  std::vector<std::vector<Token>> stop_sequences =
+      {};  ///< runs of output tokens that end generation; empty ones never match
+  DraftBudget draft = {};
+};
+
+/// What a stop predicate says of the next token. It is called as `predicate(output, next)`, `output` being the
+/// output tokens before `next`, once for each token in order, before the token is committed. A round that is
+/// cancelled and run again asks again, so the answer should depend on the arguments alone.
+enum class StopDecision : std::uint8_t {
+  proceed,      ///< commit it and go on
+  stop_after,   ///< commit it, then end
+  stop_before,  ///< do not commit it, end here
+};
+
+/// The predicate of those who need none.
+struct NeverStop {
+  constexpr StopDecision operator()(TokenSpan, Token) const noexcept { return StopDecision::proceed; }
+};
+
+/// Why generation ended.
+enum class FinishReason : std::uint8_t {
+  none,           ///< it has not
+  eos,            ///< an end-of-sequence token
+  stop_id,        ///< one of Limits::stop_ids
+  stop_sequence,  ///< one of Limits::stop_sequences
+  predicate,      ///< the stop predicate
+  max_tokens,     ///< Limits::max_tokens
+  context_full,   ///< Limits::max_context or Capabilities::max_context
+  caller,         ///< the streaming callback said stop
+};
+inline constexpr std::size_t finish_reason_count = 8;
+
+constexpr std::string_view name(FinishReason reason) noexcept {
+  constexpr std::string_view names[finish_reason_count] = {"none",      "eos",        "stop_id",      "stop_sequence",
+                                                           "predicate", "max_tokens", "context_full", "caller"};
+  return names[static_cast<std::size_t>(reason)];
+}
+
+/// What one more output token means for generation.
+struct StopCheck {
+  FinishReason reason = FinishReason::none;  ///< none, eos, stop_id or stop_sequence
+  std::size_t trim = 0;  ///< tokens at the end, `next` included, that the returned output leaves out
+};
+
+namespace detail {
+
+/// The longest n <= most for which the last n tokens of `output` followed by `next` begin `sequence`.
+inline std::size_t matched_prefix(const std::vector<Token>& sequence, TokenSpan output, std::size_t most) noexcept {
+  for (std::size_t n = std::min(most, output.size()); n > 0; --n)
+    if (std::equal(output.end() - static_cast<std::ptrdiff_t>(n), output.end(), sequence.begin())) return n;
+  return 0;
+}
+
+}  // namespace detail
+
+/// Does `next`, coming after `output`, end generation? Cost: the summed lengths of the stop lists.
+inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) noexcept {
+  const auto contains = [next](const std::vector<Token>& set) {
+    return std::find(set.begin(), set.end(), next) != set.end();
+  };
+  if (contains(limits.eos)) return {FinishReason::eos, 1};
+  if (contains(limits.stop_ids)) return {FinishReason::stop_id, 1};
+  StopCheck found;
+  for (const auto& sequence : limits.stop_sequences) {
+    const std::size_t n = sequence.size();
+    // The longest of several wins, so that the returned output holds no part of any.
+    if (n <= found.trim || n == 0 || sequence.back() != next || output.size() < n - 1) continue;
+    if (std::equal(sequence.begin(), sequence.end() - 1, output.end() - static_cast<std::ptrdiff_t>(n - 1)))
+      found = {FinishReason::stop_sequence, n};
+  }
+  return found;
+}
+
+/// How many tokens at the end of `output` may turn out to be the beginning of a stop sequence. A stream holds
+/// them back until the next tokens decide.
+inline std::size_t held_back(const Limits& limits, TokenSpan output) noexcept {
+  std::size_t most = 0;
+  for (const auto& sequence : limits.stop_sequences)
+    if (!sequence.empty()) most = std::max(most, detail::matched_prefix(sequence, output, sequence.size() - 1));
+  return most;
+}
+
+}  // namespace reprise

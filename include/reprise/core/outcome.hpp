@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/token.hpp"
+
+namespace reprise {
+
+/// Why a pass carried fewer tokens than were proposed, or none: the first rule that was binding.
+enum class Cut : std::uint8_t {
+  none,        ///< everything that was proposed was sent
+  no_match,    ///< the strategy proposed nothing
+  unlikely,    ///< below the least path probability
+  gated,       ///< control has stopped drafting for now
+  budget,      ///< the node budget of the round, or the number passed to plan()
+  shape,       ///< off the one chain that this verifier can check, or a malformed node
+  depth,       ///< deeper than the engine allows
+  rows,        ///< the rows of a pass
+  width,       ///< no allowed width fits the whole draft
+  rollback,    ///< more tokens than the engine can roll back
+  context,     ///< the context limit
+  max_tokens,  ///< no more tokens than are still wanted
+  memory,      ///< an allocation failed: the pass goes without a draft
+  constraint,  ///< a grammar or filter refused it
+};
+inline constexpr std::size_t cut_count = 14;
+
+constexpr std::string_view name(Cut cut) noexcept {
+  constexpr std::string_view names[cut_count] = {"none",    "no_match",   "unlikely", "gated",     "budget",
+                                                 "shape",   "depth",      "rows",     "width",     "rollback",
+                                                 "context", "max_tokens", "memory",   "constraint"};
+  return names[static_cast<std::size_t>(cut)];
+}
+
+/// A token the target ranked high after some row, as far as the verifier reveals it.
+struct Candidate {
+  NodeIndex after = anchor_parent;  ///< the node whose row it was ranked at
+  std::uint16_t rank = 0;           ///< 0 is the target's first choice
+  Token token = 0;
+};
+
+/// What became of a draft: the one thing that a strategy learns from. Views are valid during feedback() only.
+struct Outcome {
+  DraftView draft;                      ///< as proposed, before any cut
+  std::span<const NodeIndex> sent;      ///< the nodes that were in the pass, in row order
+  std::span<const NodeIndex> accepted;  ///< the committed path, from the anchor's child on
+  std::optional<Token> pick;            ///< the target's token after that path; none when it was never read
+  Cut cut = Cut::none;                  ///< why `sent` is shorter than `draft`
+  std::span<const Candidate> revealed;  ///< from verifiers that rank; empty otherwise
+};
+
+}  // namespace reprise

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+
+namespace reprise {
+
+/// A probability in fixed point: 2^30 is one. Integers decide what is drafted, so that every compiler, at every
+/// optimisation level and with -ffast-math, drafts the same tokens (tensor-parallel ranks hang otherwise).
+class Probability {
+ public:
+  static constexpr std::uint32_t scale = std::uint32_t{1} << 30;
+
+  constexpr Probability() noexcept = default;
+  static constexpr Probability one() noexcept { return from_raw(scale); }
+  static constexpr Probability zero() noexcept { return from_raw(0); }
+  /// Values above one are read as one.
+  static constexpr Probability from_raw(std::uint32_t raw) noexcept {
+    Probability p;
+    p.raw_ = std::min(raw, scale);
+    return p;
+  }
+  /// part / whole, rounded down; zero when whole is.
+  static constexpr Probability ratio(std::uint32_t part, std::uint32_t whole) noexcept {
+    return whole == 0 ? zero()
+                      : from_raw(static_cast<std::uint32_t>(std::uint64_t{std::min(part, whole)} * scale / whole));
+  }
+
+  [[nodiscard]] constexpr std::uint32_t raw() const noexcept { return raw_; }
+  /// For people and reports; nothing in the library decides on it.
+  [[nodiscard]] constexpr double to_double() const noexcept { return static_cast<double>(raw_) / scale; }
+
+  friend constexpr Probability operator*(Probability a, Probability b) noexcept {
+    return from_raw(static_cast<std::uint32_t>((std::uint64_t{a.raw_} * b.raw_) >> 30));
+  }
+  friend constexpr auto operator<=>(Probability, Probability) noexcept = default;
+
+ private:
+  std::uint32_t raw_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "reprise/core/contract.hpp"
+
+namespace reprise {
+
+/// What went wrong, for programs. The sentence beside it is for people.
+enum class ErrorCode : std::uint8_t {
+  empty_context,        ///< begin() with no token: there is no anchor to decode from
+  context_too_long,     ///< the context does not fit the limit
+  cached_out_of_range,  ///< the cache can hold at most all tokens but the last
+  too_many_pending,     ///< more pending tokens than a pass has rows
+  size_out_of_range,    ///< truncate() beyond the end, or to nothing
+  unsupported,          ///< the engine's capabilities cannot work with this loop
+  out_of_memory,        ///< an allocation failed; nothing was changed
+  not_begun,            ///< no sequence: call begin() first
+  not_proposed,         ///< plan() needs a propose() in the same round
+  finished,             ///< a stop rule or limit has ended generation
+  bad_ticket,           ///< the ticket is not the open one, was used already, or came out of order
+  bad_picks,            ///< the picks or the accepted path handed in cannot belong to this pass
+  verifier_failed,      ///< for verifiers without exceptions: the pass could not be run
+};
+
+/// An error as a value: trivially copyable, never allocates, points at a string literal.
+struct Error {
+  ErrorCode code{};
+  std::string_view message;  ///< what was wrong and what to do about it
+  std::uint64_t value = 0;   ///< the number that was refused, where there is one
+  std::uint64_t limit = 0;   ///< what it was held against
+};
+
+/// A value or an Error (std::expected is C++23). Reading the value of an error is a contract breach.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  using value_type = T;
+
+  Result(T value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor): reads as `return x;`
+  Result(Error error) noexcept : error_(error) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
+  explicit operator bool() const noexcept { return has_value(); }
+
+  [[nodiscard]] T& value() & { return REPRISE_EXPECTS(has_value()), *value_; }
+  [[nodiscard]] const T& value() const& { return REPRISE_EXPECTS(has_value()), *value_; }
+  [[nodiscard]] T&& value() && { return REPRISE_EXPECTS(has_value()), std::move(*value_); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  [[nodiscard]] const Error& error() const noexcept { return error_; }
+
+ private:
+  std::optional<T> value_;
+  Error error_;
+};
+
+/// Success or an Error.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  using value_type = void;
+
+  Result() noexcept = default;
+  Result(Error error) noexcept : error_(error) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
+  explicit operator bool() const noexcept { return has_value(); }
+  [[nodiscard]] const Error& error() const noexcept { return REPRISE_EXPECTS(error_.has_value()), *error_; }
+
+ private:
+  std::optional<Error> error_;
+};
+
+/// True for Result<anything>: generate() accepts verifiers that answer with a Result.
+template <class T>
+inline constexpr bool is_result = false;
+template <class T>
+inline constexpr bool is_result<Result<T>> = true;
+
+}  // namespace reprise

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/token.hpp"
+
+namespace reprise {
+
+/// Something that guesses the next tokens. It is never trusted: a wrong, late or malicious strategy can cost
+/// time, never a token of the output. What a compiler cannot check:
+///
+///  S1  begin(tokens) starts a new sequence whose committed tokens are `tokens` (the prompt). Afterwards nothing
+///      of the previous sequence is left.
+///  S2  observe(tokens, origin) is called with all further committed tokens: each exactly once, in order.
+///  S3  propose(budget, draft) writes a draft of what follows the last committed token. It does not allocate and
+///      does not throw. `draft` arrives empty. Nodes come in non-increasing path probability, parents first.
+///  S4  propose() without an observe(), truncate() or begin() between gives the same draft again: a round that
+///      was cancelled is run again.
+///  S5  feedback(outcome) is called once for each committed round, also when nothing was sent, before observe()
+///      of that round's tokens. Cancelled rounds get none.
+///  S6  truncate(size) leaves the state of lookups as if only the first `size` tokens had ever been committed.
+///      What was learned about the target's habits may stay.
+///  S7  A copy is a fork: both go on independently.
+///  S8  Drafts are a pure function of the calls above and the settings: no clock, no address, no global state.
+///
+/// begin, observe and truncate may allocate. One that throws there (or runs out of memory) is not asked for
+/// drafts again until begin(); decoding goes on without it.
+///
+/// Threads: a strategy is used by one thread at a time; distinct copies are independent.
+template <class S>
+concept DraftStrategy = std::copyable<S> && requires(S& s, TokenSpan tokens, Origin origin, const DraftBudget& budget,
+                                                     Draft& draft, const Outcome& outcome, std::size_t size) {
+  s.begin(tokens);
+  s.observe(tokens, origin);
+  s.propose(budget, draft);
+  s.feedback(outcome);
+  s.truncate(size);
+};
+
+/// Optional: room for that many tokens of context, so that observe() does not allocate on the way.
+template <class S>
+concept ReservableStrategy = DraftStrategy<S> && requires(S& s, std::size_t max_context) {
+  s.reserve(max_context);
+};
+
+/// Optional: bytes of heap held, for ceilings and reports.
+template <class S>
+concept MeasurableStrategy = DraftStrategy<S> && requires(const S& s) {
+  { s.memory_bytes() } -> std::convertible_to<std::size_t>;
+};
+
+namespace archetype {
+
+/// The least that models DraftStrategy: proposes nothing.
+struct Strategy {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, Origin) {}
+  void propose(const DraftBudget&, Draft&) {}
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t) {}
+};
+static_assert(DraftStrategy<Strategy>);
+
+}  // namespace archetype
+}  // namespace reprise

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace reprise {
+
+/// A vocabulary id. Any 32-bit value is legal, negative ones too: the library compares tokens and never uses
+/// one as an array index.
+using Token = std::int32_t;
+
+/// Tokens that somebody else owns. Valid as long as the function that hands it out says.
+using TokenSpan = std::span<const Token>;
+
+/// Where committed tokens came from.
+enum class Origin : std::uint8_t {
+  prompt,  ///< given by the caller: system prompt, user turn, tool result
+  output,  ///< picked by the target
+};
+
+/// "No limit", for every limit in the library. A named value, so that no number has a second meaning.
+inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+}  // namespace reprise

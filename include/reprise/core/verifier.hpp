@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+
+namespace reprise {
+
+/// The target's tokens after the rows of a pass: `picks[i]` follows row (anchor + i). A span of tokens computed in
+/// one kernel will do, and so will an object that samples when it is asked.
+template <class P>
+concept Picks = requires(P& picks, std::size_t i) {
+  { picks[i] } -> std::convertible_to<Token>;
+};
+
+namespace detail {
+
+template <class T>
+struct unwrap {
+  using type = T;
+};
+template <class T>
+struct unwrap<Result<T>> {
+  using type = T;
+};
+template <class T>
+using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
+
+}  // namespace detail
+
+/// The engine, seen from the loop: the whole integration is these two functions. What a compiler cannot check:
+///
+///  V1  verify(batch, drafted) runs one pass of the target over `batch` = [pending | draft], appended to the
+///      tokens in its cache. The last `drafted` tokens are the draft; the token before them is the anchor.
+///  V2  It returns picks: picks[i] is the target's token after row (anchor + i), for i = 0 ... drafted, exactly as
+///      plain decoding would pick it there.
+///  V3  Picks are read in increasing order, each at most once, none after the first that disagrees with the draft,
+///      none after the token that ends generation. So an engine with a stateful sampler (penalties, grammar,
+///      mirostat, random stream) may compute them lazily, and its state advances once per committed token. One that
+///      computes them all at once returns a span; reading stops at its end. Both are equally valid.
+///  V4  commit(keep) keeps the first `keep` rows of the last pass in the cache and rolls back the rest.
+///      keep = pending + tokens committed by this pass - 1: the last committed token is never in the cache.
+///  V5  A pass that was never committed is void: the next verify() discards its rows and any sampler state drawn
+///      in it.
+///
+/// Both may throw; what they throw passes through generate() and the session is as before the round. Engines
+/// without exceptions return Result<picks> and Result<void>; an Error ends generation in the same way.
+///
+/// Engines that can do more say so by modelling one of the refinements below or by further functions; what an
+/// engine lacks is never a compile error here, only verify and commit are.
+template <class V>
+concept Verifier = requires(V& v, TokenSpan batch, std::size_t drafted, std::size_t keep) {
+  requires Picks<detail::unwrap_t<decltype(v.verify(batch, drafted))>>;
+  v.commit(keep);
+};
+
+/// A verifier that says what it can do; without it, the defaults of Capabilities hold.
+template <class V>
+concept DescribedVerifier = Verifier<V> && requires(const V& v) {
+  { v.capabilities() } -> std::convertible_to<Capabilities>;
+};
+
+/// A verifier that can cut a sequence further back than its last pass: truncate(size) keeps the first `size` rows
+/// of the cache. Needed for edited turns; check_verifier uses it where it exists.
+template <class V>
+concept TruncatableVerifier = Verifier<V> && requires(V& v, std::size_t size) {
+  v.truncate(size);
+};
+
+/// A verifier that can tell how close a pick was: margin(i) is the target's score of picks[i] less that of the
+/// runner-up, in the engine's own units, for the last pass. Lets check_verifier tell a near tie from a mistake.
+template <class V>
+concept MarginVerifier = Verifier<V> && requires(const V& v, std::size_t i) {
+  { v.margin(i) } -> std::convertible_to<double>;
+};
+
+namespace archetype {
+
+/// The least that models Picks: not a container, no size, read by index.
+struct LazyPicks {
+  Token operator[](std::size_t) { return 0; }
+};
+static_assert(Picks<LazyPicks>);
+
+/// The least that models Verifier.
+struct Engine {
+  LazyPicks verify(TokenSpan, std::size_t) { return {}; }
+  void commit(std::size_t) {}
+};
+static_assert(Verifier<Engine>);
+
+/// The least that models the refinements.
+struct DescribedEngine : Engine {
+  [[nodiscard]] Capabilities capabilities() const { return {}; }
+};
+static_assert(DescribedVerifier<DescribedEngine>);
+struct TruncatableEngine : Engine {
+  void truncate(std::size_t) {}
+};
+static_assert(TruncatableVerifier<TruncatableEngine>);
+struct MarginEngine : Engine {
+  [[nodiscard]] double margin(std::size_t) const { return 0; }
+};
+static_assert(MarginVerifier<MarginEngine>);
+
+}  // namespace archetype
+}  // namespace reprise

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace reprise {
+
+/// The version of these headers (semantic versioning). CMakeLists.txt reads its project version from here.
+inline constexpr int version_major = 0;
+inline constexpr int version_minor = 1;
+inline constexpr int version_patch = 0;
+inline constexpr std::string_view version_string = "0.1.0";
+
+}  // namespace reprise

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "reprise/core/strategy.hpp"
+
+namespace reprise {
+
+/// Any strategy behind one type, for programs that choose at run time. Costs one indirect call per function and
+/// one allocation per copy. A copy that got no memory, like a default-made AnyStrategy, drafts nothing.
+class AnyStrategy {
+ public:
+  AnyStrategy() noexcept = default;
+  template <class S>
+  requires(!std::same_as<std::remove_cvref_t<S>, AnyStrategy>) &&
+      DraftStrategy<std::remove_cvref_t<S>> AnyStrategy(
+          S&& strategy)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
+      : object_(new (std::nothrow) std::remove_cvref_t<S>(std::forward<S>(strategy))),
+  calls_(object_ == nullptr ? nullptr : &calls_for<std::remove_cvref_t<S>>) {}
+  AnyStrategy(const AnyStrategy& other)
+      : object_(other.calls_ == nullptr ? nullptr : other.calls_->clone(other.object_)),
+        calls_(object_ == nullptr ? nullptr : other.calls_) {}
+  AnyStrategy(AnyStrategy&& other) noexcept
+      : object_(std::exchange(other.object_, nullptr)), calls_(std::exchange(other.calls_, nullptr)) {}
+  AnyStrategy& operator=(AnyStrategy other) noexcept {
+    std::swap(object_, other.object_);
+    std::swap(calls_, other.calls_);
+    return *this;
+  }
+  ~AnyStrategy() {
+    if (calls_ != nullptr) calls_->destroy(object_);
+  }
+
+  void begin(TokenSpan tokens) {
+    if (calls_ != nullptr) calls_->begin(object_, tokens);
+  }
+  void observe(TokenSpan tokens, Origin origin) {
+    if (calls_ != nullptr) calls_->observe(object_, tokens, origin);
+  }
+  void propose(const DraftBudget& budget, Draft& draft) {
+    if (calls_ != nullptr) calls_->propose(object_, budget, draft);
+  }
+  void feedback(const Outcome& outcome) {
+    if (calls_ != nullptr) calls_->feedback(object_, outcome);
+  }
+  void truncate(std::size_t size) {
+    if (calls_ != nullptr) calls_->truncate(object_, size);
+  }
+  void reserve(std::size_t max_context) {
+    if (calls_ != nullptr) calls_->reserve(object_, max_context);
+  }
+  /// 0 when the strategy does not measure itself.
+  [[nodiscard]] std::size_t memory_bytes() const { return calls_ == nullptr ? 0 : calls_->memory_bytes(object_); }
+
+ private:
+  struct Calls {
+    void (*begin)(void*, TokenSpan);
+    void (*observe)(void*, TokenSpan, Origin);
+    void (*propose)(void*, const DraftBudget&, Draft&);
+    void (*feedback)(void*, const Outcome&);
+    void (*truncate)(void*, std::size_t);
+    void (*reserve)(void*, std::size_t);
+    std::size_t (*memory_bytes)(const void*);
+    void* (*clone)(const void*);
+    void (*destroy)(void*);
+  };
+
+  template <class S>
+  static void reserve_if_possible(void* object, std::size_t max_context) {
+    if constexpr (ReservableStrategy<S>) static_cast<S*>(object)->reserve(max_context);
+  }
+  template <class S>
+  static std::size_t measure_if_possible(const void* object) {
+    if constexpr (MeasurableStrategy<S>) return static_cast<const S*>(object)->memory_bytes();
+    return 0;
+  }
+  template <class S>
+  static constexpr Calls calls_for = {
+      [](void* s, TokenSpan tokens) { static_cast<S*>(s)->begin(tokens); },
+      [](void* s, TokenSpan tokens, Origin origin) { static_cast<S*>(s)->observe(tokens, origin); },
+      [](void* s, const DraftBudget& budget, Draft& draft) { static_cast<S*>(s)->propose(budget, draft); },
+      [](void* s, const Outcome& outcome) { static_cast<S*>(s)->feedback(outcome); },
+      [](void* s, std::size_t size) { static_cast<S*>(s)->truncate(size); },
+      &reserve_if_possible<S>,
+      &measure_if_possible<S>,
+      [](const void* s) -> void* { return new (std::nothrow) S(*static_cast<const S*>(s)); },
+      [](void* s) { delete static_cast<S*>(s); },
+  };
+
+  void* object_ = nullptr;
+  const Calls* calls_ = nullptr;
+};
+static_assert(DraftStrategy<AnyStrategy>);
+
+}  // namespace reprise

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/ngram_chain.hpp"
+#include "reprise/index/ngram_table.hpp"
+
+namespace reprise {
+
+/// Chains of equal n-grams, one set for each order asked for. Every position is linked to the place where the same
+/// n tokens occurred before, found through a hash table of the distinct n-grams while the token is appended. So
+/// find() needs no hashing: it follows the links from the end, and each step is a true occurrence.
+///
+/// Cost per order n: append() and truncate() touch one table entry and one earlier place for each token; find()
+/// reads limits.candidates links and limits.longest tokens at each, whatever the length of the context. When a
+/// table is full it is rebuilt half as large again from the tokens, in time linear in the context; reserve()
+/// keeps that from happening.
+/// Memory per token: 4 bytes, and for each order 4 bytes (8 with options.earliest) and 6.7 to 10 for each distinct
+/// n-gram. Growing one by one leaves up to a fifth of the per-token part unused.
+///
+/// The key guards the tables against prompts made to collide as long as it is secret; it is not cryptography.
+/// Method: prompt lookup (Saxena 2023) over hash chains as LZ77 compressors keep them (zlib), here of whole
+/// n-grams. MaxTokens exists for tests; use RollingHashIndex.
+template <std::size_t MaxTokens>
+class BasicRollingHashIndex {
+ public:
+  BasicRollingHashIndex() noexcept : BasicRollingHashIndex(IndexOptions{}) {}
+  explicit BasicRollingHashIndex(const IndexOptions& options) noexcept : options_(options) {
+    for (std::size_t i = 0; i < options.orders.size(); ++i) {
+      chains_[i] = detail::NgramChain(options.orders[i], options.key, options.earliest);
+    }
+  }
+  BasicRollingHashIndex(const BasicRollingHashIndex& other) noexcept
+      : options_(other.options_), size_(other.size_), tokens_(other.tokens_), chains_(other.chains_) {
+    bool complete = tokens_.size() == other.tokens_.size();
+    for (std::size_t i = 0; i < chains_.size(); ++i) complete &= chains_[i].same_size_as(other.chains_[i]);
+    if (!complete) forget();
+  }
+  BasicRollingHashIndex(BasicRollingHashIndex&& other) noexcept : BasicRollingHashIndex(other.options_) { swap(other); }
+  BasicRollingHashIndex& operator=(BasicRollingHashIndex other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~BasicRollingHashIndex() = default;
+
+  void swap(BasicRollingHashIndex& other) noexcept {
+    std::swap(options_, other.options_);
+    std::swap(size_, other.size_);
+    tokens_.swap(other.tokens_);
+    std::swap(chains_, other.chains_);
+  }
+
+  /// Many tokens at once are cheaper than one by one: their cache misses overlap. `tokens` may not lie in this
+  /// index. What finds no room is counted and dropped.
+  void append(TokenSpan tokens) noexcept {
+    const bool whole = !exhausted();
+    size_ += tokens.size();
+    if (!whole) return;
+    tokens = tokens.first(std::min(tokens.size(), MaxTokens - tokens_.size()));
+    if (!reserve_columns(tokens_.size() + tokens.size(), true)) return;
+    while (!tokens.empty()) {
+      const TokenSpan batch = tokens.first(std::min(tokens.size(), detail::NgramChain::batch_size));
+      for (detail::NgramChain& chain : chains()) {
+        const detail::NgramTable& table = chain.table();
+        if (table.room() < table.distinct() + batch.size() && !grow(chain, batch.size(), tokens.size())) return;
+      }
+      append_batch(batch);
+      tokens = tokens.subspan(batch.size());
+    }
+  }
+
+  void truncate(std::size_t size) noexcept {
+    size_ = std::min(size_, size);
+    if (size_ >= tokens_.size()) return;
+    for (detail::NgramChain& chain : chains()) chain.truncate(this->tokens(), size_);
+    tokens_.truncate(size_);
+  }
+
+  /// Keeps the memory.
+  void clear() noexcept {
+    for (detail::NgramChain& chain : chains()) chain.clear(this->tokens());
+    tokens_.clear();
+    size_ = 0;
+  }
+
+  /// Room for `tokens` tokens in all, however few of their n-grams repeat: append() does not allocate up to there.
+  /// False: out of memory, over options.max_bytes or exhausted(); then append() still grows as it can.
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
+    if (exhausted() || tokens > MaxTokens || !reserve_columns(tokens, false)) return false;
+    for (detail::NgramChain& chain : chains()) {
+      if (chain.table().room() < tokens && !resize_table(chain, {tokens})) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const noexcept {
+    if (exhausted()) return 0;
+    for (const detail::NgramChain& chain : chains()) {
+      if (chain.n() == limits.shortest) return chain.find(tokens(), limits, out);
+    }
+    return 0;
+  }
+
+  /// What is indexed: all tokens, unless exhausted().
+  [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
+  [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    std::size_t bytes = tokens_.memory_bytes();
+    for (const detail::NgramChain& chain : chains()) bytes += chain.memory_bytes();
+    return bytes;
+  }
+
+ private:
+  [[nodiscard]] std::span<detail::NgramChain> chains() noexcept { return {chains_.data(), options_.orders.size()}; }
+  [[nodiscard]] std::span<const detail::NgramChain> chains() const noexcept {
+    return {chains_.data(), options_.orders.size()};
+  }
+
+  void append_batch(TokenSpan batch) noexcept {
+    const std::size_t begin = tokens_.size();
+    for (const Token token : batch) tokens_.push_reserved(token);
+    // Step by step over all orders, so that even for a single token the misses of the orders overlap.
+    std::array<detail::NgramChain::Hashes, NgramOrders::capacity> hashes;
+    const std::size_t count = options_.orders.size();
+    for (std::size_t i = 0; i < count; ++i) chains_[i].hash_batch(tokens(), begin, hashes[i]);
+    for (std::size_t i = 0; i < count; ++i) chains_[i].fetch_batch(tokens(), begin, hashes[i]);
+    for (std::size_t i = 0; i < count; ++i) chains_[i].link_batch(tokens(), begin, hashes[i]);
+  }
+
+  /// Room for `wanted` tokens and their links.
+  [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
+    std::size_t capacity = tokens_.capacity();
+    std::size_t tables = 0;
+    for (const detail::NgramChain& chain : chains()) {
+      capacity = std::min(capacity, chain.link_capacity());
+      tables += chain.table().memory_bytes();
+    }
+    if (wanted <= capacity) return true;
+    const std::size_t bytes = sizeof(Token) + chains().size() * detail::NgramChain::link_bytes(options_.earliest);
+    const std::size_t most = tables > options_.max_bytes ? 0 : (options_.max_bytes - tables) / bytes;
+    const std::size_t generous = growing ? std::max<std::size_t>({wanted, capacity + capacity / 4, 16}) : wanted;
+    for (const std::size_t size : {generous, wanted}) {
+      if (size > most) continue;
+      bool done = tokens_.reserve(size);
+      for (detail::NgramChain& chain : chains()) done = done && chain.reserve_links(size);
+      if (done) return true;
+    }
+    return false;
+  }
+
+  /// Makes room in a table for `batch` n-grams more, of `remaining` that are to come in this append().
+  [[nodiscard]] bool grow(detail::NgramChain& chain, std::size_t batch, std::size_t remaining) noexcept {
+    const std::size_t distinct = chain.table().distinct();
+    const std::size_t room = chain.table().room();
+    // A long append is expected to go on as the context began, so that its tables are rebuilt a few times only.
+    std::uint64_t expected = tokens_.size() + remaining;
+    if (!tokens_.empty()) expected = expected * distinct / tokens_.size();
+    const auto leap =
+        static_cast<std::size_t>(std::min<std::uint64_t>(expected, std::max<std::size_t>(4 * room, 4096)));
+    return resize_table(
+        chain, {std::max<std::size_t>({distinct + batch, room + room / 2, leap, 32}), distinct + batch + distinct / 8});
+  }
+
+  /// A new table with room for the first of `choices` that can be had. False: none of them; then the old table is
+  /// back, or nothing is indexed any more.
+  [[nodiscard]] bool resize_table(detail::NgramChain& chain, std::initializer_list<std::size_t> choices) noexcept {
+    const std::size_t old_slots = chain.table().slots();
+    const std::size_t others = memory_bytes() - chain.table().memory_bytes();
+    bool replaced = false;
+    for (const std::size_t room : choices) {
+      const std::size_t slots = detail::NgramTable::slots_for(room);
+      if (others + detail::NgramTable::bytes_for(slots) > options_.max_bytes) continue;
+      if (chain.refill(tokens(), slots)) return true;
+      replaced = true;
+    }
+    if (replaced && old_slots != 0 && !chain.refill(tokens(), old_slots)) forget();
+    return false;
+  }
+
+  /// Out of memory, so far that not even what was held could be kept.
+  void forget() noexcept {
+    for (detail::NgramChain& chain : chains()) chain.release();
+    tokens_.release();
+  }
+
+  IndexOptions options_;
+  std::size_t size_ = 0;  // tokens appended, those that found no room too
+  Buffer<Token> tokens_;
+  std::array<detail::NgramChain, NgramOrders::capacity> chains_;
+};
+
+/// The rolling-hash index over sequences of up to 2^32 - 1 tokens.
+using RollingHashIndex = BasicRollingHashIndex<std::numeric_limits<Position>::max()>;
+static_assert(LookupIndex<RollingHashIndex>);
+
+}  // namespace reprise

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/index/lookup_index.hpp"
+
+namespace reprise {
+
+/// The ends of all contexts, sorted by what comes before them, read backwards: a suffix array of the reversed
+/// sequence (Manber and Myers 1993). All ends that share the last n tokens lie together, for every n at once, so no
+/// order has to be named beforehand: it answers all up to NgramOrders::largest, in both match orders.
+///
+/// It keeps working while the sequence grows: the latest tokens, at most 256 or 1/256 of those sorted, form an
+/// unsorted tail that find() scans; a full tail is sorted in. Contexts are compared over the last 32 tokens only,
+/// so repetitive text costs no more than other text.
+///
+/// Cost, N tokens: find() is O(log N) plus linear in the tail and in all occurrences of the last
+/// limits.shortest tokens, however few candidates are wanted; choose it where those are few, or to find every
+/// occurrence. append() of one token is O(1) until the tail is full; then it compares O(log N) times for each token
+/// of the tail and moves up to 4 N bytes. A long append sorts everything, O(N log N). truncate() into the sorted part
+/// is O(N), into the tail O(1).
+/// Memory: 8.5 bytes a token and 2 KiB; growing one by one leaves up to a fifth of it unused.
+/// MaxTokens exists for tests; use SuffixArrayIndex.
+template <std::size_t MaxTokens>
+class BasicSuffixArrayIndex {
+ public:
+  BasicSuffixArrayIndex() noexcept = default;
+  explicit BasicSuffixArrayIndex(const IndexOptions& options) noexcept : max_bytes_(options.max_bytes) {}
+  BasicSuffixArrayIndex(const BasicSuffixArrayIndex& other) noexcept
+      : size_(other.size_), max_bytes_(other.max_bytes_), tokens_(other.tokens_), sorted_(other.sorted_) {
+    if (tokens_.size() == other.tokens_.size() && sorted_.size() == other.sorted_.size()) return;
+    tokens_.release();
+    sorted_.release();
+  }
+  BasicSuffixArrayIndex(BasicSuffixArrayIndex&& other) noexcept : max_bytes_(other.max_bytes_) { swap(other); }
+  BasicSuffixArrayIndex& operator=(BasicSuffixArrayIndex other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~BasicSuffixArrayIndex() = default;
+
+  void swap(BasicSuffixArrayIndex& other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(max_bytes_, other.max_bytes_);
+    tokens_.swap(other.tokens_);
+    sorted_.swap(other.sorted_);
+    incoming_.swap(other.incoming_);
+  }
+
+  /// `tokens` may not lie in this index. An append that finds no room is counted and dropped as a whole.
+  void append(TokenSpan tokens) noexcept {
+    const bool whole = !exhausted();
+    size_ += tokens.size();
+    if (!whole || !reserve_columns(tokens_.size() + tokens.size(), true)) return;
+    static_cast<void>(tokens_.append(tokens));
+    if (tail() > tail_limit(sorted_.size())) sort_tail();
+  }
+
+  void truncate(std::size_t size) noexcept {
+    size_ = std::min(size_, size);
+    if (size_ >= tokens_.size()) return;
+    tokens_.truncate(size_);
+    if (sorted_.size() <= size_) return;
+    Position* const kept = std::remove_if(sorted_.begin(), sorted_.end(), [this](Position end) { return end > size_; });
+    sorted_.truncate(static_cast<std::size_t>(kept - sorted_.begin()));
+  }
+
+  /// Keeps the memory.
+  void clear() noexcept {
+    tokens_.clear();
+    sorted_.clear();
+    size_ = 0;
+  }
+
+  /// Room for `tokens` tokens in all; append() does not allocate up to there. False: out of memory, over
+  /// options.max_bytes or exhausted(); then append() still grows as it can.
+  [[nodiscard]] bool reserve(std::size_t tokens) noexcept { return !exhausted() && reserve_columns(tokens, false); }
+
+  [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const noexcept {
+    const std::size_t n = limits.shortest;
+    if (exhausted() || n == 0 || n > NgramOrders::largest || tokens_.size() <= n) return 0;
+    out = out.first(std::min<std::size_t>(limits.candidates, out.size()));
+    if (out.empty()) return 0;
+    const bool recent = limits.order == MatchOrder::most_recent;
+    const std::size_t found = recent ? find_recent(n, out) : find_earliest(n, out);
+    const auto further = static_cast<std::uint32_t>(std::max<std::size_t>(limits.longest, n) - n);
+    for (Match& match : out.first(found)) {
+      match.length = limits.shortest + detail::agreement(tokens(), match.end - n, tokens_.size() - n, further);
+    }
+    return found;
+  }
+
+  /// What is indexed: all tokens, unless exhausted().
+  [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
+  [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return tokens_.memory_bytes() + sorted_.memory_bytes() + incoming_.memory_bytes();
+  }
+
+ private:
+  static constexpr std::size_t depth = NgramOrders::largest;
+
+  [[nodiscard]] static constexpr std::size_t tail_limit(std::size_t sorted) noexcept {
+    return std::max<std::size_t>(256, sorted / 256);
+  }
+  /// Ends that are moved into `sorted` others; more of them, and all are sorted again.
+  [[nodiscard]] static constexpr std::size_t scratch_for(std::size_t sorted) noexcept {
+    return std::max<std::size_t>(512, sorted / 8);
+  }
+  /// Tokens that are not sorted in. sorted_ holds exactly the ends 1 ... sorted_.size().
+  [[nodiscard]] std::size_t tail() const noexcept { return tokens_.size() - sorted_.size(); }
+
+  /// Less, equal or greater than 0, as the at most `most` tokens before a come before those before b, read backwards.
+  /// A context that ends where the other goes on comes first.
+  [[nodiscard]] int compare(std::size_t a, std::size_t b, std::size_t most) const noexcept {
+    const Token* data = tokens_.data();
+    const std::size_t shared = std::min({a, b, most});
+    for (std::size_t i = 1; i <= shared; ++i) {
+      if (data[a - i] != data[b - i]) return data[a - i] < data[b - i] ? -1 : 1;
+    }
+    const std::size_t rest_a = std::min(a, most);
+    const std::size_t rest_b = std::min(b, most);
+    return rest_a == rest_b ? 0 : rest_a < rest_b ? -1 : 1;
+  }
+  [[nodiscard]] bool comes_before(Position a, Position b) const noexcept {
+    const int order = compare(a, b, depth);
+    return order != 0 ? order < 0 : a < b;
+  }
+  [[nodiscard]] bool ends_alike(std::size_t a, std::size_t n) const noexcept {
+    return detail::agreement(tokens(), a, tokens_.size(), static_cast<std::uint32_t>(n)) == n;
+  }
+
+  /// The sorted ends that share the last n tokens with the end of the sequence.
+  [[nodiscard]] std::span<const Position> occurrences(std::size_t n) const noexcept {
+    const std::size_t end = tokens_.size();
+    const auto low =
+        std::partition_point(sorted_.begin(), sorted_.end(), [&](Position at) { return compare(at, end, n) < 0; });
+    const auto high = std::partition_point(low, sorted_.end(), [&](Position at) { return compare(at, end, n) <= 0; });
+    return {low, high};
+  }
+
+  /// The best of the sorted occurrences by `better`, best first: a heap with the worst kept on top.
+  template <class Better>
+  [[nodiscard]] std::size_t select(std::size_t n, std::span<Match> out, Better better) const noexcept {
+    const auto before = [better](const Match& a, const Match& b) { return better(a.end, b.end); };
+    std::size_t found = 0;
+    for (const Position end : occurrences(n)) {
+      if (end == tokens_.size()) continue;
+      if (found < out.size()) {
+        out[found++].end = end;
+        std::push_heap(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), before);
+      } else if (better(end, out[0].end)) {
+        std::pop_heap(out.begin(), out.end(), before);
+        out.back().end = end;
+        std::push_heap(out.begin(), out.end(), before);
+      }
+    }
+    std::sort_heap(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), before);
+    return found;
+  }
+
+  // Everything in the tail is more recent than everything sorted.
+
+  [[nodiscard]] std::size_t find_recent(std::size_t n, std::span<Match> out) const noexcept {
+    std::size_t found = 0;
+    for (std::size_t at = tokens_.size(); at-- > std::max(sorted_.size() + 1, n) && found < out.size();) {
+      if (ends_alike(at, n)) out[found++].end = static_cast<Position>(at);
+    }
+    if (found == out.size()) return found;
+    return found + select(n, out.subspan(found), [](Position a, Position b) { return a > b; });
+  }
+
+  [[nodiscard]] std::size_t find_earliest(std::size_t n, std::span<Match> out) const noexcept {
+    std::size_t found = select(n, out, [](Position a, Position b) { return a < b; });
+    for (std::size_t at = std::max(sorted_.size() + 1, n); at < tokens_.size() && found < out.size(); ++at) {
+      if (ends_alike(at, n)) out[found++].end = static_cast<Position>(at);
+    }
+    return found;
+  }
+
+  void sort_tail() noexcept {
+    const auto before = [this](Position a, Position b) { return comes_before(a, b); };
+    const std::size_t old = sorted_.size();
+    const std::size_t added = tail();
+    // So many that sorting all again is cheaper than moving them in.
+    const bool again = added > scratch_for(old);
+    Buffer<Position>& target = again ? sorted_ : incoming_;
+    for (std::size_t end = old + 1; end <= tokens_.size(); ++end) target.push_reserved(static_cast<Position>(end));
+    std::sort(target.begin(), target.end(), before);
+    if (again) return;
+
+    // From the greatest down: what lies behind its place moves right by the number of those still to come.
+    static_cast<void>(sorted_.resize(old + added, 0));
+    Position* const data = sorted_.data();
+    std::size_t open = old;
+    for (std::size_t left = added; left > 0; --left) {
+      const Position entering = incoming_[left - 1];
+      const auto place = static_cast<std::size_t>(std::upper_bound(data, data + open, entering, before) - data);
+      if (place < open) std::memmove(data + place + left, data + place, (open - place) * sizeof(Position));
+      data[place + left - 1] = entering;
+      open = place;
+    }
+    incoming_.clear();
+  }
+
+  /// Room for `wanted` tokens, their places and the tail while it is sorted in.
+  [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
+    const std::size_t capacity = std::min(tokens_.capacity(), sorted_.capacity());
+    if (wanted <= capacity && incoming_.capacity() >= scratch_for(wanted)) return true;
+    const std::size_t generous = growing ? std::max<std::size_t>({wanted, capacity + capacity / 4, 16}) : wanted;
+    for (const std::size_t size : {generous, wanted}) {
+      const std::size_t scratch = scratch_for(size);
+      if (size > MaxTokens || size * (sizeof(Token) + sizeof(Position)) + scratch * sizeof(Position) > max_bytes_) {
+        continue;
+      }
+      if (tokens_.reserve(size) && sorted_.reserve(size) && incoming_.reserve(scratch)) return true;
+    }
+    return false;
+  }
+
+  std::size_t size_ = 0;  // tokens appended, those that found no room too
+  std::size_t max_bytes_ = unlimited;
+  Buffer<Token> tokens_;
+  Buffer<Position> sorted_;    // the ends 1 ... sorted_.size(), by the 32 tokens before them, then by position
+  Buffer<Position> incoming_;  // the tail while it is sorted; empty otherwise
+};
+
+/// The suffix array over sequences of up to 2^32 - 1 tokens.
+using SuffixArrayIndex = BasicSuffixArrayIndex<std::numeric_limits<Position>::max()>;
+static_assert(LookupIndex<SuffixArrayIndex>);
+
+}  // namespace reprise

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "reprise/core/limits.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/core/verifier.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/stats/statistics.hpp"
+
+namespace reprise {
+
+/// What a generation gave. `tokens` lies in the session and holds until the session changes.
+struct Generation {
+  TokenSpan tokens;  ///< the output, without the stop tokens that ended it
+  FinishReason finish = FinishReason::none;
+  Statistics statistics;
+};
+
+/// The streaming callback of those who need none.
+struct IgnoreTokens {
+  void operator()(TokenSpan) const noexcept {}
+};
+
+namespace detail {
+
+/// Leaves the session as before the round unless the round was committed: also when the verifier throws.
+template <class Session>
+class OpenRound {
+ public:
+  OpenRound(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
+  OpenRound(const OpenRound&) = delete;
+  OpenRound& operator=(const OpenRound&) = delete;
+  ~OpenRound() { static_cast<void>(session_.cancel(ticket_)); }  // of a committed round: refused, changes nothing
+
+ private:
+  Session& session_;
+  Ticket ticket_;
+};
+
+/// Runs one planned pass through the verifier and commits it.
+template <DraftStrategy Strategy, Verifier V, class Predicate>
+Result<void> run_pass(Session<Strategy>& session, const Pass& pass, V& verifier, Predicate& predicate) {
+  const OpenRound round(session, pass.ticket);
+  auto&& answer = verifier.verify(pass.batch, pass.drafted);
+  constexpr bool may_fail = is_result<std::remove_cvref_t<decltype(answer)>>;
+  if constexpr (may_fail) {
+    if (!answer) return answer.error();
+  }
+  auto decision = [&] {
+    if constexpr (may_fail)
+      return session.resolve(pass.ticket, *answer, predicate);
+    else
+      return session.resolve(pass.ticket, answer, predicate);
+  }();
+  if (!decision) return decision.error();
+  if constexpr (is_result<std::remove_cvref_t<decltype(verifier.commit(std::size_t{}))>>) {
+    if (auto kept = verifier.commit(decision->keep); !kept) return kept.error();
+  } else {
+    verifier.commit(decision->keep);
+  }
+  return session.commit(pass.ticket);
+}
+
+/// Hands tokens to the callback; false when it says stop. A callback that returns nothing goes on.
+template <class OnTokens>
+bool stream(OnTokens& on_tokens, TokenSpan tokens) {
+  if (tokens.empty()) return true;
+  if constexpr (std::convertible_to<std::invoke_result_t<OnTokens&, TokenSpan>, bool>)
+    return static_cast<bool>(on_tokens(tokens));
+  else
+    return on_tokens(tokens), true;
+}
+
+}  // namespace detail
+
+/// Decodes until a stop rule or limit ends it: propose, plan, verify, resolve, commit, again. The session has begun.
+///
+/// `on_tokens(TokenSpan)` streams committed tokens as soon as no stop sequence can take them back; returning false
+/// ends generation (FinishReason::caller). `predicate`: see StopDecision.
+/// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and what the verifier returns.
+/// Throws: what the verifier, the callback or the predicate throws. After an error or a throw the session is as
+/// before the round, and generate() can be called again to go on.
+template <DraftStrategy Strategy, Verifier V, class OnTokens = IgnoreTokens, class Predicate = NeverStop>
+Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limits& limits,
+                            OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
+  std::size_t streamed = session.settled_output(limits).size();
+  while (true) {
+    session.propose(limits);
+    if (session.finished()) break;
+    const auto pass = session.plan();
+    if (!pass) return pass.error();
+    if (auto done = detail::run_pass(session, *pass, verifier, predicate); !done) return done.error();
+    const TokenSpan settled = session.settled_output(limits);
+    const TokenSpan fresh = settled.subspan(std::min(streamed, settled.size()));
+    streamed = std::max(streamed, settled.size());
+    if (!detail::stream(on_tokens, fresh)) session.finish();
+  }
+  return Generation{session.output(), session.finish_reason(), session.statistics()};
+}
+
+/// The same from a prompt: begins the session with what the verifier says of itself, then decodes. The engine has
+/// prefilled all tokens of the prompt but the last.
+template <DraftStrategy Strategy, Verifier V, class OnTokens = IgnoreTokens, class Predicate = NeverStop>
+Result<Generation> generate(Session<Strategy>& session, V& verifier, TokenSpan prompt, const Limits& limits,
+                            OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
+  Capabilities capabilities;
+  if constexpr (DescribedVerifier<V>) capabilities = verifier.capabilities();
+  if (auto begun = session.begin(prompt, capabilities); !begun) return begun.error();
+  if (prompt.size() > limits.max_context)
+    return Error{ErrorCode::context_too_long,
+                 "the prompt is longer than Limits::max_context: shorten it or raise the limit", prompt.size(),
+                 limits.max_context};
+  return generate(session, verifier, limits, on_tokens, predicate);
+}
+
+}  // namespace reprise

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::testing {
+
+/// A strategy that proposes every kind of garbage: parents that are later nodes, the node itself or out of range,
+/// cycles, duplicates, tokens outside any vocabulary, more nodes than the budget allows, rising probabilities, drafts
+/// that claim to be sampled, auxiliary nodes, nothing at all. It ignores begin(), truncate() and feedback(), and
+/// answers differently when asked twice. Among the garbage are chains of small tokens that may well be right.
+/// Whatever a loop makes of it, the output has to be that of plain decoding.
+///
+/// The same seed and the same calls give the same garbage. Threads: one at a time.
+class HostileStrategy {
+ public:
+  /// `vocabulary`: tokens below it are legal; some proposals use them, most do not care.
+  explicit HostileStrategy(std::uint64_t seed = 1, Token vocabulary = 8) noexcept
+      : random_(seed), vocabulary_(vocabulary) {}
+
+  void begin(TokenSpan) noexcept {}
+  void observe(TokenSpan tokens, Origin) noexcept {
+    if (!tokens.empty()) last_ = tokens.back();
+  }
+  void feedback(const Outcome&) noexcept {}
+  void truncate(std::size_t) noexcept {}
+
+  void propose(const DraftBudget&, Draft& draft) noexcept {
+    const std::size_t kind = random_.below(8);
+    if (kind == 0) return;
+    draft.clear(random_.chance(20) ? DraftKind::sampled : DraftKind::ordered);
+    // Far beyond the budget: push() refuses what the storage cannot hold.
+    const std::size_t wanted = random_.chance(50) ? draft.capacity() + 3 : random_.below(draft.capacity() + 1);
+    for (std::size_t i = 0; i < wanted; ++i) {
+      DraftNode node = garbage(i);
+      if (kind == 1) node.parent = static_cast<NodeIndex>(i);                             // its own parent
+      if (kind == 2) node.parent = static_cast<NodeIndex>(i + 1);                         // a later node
+      if (kind == 3) node.parent = static_cast<NodeIndex>((i + 1) % (wanted == 0 ? 1 : wanted));  // one great cycle
+      if (kind == 4) node.parent = anchor_parent;                                         // all of them children of the anchor
+      if (kind >= 5 && random_.chance(90)) node.parent = static_cast<NodeIndex>(i) - 1;   // nearly a chain
+      if (!draft.push(node)) break;
+    }
+    if (random_.chance(10)) draft.truncate(random_.below(draft.capacity() + 1));
+  }
+
+ private:
+  DraftNode garbage(std::size_t at) noexcept {
+    DraftNode node;
+    switch (random_.below(8)) {
+      case 0: node.token = std::numeric_limits<Token>::min(); break;
+      case 1: node.token = std::numeric_limits<Token>::max(); break;
+      case 2: node.token = -1; break;
+      case 3: node.token = last_; break;
+      default: node.token = static_cast<Token>(random_.below(static_cast<std::size_t>(vocabulary_ > 0 ? vocabulary_ : 1)));
+    }
+    switch (random_.below(6)) {
+      case 0: node.parent = std::numeric_limits<NodeIndex>::max(); break;
+      case 1: node.parent = std::numeric_limits<NodeIndex>::min(); break;
+      case 2: node.parent = -2; break;
+      default: node.parent = static_cast<NodeIndex>(random_.below(at + 4)) - 1;
+    }
+    node.path_probability = Probability::from_raw(static_cast<std::uint32_t>(random_.next()));
+    node.match_length = static_cast<std::uint16_t>(random_.next());
+    node.source = static_cast<DraftSource>(random_.below(draft_source_count));
+    node.auxiliary = random_.chance(5);
+    return node;
+  }
+
+  Random random_;
+  Token vocabulary_;
+  Token last_ = 0;
+};
+static_assert(DraftStrategy<HostileStrategy>);
+
+}  // namespace reprise::testing

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/limits.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/core/verifier.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/stats/statistics.hpp"
+
+namespace reprise::testing {
+
+/// One run of compare_lossless().
+struct LosslessRun {
+  std::vector<Token> output;
+  std::vector<Token> streamed;  ///< all that the streaming callback was given, in order
+  FinishReason finish = FinishReason::none;
+  Statistics statistics;
+  std::string error;  ///< what generate() refused, empty: nothing
+};
+
+/// Two runs, and where they part.
+struct LosslessReport {
+  LosslessRun plain;
+  LosslessRun drafted;
+  std::size_t position = 0;  ///< of the first difference, in output tokens
+  std::string message;       ///< empty: the runs are the same
+
+  [[nodiscard]] bool identical() const noexcept { return message.empty(); }
+};
+
+namespace detail {
+
+/// Up to `around` tokens on either side of `at`, the one at `at` in angle brackets.
+inline std::string excerpt(TokenSpan tokens, std::size_t at, std::size_t around = 6) {
+  const std::size_t first = at > around ? at - around : 0;
+  std::string text = first > 0 ? "[... " : "[";
+  for (std::size_t i = first; i < tokens.size() && i <= at + around; ++i) {
+    if (i != first) text += ' ';
+    const std::string token = std::to_string(tokens[i]);
+    text += i == at ? '<' + token + '>' : token;
+  }
+  if (at >= tokens.size()) text += tokens.size() > first ? " <end>" : "<end>";
+  if (at + around + 1 < tokens.size()) text += " ...";
+  return text + ']';
+}
+
+/// Where two sequences part; the length of both when they do not.
+inline std::size_t first_difference(TokenSpan a, TokenSpan b) noexcept {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+template <DraftStrategy Strategy, Verifier V, class Predicate>
+LosslessRun run_once(Strategy strategy, V&& verifier, TokenSpan prompt, const Limits& limits, Predicate predicate) {
+  LosslessRun run;
+  Session<Strategy> session(std::move(strategy));
+  const auto stream = [&](TokenSpan tokens) { run.streamed.insert(run.streamed.end(), tokens.begin(), tokens.end()); };
+  auto generation = generate(session, verifier, prompt, limits, stream, predicate);
+  if (!generation) {
+    run.error = std::string(generation.error().message);
+    return run;
+  }
+  run.output.assign(generation->tokens.begin(), generation->tokens.end());
+  run.finish = generation->finish;
+  run.statistics = generation->statistics;
+  return run;
+}
+
+inline void compare(LosslessReport& report) {
+  const auto differ = [&](const char* what, const std::vector<Token>& plain, const std::vector<Token>& drafted) {
+    if (!report.message.empty() || plain == drafted) return;
+    report.position = first_difference(plain, drafted);
+    report.message = std::string(what) + " differs at token " + std::to_string(report.position) + ": plain decoding gives " +
+                     excerpt(plain, report.position) + ", drafting gives " + excerpt(drafted, report.position);
+  };
+  if (report.plain.error != report.drafted.error)
+    report.message = "errors differ: plain decoding says \"" + report.plain.error + "\", drafting says \"" +
+                     report.drafted.error + "\"";
+  differ("the output", report.plain.output, report.drafted.output);
+  if (report.message.empty() && report.plain.finish != report.drafted.finish)
+    report.message = "the finish reason differs: plain decoding ends by " + std::string(name(report.plain.finish)) +
+                     ", drafting by " + std::string(name(report.drafted.finish)) + ", after the same " +
+                     std::to_string(report.plain.output.size()) + " tokens";
+  differ("the stream", report.plain.streamed, report.drafted.streamed);
+  if (report.message.empty() && report.drafted.error.empty() && report.drafted.streamed != report.drafted.output) {
+    report.position = first_difference(report.drafted.output, report.drafted.streamed);
+    report.message = "the stream is not the output: they part at token " + std::to_string(report.position);
+  }
+}
+
+}  // namespace detail
+
+/// Decodes the same prompt without and with `strategy` and compares output, finish reason and stream.
+///
+/// `make(prompt)` gives a fresh verifier each time, prefilled with all but the last token of the prompt (by value, or
+/// a reference to an engine that was reset). Samplers have to start from the same seed. Cost: two generations.
+/// Throws what the verifier throws.
+template <DraftStrategy Strategy, class Make, class Predicate = NeverStop>
+LosslessReport compare_lossless(Make&& make, TokenSpan prompt, const Limits& limits, Strategy strategy,
+                                Predicate predicate = Predicate()) {
+  LosslessReport report;
+  report.plain = detail::run_once(archetype::Strategy(), make(prompt), prompt, limits, predicate);
+  report.drafted = detail::run_once(std::move(strategy), make(prompt), prompt, limits, predicate);
+  detail::compare(report);
+  return report;
+}
+
+}  // namespace reprise::testing

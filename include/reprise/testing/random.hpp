@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace reprise::testing {
+
+/// Spreads the bits of a number (the finalizer of SplitMix64, Steele, Lea and Flood 2014).
+constexpr std::uint64_t mix(std::uint64_t x) noexcept {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+/// A stream of numbers from a seed, the same on every machine and standard library. Not for secrets.
+class Random {
+ public:
+  constexpr explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
+
+  constexpr std::uint64_t next() noexcept { return mix(state_++); }
+  /// 0 ... bound - 1; 0 when bound is. Slightly uneven for huge bounds, which tests do not mind.
+  constexpr std::size_t below(std::size_t bound) noexcept {
+    return bound == 0 ? 0 : static_cast<std::size_t>(next() % bound);
+  }
+  /// True `percent` times in a hundred.
+  constexpr bool chance(std::size_t percent) noexcept { return below(100) < percent; }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace reprise::testing

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The concepts of the library, seen from both sides: what has to model them, and near misses that may not. One
+// near miss of each also has to fail with a readable message; see tests/compile_fail.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/core/verifier.hpp"
+#include "reprise/index/lookup_index.hpp"
+
+namespace reprise {
+namespace {
+
+// --- DraftStrategy ---
+
+static_assert(DraftStrategy<archetype::Strategy>);
+static_assert(!ReservableStrategy<archetype::Strategy> && !MeasurableStrategy<archetype::Strategy>);
+
+struct WithoutBegin {
+  void observe(TokenSpan, Origin) {}
+  void propose(const DraftBudget&, Draft&) {}
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t) {}
+};
+static_assert(!DraftStrategy<WithoutBegin>);
+
+struct WithoutObserve {
+  void begin(TokenSpan) {}
+  void propose(const DraftBudget&, Draft&) {}
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t) {}
+};
+static_assert(!DraftStrategy<WithoutObserve>);
+
+struct WithoutPropose {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, Origin) {}
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t) {}
+};
+static_assert(!DraftStrategy<WithoutPropose>);
+
+struct WithoutFeedback {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, Origin) {}
+  void propose(const DraftBudget&, Draft&) {}
+  void truncate(std::size_t) {}
+};
+static_assert(!DraftStrategy<WithoutFeedback>);
+
+struct WithoutTruncate {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, Origin) {}
+  void propose(const DraftBudget&, Draft&) {}
+  void feedback(const Outcome&) {}
+};
+static_assert(!DraftStrategy<WithoutTruncate>);
+
+struct IgnorantOfOrigin : archetype::Strategy {
+  void observe(TokenSpan) {}
+};
+static_assert(!DraftStrategy<IgnorantOfOrigin>);
+
+struct KeeperOfBudgets : archetype::Strategy {
+  void propose(DraftBudget&, Draft&) {}
+};
+static_assert(!DraftStrategy<KeeperOfBudgets>, "the budget is not the strategy's to change");
+
+struct Unforkable : archetype::Strategy {
+  std::unique_ptr<int> state;
+};
+static_assert(!DraftStrategy<Unforkable>, "a strategy that cannot be copied cannot be forked");
+
+struct Unassignable : archetype::Strategy {
+  const int setting = 0;
+};
+static_assert(!DraftStrategy<Unassignable>);
+
+struct Reservable : archetype::Strategy {
+  void reserve(std::size_t) {}
+};
+static_assert(ReservableStrategy<Reservable>);
+
+struct Measurable : archetype::Strategy {
+  [[nodiscard]] std::size_t memory_bytes() const { return 0; }
+};
+static_assert(MeasurableStrategy<Measurable>);
+
+struct MeasuresWords : archetype::Strategy {
+  [[nodiscard]] std::string memory_bytes() const { return "few"; }
+};
+static_assert(DraftStrategy<MeasuresWords> && !MeasurableStrategy<MeasuresWords>);
+
+struct MeasuresWhenMutable : archetype::Strategy {
+  std::size_t memory_bytes() { return 0; }
+};
+static_assert(!MeasurableStrategy<MeasuresWhenMutable>);
+
+// --- Picks ---
+
+static_assert(Picks<archetype::LazyPicks>);
+static_assert(Picks<std::vector<Token>> && Picks<std::span<const Token>> && Picks<const Token*>);
+static_assert(Picks<std::vector<char>>, "anything that becomes a token");
+static_assert(!Picks<std::vector<std::string>>);
+static_assert(!Picks<int>);
+
+struct PicksByCall {
+  Token operator()(std::size_t) { return 0; }
+};
+static_assert(!Picks<PicksByCall>);
+
+// --- Verifier ---
+
+static_assert(Verifier<archetype::Engine>);
+static_assert(!DescribedVerifier<archetype::Engine> && !TruncatableVerifier<archetype::Engine> &&
+              !MarginVerifier<archetype::Engine>);
+static_assert(DescribedVerifier<archetype::DescribedEngine> && TruncatableVerifier<archetype::TruncatableEngine> &&
+              MarginVerifier<archetype::MarginEngine>);
+
+struct ReturnsVector {
+  std::vector<Token> verify(TokenSpan, std::size_t) { return {0}; }
+  void commit(std::size_t) {}
+};
+static_assert(Verifier<ReturnsVector>);
+
+struct ReturnsReference {
+  const std::vector<Token>& verify(TokenSpan, std::size_t) { return picks; }
+  void commit(std::size_t) {}
+  std::vector<Token> picks;
+};
+static_assert(Verifier<ReturnsReference>);
+
+struct ReturnsResult {
+  Result<std::span<const Token>> verify(TokenSpan, std::size_t) { return std::span<const Token>(); }
+  Result<void> commit(std::size_t) { return {}; }
+};
+static_assert(Verifier<ReturnsResult>);
+
+struct WithoutVerify {
+  void commit(std::size_t) {}
+};
+static_assert(!Verifier<WithoutVerify>);
+
+struct WithoutCommit {
+  std::vector<Token> verify(TokenSpan, std::size_t) { return {0}; }
+};
+static_assert(!Verifier<WithoutCommit>);
+
+struct PicksWords {
+  std::vector<std::string> verify(TokenSpan, std::size_t) { return {}; }
+  void commit(std::size_t) {}
+};
+static_assert(!Verifier<PicksWords>);
+
+struct PicksWordsInAResult {
+  Result<std::vector<std::string>> verify(TokenSpan, std::size_t) { return std::vector<std::string>(); }
+  void commit(std::size_t) {}
+};
+static_assert(!Verifier<PicksWordsInAResult>);
+
+struct PicksNothing {
+  void verify(TokenSpan, std::size_t) {}
+  void commit(std::size_t) {}
+};
+static_assert(!Verifier<PicksNothing>);
+
+struct IgnorantOfDrafts {
+  std::vector<Token> verify(TokenSpan) { return {0}; }
+  void commit(std::size_t) {}
+};
+static_assert(!Verifier<IgnorantOfDrafts>);
+
+struct WritesTheBatch {
+  std::vector<Token> verify(std::span<Token>, std::size_t) { return {0}; }
+  void commit(std::size_t) {}
+};
+static_assert(!Verifier<WritesTheBatch>, "the batch is not the engine's to change");
+
+struct DescribesInWords : archetype::Engine {
+  [[nodiscard]] std::string capabilities() const { return "anything"; }
+};
+static_assert(Verifier<DescribesInWords> && !DescribedVerifier<DescribesInWords>);
+
+struct MarginWithoutRow : archetype::Engine {
+  [[nodiscard]] double margin() const { return 0; }
+};
+static_assert(!MarginVerifier<MarginWithoutRow>);
+
+// --- LookupIndex ---
+
+static_assert(LookupIndex<archetype::Index>);
+
+struct FindsOne : archetype::Index {
+  using archetype::Index::Index;
+  [[nodiscard]] Match find(const MatchLimits&) const { return {}; }
+};
+static_assert(!LookupIndex<FindsOne>);
+
+struct FindsABool : archetype::Index {
+  using archetype::Index::Index;
+  [[nodiscard]] bool find(const MatchLimits&, std::span<Match>) const { return false; }
+};
+static_assert(!LookupIndex<FindsABool>, "true would read as one match");
+
+struct FindsWhenMutable : archetype::Index {
+  using archetype::Index::Index;
+  std::size_t find(const MatchLimits&, std::span<Match>) { return 0; }
+};
+static_assert(!LookupIndex<FindsWhenMutable>, "looking up changes nothing");
+
+struct MadeWithoutOptions {
+  void append(TokenSpan) {}
+  void truncate(std::size_t) {}
+  void clear() {}
+  [[nodiscard]] std::size_t find(const MatchLimits&, std::span<Match>) const { return 0; }
+  [[nodiscard]] TokenSpan tokens() const { return {}; }
+  [[nodiscard]] bool exhausted() const { return false; }
+  [[nodiscard]] std::size_t memory_bytes() const { return 0; }
+  bool reserve(std::size_t) { return true; }
+};
+static_assert(!LookupIndex<MadeWithoutOptions>);
+
+struct ReservesSilently : archetype::Index {
+  using archetype::Index::Index;
+  void reserve(std::size_t) {}
+};
+static_assert(!LookupIndex<ReservesSilently>);
+
+struct UnforkableIndex : archetype::Index {
+  using archetype::Index::Index;
+  std::unique_ptr<int> state;
+};
+static_assert(!LookupIndex<UnforkableIndex>);
+
+// The assertions above are the test; this one shows in the report that they were compiled.
+TEST(Concepts, HoldForTheirArchetypesAndRefuseNearMisses) { SUCCEED(); }
+
+}  // namespace
+}  // namespace reprise

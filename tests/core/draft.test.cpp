@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/core/draft.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<Token> tokens_of(DraftView view) {
+  std::vector<Token> tokens;
+  for (const DraftNode& node : view) tokens.push_back(node.token);
+  return tokens;
+}
+
+TEST(Draft, StartsEmpty) {
+  std::array<DraftNode, 4> storage;
+  const Draft draft(storage);
+  EXPECT_TRUE(draft.empty());
+  EXPECT_EQ(draft.capacity(), 4U);
+  EXPECT_TRUE(draft.view().empty());
+}
+
+TEST(Draft, RefusesNodesWhenFullAndKeepsWhatItHas) {
+  std::array<DraftNode, 2> storage;
+  Draft draft(storage);
+  EXPECT_TRUE(draft.push({.token = 1}));
+  EXPECT_TRUE(draft.push({.token = 2}));
+  EXPECT_FALSE(draft.push({.token = 3}));
+  EXPECT_FALSE(draft.extend({.token = 4}));
+  EXPECT_THAT(tokens_of(draft.view()), ElementsAre(1, 2));
+}
+
+TEST(Draft, WithoutStorageHoldsNothing) {
+  Draft draft({});
+  EXPECT_FALSE(draft.push({.token = 1}));
+  EXPECT_TRUE(draft.empty());
+}
+
+TEST(Draft, ExtendMakesAChainFromTheAnchorOn) {
+  std::array<DraftNode, 3> storage;
+  Draft draft(storage);
+  for (const Token token : {5, 6, 7}) EXPECT_TRUE(draft.extend({.token = token, .parent = 99}));
+  EXPECT_EQ(draft[0].parent, anchor_parent);
+  EXPECT_EQ(draft[1].parent, 0);
+  EXPECT_EQ(draft[2].parent, 1);
+}
+
+TEST(Draft, PushKeepsTheParentThatItIsGiven) {
+  std::array<DraftNode, 3> storage;
+  Draft draft(storage);
+  EXPECT_TRUE(draft.push({.token = 5}));
+  EXPECT_TRUE(draft.push({.token = 6}));
+  EXPECT_TRUE(draft.push({.token = 7, .parent = 0}));
+  EXPECT_EQ(draft[1].parent, anchor_parent);
+  EXPECT_EQ(draft[2].parent, 0);
+}
+
+TEST(Draft, ClearEmptiesItAndSetsTheKind) {
+  std::array<DraftNode, 3> storage;
+  Draft draft(storage);
+  EXPECT_TRUE(draft.push({.token = 5}));
+  EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
+  draft.clear(DraftKind::sampled);
+  EXPECT_TRUE(draft.empty());
+  EXPECT_EQ(draft.view().kind(), DraftKind::sampled);
+  draft.clear();
+  EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
+}
+
+TEST(Draft, TruncateKeepsTheFirstNodesAndNeverGrows) {
+  std::array<DraftNode, 3> storage;
+  Draft draft(storage);
+  for (const Token token : {5, 6, 7}) EXPECT_TRUE(draft.extend({.token = token}));
+  draft.truncate(9);
+  EXPECT_EQ(draft.size(), 3U);
+  draft.truncate(1);
+  EXPECT_THAT(tokens_of(draft.view()), ElementsAre(5));
+  EXPECT_TRUE(draft.extend({.token = 8}));
+  EXPECT_EQ(draft[1].parent, 0);
+}
+
+TEST(DraftView, IsEmptyByDefault) {
+  const DraftView view;
+  EXPECT_TRUE(view.empty());
+  EXPECT_EQ(view.begin(), view.end());
+  EXPECT_THAT(tokens_of(view.prefix(3)), IsEmpty());
+}
+
+TEST(DraftView, PrefixIsTheFirstNodesOfTheSameKind) {
+  std::array<DraftNode, 3> storage = {DraftNode{.token = 1}, DraftNode{.token = 2}, DraftNode{.token = 3}};
+  const DraftView view(storage, DraftKind::sampled);
+  EXPECT_THAT(tokens_of(view.prefix(2)), ElementsAre(1, 2));
+  EXPECT_THAT(tokens_of(view.prefix(0)), IsEmpty());
+  EXPECT_THAT(tokens_of(view.prefix(unlimited)), ElementsAre(1, 2, 3));
+  EXPECT_EQ(view.prefix(2).kind(), DraftKind::sampled);
+}
+
+TEST(DraftNode, IsACertainChildOfTheAnchorByDefault) {
+  const DraftNode node;
+  EXPECT_EQ(node.parent, anchor_parent);
+  EXPECT_EQ(node.path_probability, Probability::one());
+  EXPECT_EQ(node.match_length, 0U);
+  EXPECT_EQ(node.source, DraftSource::unknown);
+  EXPECT_FALSE(node.auxiliary);
+}
+
+TEST(DraftBudget, IsAChainOfThirtyTwoByDefault) {
+  const DraftBudget budget;
+  EXPECT_EQ(budget.max_nodes, 32U);
+  EXPECT_EQ(budget.max_depth, unlimited);
+  EXPECT_EQ(budget.max_leaves, unlimited);
+  EXPECT_EQ(budget.shape, DraftShape::chain);
+  EXPECT_EQ(budget.min_path_probability, Probability::zero());
+}
+
+TEST(DraftSource, CountIsOneMoreThanTheLastSource) {
+  EXPECT_EQ(draft_source_count, static_cast<std::size_t>(DraftSource::forced) + 1);
+}
+
+}  // namespace
+}  // namespace reprise

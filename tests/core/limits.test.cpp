@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/core/limits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+StopCheck check(const Limits& limits, const Tokens& output, Token next) { return check_stop(limits, output, next); }
+
+TEST(FinishReason, EveryReasonHasANameOfItsOwn) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < finish_reason_count; ++i) {
+    const std::string_view text = name(static_cast<FinishReason>(i));
+    EXPECT_FALSE(text.empty()) << "reason " << i;
+    EXPECT_TRUE(names.insert(text).second) << text;
+  }
+  EXPECT_EQ(finish_reason_count, static_cast<std::size_t>(FinishReason::caller) + 1);
+}
+
+TEST(FinishReason, IsNamedLikeTheEnumerator) {
+  EXPECT_EQ(name(FinishReason::none), "none");
+  EXPECT_EQ(name(FinishReason::eos), "eos");
+  EXPECT_EQ(name(FinishReason::stop_id), "stop_id");
+  EXPECT_EQ(name(FinishReason::stop_sequence), "stop_sequence");
+  EXPECT_EQ(name(FinishReason::predicate), "predicate");
+  EXPECT_EQ(name(FinishReason::max_tokens), "max_tokens");
+  EXPECT_EQ(name(FinishReason::context_full), "context_full");
+  EXPECT_EQ(name(FinishReason::caller), "caller");
+}
+
+TEST(Limits, LimitNothingByDefault) {
+  const Limits limits;
+  EXPECT_EQ(limits.max_tokens, unlimited);
+  EXPECT_EQ(limits.max_context, unlimited);
+  EXPECT_EQ(limits.max_rows, unlimited);
+  for (const Token token : {-1, 0, 1, 2}) EXPECT_EQ(check(limits, {0, 1, 2}, token).reason, FinishReason::none);
+}
+
+TEST(NeverStop, Proceeds) { EXPECT_EQ(NeverStop()({}, 0), StopDecision::proceed); }
+
+TEST(CheckStop, StopsAtAnyEndOfSequenceToken) {
+  Limits limits;
+  limits.eos = {2, -7};
+  for (const Token eos : limits.eos) {
+    const StopCheck stop = check(limits, {1}, eos);
+    EXPECT_EQ(stop.reason, FinishReason::eos);
+    EXPECT_EQ(stop.trim, 1U);
+  }
+  EXPECT_EQ(check(limits, {2}, 1).reason, FinishReason::none) << "an earlier one has no effect";
+}
+
+TEST(CheckStop, StopsAtAStopId) {
+  Limits limits;
+  limits.stop_ids = {5, 6};
+  EXPECT_EQ(check(limits, {}, 6).reason, FinishReason::stop_id);
+  EXPECT_EQ(check(limits, {}, 6).trim, 1U);
+  EXPECT_EQ(check(limits, {}, 7).reason, FinishReason::none);
+}
+
+TEST(CheckStop, EndOfSequenceGoesBeforeStopIdBeforeStopSequence) {
+  Limits limits;
+  limits.eos = {1};
+  limits.stop_ids = {1, 2};
+  limits.stop_sequences = {{9, 1}, {9, 2}};
+  EXPECT_EQ(check(limits, {9}, 1).reason, FinishReason::eos);
+  EXPECT_EQ(check(limits, {9}, 1).trim, 1U);
+  EXPECT_EQ(check(limits, {9}, 2).reason, FinishReason::stop_id);
+}
+
+TEST(CheckStop, StopsBehindAWholeStopSequence) {
+  Limits limits;
+  limits.stop_sequences = {{4, 5, 6}};
+  const StopCheck stop = check(limits, {1, 4, 5}, 6);
+  EXPECT_EQ(stop.reason, FinishReason::stop_sequence);
+  EXPECT_EQ(stop.trim, 3U);
+  EXPECT_EQ(check(limits, {4, 5}, 7).reason, FinishReason::none);
+  EXPECT_EQ(check(limits, {4, 7}, 6).reason, FinishReason::none);
+  EXPECT_EQ(check(limits, {4, 5, 7}, 6).reason, FinishReason::none);
+}
+
+TEST(CheckStop, FindsAStopSequenceThatIsTheWholeOutputButNoLongerOne) {
+  Limits limits;
+  limits.stop_sequences = {{4, 5, 6}};
+  EXPECT_EQ(check(limits, {4, 5}, 6).reason, FinishReason::stop_sequence);
+  EXPECT_EQ(check(limits, {5}, 6).reason, FinishReason::none);
+  EXPECT_EQ(check(limits, {}, 6).reason, FinishReason::none);
+}
+
+TEST(CheckStop, FindsAStopSequenceBehindAFalseStart) {
+  Limits limits;
+  limits.stop_sequences = {{1, 1, 2}};
+  EXPECT_EQ(check(limits, {1, 1, 1}, 2).reason, FinishReason::stop_sequence);
+  EXPECT_EQ(check(limits, {1, 1, 1}, 2).trim, 3U);
+}
+
+TEST(CheckStop, TrimsTheLongestOfSeveralStopSequences) {
+  Limits limits;
+  for (const auto& order : {std::vector<Tokens>{{6}, {4, 5, 6}, {5, 6}}, {{4, 5, 6}, {5, 6}, {6}}}) {
+    limits.stop_sequences = order;
+    EXPECT_EQ(check(limits, {4, 5}, 6).trim, 3U);
+    EXPECT_EQ(check(limits, {5}, 6).trim, 2U);
+    EXPECT_EQ(check(limits, {}, 6).trim, 1U);
+  }
+}
+
+TEST(CheckStop, AnEmptyStopSequenceNeverMatches) {
+  Limits limits;
+  limits.stop_sequences = {{}};
+  EXPECT_EQ(check(limits, {}, 0).reason, FinishReason::none);
+  EXPECT_EQ(check(limits, {1, 2}, 3).reason, FinishReason::none);
+  EXPECT_EQ(held_back(limits, Tokens{1, 2}), 0U);
+}
+
+TEST(HeldBack, IsTheLongestBeginningOfAStopSequenceAtTheEnd) {
+  Limits limits;
+  limits.stop_sequences = {{4, 5, 6}, {5, 9}};
+  EXPECT_EQ(held_back(limits, Tokens{}), 0U);
+  EXPECT_EQ(held_back(limits, Tokens{4}), 1U);
+  EXPECT_EQ(held_back(limits, Tokens{4, 5}), 2U) << "the longer of two";
+  EXPECT_EQ(held_back(limits, Tokens{3, 5}), 1U);
+  EXPECT_EQ(held_back(limits, Tokens{4, 5, 7}), 0U);
+  EXPECT_EQ(held_back(limits, Tokens{4, 5, 6}), 0U) << "a whole one has ended generation already";
+}
+
+TEST(HeldBack, FindsABeginningInsideARepetition) {
+  Limits limits;
+  limits.stop_sequences = {{1, 1, 2}};
+  EXPECT_EQ(held_back(limits, Tokens{1, 1, 1, 1}), 2U);
+  limits.stop_sequences = {{1, 2, 1, 3}};
+  EXPECT_EQ(held_back(limits, Tokens{1, 2, 1, 2, 1}), 3U);
+}
+
+TEST(HeldBack, SingleTokensHoldNothingBack) {
+  Limits limits;
+  limits.eos = {1};
+  limits.stop_ids = {2};
+  limits.stop_sequences = {{3}};
+  EXPECT_EQ(held_back(limits, Tokens{1, 2, 3}), 0U);
+}
+
+/// Is `part` found in `whole` so that it ends there?
+bool ends_with(const Tokens& whole, const Tokens& part) {
+  return part.size() <= whole.size() && std::equal(part.rbegin(), part.rend(), whole.rbegin());
+}
+
+// A stream that holds back what held_back() says never shows a token that a stop sequence takes back, and holds
+// back no more than that.
+TEST(HeldBack, IsExactlyWhatALaterStopCouldTakeBack) {
+  support::Random random(1);
+  for (int round = 0; round < 20000; ++round) {
+    Limits limits;
+    for (std::size_t i = random.below(3); i-- > 0;) {
+      Tokens sequence(random.below(5));
+      for (Token& token : sequence) token = static_cast<Token>(random.below(2));
+      limits.stop_sequences.push_back(sequence);
+    }
+    Tokens output(random.below(8));
+    for (Token& token : output) token = static_cast<Token>(random.below(2));
+
+    std::size_t expected = 0;
+    for (const Tokens& sequence : limits.stop_sequences)
+      for (std::size_t n = 0; n < sequence.size(); ++n)
+        if (ends_with(output, Tokens(sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>(n))))
+          expected = std::max(expected, n);
+    ASSERT_EQ(held_back(limits, output), expected);
+
+    for (const Token next : {0, 1}) {
+      Tokens longer = output;
+      longer.push_back(next);
+      std::size_t trim = 0;
+      for (const Tokens& sequence : limits.stop_sequences)
+        if (!sequence.empty() && ends_with(longer, sequence)) trim = std::max(trim, sequence.size());
+      const StopCheck stop = check_stop(limits, output, next);
+      ASSERT_EQ(stop.trim, trim);
+      ASSERT_EQ(stop.reason, trim == 0 ? FinishReason::none : FinishReason::stop_sequence);
+      ASSERT_LE(trim, expected + 1) << "a token that was streamed is taken back";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/core/version.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace reprise {
+namespace {
+
+TEST(Version, TextAndNumbersSayTheSame) {
+  EXPECT_EQ(version_string,
+            std::to_string(version_major) + "." + std::to_string(version_minor) + "." + std::to_string(version_patch));
+}
+
+}  // namespace
+}  // namespace reprise

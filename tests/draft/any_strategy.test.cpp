@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/any_strategy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/none.hpp"
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+static_assert(ReservableStrategy<AnyStrategy> && MeasurableStrategy<AnyStrategy>);
+
+Tokens drafted_by(AnyStrategy& strategy, const DraftBudget& budget = {}) {
+  std::array<DraftNode, 32> storage;
+  Draft draft(storage);
+  strategy.propose(budget, draft);
+  Tokens tokens;
+  for (const DraftNode& node : draft.view()) tokens.push_back(node.token);
+  return tokens;
+}
+
+/// Writes down what it is called with; copies write to the same log.
+struct Recorder {
+  std::shared_ptr<std::vector<std::string>> log = std::make_shared<std::vector<std::string>>();
+
+  void begin(TokenSpan tokens) { log->push_back("begin " + std::to_string(tokens.size())); }
+  void observe(TokenSpan tokens, Origin origin) {
+    log->push_back("observe " + std::to_string(tokens.size()) + (origin == Origin::output ? " output" : " prompt"));
+  }
+  void propose(const DraftBudget& budget, Draft& draft) {
+    log->push_back("propose " + std::to_string(budget.max_nodes));
+    draft.extend({.token = 7});
+  }
+  void feedback(const Outcome& outcome) { log->push_back("feedback " + std::string(name(outcome.cut))); }
+  void truncate(std::size_t size) { log->push_back("truncate " + std::to_string(size)); }
+};
+
+struct SizedRecorder : Recorder {
+  void reserve(std::size_t max_context) { log->push_back("reserve " + std::to_string(max_context)); }
+  [[nodiscard]] std::size_t memory_bytes() const { return 123; }
+};
+
+TEST(AnyStrategy, PassesEveryCallOn) {
+  const SizedRecorder recorder;
+  AnyStrategy strategy(recorder);
+  const Tokens tokens = {1, 2, 3};
+  strategy.begin(tokens);
+  strategy.observe(tokens, Origin::output);
+  strategy.observe({}, Origin::prompt);
+  DraftBudget budget;
+  budget.max_nodes = 5;
+  EXPECT_EQ(drafted_by(strategy, budget), Tokens{7});
+  Outcome outcome;
+  outcome.cut = Cut::width;
+  strategy.feedback(outcome);
+  strategy.truncate(2);
+  strategy.reserve(99);
+  EXPECT_EQ(strategy.memory_bytes(), 123U);
+  const std::vector<std::string> expected = {"begin 3",        "observe 3 output", "observe 0 prompt", "propose 5",
+                                             "feedback width", "truncate 2",       "reserve 99"};
+  EXPECT_EQ(*recorder.log, expected);
+}
+
+TEST(AnyStrategy, DoesWithoutWhatIsOptional) {
+  const Recorder recorder;
+  AnyStrategy strategy(recorder);
+  strategy.reserve(99);
+  EXPECT_EQ(strategy.memory_bytes(), 0U);
+  EXPECT_TRUE(recorder.log->empty());
+}
+
+TEST(AnyStrategy, DraftsNothingByDefault) {
+  AnyStrategy strategy;
+  strategy.begin(Tokens{1, 1});
+  strategy.observe(Tokens{1}, Origin::output);
+  strategy.feedback({});
+  strategy.truncate(1);
+  strategy.reserve(10);
+  EXPECT_EQ(drafted_by(strategy), Tokens());
+  EXPECT_EQ(strategy.memory_bytes(), 0U);
+  AnyStrategy copy = strategy;
+  EXPECT_EQ(drafted_by(copy), Tokens());
+}
+
+TEST(AnyStrategy, DraftsWhatTheStrategyInsideDrafts) {
+  const Tokens context = {1, 2, 3, 4, 1, 2};
+  AnyStrategy any = NgramDrafter<>();
+  any.begin(context);
+  EXPECT_EQ(drafted_by(any, {.max_nodes = 2}), (Tokens{3, 4}));
+  any = NoDraft();
+  any.begin(context);
+  EXPECT_EQ(drafted_by(any), Tokens());
+}
+
+TEST(AnyStrategy, CopiesGoOnIndependently) {
+  AnyStrategy first = NgramDrafter<>();
+  first.begin(Tokens{1, 2, 3, 1});
+  AnyStrategy second = first;
+  first.observe(Tokens{5}, Origin::output);
+  second.observe(Tokens{2}, Origin::output);
+  EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens());
+  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{3});
+  second.truncate(1);
+  first.truncate(4);
+  EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens{2});
+  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens());
+}
+
+TEST(AnyStrategy, CopyAssignmentGoesOnIndependently) {
+  AnyStrategy first = NgramDrafter<>();
+  first.begin(Tokens{1, 2, 1});
+  AnyStrategy second = NoDraft();
+  second = first;
+  first.truncate(1);
+  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{2});
+  const AnyStrategy& same = second;
+  second = same;
+  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{2});
+}
+
+TEST(AnyStrategy, MovingLeavesAStrategyThatDraftsNothing) {
+  AnyStrategy first = NgramDrafter<>();
+  first.begin(Tokens{1, 2, 1});
+  AnyStrategy second = std::move(first);
+  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{2});
+  EXPECT_EQ(drafted_by(first), Tokens());  // NOLINT(bugprone-use-after-move): this is what is tested
+}
+
+TEST(AnyStrategy, OfAnAnyStrategyIsACopyNotAWrapper) {
+  const Recorder recorder;
+  AnyStrategy first(recorder);
+  const long owners = recorder.log.use_count();
+  AnyStrategy second(first);
+  EXPECT_EQ(recorder.log.use_count(), owners + 1);
+  EXPECT_EQ(drafted_by(second), Tokens{7});
+}
+
+TEST(AnyStrategy, DestroysEveryCopyOfTheStrategyOnce) {
+  const Recorder recorder;
+  {
+    AnyStrategy first(recorder);
+    AnyStrategy second = first;
+    AnyStrategy third = std::move(first);
+    second = third;
+    third = NoDraft();
+    EXPECT_EQ(recorder.log.use_count(), 2) << "the recorder and `second`";
+  }
+  EXPECT_EQ(recorder.log.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace reprise

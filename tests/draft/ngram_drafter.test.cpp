@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/ngram_drafter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reprise/index/naive.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<Token>;
+using Lengths = std::vector<std::uint32_t>;
+
+static_assert(ReservableStrategy<NgramDrafter<>> && MeasurableStrategy<NgramDrafter<>>);
+static_assert(DraftStrategy<NgramDrafter<archetype::Index>>);
+
+template <class Index>
+std::vector<DraftNode> nodes_of(const NgramDrafter<Index>& drafter, const DraftBudget& budget = {}) {
+  std::array<DraftNode, 128> storage;
+  Draft draft(storage);
+  drafter.propose(budget, draft);
+  return {draft.view().begin(), draft.view().end()};
+}
+
+template <class Index>
+Tokens drafted_by(const NgramDrafter<Index>& drafter, const DraftBudget& budget = {}) {
+  Tokens tokens;
+  for (const DraftNode& node : nodes_of(drafter, budget)) tokens.push_back(node.token);
+  return tokens;
+}
+
+template <LookupIndex Index = RollingHashIndex>
+Tokens drafted(const NgramOptions& options, const Tokens& context, const DraftBudget& budget = {}) {
+  NgramDrafter<Index> drafter(options);
+  drafter.begin(context);
+  return drafted_by(drafter, budget);
+}
+
+/// One length of n-gram, looked up exactly; drafts end with the context.
+NgramOptions exactly(std::uint32_t n) {
+  NgramOptions options;
+  options.min_ngram = options.max_ngram = n;
+  options.extend = false;
+  options.copy_past_end = false;
+  return options;
+}
+
+Lengths lengths(const NgramOrders& orders) { return {orders.begin(), orders.end()}; }
+
+// --- What every index has to give ---
+
+template <class Index>
+class NgramDrafterOver : public ::testing::Test {};
+using Indexes = ::testing::Types<NaiveIndex, RollingHashIndex, SuffixArrayIndex>;
+TYPED_TEST_SUITE(NgramDrafterOver, Indexes);
+
+TYPED_TEST(NgramDrafterOver, DraftsNothingBeforeASequenceBegins) {
+  EXPECT_EQ(drafted_by(NgramDrafter<TypeParam>()), Tokens());
+}
+
+TYPED_TEST(NgramDrafterOver, DraftsNothingWithoutARepetition) {
+  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 4}), Tokens());
+}
+
+TYPED_TEST(NgramDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
+  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 4, 5, 1, 2}, {.max_nodes = 3}), (Tokens{3, 4, 5}));
+}
+
+TYPED_TEST(NgramDrafterOver, PrefersTheLongestAgreement) {
+  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 7, 2, 3, 8, 9, 3, 10, 1, 2, 3}, {.max_nodes = 1}), Tokens{7});
+}
+
+TYPED_TEST(NgramDrafterOver, WritesACertainChainWithTheLengthOfTheAgreement) {
+  NgramDrafter<TypeParam> drafter;
+  drafter.begin(Tokens{1, 2, 3, 4, 1, 2, 3});
+  const std::vector<DraftNode> nodes = nodes_of(drafter, {.max_nodes = 3});
+  ASSERT_EQ(nodes.size(), 3U);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i].parent, static_cast<NodeIndex>(i) - 1);
+    EXPECT_EQ(nodes[i].path_probability, Probability::one());
+    EXPECT_EQ(nodes[i].match_length, 3U);
+    EXPECT_EQ(nodes[i].source, DraftSource::context);
+    EXPECT_FALSE(nodes[i].auxiliary);
+  }
+}
+
+TYPED_TEST(NgramDrafterOver, RepeatsARepetitionPastTheEnd) {
+  NgramOptions options;
+  options.draft_length = 8;
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 1}), (Tokens{1, 1, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 1, 2}), (Tokens{1, 2, 1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3, 1, 2, 3, 1, 2}));
+}
+
+TYPED_TEST(NgramDrafterOver, StopsAtTheEndWhenTold) {
+  NgramOptions options;
+  options.copy_past_end = false;
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 1}), Tokens{1});
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 1, 2}), (Tokens{1, 2}));
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3}));
+}
+
+TYPED_TEST(NgramDrafterOver, DraftsTheSameWhenAskedAgain) {
+  NgramDrafter<TypeParam> drafter;
+  drafter.begin(Tokens{1, 2, 3, 1});
+  const Tokens first = drafted_by(drafter);
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(drafted_by(drafter), first);
+}
+
+TYPED_TEST(NgramDrafterOver, ForgetsTheOldSequenceWhenANewOneBegins) {
+  NgramDrafter<TypeParam> drafter;
+  drafter.begin(Tokens{1, 2, 3, 1, 2});
+  drafter.begin(Tokens{3, 1, 2});
+  EXPECT_EQ(drafted_by(drafter), Tokens());
+  drafter.observe(Tokens{3}, Origin::output);
+  EXPECT_EQ(drafted_by(drafter, {.max_nodes = 1}), Tokens{1});
+}
+
+TYPED_TEST(NgramDrafterOver, LearnsFromPromptAndOutputAlike) {
+  for (const Origin origin : {Origin::prompt, Origin::output}) {
+    NgramDrafter<TypeParam> drafter;
+    drafter.begin(Tokens{1});
+    drafter.observe(Tokens{2, 3}, origin);
+    drafter.observe(Tokens{1}, Origin::output);
+    EXPECT_EQ(drafted_by(drafter, {.max_nodes = 2}), (Tokens{2, 3}));
+  }
+}
+
+TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
+  support::Random random(7);
+  for (int round = 0; round < 300; ++round) {
+    Tokens context(random.between(1, 60));
+    for (Token& token : context) token = static_cast<Token>(random.below(3));
+    NgramDrafter<TypeParam> drafter;
+    drafter.begin(context);
+    const std::size_t size = random.between(1, context.size());
+    drafter.truncate(size);
+    context.resize(size);
+    for (std::size_t i = random.below(5); i-- > 0;) {
+      const auto token = static_cast<Token>(random.below(3));
+      context.push_back(token);
+      drafter.observe(std::span(&token, 1), Origin::output);
+    }
+    ASSERT_EQ(drafted_by(drafter), drafted<TypeParam>({}, context));
+  }
+}
+
+TYPED_TEST(NgramDrafterOver, CopiesGoOnIndependently) {
+  NgramDrafter<TypeParam> first;
+  first.begin(Tokens{1, 2, 3, 1});
+  NgramDrafter<TypeParam> second = first;
+  second.observe(Tokens{2}, Origin::output);
+  first.truncate(3);
+  EXPECT_EQ(drafted_by(first), Tokens());
+  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{3});
+  first = second;
+  second.begin(Tokens{5});
+  EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens{3});
+}
+
+TYPED_TEST(NgramDrafterOver, TakesTokensOfAnyValue) {
+  constexpr Token lowest = std::numeric_limits<Token>::min();
+  constexpr Token highest = std::numeric_limits<Token>::max();
+  EXPECT_EQ(drafted<TypeParam>({}, {lowest, highest, -1, lowest}, {.max_nodes = 2}), (Tokens{highest, -1}));
+}
+
+// --- Every option has an effect ---
+
+TEST(NgramOptions, MinNgramIsTheShortestAgreementThatIsUsed) {
+  NgramOptions options;
+  options.min_ngram = 2;
+  EXPECT_EQ(drafted(options, {3, 9, 3}), Tokens());
+  EXPECT_EQ(drafted(options, {2, 3, 9, 2, 3}, {.max_nodes = 1}), Tokens{9});
+  options.min_ngram = 1;
+  EXPECT_EQ(drafted(options, {3, 9, 3}, {.max_nodes = 1}), Tokens{9});
+}
+
+TEST(NgramOptions, MaxNgramIsTheLongestAgreementThatCounts) {
+  const Tokens context = {1, 2, 3, 7, 5, 2, 3, 8, 1, 2, 3};
+  for (const bool extend : {false, true}) {
+    NgramOptions options;
+    options.extend = extend;
+    options.max_ngram = 2;
+    EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{8}) << "both agree in two tokens, the later one wins";
+    options.max_ngram = 3;
+    EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
+  }
+}
+
+TEST(NgramOptions, WithoutExtendTheLongestOfAllLengthsIsFoundAmongFewCandidates) {
+  const Tokens context = {1, 2, 3, 4, 7, 3, 4, 8, 1, 2, 3, 4};
+  NgramOptions options;
+  options.min_ngram = 2;
+  options.max_ngram = 4;
+  options.candidates = 1;
+  options.extend = true;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{8}) << "the only pair that was looked at";
+  options.extend = false;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
+}
+
+TEST(NgramOptions, CandidatesIsTheNumberOfOccurrencesCompared) {
+  const Tokens context = {1, 2, 3, 4, 7, 3, 4, 8, 3, 4, 9, 1, 2, 3, 4};
+  NgramOptions options;
+  options.min_ngram = 2;
+  options.max_ngram = 4;
+  options.candidates = 2;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{9});
+  options.candidates = 3;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
+}
+
+TEST(NgramOptions, OccurrenceDecidesBetweenEqualAgreements) {
+  const Tokens context = {1, 8, 1, 8, 1, 9, 1};
+  NgramOptions options = exactly(1);
+  options.occurrence = Occurrence::most_recent;
+  EXPECT_EQ(drafted(options, context), (Tokens{9, 1}));
+  options.occurrence = Occurrence::earliest;
+  EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 8, 1, 9, 1}));
+  options.occurrence = Occurrence::most_frequent;
+  EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 9, 1})) << "the most recent of the most frequent";
+}
+
+TEST(NgramOptions, MostFrequentTakesTheMostRecentWhenVotesAreEqual) {
+  NgramOptions options = exactly(1);
+  options.occurrence = Occurrence::most_frequent;
+  EXPECT_EQ(drafted(options, {1, 8, 1, 9, 1}, {.max_nodes = 1}), Tokens{9});
+  EXPECT_EQ(drafted(options, {1, 9, 1, 8, 1}, {.max_nodes = 1}), Tokens{8});
+}
+
+TEST(NgramOptions, MostFrequentCountsOnlyTheLongestAgreements) {
+  NgramOptions options;
+  options.max_ngram = 2;
+  options.occurrence = Occurrence::most_frequent;
+  EXPECT_EQ(drafted(options, {2, 1, 7, 3, 1, 8, 3, 1, 8, 2, 1}, {.max_nodes = 1}), Tokens{7});
+}
+
+TEST(NgramOptions, MostFrequentCountsOnlyAmongTheCandidates) {
+  NgramOptions options = exactly(1);
+  options.occurrence = Occurrence::most_frequent;
+  const Tokens context = {1, 8, 1, 8, 1, 8, 1, 9, 1, 9, 1};
+  options.candidates = 5;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{8});
+  options.candidates = 3;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{9});
+}
+
+TEST(NgramOptions, DraftLengthIsTheMostThatIsDrafted) {
+  NgramOptions options;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{20}}) {
+    options.draft_length = length;
+    EXPECT_EQ(drafted(options, {1, 1}).size(), length);
+  }
+}
+
+/// An index that only says what it was made with.
+struct RecordingIndex : archetype::Index {
+  explicit RecordingIndex(const IndexOptions& made_with) : archetype::Index(made_with), options(made_with) {}
+  IndexOptions options;
+};
+static_assert(LookupIndex<RecordingIndex>);
+
+TEST(NgramOptions, ReachTheIndex) {
+  NgramOptions options;
+  options.key = 42;
+  options.max_bytes = 1000;
+  options.min_ngram = 2;
+  options.max_ngram = 4;
+  options.extend = false;
+  const auto made_with = [&] { return NgramDrafter<RecordingIndex>(options).index().options; };
+  EXPECT_EQ(made_with().key, 42U);
+  EXPECT_EQ(made_with().max_bytes, 1000U);
+  EXPECT_EQ(lengths(made_with().orders), (Lengths{2, 3, 4}));
+  EXPECT_FALSE(made_with().earliest);
+  options.occurrence = Occurrence::earliest;
+  EXPECT_TRUE(made_with().earliest);
+}
+
+TEST(NgramOptions, AnyKeyGivesTheSameDraft) {
+  NgramOptions options;
+  const Tokens context = {1, 2, 3, 4, 2, 3, 5, 1, 2, 3};
+  const Tokens expected = drafted(options, context);
+  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
+    options.key = key;
+    EXPECT_EQ(drafted(options, context), expected);
+  }
+}
+
+TEST(NgramOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) {
+  NgramOptions options;
+  options.max_bytes = 8192;
+  NgramDrafter<> drafter(options);
+  drafter.begin(Tokens(100000, 1));
+  EXPECT_TRUE(drafter.exhausted());
+  EXPECT_EQ(drafted_by(drafter), Tokens());
+  EXPECT_LE(drafter.memory_bytes(), options.max_bytes);
+  drafter.begin(Tokens{1, 1});
+  EXPECT_FALSE(drafter.exhausted());
+  EXPECT_FALSE(drafted_by(drafter).empty());
+}
+
+TEST(NgramOptions, AreGivenBack) {
+  NgramOptions options;
+  options.draft_length = 3;
+  EXPECT_EQ(NgramDrafter<>(options).options().draft_length, 3U);
+}
+
+// --- Conditions ---
+
+TEST(CopyConditions, MinContextIsTheShortestContextThatIsDraftedFrom) {
+  NgramOptions options = exactly(1);
+  options.conditions.min_context = 4;
+  EXPECT_EQ(drafted(options, {1, 2, 1}), Tokens());
+  EXPECT_EQ(drafted(options, {0, 1, 2, 1}), (Tokens{2, 1}));
+}
+
+TEST(CopyConditions, MinDistanceLeavesOutNearOccurrences) {
+  NgramOptions options = exactly(1);
+  const Tokens context = {1, 5, 6, 1, 7, 1};
+  options.conditions.min_distance = 2;
+  EXPECT_EQ(drafted(options, context), (Tokens{7, 1}));
+  options.conditions.min_distance = 3;
+  EXPECT_EQ(drafted(options, context), (Tokens{5, 6, 1, 7, 1}));
+  options.conditions.min_distance = 5;
+  EXPECT_EQ(drafted(options, context), (Tokens{5, 6, 1, 7, 1}));
+  options.conditions.min_distance = 6;
+  EXPECT_EQ(drafted(options, context), Tokens());
+}
+
+TEST(CopyConditions, ApartLeavesOutOccurrencesThatTouchTheEnd) {
+  NgramOptions options = exactly(2);
+  options.conditions.apart = true;
+  EXPECT_EQ(drafted(options, {1, 2, 1, 2}), Tokens());
+  EXPECT_EQ(drafted(options, {1, 2, 3, 1, 2}), (Tokens{3, 1, 2}));
+  options.conditions.apart = false;
+  EXPECT_EQ(drafted(options, {1, 2, 1, 2}), (Tokens{1, 2}));
+}
+
+TEST(CopyConditions, MinCopyIsTheFewestTokensThatMayFollow) {
+  NgramOptions options = exactly(1);
+  options.conditions.min_copy = 3;
+  EXPECT_EQ(drafted(options, {1, 2, 1}), Tokens());
+  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3, 1}));
+}
+
+TEST(CopyConditions, ARefusedCopyLetsAShorterNgramTry) {
+  NgramOptions options = exactly(1);
+  options.max_ngram = 2;
+  options.occurrence = Occurrence::earliest;
+  options.conditions.min_copy = 4;
+  EXPECT_EQ(drafted(options, {2, 5, 6, 7, 1, 2, 8, 1, 2}, {.max_nodes = 3}), (Tokens{5, 6, 7}));
+}
+
+TEST(CopyConditions, WithoutAnchorLeavesTheLastTokenOut) {
+  NgramOptions options = exactly(1);
+  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3, 1}));
+  options.conditions.without_anchor = true;
+  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3}));
+  EXPECT_EQ(drafted(options, {0, 1, 1}), Tokens()) << "nothing but the anchor follows";
+}
+
+TEST(CopyConditions, NeverFromStartLeavesTheVeryBeginningOut) {
+  NgramOptions options = exactly(2);
+  options.conditions.never_from_start = true;
+  EXPECT_EQ(drafted(options, {1, 2, 5, 1, 2}), Tokens());
+  EXPECT_EQ(drafted(options, {0, 1, 2, 5, 1, 2}), (Tokens{5, 1, 2}));
+}
+
+TEST(CopyConditions, CutAfterEndsTheCopyBehindThatToken) {
+  NgramOptions options;
+  options.conditions.cut_after = 3;
+  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), (Tokens{2, 3}));
+  options.conditions.cut_after = 2;
+  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), Tokens{2});
+  options.conditions.cut_after = 9;
+  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}).size(), options.draft_length);
+}
+
+// --- Budgets ---
+
+TEST(NgramDrafter, KeepsToTheBudgetOfNodesAndDepth) {
+  const Tokens context = {1, 1, 1};
+  EXPECT_EQ(drafted({}, context, {.max_nodes = 4}).size(), 4U);
+  EXPECT_EQ(drafted({}, context, {.max_depth = 3}).size(), 3U);
+  EXPECT_EQ(drafted({}, context, {.max_nodes = 0}), Tokens());
+  EXPECT_EQ(drafted({}, context, {.max_depth = 0}), Tokens());
+}
+
+TEST(NgramDrafter, StopsWhenTheDraftIsFull) {
+  NgramDrafter<> drafter;
+  drafter.begin(Tokens{1, 1, 1});
+  std::array<DraftNode, 3> storage;
+  Draft draft(storage);
+  drafter.propose({}, draft);
+  EXPECT_EQ(draft.size(), 3U);
+}
+
+TEST(NgramDrafter, MeasuresItsMemory) {
+  NgramDrafter<> drafter;
+  drafter.reserve(1000);
+  const std::size_t reserved = drafter.memory_bytes();
+  EXPECT_GE(reserved, 1000 * sizeof(Token));
+  drafter.begin(Tokens(1000, 1));
+  EXPECT_EQ(drafter.memory_bytes(), reserved) << "reserve() made room for it";
+}
+
+// --- Settings ---
+
+TEST(LookupOrders, AreAFewLengthsWithExtend) {
+  const auto orders = [](std::uint32_t shortest, std::uint32_t longest) {
+    NgramOptions options;
+    options.min_ngram = shortest;
+    options.max_ngram = longest;
+    return lookup_orders(options);
+  };
+  EXPECT_EQ(lengths(lookup_orders({})), (Lengths{1, 3, 8})) << "the default";
+  EXPECT_EQ(lengths(orders(1, 32)), (Lengths{1, 3, 8, 20}));
+  EXPECT_EQ(lengths(orders(2, 4)), (Lengths{2}));
+  EXPECT_EQ(lengths(orders(2, 5)), (Lengths{2, 5}));
+  EXPECT_EQ(lengths(orders(32, 32)), (Lengths{32}));
+}
+
+TEST(LookupOrders, AreAllLengthsWithoutExtend) {
+  NgramOptions options;
+  options.extend = false;
+  options.min_ngram = 2;
+  options.max_ngram = 5;
+  EXPECT_EQ(lengths(lookup_orders(options)), (Lengths{2, 3, 4, 5}));
+}
+
+struct Refusal {
+  std::string_view says;
+  NgramOptions options;
+};
+
+NgramOptions with(void (*change)(NgramOptions&)) {
+  NgramOptions options;
+  change(options);
+  return options;
+}
+
+const std::vector<Refusal>& refusals() {
+  static const std::vector<Refusal> all = {
+      {"min_ngram is 0", with([](NgramOptions& o) { o.min_ngram = 0; })},
+      {"max_ngram is too large", with([](NgramOptions& o) { o.max_ngram = 33; })},
+      {"min_ngram is larger than max_ngram", with([](NgramOptions& o) { o.min_ngram = 17; })},
+      {"too many n-gram lengths", with([](NgramOptions& o) {
+         o.extend = false;
+         o.max_ngram = 9;
+       })},
+      {"candidates has to be between", with([](NgramOptions& o) { o.candidates = 0; })},
+      {"candidates has to be between", with([](NgramOptions& o) { o.candidates = 65; })},
+  };
+  return all;
+}
+
+TEST(CheckNgramOptions, RefusesWhatCannotWorkAndSaysWhy) {
+  for (const Refusal& refusal : refusals()) {
+    const auto checked = check(refusal.options);
+    ASSERT_FALSE(checked.has_value()) << refusal.says;
+    EXPECT_EQ(checked.error().code, ErrorCode::unsupported);
+    EXPECT_NE(checked.error().message.find(refusal.says), std::string_view::npos) << checked.error().message;
+  }
+}
+
+TEST(CheckNgramOptions, SaysWhichNumberItHeldAgainstWhich) {
+  NgramOptions options;
+  options.max_ngram = 40;
+  EXPECT_EQ(check(options).error().value, 40U);
+  EXPECT_EQ(check(options).error().limit, 32U);
+}
+
+TEST(CheckNgramOptions, AcceptsTheEdges) {
+  NgramOptions options;
+  EXPECT_TRUE(check(options).has_value()) << "the default";
+  options.max_ngram = 32;
+  options.min_ngram = 32;
+  options.candidates = 64;
+  options.draft_length = 0;
+  EXPECT_TRUE(check(options).has_value());
+  options.extend = false;
+  options.min_ngram = 25;
+  EXPECT_TRUE(check(options).has_value()) << "eight lengths";
+  options.candidates = 1;
+  EXPECT_TRUE(check(options).has_value());
+}
+
+TEST(CheckNgramOptions, WhatItRefusesIsStillSafe) {
+  Tokens context(200);
+  support::Random random(3);
+  for (Token& token : context) token = static_cast<Token>(random.below(3));
+  for (const Refusal& refusal : refusals()) {
+    const Tokens tokens = drafted(refusal.options, context);
+    EXPECT_LE(tokens.size(), refusal.options.draft_length) << refusal.says;
+  }
+  EXPECT_EQ(drafted(refusals()[2].options, context), Tokens()) << "no length to look up";
+  EXPECT_EQ(drafted(refusals()[4].options, context), Tokens()) << "no candidates";
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/presets.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reprise/index/naive.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+#include "support/preset_rules.hpp"
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using support::Tokens;
+
+template <LookupIndex Index = RollingHashIndex>
+Tokens drafted(const NgramOptions& options, const Tokens& context) {
+  NgramDrafter<Index> drafter(options);
+  drafter.begin(context);
+  std::array<DraftNode, 64> storage;
+  Draft draft(storage);
+  drafter.propose({.max_nodes = 64}, draft);
+  Tokens tokens;
+  for (const DraftNode& node : draft.view()) tokens.push_back(node.token);
+  return tokens;
+}
+
+// --- Prompt lookup, Saxena ---
+
+TEST(PromptLookup, CopiesExactlyItsLengthFromTheFirstOccurrence) {
+  const Tokens context = {1, 2, 10, 11, 12, 1, 2, 20, 21, 22, 1, 2};
+  EXPECT_EQ(drafted(presets::prompt_lookup(2, 3), context), (Tokens{10, 11, 12}));
+}
+
+TEST(PromptLookup, NeedsItsWholeLengthBehindTheOccurrence) {
+  EXPECT_EQ(drafted(presets::prompt_lookup(1, 3), {1, 2, 3, 1}), (Tokens{2, 3, 1}));
+  EXPECT_EQ(drafted(presets::prompt_lookup(1, 4), {1, 2, 3, 1}), Tokens());
+}
+
+TEST(PromptLookup, NeverCopiesFromAnOccurrenceThatTouchesTheEnd) {
+  // The n-gram {1, 2} ends at 2; more than two tokens have to lie between there and the end.
+  EXPECT_EQ(drafted(presets::prompt_lookup(2, 1), {1, 2, 3, 1, 2}), Tokens{3});
+  EXPECT_EQ(drafted(presets::prompt_lookup(2, 1), {1, 2, 1, 2}), Tokens{1}) << "the single 2 is apart";
+  EXPECT_EQ(drafted(presets::prompt_lookup(1, 1), {1, 1}), Tokens());
+  EXPECT_EQ(drafted(presets::prompt_lookup(1, 1), {1, 1, 1}), Tokens{1});
+}
+
+TEST(PromptLookup, FallsBackToShorterNgrams) {
+  EXPECT_EQ(drafted(presets::prompt_lookup(3, 2), {2, 7, 8, 9, 1, 2}), (Tokens{7, 8}));
+  EXPECT_EQ(drafted(presets::prompt_lookup(3, 2), {7, 8, 9}), Tokens());
+}
+
+TEST(PromptLookup, FallsBackWhenTheLongerOccurrenceHasTooFewTokensBehindIt) {
+  // {1, 2} has three tokens behind it, {2} has seven.
+  const Tokens context = {2, 5, 6, 7, 1, 2, 8, 1, 2};
+  EXPECT_EQ(drafted(presets::prompt_lookup(2, 3), context), (Tokens{8, 1, 2}));
+  EXPECT_EQ(drafted(presets::prompt_lookup(2, 4), context), (Tokens{5, 6, 7, 1}));
+}
+
+// --- Hugging Face ---
+
+TEST(HuggingFace, CopiesFromTheFirstOccurrenceAndStopsAtTheEnd) {
+  const Tokens context = {1, 2, 10, 1, 2, 20, 1, 2};
+  EXPECT_EQ(drafted(presets::hugging_face(2, 3), context), (Tokens{10, 1, 2}));
+  EXPECT_EQ(drafted(presets::hugging_face(2, 10), context), (Tokens{10, 1, 2, 20, 1, 2}));
+}
+
+TEST(HuggingFace, CopiesFromAnOccurrenceThatTouchesTheEnd) {
+  EXPECT_EQ(drafted(presets::hugging_face(3, 10), {1, 1}), Tokens{1});
+  EXPECT_EQ(drafted(presets::hugging_face(3, 10), {1, 1, 1}), Tokens{1});
+  EXPECT_EQ(drafted(presets::hugging_face(3, 10), {1}), Tokens());
+}
+
+TEST(HuggingFace, FallsBackToShorterNgrams) {
+  EXPECT_EQ(drafted(presets::hugging_face(3, 10), {3, 4, 2, 3}), (Tokens{4, 2, 3}));
+  EXPECT_EQ(drafted(presets::hugging_face(3, 10), {1, 2, 3}), Tokens());
+}
+
+// --- vLLM ---
+
+TEST(Vllm, TakesTheLongestNgramAndItsFirstOccurrence) {
+  const Tokens context = {2, 3, 10, 1, 2, 3, 20, 1, 2, 3, 30, 1, 2, 3};
+  EXPECT_EQ(drafted(presets::vllm(2, 5, 1), context), Tokens{20});
+  EXPECT_EQ(drafted(presets::vllm(2, 2, 1), context), Tokens{10});
+}
+
+TEST(Vllm, DraftsNothingForLessThanItsShortestNgram) {
+  EXPECT_EQ(drafted(presets::vllm(2, 5, 5), {1, 2, 3, 2}), Tokens());
+  EXPECT_EQ(drafted(presets::vllm(1, 5, 5), {1, 2, 3, 2}), (Tokens{3, 2}));
+}
+
+TEST(Vllm, StopsAtTheEndOfTheContext) {
+  EXPECT_EQ(drafted(presets::vllm(2, 5, 5), {1, 2, 1, 2}), (Tokens{1, 2}));
+  EXPECT_EQ(drafted(presets::vllm(2, 5, 1), {1, 2, 1, 2}), Tokens{1});
+}
+
+// --- llama.cpp's ngram-simple ---
+
+TEST(LlamaCppSimple, CopiesFromTheMostRecentOccurrence) {
+  const Tokens context = {0, 1, 2, 10, 11, 12, 1, 2, 20, 21, 22, 1, 2};
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(2, 3), context), (Tokens{20, 21, 22}));
+}
+
+TEST(LlamaCppSimple, NeedsAContextLongerThanNgramAndDraftTogether) {
+  // At least n + m + 2 tokens besides the anchor.
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(1, 2), {0, 0, 1, 5, 6, 1}), (Tokens{5, 6}));
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(1, 2), {0, 1, 5, 6, 1}), Tokens()) << "one token short";
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(1, 3), {0, 0, 1, 5, 6, 1}), Tokens()) << "one token short";
+}
+
+TEST(LlamaCppSimple, NeverUsesTheVeryBeginning) {
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(2, 2), {1, 2, 5, 6, 7, 1, 2}), Tokens());
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(2, 2), {0, 1, 2, 5, 6, 7, 1, 2}), (Tokens{5, 6}));
+}
+
+TEST(LlamaCppSimple, NeverCopiesTheAnchor) {
+  // Behind {1} come 5 and 6, then the anchor.
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(1, 3), {0, 8, 9, 1, 5, 6, 1}), (Tokens{5, 6}));
+}
+
+TEST(LlamaCppSimple, DraftsNothingWhenFewerTokensFollowThanTheNgramHas) {
+  const Tokens two_follow = {0, 8, 9, 7, 1, 2, 5, 1, 2};  // behind {1, 2}: 5 and 1, then the anchor
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(2, 4), two_follow), (Tokens{5, 1}));
+  const Tokens one_follows = {0, 8, 9, 7, 6, 1, 2, 1, 2};
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(2, 4), one_follows), Tokens());
+}
+
+TEST(LlamaCppSimple, DoesNotLookFurtherWhenTheFirstHitHasTooFewTokensBehindIt) {
+  const Tokens context = {0, 1, 2, 5, 6, 7, 8, 1, 2, 1, 2};
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(2, 4), context), Tokens());
+}
+
+TEST(LlamaCppSimple, LooksPastAnOccurrenceThatEndsJustBeforeTheAnchor) {
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(1, 2), {0, 8, 1, 5, 6, 1, 1}), (Tokens{5, 6}));
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(1, 2), {0, 8, 9, 5, 6, 1, 1}), Tokens());
+}
+
+TEST(LlamaCppSimple, DraftsNothingWhenTheDraftIsShorterThanTheNgram) {
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(3, 2), {0, 1, 2, 3, 4, 5, 6, 1, 2, 3}), Tokens());
+  EXPECT_EQ(drafted(presets::llama_cpp_simple(3, 3), {0, 1, 2, 3, 4, 5, 6, 1, 2, 3}), (Tokens{4, 5, 6}));
+}
+
+// --- ds4 ---
+
+TEST(Ds4, CopiesFromTheMostRecentOccurrenceOfFourTokens) {
+  const Tokens context = {1, 2, 3, 4, 10, 1, 2, 3, 4, 20, 1, 2, 3, 4};
+  EXPECT_EQ(drafted(presets::ds4(), context), (Tokens{20, 1, 2, 3, 4}));
+}
+
+TEST(Ds4, DraftsNothingForThreeTokens) { EXPECT_EQ(drafted(presets::ds4(), {1, 2, 3, 10, 1, 2, 3}), Tokens()); }
+
+TEST(Ds4, CopiesAtMostSeven) {
+  const Tokens context = {1, 2, 3, 4, 10, 11, 12, 13, 14, 15, 16, 17, 1, 2, 3, 4};
+  EXPECT_EQ(drafted(presets::ds4(), context), (Tokens{10, 11, 12, 13, 14, 15, 16}));
+}
+
+TEST(Ds4, CutsBehindAnEndOfSequenceToken) {
+  const Tokens context = {1, 2, 3, 4, 10, 99, 12, 13, 1, 2, 3, 4};
+  EXPECT_EQ(drafted(presets::ds4(4, 7, 99), context), (Tokens{10, 99}));
+  EXPECT_EQ(drafted(presets::ds4(4, 7, 98), context), (Tokens{10, 99, 12, 13, 1, 2, 3}));
+  EXPECT_EQ(drafted(presets::ds4(4, 7, 10), context), Tokens{10});
+}
+
+TEST(Presets, AreSettingsThatCheckAccepts) {
+  for (const NgramOptions& options : {presets::prompt_lookup(), presets::hugging_face(), presets::vllm(),
+                                      presets::llama_cpp_simple(), presets::ds4()})
+    EXPECT_TRUE(check(options).has_value());
+}
+
+// --- All of them, against the rules written down as plain loops ---
+
+std::optional<Token> random_eos(support::Random& random) {
+  if (random.one_in(3)) return {};
+  return static_cast<Token>(random.below(3));
+}
+
+template <class Index>
+class PresetRules : public ::testing::Test {};
+using Indexes = ::testing::Types<NaiveIndex, RollingHashIndex, SuffixArrayIndex>;
+TYPED_TEST_SUITE(PresetRules, Indexes);
+
+TYPED_TEST(PresetRules, HoldOnTenThousandSmallContexts) {
+  using Index = TypeParam;
+  support::Random random(2024);
+  std::array<std::size_t, 5> hits{};
+  for (int i = 0; i < 10000; ++i) {
+    const std::size_t vocabulary = random.between(1, 5);
+    Tokens context(random.between(1, 40));
+    for (Token& token : context) token = static_cast<Token>(random.below(vocabulary));
+    const std::size_t n = random.between(1, 4);
+    const std::size_t longest = n + random.below(4);
+    const std::size_t k = random.below(11);
+    const std::optional<Token> eos = random_eos(random);
+    const auto n32 = static_cast<std::uint32_t>(n);
+    const auto longest32 = static_cast<std::uint32_t>(longest);
+    SCOPED_TRACE(::testing::Message() << "case " << i << ", n " << n << ", longest " << longest << ", k " << k
+                                      << ", context " << ::testing::PrintToString(context));
+
+    const std::array<Tokens, 5> expected = {support::pld(context, n, k), support::hugging_face(context, n, k),
+                                            support::vllm(context, n, longest, k), support::ngram_simple(context, n, k),
+                                            support::ds4(context, n, k, eos)};
+    ASSERT_EQ(drafted<Index>(presets::prompt_lookup(n32, k), context), expected[0]);
+    ASSERT_EQ(drafted<Index>(presets::hugging_face(n32, k), context), expected[1]);
+    ASSERT_EQ(drafted<Index>(presets::vllm(n32, longest32, k), context), expected[2]);
+    ASSERT_EQ(drafted<Index>(presets::llama_cpp_simple(n32, k), context), expected[3]);
+    ASSERT_EQ(drafted<Index>(presets::ds4(n32, k, eos), context), expected[4]);
+    for (std::size_t p = 0; p < expected.size(); ++p) hits[p] += expected[p].empty() ? 0 : 1;
+  }
+  for (const std::size_t hit : hits) EXPECT_GT(hit, 1000U) << "too few contexts on which anything is drafted";
+}
+
+}  // namespace
+}  // namespace reprise

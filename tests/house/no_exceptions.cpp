@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled without exceptions and without type information: a generation over all of the library, plain and drafted.
+#include <cstddef>
+#include <cstdio>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reprise/reprise.hpp"
+
+namespace {
+
+/// Counts to nine again and again, and says what it can do, with errors as values.
+struct Engine {
+  std::vector<reprise::Token> cache;
+  std::vector<reprise::Token> picks;
+  std::size_t rows = 0;
+
+  reprise::Result<std::span<const reprise::Token>> verify(reprise::TokenSpan batch, std::size_t drafted) {
+    if (batch.size() <= drafted) return reprise::Error{reprise::ErrorCode::verifier_failed, "a batch without anchor"};
+    picks.clear();
+    for (const reprise::Token token : batch.last(drafted + 1)) picks.push_back((token + 1) % 10);
+    cache.insert(cache.end(), batch.begin(), batch.end());
+    rows = batch.size();
+    return std::span<const reprise::Token>(picks);
+  }
+  reprise::Result<void> commit(std::size_t keep) {
+    cache.resize(cache.size() - rows + keep);
+    return {};
+  }
+  [[nodiscard]] static reprise::Capabilities capabilities() { return {}; }
+};
+
+template <class Strategy>
+std::vector<reprise::Token> decode(Strategy strategy) {
+  reprise::Limits limits;
+  limits.max_tokens = 50;
+  const std::vector<reprise::Token> prompt = {1, 2, 3};
+  Engine engine;
+  engine.cache = {1, 2};
+  reprise::Session session(std::move(strategy));
+  const auto generated = reprise::generate(session, engine, prompt, limits);
+  if (!generated) return {};
+  return {generated->tokens.begin(), generated->tokens.end()};
+}
+
+}  // namespace
+
+int main() {
+  const auto plain = decode(reprise::NoDraft());
+  const bool same =
+      decode(reprise::NgramDrafter<reprise::RollingHashIndex>()) == plain &&
+      decode(reprise::NgramDrafter<reprise::SuffixArrayIndex>(reprise::presets::vllm())) == plain &&
+      decode(reprise::AnyStrategy(reprise::NgramDrafter<reprise::NaiveIndex>(reprise::presets::ds4()))) == plain;
+  std::printf("%zu tokens, %s\n", plain.size(), same ? "the same with every strategy" : "not the same");
+  return plain.size() == 50 && same ? 0 : 1;
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of lookup_index.hpp, sentence by sentence, for every index of the library.
+
+#include "reprise/index/lookup_index.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "reprise/index/naive.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+#include "support/index_queries.hpp"
+#include "support/streams.hpp"
+
+namespace {
+
+using reprise::IndexOptions;
+using reprise::Match;
+using reprise::MatchLimits;
+using reprise::MatchOrder;
+using reprise::NgramOrders;
+using reprise::Token;
+using reprise::support::held;
+using reprise::support::index_of;
+using reprise::support::matches;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr Token smallest = std::numeric_limits<Token>::min();
+constexpr Token greatest = std::numeric_limits<Token>::max();
+
+IndexOptions both_orders() { return {.orders = {1, 2, 3, 32}, .earliest = true}; }
+
+template <class I>
+class AnyIndex : public testing::Test {
+ public:
+  static I of(const std::vector<Token>& tokens) { return index_of<I>(both_orders(), tokens); }
+};
+
+using Indexes = testing::Types<reprise::NaiveIndex, reprise::RollingHashIndex, reprise::SuffixArrayIndex>;
+struct IndexNames {
+  template <class I>
+  static std::string GetName(int i) {
+    return std::vector<std::string>{"naive", "rolling_hash", "suffix_array"}[static_cast<std::size_t>(i)];
+  }
+};
+TYPED_TEST_SUITE(AnyIndex, Indexes, IndexNames);
+
+TYPED_TEST(AnyIndex, FindsNothingInAnEmptySequence) {
+  const TypeParam index(both_orders());
+  EXPECT_THAT(matches(index, {}), IsEmpty());
+  EXPECT_TRUE(index.tokens().empty());
+  EXPECT_FALSE(index.exhausted());
+}
+
+TYPED_TEST(AnyIndex, WorksWithItsDefaults) {
+  TypeParam index;
+  index.append(std::vector<Token>{4, 4});
+  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
+}
+
+TYPED_TEST(AnyIndex, FindsNothingInASingleToken) { EXPECT_THAT(matches(TestFixture::of({7}), {}), IsEmpty()); }
+
+TYPED_TEST(AnyIndex, FindsNothingWhereAllTokensDiffer) {
+  EXPECT_THAT(matches(TestFixture::of({1, 2, 3, 4}), {}), IsEmpty());
+}
+
+TYPED_TEST(AnyIndex, AnswersTheEndAndTheLengthOfTheWholeAgreement) {
+  const auto index = TestFixture::of({9, 1, 2, 3, 8, 1, 2, 3});
+  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 16}), ElementsAre(Match{4, 3}));
+  EXPECT_THAT(matches(index, {.shortest = 3, .longest = 16}), ElementsAre(Match{4, 3}));
+}
+
+TYPED_TEST(AnyIndex, MeasuresAgreementUpToTheLongestOnly) {
+  const auto index = TestFixture::of({9, 1, 2, 3, 8, 1, 2, 3});
+  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 2}), ElementsAre(Match{4, 2}));
+  EXPECT_THAT(matches(index, {.shortest = 2, .longest = 0}), ElementsAre(Match{4, 2}));
+}
+
+TYPED_TEST(AnyIndex, MeasuresAgreementBeyondThirtyTwoTokens) {
+  std::vector<Token> tokens(100);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  tokens.insert(tokens.end(), tokens.begin(), tokens.begin() + 100);
+  const auto index = TestFixture::of(tokens);
+  EXPECT_THAT(matches(index, {.shortest = 32, .longest = 80}), ElementsAre(Match{100, 80}));
+  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 1000}), ElementsAre(Match{100, 100}));
+}
+
+TYPED_TEST(AnyIndex, AgreementStopsAtTheStartOfTheSequence) {
+  EXPECT_THAT(matches(TestFixture::of({1, 2, 1, 2}), {.shortest = 1, .longest = 16}), ElementsAre(Match{2, 2}));
+}
+
+TYPED_TEST(AnyIndex, FindsOccurrencesThatOverlapTheEnd) {
+  EXPECT_THAT(matches(TestFixture::of({5, 5, 5, 5}), {.shortest = 2, .longest = 16}),
+              ElementsAre(Match{3, 3}, Match{2, 2}));
+}
+
+TYPED_TEST(AnyIndex, ListsTheMostRecentFirst) {
+  const auto index = TestFixture::of({1, 9, 1, 8, 1, 7, 1});
+  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 1}), ElementsAre(Match{5, 1}, Match{3, 1}, Match{1, 1}));
+  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 1, .candidates = 2}), ElementsAre(Match{5, 1}, Match{3, 1}));
+}
+
+TYPED_TEST(AnyIndex, ListsTheEarliestFirst) {
+  const auto index = TestFixture::of({1, 9, 1, 8, 1, 7, 1});
+  MatchLimits limits{.shortest = 1, .longest = 1, .candidates = 16, .order = MatchOrder::earliest};
+  EXPECT_THAT(matches(index, limits), ElementsAre(Match{1, 1}, Match{3, 1}, Match{5, 1}));
+  limits.candidates = 2;
+  EXPECT_THAT(matches(index, limits), ElementsAre(Match{1, 1}, Match{3, 1}));
+}
+
+TYPED_TEST(AnyIndex, LooksAtNothingForZeroCandidates) {
+  EXPECT_THAT(matches(TestFixture::of({1, 1}), {.candidates = 0}), IsEmpty());
+}
+
+TYPED_TEST(AnyIndex, WritesNoMoreThanThereIsRoomFor) {
+  const auto index = TestFixture::of({1, 1, 1, 1});
+  std::vector<Match> out(3, Match{77, 77});
+  EXPECT_EQ(index.find({}, std::span(out).first(2)), 2u);
+  EXPECT_THAT(out, ElementsAre(Match{3, 3}, Match{2, 2}, Match{77, 77}));
+  EXPECT_EQ(index.find({}, {}), 0u);
+}
+
+TYPED_TEST(AnyIndex, FindsNothingForOrdersThatDoNotExist) {
+  const auto index = TestFixture::of(std::vector<Token>(100, 1));
+  EXPECT_THAT(matches(index, {.shortest = 0}), IsEmpty());
+  EXPECT_THAT(matches(index, {.shortest = NgramOrders::largest + 1, .longest = 64}), IsEmpty());
+  EXPECT_THAT(matches(index, {.shortest = 0xffffffff, .longest = 0xffffffff}), IsEmpty());
+}
+
+TYPED_TEST(AnyIndex, FindsNothingLongerThanTheSequence) {
+  EXPECT_THAT(matches(TestFixture::of({1, 1, 1}), {.shortest = 3}), IsEmpty());
+  EXPECT_THAT(matches(TestFixture::of({1, 1}), {.shortest = 3}), IsEmpty());
+}
+
+TYPED_TEST(AnyIndex, TakesTokensOfAnyValue) {
+  const auto index = TestFixture::of({smallest, -1, greatest, 0, 5, smallest, -1, greatest, 0});
+  EXPECT_THAT(matches(index, {.shortest = 3}), ElementsAre(Match{4, 4}));
+}
+
+TYPED_TEST(AnyIndex, AppendingOneByOneIsAppendingAtOnce) {
+  const std::vector<Token> tokens = reprise::support::make_stream(reprise::support::Stream::trace_like, 3000, 5, 100);
+  const auto whole = TestFixture::of(tokens);
+  TypeParam piecemeal(both_orders());
+  for (const Token token : tokens) piecemeal.append({&token, 1});
+  EXPECT_EQ(held(piecemeal), tokens);
+  for (const std::uint32_t n : {1u, 2u, 3u, 32u}) {
+    EXPECT_EQ(matches(piecemeal, {.shortest = n}), matches(whole, {.shortest = n}));
+  }
+}
+
+TYPED_TEST(AnyIndex, AppendingNothingChangesNothing) {
+  auto index = TestFixture::of({1, 1});
+  index.append({});
+  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
+}
+
+TYPED_TEST(AnyIndex, TruncationForgetsOccurrences) {
+  auto index = TestFixture::of({1, 2, 1, 3, 1});
+  index.truncate(3);
+  EXPECT_THAT(held(index), ElementsAre(1, 2, 1));
+  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
+  index.append(std::vector<Token>{4, 1});
+  EXPECT_THAT(matches(index, {}), ElementsAre(Match{3, 1}, Match{1, 1}));
+}
+
+TYPED_TEST(AnyIndex, TruncationToMoreThanThereIsChangesNothing) {
+  auto index = TestFixture::of({1, 1});
+  index.truncate(2);
+  index.truncate(reprise::unlimited);
+  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
+}
+
+TYPED_TEST(AnyIndex, ClearedItIsAsNew) {
+  auto index = TestFixture::of(std::vector<Token>(1000, 3));
+  index.clear();
+  EXPECT_TRUE(index.tokens().empty());
+  EXPECT_THAT(matches(index, {}), IsEmpty());
+  index.append(std::vector<Token>{3, 4, 3});
+  EXPECT_THAT(matches(index, {.shortest = 1, .longest = 3}), ElementsAre(Match{1, 1}));
+}
+
+TYPED_TEST(AnyIndex, ClearsAFewTokensInALargeReservation) {
+  TypeParam index(both_orders());
+  ASSERT_TRUE(index.reserve(10000));
+  for (int i = 0; i < 3; ++i) {
+    index.append(std::vector<Token>{1, 2, 1});
+    EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
+    index.clear();
+    EXPECT_THAT(matches(index, {}), IsEmpty());
+  }
+}
+
+TYPED_TEST(AnyIndex, ACopyIsAFork) {
+  auto index = TestFixture::of({1, 2, 1});
+  auto fork = index;
+  fork.truncate(1);
+  fork.append(std::vector<Token>{1});
+  index.append(std::vector<Token>{2});
+  EXPECT_THAT(held(index), ElementsAre(1, 2, 1, 2));
+  EXPECT_THAT(held(fork), ElementsAre(1, 1));
+  EXPECT_THAT(matches(index, {}), ElementsAre(Match{2, 2}));
+  EXPECT_THAT(matches(fork, {}), ElementsAre(Match{1, 1}));
+}
+
+TYPED_TEST(AnyIndex, AssignmentReplacesTheSequenceAndTheOptions) {
+  TypeParam index(IndexOptions{.orders = {5}, .max_bytes = 0});
+  index = TestFixture::of({1, 2, 1, 2});
+  EXPECT_FALSE(index.exhausted());
+  EXPECT_THAT(matches(index, {.shortest = 2}), ElementsAre(Match{2, 2}));
+  const TypeParam& same = index;
+  index = same;
+  EXPECT_THAT(matches(index, {.shortest = 2}), ElementsAre(Match{2, 2}));
+}
+
+TYPED_TEST(AnyIndex, OneThatWasMovedFromIsEmptyAndUsable) {
+  auto index = TestFixture::of({1, 2, 1});
+  const TypeParam moved = std::move(index);
+  EXPECT_THAT(matches(moved, {}), ElementsAre(Match{1, 1}));
+  EXPECT_TRUE(index.tokens().empty());  // NOLINT(bugprone-use-after-move): the point of the test
+  EXPECT_FALSE(index.exhausted());
+  index.append(std::vector<Token>{6, 6});
+  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
+}
+
+TYPED_TEST(AnyIndex, FindsNothingWhenItsCeilingIsZero) {
+  TypeParam index(IndexOptions{.max_bytes = 0});
+  EXPECT_FALSE(index.reserve(1));
+  EXPECT_FALSE(index.exhausted());
+  index.append(std::vector<Token>{1, 1, 1});
+  EXPECT_TRUE(index.exhausted());
+  EXPECT_THAT(matches(index, {}), IsEmpty());
+  EXPECT_EQ(index.memory_bytes(), 0u);
+  index.clear();
+  EXPECT_FALSE(index.exhausted());
+}
+
+TYPED_TEST(AnyIndex, StopsAtItsCeilingAndStaysBelowIt) {
+  constexpr std::size_t ceiling = 64 * 1024;
+  TypeParam index(IndexOptions{.max_bytes = ceiling});
+  const std::vector<Token> tokens = reprise::support::make_stream(reprise::support::Stream::zipf, 20000, 3);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    index.append({&tokens[i], 1});
+    ASSERT_LE(index.memory_bytes(), ceiling);
+  }
+  EXPECT_TRUE(index.exhausted());
+  EXPECT_THAT(matches(index, {}), IsEmpty());
+  const std::size_t indexed = index.tokens().size();
+  EXPECT_GE(indexed, ceiling / 64) << "gave up long before the ceiling";
+
+  index.truncate(indexed + 1);
+  EXPECT_TRUE(index.exhausted()) << "one token is still missing";
+  index.truncate(indexed);
+  EXPECT_FALSE(index.exhausted());
+  reprise::NaiveIndex reference;
+  reference.append(std::span(tokens).first(indexed));
+  std::size_t found = 0;
+  for (std::size_t cut = 0; cut < 20; ++cut) {
+    index.truncate(indexed - cut);
+    reference.truncate(indexed - cut);
+    EXPECT_EQ(matches(index, {}), matches(reference, {}));
+    found += matches(index, {}).size();
+  }
+  EXPECT_GE(found, 20u);
+}
+
+TYPED_TEST(AnyIndex, ReservesBelowItsCeilingOnly) {
+  TypeParam index(IndexOptions{.max_bytes = 1 << 20});
+  EXPECT_FALSE(index.reserve(1 << 20));
+  EXPECT_LE(index.memory_bytes(), std::size_t{1} << 20);
+  EXPECT_TRUE(index.reserve(1 << 13));
+  EXPECT_FALSE(index.exhausted());
+}
+
+TYPED_TEST(AnyIndex, AForkOfAnExhaustedOneIsExhausted) {
+  TypeParam index(IndexOptions{.max_bytes = 16 * 1024});
+  for (Token token = 0; token < 10000; ++token) index.append({&token, 1});
+  ASSERT_TRUE(index.exhausted());
+  TypeParam fork = index;
+  EXPECT_TRUE(fork.exhausted());
+  fork.truncate(fork.tokens().size());
+  EXPECT_FALSE(fork.exhausted());
+  EXPECT_TRUE(index.exhausted());
+}
+
+/// The same for indexes that hold 100 tokens at most.
+template <class I>
+class ShortIndex : public testing::Test {};
+using ShortIndexes = testing::Types<reprise::BasicNaiveIndex<100>, reprise::BasicRollingHashIndex<100>,
+                                    reprise::BasicSuffixArrayIndex<100>>;
+TYPED_TEST_SUITE(ShortIndex, ShortIndexes, IndexNames);
+
+TYPED_TEST(ShortIndex, HoldsAsManyTokensAsItHasPositions) {
+  TypeParam index;
+  EXPECT_TRUE(index.reserve(100));
+  EXPECT_FALSE(index.reserve(101));
+  index.append(std::vector<Token>(100, 1));
+  EXPECT_FALSE(index.exhausted());
+  EXPECT_THAT(matches(index, {}), SizeIs(16));
+}
+
+TYPED_TEST(ShortIndex, IsExhaustedByOneTokenTooMany) {
+  TypeParam index;
+  index.append(std::vector<Token>(99, 1));
+  index.append(std::vector<Token>{1});
+  EXPECT_FALSE(index.exhausted());
+  index.append(std::vector<Token>{1});
+  EXPECT_TRUE(index.exhausted());
+  EXPECT_THAT(matches(index, {}), IsEmpty());
+  index.append(std::vector<Token>{1});
+  index.truncate(101);
+  EXPECT_TRUE(index.exhausted());
+  index.truncate(100);
+  EXPECT_FALSE(index.exhausted());
+  EXPECT_THAT(matches(index, {}), SizeIs(16));
+}
+
+TYPED_TEST(ShortIndex, IsExhaustedByALongAppend) {
+  TypeParam index;
+  index.append(std::vector<Token>(1000, 1));
+  EXPECT_TRUE(index.exhausted());
+  index.clear();
+  index.append(std::vector<Token>{1, 1});
+  EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
+}
+
+TEST(NgramOrders, KeepsOrdersSortedDistinctAndInRange) {
+  const NgramOrders orders = {8, 3, 0, 3, 33, 1};
+  EXPECT_THAT(std::vector<std::uint32_t>(orders.begin(), orders.end()), ElementsAre(1u, 3u, 8u));
+  EXPECT_TRUE(orders.contains(3));
+  EXPECT_FALSE(orders.contains(2));
+}
+
+TEST(NgramOrders, HoldsEightAtMost) {
+  const NgramOrders orders = {9, 8, 7, 6, 5, 4, 3, 2, 1};
+  EXPECT_EQ(orders.size(), 8u);
+  EXPECT_FALSE(orders.contains(1));
+}
+
+}  // namespace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only the rolling-hash index promises; the contract it shares is in lookup_index.test.cpp.
+
+#include "reprise/index/rolling_hash.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "support/index_queries.hpp"
+#include "support/streams.hpp"
+
+namespace {
+
+using reprise::IndexOptions;
+using reprise::Match;
+using reprise::MatchOrder;
+using reprise::RollingHashIndex;
+using reprise::Token;
+using reprise::support::index_of;
+using reprise::support::make_stream;
+using reprise::support::matches;
+using reprise::support::Stream;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(RollingHashIndex, FindsNothingForOrdersItWasNotMadeFor) {
+  const auto index = index_of<RollingHashIndex>({.orders = {1, 3}}, {1, 2, 3, 1, 2, 3});
+  EXPECT_THAT(matches(index, {.shortest = 1}), ElementsAre(Match{3, 3}));
+  EXPECT_THAT(matches(index, {.shortest = 2}), IsEmpty());
+  EXPECT_THAT(matches(index, {.shortest = 3}), ElementsAre(Match{3, 3}));
+}
+
+TEST(RollingHashIndex, WithoutAnyOrderItHoldsTheTokensAndFindsNothing) {
+  const auto index = index_of<RollingHashIndex>({.orders = {}}, {1, 1});
+  EXPECT_EQ(index.tokens().size(), 2u);
+  EXPECT_THAT(matches(index, {}), IsEmpty());
+}
+
+TEST(RollingHashIndex, FindsTheEarliestOnlyWhenMadeForIt) {
+  const auto index = index_of<RollingHashIndex>({.earliest = false}, {1, 1, 1});
+  EXPECT_THAT(matches(index, {.order = MatchOrder::earliest}), IsEmpty());
+}
+
+TEST(RollingHashIndex, DoesNotAllocateWithinAReservation) {
+  for (const Stream kind : {Stream::all_distinct, Stream::zipf, Stream::period_1}) {
+    RollingHashIndex index(IndexOptions{.earliest = true});
+    ASSERT_TRUE(index.reserve(5000));
+    const std::size_t bytes = index.memory_bytes();
+    const std::vector<Token> tokens = make_stream(kind, 5000, 1);
+    for (const Token token : tokens) index.append({&token, 1});
+    index.truncate(100);
+    index.append(std::span(tokens).subspan(100));
+    EXPECT_EQ(index.memory_bytes(), bytes) << name(kind);
+  }
+}
+
+TEST(RollingHashIndex, TakesAtMostFortyBytesATokenOnTextThatRepeats) {
+  const std::vector<Token> tokens = make_stream(Stream::trace_like, 200000, 1, 50000);
+  RollingHashIndex at_once;
+  at_once.append(tokens);
+  EXPECT_LE(at_once.memory_bytes(), 40 * tokens.size());
+  RollingHashIndex one_by_one;
+  for (const Token token : tokens) one_by_one.append({&token, 1});
+  EXPECT_LE(one_by_one.memory_bytes(), 40 * tokens.size());
+}
+
+TEST(RollingHashIndex, TakesAtMostThirtySevenBytesATokenWhenReserved) {
+  RollingHashIndex index;
+  ASSERT_TRUE(index.reserve(100000));
+  EXPECT_LE(index.memory_bytes(), 37u * 100000u);
+}
+
+TEST(RollingHashIndex, AnswersTheSameUnderEveryKey) {
+  const std::vector<Token> tokens = make_stream(Stream::thue_morse, 2000, 1);
+  const auto index = index_of<RollingHashIndex>({.key = 1}, tokens);
+  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{2}, ~std::uint64_t{0}}) {
+    const auto other = index_of<RollingHashIndex>({.key = key}, tokens);
+    for (const std::uint32_t n : {1u, 3u, 8u}) {
+      EXPECT_EQ(matches(other, {.shortest = n}), matches(index, {.shortest = n}));
+    }
+  }
+}
+
+}  // namespace

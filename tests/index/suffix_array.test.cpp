@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only the suffix array promises; the contract it shares is in lookup_index.test.cpp.
+
+#include "reprise/index/suffix_array.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "reprise/index/naive.hpp"
+#include "support/index_queries.hpp"
+#include "support/streams.hpp"
+
+namespace {
+
+using reprise::IndexOptions;
+using reprise::MatchOrder;
+using reprise::NaiveIndex;
+using reprise::SuffixArrayIndex;
+using reprise::Token;
+using reprise::support::index_of;
+using reprise::support::make_stream;
+using reprise::support::matches;
+using reprise::support::Stream;
+
+void expect_same_answers(const SuffixArrayIndex& index, const NaiveIndex& reference) {
+  for (const std::uint32_t n : {1u, 2u, 5u, 31u, 32u}) {
+    for (const MatchOrder order : {MatchOrder::most_recent, MatchOrder::earliest}) {
+      ASSERT_EQ(matches(index, {.shortest = n, .longest = 40, .candidates = 5, .order = order}),
+                matches(reference, {.shortest = n, .longest = 40, .candidates = 5, .order = order}));
+    }
+  }
+}
+
+TEST(SuffixArrayIndex, AnswersEveryOrderWhateverItWasMadeFor) {
+  const std::vector<Token> tokens = make_stream(Stream::trace_like, 5000, 1);
+  expect_same_answers(index_of<SuffixArrayIndex>({.orders = {7}}, tokens), index_of<NaiveIndex>({}, tokens));
+}
+
+TEST(SuffixArrayIndex, KeepsItsAnswersWhileTheTailFillsAndIsSortedIn) {
+  for (const Stream kind : reprise::support::all_streams) {
+    const std::vector<Token> tokens = make_stream(kind, 3000, 2, 20);
+    SuffixArrayIndex index;
+    NaiveIndex reference;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      index.append({&tokens[i], 1});
+      reference.append({&tokens[i], 1});
+      if (i % 61 == 0 || (i > 250 && i < 262)) expect_same_answers(index, reference);
+    }
+  }
+}
+
+TEST(SuffixArrayIndex, KeepsItsAnswersWhenCutAtEveryDistanceFromItsSortedPart) {
+  const std::vector<Token> tokens = make_stream(Stream::random_small, 600, 3);
+  const auto whole = index_of<SuffixArrayIndex>({}, tokens);
+  for (std::size_t size = 0; size <= tokens.size(); size += 7) {
+    SuffixArrayIndex index = whole;
+    NaiveIndex reference = index_of<NaiveIndex>({}, tokens);
+    index.truncate(size);
+    reference.truncate(size);
+    expect_same_answers(index, reference);
+    index.append(std::span(tokens).first(300));
+    reference.append(std::span(tokens).first(300));
+    expect_same_answers(index, reference);
+  }
+}
+
+TEST(SuffixArrayIndex, DoesNotAllocateWithinAReservation) {
+  SuffixArrayIndex index;
+  ASSERT_TRUE(index.reserve(20000));
+  const std::size_t bytes = index.memory_bytes();
+  const std::vector<Token> tokens = make_stream(Stream::zipf, 20000, 1);
+  index.append(std::span(tokens).first(9000));
+  for (std::size_t i = 9000; i < tokens.size(); ++i) index.append({&tokens[i], 1});
+  EXPECT_EQ(index.memory_bytes(), bytes);
+  EXPECT_LE(bytes, 9u * 20000u);
+}
+
+}  // namespace

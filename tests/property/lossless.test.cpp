@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "support/choices.hpp"
+#include "support/world.hpp"
+
+namespace reprise::testing {
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// REPRISE_PROPERTY_CASES sets the number of worlds, REPRISE_PROPERTY_SEED the first of them.
+TEST(LosslessProperty, EveryRandomWorldDecodesAsPlainDecodingDoes) {
+  const std::uint64_t cases = number_from("REPRISE_PROPERTY_CASES", 200'000);
+  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    Choices choices(seed);
+    const std::string breaches = describe(run_world(choices));
+    ASSERT_EQ(breaches, "") << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+  }
+}
+
+TEST(LosslessProperty, EveryWorldThatBytesDescribeDecodesAsPlainDecodingDoes) {
+  for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
+    Random random(seed);
+    std::vector<std::uint8_t> bytes(random.below(200));
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
+    Choices choices{std::span<const std::uint8_t>(bytes)};
+    ASSERT_EQ(describe(run_world(choices)), "") << "bytes of Random(" << seed << ")";
+  }
+}
+
+}  // namespace
+}  // namespace reprise::testing

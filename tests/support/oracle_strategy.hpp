@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::testing {
+
+struct OracleOptions {
+  std::size_t right_percent = 100;  ///< how often a drafted token is what the model will pick
+  std::size_t length = 4;           ///< tokens of a draft
+  Token vocabulary = 8;             ///< of the wrong tokens
+  std::uint64_t seed = 1;
+  bool siblings = false;  ///< adds a second child beside each node, as a tree drafter would
+};
+
+/// Knows what plain decoding will give and drafts it, with a chosen share of mistakes. Behind the end of what it
+/// knows it guesses, so drafts also run past the end of a generation.
+class OracleStrategy {
+ public:
+  /// `truth`: the context as plain decoding leaves it; has to outlive the strategy and may be changed between rounds.
+  OracleStrategy(const std::vector<Token>& truth, OracleOptions options) : truth_(&truth), options_(options) {}
+
+  void begin(TokenSpan tokens) { position_ = tokens.size(); }
+  void observe(TokenSpan tokens, Origin) { position_ += tokens.size(); }
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t size) { position_ = size; }
+  void propose(const DraftBudget& budget, Draft& draft) {
+    NodeIndex parent = anchor_parent;
+    std::uint32_t probability = Probability::scale;
+    for (std::size_t depth = 0; depth < std::min(options_.length, budget.max_depth); ++depth) {
+      if (draft.size() >= budget.max_nodes) return;
+      Random random(options_.seed ^ mix(position_ + 1000 * depth));
+      const std::size_t at = position_ + depth;
+      Token token = static_cast<Token>(random.below(static_cast<std::size_t>(options_.vocabulary)));
+      if (at < truth_->size() && random.chance(options_.right_percent))
+        token = (*truth_)[at];
+      else if (at < truth_->size() && token == (*truth_)[at])
+        token = static_cast<Token>((token + 1) % options_.vocabulary);
+      DraftNode node;
+      node.token = token;
+      node.parent = parent;
+      node.path_probability = Probability::from_raw(probability -= probability / 8);
+      if (!draft.push(node)) return;
+      const auto self = static_cast<NodeIndex>(draft.size() - 1);
+      if (options_.siblings && draft.size() < budget.max_nodes) {
+        node.token = static_cast<Token>((token + 1) % options_.vocabulary);
+        draft.push(node);
+      }
+      parent = self;
+    }
+  }
+
+ private:
+  const std::vector<Token>* truth_;
+  OracleOptions options_;
+  std::size_t position_ = 0;
+};
+static_assert(DraftStrategy<OracleStrategy>);
+
+}  // namespace reprise::testing

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "reprise/core/token.hpp"
+
+/// \file What the systems behind reprise::presets draft, written down from their own sources as plain loops over the
+/// context, with no index and nothing of the library but its Token: what the presets are held against.
+namespace reprise::support {
+
+using Tokens = std::vector<Token>;
+
+/// Do the `n` tokens at `a` equal the `n` tokens at `b`?
+inline bool same(const Tokens& context, std::size_t a, std::size_t b, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i)
+    if (context[a + i] != context[b + i]) return false;
+  return true;
+}
+
+/// At most `count` tokens from `begin` on, those that there are.
+inline Tokens copy(const Tokens& context, std::size_t begin, std::size_t count) {
+  Tokens copied;
+  for (std::size_t i = begin; i < context.size() && copied.size() < count; ++i) copied.push_back(context[i]);
+  return copied;
+}
+
+/// Prompt lookup decoding (Saxena 2023): n, n - 1, ... 1: the first place from the left that equals the last n
+/// tokens, does not touch them, and has k tokens behind it.
+inline Tokens pld(const Tokens& context, std::size_t n, std::size_t k) {
+  const std::size_t size = context.size();
+  for (; n > 0; --n)
+    for (std::size_t i = 0; i + n < size; ++i)
+      if (same(context, i, size - n, n) && i + n + k <= size && i + n < size - n) return copy(context, i + n, k);
+  return {};
+}
+
+/// Hugging Face transformers, PromptLookupCandidateGenerator: the first place with at least one token behind it.
+inline Tokens hugging_face(const Tokens& context, std::size_t n, std::size_t k) {
+  const std::size_t size = context.size();
+  for (; n > 0; --n)
+    for (std::size_t i = 0; i + n < size; ++i)
+      if (same(context, i, size - n, n)) return copy(context, i + n, k);
+  return {};
+}
+
+/// vLLM, NgramProposer: the longest n from `longest` down to `shortest` that occurs earlier, where it occurs first.
+inline Tokens vllm(const Tokens& context, std::size_t shortest, std::size_t longest, std::size_t k) {
+  const std::size_t size = context.size();
+  for (std::size_t n = longest; n >= shortest && n > 0; --n)
+    for (std::size_t i = 0; i + n < size; ++i)
+      if (same(context, i, size - n, n)) return copy(context, i + n, k);
+  return {};
+}
+
+/// llama.cpp, common_ngram_simple_draft: `history` is the context without its last token; the pattern's last token
+/// is the one left out. Place 0 is never looked at, and only the first hit from the right counts.
+inline Tokens ngram_simple(const Tokens& context, std::size_t n, std::size_t m) {
+  if (context.empty()) return {};
+  const Tokens history(context.begin(), context.end() - 1);
+  const std::size_t size = history.size();
+  if (size <= n + m + 1) return {};
+  Tokens pattern(history.end() - static_cast<std::ptrdiff_t>(n - 1), history.end());
+  pattern.push_back(context.back());
+  for (std::size_t j = size - n - 1; j > 0; --j) {
+    if (!std::equal(pattern.begin(), pattern.end(), history.begin() + static_cast<std::ptrdiff_t>(j))) continue;
+    const std::size_t count = std::min(m, size - (j + n));
+    return count < n ? Tokens() : copy(history, j + n, count);
+  }
+  return {};
+}
+
+/// ds4: the last place that equals the last n tokens; the copy ends behind an end-of-sequence token.
+inline Tokens ds4(const Tokens& context, std::size_t n, std::size_t k, std::optional<Token> eos = {}) {
+  const std::size_t size = context.size();
+  if (size <= n) return {};
+  for (std::size_t i = size - n; i-- > 0;) {
+    if (!same(context, i, size - n, n)) continue;
+    Tokens copied = copy(context, i + n, k);
+    const auto end = eos ? std::find(copied.begin(), copied.end(), *eos) : copied.end();
+    if (end != copied.end()) copied.erase(end + 1, copied.end());
+    return copied;
+  }
+  return {};
+}
+
+}  // namespace reprise::support

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/none.hpp"
+#include "reprise/index/naive.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/testing/hostile_strategy.hpp"
+#include "reprise/testing/lossless.hpp"
+#include "reprise/testing/scripted_verifier.hpp"
+#include "support/choices.hpp"
+#include "support/oracle_strategy.hpp"
+#include "support/plain_decoding.hpp"
+#include "support/witness.hpp"
+
+namespace reprise::testing {
+
+/// What has to hold in every world. A fault is expected to break one of them by name.
+enum class Property : std::uint8_t {
+  lossless,    ///< output, finish reason and settled stream are those of plain decoding
+  verifier,    ///< V1 to V5, as the scripted verifier sees them
+  strategy,    ///< S1 to S6, as the witness sees them
+  progress,    ///< a pass commits the agreed path and one token more, unless a stop rule ends it
+  bounds,      ///< a pass stays within every limit
+  statistics,  ///< counts agree with what happened
+  calls,       ///< right calls are answered, wrong ones refused
+};
+inline constexpr std::size_t property_count = 7;
+inline constexpr std::array<const char*, property_count> property_names = {
+    "lossless", "verifier", "strategy", "progress", "bounds", "statistics", "calls"};
+
+/// The first breach of each property; empty: none.
+using Breaches = std::array<std::string, property_count>;
+
+inline std::string describe(const Breaches& breaches) {
+  std::string text;
+  for (std::size_t i = 0; i < property_count; ++i)
+    if (!breaches[i].empty()) text += std::string(property_names[i]) + ": " + breaches[i] + '\n';
+  return text;
+}
+
+/// A stop predicate that is a pure function of what it is asked.
+struct WorldPredicate {
+  StopDecision decision = StopDecision::proceed;
+  std::uint64_t seed = 0;
+  std::uint64_t period = 16;
+
+  StopDecision operator()(TokenSpan output, Token next) const {
+    const std::uint64_t last = output.empty() ? 77 : static_cast<std::uint32_t>(output.back());
+    const bool stops = mix(seed ^ (output.size() << 20) ^ (last << 8) ^ static_cast<std::uint32_t>(next)) % period == 0;
+    return stops ? decision : StopDecision::proceed;
+  }
+};
+
+using WorldStrategy = Witness<OneOf<NoDraft, OracleStrategy, HostileStrategy, NgramDrafter<RollingHashIndex>,
+                                    NgramDrafter<SuffixArrayIndex>, NgramDrafter<NaiveIndex>>>;
+
+/// The loop and the engine under test.
+struct RealKit {
+  using Session = reprise::Session<WorldStrategy>;
+  using Engine = ScriptedVerifier;
+  static constexpr bool complete = true;  ///< has cancel, fork, cache_lost and generate()
+  [[nodiscard]] Session session(WorldStrategy strategy) const { return Session(std::move(strategy), 16); }
+  [[nodiscard]] Engine engine(const ScriptedOptions& options) const { return Engine(options); }
+};
+
+/// Answers with a span, as an engine does that computes all picks in one kernel.
+struct SpanEngine {
+  ScriptedVerifier& inner;
+  Result<TokenSpan> verify(TokenSpan batch, std::size_t drafted) {
+    auto lazy = inner.verify(batch, drafted);
+    if (!lazy) return lazy.error();
+    return inner.greedy_picks();
+  }
+  Result<void> commit(std::size_t keep) { return inner.commit(keep); }
+};
+
+/// One small random world: a model, limits, an engine, a strategy, turns, and things that go wrong on the way. It is
+/// decoded plainly and with drafts, and held against every property.
+template <class Kit>
+class World {
+  using Session = typename Kit::Session;
+  using Engine = typename Kit::Engine;
+  enum class Mode : std::uint8_t { lazy, span, accepted, generate, generate_with_faults };
+
+ public:
+  World(Choices& choices, Kit kit = {}) : choices_(choices), kit_(std::move(kit)) {}
+
+  Breaches run() {
+    invent();
+    Session session = kit_.session(strategy());
+    const std::size_t sequences = choices_.chance(30) ? 2 : 1;
+    for (std::size_t i = 0; i < sequences && clean(); ++i) run_sequence(session);
+    return breaches_;
+  }
+
+ private:
+  // ------------------------------------------------------------------------------------------- the world
+  Token token() { return static_cast<Token>(choices_.below(vocabulary_)); }
+  std::vector<Token> tokens(std::size_t count) {
+    std::vector<Token> made(count);
+    for (Token& t : made) t = token();
+    return made;
+  }
+  void invent() {
+    vocabulary_ = choices_.between(2, 8);
+    options_.vocabulary = static_cast<Token>(vocabulary_);
+    options_.order = choices_.between(1, 4);
+    options_.seed = choices_.below(1U << 16);
+    options_.sampled = choices_.chance(30);
+    options_.penalty = options_.sampled ? static_cast<std::uint32_t>(choices_.below(3) * 200) : 0;
+    if (choices_.chance(70)) limits_.eos = tokens(choices_.between(1, 2));
+    if (choices_.chance(20)) limits_.stop_ids = tokens(1);
+    if (choices_.chance(40))
+      for (std::size_t i = choices_.between(1, 3); i > 0; --i)
+        limits_.stop_sequences.push_back(tokens(choices_.chance(3) ? choices_.below(50) : choices_.between(1, 3)));
+    if (choices_.chance(25))
+      predicate_ = {choices_.chance(50) ? StopDecision::stop_before : StopDecision::stop_after, choices_.below(1000),
+                    choices_.between(2, 40)};
+    options_.may_stop_before = predicate_.decision == StopDecision::stop_before;
+    Capabilities& can = options_.capabilities;
+    if (choices_.chance(25)) can.max_rows = choices_.between(1, 6);
+    if (choices_.chance(25)) can.max_context = choices_.between(13, 50);
+    if (choices_.chance(15)) can.max_depth = choices_.below(5);
+    if (choices_.chance(15)) can.max_rollback = choices_.below(5);
+    if (choices_.chance(20))
+      for (std::size_t i = choices_.between(1, 3); i > 0; --i) can.allowed_widths.add(choices_.between(1, 10));
+    new_limits();
+    mode_ = Mode::lazy;
+    if constexpr (Kit::complete) mode_ = static_cast<Mode>(choices_.below(5));
+    if (options_.sampled && (mode_ == Mode::span || mode_ == Mode::accepted)) mode_ = Mode::lazy;
+    trouble_ = choices_.chance(50) ? 10 : 0;
+    if (mode_ == Mode::generate_with_faults) {
+      options_.faults.verify_every = choices_.chance(60) ? choices_.between(2, 7) : 0;
+      options_.faults.commit_every = choices_.chance(60) ? choices_.between(2, 7) : 0;
+      options_.faults.pick_every = choices_.chance(60) ? choices_.between(18, 40) : 0;
+      options_.faults.as_errors = choices_.chance(30);
+      if (options_.faults.as_errors) options_.faults.pick_every = 0;
+    }
+  }
+  void new_limits() {
+    limits_.max_tokens = choices_.chance(90) ? choices_.between(1, 40) : choices_.below(2);
+    limits_.max_context = choices_.chance(20) ? choices_.between(1, 60) : unlimited;
+    limits_.max_rows = choices_.chance(20) ? choices_.between(1, 8) : unlimited;
+    limits_.draft.max_nodes = choices_.below(13);
+    limits_.draft.max_depth = choices_.chance(20) ? choices_.below(6) : unlimited;
+  }
+  WorldStrategy strategy() {
+    constexpr std::array<std::size_t, 5> shares = {0, 30, 70, 95, 100};
+    NgramOptions ngram;
+    ngram.max_ngram = 4;
+    const auto kind = choices_.below(Kit::complete ? 8 : 5);
+    const std::uint64_t seed = choices_.below(1U << 16);
+    OracleOptions oracle{shares[choices_.below(5)], choices_.below(13), options_.vocabulary, seed, choices_.chance(30)};
+    switch (kind) {
+      case 0: return WorldStrategy(NoDraft());
+      case 1: return WorldStrategy(HostileStrategy(seed, options_.vocabulary));
+      case 2: return WorldStrategy(NgramDrafter<RollingHashIndex>(ngram));
+      case 6: return WorldStrategy(NgramDrafter<SuffixArrayIndex>(ngram));
+      case 7: return WorldStrategy(NgramDrafter<NaiveIndex>(ngram));
+      default: return WorldStrategy(OracleStrategy(truth_, oracle));
+    }
+  }
+
+  // --------------------------------------------------------------------------------------------- turns
+  void run_sequence(Session& session) {
+    truth_ = tokens(choices_.between(1, 12));
+    output_begin_ = truth_.size();
+    ScriptedOptions sound = options_;
+    sound.faults = {};
+    ScriptedVerifier plain(sound);
+    Engine engine = kit_.engine(options_);
+    const std::size_t room = std::min(options_.capabilities.max_rows, limits_.max_rows);
+    const std::size_t pending = choices_.chance(20) ? choices_.between(1, std::min(truth_.size(), room)) : 1;
+    const TokenSpan cached = TokenSpan(truth_).first(truth_.size() - pending);
+    plain.prefill(cached);
+    engine.prefill(cached);
+    if (!session.begin(truth_, options_.capabilities, cached.size())) return breach(Property::calls, "begin() refused");
+    round_count_ = 0;
+    check_step(session, engine);
+    const std::size_t turns = choices_.chance(40) ? choices_.between(2, 3) : 1;
+    for (std::size_t i = 0; i < turns && clean(); ++i) {
+      if (i > 0 && !next_turn(session, plain, engine)) return;
+      const PlainTurn turn = decode_plainly(plain, truth_, output_begin_, limits_, predicate_);
+      bool ended_by_caller = false;
+      if (mode_ == Mode::generate || mode_ == Mode::generate_with_faults) {
+        if constexpr (Kit::complete) ended_by_caller = decode_by_generate(session, engine, turn);
+      } else {
+        decode_by_hand(session, engine, turn);
+      }
+      check_end(session, engine, turn, ended_by_caller);
+      if (ended_by_caller) return;
+    }
+  }
+  /// Cuts and adds some tokens. False when there is no room for them.
+  bool next_turn(Session& session, ScriptedVerifier& plain, Engine& engine) {
+    const bool cut = choices_.chance(50);
+    if (cut) {
+      const std::size_t size = choices_.between(1, truth_.size());
+      truth_.resize(size);
+      output_begin_ = std::min(output_begin_, size);
+      plain.truncate(std::min(plain.cache().size(), size - 1), size - 1);
+      if (!session.truncate(size)) breach(Property::calls, "truncate() refused");
+      engine.truncate(session.cached(), size - 1);
+      check_step(session, engine);
+    }
+    if (!cut || choices_.chance(60)) {
+      const std::vector<Token> more = tokens(choices_.below(5));
+      if (truth_.size() + more.size() > options_.capabilities.max_context) return false;
+      truth_.insert(truth_.end(), more.begin(), more.end());
+      output_begin_ = truth_.size();
+      const TokenSpan all = truth_;
+      plain.prefill(all.first(all.size() - 1).subspan(plain.cache().size()));
+      engine.prefill(all.first(all.size() - 1).subspan(std::min(engine.cache().size(), all.size() - 1)));
+      if (!session.append(more)) breach(Property::calls, "append() refused");
+      round_count_ = 0;
+      tallied_ = {};
+      check_step(session, engine);
+    }
+    new_limits();
+    const std::size_t pending = session.context().size() - session.cached();
+    limits_.max_rows = std::max(limits_.max_rows, pending);
+    return clean();
+  }
+
+  void decode_by_hand(Session& session, Engine& engine, const PlainTurn& turn) {
+    if (round_count_ == 0) tallied_ = {};
+    for (std::size_t steps = 0; clean(); ++steps) {
+      if (steps > 600) return breach(Property::progress, "the turn does not end");
+      if constexpr (Kit::complete)
+        if (choices_.chance(trouble_)) disturb(session, engine);
+      const DraftView draft = session.propose(limits_);
+      if (draft.size() > limits_.draft.max_nodes) breach(Property::bounds, "more nodes than the budget");
+      if (session.finished()) return;
+      auto pass = session.plan();
+      if (pass && choices_.chance(15)) {
+        const Ticket old = pass->ticket;
+        pass = session.plan(choices_.below(pass->drafted + 1));
+        if constexpr (Kit::complete)
+          if (session.resolve(old, std::array<Token, 1>{}) || session.commit(pass->ticket))
+            breach(Property::calls, "a replaced or unresolved ticket was taken");
+      }
+      if (!pass) return breach(Property::calls, "plan() refused");
+      check_pass(session, *pass);
+      auto picks = engine.verify(pass->batch, pass->drafted);
+      if (!picks) return breach(Property::calls, "verify() failed");
+      if constexpr (Kit::complete)
+        if (choices_.chance(trouble_)) {
+          if (choices_.chance(50)) static_cast<void>((*picks)[0]);
+          if (!session.cancel(pass->ticket) || session.commit(pass->ticket)) breach(Property::calls, "cancel() refused");
+          continue;
+        }
+      const auto decision = resolve(session, engine, *pass, *picks);
+      if (!decision) return breach(Property::calls, "resolve() refused");
+      if constexpr (Kit::complete)
+        if (choices_.chance(trouble_)) {
+          if (!session.cancel(pass->ticket)) breach(Property::calls, "cancel() refused");
+          continue;
+        }
+      check_progress(session, *pass, *decision, turn);
+      ++round_count_;
+      ++tallied_.passes;
+      tallied_.drafted += pass->drafted;
+      tallied_.accepted += decision->accepted;
+      tallied_.tokens += decision->tokens.size();
+      static_cast<void>(engine.commit(decision->keep));
+      if (!session.commit(pass->ticket)) return breach(Property::calls, "commit() refused");
+      check_stream(session, turn);
+      check_step(session, engine);
+    }
+  }
+  Result<Decision> resolve(Session& session, [[maybe_unused]] Engine& engine, const Pass& pass, ScriptedVerifier::LazyPicks picks) {
+    if constexpr (Kit::complete) {
+      if (mode_ == Mode::span) return session.resolve(pass.ticket, engine.greedy_picks(), predicate_);
+      if (mode_ == Mode::accepted) {
+        const TokenSpan walked = engine.greedy_picks();
+        std::vector<std::size_t> rows(walked.size());
+        for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = pass.pending - 1 + i;
+        return session.resolve(pass.ticket, Accepted{rows, walked}, predicate_);
+      }
+    }
+    return session.resolve(pass.ticket, picks, predicate_);
+  }
+
+  /// True when the callback ended it.
+  bool decode_by_generate(Session& session, Engine& engine, const PlainTurn& turn) {
+    std::vector<Token> streamed;
+    const std::size_t before = session.settled_output(limits_).size();
+    std::size_t calls = choices_.chance(10) ? choices_.between(1, 6) : unlimited;
+    bool said_stop = false;
+    const auto on_tokens = [&](TokenSpan fresh) {
+      streamed.insert(streamed.end(), fresh.begin(), fresh.end());
+      said_stop = said_stop || --calls == 0;
+      return !said_stop;
+    };
+    for (std::size_t attempts = 0;; ++attempts) {
+      if (attempts > 1000) return breach(Property::progress, "faults never end"), false;
+      try {
+        SpanEngine span{engine};
+        const auto generation = mode_ == Mode::generate && !options_.sampled && options_.seed % 2 == 0
+                                    ? generate(session, span, limits_, on_tokens, predicate_)
+                                    : generate(session, engine, limits_, on_tokens, predicate_);
+        if (generation) break;
+        if (generation.error().code != ErrorCode::verifier_failed) {
+          breach(Property::calls, std::string(generation.error().message));
+          return false;
+        }
+      } catch (const ScriptedFault&) {
+      }
+      check_step(session, engine);
+    }
+    const std::size_t done = session.context().size() - output_begin_;
+    const TokenSpan output = session.output();
+    if (!std::equal(streamed.begin(), streamed.end(), output.begin() + static_cast<std::ptrdiff_t>(std::min(before, output.size())), output.end()))
+      if (session.finish_reason() != FinishReason::caller) breach(Property::lossless, "the stream is not the output");
+    if (session.finish_reason() == FinishReason::caller &&
+        (!said_stop || done > turn.committed.size() ||
+         !std::equal(session.context().end() - static_cast<std::ptrdiff_t>(done), session.context().end(), turn.committed.begin())))
+      breach(Property::lossless, "what the caller ended is no beginning of the plain output");
+    return session.finish_reason() == FinishReason::caller;
+  }
+
+  /// Things that may happen between rounds and have to leave the turn as it would have been.
+  void disturb(Session& session, Engine& engine) {
+    const std::size_t size = session.context().size();
+    switch (choices_.below(4)) {
+      case 0: {
+        auto other = session.fork();
+        if (!other) return breach(Property::calls, "fork() refused");
+        static_cast<void>(session.truncate(1));  // the first may go its own way
+        session = std::move(*other);
+        break;
+      }
+      case 1: {
+        const std::size_t rows = std::min(limits_.max_rows, options_.capabilities.max_rows);
+        const std::size_t least = size > rows ? size - rows : 0;
+        if (least < session.cached()) {
+          if (!session.cache_lost(choices_.between(least, session.cached()))) return breach(Property::calls, "cache_lost() refused");
+          engine.lose_cache(session.cached());
+        }
+        break;
+      }
+      case 2: {
+        if (session.finished()) break;
+        const std::size_t to = choices_.between(output_begin_, size);
+        tallied_.tokens -= std::min<std::uint64_t>(tallied_.tokens, size - to);
+        if (!session.truncate(to)) return breach(Property::calls, "truncate() refused");
+        engine.truncate(session.cached(), to - 1);
+        break;
+      }
+      default:
+        if (session.commit(Ticket{12345}) || session.cancel(Ticket{12345}) || session.plan() || session.begin({}))
+          breach(Property::calls, "a wrong call was taken");
+    }
+    check_step(session, engine);
+  }
+
+  // -------------------------------------------------------------------------------------------- checks
+  void check_pass(const Session& session, const Pass& pass) {
+    const Capabilities& can = options_.capabilities;
+    const auto expect = [&](bool holds, const char* what) {
+      if (!holds) breach(Property::bounds, std::string("a pass with too many ") + what);
+    };
+    const std::size_t rows = pass.batch.size();
+    const std::size_t size = session.context().size();
+    const auto widths = can.allowed_widths.values();
+    expect(rows <= std::min(limits_.max_rows, can.max_rows), "rows");
+    expect(size + pass.drafted + 1 <= std::min(limits_.max_context, can.max_context), "tokens for the context");
+    expect(size - output_begin_ + pass.drafted + 1 <= limits_.max_tokens, "tokens for max_tokens");
+    expect(pass.drafted <= std::min(can.max_rollback, can.max_depth), "rows to roll back, or levels");
+    expect(pass.drafted <= std::min(limits_.draft.max_nodes, limits_.draft.max_depth), "nodes for the budget");
+    expect(pass.drafted == 0 || widths.empty() || std::count(widths.begin(), widths.end(), rows) == 1, "rows or too few");
+    const TokenSpan pending = session.context().subspan(session.cached());
+    expect(pass.pending == pending.size() && rows == pass.pending + pass.drafted, "or too few pending rows");
+    expect(pass.shape.sequences == 1 && pass.shape.rows == rows && pass.shape.context == size, "in its shape");
+    if (!std::equal(pending.begin(), pending.end(), pass.batch.begin())) breach(Property::bounds, "pending tokens are wrong");
+  }
+  void check_progress(const Session& session, const Pass& pass, const Decision& decision, const PlainTurn& turn) {
+    const std::size_t at = session.context().size() - output_begin_;
+    std::size_t agreed = 0;
+    while (agreed < pass.drafted && at + agreed < turn.committed.size() &&
+           pass.batch[pass.pending + agreed] == turn.committed[at + agreed])
+      ++agreed;
+    const std::size_t committed = decision.tokens.size();
+    if (decision.finish == FinishReason::none && committed != agreed + 1)
+      breach(Property::progress, "committed " + std::to_string(committed) + " tokens where " + std::to_string(agreed) +
+                                     " drafted ones agree");
+    if (decision.accepted > committed || decision.accepted + 1 < committed || decision.accepted > agreed)
+      breach(Property::progress, "the number of accepted tokens is wrong");
+    for (std::size_t i = 0; i < committed; ++i)
+      if (decision.tokens[i].row != pass.pending - 1 + i || decision.tokens[i].drafted != (i < decision.accepted))
+        breach(Property::progress, "a committed token has the wrong row or mark");
+  }
+  void check_stream(const Session& session, const PlainTurn& turn) {
+    const TokenSpan settled = session.settled_output(limits_);
+    const std::size_t done = session.context().size() - output_begin_;
+    const std::size_t wanted =
+        session.finished() ? turn.returned
+                           : done - plain_held_back(limits_, TokenSpan(turn.committed).first(std::min(done, turn.committed.size())));
+    if (done > turn.committed.size() || settled.size() != wanted ||
+        !std::equal(settled.begin(), settled.end(), turn.committed.begin()))
+      breach(Property::lossless, "after " + std::to_string(done) + " tokens, settled " + std::to_string(settled.size()) +
+                                     " where plain decoding settles " + std::to_string(wanted) + ", or other tokens");
+  }
+  /// What has to hold between any two calls.
+  void check_step(const Session& session, const Engine& engine) {
+    const WorldStrategy& witness = session.strategy();
+    const TokenSpan context = session.context();
+    if (!std::equal(context.begin(), context.end(), witness.seen().begin(), witness.seen().end()))
+      breach(Property::strategy, "the strategy was told " + std::to_string(witness.seen().size()) + " tokens of " +
+                                     std::to_string(context.size()) + ", or others");
+    if (!witness.breached().empty()) breach(Property::strategy, witness.breached());
+    if (!engine.violations().empty()) breach(Property::verifier, engine.violations().front());
+    if (session.cached() >= context.size()) breach(Property::bounds, "nothing is pending");
+  }
+  void check_end(const Session& session, const Engine& engine, const PlainTurn& turn, bool ended_by_caller) {
+    if (!ended_by_caller) {
+      const std::size_t at = detail::first_difference(turn.output(), session.output());
+      if (at < std::max(turn.returned, session.output().size()))
+        breach(Property::lossless, "plain " + detail::excerpt(turn.output(), at) + ", drafted " + detail::excerpt(session.output(), at));
+      if (session.finish_reason() != turn.finish)
+        breach(Property::lossless, "plain ends by " + std::string(name(turn.finish)) + ", drafted by " + std::string(name(session.finish_reason())));
+      if (!clean()) return;
+      if (session.context().size() != truth_.size()) breach(Property::lossless, "the contexts differ in size");
+    }
+    if constexpr (Kit::complete) {
+      const Statistics& counted = session.statistics();
+      std::uint64_t cuts = 0;
+      for (const std::uint64_t count : counted.cuts) cuts += count;
+      const bool by_hand = mode_ == Mode::lazy || mode_ == Mode::span || mode_ == Mode::accepted;
+      if (cuts != counted.passes || counted.accepted > counted.drafted ||
+          (by_hand && (counted.passes != tallied_.passes || counted.drafted != tallied_.drafted ||
+                       counted.accepted != tallied_.accepted)))
+        breach(Property::statistics, "counts are wrong");
+      if (session.strategy().feedbacks() < counted.passes) breach(Property::strategy, "S5: a round had no feedback");
+    }
+    static_cast<void>(engine);
+  }
+
+  void breach(Property property, std::string message) {
+    std::string& first = breaches_[static_cast<std::size_t>(property)];
+    if (first.empty()) first = std::move(message);
+    clean_ = false;
+  }
+  [[nodiscard]] bool clean() const { return clean_; }
+
+  Choices& choices_;
+  Kit kit_;
+  Breaches breaches_{};
+  bool clean_ = true;
+  std::size_t vocabulary_ = 2;
+  ScriptedOptions options_;
+  Limits limits_;
+  WorldPredicate predicate_;
+  Mode mode_ = Mode::lazy;
+  std::size_t trouble_ = 0;
+  std::vector<Token> truth_;  // the context as plain decoding leaves it
+  std::size_t output_begin_ = 0;
+  std::size_t round_count_ = 0;
+  Statistics tallied_;
+};
+
+/// One random world with the real loop. The body of the property test and of the fuzz target.
+inline Breaches run_world(Choices& choices) { return World<RealKit>(choices).run(); }
+
+}  // namespace reprise::testing
