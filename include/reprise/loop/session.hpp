@@ -76,6 +76,15 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session() = default;
 
+  /// Room for `max_context` tokens, for this and all further sequences: nothing allocates then on the way there.
+  /// Errors: out_of_memory; then the session grows as it goes.
+  Result<void> reserve(std::size_t max_context) {
+    if (!context_.reserve(max_context)) return no_memory();
+    reserved_ = max_context;
+    if constexpr (ReservableStrategy<Strategy>) strategy_.reserve(max_context);
+    return {};
+  }
+
   /// Starts a sequence. The engine has prefilled: its cache holds the first `cached` tokens of `context`, by
   /// default all but the last; the others are pending and ride in the first pass.
   /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, unsupported, out_of_memory.
@@ -96,7 +105,7 @@ class Session {
       return checked;
 
     Buffer<Token> fresh;
-    if (!fresh.reserve(context.size() + headroom) || !reserve_scratch()) return no_memory();
+    if (!fresh.reserve(std::max(context.size() + headroom, reserved_)) || !reserve_scratch()) return no_memory();
     static_cast<void>(fresh.append(context));
     context_.swap(fresh);
     capabilities_ = capabilities;
@@ -405,6 +414,7 @@ class Session {
   Statistics statistics_;
 
   Buffer<Token> context_;
+  std::size_t reserved_ = 0;
   std::size_t cached_ = 0;
   std::size_t output_begin_ = 0;
   std::size_t trim_ = 0;
