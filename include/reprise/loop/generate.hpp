@@ -91,17 +91,20 @@ template <DraftStrategy Strategy, Verifier V, class OnTokens = IgnoreTokens, cla
 Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limits& limits,
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
   std::size_t streamed = session.settled_output(limits).size();
-  while (true) {
-    session.propose(limits);
-    if (session.finished()) break;
-    const auto pass = session.plan();
-    if (!pass) return pass.error();
-    if (auto done = detail::run_pass(session, *pass, verifier, predicate); !done) return done.error();
+  const auto stream_settled = [&] {
     const TokenSpan settled = session.settled_output(limits);
     const TokenSpan fresh = settled.subspan(std::min(streamed, settled.size()));
     streamed = std::max(streamed, settled.size());
-    if (!detail::stream(on_tokens, fresh)) session.finish();
+    return detail::stream(on_tokens, fresh);
+  };
+  for (session.propose(limits); !session.finished(); session.propose(limits)) {
+    const auto pass = session.plan();
+    if (!pass) return pass.error();
+    if (auto done = detail::run_pass(session, *pass, verifier, predicate); !done) return done.error();
+    if (!stream_settled()) session.finish();
   }
+  // A limit that was reached before the first pass settles what an earlier call had held back.
+  if (session.finish_reason() != FinishReason::caller) static_cast<void>(stream_settled());
   return Generation{session.output(), session.finish_reason(), session.statistics()};
 }
 

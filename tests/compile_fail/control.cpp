@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiles
+// What the files beside this one do, done right: were it refused, their failing would prove nothing.
+#include "reprise/reprise.hpp"
+
+void control() {
+  reprise::Session<reprise::archetype::Strategy> session;
+  reprise::NgramDrafter<reprise::archetype::Index> drafter;
+  reprise::archetype::Engine engine;
+  const reprise::Limits limits;
+  static_cast<void>(session.propose(limits));
+  static_cast<void>(reprise::generate(session, engine, limits));
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: fixed\.find\(limits, out\)|'find'
+#include "reprise/reprise.hpp"
+
+struct Index : reprise::archetype::Index {
+  using reprise::archetype::Index::Index;
+  [[nodiscard]] reprise::Match find(const reprise::MatchLimits&) const { return {}; }
+};
+
+reprise::NgramDrafter<Index>* drafter = nullptr;

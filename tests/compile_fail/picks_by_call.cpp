@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: picks\[i\]|Picks<.*evaluated to false
+#include "reprise/reprise.hpp"
+
+struct ByCall {
+  reprise::Token operator()(std::size_t) const { return 0; }
+};
+
+void use(reprise::Session<reprise::NoDraft>& session, ByCall& picks) {
+  static_cast<void>(session.resolve(reprise::Ticket{}, picks));
+}

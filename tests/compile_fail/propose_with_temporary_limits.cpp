@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: (use of deleted function|call to deleted|attempting to reference a deleted function).*propose
+#include "reprise/reprise.hpp"
+
+void use(reprise::Session<reprise::NoDraft>& session) {
+  static_cast<void>(session.propose(reprise::Limits{}));  // would dangle until the round ends
+}

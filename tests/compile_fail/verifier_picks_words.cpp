@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: Picks<.*(evaluated to false|is not satisfied|was not satisfied)
+#include <string>
+#include <vector>
+
+#include "reprise/reprise.hpp"
+
+struct Engine {
+  std::vector<std::string> verify(reprise::TokenSpan, std::size_t) { return {}; }
+  void commit(std::size_t) {}
+};
+
+void use(reprise::Session<reprise::NoDraft>& session, Engine& engine, const reprise::Limits& limits) {
+  static_cast<void>(reprise::generate(session, engine, limits));
+}

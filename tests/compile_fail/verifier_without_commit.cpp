@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: v\.commit\(keep\)|'commit'
+#include "reprise/reprise.hpp"
+
+struct Engine {
+  reprise::archetype::LazyPicks verify(reprise::TokenSpan, std::size_t) { return {}; }
+};
+
+void use(reprise::Session<reprise::NoDraft>& session, Engine& engine, const reprise::Limits& limits) {
+  static_cast<void>(reprise::generate(session, engine, limits));
+}

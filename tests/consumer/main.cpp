@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
+#include "engine.hpp"
+
+int main() {
+  Engine engine;
+  reprise::Session session(reprise::NgramDrafter{});
+  const std::vector<reprise::Token> prompt = {'>'};
+  reprise::Limits limits;
+  limits.max_tokens = 200;
+  const auto generated = reprise::generate(session, engine, prompt, limits);
+  if (!generated) return std::puts(generated.error().message.data()), 1;
+
+  const std::vector<reprise::Token> drafted(generated->tokens.begin(), generated->tokens.end());
+  const bool same = drafted == decode_plain(200);
+  const double mean = generated->statistics.mean_accepted_tokens();
+  std::printf("reprise %s: %zu tokens, %.2f a pass, %s plain decoding\n", reprise::version_string.data(),
+              drafted.size(), mean, same ? "the same as" : "not the same as");
+  return same && drafted.size() == 200 && mean > 2 ? 0 : 1;
+}
