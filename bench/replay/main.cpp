@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   return run_tool(arguments, {std::cout,
                               std::cerr,
                               bundled_trace_folders(program_path(argc > 0 ? argv[0] : "")),
-                              {terminal_columns(Stream::output, 100), locale_is_utf8()},
+                              {terminal_columns(Stream::output, 120), locale_is_utf8()},
                               is_terminal(Stream::error),
                               terminal_columns(Stream::error, 80)});
 }

@@ -37,7 +37,7 @@ void write_csv(std::ostream& out, const Report& report);
 /// For people: a block for each trace and category, a line for each strategy, with a bar. `columns` is the width to
 /// fill; `unicode`: bars of block characters, else of '#'.
 struct TableStyle {
-  std::size_t columns = 100;
+  std::size_t columns = 120;
   bool unicode = false;
 };
 void write_table(std::ostream& out, const Report& report, const TableStyle& style);

@@ -61,7 +61,8 @@ std::string bar(double value, double most, std::size_t width, bool unicode) {
   return text;
 }
 
-/// Draws the block of one trace and category.
+/// Draws the block of one trace and category: the counts, the speedups and a bar in one line for each strategy, or,
+/// where that is too wide, counts and bar first and the speedups below.
 class Block {
  public:
   Block(std::ostream& out, const Report& report, const TableStyle& style) : out_(out), report_(report), style_(style) {
@@ -70,51 +71,83 @@ class Block {
       for (std::size_t i = 0; i < report.curves.size(); ++i) most_ = std::max(most_, speedup(row.counts, i));
     }
     name_width_ = std::min(name_width_, widest_name);
-    const std::size_t used = name_width_ + 39 + 7 * report.curves.size() + 2;
+    std::size_t used = name_width_ + counts_width + speedup_width * report.curves.size() + 2;
+    stacked_ = used + narrowest_bar > style.columns;
+    if (stacked_) used = name_width_ + counts_width + 2;
     bar_width_ = std::clamp(style.columns > used ? style.columns - used : 0, narrowest_bar, widest_bar);
   }
 
-  void heading(const Row& row) const {
-    const Counts& counts = row.counts;
-    out_ << row.trace << (row.category == all_categories ? "" : ", category " + row.category) << "\n  "
-         << grouped(counts.sessions) << " sessions, " << grouped(counts.turns) << " turns, " << grouped(counts.tokens)
-         << " tokens\n\n";
-    out_ << left("", name_width_) << right("accept", 15) << right("sent", 7) << right("draft", 9) << right("peak", 8)
-         << "  speedup under\n";
-    out_ << left("strategy", name_width_) << right("MAT", 7) << right("rate", 8) << right("/pass", 7)
-         << right("ns/tok", 9) << right("memory", 8);
-    for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << right(label(i), 7);
-    out_ << "  " << label(barred()) << "\n";
-  }
-
-  void line(const Row& row) const {
-    const Ratios r = ratios(row.counts);
-    if (utf8_columns(row.strategy) > name_width_) {
-      out_ << row.strategy << "\n" << std::string(name_width_, ' ');  // too long for its column: a line of its own
-    } else {
-      out_ << left(row.strategy, name_width_);
+  void draw(const std::vector<const Row*>& rows) const {
+    const Counts& counts = rows.front()->counts;
+    out_ << rows.front()->trace;
+    if (rows.front()->category != all_categories) out_ << ", category " << rows.front()->category;
+    out_ << "\n  " << grouped(counts.sessions) << " sessions, " << grouped(counts.turns) << " turns, "
+         << grouped(counts.tokens) << " tokens\n\n";
+    name_counts_and_bar();
+    for (const Row* row : rows) {
+      name(row->strategy);
+      this->counts(row->counts);
+      if (!stacked_) speedups(row->counts);
+      out_ << "  "
+           << (row->counts.lossless() ? bar(speedup(row->counts, barred()), most_, bar_width_, style_.unicode)
+                                      : "NOT LOSSLESS")
+           << "\n";
     }
-    out_ << right(decimal(r.mat, 3), 7) << right(decimal(r.acceptance_rate, 3), 8)
-         << right(decimal(r.drafted_per_pass, 2), 7)
-         << right(grouped(static_cast<std::uint64_t>(std::llround(r.ns_per_token))), 9)
-         << right(bytes(row.counts.peak_bytes), 8);
-    for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << right(decimal(speedup(row.counts, i), 3), 7);
-    if (row.counts.lossless()) {
-      out_ << "  " << bar(speedup(row.counts, barred()), most_, bar_width_, style_.unicode) << "\n";
-    } else {
-      out_ << "  NOT LOSSLESS\n";
+    out_ << "\n";
+    if (!stacked_) return;
+    name("speedup under");
+    labels();
+    out_ << "\n";
+    for (const Row* row : rows) {
+      name(row->strategy);
+      speedups(row->counts);
+      out_ << "\n";
     }
+    out_ << "\n";
   }
 
   void legend() const {
     for (std::size_t i = 0; i < report_.curves.size(); ++i)
       if (report_.curves[i].linear() == nullptr) out_ << label(i) << " = " << report_.curves[i].spec() << "\n";
-    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens. Speedup: against plain decoding, without "
-            "the\ndrafting time (ns per output token). Bar: the column it is named after; "
-         << (style_.unicode ? "┊" : "|") << " is plain decoding.\n";
+    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens. Speedup: against plain\n"
+            "decoding, without the drafting time (draft ns/tok: per output token). Bar: the column that\n"
+            "it is named after; plain decoding is at "
+         << (style_.unicode ? "┊" : "|") << ".\n";
   }
 
  private:
+  static constexpr std::size_t counts_width = 39;
+  static constexpr std::size_t speedup_width = 7;
+
+  void name_counts_and_bar() const {
+    out_ << left("", name_width_) << right("accept", 15) << right("sent", 7) << right("draft", 9) << right("peak", 8);
+    if (!stacked_) out_ << left("  speedup under", speedup_width * report_.curves.size());
+    out_ << "\n"
+         << left("strategy", name_width_) << right("MAT", 7) << right("rate", 8) << right("/pass", 7)
+         << right("ns/tok", 9) << right("memory", 8);
+    if (!stacked_) labels();
+    out_ << "  speedup, " << label(barred()) << "\n";
+  }
+  void labels() const {
+    for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << right(label(i), speedup_width);
+  }
+  void name(const std::string& text) const {
+    out_ << left(text, name_width_);
+    // Too long for its column: a line of its own.
+    if (utf8_columns(text) > name_width_) out_ << "\n" << std::string(name_width_, ' ');
+  }
+  void counts(const Counts& counts) const {
+    const Ratios r = ratios(counts);
+    out_ << right(decimal(r.mat, 3), 7) << right(decimal(r.acceptance_rate, 3), 8)
+         << right(decimal(r.drafted_per_pass, 2), 7)
+         << right(grouped(static_cast<std::uint64_t>(std::llround(r.ns_per_token))), 9)
+         << right(bytes(counts.peak_bytes), 8);
+  }
+  void speedups(const Counts& counts) const {
+    for (std::size_t i = 0; i < report_.curves.size(); ++i)
+      out_ << right(decimal(speedup(counts, i), 3), speedup_width);
+  }
+
   [[nodiscard]] std::string label(std::size_t curve) const {
     const LinearCost* linear = report_.curves[curve].linear();
     if (linear == nullptr) return std::string(1, '[').append(std::to_string(curve + 1)).append(1, ']');
@@ -128,9 +161,10 @@ class Block {
   std::ostream& out_;
   const Report& report_;
   const TableStyle& style_;
-  std::size_t name_width_ = 8;
+  std::size_t name_width_ = std::string_view("speedup under").size();
   std::size_t bar_width_ = 0;
   double most_ = 1;
+  bool stacked_ = false;
 };
 
 bool same_block(const Row& a, const Row& b) { return a.trace == b.trace && a.category == b.category; }
@@ -144,13 +178,13 @@ void write_table(std::ostream& out, const Report& report, const TableStyle& styl
   std::vector<bool> written(report.rows.size());
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     if (written[i]) continue;
-    block.heading(report.rows[i]);
+    std::vector<const Row*> rows;
     for (std::size_t j = i; j < report.rows.size(); ++j) {
       if (!same_block(report.rows[i], report.rows[j]) || written[j]) continue;
-      block.line(report.rows[j]);
+      rows.push_back(&report.rows[j]);
       written[j] = true;
     }
-    out << "\n";
+    block.draw(rows);
   }
   block.legend();
 }

@@ -59,7 +59,7 @@ std::vector<Spec> parse_spec(std::string_view text) {
     const std::string_view setting = rest.substr(0, comma);
     const std::size_t equals = setting.find('=');
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == setting.size())
-      fail(text, "'" + std::string(setting) + "' is not key=value; the grammar is name[:key=value,...]");
+      fail(text, std::string("'").append(setting) + "' is not key=value; the grammar is name[:key=value,...]");
     const std::string key(setting.substr(0, equals));
     for (const auto& earlier : specs.front().settings)
       if (earlier.first == key) fail(text, "the key " + key + " is there twice");

@@ -126,25 +126,24 @@ Words invent(Random& random, std::size_t count) {
   return words;
 }
 
-/// Text without a source: each word depends on the two before it, as in a Markov chain of order two. Every pair of
-/// words allows four successors, of which the first is the likeliest; which ones is fixed by a hash of the pair.
+/// Text without a source: each word depends on the one before it, as in a Markov chain of order one. Every word
+/// allows four successors, of which the first is the likeliest; which ones is fixed by a hash of the word.
 class Prose {
  public:
   Prose(Random& random, std::size_t vocabulary) : words_(invent(random, vocabulary)) {}
 
   std::string sentence(Random& random) {
-    std::string text;
-    for (std::size_t i = random.below(9) + 6; i > 0; --i) {
+    Text text;
+    for (std::size_t i = 0, size = random.below(9) + 6; i < size; ++i) {
       const std::size_t draw = random.below(10);
       const std::size_t choice = draw < 4 ? 0 : draw < 7 ? 1 : draw < 9 ? 2 : 3;
-      Random pair(first_ * 7919 + second_ * 104729 + choice * 15485863);
+      Random successors(last_ * 7919 + choice * 15485863);
       // The square of a uniform number: few words are common, most are rare.
-      const std::size_t drawn = pair.below(words_.size());
-      first_ = second_;
-      second_ = drawn * drawn / words_.size();
-      text += (text.empty() ? "" : " ") + words_[second_];
+      const std::size_t drawn = successors.below(words_.size());
+      last_ = drawn * drawn / words_.size();
+      text << (i == 0 ? "" : " ") << words_[last_];
     }
-    return text + ".";
+    return text.str() + ".";
   }
   std::string paragraph(Random& random, std::size_t sentences) {
     std::string text = sentence(random);
@@ -155,8 +154,7 @@ class Prose {
 
  private:
   Words words_;
-  std::size_t first_ = 0;
-  std::size_t second_ = 0;
+  std::size_t last_ = 0;
 };
 
 // --- chat: nothing to copy but the habits of the text ---
