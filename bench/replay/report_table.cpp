@@ -121,7 +121,7 @@ class Block {
 
   void name_counts_and_bar() const {
     out_ << left("", name_width_) << right("accept", 15) << right("sent", 7) << right("draft", 9) << right("peak", 8);
-    if (!stacked_) out_ << left("  speedup under", speedup_width * report_.curves.size());
+    if (!stacked_) out_ << "  speedup under";
     out_ << "\n"
          << left("strategy", name_width_) << right("MAT", 7) << right("rate", 8) << right("/pass", 7)
          << right("ns/tok", 9) << right("memory", 8);

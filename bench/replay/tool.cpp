@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -73,16 +74,10 @@ int replay(const Options& options, const Surroundings& surroundings) {
 
   Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
   const std::vector<Row> rows = replay_all(traces, runs, curves, options.by_category, options.threads, progress);
-  int status = deliver(options, surroundings, [&](std::ostream& out) {
+  const int status = deliver(options, surroundings, [&](std::ostream& out) {
     write(out, options.format, {rows, curves}, surroundings.table);
   });
-  for (const Row& row : rows) {
-    if (row.counts.lossless() || row.category != all_categories) continue;
-    surroundings.error << "reprise-replay: NOT LOSSLESS: " << row.trace << ": " << row.strategy << ": "
-                       << row.counts.fault << "\n";
-    status = exit_failed;
-  }
-  return status;
+  return std::max(status, report_faults(rows, surroundings.error));
 }
 
 std::string values(const KeyInfo& key) {
@@ -96,6 +91,16 @@ std::string values(const KeyInfo& key) {
 }
 
 }  // namespace
+
+int report_faults(std::span<const Row> rows, std::ostream& error) {
+  int status = exit_done;
+  for (const Row& row : rows) {
+    if (row.counts.lossless() || row.category != all_categories) continue;
+    error << "reprise-replay: NOT LOSSLESS: " << row.trace << ": " << row.strategy << ": " << row.counts.fault << "\n";
+    status = exit_failed;
+  }
+  return status;
+}
 
 void write_list(std::ostream& out) {
   out << "strategies (--strategy name:key=value,...; a value may be a range, as in k=0..15)\n";

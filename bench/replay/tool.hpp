@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "report.hpp"
+#include "run.hpp"
 
 namespace reprise::replay {
 
@@ -27,6 +28,9 @@ struct Surroundings {
 
 /// The whole tool but main(): arguments in, exit status out.
 int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings);
+
+/// Names every output that differed from its recording; the exit status that is due.
+int report_faults(std::span<const Row> rows, std::ostream& error);
 
 /// What --list prints.
 void write_list(std::ostream& out);

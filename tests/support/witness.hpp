@@ -89,8 +89,7 @@ template <DraftStrategy... Strategies>
 class OneOf {
  public:
   template <class Strategy>
-    requires(std::same_as<Strategy, Strategies> || ...)
-  OneOf(Strategy strategy) : strategy_(std::move(strategy)) {}
+  requires(std::same_as<Strategy, Strategies> || ...) OneOf(Strategy strategy) : strategy_(std::move(strategy)) {}
 
   void begin(TokenSpan tokens) {
     std::visit([&](auto& s) { s.begin(tokens); }, strategy_);

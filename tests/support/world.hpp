@@ -165,12 +165,18 @@ class World {
     const std::uint64_t seed = choices_.below(1U << 16);
     OracleOptions oracle{shares[choices_.below(5)], choices_.below(13), options_.vocabulary, seed, choices_.chance(30)};
     switch (kind) {
-      case 0: return WorldStrategy(NoDraft());
-      case 1: return WorldStrategy(HostileStrategy(seed, options_.vocabulary));
-      case 2: return WorldStrategy(NgramDrafter<RollingHashIndex>(ngram));
-      case 6: return WorldStrategy(NgramDrafter<SuffixArrayIndex>(ngram));
-      case 7: return WorldStrategy(NgramDrafter<NaiveIndex>(ngram));
-      default: return WorldStrategy(OracleStrategy(truth_, oracle));
+      case 0:
+        return WorldStrategy(NoDraft());
+      case 1:
+        return WorldStrategy(HostileStrategy(seed, options_.vocabulary));
+      case 2:
+        return WorldStrategy(NgramDrafter<RollingHashIndex>(ngram));
+      case 6:
+        return WorldStrategy(NgramDrafter<SuffixArrayIndex>(ngram));
+      case 7:
+        return WorldStrategy(NgramDrafter<NaiveIndex>(ngram));
+      default:
+        return WorldStrategy(OracleStrategy(truth_, oracle));
     }
   }
 
@@ -193,6 +199,8 @@ class World {
     const std::size_t turns = choices_.chance(40) ? choices_.between(2, 3) : 1;
     for (std::size_t i = 0; i < turns && clean(); ++i) {
       if (i > 0 && !next_turn(session, plain, engine)) return;
+      turn_begin_ = truth_.size();
+      turn_begin_ = truth_.size();
       const PlainTurn turn = decode_plainly(plain, truth_, output_begin_, limits_, predicate_);
       bool ended_by_caller = false;
       if (mode_ == Mode::generate || mode_ == Mode::generate_with_faults) {
@@ -259,7 +267,8 @@ class World {
       if constexpr (Kit::complete)
         if (choices_.chance(trouble_)) {
           if (choices_.chance(50)) static_cast<void>((*picks)[0]);
-          if (!session.cancel(pass->ticket) || session.commit(pass->ticket)) breach(Property::calls, "cancel() refused");
+          if (!session.cancel(pass->ticket) || session.commit(pass->ticket))
+            breach(Property::calls, "cancel() refused");
           continue;
         }
       const auto decision = resolve(session, engine, *pass, *picks);
@@ -281,7 +290,8 @@ class World {
       check_step(session, engine);
     }
   }
-  Result<Decision> resolve(Session& session, [[maybe_unused]] Engine& engine, const Pass& pass, ScriptedVerifier::LazyPicks picks) {
+  Result<Decision> resolve(Session& session, [[maybe_unused]] Engine& engine, const Pass& pass,
+                           ScriptedVerifier::LazyPicks picks) {
     if constexpr (Kit::complete) {
       if (mode_ == Mode::span) return session.resolve(pass.ticket, engine.greedy_picks(), predicate_);
       if (mode_ == Mode::accepted) {
@@ -323,11 +333,13 @@ class World {
     }
     const std::size_t done = session.context().size() - output_begin_;
     const TokenSpan output = session.output();
-    if (!std::equal(streamed.begin(), streamed.end(), output.begin() + static_cast<std::ptrdiff_t>(std::min(before, output.size())), output.end()))
+    if (!std::equal(streamed.begin(), streamed.end(),
+                    output.begin() + static_cast<std::ptrdiff_t>(std::min(before, output.size())), output.end()))
       if (session.finish_reason() != FinishReason::caller) breach(Property::lossless, "the stream is not the output");
     if (session.finish_reason() == FinishReason::caller &&
         (!said_stop || done > turn.committed.size() ||
-         !std::equal(session.context().end() - static_cast<std::ptrdiff_t>(done), session.context().end(), turn.committed.begin())))
+         !std::equal(session.context().end() - static_cast<std::ptrdiff_t>(done), session.context().end(),
+                     turn.committed.begin())))
       breach(Property::lossless, "what the caller ended is no beginning of the plain output");
     return session.finish_reason() == FinishReason::caller;
   }
@@ -347,14 +359,16 @@ class World {
         const std::size_t rows = std::min(limits_.max_rows, options_.capabilities.max_rows);
         const std::size_t least = size > rows ? size - rows : 0;
         if (least < session.cached()) {
-          if (!session.cache_lost(choices_.between(least, session.cached()))) return breach(Property::calls, "cache_lost() refused");
+          if (!session.cache_lost(choices_.between(least, session.cached())))
+            return breach(Property::calls, "cache_lost() refused");
           engine.lose_cache(session.cached());
         }
         break;
       }
       case 2: {
-        if (session.finished()) break;
-        const std::size_t to = choices_.between(output_begin_, size);
+        // Beyond a limit that was lowered in between, what is cut here would not be decoded again.
+        if (session.finished() || size - output_begin_ > limits_.max_tokens || size > limits_.max_context) break;
+        const std::size_t to = choices_.between(turn_begin_, size);
         tallied_.tokens -= std::min<std::uint64_t>(tallied_.tokens, size - to);
         if (!session.truncate(to)) return breach(Property::calls, "truncate() refused");
         engine.truncate(session.cached(), to - 1);
@@ -381,11 +395,13 @@ class World {
     expect(size - output_begin_ + pass.drafted + 1 <= limits_.max_tokens, "tokens for max_tokens");
     expect(pass.drafted <= std::min(can.max_rollback, can.max_depth), "rows to roll back, or levels");
     expect(pass.drafted <= std::min(limits_.draft.max_nodes, limits_.draft.max_depth), "nodes for the budget");
-    expect(pass.drafted == 0 || widths.empty() || std::count(widths.begin(), widths.end(), rows) == 1, "rows or too few");
+    expect(pass.drafted == 0 || widths.empty() || std::count(widths.begin(), widths.end(), rows) == 1,
+           "rows or too few");
     const TokenSpan pending = session.context().subspan(session.cached());
     expect(pass.pending == pending.size() && rows == pass.pending + pass.drafted, "or too few pending rows");
     expect(pass.shape.sequences == 1 && pass.shape.rows == rows && pass.shape.context == size, "in its shape");
-    if (!std::equal(pending.begin(), pending.end(), pass.batch.begin())) breach(Property::bounds, "pending tokens are wrong");
+    if (!std::equal(pending.begin(), pending.end(), pass.batch.begin()))
+      breach(Property::bounds, "pending tokens are wrong");
   }
   void check_progress(const Session& session, const Pass& pass, const Decision& decision, const PlainTurn& turn) {
     const std::size_t at = session.context().size() - output_begin_;
@@ -407,12 +423,14 @@ class World {
     const TokenSpan settled = session.settled_output(limits_);
     const std::size_t done = session.context().size() - output_begin_;
     const std::size_t wanted =
-        session.finished() ? turn.returned
-                           : done - plain_held_back(limits_, TokenSpan(turn.committed).first(std::min(done, turn.committed.size())));
+        session.finished()
+            ? turn.returned
+            : done - plain_held_back(limits_, TokenSpan(turn.committed).first(std::min(done, turn.committed.size())));
     if (done > turn.committed.size() || settled.size() != wanted ||
         !std::equal(settled.begin(), settled.end(), turn.committed.begin()))
-      breach(Property::lossless, "after " + std::to_string(done) + " tokens, settled " + std::to_string(settled.size()) +
-                                     " where plain decoding settles " + std::to_string(wanted) + ", or other tokens");
+      breach(Property::lossless, "after " + std::to_string(done) + " tokens, settled " +
+                                     std::to_string(settled.size()) + " where plain decoding settles " +
+                                     std::to_string(wanted) + ", or other tokens");
   }
   /// What has to hold between any two calls.
   void check_step(const Session& session, const Engine& engine) {
@@ -429,9 +447,11 @@ class World {
     if (!ended_by_caller) {
       const std::size_t at = detail::first_difference(turn.output(), session.output());
       if (at < std::max(turn.returned, session.output().size()))
-        breach(Property::lossless, "plain " + detail::excerpt(turn.output(), at) + ", drafted " + detail::excerpt(session.output(), at));
+        breach(Property::lossless,
+               "plain " + detail::excerpt(turn.output(), at) + ", drafted " + detail::excerpt(session.output(), at));
       if (session.finish_reason() != turn.finish)
-        breach(Property::lossless, "plain ends by " + std::string(name(turn.finish)) + ", drafted by " + std::string(name(session.finish_reason())));
+        breach(Property::lossless, "plain ends by " + std::string(name(turn.finish)) + ", drafted by " +
+                                       std::string(name(session.finish_reason())));
       if (!clean()) return;
       if (session.context().size() != truth_.size()) breach(Property::lossless, "the contexts differ in size");
     }
@@ -468,6 +488,7 @@ class World {
   std::size_t trouble_ = 0;
   std::vector<Token> truth_;  // the context as plain decoding leaves it
   std::size_t output_begin_ = 0;
+  std::size_t turn_begin_ = 0;
   std::size_t round_count_ = 0;
   Statistics tallied_;
 };

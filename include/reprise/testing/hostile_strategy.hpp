@@ -41,11 +41,11 @@ class HostileStrategy {
     const std::size_t wanted = random_.chance(50) ? draft.capacity() + 3 : random_.below(draft.capacity() + 1);
     for (std::size_t i = 0; i < wanted; ++i) {
       DraftNode node = garbage(i);
-      if (kind == 1) node.parent = static_cast<NodeIndex>(i);                             // its own parent
-      if (kind == 2) node.parent = static_cast<NodeIndex>(i + 1);                         // a later node
+      if (kind == 1) node.parent = static_cast<NodeIndex>(i);                                     // its own parent
+      if (kind == 2) node.parent = static_cast<NodeIndex>(i + 1);                                 // a later node
       if (kind == 3) node.parent = static_cast<NodeIndex>((i + 1) % (wanted == 0 ? 1 : wanted));  // one great cycle
-      if (kind == 4) node.parent = anchor_parent;                                         // all of them children of the anchor
-      if (kind >= 5 && random_.chance(90)) node.parent = static_cast<NodeIndex>(i) - 1;   // nearly a chain
+      if (kind == 4) node.parent = anchor_parent;  // all of them children of the anchor
+      if (kind >= 5 && random_.chance(90)) node.parent = static_cast<NodeIndex>(i) - 1;  // nearly a chain
       if (!draft.push(node)) break;
     }
     if (random_.chance(10)) draft.truncate(random_.below(draft.capacity() + 1));
@@ -55,17 +55,33 @@ class HostileStrategy {
   DraftNode garbage(std::size_t at) noexcept {
     DraftNode node;
     switch (random_.below(8)) {
-      case 0: node.token = std::numeric_limits<Token>::min(); break;
-      case 1: node.token = std::numeric_limits<Token>::max(); break;
-      case 2: node.token = -1; break;
-      case 3: node.token = last_; break;
-      default: node.token = static_cast<Token>(random_.below(static_cast<std::size_t>(vocabulary_ > 0 ? vocabulary_ : 1)));
+      case 0:
+        node.token = std::numeric_limits<Token>::min();
+        break;
+      case 1:
+        node.token = std::numeric_limits<Token>::max();
+        break;
+      case 2:
+        node.token = -1;
+        break;
+      case 3:
+        node.token = last_;
+        break;
+      default:
+        node.token = static_cast<Token>(random_.below(static_cast<std::size_t>(vocabulary_ > 0 ? vocabulary_ : 1)));
     }
     switch (random_.below(6)) {
-      case 0: node.parent = std::numeric_limits<NodeIndex>::max(); break;
-      case 1: node.parent = std::numeric_limits<NodeIndex>::min(); break;
-      case 2: node.parent = -2; break;
-      default: node.parent = static_cast<NodeIndex>(random_.below(at + 4)) - 1;
+      case 0:
+        node.parent = std::numeric_limits<NodeIndex>::max();
+        break;
+      case 1:
+        node.parent = std::numeric_limits<NodeIndex>::min();
+        break;
+      case 2:
+        node.parent = -2;
+        break;
+      default:
+        node.parent = static_cast<NodeIndex>(random_.below(at + 4)) - 1;
     }
     node.path_probability = Probability::from_raw(static_cast<std::uint32_t>(random_.next()));
     node.match_length = static_cast<std::uint16_t>(random_.next());

@@ -78,8 +78,9 @@ inline void compare(LosslessReport& report) {
   const auto differ = [&](const char* what, const std::vector<Token>& plain, const std::vector<Token>& drafted) {
     if (!report.message.empty() || plain == drafted) return;
     report.position = first_difference(plain, drafted);
-    report.message = std::string(what) + " differs at token " + std::to_string(report.position) + ": plain decoding gives " +
-                     excerpt(plain, report.position) + ", drafting gives " + excerpt(drafted, report.position);
+    report.message = std::string(what) + " differs at token " + std::to_string(report.position) +
+                     ": plain decoding gives " + excerpt(plain, report.position) + ", drafting gives " +
+                     excerpt(drafted, report.position);
   };
   if (report.plain.error != report.drafted.error)
     report.message = "errors differ: plain decoding says \"" + report.plain.error + "\", drafting says \"" +

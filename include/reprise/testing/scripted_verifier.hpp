@@ -245,9 +245,11 @@ class ScriptedVerifier {
     std::int64_t best_score = 0;
     for (std::uint64_t rank = 0; rank < 4; ++rank) {
       const Token token = rank == 0 ? greedy(context) : candidate(end, rank);
-      const auto seen = std::count(sampler_.recent.begin(),
-                                   sampler_.recent.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(sampler_.picks, 8)), token);
-      const std::int64_t score = static_cast<std::int64_t>((noise >> (16 * rank)) % 1024) - static_cast<std::int64_t>(rank * 64) -
+      const auto seen = std::count(
+          sampler_.recent.begin(),
+          sampler_.recent.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(sampler_.picks, 8)), token);
+      const std::int64_t score = static_cast<std::int64_t>((noise >> (16 * rank)) % 1024) -
+                                 static_cast<std::int64_t>(rank * 64) -
                                  static_cast<std::int64_t>(options_.penalty) * seen;
       if (rank == 0 || score > best_score) {
         best = token;

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The counts of every preset on the bundled traces, three times: as bench/replay/expected_counts.json says, as the
+/// tool counts them, and as plain loops over the rules count them, which share nothing with the library.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "replay/json.hpp"
+#include "replay/replay.hpp"
+#include "replay/strategies.hpp"
+#include "replay/trace.hpp"
+#include "support/preset_rules.hpp"
+#include "traces/synthetic.hpp"
+
+namespace reprise::replay {
+namespace {
+
+using support::Tokens;
+using Rule = std::function<Tokens(const Tokens&)>;
+
+const std::string folder = REPRISE_SOURCE_DIR "/bench/";
+
+const std::map<std::string, Rule> rules = {
+    {"none", [](const Tokens&) { return Tokens(); }},
+    {"pld", [](const Tokens& context) { return support::pld(context, 3, 10); }},
+    {"hf:n=3", [](const Tokens& context) { return support::hugging_face(context, 3, 10); }},
+    {"vllm:min=2,max=5,k=5", [](const Tokens& context) { return support::vllm(context, 2, 5, 5); }},
+    {"ngram-simple:n=3,m=10", [](const Tokens& context) { return support::ngram_simple(context, 3, 10); }},
+    {"ds4", [](const Tokens& context) { return support::ds4(context, 4, 7); }},
+    {"ds4:eos=2", [](const Tokens& context) { return support::ds4(context, 4, 7, 2); }},
+};
+
+std::string read(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+/// {"trace", "strategy", ...}, as a line of the file.
+std::string line(const std::string& trace, const std::string& strategy, std::uint64_t tokens, std::uint64_t passes,
+                 std::uint64_t drafted, std::uint64_t accepted) {
+  return "{\"trace\": \"" + trace + "\", \"strategy\": \"" + strategy + "\", \"tokens\": " + std::to_string(tokens) +
+         ", \"passes\": " + std::to_string(passes) + ", \"drafted\": " + std::to_string(drafted) +
+         ", \"accepted\": " + std::to_string(accepted) + "}";
+}
+
+/// Replays without reprise: what the rule drafts is compared with what was recorded.
+std::string by_the_rule(const std::string& name, const Trace& trace, const std::string& strategy, const Rule& rule) {
+  std::uint64_t tokens = 0;
+  std::uint64_t passes = 0;
+  std::uint64_t drafted = 0;
+  std::uint64_t accepted = 0;
+  for (const TraceSession& session : trace.sessions) {
+    Tokens context;
+    for (const Turn& turn : session.turns) {
+      context.insert(context.end(), turn.prompt.begin(), turn.prompt.end());
+      context.push_back(turn.output.front());
+      tokens += turn.output.size() - 1;
+      for (std::size_t at = 1; at < turn.output.size();) {
+        const Tokens draft = rule(context);
+        std::size_t agreed = 0;
+        while (agreed < draft.size() && at + agreed < turn.output.size() && draft[agreed] == turn.output[at + agreed])
+          ++agreed;
+        const std::size_t committed = std::min(agreed + 1, turn.output.size() - at);
+        for (std::size_t i = 0; i < committed; ++i) context.push_back(turn.output[at + i]);
+        at += committed;
+        ++passes;
+        drafted += draft.size();
+        accepted += agreed;
+      }
+    }
+  }
+  return line(name, strategy, tokens, passes, drafted, accepted);
+}
+
+std::string by_the_tool(const std::string& name, const Trace& trace, const std::string& strategy) {
+  const StrategyRun run = make_runs(strategy).front();
+  Counts counts;
+  for (const TraceSession& session : trace.sessions) counts += replay_session(session, run.strategy, {});
+  EXPECT_TRUE(counts.lossless()) << counts.fault;
+  return line(name, strategy, counts.tokens, counts.passes, counts.drafted, counts.accepted);
+}
+
+std::vector<std::string> expected() {
+  Json json;
+  const auto error = parse_json(read(folder + "replay/expected_counts.json"), json);
+  EXPECT_FALSE(error) << error->message;
+  const Json* results = json.find("results");
+  if (results == nullptr || results->array() == nullptr) return {};
+  const auto number = [](const Json& result, const char* name) {
+    return static_cast<std::uint64_t>(result.find(name)->number()->integer.value());
+  };
+  std::vector<std::string> lines;
+  for (const Json& result : *results->array())
+    lines.push_back(line(*result.find("trace")->string(), *result.find("strategy")->string(), number(result, "tokens"),
+                         number(result, "passes"), number(result, "drafted"), number(result, "accepted")));
+  return lines;
+}
+
+TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
+  std::vector<std::string> from_rules;
+  std::vector<std::string> from_tool;
+  for (const auto& file : traces::synthetic_traces()) {
+    const Trace trace = read_trace(folder + "traces/" + file.name);
+    for (const auto& [strategy, rule] : rules) {
+      from_rules.push_back(by_the_rule(file.name, trace, strategy, rule));
+      from_tool.push_back(by_the_tool(file.name, trace, strategy));
+    }
+  }
+  EXPECT_EQ(from_tool, from_rules);
+  std::string shown;
+  for (const std::string& one : from_rules) shown += one + ",\n";
+  EXPECT_EQ(expected(), from_rules) << "the rules give\n" << shown;
+}
+
+TEST(BundledTraces, AreWhatTheGeneratorWrites) {
+  for (const auto& file : traces::synthetic_traces())
+    EXPECT_TRUE(read(folder + "traces/" + file.name) == file.text) << file.name << ": run reprise-generate-traces";
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/cost_curve.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "replay/input_error.hpp"
+
+namespace reprise::replay {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+CostCurve file(const std::string& points, const std::string& base = "100") {
+  return CostCurve::parse_file(
+      "c.json", R"({"version": 1, "base_ns": )" + base + R"(, "hardware": "x", "points": [)" + points + "]}");
+}
+std::string point(std::size_t context, std::size_t rows, const std::string& ns, std::size_t sequences = 1) {
+  return R"({"sequences": )" + std::to_string(sequences) + R"(, "context": )" + std::to_string(context) +
+         R"(, "rows": )" + std::to_string(rows) + R"(, "ns": )" + ns + "}";
+}
+template <class Parse>
+std::string refused(Parse&& parse) {
+  try {
+    parse();
+    return "accepted";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+std::string refused_spec(const std::string& spec) {
+  return refused([&] { CostCurve::parse(spec); });
+}
+std::string refused_points(const std::string& points) {
+  return refused([&] { file(points); });
+}
+
+TEST(LinearCost, IsOnePlusTheSlopeForEachDraftedToken) {
+  const CostCurve curve = CostCurve::parse("linear:0.25");
+  EXPECT_EQ(curve.spec(), "linear:0.25");
+  EXPECT_DOUBLE_EQ(curve.cost({1, 1, 500}), 1);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 5, 500}), 2);
+  EXPECT_DOUBLE_EQ(CostCurve::parse("linear:0").cost({1, 33, 0}), 1);
+}
+
+TEST(LinearCost, RefusesOtherSlopes) {
+  for (const char* spec : {"linear:", "linear:x", "linear:-0.1", "linear:1x", "linear:nan", "linear:inf",
+                           "linear:1e999", "linear: 1", "linear:1,2"})
+    EXPECT_THAT(refused_spec(spec), StartsWith("--cost " + std::string(spec) + ": S in linear:S")) << spec;
+}
+
+TEST(CostCurve, SaysWhichCurvesExist) {
+  for (const char* spec : {"", "linear", "quadratic:1", "curve.txt", ".jso"})
+    EXPECT_THAT(refused_spec(spec), HasSubstr("there are linear:S")) << spec;
+  EXPECT_THAT(refused_spec("no-such-file.json"), HasSubstr("cannot be opened"));
+}
+
+TEST(MeasuredCost, IsLinearBetweenRowsAndGoesOnWithTheLastSlope) {
+  const CostCurve curve = file(point(0, 1, "100") + "," + point(0, 3, "120") + "," + point(0, 5, "200"));
+  EXPECT_DOUBLE_EQ(curve.cost({1, 1, 0}), 1.0);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 2, 0}), 1.1);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 3, 0}), 1.2);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 4, 0}), 1.6);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 7, 0}), 2.8) << "40 ns for each row beyond";
+}
+
+TEST(MeasuredCost, NeedNotRiseAndNeverFallsBeyondItsPoints) {
+  const CostCurve curve = file(point(0, 1, "100") + "," + point(0, 2, "300") + "," + point(0, 4, "200"));
+  EXPECT_DOUBLE_EQ(curve.cost({1, 3, 0}), 2.5);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 30, 0}), 2.0);
+}
+
+TEST(MeasuredCost, IsLinearBetweenContextsAndTakesTheNearestOutside) {
+  // At 1000 tokens of context 2 rows cost 150 for 100, at 3000 they cost 600 for 200.
+  const CostCurve curve = file(point(1000, 1, "100") + "," + point(1000, 2, "150") + "," + point(3000, 1, "200") + "," +
+                               point(3000, 2, "600"));
+  EXPECT_DOUBLE_EQ(curve.cost({1, 2, 0}), 1.5);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 2, 1000}), 1.5);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 2, 2000}), 375.0 / 150.0);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 2, 9000}), 3.0);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 1, 2000}), 1.0) << "plain decoding costs 1 at every context";
+}
+
+TEST(MeasuredCost, TakesTheBaseWhereNoPointSaysWhatAPlainPassCosts) {
+  EXPECT_DOUBLE_EQ(file(point(0, 3, "200"), "50").cost({1, 3, 0}), 4.0);
+  EXPECT_DOUBLE_EQ(file(point(0, 3, "200"), "50").cost({1, 2, 0}), 2.5);
+  EXPECT_DOUBLE_EQ(file(point(0, 1, "100") + "," + point(0, 3, "200"), "50").cost({1, 3, 0}), 2.0);
+}
+
+TEST(MeasuredCost, UsesThePointsOfOneSequence) {
+  EXPECT_DOUBLE_EQ(file(point(0, 2, "200") + "," + point(0, 2, "900", 2)).cost({1, 2, 0}), 2.0);
+}
+
+TEST(MeasuredCost, NamesTheFieldThatIsWrong) {
+  EXPECT_EQ(refused_points(point(0, 2, "0")), "c.json: points[0].ns: expected a time in nanoseconds, above 0");
+  EXPECT_THAT(refused_points(point(0, 2, "-5")), HasSubstr("points[0].ns"));
+  EXPECT_THAT(refused_points(point(0, 2, "\"5\"")), HasSubstr("points[0].ns"));
+  EXPECT_THAT(refused_points(point(0, 2, "5") + "," + point(0, 2, "6")), HasSubstr("points[1].rows: an earlier point"));
+  EXPECT_THAT(refused_points(point(0, 1, "5", 2)), HasSubstr("points[0].rows: a pass has at least one row"));
+  EXPECT_THAT(refused_points(point(0, 1, "5", 0)), HasSubstr("points[0].sequences"));
+  EXPECT_THAT(refused_points(point(0, 2, "5", 2)), HasSubstr("points: none with \"sequences\": 1"));
+  EXPECT_THAT(refused_points(""), HasSubstr("points: none with"));
+  EXPECT_THAT(refused_points("{}"), HasSubstr("points[0].sequences: missing"));
+  EXPECT_THAT(refused_points("7"), HasSubstr("points[0].sequences: missing"));
+  EXPECT_THAT(refused_points(R"({"sequences": 1, "context": -1, "rows": 1, "ns": 1})"), HasSubstr("points[0].context"));
+  EXPECT_THAT(refused_points(R"({"sequences": 1, "context": 1.5, "rows": 1, "ns": 1})"),
+              HasSubstr("points[0].context"));
+  const auto text = [](const std::string& json) { return refused([&] { CostCurve::parse_file("c.json", json); }); };
+  EXPECT_THAT(text("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(text(R"({"base_ns": 1, "points": []})"), HasSubstr("version: missing"));
+  EXPECT_THAT(text(R"({"version": 2, "base_ns": 1, "points": []})"), HasSubstr("version: only curves of version 1"));
+  EXPECT_THAT(text(R"({"version": 1, "points": []})"), HasSubstr("base_ns: missing"));
+  EXPECT_THAT(text(R"({"version": 1, "base_ns": 0, "points": []})"), HasSubstr("base_ns: expected a time"));
+  EXPECT_THAT(text(R"({"version": 1, "base_ns": 1, "points": 3})"), HasSubstr("points: expected an array"));
+  EXPECT_THAT(text("{\n  \"version\": 1,\n  x}"), StartsWith("c.json:3: column 3: "));
+}
+
+}  // namespace
+}  // namespace reprise::replay

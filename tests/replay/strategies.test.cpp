@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/strategies.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "replay/input_error.hpp"
+
+namespace reprise::replay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Tokens = std::vector<Token>;
+
+/// What the strategy drafts after `context`.
+Tokens drafted(const std::string& spec, const Tokens& context) {
+  AnyStrategy strategy = make_runs(spec).front().strategy;
+  std::array<DraftNode, 32> storage;
+  Draft draft(storage);
+  strategy.begin(context);
+  strategy.propose({.max_nodes = 32}, draft);
+  Tokens tokens;
+  for (const DraftNode& node : draft.view()) tokens.push_back(node.token);
+  return tokens;
+}
+
+std::string refused(const std::string& spec) {
+  try {
+    make_runs(spec);
+    return "accepted";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(Strategies, CanAllBeMadeWithTheirDefaults) {
+  for (const StrategyInfo& info : strategies()) {
+    EXPECT_EQ(make_runs(info.name).size(), 1U) << info.name;
+    for (const KeyInfo& key : info.keys) {
+      const std::string spec =
+          std::string(info.name) + ":" + std::string(key.name) + "=" + std::string(key.default_value);
+      EXPECT_EQ(make_runs(spec).front().spec, spec);
+    }
+  }
+}
+
+TEST(Strategies, TakeEveryWordThatTheyList) {
+  for (const StrategyInfo& info : strategies())
+    for (const KeyInfo& key : info.keys)
+      for (const std::string_view word : key.words)
+        EXPECT_NO_THROW(make_runs(std::string(info.name) + ":" + std::string(key.name) + "=" + std::string(word)));
+}
+
+// A setting that has no effect is a bug: each one is seen to change a draft.
+TEST(Strategies, ObeyTheirSettings) {
+  const Tokens context = {1, 2, 3, 4, 5, 6, 7, 9, 2, 3, 4, 8, 9, 1, 2, 3};
+  EXPECT_THAT(drafted("pld:k=2", context), ElementsAre(4, 5));
+  EXPECT_THAT(drafted("pld:k=4", context), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(drafted("pld:n=2,k=1", {1, 2, 5, 3, 2, 6, 7, 3, 2}), ElementsAre(6));
+  EXPECT_THAT(drafted("pld:n=1,k=1", {1, 2, 5, 3, 2, 6, 7, 3, 2}), ElementsAre(5));
+  EXPECT_THAT(drafted("hf:k=3", context), ElementsAre(4, 5, 6));
+  EXPECT_THAT(drafted("hf:n=1,k=1", {1, 2, 5, 3, 2, 6, 7, 3, 2}), ElementsAre(5));
+  EXPECT_THAT(drafted("vllm:min=3,max=3,k=2", context), ElementsAre(4, 5));
+  EXPECT_THAT(drafted("vllm:min=4,max=5", context), IsEmpty());
+  EXPECT_THAT(drafted("ngram-simple:n=2,m=5", context), ElementsAre(4, 8, 9, 1, 2));
+  EXPECT_THAT(drafted("ngram-simple:n=3,m=5", context), IsEmpty()) << "the only match is at the very beginning";
+  EXPECT_THAT(drafted("ds4:n=2,k=3", context), ElementsAre(4, 8, 9));
+  EXPECT_THAT(drafted("ds4:n=2,k=3,eos=8", context), ElementsAre(4, 8));
+  EXPECT_THAT(drafted("ds4", context), IsEmpty());
+  EXPECT_THAT(drafted("ngram:k=2", context), ElementsAre(4, 5)) << "1 2 3 agrees furthest";
+  EXPECT_THAT(drafted("ngram:k=2,max_ngram=2", context), ElementsAre(4, 8)) << "the most recent 2 3";
+  EXPECT_THAT(drafted("ngram:k=2,max_ngram=2,prefer=earliest", context), ElementsAre(4, 5));
+  EXPECT_THAT(drafted("ngram:min_ngram=4,k=2", context), IsEmpty());
+  const Tokens votes = {2, 5, 0, 2, 5, 1, 2, 6, 3, 2};
+  EXPECT_THAT(drafted("ngram:k=1", votes), ElementsAre(6));
+  EXPECT_THAT(drafted("ngram:k=1,prefer=frequent", votes), ElementsAre(5));
+  EXPECT_THAT(drafted("ngram:k=1,prefer=frequent,candidates=1", votes), ElementsAre(6));
+  EXPECT_THAT(drafted("ngram:k=5", {1, 2, 1, 2}), ElementsAre(1, 2, 1, 2, 1));
+  EXPECT_THAT(drafted("ngram:k=5,past_end=no", {1, 2, 1, 2}), ElementsAre(1, 2));
+  EXPECT_THAT(drafted("none", context), IsEmpty());
+  for (const char* spec : {"ngram", "pld:k=2", "hf", "vllm", "ngram-simple:n=2,m=5", "ds4:n=2"})
+    for (const char* index : {"rolling_hash", "suffix_array", "naive"})
+      EXPECT_EQ(
+          drafted(std::string(spec) + (std::string(spec).find(':') == std::string::npos ? ":" : ",") + "index=" + index,
+                  context),
+          drafted(spec, context))
+          << spec << " " << index;
+}
+
+TEST(Strategies, DraftNothingWithALengthOfZero) {
+  const Tokens context = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
+  for (const char* spec : {"ngram:k=0", "pld:k=0", "hf:k=0", "vllm:k=0", "ngram-simple:m=0", "ds4:k=0"})
+    EXPECT_THAT(drafted(spec, context), IsEmpty()) << spec;
+}
+
+TEST(Strategies, ListWhatExists) {
+  EXPECT_EQ(refused("foo:k=1"),
+            "--strategy foo:k=1: there is no strategy foo; there are ngram, pld, hf, vllm, ngram-simple, ds4, none");
+  EXPECT_EQ(refused("hf:m=1"), "--strategy hf:m=1: hf has no key m; there are n, k, index");
+  EXPECT_EQ(refused("none:k=1"), "--strategy none:k=1: none has no key k; it has none");
+  EXPECT_THAT(refused("hf:index=trie"), HasSubstr("index=trie: expected rolling_hash, suffix_array, naive"));
+}
+
+TEST(Strategies, RefuseValuesOutOfRange) {
+  for (const char* value : {"-1", "33", "1x", " 1", "1.5", "99999999999999999999", "0x1", "none"})
+    EXPECT_THAT(refused("hf:k=" + std::string(value)), HasSubstr("expected a whole number from 0 to 32")) << value;
+  EXPECT_THAT(refused("pld:n=0"), HasSubstr("from 1 to 8"));
+  EXPECT_THAT(refused("pld:k=30..40"), HasSubstr("pld:k=33: k=33: expected")) << "the value of the range is named";
+  EXPECT_THAT(refused("ds4:eos=2147483648"), HasSubstr("or none"));
+  EXPECT_THAT(refused("vllm:min=5,max=2"), HasSubstr("vllm:min=5,max=2: min_ngram is larger than max_ngram"));
+}
+
+}  // namespace
+}  // namespace reprise::replay

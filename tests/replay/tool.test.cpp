@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/tool.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "replay/bundled_traces.hpp"
+#include "replay/input_error.hpp"
+#include "replay/json.hpp"
+#include "replay/options.hpp"
+#include "replay/report.hpp"
+
+namespace reprise::replay {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+/// A folder of its own for each test.
+class Tool : public ::testing::Test {
+ protected:
+  Tool() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-replay-") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Tool() override { fs::remove_all(folder_); }
+
+  struct Ran {
+    int status;
+    std::string out;
+    std::string error;
+  };
+  Ran run(std::vector<std::string> arguments, TableStyle style = {120, false}) {
+    std::ostringstream out;
+    std::ostringstream error;
+    const int status = run_tool(arguments, {out, error, {folder_ / "nowhere", folder_ / "bundled"}, style});
+    return {status, out.str(), error.str()};
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    const fs::path path = folder_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    return path.generic_string();
+  }
+  static std::string read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  static constexpr const char* two_sessions =
+      R"({"id":"a","category":"x","turns":[{"prompt":[1,2,3,4,5],"output":[1,2,3,4,5,1,2,3,4,5]}]})"
+      "\n"
+      R"({"id":"b","category":"y","turns":[{"prompt":[1,2,3],"output":[4,5,6]}]})"
+      "\n";
+
+  fs::path folder_;
+};
+
+TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const Ran ran = run({"--format", "json", "--by-category", "--strategy", "hf:k=1..2", "--strategy", "none", "--cost",
+                       "linear:0", "--cost", "linear:0.1", trace, trace});
+  EXPECT_EQ(ran.status, 0) << ran.error;
+  Json json;
+  ASSERT_FALSE(parse_json(ran.out, json));
+  EXPECT_NE(json.find("version")->string(), nullptr);
+  const Json::Array& results = *json.find("results")->array();
+  ASSERT_EQ(results.size(), 2U * 3 * 3 * 2);
+  std::vector<std::string> first;
+  for (std::size_t i = 0; i < 8; ++i)
+    first.push_back(*results[i].find("category")->string() + " " + *results[i].find("strategy")->string() + " " +
+                    *results[i].find("cost")->string());
+  EXPECT_THAT(first,
+              ElementsAre("all hf:k=1 linear:0", "all hf:k=1 linear:0.1", "x hf:k=1 linear:0", "x hf:k=1 linear:0.1",
+                          "y hf:k=1 linear:0", "y hf:k=1 linear:0.1", "all hf:k=2 linear:0", "all hf:k=2 linear:0.1"));
+  for (const Json& result : results) {
+    for (const char* name : {"trace", "category", "strategy", "cost", "memory"})
+      ASSERT_NE(result.find(name)->string(), nullptr) << name;
+    for (const char* name :
+         {"sessions", "turns", "tokens", "passes", "drafted", "accepted", "max_propose_ns", "peak_bytes"})
+      ASSERT_TRUE(result.find(name)->number()->integer) << name;
+    for (const char* name : {"mat", "acceptance_rate", "drafted_per_pass", "ns_per_token", "ns_per_propose", "speedup"})
+      ASSERT_NE(result.find(name)->number(), nullptr) << name;
+    EXPECT_EQ(result.object()->size(), 20U);
+    EXPECT_TRUE(*result.find("lossless")->boolean());
+    EXPECT_EQ(*result.find("trace")->string(), trace);
+    EXPECT_EQ(*result.find("memory")->string(), "session");
+  }
+  EXPECT_EQ(results[0].find("sessions")->number()->integer, 2);
+  EXPECT_EQ(results[0].find("tokens")->number()->integer, 9 + 2);
+  EXPECT_EQ(results[2].find("tokens")->number()->integer, 9);
+}
+
+TEST_F(Tool, WritesOneResultWithoutCategoriesAndAllDefaultCurves) {
+  const Ran ran = run({"--format=json", write("t.jsonl", two_sessions)});
+  Json json;
+  ASSERT_FALSE(parse_json(ran.out, json));
+  const Json::Array& results = *json.find("results")->array();
+  ASSERT_EQ(results.size(), std::size(default_costs));
+  EXPECT_EQ(*results[0].find("strategy")->string(), "ngram");
+  EXPECT_EQ(*results[5].find("cost")->string(), "linear:0.3");
+}
+
+TEST_F(Tool, WritesTheSameFieldsAsCsv) {
+  const std::string trace = write("a,b.jsonl", two_sessions);
+  const Ran ran =
+      run({"--format", "csv", "--strategy", "vllm:min=1,max=2", "--strategy", "none", "--cost", "linear:0", trace});
+  EXPECT_THAT(ran.out,
+              StartsWith("trace,category,strategy,cost,memory,sessions,turns,tokens,passes,drafted,accepted,mat,"
+                         "acceptance_rate,drafted_per_pass,ns_per_token,ns_per_propose,max_propose_ns,"
+                         "peak_bytes,speedup,lossless\r\n\"" +
+                         trace + "\",all,\"vllm:min=1,max=2\",linear:0,session,2,2,11,"));
+  EXPECT_THAT(ran.out, HasSubstr("\r\n\"" + trace + "\",all,none,linear:0,session,2,2,11,11,0,0,1,0,0,"));
+  EXPECT_THAT(ran.out, EndsWith(",0,1,true\r\n"));
+}
+
+TEST_F(Tool, DrawsATable) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const Ran ran = run({"--strategy", "none", "--strategy", "hf", "--by-category", trace});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.out, AllOf(HasSubstr(trace + "\n  2 sessions, 2 turns, 11 tokens"), HasSubstr(", category x\n"),
+                             HasSubstr("s=0.05"), HasSubstr("speedup, s=0.02"), HasSubstr("hf "), HasSubstr(" ####")));
+  std::istringstream lines(ran.out);
+  lines.ignore(10'000, '\n');  // the path may be long
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(line.size() <= 120 || line.find(trace) != std::string::npos) << line;
+}
+
+TEST_F(Tool, FitsATerminalOf80Columns) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const Ran ran = run({"--strategy", "ngram-simple:n=3,m=10", "--strategy",
+                       "ngram:index=rolling_hash,min_ngram=1,max_ngram=16,k=10,prefer=recent", trace},
+                      {80, false});
+  EXPECT_THAT(ran.out, HasSubstr("\nspeedup under "));
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(line.size() <= 100 || line.find(trace) != std::string::npos) << line;
+}
+
+TEST_F(Tool, CountsTheSameOnAnyNumberOfThreads) {
+  std::string text;
+  for (int i = 0; i < 40; ++i)
+    text += R"({"id":")" + std::to_string(i) + R"(","category":")" + std::to_string(i % 3) +
+            R"(","turns":[{"prompt":[1,2,3,4,1,2],"output":[)" + std::to_string(i % 4) + ",3,4,1,2," +
+            std::to_string(i % 5) + ",1,2,3,4]}]}\n";
+  const std::string trace = write("t.jsonl", text);
+  const auto counts = [&](const std::string& threads) {
+    const Ran ran = run({"--format", "json", "--by-category", "--strategy", "hf", "--strategy", "ngram", "--threads",
+                         threads, "--cost", "linear:0.013", trace});
+    EXPECT_EQ(ran.status, 0) << ran.error;
+    Json json;
+    EXPECT_FALSE(parse_json(ran.out, json));
+    std::string all;
+    for (const Json& result : *json.find("results")->array())
+      for (const auto& [name, value] : *result.object())
+        if (name.find("ns") == std::string::npos || name == "sessions")  // all but the times
+          all += name + "=" +
+                 (value.number() != nullptr   ? decimal(value.number()->value, 17)
+                  : value.string() != nullptr ? *value.string()
+                                              : "?") +
+                 "\n";
+    return all;
+  };
+  const std::string one = counts("1");
+  EXPECT_THAT(one, HasSubstr("speedup="));
+  EXPECT_EQ(counts("2"), one);
+  EXPECT_EQ(counts("7"), one);
+  EXPECT_EQ(counts("100"), one);
+}
+
+TEST_F(Tool, ReplaysNoMoreThanTheLimit) {
+  const Ran ran = run({"--format", "csv", "--limit", "1", "--cost", "linear:0", write("t.jsonl", two_sessions)});
+  EXPECT_THAT(ran.out, HasSubstr(",all,ngram,linear:0,session,1,1,9,"));
+}
+
+TEST_F(Tool, WritesToAFile) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const std::string output = (folder_ / "out.json").generic_string();
+  const Ran ran = run({"--format", "json", "--output", output, trace});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.out, IsEmpty());
+  Json json;
+  EXPECT_FALSE(parse_json(read(output), json));
+}
+
+TEST_F(Tool, LeavesTheOutputFileAloneWhenTheInputIsBad) {
+  const std::string output = write("out.json", "old");
+  EXPECT_EQ(run({"--output", output, write("t.jsonl", "{")}).status, 2);
+  EXPECT_EQ(read(output), "old");
+  const std::string fresh = (folder_ / "fresh.json").generic_string();
+  EXPECT_EQ(run({"--output", fresh, write("t.jsonl", "{")}).status, 2);
+  EXPECT_FALSE(fs::exists(fresh));
+}
+
+TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const std::string cut = write("cut.jsonl", std::string(two_sessions) + R"({"id":"c","category":"x","turns":[{"pro)");
+  const auto refuses = [&](const std::vector<std::string>& arguments, const std::string& sentence) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, 2) << sentence;
+    EXPECT_THAT(ran.out, IsEmpty());
+    EXPECT_THAT(ran.error, AllOf(StartsWith("reprise-replay: "), HasSubstr(sentence), EndsWith("\n")));
+  };
+  refuses({cut}, cut + ":3: column 40: the text ends inside this string");
+  refuses({trace, folder_.generic_string() + "/missing.jsonl"}, "missing.jsonl: cannot be opened");
+  refuses({folder_.generic_string()}, "is a directory");
+  refuses({"--strategy", "foo", trace}, "there are ngram, pld, hf, vllm, ngram-simple, ds4, none");
+  refuses({"--strategy", "pld:q=1", trace}, "pld has no key q; there are n, k, index");
+  refuses({"--cost", "cubic", trace}, "there are linear:S");
+  refuses({"--cost", write("c.json", "{"), trace}, "c.json:1: column 2: ");
+  refuses({"--memory", "past", trace}, "no strategy keeps memory");
+  refuses({"--output", (folder_ / "no" / "such" / "x").generic_string(), trace}, "cannot be written");
+  refuses({"--frobnicate"}, "there is no option --frobnicate");
+  refuses({"--by-category", write("all.jsonl", R"({"id":"a","category":"all","turns":[{"prompt":[1],"output":[2]}]})")},
+          "category: \"all\" names the sum");
+}
+
+TEST_F(Tool, HelpsAndLists) {
+  EXPECT_EQ(run({"--help"}).out, help_text());
+  EXPECT_THAT(run({"--version"}).out, StartsWith("reprise-replay 0."));
+  const Ran list = run({"--list"});
+  EXPECT_EQ(list.status, 0);
+  EXPECT_THAT(list.out, AllOf(HasSubstr("ngram-simple"), HasSubstr("n=3"), HasSubstr("(0..32)"),
+                              HasSubstr("rolling_hash | suffix_array | naive"), HasSubstr("linear:S"),
+                              HasSubstr("FILE.json"), HasSubstr("(the default)")));
+}
+
+TEST_F(Tool, FindsTheBundledTraces) {
+  Ran ran = run({});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(ran.error, AllOf(HasSubstr("nowhere"), HasSubstr("bundled"), HasSubstr("give the path of a trace")));
+  write("bundled/b.jsonl", two_sessions);
+  write("bundled/a.jsonl", two_sessions);
+  write("bundled/README.md", "not a trace");
+  ran = run({"--format", "csv", "--cost", "linear:0"});
+  EXPECT_EQ(ran.status, 0) << ran.error;
+  EXPECT_LT(ran.out.find("bundled/a.jsonl"), ran.out.find("bundled/b.jsonl"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("README")));
+}
+
+TEST(BundledTraces, LieBesideTheInstalledProgramOrWhereItWasBuilt) {
+  const auto folders = bundled_trace_folders("/opt/x/bin/reprise-replay");
+  ASSERT_EQ(folders.size(), 2U);
+  EXPECT_EQ(folders[0].generic_string(), "/opt/x/share/reprise/traces");
+  EXPECT_EQ(find_traces({folders[1]}).size(), 4U) << "the build tree";
+}
+
+TEST(BundledTraces, AreFoundFromTheRunningProgram) { EXPECT_TRUE(fs::exists(program_path("x"))); }
+
+TEST(Report, ShowsAnOutputThatDiffers) {
+  const std::vector<CostCurve> curves = {CostCurve::parse("linear:0")};
+  std::vector<Row> rows(1);
+  rows[0].category = all_categories;
+  rows[0].counts.cost = {1.0};
+  rows[0].counts.fault = "turn 1";
+  std::ostringstream table;
+  write_table(table, {rows, curves}, {});
+  EXPECT_THAT(table.str(), HasSubstr("NOT LOSSLESS"));
+  std::ostringstream json;
+  write_json(json, {rows, curves});
+  EXPECT_THAT(json.str(), HasSubstr("\"lossless\": false"));
+  std::ostringstream error;
+  EXPECT_EQ(report_faults(rows, error), exit_failed);
+  EXPECT_THAT(error.str(), HasSubstr("NOT LOSSLESS"));
+  rows[0].counts.fault.clear();
+  EXPECT_EQ(report_faults(rows, error), exit_done);
+}
+
+TEST(Report, MakesNumbersOfNothing) {
+  const Counts none;
+  EXPECT_EQ(ratios(none).mat, 0);
+  EXPECT_EQ(speedup(none, 0), 1);
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/trace.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "replay/input_error.hpp"
+
+namespace reprise::replay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+const std::string line = R"({"id":"a","category":"chat","turns":[{"prompt":[1,-2],"output":[3]}]})";
+
+Trace read(const std::string& text, std::size_t limit = unlimited) {
+  std::istringstream in(text);
+  return read_trace(in, "t.jsonl", limit);
+}
+
+std::string refused(const std::string& text) {
+  try {
+    read(text);
+    return "accepted";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(Trace, HoldsWhatTheLinesSay) {
+  const Trace trace = read(line + "\r\n\n" +
+                           R"({"turns":[{"output":[],"prompt":[2147483647]},{"prompt":[],"output":[-2147483648],)"
+                           R"("extra":1}],"id":"b","category":"","more":{}})");
+  ASSERT_EQ(trace.sessions.size(), 2U);
+  EXPECT_EQ(trace.path, "t.jsonl");
+  EXPECT_EQ(trace.sessions[0].id, "a");
+  EXPECT_EQ(trace.sessions[0].category, "chat");
+  ASSERT_EQ(trace.sessions[0].turns.size(), 1U);
+  EXPECT_THAT(trace.sessions[0].turns[0].prompt, ElementsAre(1, -2));
+  EXPECT_THAT(trace.sessions[0].turns[0].output, ElementsAre(3));
+  ASSERT_EQ(trace.sessions[1].turns.size(), 2U);
+  EXPECT_THAT(trace.sessions[1].turns[0].prompt, ElementsAre(2147483647));
+  EXPECT_THAT(trace.sessions[1].turns[0].output, IsEmpty());
+  EXPECT_THAT(trace.sessions[1].turns[1].output, ElementsAre(INT32_MIN));
+}
+
+TEST(Trace, EndsAtTheLimit) {
+  EXPECT_EQ(read(line + "\n" + line + "\nbroken", 2).sessions.size(), 2U) << "what is not read is not checked";
+}
+
+TEST(Trace, NamesFileLineAndField) {
+  const auto second = [](const std::string& text) { return refused(line + "\n" + text); };
+  EXPECT_EQ(second("[]"), "t.jsonl:2: expected an object for each session, found an array");
+  EXPECT_EQ(second(R"({"category":"c","turns":[]})"), "t.jsonl:2: id: missing");
+  EXPECT_EQ(second(R"({"id":7,"category":"c","turns":[]})"), "t.jsonl:2: id: expected a string, found a number");
+  EXPECT_EQ(second(R"({"id":"b","turns":[]})"), "t.jsonl:2: category: missing");
+  EXPECT_EQ(second(R"({"id":"b","category":"c"})"), "t.jsonl:2: turns: missing");
+  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":{}})"), "t.jsonl:2: turns: expected an array, found an object");
+  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":[]})"),
+            "t.jsonl:2: turns: is empty; a session has at least one turn");
+  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":[1]})"),
+            "t.jsonl:2: turns[0]: expected an object, found a number");
+  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":[{"prompt":[1]}]})"), "t.jsonl:2: turns[0].output: missing");
+  EXPECT_EQ(second(R"({"id":"b","category":"c","turns":[{"prompt":"x","output":[]}]})"),
+            "t.jsonl:2: turns[0].prompt: expected an array, found a string");
+}
+
+TEST(Trace, TakesWholeNumbersOf32BitsOnly) {
+  for (const char* id : {"1.5", "1e3", "2147483648", "-2147483649", "99999999999999999999", "\"1\"", "null", "[1]"})
+    EXPECT_THAT(refused(R"({"id":"b","category":"c","turns":[{"prompt":[1],"output":[4,)" + std::string(id) + "]}]}"),
+                StartsWith("t.jsonl:1: turns[0].output[1]: expected a token id"))
+        << id;
+}
+
+TEST(Trace, RefusesALineThatIsCutAnywhere) {
+  for (std::size_t size = 1; size < line.size(); ++size)
+    EXPECT_THAT(refused(line + "\n" + line.substr(0, size)), StartsWith("t.jsonl:2: column ")) << size;
+}
+
+TEST(Trace, RefusesAFileWithoutSessions) {
+  EXPECT_THAT(refused(""), StartsWith("t.jsonl: no sessions"));
+  EXPECT_THAT(refused("\n \n"), StartsWith("t.jsonl: no sessions"));
+}
+
+TEST(Trace, RefusesWhatIsNoFile) {
+  EXPECT_THROW(read_trace("no-such-folder/x.jsonl"), InputError);
+  EXPECT_THROW(read_trace("."), InputError);
+}
+
+}  // namespace
+}  // namespace reprise::replay
