@@ -91,12 +91,12 @@ class Reader {
         std::string key;
         if (peek() != '"') return expected("a key in quotes");
         if (!string(key)) return false;
-        for (const auto& member : members)
-          if (member.first == key) return fail_at(start, "the key \"" + key + "\" is there twice");
+        for (const Json::Member& member : members)
+          if (member.key == key) return fail_at(start, "the key \"" + key + "\" is there twice");
         skip_space();
         if (!take(':')) return expected("':'");
-        members.emplace_back().first = std::move(key);
-        if (!value(members.back().second, depth + 1)) return false;
+        members.emplace_back().key = std::move(key);
+        if (!value(members.back().value, depth + 1)) return false;
         skip_space();
       } while (take(','));
       if (!take('}')) return expected("',' or '}'");
@@ -207,8 +207,8 @@ class Reader {
 
 const Json* Json::find(std::string_view key) const {
   if (const Object* members = object())
-    for (const auto& member : *members)
-      if (member.first == key) return &member.second;
+    for (const Member& member : *members)
+      if (member.key == key) return &member.value;
   return nullptr;
 }
 

@@ -20,8 +20,9 @@ class Json {
     double value = 0;
     std::optional<std::int64_t> integer;
   };
+  struct Member;
   using Array = std::vector<Json>;
-  using Object = std::vector<std::pair<std::string, Json>>;  // in the order of the text
+  using Object = std::vector<Member>;  // in the order of the text
   using Value = std::variant<std::nullptr_t, bool, Number, std::string, Array, Object>;
 
   /// Becomes a value of that kind.
@@ -43,6 +44,11 @@ class Json {
 
  private:
   Value value_ = nullptr;
+};
+
+struct Json::Member {
+  std::string key;
+  Json value;
 };
 
 /// Where a text stops being JSON. Lines and columns count from 1; columns count bytes.

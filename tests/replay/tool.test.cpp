@@ -216,7 +216,7 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
     EXPECT_THAT(ran.out, IsEmpty());
     EXPECT_THAT(ran.error, AllOf(StartsWith("reprise-replay: "), HasSubstr(sentence), EndsWith("\n")));
   };
-  refuses({cut}, cut + ":3: column 40: the text ends inside this string");
+  refuses({cut}, cut + ":3: column 36: the text ends inside this string");
   refuses({trace, folder_.generic_string() + "/missing.jsonl"}, "missing.jsonl: cannot be opened");
   refuses({folder_.generic_string()}, "is a directory");
   refuses({"--strategy", "foo", trace}, "there are ngram, pld, hf, vllm, ngram-simple, ds4, none");

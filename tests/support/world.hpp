@@ -245,7 +245,7 @@ class World {
 
   void decode_by_hand(Session& session, Engine& engine, const PlainTurn& turn) {
     if (round_count_ == 0) tallied_ = {};
-    for (std::size_t steps = 0; clean(); ++steps) {
+    for (std::size_t steps = 0;; ++steps) {  // to the end also after a breach: which other property breaks?
       if (steps > 600) return breach(Property::progress, "the turn does not end");
       if constexpr (Kit::complete)
         if (choices_.chance(trouble_)) disturb(session, engine);
@@ -371,7 +371,8 @@ class World {
         const std::size_t to = choices_.between(turn_begin_, size);
         tallied_.tokens -= std::min<std::uint64_t>(tallied_.tokens, size - to);
         if (!session.truncate(to)) return breach(Property::calls, "truncate() refused");
-        engine.truncate(session.cached(), to - 1);
+        // A pick that a predicate refused has moved the sampler, and cutting nothing does not bring it back.
+        if (to < size) engine.truncate(session.cached(), to - 1);
         break;
       }
       default:

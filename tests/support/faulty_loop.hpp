@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/loop/round.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/testing/scripted_verifier.hpp"
+#include "support/world.hpp"
+
+namespace reprise::testing {
+
+/// The classic faults of speculative decoding, each found in a published system.
+enum class Fault : std::uint8_t {
+  none,
+  first_token_unverified,        ///< the first drafted token is committed whatever the target says
+  bonus_off_by_one,              ///< the token after the accepted path is taken one row too early
+  eos_ignored_inside_block,      ///< EOS counts only as the last token of a pass
+  stop_sequence_across_edge,     ///< a stop sequence that began in an earlier pass is missed
+  limit_overrun,                 ///< the token limit is looked at between passes only
+  rollback_one_short,            ///< a refused row stays in the cache
+  rollback_one_long,             ///< an accepted row is dropped from the cache
+  drafter_stale_after_truncate,  ///< the drafter is not told of a truncation
+  drafter_stale_after_begin,     ///< the drafter is not told of a new sequence
+  state_not_restored,            ///< the engine rolls back late, and not at all before a pass without draft
+  picks_read_too_far,            ///< picks are read past the disagreement: the sampler advances
+  hash_collision_is_a_match,     ///< equal hashes are taken for equal tokens
+  bonus_dropped,                 ///< no bonus token when all of the draft is accepted
+};
+inline constexpr std::size_t fault_count = 14;
+
+/// A small loop with the interface of Session, and with one fault. Without a fault it keeps every property.
+template <DraftStrategy Strategy>
+class FaultySession {
+ public:
+  FaultySession(Strategy strategy, Fault fault) : strategy_(std::move(strategy)), fault_(fault) {}
+
+  Result<void> begin(TokenSpan context, const Capabilities& capabilities, std::size_t cached) {
+    capabilities_ = capabilities;
+    context_.assign(context.begin(), context.end());
+    cached_ = cached;
+    restart();
+    if (fault_ != Fault::drafter_stale_after_begin || !begun_) strategy_.begin(context);
+    begun_ = true;
+    return {};
+  }
+  Result<void> append(TokenSpan tokens) {
+    context_.insert(context_.end(), tokens.begin(), tokens.end());
+    cached_ = context_.size() - 1;
+    restart();
+    strategy_.observe(tokens, Origin::prompt);
+    return {};
+  }
+  Result<void> truncate(std::size_t size) {
+    finish_ = FinishReason::none;
+    trim_ = 0;
+    output_begin_ = std::min(output_begin_, size);
+    context_.resize(size);
+    cached_ = std::min(cached_, size - 1);
+    if (fault_ != Fault::drafter_stale_after_truncate) strategy_.truncate(size);
+    return {};
+  }
+  DraftView propose(const Limits& limits) {
+    limits_ = &limits;
+    Draft draft(nodes_);
+    if (finish_ == FinishReason::none && output_size() >= limits.max_tokens) finish_ = FinishReason::max_tokens;
+    if (finish_ == FinishReason::none && context_.size() >= max_context()) finish_ = FinishReason::context_full;
+    DraftBudget budget = limits.draft;
+    budget.max_nodes = std::min(budget.max_nodes, nodes_.size());
+    if (!finished()) strategy_.propose(budget, draft);
+    draft.truncate(budget.max_nodes);
+    return draft_ = draft.view();
+  }
+  Result<Pass> plan(std::size_t nodes = unlimited) {
+    const std::size_t pending = context_.size() - cached_;
+    Room room(best_chain(draft_, chain_));
+    room.bound(nodes, Cut::budget);
+    room.bound(std::min({capabilities_.max_depth, limits_->draft.max_depth, capabilities_.max_rollback}), Cut::depth);
+    room.bound(std::min(limits_->max_rows, capabilities_.max_rows) - pending, Cut::rows);
+    room.bound(max_context() - context_.size() - 1, Cut::context);
+    if (fault_ != Fault::limit_overrun) room.bound(limits_->max_tokens - output_size() - 1, Cut::max_tokens);
+    room.bound_width(capabilities_.allowed_widths.values(), pending);
+    batch_.assign(context_.begin() + static_cast<std::ptrdiff_t>(cached_), context_.end());
+    drafted_ = room.nodes();
+    for (std::size_t i = 0; i < drafted_; ++i) batch_.push_back(draft_[static_cast<std::size_t>(chain_[i])].token);
+    return Pass{batch_, pending, drafted_, PassShape{1, batch_.size(), context_.size()}, {}};
+  }
+  template <Picks P, class Predicate>
+  Result<Decision> resolve(Ticket, P&& picks, Predicate&& predicate) {
+    const std::size_t anchor = context_.size() - cached_ - 1;
+    std::vector<Token> output(context_.begin() + static_cast<std::ptrdiff_t>(output_begin_), context_.end());
+    const std::size_t before = output.size();
+    committed_.clear();
+    accepted_ = 0;
+    walked_ = {};
+    for (std::size_t i = 0; i <= drafted_ && walked_.reason == FinishReason::none; ++i) {
+      const bool bonus = i == drafted_;
+      if (fault_ == Fault::bonus_dropped && bonus && i > 0) break;
+      Token next = picks[i];
+      if (fault_ == Fault::first_token_unverified && i == 0 && !bonus) next = batch_[anchor + 1];
+      const bool agrees = !bonus && next == batch_[anchor + 1 + i];
+      if (fault_ == Fault::picks_read_too_far && !agrees && !bonus) static_cast<void>(picks[i + 1]);
+      if (fault_ == Fault::bonus_off_by_one && !agrees && i > 0) next = committed_.back().token;
+      const StopDecision said = predicate(TokenSpan(output), next);
+      if (said == StopDecision::stop_before) {
+        walked_.reason = FinishReason::predicate;
+        break;
+      }
+      const TokenSpan seen = fault_ == Fault::stop_sequence_across_edge ? TokenSpan(output).subspan(before) : output;
+      walked_ = check_stop(*limits_, seen, next);
+      if (fault_ == Fault::eos_ignored_inside_block && agrees && walked_.reason == FinishReason::eos) walked_ = {};
+      output.push_back(next);
+      committed_.push_back({next, anchor + i, agrees});
+      accepted_ += agrees ? 1 : 0;
+      if (walked_.reason == FinishReason::none && said == StopDecision::stop_after)
+        walked_.reason = FinishReason::predicate;
+      const bool full = output.size() >= limits_->max_tokens && fault_ != Fault::limit_overrun;
+      if (walked_.reason == FinishReason::none && full) walked_.reason = FinishReason::max_tokens;
+      if (walked_.reason == FinishReason::none && context_.size() + committed_.size() >= max_context())
+        walked_.reason = FinishReason::context_full;
+      if (!agrees) break;
+    }
+    keep_ = anchor + committed_.size();
+    std::size_t told = keep_;
+    if (fault_ == Fault::rollback_one_short && keep_ < batch_.size()) ++told;
+    if (fault_ == Fault::rollback_one_long && keep_ > anchor + 1) --told;
+    return Decision{committed_, told, accepted_, walked_.reason};
+  }
+  Result<void> commit(Ticket) {
+    const std::size_t before = context_.size();
+    cached_ += keep_;
+    for (const CommittedToken& token : committed_) context_.push_back(token.token);
+    finish_ = walked_.reason;
+    trim_ = walked_.trim;
+    const std::span<const NodeIndex> sent(chain_.data(), drafted_);
+    strategy_.feedback(Outcome{draft_, sent, sent.first(accepted_), {}, Cut::none, {}});
+    strategy_.observe(TokenSpan(context_).subspan(before), Origin::output);
+    return {};
+  }
+
+  [[nodiscard]] bool finished() const { return finish_ != FinishReason::none; }
+  [[nodiscard]] FinishReason finish_reason() const { return finish_; }
+  [[nodiscard]] TokenSpan context() const { return context_; }
+  [[nodiscard]] TokenSpan output() const { return context().subspan(output_begin_, output_size() - trim_); }
+  [[nodiscard]] TokenSpan settled_output(const Limits& limits) const {
+    return output().first(output().size() - (finished() ? 0 : held_back(limits, output())));
+  }
+  [[nodiscard]] std::size_t cached() const { return cached_; }
+  [[nodiscard]] const Strategy& strategy() const { return strategy_; }
+
+ private:
+  void restart() {
+    output_begin_ = context_.size();
+    finish_ = FinishReason::none;
+    trim_ = 0;
+  }
+  [[nodiscard]] std::size_t output_size() const { return context_.size() - output_begin_; }
+  [[nodiscard]] std::size_t max_context() const { return std::min(limits_->max_context, capabilities_.max_context); }
+
+  Strategy strategy_;
+  Fault fault_;
+  Capabilities capabilities_;
+  std::vector<Token> context_;
+  std::size_t cached_ = 0;
+  std::size_t output_begin_ = 0;
+  std::size_t trim_ = 0;
+  FinishReason finish_ = FinishReason::none;
+  bool begun_ = false;
+  const Limits* limits_ = nullptr;
+  std::array<DraftNode, 16> nodes_;
+  std::array<NodeIndex, 16> chain_{};
+  DraftView draft_;
+  std::vector<Token> batch_;
+  std::size_t drafted_ = 0;
+  std::vector<CommittedToken> committed_;
+  std::size_t accepted_ = 0;
+  std::size_t keep_ = 0;
+  StopCheck walked_;
+};
+
+/// An engine that rolls back late: the refused rows stay until the next pass, which forgets to drop them when it
+/// carries no draft. So recurrent engines fail: the state of the last draft is restored where the next one begins.
+class LateRollbackEngine {
+ public:
+  LateRollbackEngine(const ScriptedOptions& options, bool faulty) : inner_(options), faulty_(faulty) {}
+
+  Result<ScriptedVerifier::LazyPicks> verify(TokenSpan batch, std::size_t drafted) {
+    if (faulty_ && drafted == 0 && !refused_.empty()) inner_.prefill(refused_);
+    batch_.assign(batch.begin(), batch.end());
+    refused_.clear();
+    return inner_.verify(batch, drafted);
+  }
+  Result<void> commit(std::size_t keep) {
+    refused_.assign(batch_.begin() + static_cast<std::ptrdiff_t>(std::min(keep, batch_.size())), batch_.end());
+    return inner_.commit(keep);
+  }
+  void prefill(TokenSpan tokens) {
+    inner_.prefill(tokens);
+    refused_.clear();
+  }
+  void truncate(std::size_t rows, std::optional<std::size_t> next_row = {}) {
+    inner_.truncate(rows, next_row);
+    refused_.clear();
+  }
+  [[nodiscard]] Capabilities capabilities() const { return inner_.capabilities(); }
+  [[nodiscard]] TokenSpan cache() const { return inner_.cache(); }
+  [[nodiscard]] const std::vector<std::string>& violations() const { return inner_.violations(); }
+
+ private:
+  ScriptedVerifier inner_;
+  bool faulty_;
+  std::vector<Token> batch_;
+  std::vector<Token> refused_;
+};
+
+/// The faulty loop for World.
+struct FaultyKit {
+  using Session = FaultySession<WorldStrategy>;
+  using Engine = LateRollbackEngine;
+  static constexpr bool complete = false;
+  Fault fault = Fault::none;
+  [[nodiscard]] Session session(WorldStrategy strategy) const { return Session(std::move(strategy), fault); }
+  [[nodiscard]] Engine engine(const ScriptedOptions& options) const {
+    return Engine(options, fault == Fault::state_not_restored);
+  }
+};
+
+/// An index whose n-grams are found by the exclusive or of their tokens, as published systems have done. With the
+/// fault the tokens are never compared, so every permutation of an n-gram is a match.
+class XorIndex {
+ public:
+  explicit XorIndex(bool faulty) : faulty_(faulty) {}
+  void append(TokenSpan tokens) { tokens_.insert(tokens_.end(), tokens.begin(), tokens.end()); }
+  [[nodiscard]] TokenSpan tokens() const { return tokens_; }
+  [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const {
+    std::size_t found = 0;
+    for (std::size_t end = tokens_.size(); end-- > limits.shortest && found < std::min<std::size_t>(out.size(), limits.candidates);) {
+      if (hash(end, limits.shortest) != hash(tokens_.size(), limits.shortest)) continue;
+      const auto length = reprise::detail::agreement(tokens_, end, tokens_.size(), limits.longest);
+      if (length < limits.shortest && !faulty_) continue;
+      out[found++] = {static_cast<Position>(end), std::max(length, limits.shortest)};
+    }
+    return found;
+  }
+
+ private:
+  [[nodiscard]] Token hash(std::size_t end, std::size_t n) const {
+    Token hash = 0;
+    for (std::size_t i = 1; i <= n && i <= end; ++i) hash ^= tokens_[end - i];
+    return hash;
+  }
+
+  bool faulty_;
+  std::vector<Token> tokens_;
+};
+
+}  // namespace reprise::testing
