@@ -91,12 +91,12 @@ class Reader {
         std::string key;
         if (peek() != '"') return expected("a key in quotes");
         if (!string(key)) return false;
-        for (const Json::Member& member : members)
-          if (member.key == key) return fail_at(start, "the key \"" + key + "\" is there twice");
+        if (std::find(members.keys.begin(), members.keys.end(), key) != members.keys.end())
+          return fail_at(start, "the key \"" + key + "\" is there twice");
         skip_space();
         if (!take(':')) return expected("':'");
-        members.emplace_back().key = std::move(key);
-        if (!value(members.back().value, depth + 1)) return false;
+        members.keys.push_back(std::move(key));
+        if (!value(members.values.emplace_back(), depth + 1)) return false;
         skip_space();
       } while (take(','));
       if (!take('}')) return expected("',' or '}'");
@@ -206,10 +206,10 @@ class Reader {
 }  // namespace
 
 const Json* Json::find(std::string_view key) const {
-  if (const Object* members = object())
-    for (const Member& member : *members)
-      if (member.key == key) return &member.value;
-  return nullptr;
+  const Object* members = object();
+  if (members == nullptr) return nullptr;
+  const auto at = std::find(members->keys.begin(), members->keys.end(), key);
+  return at == members->keys.end() ? nullptr : &members->values[static_cast<std::size_t>(at - members->keys.begin())];
 }
 
 std::string_view Json::kind() const {

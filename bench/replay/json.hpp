@@ -20,9 +20,13 @@ class Json {
     double value = 0;
     std::optional<std::int64_t> integer;
   };
-  struct Member;
   using Array = std::vector<Json>;
-  using Object = std::vector<Member>;  // in the order of the text
+  /// keys[i] belongs to values[i], in the order of the text. (A vector of pairs of a string and an incomplete Json is
+  /// not to be had with every standard library.)
+  struct Object {
+    std::vector<std::string> keys;
+    std::vector<Json> values;
+  };
   using Value = std::variant<std::nullptr_t, bool, Number, std::string, Array, Object>;
 
   /// Becomes a value of that kind.
@@ -44,11 +48,6 @@ class Json {
 
  private:
   Value value_ = nullptr;
-};
-
-struct Json::Member {
-  std::string key;
-  Json value;
 };
 
 /// Where a text stops being JSON. Lines and columns count from 1; columns count bytes.

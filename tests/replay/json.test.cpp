@@ -38,7 +38,7 @@ TEST(Json, ReadsEveryKindOfValue) {
   EXPECT_FALSE(*items[3].boolean());
   EXPECT_EQ(items[4].kind(), "null");
   EXPECT_EQ(*items[5].string(), "x");
-  EXPECT_TRUE(json.find("b")->object()->empty());
+  EXPECT_TRUE(json.find("b")->object()->keys.empty());
   EXPECT_TRUE(json.find("c")->array()->empty());
   EXPECT_EQ(json.find("d"), nullptr);
   EXPECT_EQ(items[0].find("a"), nullptr);

@@ -96,7 +96,7 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
       ASSERT_TRUE(result.find(name)->number()->integer) << name;
     for (const char* name : {"mat", "acceptance_rate", "drafted_per_pass", "ns_per_token", "ns_per_propose", "speedup"})
       ASSERT_NE(result.find(name)->number(), nullptr) << name;
-    EXPECT_EQ(result.object()->size(), 20U);
+    EXPECT_EQ(result.object()->keys.size(), 20U);
     EXPECT_TRUE(*result.find("lossless")->boolean());
     EXPECT_EQ(*result.find("trace")->string(), trace);
     EXPECT_EQ(*result.find("memory")->string(), "session");
@@ -167,13 +167,12 @@ TEST_F(Tool, CountsTheSameOnAnyNumberOfThreads) {
     EXPECT_FALSE(parse_json(ran.out, json));
     std::string all;
     for (const Json& result : *json.find("results")->array())
-      for (const auto& [name, value] : *result.object())
-        if (name.find("ns") == std::string::npos || name == "sessions")  // all but the times
-          all += name + "=" +
-                 (value.number() != nullptr   ? decimal(value.number()->value, 17)
-                  : value.string() != nullptr ? *value.string()
-                                              : "?") +
-                 "\n";
+      for (const std::string& name : result.object()->keys) {
+        if (name.find("ns") != std::string::npos && name != "sessions") continue;  // the times differ
+        const Json& value = *result.find(name);
+        if (value.number() != nullptr) all += name + "=" + decimal(value.number()->value, 17) + "\n";
+        if (value.string() != nullptr) all += name + "=" + *value.string() + "\n";
+      }
     return all;
   };
   const std::string one = counts("1");

@@ -87,7 +87,8 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 /// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and what the verifier returns.
 /// Throws: what the verifier, the callback or the predicate throws. After an error or a throw the session is as
 /// before the round, and generate() can be called again to go on.
-template <DraftStrategy Strategy, Verifier V, class OnTokens = IgnoreTokens, class Predicate = NeverStop>
+template <DraftStrategy Strategy, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
+          class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limits& limits,
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
   std::size_t streamed = session.settled_output(limits).size();
@@ -110,7 +111,8 @@ Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limit
 
 /// The same from a prompt: begins the session with what the verifier says of itself, then decodes. The engine has
 /// prefilled all tokens of the prompt but the last.
-template <DraftStrategy Strategy, Verifier V, class OnTokens = IgnoreTokens, class Predicate = NeverStop>
+template <DraftStrategy Strategy, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
+          class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy>& session, V& verifier, TokenSpan prompt, const Limits& limits,
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
   Capabilities capabilities;

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/core/verifier.hpp"
+#include "reprise/loop/round.hpp"
+
+namespace reprise::testing {
+
+namespace detail {
+
+/// One pass that is out of the ordinary, made when `position` tokens have been decoded.
+struct Step {
+  std::size_t position = 0;
+  std::size_t right = 0;         ///< drafted tokens that plain decoding gives
+  std::size_t wrong = 0;         ///< drafted tokens behind them, the first of which it does not
+  std::size_t take = unlimited;  ///< commit at most that many tokens and read no more picks
+  bool twice = false;            ///< run it once without a commit before
+  bool fail = false;             ///< make it fail before
+};
+
+/// Where an engine parted from plain decoding.
+struct Difference {
+  std::string message;
+  bool near_tie = false;
+};
+
+/// Of those who cannot make their engine fail.
+struct NeverFail {};
+
+/// Runs single passes of an engine and holds each pick against what plain decoding gave.
+template <class Engine, class Fail>
+class VerifierProbe {
+ public:
+  /// `tokens`: to decode; `epsilon`: see VerifierCheck.
+  VerifierProbe(TokenSpan prompt, std::size_t tokens, double epsilon, Fail& fail)
+      : text_(prompt.begin(), prompt.end()), prompt_(prompt.size()), tokens_(tokens), epsilon_(epsilon), fail_(fail) {}
+
+  /// Learns the text from an engine that has the prompt: one token a pass.
+  std::optional<Difference> decode_plainly(Engine& engine) {
+    for (std::size_t p = 0; p < tokens_; ++p) {
+      const Token anchor = text_.back();
+      auto&& answer = engine.verify(TokenSpan(&anchor, 1), 0);
+      if (!succeeded(answer)) return Difference{"verify() failed at token " + std::to_string(p)};
+      const auto token = static_cast<Token>(unwrapped(answer)[0]);
+      if constexpr (MarginVerifier<Engine>) margins_.push_back(static_cast<double>(engine.margin(0)));
+      if (!commit(engine, 1)) return Difference{"commit(1) failed at token " + std::to_string(p)};
+      text_.push_back(token);
+      ++checks_;
+    }
+    return {};
+  }
+
+  /// One pass at `p` decoded tokens; advances it. `trace` says what was run since the last plain pass but one.
+  std::optional<Difference> pass(Engine& engine, const Step& step, std::size_t pending, std::size_t& p,
+                                 std::string& trace) {
+    Room room(step.right + step.wrong);
+    if constexpr (DescribedVerifier<Engine>) {
+      const Capabilities can = engine.capabilities();
+      room.bound(std::min({can.max_depth, can.max_rollback, can.max_rows - std::min(can.max_rows, pending)}),
+                 Cut::depth);
+      room.bound_width(can.allowed_widths.values(), pending);
+    }
+    const std::size_t drafted = room.nodes();
+    // What follows the text is not known, so a draft ends before it does.
+    const std::size_t right = std::min({step.right, drafted, tokens_ - p - 1});
+    const std::size_t anchor = prompt_ + p;
+    std::vector<Token> batch(text_.begin() + static_cast<std::ptrdiff_t>(anchor - pending),
+                             text_.begin() + static_cast<std::ptrdiff_t>(anchor + right));
+    for (std::size_t i = right; i < drafted; ++i) batch.push_back(unlike(anchor + i));
+    const std::size_t take = std::max<std::size_t>(1, std::min({step.take, right + 1, tokens_ - p}));
+    describe(trace, step, batch, drafted, take);
+    if (step.fail) provoke(engine, batch, drafted);
+    if (step.twice)
+      if (auto difference = read(engine, batch, drafted, take, p, trace + " (the void run)")) return difference;
+    if (auto difference = read(engine, batch, drafted, take, p, trace)) return difference;
+    if (!commit(engine, pending + take - 1)) return Difference{"commit() failed after " + trace};
+    p += take;
+    return {};
+  }
+
+  /// Comparisons made since the last call.
+  std::size_t take_checks() noexcept { return std::exchange(checks_, 0); }
+  [[nodiscard]] bool fits(const Engine& engine, std::size_t rows) const {
+    if constexpr (DescribedVerifier<Engine>)
+      return rows <= Capabilities(engine.capabilities()).max_rows;
+    else
+      return true;
+  }
+
+ private:
+  std::optional<Difference> read(Engine& engine, TokenSpan batch, std::size_t drafted, std::size_t take, std::size_t p,
+                                 const std::string& trace) {
+    auto&& answer = engine.verify(batch, drafted);
+    if (!succeeded(answer)) return Difference{"verify() failed in " + trace};
+    auto&& picks = unwrapped(answer);
+    if constexpr (requires { picks.size(); })
+      if (picks.size() < take) return Difference{"the span of picks ends before the first disagreement in " + trace};
+    for (std::size_t i = 0; i < take; ++i) {
+      const auto got = static_cast<Token>(picks[i]);
+      const Token wanted = text_[prompt_ + p + i];
+      ++checks_;
+      if (got == wanted) continue;
+      double margin = margins_.empty() ? 0 : margins_[p + i];
+      if constexpr (MarginVerifier<Engine>) margin = std::min(margin, static_cast<double>(engine.margin(i)));
+      std::string message = "token " + std::to_string(p + i) + " is " + std::to_string(got) +
+                            ", plain decoding gives " + std::to_string(wanted) + ": picks[" + std::to_string(i) +
+                            "] of " + trace;
+      if (MarginVerifier<Engine>) message += "; margin " + std::to_string(margin);
+      return Difference{std::move(message), MarginVerifier<Engine> && margin <= epsilon_};
+    }
+    return {};
+  }
+  void provoke(Engine& engine, TokenSpan batch, std::size_t drafted) {
+    if constexpr (!std::is_same_v<Fail, NeverFail>) {
+      fail_(engine);
+#if defined(__cpp_exceptions)
+      try {
+        static_cast<void>(engine.verify(batch, drafted));
+      } catch (...) {
+      }
+#else
+      static_cast<void>(engine.verify(batch, drafted));
+#endif
+    }
+  }
+
+  static bool commit(Engine& engine, std::size_t keep) {
+    if constexpr (is_result<std::remove_cvref_t<decltype(engine.commit(keep))>>)
+      return engine.commit(keep).has_value();
+    else
+      return engine.commit(keep), true;
+  }
+  template <class T>
+  static bool succeeded(const T& answer) {
+    if constexpr (is_result<T>)
+      return answer.has_value();
+    else
+      return true;
+  }
+  template <class T>
+  static decltype(auto) unwrapped(T& answer) {
+    if constexpr (is_result<std::remove_cv_t<T>>)
+      return *answer;
+    else
+      return (answer);
+  }
+  /// A token of the text that plain decoding does not give at `at`.
+  [[nodiscard]] Token unlike(std::size_t at) const {
+    const Token right = at < text_.size() ? text_[at] : text_.back();
+    for (std::size_t i = 0; i < text_.size(); ++i)
+      if (const Token token = text_[(at + i) % text_.size()]; token != right) return token;
+    return right == 0 ? 1 : 0;
+  }
+  static void describe(std::string& trace, const Step& step, TokenSpan batch, std::size_t drafted, std::size_t take) {
+    if (step.right + step.wrong == 0 && trace.size() > 2000) trace.clear();
+    if (!trace.empty()) trace += ", ";
+    trace += "verify({";
+    for (std::size_t i = 0; i < batch.size(); ++i) trace += (i == 0 ? "" : " ") + std::to_string(batch[i]);
+    trace += "}, " + std::to_string(drafted) + ") keeping " + std::to_string(batch.size() - drafted + take - 1) +
+             " rows after " + std::to_string(step.position) + " tokens";
+  }
+
+  std::vector<Token> text_;  // the prompt, and what plain decoding gives
+  std::vector<double> margins_;
+  std::size_t prompt_;
+  std::size_t tokens_;
+  double epsilon_;
+  Fail& fail_;
+  std::size_t checks_ = 0;
+};
+
+}  // namespace detail
+}  // namespace reprise::testing

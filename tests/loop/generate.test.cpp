@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/loop/generate.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "reprise/testing/hostile_strategy.hpp"
+#include "reprise/testing/scripted_verifier.hpp"
+#include "support/oracle_strategy.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::HostileStrategy;
+using testing::OracleOptions;
+using testing::OracleStrategy;
+using testing::ScriptedFault;
+using testing::ScriptedOptions;
+using testing::ScriptedVerifier;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+/// Counts upwards: the token after t is t + 1.
+ScriptedOptions counting() {
+  ScriptedOptions options;
+  options.order = 1;
+  options.table = [](TokenSpan end) { return end.back() + 1; };
+  return options;
+}
+
+struct Generate : ::testing::Test {
+  const std::vector<Token> prompt = {0, 1, 2};
+  std::vector<Token> truth = [] {
+    std::vector<Token> all(200);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Token>(i);
+    return all;
+  }();
+  Limits limits = [] {
+    Limits ten;
+    ten.max_tokens = 10;
+    return ten;
+  }();
+  std::vector<Token> streamed;
+  std::vector<std::size_t> chunks;
+
+  Session<OracleStrategy> session{OracleStrategy(truth, OracleOptions{.length = 4, .vocabulary = 100})};
+  auto stream() {
+    return [this](TokenSpan tokens) {
+      streamed.insert(streamed.end(), tokens.begin(), tokens.end());
+      chunks.push_back(tokens.size());
+    };
+  }
+};
+
+TEST_F(Generate, GivesTokensFinishReasonAndStatistics) {
+  ScriptedVerifier engine(counting(), prompt);
+  const auto generation = generate(session, engine, prompt, limits, stream());
+  ASSERT_TRUE(generation);
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_EQ(generation->finish, FinishReason::max_tokens);
+  EXPECT_EQ(generation->statistics.tokens, 10U);
+  EXPECT_EQ(generation->statistics.passes, 2U);
+  EXPECT_EQ(generation->statistics.accepted, 8U);
+  EXPECT_DOUBLE_EQ(generation->statistics.mean_accepted_tokens(), 5.0);
+  EXPECT_THAT(chunks, ElementsAre(5, 5));
+  EXPECT_TRUE(engine.violations().empty());
+}
+TEST_F(Generate, RefusesAnEmptyPromptAndOneLongerThanTheLimit) {
+  ScriptedVerifier engine(counting());
+  EXPECT_EQ(generate(session, engine, {}, limits).error().code, ErrorCode::empty_context);
+  limits.max_context = 2;
+  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::context_too_long);
+  EXPECT_EQ(engine.counters().verifies, 0U);
+}
+TEST_F(Generate, AsksTheVerifierWhatItCanDo) {
+  ScriptedOptions options = counting();
+  options.capabilities.max_context = 6;
+  options.capabilities.max_rows = 2;
+  ScriptedVerifier engine(options, prompt);
+  const auto generation = generate(session, engine, prompt, limits);
+  EXPECT_EQ(generation->finish, FinishReason::context_full);
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5));
+  EXPECT_TRUE(engine.violations().empty());
+}
+TEST_F(Generate, StopsAtAnEosInsideABlock) {
+  limits.eos = {5};
+  ScriptedVerifier engine(counting(), prompt);
+  const auto generation = generate(session, engine, prompt, limits, stream());
+  EXPECT_EQ(generation->finish, FinishReason::eos);
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4));
+  EXPECT_THAT(streamed, ElementsAre(3, 4));
+  EXPECT_EQ(engine.counters().picks, 3U);  // none behind the EOS
+  EXPECT_EQ(engine.cache().size(), 5U);    // the last committed token is never in the cache
+}
+TEST_F(Generate, HoldsBackTokensThatAStopSequenceMayTakeBack) {
+  limits.stop_sequences = {{6, 7, 8}, {9, 20}};
+  limits.draft.max_nodes = 0;
+  ScriptedVerifier engine(counting(), prompt);
+  const auto generation = generate(session, engine, prompt, limits, stream());
+  EXPECT_EQ(generation->finish, FinishReason::stop_sequence);
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5));
+  EXPECT_THAT(streamed, ElementsAre(3, 4, 5));
+  EXPECT_EQ(session.context().back(), 8);  // stop tokens stay in the context
+}
+TEST_F(Generate, StreamsWhatWasHeldBackWhenALimitEndsItBeforeTheFirstPass) {
+  limits.stop_sequences = {{6, 7, 8}};
+  limits.max_tokens = 10;
+  limits.draft.max_nodes = 3;
+  ScriptedVerifier engine(counting(), prompt);
+  ASSERT_TRUE(generate(session, engine, prompt, limits));
+  ASSERT_TRUE(session.truncate(8));  // ... 6 7
+  engine.truncate(session.cached());
+  limits.max_tokens = 5;
+  const auto generation = generate(session, engine, limits, stream());
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7));
+  EXPECT_THAT(streamed, ElementsAre(6, 7));
+}
+TEST_F(Generate, IgnoresAStopSequenceLongerThanTheOutput) {
+  limits.stop_sequences = {std::vector<Token>(100, 3), {}};
+  ScriptedVerifier engine(counting(), prompt);
+  const auto generation = generate(session, engine, prompt, limits, stream());
+  EXPECT_EQ(generation->finish, FinishReason::max_tokens);
+  EXPECT_EQ(streamed.size(), 10U);
+}
+TEST_F(Generate, LetsTheCallbackEndIt) {
+  ScriptedVerifier engine(counting(), prompt);
+  const auto generation = generate(session, engine, prompt, limits, [](TokenSpan) { return false; });
+  EXPECT_EQ(generation->finish, FinishReason::caller);
+  EXPECT_EQ(generation->tokens.size(), 5U);
+  EXPECT_EQ(generate(session, engine, limits)->tokens.size(), 5U);  // ended until the next turn
+}
+TEST_F(Generate, LetsThePredicateEndItBeforeOrAfterAToken) {
+  for (const StopDecision decision : {StopDecision::stop_before, StopDecision::stop_after}) {
+    ScriptedOptions options = counting();
+    options.may_stop_before = true;
+    ScriptedVerifier engine(options, prompt);
+    const auto predicate = [&](TokenSpan, Token next) { return next == 5 ? decision : StopDecision::proceed; };
+    const auto generation = generate(session, engine, prompt, limits, IgnoreTokens(), predicate);
+    EXPECT_EQ(generation->finish, FinishReason::predicate);
+    EXPECT_EQ(generation->tokens.size(), decision == StopDecision::stop_before ? 2U : 3U);
+    EXPECT_EQ(engine.cache().size() + 1, session.context().size());
+    EXPECT_TRUE(engine.violations().empty());
+  }
+}
+TEST_F(Generate, PassesOnWhatAVerifierWithoutExceptionsAnswers) {
+  ScriptedOptions options = counting();
+  options.faults.verify_every = 2;
+  options.faults.commit_every = 3;
+  options.faults.as_errors = true;
+  ScriptedVerifier engine(options, prompt);
+  auto generation = generate(session, engine, prompt, limits, stream());
+  int failures = 0;
+  while (!generation) {
+    EXPECT_EQ(generation.error().code, ErrorCode::verifier_failed);
+    ++failures;
+    generation = generate(session, engine, limits, stream());
+  }
+  EXPECT_GT(failures, 0);
+  EXPECT_EQ(generation->tokens.size(), 10U);
+  EXPECT_THAT(streamed, ElementsAreArray(generation->tokens));
+}
+TEST_F(Generate, WorksWithAnEngineThatAnswersWithASpanAndReturnsNothing) {
+  struct Engine {
+    std::vector<Token> picks;
+    std::size_t kept = 0;
+    TokenSpan verify(TokenSpan batch, std::size_t drafted) {
+      picks.clear();
+      for (const Token token : batch.last(drafted + 1)) picks.push_back(token + 1);
+      return picks;
+    }
+    void commit(std::size_t keep) { kept += keep; }
+  } engine;
+  const auto generation = generate(session, engine, prompt, limits);
+  EXPECT_EQ(generation->tokens.size(), 10U);
+  EXPECT_EQ(engine.kept, 10U);
+}
+TEST_F(Generate, RefusesAnEngineWithoutPicks) {
+  struct Engine {
+    TokenSpan verify(TokenSpan, std::size_t) { return {}; }
+    void commit(std::size_t) {}
+  } engine;
+  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::bad_picks);
+  EXPECT_TRUE(session.output().empty());
+}
+TEST_F(Generate, StreamsOnAfterTheCallbackHasThrown) {
+  ScriptedVerifier engine(counting(), prompt);
+  const auto throwing = [](TokenSpan) { throw std::runtime_error("callback"); };
+  EXPECT_THROW(static_cast<void>(generate(session, engine, prompt, limits, throwing)), std::runtime_error);
+  EXPECT_EQ(session.output().size(), 5U);
+  ASSERT_TRUE(generate(session, engine, limits, stream()));
+  EXPECT_THAT(streamed, ElementsAre(8, 9, 10, 11, 12));
+}
+
+// A verifier that throws at every k-th call: the session is as before the round, and going on gives the same output.
+struct Throwing : ::testing::TestWithParam<std::tuple<int, std::uint64_t, bool>> {};
+
+TEST_P(Throwing, EveryKthCallDoesNotChangeTheOutput) {
+  const auto [where, every, sampled] = GetParam();
+  const std::vector<Token> prompt = {1, 2, 3, 1, 2};
+  Limits limits;
+  limits.max_tokens = 60;
+  ScriptedOptions options;
+  options.vocabulary = 5;
+  options.sampled = sampled;
+  options.penalty = sampled ? 200 : 0;
+  ScriptedVerifier plain_engine(options, prompt);
+  Session<archetype::Strategy> plain;
+  const auto expected = generate(plain, plain_engine, prompt, limits);
+  ASSERT_TRUE(expected);
+
+  (where == 0 ? options.faults.verify_every : where == 1 ? options.faults.pick_every : options.faults.commit_every) = every;
+  std::vector<Token> truth(plain.context().begin(), plain.context().end());
+  Session<OracleStrategy> session{OracleStrategy(truth, OracleOptions{.right_percent = 80, .length = 5, .vocabulary = 5})};
+  ScriptedVerifier engine(options, prompt);
+  ASSERT_TRUE(session.begin(prompt));
+  std::vector<Token> streamed;
+  int thrown = 0;
+  while (true) {
+    const std::vector<Token> before(session.context().begin(), session.context().end());
+    const Statistics counted = session.statistics();
+    const std::size_t settled = streamed.size();
+    try {
+      ASSERT_TRUE(generate(session, engine, limits, [&](TokenSpan t) { streamed.insert(streamed.end(), t.begin(), t.end()); }));
+      break;
+    } catch (const ScriptedFault&) {
+      ASSERT_LT(++thrown, 1000);
+      EXPECT_EQ(session.pending().size(), 1U);
+      if (streamed.size() == settled) {  // thrown in the first round of this call
+        EXPECT_THAT(session.context(), ElementsAreArray(before));
+        EXPECT_EQ(session.statistics(), counted);
+      }
+    }
+  }
+  EXPECT_GT(thrown, 0);
+  EXPECT_THAT(session.output(), ElementsAreArray(expected->tokens));
+  EXPECT_THAT(streamed, ElementsAreArray(expected->tokens));
+  EXPECT_TRUE(engine.violations().empty());
+}
+INSTANTIATE_TEST_SUITE_P(Calls, Throwing,
+                         ::testing::Combine(::testing::Values(0, 2), ::testing::Values(2, 3, 5, 7), ::testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Picks, Throwing,
+                         ::testing::Combine(::testing::Values(1), ::testing::Values(7, 8, 11), ::testing::Bool()));
+
+TEST(GenerateWithHostileStrategies, DecodesAsPlainDecodingDoes) {
+  const std::vector<Token> prompt = {1, 2, 3};
+  Limits limits;
+  limits.max_tokens = 100;
+  ScriptedOptions options;
+  options.vocabulary = 6;
+  ScriptedVerifier plain_engine(options, prompt);
+  Session<archetype::Strategy> plain;
+  const auto expected = generate(plain, plain_engine, prompt, limits);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Session<HostileStrategy> session{HostileStrategy(seed, 6)};
+    ScriptedVerifier engine(options, prompt);
+    EXPECT_THAT(generate(session, engine, prompt, limits)->tokens, ElementsAreArray(expected->tokens));
+    EXPECT_TRUE(engine.violations().empty());
+  }
+}
+
+}  // namespace
+}  // namespace reprise

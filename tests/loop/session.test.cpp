@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/loop/session.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "reprise/testing/hostile_strategy.hpp"
+#include "support/witness.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+constexpr Token lowest = std::numeric_limits<Token>::min();
+
+/// Drafts the same tokens every time, and throws where it is told to.
+struct Fixed {
+  std::vector<Token> draft;
+  bool throw_in_begin = false;
+  bool throw_in_observe = false;
+  bool throw_in_truncate = false;
+  bool throw_in_feedback = false;
+  int asked = 0;
+
+  static void maybe(bool now) {
+    if (now) throw std::runtime_error("strategy");
+  }
+  void begin(TokenSpan) { maybe(throw_in_begin); }
+  void observe(TokenSpan, Origin) { maybe(throw_in_observe); }
+  void feedback(const Outcome&) { maybe(throw_in_feedback); }
+  void truncate(std::size_t) { maybe(throw_in_truncate); }
+  void propose(const DraftBudget&, Draft& out) {
+    ++asked;
+    for (const Token token : draft) out.extend({.token = token});
+  }
+};
+
+template <class T>
+ErrorCode code_of(const Result<T>& result) {
+  EXPECT_FALSE(result.has_value());
+  EXPECT_FALSE(result.error().message.empty());
+  return result.error().code;
+}
+
+struct SessionTest : ::testing::Test {
+  Limits limits;
+  const std::vector<Token> prompt = {10, -20, lowest};
+  Session<Fixed> session{Fixed{{1, 2, 3, 4}}};
+
+  void begin(Capabilities capabilities = {}) { ASSERT_TRUE(session.begin(prompt, capabilities)); }
+  Result<Pass> next_pass() {
+    session.propose(limits);
+    return session.plan();
+  }
+  /// One whole round in which the target picks `picks`.
+  Decision round(const std::vector<Token>& picks) {
+    auto pass = next_pass();
+    EXPECT_TRUE(pass);
+    auto decision = session.resolve(pass->ticket, TokenSpan(picks));
+    EXPECT_TRUE(decision);
+    EXPECT_TRUE(session.commit(pass->ticket));
+    return *decision;
+  }
+  Cut cut_of_a_round() {
+    const auto before = session.statistics().cuts;
+    round({99});
+    for (std::size_t i = 0; i < cut_count; ++i)
+      if (session.statistics().cuts[i] != before[i]) return static_cast<Cut>(i);
+    return Cut::none;
+  }
+};
+
+// ------------------------------------------------------------------------------------------------ begin
+TEST_F(SessionTest, RefusesAnEmptyContext) { EXPECT_EQ(code_of(session.begin({})), ErrorCode::empty_context); }
+TEST_F(SessionTest, RefusesEnginesThatCannotTrim) {
+  for (const Rollback rollback : {Rollback::none, Rollback::snapshot, Rollback::per_row})
+    EXPECT_EQ(code_of(session.begin(prompt, {.rollback = rollback})), ErrorCode::unsupported);
+  EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 0})), ErrorCode::unsupported);
+}
+TEST_F(SessionTest, RefusesAPromptLongerThanTheContext) {
+  const auto refused = session.begin(prompt, {.max_context = 2});
+  EXPECT_EQ(code_of(refused), ErrorCode::context_too_long);
+  EXPECT_EQ(refused.error().value, 3U);
+  EXPECT_EQ(refused.error().limit, 2U);
+}
+TEST_F(SessionTest, RefusesACacheThatHoldsTheAnchor) {
+  EXPECT_EQ(code_of(session.begin(prompt, {}, 3)), ErrorCode::cached_out_of_range);
+}
+TEST_F(SessionTest, RefusesMorePendingTokensThanAPassHasRows) {
+  EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 2}, 0)), ErrorCode::too_many_pending);
+}
+TEST_F(SessionTest, IsAsBeforeWhenBeginIsRefused) {
+  begin();
+  round({5});
+  EXPECT_FALSE(session.begin({}));
+  EXPECT_THAT(session.context(), ElementsAre(10, -20, lowest, 5));
+  EXPECT_TRUE(next_pass());
+}
+TEST_F(SessionTest, PutsAllPendingTokensIntoTheFirstPass) {
+  ASSERT_TRUE(session.begin(prompt, {}, 0));
+  const auto pass = next_pass();
+  EXPECT_THAT(pass->batch, ElementsAre(10, -20, lowest, 1, 2, 3, 4));
+  EXPECT_EQ(pass->pending, 3U);
+  EXPECT_EQ(pass->drafted, 4U);
+}
+TEST_F(SessionTest, BeginsAnewFromItsOwnContext) {
+  begin();
+  round({5});
+  ASSERT_TRUE(session.begin(session.context()));
+  EXPECT_THAT(session.context(), ElementsAre(10, -20, lowest, 5));
+  EXPECT_TRUE(session.output().empty());
+}
+
+// ----------------------------------------------------------------------------------- the order of calls
+TEST_F(SessionTest, AnswersEveryCallBeforeBeginWithAValue) {
+  EXPECT_TRUE(session.propose(limits).empty());
+  EXPECT_EQ(code_of(session.plan()), ErrorCode::not_begun);
+  EXPECT_EQ(code_of(session.append(prompt)), ErrorCode::not_begun);
+  EXPECT_EQ(code_of(session.truncate(1)), ErrorCode::not_begun);
+  EXPECT_EQ(code_of(session.cache_lost(0)), ErrorCode::not_begun);
+  EXPECT_EQ(code_of(session.fork()), ErrorCode::not_begun);
+  EXPECT_EQ(code_of(session.commit(Ticket{})), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.cancel(Ticket{})), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.resolve(Ticket{}, TokenSpan(prompt))), ErrorCode::bad_ticket);
+}
+TEST_F(SessionTest, PlansOnlyAfterAProposal) {
+  begin();
+  EXPECT_EQ(code_of(session.plan()), ErrorCode::not_proposed);
+  round({5});
+  EXPECT_EQ(code_of(session.plan()), ErrorCode::not_proposed);
+}
+TEST_F(SessionTest, TakesATicketOnce) {
+  begin();
+  const auto pass = next_pass();
+  const std::array<Token, 1> picks = {7};
+  EXPECT_EQ(code_of(session.commit(pass->ticket)), ErrorCode::bad_ticket);  // not resolved yet
+  ASSERT_TRUE(session.resolve(pass->ticket, picks));
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, picks)), ErrorCode::bad_ticket);
+  ASSERT_TRUE(session.commit(pass->ticket));
+  EXPECT_EQ(code_of(session.commit(pass->ticket)), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.cancel(pass->ticket)), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, picks)), ErrorCode::bad_ticket);
+  EXPECT_EQ(session.statistics().passes, 1U);
+  EXPECT_THAT(session.output(), ElementsAre(7));
+}
+TEST_F(SessionTest, VoidsATicketWhenThePassIsPlannedAgain) {
+  begin();
+  const auto first = next_pass();
+  const auto second = session.plan(1);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->drafted, 1U);
+  EXPECT_EQ(code_of(session.resolve(first->ticket, TokenSpan(prompt))), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.cancel(first->ticket)), ErrorCode::bad_ticket);
+  EXPECT_TRUE(session.resolve(second->ticket, TokenSpan(prompt)));
+}
+TEST_F(SessionTest, VoidsATicketWhenTheSequenceChanges) {
+  begin();
+  Ticket ticket = next_pass()->ticket;
+  ASSERT_TRUE(session.truncate(3));
+  EXPECT_EQ(code_of(session.resolve(ticket, TokenSpan(prompt))), ErrorCode::bad_ticket);
+  ticket = next_pass()->ticket;
+  ASSERT_TRUE(session.append(prompt));
+  EXPECT_EQ(code_of(session.cancel(ticket)), ErrorCode::bad_ticket);
+  ticket = next_pass()->ticket;
+  ASSERT_TRUE(session.begin(prompt));
+  EXPECT_EQ(code_of(session.commit(ticket)), ErrorCode::bad_ticket);
+}
+TEST_F(SessionTest, IsAsBeforeARoundThatIsCancelled) {
+  begin();
+  for (int i = 0; i < 2; ++i) {
+    const auto pass = next_pass();
+    EXPECT_THAT(pass->batch, ElementsAre(lowest, 1, 2, 3, 4));
+    if (i == 1) {
+      ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 2>{1, 9}));
+    }
+    ASSERT_TRUE(session.cancel(pass->ticket));
+    EXPECT_EQ(session.statistics(), Statistics{});
+    EXPECT_THAT(session.context(), ElementsAreArray(prompt));
+  }
+  round({1, 9});
+  EXPECT_THAT(session.output(), ElementsAre(1, 9));
+}
+
+// ------------------------------------------------------------------------------------------------ picks
+TEST_F(SessionTest, TakesASpanOfPicksThatEndsAtTheFirstDisagreement) {
+  begin();
+  const Decision decision = round({1, 2, 9});
+  EXPECT_EQ(decision.accepted, 2U);
+  EXPECT_EQ(decision.keep, 3U);
+  EXPECT_THAT(session.output(), ElementsAre(1, 2, 9));
+  EXPECT_EQ(session.cached(), 5U);
+  EXPECT_THAT(session.pending(), ElementsAre(9));
+}
+TEST_F(SessionTest, IgnoresPicksBehindTheFirstDisagreement) {
+  begin();
+  EXPECT_EQ(round({1, 9, 3, 4, 5}).tokens.size(), 2U);
+}
+TEST_F(SessionTest, RefusesToResolveWithoutPicks) {
+  begin();
+  const auto pass = next_pass();
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, TokenSpan())), ErrorCode::bad_picks);
+  EXPECT_TRUE(session.resolve(pass->ticket, std::array<Token, 1>{4}));  // still open
+}
+TEST_F(SessionTest, DecidesTheSameFromLazyPicksSpansAndAnAcceptedPath) {
+  const std::vector<Token> picks = {1, 2, 3, 8};
+  const std::array<std::size_t, 4> rows = {0, 1, 2, 3};
+  struct Lazy {
+    const std::vector<Token>& from;
+    Token operator[](std::size_t i) const { return from.at(i); }
+  };
+  for (int way = 0; way < 3; ++way) {
+    begin();
+    const auto pass = next_pass();
+    const auto decision = way == 0   ? session.resolve(pass->ticket, Lazy{picks})
+                          : way == 1 ? session.resolve(pass->ticket, TokenSpan(picks))
+                                     : session.resolve(pass->ticket, Accepted{rows, picks});
+    ASSERT_TRUE(decision);
+    EXPECT_EQ(decision->accepted, 3U);
+    EXPECT_EQ(decision->keep, 4U);
+    ASSERT_EQ(decision->tokens.size(), 4U);
+    EXPECT_EQ(decision->tokens[3].row, 3U);
+    EXPECT_FALSE(decision->tokens[3].drafted);
+  }
+}
+TEST_F(SessionTest, RefusesAnAcceptedPathThatIsNoneOfItsDraft) {
+  begin();
+  const auto pass = next_pass();
+  const auto refused = [&](std::vector<std::size_t> rows, std::vector<Token> tokens) {
+    return code_of(session.resolve(pass->ticket, Accepted{rows, tokens})) == ErrorCode::bad_picks;
+  };
+  EXPECT_TRUE(refused({}, {}));
+  EXPECT_TRUE(refused({0}, {1, 2}));
+  EXPECT_TRUE(refused({1}, {1}));
+  EXPECT_TRUE(refused({0, 2}, {1, 2}));
+  EXPECT_TRUE(refused({0, 1}, {7, 2}));  // row 1 does not hold a 7
+  EXPECT_TRUE(refused({0, 1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6}));
+  EXPECT_TRUE(refused({unlimited}, {1}));
+  const std::array<std::size_t, 1> row = {0};
+  const std::array<Token, 1> token = {lowest};
+  EXPECT_TRUE(session.resolve(pass->ticket, Accepted{row, token}));
+}
+TEST_F(SessionTest, AppliesStopRulesToAnAcceptedPath) {
+  limits.eos = {2};
+  begin();
+  const auto pass = next_pass();
+  const std::array<std::size_t, 3> rows = {0, 1, 2};
+  const std::array<Token, 3> tokens = {1, 2, 3};
+  const auto decision = session.resolve(pass->ticket, Accepted{rows, tokens});
+  EXPECT_EQ(decision->finish, FinishReason::eos);
+  EXPECT_EQ(decision->keep, 2U);
+}
+
+// ----------------------------------------------------------------------------------------------- limits
+TEST_F(SessionTest, SaysWhyADraftWasCut) {
+  begin();
+  EXPECT_EQ(cut_of_a_round(), Cut::none);
+  limits.draft.max_depth = 2;
+  EXPECT_EQ(cut_of_a_round(), Cut::budget);
+  limits = {};
+  limits.max_rows = 3;
+  EXPECT_EQ(cut_of_a_round(), Cut::rows);
+  limits = {};
+  limits.max_tokens = session.output().size() + 2;
+  EXPECT_EQ(cut_of_a_round(), Cut::max_tokens);
+  limits = {};
+  limits.max_context = session.context().size() + 2;
+  EXPECT_EQ(cut_of_a_round(), Cut::context);
+  limits = {};
+  begin({.allowed_widths = {1, 2}});
+  EXPECT_EQ(cut_of_a_round(), Cut::width);
+  begin({.max_depth = 1});
+  EXPECT_EQ(cut_of_a_round(), Cut::depth);
+  begin({.max_rollback = 1});
+  EXPECT_EQ(cut_of_a_round(), Cut::rollback);
+  session.strategy().draft.clear();
+  EXPECT_EQ(cut_of_a_round(), Cut::no_match);
+}
+TEST_F(SessionTest, DecodesPlainlyWithZeroBudgets) {
+  begin();
+  for (const int which : {0, 1, 2}) {
+    limits = {};
+    if (which == 0) limits.draft.max_nodes = 0;
+    if (which == 1) limits.draft.max_depth = 0;
+    if (which == 2) limits.max_rows = 1;
+    EXPECT_EQ(round({4}).tokens.size(), 1U);
+  }
+  session.propose(limits);
+  EXPECT_EQ(session.plan(0)->drafted, 0U);
+}
+TEST_F(SessionTest, EndsAtOnceWhenNoTokenIsWanted) {
+  begin();
+  limits.max_tokens = 0;
+  EXPECT_TRUE(session.propose(limits).empty());
+  EXPECT_EQ(session.finish_reason(), FinishReason::max_tokens);
+  EXPECT_EQ(code_of(session.plan()), ErrorCode::finished);
+}
+TEST_F(SessionTest, RefusesAPassWithFewerRowsThanPendingTokens) {
+  ASSERT_TRUE(session.begin(prompt, {}, 0));
+  limits.max_rows = 2;
+  EXPECT_EQ(code_of(next_pass()), ErrorCode::too_many_pending);
+  limits.max_rows = 3;
+  EXPECT_EQ(next_pass()->drafted, 0U);
+}
+TEST_F(SessionTest, GoesOnWhenALimitIsRaised) {
+  begin();
+  limits.max_tokens = 1;
+  round({5});
+  EXPECT_EQ(session.finish_reason(), FinishReason::max_tokens);
+  limits.max_tokens = 2;
+  round({6});
+  EXPECT_THAT(session.output(), ElementsAre(5, 6));
+}
+TEST_F(SessionTest, TakesNothingFromAHostileStrategyThatItDidNotVerify) {
+  Session<testing::HostileStrategy> hostile{testing::HostileStrategy(3)};
+  ASSERT_TRUE(hostile.begin(prompt));
+  limits.max_tokens = 200;
+  Token expected = 0;
+  while (true) {
+    const DraftView draft = hostile.propose(limits);
+    if (hostile.finished()) break;
+    EXPECT_LE(draft.size(), limits.draft.max_nodes);
+    const auto pass = hostile.plan();
+    std::vector<Token> picks;
+    for (std::size_t i = 0; i <= pass->drafted; ++i) picks.push_back(static_cast<Token>(expected + static_cast<Token>(i)) % 8);
+    const auto decision = hostile.resolve(pass->ticket, TokenSpan(picks));
+    expected = static_cast<Token>(expected + static_cast<Token>(decision->tokens.size()));
+    ASSERT_TRUE(hostile.commit(pass->ticket));
+  }
+  for (std::size_t i = 0; i < 200; ++i) ASSERT_EQ(hostile.output()[i], static_cast<Token>(i % 8));
+}
+
+// ------------------------------------------------------------------------------- turns, forks and losses
+TEST_F(SessionTest, BeginsANewOutputBehindAppendedTokens) {
+  begin();
+  round({1, 2, 9});
+  const std::array<Token, 2> turn = {30, 31};
+  ASSERT_TRUE(session.append(turn));
+  EXPECT_TRUE(session.output().empty());
+  EXPECT_EQ(session.statistics(), Statistics{});
+  EXPECT_EQ(session.cached(), 7U);
+  round({5});
+  EXPECT_THAT(session.output(), ElementsAre(5));
+}
+TEST_F(SessionTest, RefusesATurnThatDoesNotFit) {
+  begin({.max_context = 4});
+  EXPECT_EQ(code_of(session.append(std::array<Token, 2>{1, 2})), ErrorCode::context_too_long);
+  EXPECT_EQ(code_of(session.append(std::array<Token, 1>{1}, Origin::prompt, 4)), ErrorCode::cached_out_of_range);
+  EXPECT_THAT(session.context(), ElementsAreArray(prompt));
+}
+TEST_F(SessionTest, CutsTokensAndTheirStatisticsTogether) {
+  limits.eos = {9};
+  begin();
+  round({1, 2, 9});
+  EXPECT_EQ(session.finish_reason(), FinishReason::eos);
+  EXPECT_THAT(session.output(), ElementsAre(1, 2));
+  ASSERT_TRUE(session.truncate(4));
+  EXPECT_FALSE(session.finished());
+  EXPECT_THAT(session.output(), ElementsAre(1));
+  EXPECT_EQ(session.cached(), 3U);
+  EXPECT_EQ(session.statistics().tokens, 1U);
+  EXPECT_EQ(session.statistics().passes, 1U);
+  EXPECT_EQ(session.statistics().drafted, 4U);
+  ASSERT_TRUE(session.truncate(1));
+  EXPECT_TRUE(session.output().empty());
+  EXPECT_EQ(session.cached(), 0U);
+  EXPECT_EQ(session.statistics().tokens, 0U);
+}
+TEST_F(SessionTest, RefusesToTruncateToNothingOrBeyondTheEnd) {
+  begin();
+  EXPECT_EQ(code_of(session.truncate(0)), ErrorCode::size_out_of_range);
+  EXPECT_EQ(code_of(session.truncate(4)), ErrorCode::size_out_of_range);
+  EXPECT_TRUE(session.truncate(3));
+}
+TEST_F(SessionTest, MakesTokensPendingAgainWhenTheCacheIsLost) {
+  begin({.max_rows = 4});
+  round({1, 2, 9});
+  EXPECT_EQ(code_of(session.cache_lost(0)), ErrorCode::too_many_pending);
+  ASSERT_TRUE(session.cache_lost(3));
+  EXPECT_THAT(session.pending(), ElementsAre(1, 2, 9));
+  ASSERT_TRUE(session.cache_lost(100));
+  EXPECT_EQ(session.cached(), 3U);
+  EXPECT_THAT(next_pass()->batch, ElementsAre(1, 2, 9, 1));
+}
+TEST_F(SessionTest, ForksIntoTwoThatGoOnIndependently) {
+  begin();
+  round({1, 5});
+  auto other = session.fork();
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->statistics(), session.statistics());
+  round({1, 6});
+  EXPECT_THAT(other->output(), ElementsAre(1, 5));
+  ASSERT_TRUE(other->truncate(1));
+  EXPECT_THAT(session.output(), ElementsAre(1, 5, 1, 6));
+}
+TEST_F(SessionTest, EndsOnBehalfOfTheCallerUntilTheNextTurn) {
+  begin();
+  const auto pass = next_pass();
+  session.finish();
+  EXPECT_EQ(session.finish_reason(), FinishReason::caller);
+  EXPECT_EQ(code_of(session.commit(pass->ticket)), ErrorCode::bad_ticket);
+  session.propose(limits);
+  EXPECT_EQ(code_of(session.plan()), ErrorCode::finished);
+  ASSERT_TRUE(session.append(prompt));
+  EXPECT_FALSE(session.finished());
+}
+TEST_F(SessionTest, HoldsBackWhatAStopSequenceMayTakeBack) {
+  limits.stop_sequences = {{5, 6, 7}};
+  begin();
+  round({4});
+  round({5});
+  EXPECT_THAT(session.settled_output(limits), ElementsAre(4));
+  round({6});
+  EXPECT_THAT(session.settled_output(limits), ElementsAre(4));
+  EXPECT_THAT(session.output(), ElementsAre(4, 5, 6));
+  round({8});
+  EXPECT_THAT(session.settled_output(limits), ElementsAre(4, 5, 6, 8));
+}
+TEST_F(SessionTest, CountsTheBytesItHolds) {
+  const std::size_t before = session.memory_bytes();
+  begin();
+  EXPECT_GE(session.memory_bytes(), before + 3 * sizeof(Token));
+}
+
+// --------------------------------------------------------------------------------- strategies that throw
+TEST_F(SessionTest, DoesNotAskAStrategyThatLostStepUntilTheNextBegin) {
+  begin();
+  session.strategy().throw_in_observe = true;
+  const auto pass = next_pass();
+  ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 2>{1, 9}));
+  EXPECT_THROW(static_cast<void>(session.commit(pass->ticket)), std::runtime_error);
+  EXPECT_THAT(session.output(), ElementsAre(1, 9));  // the engine has committed, and so have we
+  EXPECT_EQ(session.cached(), 4U);
+  session.strategy().throw_in_observe = false;
+  const int asked = session.strategy().asked;
+  round({7});
+  EXPECT_EQ(session.strategy().asked, asked);
+  EXPECT_THAT(session.output(), ElementsAre(1, 9, 7));
+  begin();
+  EXPECT_EQ(next_pass()->drafted, 4U);
+}
+TEST_F(SessionTest, StaysUsableWhenTheStrategyThrowsElsewhere) {
+  session.strategy().throw_in_begin = true;
+  EXPECT_THROW(static_cast<void>(session.begin(prompt)), std::runtime_error);
+  round({5});
+  EXPECT_THAT(session.output(), ElementsAre(5));
+  session.strategy().throw_in_begin = false;
+  begin();
+  session.strategy().throw_in_truncate = true;
+  EXPECT_THROW(static_cast<void>(session.truncate(2)), std::runtime_error);
+  round({5});
+  EXPECT_THAT(session.context(), ElementsAre(10, -20, 5));
+  begin();
+  session.strategy().throw_in_feedback = true;
+  const auto pass = next_pass();
+  ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 1>{6}));
+  EXPECT_THROW(static_cast<void>(session.commit(pass->ticket)), std::runtime_error);
+  EXPECT_THAT(session.output(), ElementsAre(6));
+  EXPECT_EQ(next_pass()->drafted, 0U);
+}
+TEST_F(SessionTest, IsAsBeforeWhenThePredicateThrows) {
+  begin();
+  const auto pass = next_pass();
+  const auto predicate = [](TokenSpan, Token) -> StopDecision { throw std::runtime_error("predicate"); };
+  EXPECT_THROW(static_cast<void>(session.resolve(pass->ticket, TokenSpan(prompt), predicate)), std::runtime_error);
+  EXPECT_THAT(session.context(), ElementsAreArray(prompt));
+  EXPECT_TRUE(session.resolve(pass->ticket, TokenSpan(prompt)));
+}
+
+TEST(Session, TellsTheStrategyEveryTokenOnce) {
+  Session<testing::Witness<Fixed>> session{testing::Witness(Fixed{{1, 2}})};
+  const std::array<Token, 2> prompt = {3, 4};
+  Limits limits;
+  ASSERT_TRUE(session.begin(prompt));
+  session.propose(limits);
+  const auto pass = session.plan();
+  ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 2>{1, 9}));
+  ASSERT_TRUE(session.commit(pass->ticket));
+  ASSERT_TRUE(session.append(prompt));
+  EXPECT_THAT(session.strategy().seen(), ElementsAre(3, 4, 1, 9, 3, 4));
+  EXPECT_EQ(session.strategy().breached(), "");
+  EXPECT_EQ(session.strategy().feedbacks(), 1U);
+}
+
+}  // namespace
+}  // namespace reprise
