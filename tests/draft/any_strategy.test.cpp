@@ -158,5 +158,27 @@ TEST(AnyStrategy, DestroysEveryCopyOfTheStrategyOnce) {
   EXPECT_EQ(recorder.log.use_count(), 1);
 }
 
+/// A class around any strategy, as programs write them. Whether it can be copied must not depend on whether it can
+/// be copied.
+class Around {
+ public:
+  explicit Around(AnyStrategy strategy) : strategy_(std::move(strategy)) {}
+  void begin(TokenSpan tokens) { strategy_.begin(tokens); }
+  void observe(TokenSpan tokens, Origin origin) { strategy_.observe(tokens, origin); }
+  void propose(const DraftBudget& budget, Draft& draft) { strategy_.propose(budget, draft); }
+  void feedback(const Outcome& outcome) { strategy_.feedback(outcome); }
+  void truncate(std::size_t size) { strategy_.truncate(size); }
+
+ private:
+  AnyStrategy strategy_;
+};
+static_assert(DraftStrategy<Around>);
+
+TEST(AnyStrategy, CanBeHeldByAStrategyThatIsHeldByAnAnyStrategy) {
+  AnyStrategy outer{Around(AnyStrategy(Recorder()))};
+  AnyStrategy copy = outer;
+  EXPECT_EQ(drafted_by(copy), Tokens{7});
+}
+
 }  // namespace
 }  // namespace reprise

@@ -10,6 +10,22 @@
 
 namespace reprise {
 
+namespace detail {
+
+/// The functions of a strategy, without the demand that it can be copied: AnyStrategy asks this of what it is made
+/// from, because to ask whether a class around an AnyStrategy can be copied would ask the same question again.
+template <class S>
+concept StrategyFunctions = requires(S& s, TokenSpan tokens, Origin origin, const DraftBudget& budget, Draft& draft,
+                                     const Outcome& outcome, std::size_t size) {
+  s.begin(tokens);
+  s.observe(tokens, origin);
+  s.propose(budget, draft);
+  s.feedback(outcome);
+  s.truncate(size);
+};
+
+}  // namespace detail
+
 /// Something that guesses the next tokens. It is never trusted: a wrong, late or malicious strategy can cost
 /// time, never a token of the output. What a compiler cannot check:
 ///
@@ -32,14 +48,7 @@ namespace reprise {
 ///
 /// Threads: a strategy is used by one thread at a time; distinct copies are independent.
 template <class S>
-concept DraftStrategy = std::copyable<S> && requires(S& s, TokenSpan tokens, Origin origin, const DraftBudget& budget,
-                                                     Draft& draft, const Outcome& outcome, std::size_t size) {
-  s.begin(tokens);
-  s.observe(tokens, origin);
-  s.propose(budget, draft);
-  s.feedback(outcome);
-  s.truncate(size);
-};
+concept DraftStrategy = detail::StrategyFunctions<S> && std::copyable<S>;
 
 /// Optional: room for that many tokens of context, so that observe() does not allocate on the way.
 template <class S>

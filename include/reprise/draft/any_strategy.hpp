@@ -11,17 +11,23 @@
 
 namespace reprise {
 
+class AnyStrategy;
+
+namespace detail {
+template <class S>
+concept StrategyToErase =
+    !std::same_as<std::remove_cvref_t<S>, AnyStrategy> && StrategyFunctions<std::remove_cvref_t<S>>;
+}  // namespace detail
+
 /// Any strategy behind one type, for programs that choose at run time. Costs one indirect call per function and
 /// one allocation per copy. A copy that got no memory, like a default-made AnyStrategy, drafts nothing.
 class AnyStrategy {
  public:
   AnyStrategy() noexcept = default;
-  template <class S>
-  requires(!std::same_as<std::remove_cvref_t<S>, AnyStrategy>) &&
-      DraftStrategy<std::remove_cvref_t<S>> AnyStrategy(
-          S&& strategy)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
+  template <detail::StrategyToErase S>
+  AnyStrategy(S&& strategy)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
       : object_(new (std::nothrow) std::remove_cvref_t<S>(std::forward<S>(strategy))),
-  calls_(object_ == nullptr ? nullptr : &calls_for<std::remove_cvref_t<S>>) {}
+        calls_(object_ == nullptr ? nullptr : &calls_for<std::remove_cvref_t<S>>) {}
   AnyStrategy(const AnyStrategy& other)
       : object_(other.calls_ == nullptr ? nullptr : other.calls_->clone(other.object_)),
         calls_(object_ == nullptr ? nullptr : other.calls_) {}
