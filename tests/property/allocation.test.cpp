@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/index/naive.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/testing/check_strategy.hpp"
+#include "support/allocation_counter.hpp"
+
+// Every allocation of a session fails once. Afterwards the session is usable and the output is still that of plain
+// decoding. (As unordered_dense tests its containers.)
+namespace reprise::testing {
+namespace {
+
+/// Grows by exceptions: a std::vector. Repeats what came after the last occurrence of the last token.
+struct VectorStrategy {
+  std::vector<Token> seen;
+  void begin(TokenSpan tokens) { seen.assign(tokens.begin(), tokens.end()); }
+  void observe(TokenSpan tokens, Origin) { seen.insert(seen.end(), tokens.begin(), tokens.end()); }
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t size) { seen.resize(size); }
+  void propose(const DraftBudget& budget, Draft& draft) const {
+    for (std::size_t i = seen.size() - 1; i-- > 0;)
+      if (seen[i] == seen.back()) {
+        for (std::size_t j = i + 1; j < seen.size() && draft.size() < budget.max_nodes; ++j) draft.extend({.token = seen[j]});
+        return;
+      }
+  }
+};
+
+Token model(Token last) { return (last * 7 + 3) % 23; }
+
+/// Two turns of a session, with a truncation, in which one allocation fails.
+template <class Strategy>
+class FailingRun {
+ public:
+  explicit FailingRun(std::size_t fail_at) : fail_at_(fail_at) {
+    limits_.max_tokens = 120;
+    limits_.draft.max_nodes = 8;
+    expected_ = {1};
+  }
+
+  /// True when an allocation failed; false: there were fewer.
+  bool run() {
+    Session<Strategy> session;
+    const std::vector<Token> prompt(40, 1);
+    const std::vector<Token> turn(90, 5);
+    call([&] { return session.begin(prompt); }, [&] { return session.context().empty(); });
+    decode(session, 1);
+    call([&] { return session.truncate(100); }, [&] { return session.context().size() != 100; });
+    const std::size_t size = session.context().size();
+    call([&] { return session.append(turn); }, [&] { return session.context().size() == size; });
+    decode(session, 5);
+    return failed_;
+  }
+  [[nodiscard]] std::size_t in_propose() const { return in_propose_; }
+  [[nodiscard]] std::size_t drafted() const { return drafted_; }
+
+ private:
+  /// Counts over all calls, as if one watch had seen them.
+  template <class Call>
+  auto watched(Call&& call) {
+    const std::size_t ahead = fail_at_ > seen_ ? fail_at_ - seen_ : 0;
+    struct Tally {
+      FailingRun& run;
+      AllocationWatch watch;
+      ~Tally() {
+        run.seen_ += watch.allocations();
+        run.failed_ = run.failed_ || (run.fail_at_ != 0 && run.seen_ >= run.fail_at_);
+      }
+    } tally{*this, AllocationWatch(ahead)};
+    return call();
+  }
+  /// Makes the call until it has happened, at most twice: one allocation fails.
+  template <class Call, class NotYet>
+  void call(Call&& call, NotYet&& not_yet) {
+    for (int i = 0; i < 2; ++i) {
+      try {
+        const auto done = watched(call);
+        if (done) return;
+        ASSERT_EQ(done.error().code, ErrorCode::out_of_memory);
+      } catch (const std::bad_alloc&) {
+        if (!not_yet()) return;
+      }
+    }
+    FAIL() << "failed again without a failing allocation";
+  }
+  void decode(Session<Strategy>& session, Token last) {
+    std::vector<Token> expected;
+    for (std::size_t i = 0; i < limits_.max_tokens; ++i) expected.push_back(last = model(last));
+    while (true) {
+      const std::size_t before = seen_;
+      drafted_ += watched([&] { return session.propose(limits_); }).size();
+      in_propose_ += seen_ - before;
+      if (session.finished()) break;
+      auto pass = watched([&] { return session.plan(); });
+      if (!pass) {
+        ASSERT_EQ(pass.error().code, ErrorCode::out_of_memory);
+        continue;
+      }
+      std::vector<Token> picks;
+      for (const Token token : pass->batch.last(pass->drafted + 1)) picks.push_back(model(token));
+      ASSERT_TRUE(watched([&] { return session.resolve(pass->ticket, TokenSpan(picks)); }));
+      const std::size_t size = session.context().size();
+      try {
+        ASSERT_TRUE(watched([&] { return session.commit(pass->ticket); }));
+      } catch (const std::bad_alloc&) {
+        ASSERT_GT(session.context().size(), size);
+      }
+    }
+    ASSERT_THAT(session.output(), ::testing::ElementsAreArray(expected)) << "allocation " << fail_at_ << " failed";
+  }
+
+  Limits limits_;
+  std::size_t fail_at_;
+  std::size_t seen_ = 0;
+  bool failed_ = false;
+  std::size_t in_propose_ = 0;
+  std::size_t drafted_ = 0;
+  std::vector<Token> expected_;
+};
+
+template <class Strategy>
+struct EveryAllocation : ::testing::Test {};
+using Strategies = ::testing::Types<archetype::Strategy, VectorStrategy, NgramDrafter<NaiveIndex>, NgramDrafter<RollingHashIndex>,
+                                    NgramDrafter<SuffixArrayIndex>>;
+TYPED_TEST_SUITE(EveryAllocation, Strategies);
+
+TYPED_TEST(EveryAllocation, MayFailOnceWithoutChangingTheOutput) {
+  std::size_t fail_at = 1;
+  while (FailingRun<TypeParam>(fail_at).run() && !::testing::Test::HasFatalFailure()) ++fail_at;
+  EXPECT_GT(fail_at, 2U);
+  this->RecordProperty("allocations", static_cast<int>(fail_at - 1));
+}
+TYPED_TEST(EveryAllocation, IsOutsideOfPropose) {
+  FailingRun<TypeParam> run(0);
+  run.run();
+  EXPECT_EQ(run.in_propose(), 0U);
+  if constexpr (!std::is_same_v<TypeParam, archetype::Strategy>) EXPECT_GT(run.drafted(), 0U);
+}
+
+TEST(EveryAllocationOfAFork, MayFailOnceWithoutTouchingTheFirstSession) {
+  Session<NgramDrafter<>> session;
+  ASSERT_TRUE(session.begin(std::vector<Token>(40, 1)));
+  bool forked = false;
+  for (std::size_t fail_at = 1; !forked; ++fail_at) {
+    const AllocationWatch watch(fail_at);
+    const auto other = session.fork();
+    forked = watch.allocations() < fail_at;
+    if (other) {
+      EXPECT_EQ(other->context().size(), 40U);
+    } else {
+      EXPECT_EQ(other.error().code, ErrorCode::out_of_memory);
+    }
+    ASSERT_EQ(session.context().size(), 40U);
+  }
+}
+
+TEST(CheckStrategyWithACounter, SeesThatTheDraftersDoNotAllocateInPropose) {
+  StrategyCheck check;
+  check.allocations = allocations_so_far;
+  const Report report = check_strategy([] { return NgramDrafter<>(); }, check);
+  EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
+  EXPECT_EQ(report.find("propose() does not allocate")->verdict, Verdict::exact);
+}
+TEST(CheckStrategyWithACounter, SeesAStrategyThatAllocatesInPropose) {
+  struct Allocating : VectorStrategy {
+    void propose(const DraftBudget& budget, Draft& draft) {
+      std::vector<Token> copy = seen;
+      std::swap(copy, seen);
+      VectorStrategy::propose(budget, draft);
+    }
+  };
+  StrategyCheck check;
+  check.allocations = allocations_so_far;
+  const Report report = check_strategy([] { return Allocating(); }, check);
+  EXPECT_EQ(report.find("propose() does not allocate")->verdict, Verdict::wrong) << report.to_string();
+}
+
+}  // namespace
+}  // namespace reprise::testing

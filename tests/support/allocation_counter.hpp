@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace reprise::testing {
+
+/// Counts what this thread allocates while it lives, and can make one allocation fail. Needs
+/// allocation_counter.cpp, which replaces the global operator new, in the program. One at a time per thread.
+class AllocationWatch {
+ public:
+  /// `fail_at`: of the allocations watched by this object, the one that fails, from 1 on; 0: none.
+  explicit AllocationWatch(std::size_t fail_at = 0) noexcept;
+  AllocationWatch(const AllocationWatch&) = delete;
+  AllocationWatch& operator=(const AllocationWatch&) = delete;
+  ~AllocationWatch();
+
+  [[nodiscard]] std::size_t allocations() const noexcept;
+};
+
+/// All that this thread has ever allocated.
+std::size_t allocations_so_far() noexcept;
+
+}  // namespace reprise::testing

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/testing/lossless.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/testing/hostile_strategy.hpp"
+#include "reprise/testing/scripted_verifier.hpp"
+
+namespace reprise::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<Token> prompt = {1, 2, 3, 1, 2};
+
+/// Rolls back nothing, so every wrong draft stays in its cache.
+struct Forgetless {
+  ScriptedVerifier inner;
+  std::size_t rows = 0;
+  auto verify(TokenSpan batch, std::size_t drafted) {
+    rows = batch.size();
+    return inner.verify(batch, drafted);
+  }
+  auto commit(std::size_t) { return inner.commit(rows); }
+};
+
+Limits forty() {
+  Limits limits;
+  limits.max_tokens = 40;
+  return limits;
+}
+ScriptedOptions model() {
+  ScriptedOptions options;
+  options.vocabulary = 4;
+  return options;
+}
+
+TEST(CompareLossless, FindsNoDifferenceInASoundEngine) {
+  const auto make = [](TokenSpan tokens) { return ScriptedVerifier(model(), tokens); };
+  const LosslessReport report = compare_lossless(make, prompt, forty(), NgramDrafter<>());
+  EXPECT_TRUE(report.identical()) << report.message;
+  EXPECT_EQ(report.drafted.output.size(), 40U);
+  EXPECT_LT(report.drafted.statistics.passes, report.plain.statistics.passes);
+  EXPECT_TRUE(compare_lossless(make, prompt, forty(), HostileStrategy(5, 4)).identical());
+}
+TEST(CompareLossless, ShowsTheFirstDifferenceWithItsContext) {
+  const auto make = [](TokenSpan tokens) { return Forgetless{ScriptedVerifier(model(), tokens)}; };
+  const LosslessReport report = compare_lossless(make, prompt, forty(), HostileStrategy(5, 4));
+  ASSERT_FALSE(report.identical());
+  EXPECT_THAT(report.message, HasSubstr("the output differs at token " + std::to_string(report.position)));
+  EXPECT_THAT(report.message, HasSubstr("<" + std::to_string(report.plain.output[report.position]) + ">"));
+  EXPECT_NE(report.plain.output[report.position], report.drafted.output[report.position]);
+}
+TEST(CompareLossless, ReportsWhatGenerateRefuses) {
+  const auto make = [](TokenSpan tokens) { return ScriptedVerifier(model(), tokens); };
+  const LosslessReport report = compare_lossless(make, {}, forty(), HostileStrategy());
+  EXPECT_TRUE(report.identical());  // both refuse it
+  EXPECT_THAT(report.drafted.error, HasSubstr("empty"));
+}
+TEST(CompareLossless, MarksThePlaceInAnExcerpt) {
+  const std::vector<Token> tokens = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  EXPECT_EQ(detail::excerpt(tokens, 5, 2), "[... 3 4 <5> 6 7 ...]");
+  EXPECT_EQ(detail::excerpt(tokens, 0, 2), "[<0> 1 2 ...]");
+  EXPECT_EQ(detail::excerpt(tokens, 10, 2), "[... 8 9 <end>]");
+  EXPECT_EQ(detail::excerpt({}, 0), "[<end>]");
+}
+
+}  // namespace
+}  // namespace reprise::testing

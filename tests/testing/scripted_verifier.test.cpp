@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/testing/scripted_verifier.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace reprise::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Tokens = std::vector<Token>;
+
+ScriptedOptions counting() {
+  ScriptedOptions options;
+  options.order = 1;
+  options.table = [](TokenSpan end) { return end.back() + 1; };
+  return options;
+}
+const Tokens prompt = {1, 2, 3};
+
+TEST(ScriptedVerifier, PicksFromItsOwnCache) {
+  ScriptedVerifier engine(counting(), prompt);
+  EXPECT_THAT(engine.cache(), ElementsAre(1, 2));
+  auto picks = *engine.verify(Tokens{3, 4, 9}, 2);
+  EXPECT_EQ(picks[0], 4);
+  EXPECT_EQ(picks[1], 5);
+  ASSERT_TRUE(engine.commit(2));
+  EXPECT_THAT(engine.cache(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+TEST(ScriptedVerifier, DecidesFromTheLastTokensOnly) {
+  ScriptedOptions options;
+  options.order = 2;
+  const ScriptedVerifier engine(options);
+  EXPECT_EQ(engine.greedy(Tokens{1, 2, 3}), engine.greedy(Tokens{9, 9, 2, 3}));
+  bool differs = false;
+  for (Token t = 0; t < 20; ++t) differs = differs || engine.greedy(Tokens{t, 3}) != engine.greedy(Tokens{2, 3});
+  EXPECT_TRUE(differs);
+}
+TEST(ScriptedVerifier, ShowsARollbackThatIsTooShortInItsPicks) {
+  ScriptedVerifier engine(counting(), prompt);
+  static_cast<void>((*engine.verify(Tokens{3, 9}, 1))[0]);
+  ASSERT_TRUE(engine.commit(2));  // keeps the refused 9
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V4")));
+}
+TEST(ScriptedVerifier, ForgetsAPassThatWasNeverCommittedSamplerIncluded) {
+  ScriptedOptions options;
+  options.sampled = true;
+  options.penalty = 300;
+  ScriptedVerifier one(options, prompt);
+  ScriptedVerifier two = one;
+  for (int i = 0; i < 50; ++i) {
+    auto lost = *two.verify(Tokens{one.cache().empty() ? 3 : 3, 7, 7}, 2);
+    static_cast<void>(lost[0]);
+    const Token a = (*one.verify(Tokens{3}, 0))[0];
+    const Token b = (*two.verify(Tokens{3}, 0))[0];
+    ASSERT_EQ(a, b);
+    ASSERT_TRUE(one.commit(1) && two.commit(1));
+    one.truncate(2, 1000);  // the cache goes back, the sampler goes on
+    two.truncate(2, 1000);
+  }
+}
+TEST(ScriptedVerifier, AdvancesItsSamplerOncePerPick) {
+  ScriptedOptions options;
+  options.sampled = true;
+  Tokens picks;
+  ScriptedVerifier engine(options, prompt);
+  for (int i = 0; i < 40; ++i) {
+    picks.push_back((*engine.verify(Tokens{3}, 0))[0]);
+    ASSERT_TRUE(engine.commit(1));
+    engine.truncate(2, 1000);
+  }
+  EXPECT_GT(std::count_if(picks.begin(), picks.end(), [&](Token t) { return t != picks[0]; }), 0);
+}
+TEST(ScriptedVerifier, TruncatesItsSamplerWithTheSequence) {
+  ScriptedOptions options;
+  options.sampled = true;
+  options.penalty = 500;
+  ScriptedVerifier engine(options, prompt);
+  const auto decode = [&](Token anchor, std::size_t count) {
+    Tokens made;
+    for (std::size_t i = 0; i < count; ++i) {
+      made.push_back((*engine.verify(Tokens{anchor}, 0))[0]);
+      anchor = made.back();
+      static_cast<void>(engine.commit(1));
+    }
+    return made;
+  };
+  const Tokens first = decode(3, 20);
+  engine.truncate(2 + 5);
+  const Tokens again = decode(first[4], 15);
+  EXPECT_TRUE(std::equal(again.begin(), again.end(), first.begin() + 5));
+}
+
+struct Breach {
+  const char* clause;
+  void (*make)(ScriptedVerifier&);
+};
+struct ScriptedVerifierRecords : ::testing::TestWithParam<Breach> {};
+TEST_P(ScriptedVerifierRecords, ABreachOfTheContract) {
+  ScriptedOptions options = counting();
+  options.capabilities.max_rows = 4;
+  options.capabilities.max_depth = 2;
+  options.capabilities.max_rollback = 2;
+  options.capabilities.max_context = 8;
+  options.capabilities.allowed_widths = {2, 3, 4};
+  ScriptedVerifier engine(options, prompt);
+  GetParam().make(engine);
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr(GetParam().clause)));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Breaches, ScriptedVerifierRecords,
+    ::testing::Values(
+        Breach{"read in order", [](ScriptedVerifier& e) { static_cast<void>((*e.verify(Tokens{3, 4}, 1))[1]); }},
+        Breach{"each once",
+               [](ScriptedVerifier& e) {
+                 auto picks = *e.verify(Tokens{3, 4}, 1);
+                 static_cast<void>(picks[0] + picks[0]);
+               }},
+        Breach{"after the first that disagrees",
+               [](ScriptedVerifier& e) {
+                 auto picks = *e.verify(Tokens{3, 9}, 1);
+                 static_cast<void>(picks[0]);
+                 static_cast<void>(picks[1]);
+               }},
+        Breach{"past the end",
+               [](ScriptedVerifier& e) {
+                 auto picks = *e.verify(Tokens{3, 4}, 1);
+                 for (std::size_t i = 0; i < 3; ++i) static_cast<void>(picks[i]);
+               }},
+        Breach{"after the token that ended",
+               [](ScriptedVerifier& e) {
+                 auto picks = *e.verify(Tokens{3, 4}, 1);
+                 for (std::size_t i = 0; i < 2; ++i) static_cast<void>(picks[i]);
+                 static_cast<void>(e.commit(1));
+               }},
+        Breach{"a pass that is over",
+               [](ScriptedVerifier& e) {
+                 auto picks = *e.verify(Tokens{3, 4}, 1);
+                 static_cast<void>(e.verify(Tokens{3, 4}, 1));
+                 static_cast<void>(picks[0]);
+               }},
+        Breach{"does not continue",
+               [](ScriptedVerifier& e) {
+                 static_cast<void>((*e.verify(Tokens{3}, 0))[0]);
+                 static_cast<void>(e.commit(1));
+                 static_cast<void>(e.verify(Tokens{77}, 0));
+               }},
+        Breach{"V1", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3}, 1)); }},
+        Breach{"V4", [](ScriptedVerifier& e) { static_cast<void>(e.commit(1)); }},
+        Breach{"V4",
+               [](ScriptedVerifier& e) {
+                 static_cast<void>((*e.verify(Tokens{3, 4}, 1))[0]);
+                 static_cast<void>(e.commit(3));
+               }},
+        Breach{"than there were picks",
+               [](ScriptedVerifier& e) {
+                 static_cast<void>(e.verify(Tokens{3, 4}, 1));
+                 static_cast<void>(e.commit(1));
+               }},
+        Breach{"max_rows", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3, 4, 5, 6, 7}, 2)); }},
+        Breach{"max_depth", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3, 4, 5, 6}, 3)); }},
+        Breach{"max_context", [](ScriptedVerifier& e) { e.prefill(Tokens{3, 4, 5, 6}), static_cast<void>(e.verify(Tokens{7, 8}, 1)); }},
+        Breach{"max_rollback",
+               [](ScriptedVerifier& e) {
+                 static_cast<void>((*e.verify(Tokens{3, 9, 9, 9}, 3))[0]);
+                 static_cast<void>(e.commit(1));
+               }},
+        Breach{"allowed_widths", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3, 4, 5, 6, 7}, 1)); }}));
+
+TEST(ScriptedVerifier, FailsHalfWayAndRecovers) {
+  ScriptedOptions options = counting();
+  options.faults.verify_every = 2;
+  options.faults.commit_every = 1;
+  ScriptedVerifier engine(options, prompt);
+  static_cast<void>((*engine.verify(Tokens{3, 4}, 1))[0]);
+  EXPECT_THROW(static_cast<void>(engine.commit(1)), ScriptedFault);
+  EXPECT_THROW(static_cast<void>(engine.verify(Tokens{3, 4}, 1)), ScriptedFault);
+  EXPECT_EQ((*engine.verify(Tokens{3, 4}, 1))[0], 4);
+  EXPECT_EQ(engine.counters().faults, 2U);
+  EXPECT_EQ(engine.counters().verifies, 3U);
+}
+TEST(ScriptedVerifier, AnswersWithErrorsWhereItIsToldTo) {
+  ScriptedOptions options = counting();
+  options.faults = {.verify_every = 1, .as_errors = true};
+  ScriptedVerifier engine(options, prompt);
+  EXPECT_EQ(engine.verify(Tokens{3}, 0).error().code, ErrorCode::verifier_failed);
+}
+TEST(ScriptedVerifier, AddsUpVirtualTime) {
+  ScriptedOptions options = counting();
+  options.latency = [](const PassShape& shape) { return 100 + 10 * shape.rows + shape.context; };
+  ScriptedVerifier engine(options, prompt);
+  static_cast<void>(engine.verify(Tokens{3, 4, 5}, 2));
+  EXPECT_EQ(engine.counters().time, 100U + 30U + 3U);
+  EXPECT_EQ(engine.counters().rows, 3U);
+}
+TEST(ScriptedVerifier, GivesGreedyPicksAsASpanThatEndsAtTheFirstDisagreement) {
+  ScriptedVerifier engine(counting(), prompt);
+  static_cast<void>(engine.verify(Tokens{3, 4, 9, 10}, 3));
+  EXPECT_THAT(engine.greedy_picks(), ElementsAre(4, 5));
+  ASSERT_TRUE(engine.commit(2));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace reprise::testing
