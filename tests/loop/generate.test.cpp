@@ -14,14 +14,14 @@
 namespace reprise {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using testing::HostileStrategy;
 using testing::OracleOptions;
 using testing::OracleStrategy;
 using testing::ScriptedFault;
 using testing::ScriptedOptions;
 using testing::ScriptedVerifier;
-using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 
 /// Counts upwards: the token after t is t + 1.
 ScriptedOptions counting() {
@@ -211,9 +211,12 @@ TEST_P(Throwing, EveryKthCallDoesNotChangeTheOutput) {
   const auto expected = generate(plain, plain_engine, prompt, limits);
   ASSERT_TRUE(expected);
 
-  (where == 0 ? options.faults.verify_every : where == 1 ? options.faults.pick_every : options.faults.commit_every) = every;
+  (where == 0   ? options.faults.verify_every
+   : where == 1 ? options.faults.pick_every
+                : options.faults.commit_every) = every;
   std::vector<Token> truth(plain.context().begin(), plain.context().end());
-  Session<OracleStrategy> session{OracleStrategy(truth, OracleOptions{.right_percent = 80, .length = 5, .vocabulary = 5})};
+  Session<OracleStrategy> session{
+      OracleStrategy(truth, OracleOptions{.right_percent = 80, .length = 5, .vocabulary = 5})};
   ScriptedVerifier engine(options, prompt);
   ASSERT_TRUE(session.begin(prompt));
   std::vector<Token> streamed;
@@ -223,7 +226,8 @@ TEST_P(Throwing, EveryKthCallDoesNotChangeTheOutput) {
     const Statistics counted = session.statistics();
     const std::size_t settled = streamed.size();
     try {
-      ASSERT_TRUE(generate(session, engine, limits, [&](TokenSpan t) { streamed.insert(streamed.end(), t.begin(), t.end()); }));
+      ASSERT_TRUE(
+          generate(session, engine, limits, [&](TokenSpan t) { streamed.insert(streamed.end(), t.begin(), t.end()); }));
       break;
     } catch (const ScriptedFault&) {
       ASSERT_LT(++thrown, 1000);

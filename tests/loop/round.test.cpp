@@ -21,7 +21,8 @@ std::vector<NodeIndex> chain_of(const std::vector<DraftNode>& nodes) {
 DraftNode node(Token token, NodeIndex parent) { return {.token = token, .parent = parent}; }
 
 TEST(BestChain, FollowsTheFirstChildOfEachNode) {
-  EXPECT_THAT(chain_of({node(1, -1), node(2, -1), node(3, 0), node(4, 1), node(5, 0), node(6, 2)}), ElementsAre(0, 2, 5));
+  EXPECT_THAT(chain_of({node(1, -1), node(2, -1), node(3, 0), node(4, 1), node(5, 0), node(6, 2)}),
+              ElementsAre(0, 2, 5));
 }
 TEST(BestChain, OfNothingIsNothing) { EXPECT_TRUE(chain_of({}).empty()); }
 TEST(BestChain, NeverReachesNodesWithImpossibleParents) {
@@ -87,8 +88,8 @@ struct WalkFixture : ::testing::Test {
         return picks.at(i);
       }
     };
-    return walk({both, output.size(), 100 + output.size(), unlimited, 3, picks_size}, limits, Reading{picks, read}, predicate,
-                std::span(committed));
+    return walk({both, output.size(), 100 + output.size(), unlimited, 3, picks_size}, limits, Reading{picks, read},
+                predicate, std::span(committed));
   }
 };
 

@@ -328,7 +328,8 @@ TEST_F(SessionTest, TakesNothingFromAHostileStrategyThatItDidNotVerify) {
     EXPECT_LE(draft.size(), limits.draft.max_nodes);
     const auto pass = hostile.plan();
     std::vector<Token> picks;
-    for (std::size_t i = 0; i <= pass->drafted; ++i) picks.push_back(static_cast<Token>(expected + static_cast<Token>(i)) % 8);
+    for (std::size_t i = 0; i <= pass->drafted; ++i)
+      picks.push_back(static_cast<Token>(expected + static_cast<Token>(i)) % 8);
     const auto decision = hostile.resolve(pass->ticket, TokenSpan(picks));
     expected = static_cast<Token>(expected + static_cast<Token>(decision->tokens.size()));
     ASSERT_TRUE(hostile.commit(pass->ticket));

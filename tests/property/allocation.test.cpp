@@ -30,7 +30,8 @@ struct VectorStrategy {
   void propose(const DraftBudget& budget, Draft& draft) const {
     for (std::size_t i = seen.size() - 1; i-- > 0;)
       if (seen[i] == seen.back()) {
-        for (std::size_t j = i + 1; j < seen.size() && draft.size() < budget.max_nodes; ++j) draft.extend({.token = seen[j]});
+        for (std::size_t j = i + 1; j < seen.size() && draft.size() < budget.max_nodes; ++j)
+          draft.extend({.token = seen[j]});
         return;
       }
   }
@@ -130,8 +131,8 @@ class FailingRun {
 
 template <class Strategy>
 struct EveryAllocation : ::testing::Test {};
-using Strategies = ::testing::Types<archetype::Strategy, VectorStrategy, NgramDrafter<NaiveIndex>, NgramDrafter<RollingHashIndex>,
-                                    NgramDrafter<SuffixArrayIndex>>;
+using Strategies = ::testing::Types<archetype::Strategy, VectorStrategy, NgramDrafter<NaiveIndex>,
+                                    NgramDrafter<RollingHashIndex>, NgramDrafter<SuffixArrayIndex>>;
 TYPED_TEST_SUITE(EveryAllocation, Strategies);
 
 TYPED_TEST(EveryAllocation, MayFailOnceWithoutChangingTheOutput) {
@@ -144,7 +145,8 @@ TYPED_TEST(EveryAllocation, IsOutsideOfPropose) {
   FailingRun<TypeParam> run(0);
   run.run();
   EXPECT_EQ(run.in_propose(), 0U);
-  if constexpr (!std::is_same_v<TypeParam, archetype::Strategy>) EXPECT_GT(run.drafted(), 0U);
+  constexpr bool drafts = !std::is_same_v<TypeParam, archetype::Strategy>;
+  EXPECT_EQ(run.drafted() > 0, drafts);
 }
 
 TEST(EveryAllocationOfAFork, MayFailOnceWithoutTouchingTheFirstSession) {

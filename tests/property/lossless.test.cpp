@@ -27,6 +27,25 @@ TEST(LosslessProperty, EveryRandomWorldDecodesAsPlainDecodingDoes) {
   }
 }
 
+TEST(LosslessProperty, RandomWorldsEndInEveryWayAndMeetEveryLimit) {
+  Coverage coverage;
+  for (std::uint64_t seed = 0; seed < 5'000; ++seed) {
+    Choices choices(seed);
+    World<RealKit> world(choices);
+    static_cast<void>(world.run());
+    coverage += world.coverage();
+  }
+  for (const auto finish :
+       {FinishReason::eos, FinishReason::stop_id, FinishReason::stop_sequence, FinishReason::predicate,
+        FinishReason::max_tokens, FinishReason::context_full, FinishReason::caller})
+    EXPECT_GE(coverage.finishes[static_cast<std::size_t>(finish)], 20U) << name(finish);
+  for (const Cut cut : {Cut::none, Cut::no_match, Cut::budget, Cut::shape, Cut::depth, Cut::rows, Cut::width,
+                        Cut::rollback, Cut::context, Cut::max_tokens})
+    EXPECT_GE(coverage.statistics.count(cut), 20U) << name(cut);
+  EXPECT_GT(coverage.statistics.acceptance_rate(), 0.2);
+  EXPECT_LT(coverage.statistics.acceptance_rate(), 0.9);
+}
+
 TEST(LosslessProperty, EveryWorldThatBytesDescribeDecodesAsPlainDecodingDoes) {
   for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
     Random random(seed);

@@ -27,7 +27,8 @@ bool matches_are_exact(Random random, bool faulty) {
     std::array<Match, 8> found;
     const std::size_t count = index.find(MatchLimits{2, 6, 8, MatchOrder::most_recent}, found);
     for (std::size_t m = 0; m < count; ++m)
-      if (found[m].length != reprise::detail::agreement(index.tokens(), found[m].end, index.tokens().size(), 6)) return false;
+      if (found[m].length != reprise::detail::agreement(index.tokens(), found[m].end, index.tokens().size(), 6))
+        return false;
   }
   return true;
 }

@@ -111,7 +111,8 @@ class SmallWorld {
     const std::size_t now = session_.context().size() - prompt_.size();
     if (now > truth_.committed.size() || settled.size() > truth_.returned) return false;
     if (!std::equal(settled.begin(), settled.end(), truth_.committed.begin())) return false;
-    if (session_.finished() && (session_.finish_reason() != truth_.finish || settled.size() != truth_.returned)) return false;
+    if (session_.finished() && (session_.finish_reason() != truth_.finish || settled.size() != truth_.returned))
+      return false;
     return session_.finished() || now < truth_.committed.size() || truth_.finish == FinishReason::predicate;
   }
 

@@ -242,7 +242,8 @@ class XorIndex {
   [[nodiscard]] TokenSpan tokens() const { return tokens_; }
   [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const {
     std::size_t found = 0;
-    for (std::size_t end = tokens_.size(); end-- > limits.shortest && found < std::min<std::size_t>(out.size(), limits.candidates);) {
+    for (std::size_t end = tokens_.size();
+         end-- > limits.shortest && found < std::min<std::size_t>(out.size(), limits.candidates);) {
       if (hash(end, limits.shortest) != hash(tokens_.size(), limits.shortest)) continue;
       const auto length = reprise::detail::agreement(tokens_, end, tokens_.size(), limits.longest);
       if (length < limits.shortest && !faulty_) continue;

@@ -10,11 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/none.hpp"
-#include "reprise/index/naive.hpp"
-#include "reprise/index/rolling_hash.hpp"
-#include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
@@ -23,69 +18,9 @@
 #include "support/choices.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/plain_decoding.hpp"
-#include "support/witness.hpp"
+#include "support/world_parts.hpp"
 
 namespace reprise::testing {
-
-/// What has to hold in every world. A fault is expected to break one of them by name.
-enum class Property : std::uint8_t {
-  lossless,    ///< output, finish reason and settled stream are those of plain decoding
-  verifier,    ///< V1 to V5, as the scripted verifier sees them
-  strategy,    ///< S1 to S6, as the witness sees them
-  progress,    ///< a pass commits the agreed path and one token more, unless a stop rule ends it
-  bounds,      ///< a pass stays within every limit
-  statistics,  ///< counts agree with what happened
-  calls,       ///< right calls are answered, wrong ones refused
-};
-inline constexpr std::size_t property_count = 7;
-inline constexpr std::array<const char*, property_count> property_names = {
-    "lossless", "verifier", "strategy", "progress", "bounds", "statistics", "calls"};
-
-/// The first breach of each property; empty: none.
-using Breaches = std::array<std::string, property_count>;
-
-inline std::string describe(const Breaches& breaches) {
-  std::string text;
-  for (std::size_t i = 0; i < property_count; ++i)
-    if (!breaches[i].empty()) text += std::string(property_names[i]) + ": " + breaches[i] + '\n';
-  return text;
-}
-
-/// A stop predicate that is a pure function of what it is asked.
-struct WorldPredicate {
-  StopDecision decision = StopDecision::proceed;
-  std::uint64_t seed = 0;
-  std::uint64_t period = 16;
-
-  StopDecision operator()(TokenSpan output, Token next) const {
-    const std::uint64_t last = output.empty() ? 77 : static_cast<std::uint32_t>(output.back());
-    const bool stops = mix(seed ^ (output.size() << 20) ^ (last << 8) ^ static_cast<std::uint32_t>(next)) % period == 0;
-    return stops ? decision : StopDecision::proceed;
-  }
-};
-
-using WorldStrategy = Witness<OneOf<NoDraft, OracleStrategy, HostileStrategy, NgramDrafter<RollingHashIndex>,
-                                    NgramDrafter<SuffixArrayIndex>, NgramDrafter<NaiveIndex>>>;
-
-/// The loop and the engine under test.
-struct RealKit {
-  using Session = reprise::Session<WorldStrategy>;
-  using Engine = ScriptedVerifier;
-  static constexpr bool complete = true;  ///< has cancel, fork, cache_lost and generate()
-  [[nodiscard]] Session session(WorldStrategy strategy) const { return Session(std::move(strategy), 16); }
-  [[nodiscard]] Engine engine(const ScriptedOptions& options) const { return Engine(options); }
-};
-
-/// Answers with a span, as an engine does that computes all picks in one kernel.
-struct SpanEngine {
-  ScriptedVerifier& inner;
-  Result<TokenSpan> verify(TokenSpan batch, std::size_t drafted) {
-    auto lazy = inner.verify(batch, drafted);
-    if (!lazy) return lazy.error();
-    return inner.greedy_picks();
-  }
-  Result<void> commit(std::size_t keep) { return inner.commit(keep); }
-};
 
 /// One small random world: a model, limits, an engine, a strategy, turns, and things that go wrong on the way. It is
 /// decoded plainly and with drafts, and held against every property.
@@ -105,6 +40,7 @@ class World {
     for (std::size_t i = 0; i < sequences && clean(); ++i) run_sequence(session);
     return breaches_;
   }
+  [[nodiscard]] const Coverage& coverage() const { return coverage_; }
 
  private:
   // ------------------------------------------------------------------------------------------- the world
@@ -208,7 +144,7 @@ class World {
       } else {
         decode_by_hand(session, engine, turn);
       }
-      check_end(session, engine, turn, ended_by_caller);
+      check_end(session, turn, ended_by_caller);
       if (ended_by_caller) return;
     }
   }
@@ -444,7 +380,7 @@ class World {
     if (!engine.violations().empty()) breach(Property::verifier, engine.violations().front());
     if (session.cached() >= context.size()) breach(Property::bounds, "nothing is pending");
   }
-  void check_end(const Session& session, const Engine& engine, const PlainTurn& turn, bool ended_by_caller) {
+  void check_end(const Session& session, const PlainTurn& turn, bool ended_by_caller) {
     if (!ended_by_caller) {
       const std::size_t at = detail::first_difference(turn.output(), session.output());
       if (at < std::max(turn.returned, session.output().size()))
@@ -456,7 +392,9 @@ class World {
       if (!clean()) return;
       if (session.context().size() != truth_.size()) breach(Property::lossless, "the contexts differ in size");
     }
+    ++coverage_.finishes[static_cast<std::size_t>(session.finish_reason())];
     if constexpr (Kit::complete) {
+      coverage_.statistics += session.statistics();
       const Statistics& counted = session.statistics();
       std::uint64_t cuts = 0;
       for (const std::uint64_t count : counted.cuts) cuts += count;
@@ -467,7 +405,6 @@ class World {
         breach(Property::statistics, "counts are wrong");
       if (session.strategy().feedbacks() < counted.passes) breach(Property::strategy, "S5: a round had no feedback");
     }
-    static_cast<void>(engine);
   }
 
   void breach(Property property, std::string message) {
@@ -492,6 +429,7 @@ class World {
   std::size_t turn_begin_ = 0;
   std::size_t round_count_ = 0;
   Statistics tallied_;
+  Coverage coverage_;
 };
 
 /// One random world with the real loop. The body of the property test and of the fuzz target.

@@ -33,7 +33,9 @@ struct Flaw {
 class Copier {
  public:
   explicit Copier(Flaw flaw) : flaw_(flaw) {}
-  Copier(const Copier& other) : flaw_(other.flaw_), tokens_(other.flaw_.shares_state ? other.tokens_ : std::make_shared<std::vector<Token>>(*other.tokens_)) {}
+  Copier(const Copier& other)
+      : flaw_(other.flaw_),
+        tokens_(other.flaw_.shares_state ? other.tokens_ : std::make_shared<std::vector<Token>>(*other.tokens_)) {}
   Copier& operator=(Copier other) {
     flaw_ = other.flaw_;
     tokens_ = other.tokens_;

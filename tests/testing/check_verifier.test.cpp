@@ -18,22 +18,23 @@ using ::testing::HasSubstr;
 
 /// What is wrong with an engine.
 struct Wrong {
-  std::ptrdiff_t keep = 0;            ///< rows kept beyond what commit() says
-  bool keeps_void_rows = false;       ///< a pass that was never committed stays
-  bool late_rollback = false;         ///< not rolled back before a pass without draft
-  bool samples_all_rows = false;      ///< the sampler advances for every row
-  bool sampler_keeps_void = false;    ///< the sampler is not restored after a void pass
-  bool first_pending_only = false;    ///< of several pending tokens one is run
+  std::ptrdiff_t keep = 0;          ///< rows kept beyond what commit() says
+  bool keeps_void_rows = false;     ///< a pass that was never committed stays
+  bool late_rollback = false;       ///< not rolled back before a pass without draft
+  bool samples_all_rows = false;    ///< the sampler advances for every row
+  bool sampler_keeps_void = false;  ///< the sampler is not restored after a void pass
+  bool first_pending_only = false;  ///< of several pending tokens one is run
   bool truncates_one_short = false;
-  bool dies_of_failures = false;      ///< a failed pass leaves rows behind
-  bool short_span = false;            ///< gives no bonus pick
-  bool flips_near_ties = false;       ///< in passes with a draft, where the margin is small
+  bool dies_of_failures = false;  ///< a failed pass leaves rows behind
+  bool short_span = false;        ///< gives no bonus pick
+  bool flips_near_ties = false;   ///< in passes with a draft, where the margin is small
 };
 
 /// A small engine that can be wrong in one way, with a sampler: a counter that goes into every pick.
 class Toy {
  public:
-  Toy(TokenSpan prompt, Wrong wrong, bool sampled) : cache_(prompt.begin(), prompt.end() - 1), wrong_(wrong), sampled_(sampled) {}
+  Toy(TokenSpan prompt, Wrong wrong, bool sampled)
+      : cache_(prompt.begin(), prompt.end() - 1), wrong_(wrong), sampled_(sampled) {}
 
   bool fail_next = false;
 
@@ -56,7 +57,9 @@ class Toy {
     picks_.clear();
     margins_.clear();
     for (std::size_t row = cache_.size() - drafted; row <= cache_.size(); ++row) {
-      const std::uint64_t hash = mix(static_cast<std::uint64_t>(cache_[row - 1]) * 31 + static_cast<std::uint64_t>(cache_[row > 1 ? row - 2 : 0]) + (sampled_ ? draws_++ * 977 : 0));
+      const std::uint64_t hash = mix(static_cast<std::uint64_t>(cache_[row - 1]) * 31 +
+                                     static_cast<std::uint64_t>(cache_[row > 1 ? row - 2 : 0]) +
+                                     (sampled_ ? draws_++ * 977 : 0) + row * 10003);
       const bool tie = hash % 7 == 0;
       margins_.push_back(tie ? 0.001 : 1.0);
       picks_.push_back(static_cast<Token>((hash >> 8) % 5) + (wrong_.flips_near_ties && tie && drafted > 0 ? 5 : 0));
@@ -67,7 +70,8 @@ class Toy {
     return picks_;
   }
   void commit(std::size_t keep) {
-    const auto kept = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(keep) + wrong_.keep, 0, static_cast<std::ptrdiff_t>(batch_.size())));
+    const auto kept = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(
+        static_cast<std::ptrdiff_t>(keep) + wrong_.keep, 0, static_cast<std::ptrdiff_t>(batch_.size())));
     refused_.assign(batch_.begin() + static_cast<std::ptrdiff_t>(std::min(keep, batch_.size())), batch_.end());
     cache_.resize(base_ + kept);
     // This engine draws all at once, so it gives back what was not committed.
@@ -145,7 +149,10 @@ TEST(CheckVerifier, StaysWithinWhatAnEngineCanDo) {
     [[nodiscard]] Capabilities capabilities() const { return inner.capabilities(); }
   };
   const Report report = check_verifier(
-      [&](TokenSpan tokens) { return Watched{ScriptedVerifier(options, tokens), &violations}; }, prompt);
+      [&](TokenSpan tokens) {
+        return Watched{ScriptedVerifier(options, tokens), &violations};
+      },
+      prompt);
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
   EXPECT_TRUE(violations.empty()) << violations.front();
 }

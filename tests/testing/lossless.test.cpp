@@ -52,7 +52,7 @@ TEST(CompareLossless, ShowsTheFirstDifferenceWithItsContext) {
   const LosslessReport report = compare_lossless(make, prompt, forty(), HostileStrategy(5, 4));
   ASSERT_FALSE(report.identical());
   EXPECT_THAT(report.message, HasSubstr("the output differs at token " + std::to_string(report.position)));
-  EXPECT_THAT(report.message, HasSubstr("<" + std::to_string(report.plain.output[report.position]) + ">"));
+  EXPECT_THAT(report.message, HasSubstr('<' + std::to_string(report.plain.output[report.position]) + '>'));
   EXPECT_NE(report.plain.output[report.position], report.drafted.output[report.position]);
 }
 TEST(CompareLossless, ReportsWhatGenerateRefuses) {

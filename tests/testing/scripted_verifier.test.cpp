@@ -117,63 +117,76 @@ TEST_P(ScriptedVerifierRecords, ABreachOfTheContract) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Breaches, ScriptedVerifierRecords,
-    ::testing::Values(
-        Breach{"read in order", [](ScriptedVerifier& e) { static_cast<void>((*e.verify(Tokens{3, 4}, 1))[1]); }},
-        Breach{"each once",
-               [](ScriptedVerifier& e) {
-                 auto picks = *e.verify(Tokens{3, 4}, 1);
-                 static_cast<void>(picks[0] + picks[0]);
-               }},
-        Breach{"after the first that disagrees",
-               [](ScriptedVerifier& e) {
-                 auto picks = *e.verify(Tokens{3, 9}, 1);
-                 static_cast<void>(picks[0]);
-                 static_cast<void>(picks[1]);
-               }},
-        Breach{"past the end",
-               [](ScriptedVerifier& e) {
-                 auto picks = *e.verify(Tokens{3, 4}, 1);
-                 for (std::size_t i = 0; i < 3; ++i) static_cast<void>(picks[i]);
-               }},
-        Breach{"after the token that ended",
-               [](ScriptedVerifier& e) {
-                 auto picks = *e.verify(Tokens{3, 4}, 1);
-                 for (std::size_t i = 0; i < 2; ++i) static_cast<void>(picks[i]);
-                 static_cast<void>(e.commit(1));
-               }},
-        Breach{"a pass that is over",
-               [](ScriptedVerifier& e) {
-                 auto picks = *e.verify(Tokens{3, 4}, 1);
-                 static_cast<void>(e.verify(Tokens{3, 4}, 1));
-                 static_cast<void>(picks[0]);
-               }},
-        Breach{"does not continue",
-               [](ScriptedVerifier& e) {
-                 static_cast<void>((*e.verify(Tokens{3}, 0))[0]);
-                 static_cast<void>(e.commit(1));
-                 static_cast<void>(e.verify(Tokens{77}, 0));
-               }},
-        Breach{"V1", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3}, 1)); }},
-        Breach{"V4", [](ScriptedVerifier& e) { static_cast<void>(e.commit(1)); }},
-        Breach{"V4",
-               [](ScriptedVerifier& e) {
-                 static_cast<void>((*e.verify(Tokens{3, 4}, 1))[0]);
-                 static_cast<void>(e.commit(3));
-               }},
-        Breach{"than there were picks",
-               [](ScriptedVerifier& e) {
-                 static_cast<void>(e.verify(Tokens{3, 4}, 1));
-                 static_cast<void>(e.commit(1));
-               }},
-        Breach{"max_rows", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3, 4, 5, 6, 7}, 2)); }},
-        Breach{"max_depth", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3, 4, 5, 6}, 3)); }},
-        Breach{"max_context", [](ScriptedVerifier& e) { e.prefill(Tokens{3, 4, 5, 6}), static_cast<void>(e.verify(Tokens{7, 8}, 1)); }},
-        Breach{"max_rollback",
-               [](ScriptedVerifier& e) {
-                 static_cast<void>((*e.verify(Tokens{3, 9, 9, 9}, 3))[0]);
-                 static_cast<void>(e.commit(1));
-               }},
-        Breach{"allowed_widths", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3, 4, 5, 6, 7}, 1)); }}));
+    ::testing::Values(Breach{"read in order",
+                             [](ScriptedVerifier& e) {
+                               static_cast<void>((*e.verify(Tokens{3, 4}, 1))[1]);
+                             }},
+                      Breach{"each once",
+                             [](ScriptedVerifier& e) {
+                               auto picks = *e.verify(Tokens{3, 4}, 1);
+                               static_cast<void>(picks[0] + picks[0]);
+                             }},
+                      Breach{"after the first that disagrees",
+                             [](ScriptedVerifier& e) {
+                               auto picks = *e.verify(Tokens{3, 9}, 1);
+                               static_cast<void>(picks[0]);
+                               static_cast<void>(picks[1]);
+                             }},
+                      Breach{"past the end",
+                             [](ScriptedVerifier& e) {
+                               auto picks = *e.verify(Tokens{3, 4}, 1);
+                               for (std::size_t i = 0; i < 3; ++i) static_cast<void>(picks[i]);
+                             }},
+                      Breach{"after the token that ended",
+                             [](ScriptedVerifier& e) {
+                               auto picks = *e.verify(Tokens{3, 4}, 1);
+                               for (std::size_t i = 0; i < 2; ++i) static_cast<void>(picks[i]);
+                               static_cast<void>(e.commit(1));
+                             }},
+                      Breach{"a pass that is over",
+                             [](ScriptedVerifier& e) {
+                               auto picks = *e.verify(Tokens{3, 4}, 1);
+                               static_cast<void>(e.verify(Tokens{3, 4}, 1));
+                               static_cast<void>(picks[0]);
+                             }},
+                      Breach{"does not continue",
+                             [](ScriptedVerifier& e) {
+                               static_cast<void>((*e.verify(Tokens{3}, 0))[0]);
+                               static_cast<void>(e.commit(1));
+                               static_cast<void>(e.verify(Tokens{77}, 0));
+                             }},
+                      Breach{"V1", [](ScriptedVerifier& e) { static_cast<void>(e.verify(Tokens{3}, 1)); }},
+                      Breach{"V4", [](ScriptedVerifier& e) { static_cast<void>(e.commit(1)); }},
+                      Breach{"V4",
+                             [](ScriptedVerifier& e) {
+                               static_cast<void>((*e.verify(Tokens{3, 4}, 1))[0]);
+                               static_cast<void>(e.commit(3));
+                             }},
+                      Breach{"than there were picks",
+                             [](ScriptedVerifier& e) {
+                               static_cast<void>(e.verify(Tokens{3, 4}, 1));
+                               static_cast<void>(e.commit(1));
+                             }},
+                      Breach{"max_rows",
+                             [](ScriptedVerifier& e) {
+                               static_cast<void>(e.verify(Tokens{3, 4, 5, 6, 7}, 2));
+                             }},
+                      Breach{"max_depth",
+                             [](ScriptedVerifier& e) {
+                               static_cast<void>(e.verify(Tokens{3, 4, 5, 6}, 3));
+                             }},
+                      Breach{"max_context",
+                             [](ScriptedVerifier& e) {
+                               e.prefill(Tokens{3, 4, 5, 6}), static_cast<void>(e.verify(Tokens{7, 8}, 1));
+                             }},
+                      Breach{"max_rollback",
+                             [](ScriptedVerifier& e) {
+                               static_cast<void>((*e.verify(Tokens{3, 9, 9, 9}, 3))[0]);
+                               static_cast<void>(e.commit(1));
+                             }},
+                      Breach{"allowed_widths", [](ScriptedVerifier& e) {
+                               static_cast<void>(e.verify(Tokens{3, 4, 5, 6, 7}, 1));
+                             }}));
 
 TEST(ScriptedVerifier, FailsHalfWayAndRecovers) {
   ScriptedOptions options = counting();

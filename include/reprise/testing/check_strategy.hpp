@@ -54,9 +54,14 @@ struct KeptDraft {
   }
   [[nodiscard]] std::string to_string() const {
     std::string text = "[";
-    for (const DraftNode& node : nodes)
-      text += (text.size() > 1 ? " " : "") + std::to_string(node.token) + '<' + std::to_string(node.parent);
-    return text + "]";
+    for (const DraftNode& node : nodes) {
+      if (text.size() > 1) text += ' ';
+      text += std::to_string(node.token);
+      text += '<';
+      text += std::to_string(node.parent);
+    }
+    text += ']';
+    return text;
   }
 };
 

@@ -135,7 +135,7 @@ class VerifierRuns {
   /// `done`: the steps that were taken.
   std::optional<Difference> follow(const std::vector<Step>& steps, std::size_t& done) {
     Engine engine = make_(prompt_);
-    std::string trace;
+    Trace trace;
     for (std::size_t p = 0; p < check_.tokens;) {
       // An engine that takes fewer rows gets there later.
       while (done < steps.size() && steps[done].position < p) ++done;
@@ -150,13 +150,14 @@ class VerifierRuns {
       Engine engine = make_(prompt_.first(prompt_.size() - pending + 1));
       if (!probe_.fits(engine, pending)) break;
       std::size_t p = 0;
-      std::string trace;
+      Trace trace;
       auto difference = probe_.pass(engine, Step{0, 1, 1}, pending, p, trace);
       while (!difference && p < check_.tokens) difference = probe_.pass(engine, Step{p}, 1, p, trace);
       if (difference) note(*difference);
     }
     report_.findings.back().checks = probe_.take_checks();
-    if (report_.findings.back().checks == 0) skip("the prompt, or a pass, is too short for it");
+    if (report_.findings.back().checks == 0 && report_.findings.back().verdict == Verdict::exact)
+      skip("the prompt, or a pass, is too short for it");
   }
   void truncate_and_again() {
     if constexpr (!TruncatableVerifier<Engine>) {
@@ -166,7 +167,7 @@ class VerifierRuns {
     } else {
       Engine engine = make_(prompt_);
       for (const std::size_t to : {std::size_t{0}, check_.tokens / 2}) {
-        std::string trace;
+        Trace trace;
         std::size_t p = 0;
         std::optional<Difference> difference;
         while (!difference && p < check_.tokens) difference = probe_.pass(engine, Step{p, 2, 1}, 1, p, trace);

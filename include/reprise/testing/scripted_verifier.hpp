@@ -102,7 +102,7 @@ class ScriptedVerifier {
   /// Appends tokens that nobody picked here: a prompt, a user turn.
   void prefill(TokenSpan tokens) {
     discard_void_pass();
-    cache_.insert(cache_.end(), tokens.begin(), tokens.end());
+    for (const Token token : tokens) cache_.push_back(token);
     expected_.reset();
   }
 

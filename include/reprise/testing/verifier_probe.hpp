@@ -29,6 +29,34 @@ struct Step {
   bool fail = false;             ///< make it fail before
 };
 
+/// The passes of a run, for people.
+class Trace {
+ public:
+  void add(bool plain, TokenSpan batch, std::size_t drafted, std::size_t keep) {
+    plain_ = plain ? plain_ + 1 : 0;
+    const std::string times = std::to_string(plain_) + (plain_ == 1 ? " plain pass" : " plain passes");
+    if (plain_ > 1) {
+      text_.replace(last_, std::string::npos, times);
+      return;
+    }
+    if (!text_.empty()) text_ += ", ";
+    last_ = text_.size();
+    if (plain) {
+      text_ += times;
+      return;
+    }
+    text_ += "verify({";
+    for (std::size_t i = 0; i < batch.size(); ++i) text_ += (i == 0 ? "" : " ") + std::to_string(batch[i]);
+    text_ += "}, " + std::to_string(drafted) + ") and commit(" + std::to_string(keep) + ")";
+  }
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+  std::size_t last_ = 0;
+  std::size_t plain_ = 0;
+};
+
 /// Where an engine parted from plain decoding.
 struct Difference {
   std::string message;
@@ -61,14 +89,14 @@ class VerifierProbe {
     return {};
   }
 
-  /// One pass at `p` decoded tokens; advances it. `trace` says what was run since the last plain pass but one.
-  std::optional<Difference> pass(Engine& engine, const Step& step, std::size_t pending, std::size_t& p,
-                                 std::string& trace) {
+  /// One pass at `p` decoded tokens; advances it. `trace` gathers what was run.
+  std::optional<Difference> pass(Engine& engine, const Step& step, std::size_t pending, std::size_t& p, Trace& trace) {
     Room room(step.right + step.wrong);
     if constexpr (DescribedVerifier<Engine>) {
       const Capabilities can = engine.capabilities();
       room.bound(std::min({can.max_depth, can.max_rollback, can.max_rows - std::min(can.max_rows, pending)}),
                  Cut::depth);
+      room.bound(can.max_context - std::min(can.max_context, prompt_ + p + 1), Cut::context);
       room.bound_width(can.allowed_widths.values(), pending);
     }
     const std::size_t drafted = room.nodes();
@@ -79,12 +107,12 @@ class VerifierProbe {
                              text_.begin() + static_cast<std::ptrdiff_t>(anchor + right));
     for (std::size_t i = right; i < drafted; ++i) batch.push_back(unlike(anchor + i));
     const std::size_t take = std::max<std::size_t>(1, std::min({step.take, right + 1, tokens_ - p}));
-    describe(trace, step, batch, drafted, take);
+    trace.add(drafted == 0 && pending == 1 && !step.twice && !step.fail, batch, drafted, pending + take - 1);
     if (step.fail) provoke(engine, batch, drafted);
     if (step.twice)
-      if (auto difference = read(engine, batch, drafted, take, p, trace + " (the void run)")) return difference;
-    if (auto difference = read(engine, batch, drafted, take, p, trace)) return difference;
-    if (!commit(engine, pending + take - 1)) return Difference{"commit() failed after " + trace};
+      if (auto difference = read(engine, batch, drafted, take, p, trace.text() + " (the void run)")) return difference;
+    if (auto difference = read(engine, batch, drafted, take, p, trace.text())) return difference;
+    if (!commit(engine, pending + take - 1)) return Difference{"commit() failed after " + trace.text()};
     p += take;
     return {};
   }
@@ -104,9 +132,9 @@ class VerifierProbe {
     auto&& answer = engine.verify(batch, drafted);
     if (!succeeded(answer)) return Difference{"verify() failed in " + trace};
     auto&& picks = unwrapped(answer);
-    if constexpr (requires { picks.size(); })
-      if (picks.size() < take) return Difference{"the span of picks ends before the first disagreement in " + trace};
     for (std::size_t i = 0; i < take; ++i) {
+      if constexpr (requires { picks.size(); })
+        if (i >= picks.size()) return Difference{"the span of picks ends before the first disagreement in " + trace};
       const auto got = static_cast<Token>(picks[i]);
       const Token wanted = text_[prompt_ + p + i];
       ++checks_;
@@ -161,14 +189,6 @@ class VerifierProbe {
     for (std::size_t i = 0; i < text_.size(); ++i)
       if (const Token token = text_[(at + i) % text_.size()]; token != right) return token;
     return right == 0 ? 1 : 0;
-  }
-  static void describe(std::string& trace, const Step& step, TokenSpan batch, std::size_t drafted, std::size_t take) {
-    if (step.right + step.wrong == 0 && trace.size() > 2000) trace.clear();
-    if (!trace.empty()) trace += ", ";
-    trace += "verify({";
-    for (std::size_t i = 0; i < batch.size(); ++i) trace += (i == 0 ? "" : " ") + std::to_string(batch[i]);
-    trace += "}, " + std::to_string(drafted) + ") keeping " + std::to_string(batch.size() - drafted + take - 1) +
-             " rows after " + std::to_string(step.position) + " tokens";
   }
 
   std::vector<Token> text_;  // the prompt, and what plain decoding gives
