@@ -25,17 +25,15 @@ namespace reprise::testing {
 /// One small random world: a model, limits, an engine, a strategy, turns, and things that go wrong on the way. It is
 /// decoded plainly and with drafts, and held against every property.
 template <class Kit>
-class World {
+class World : WorldSettings {
   using Session = typename Kit::Session;
   using Engine = typename Kit::Engine;
-  enum class Mode : std::uint8_t { lazy, span, accepted, generate, generate_with_faults };
 
  public:
-  World(Choices& choices, Kit kit = {}) : choices_(choices), kit_(std::move(kit)) {}
+  explicit World(Choices& choices, Kit kit = {}) : WorldSettings(choices, Kit::complete), kit_(std::move(kit)) {}
 
   Breaches run() {
-    invent();
-    Session session = kit_.session(strategy());
+    Session session = kit_.session(strategy(truth_));
     const std::size_t sequences = choices_.chance(30) ? 2 : 1;
     for (std::size_t i = 0; i < sequences && clean(); ++i) run_sequence(session);
     return breaches_;
@@ -43,79 +41,6 @@ class World {
   [[nodiscard]] const Coverage& coverage() const { return coverage_; }
 
  private:
-  // ------------------------------------------------------------------------------------------- the world
-  Token token() { return static_cast<Token>(choices_.below(vocabulary_)); }
-  std::vector<Token> tokens(std::size_t count) {
-    std::vector<Token> made(count);
-    for (Token& t : made) t = token();
-    return made;
-  }
-  void invent() {
-    vocabulary_ = choices_.between(2, 8);
-    options_.vocabulary = static_cast<Token>(vocabulary_);
-    options_.order = choices_.between(1, 4);
-    options_.seed = choices_.below(1U << 16);
-    options_.sampled = choices_.chance(30);
-    options_.penalty = options_.sampled ? static_cast<std::uint32_t>(choices_.below(3) * 200) : 0;
-    if (choices_.chance(70)) limits_.eos = tokens(choices_.between(1, 2));
-    if (choices_.chance(20)) limits_.stop_ids = tokens(1);
-    if (choices_.chance(40))
-      for (std::size_t i = choices_.between(1, 3); i > 0; --i)
-        limits_.stop_sequences.push_back(tokens(choices_.chance(3) ? choices_.below(50) : choices_.between(1, 3)));
-    if (choices_.chance(25))
-      predicate_ = {choices_.chance(50) ? StopDecision::stop_before : StopDecision::stop_after, choices_.below(1000),
-                    choices_.between(2, 40)};
-    options_.may_stop_before = predicate_.decision == StopDecision::stop_before;
-    Capabilities& can = options_.capabilities;
-    if (choices_.chance(25)) can.max_rows = choices_.between(1, 6);
-    if (choices_.chance(25)) can.max_context = choices_.between(13, 50);
-    if (choices_.chance(15)) can.max_depth = choices_.below(5);
-    if (choices_.chance(15)) can.max_rollback = choices_.below(5);
-    if (choices_.chance(20))
-      for (std::size_t i = choices_.between(1, 3); i > 0; --i) can.allowed_widths.add(choices_.between(1, 10));
-    new_limits();
-    mode_ = Mode::lazy;
-    if constexpr (Kit::complete) mode_ = static_cast<Mode>(choices_.below(5));
-    if (options_.sampled && (mode_ == Mode::span || mode_ == Mode::accepted)) mode_ = Mode::lazy;
-    trouble_ = choices_.chance(50) ? 10 : 0;
-    if (mode_ == Mode::generate_with_faults) {
-      options_.faults.verify_every = choices_.chance(60) ? choices_.between(2, 7) : 0;
-      options_.faults.commit_every = choices_.chance(60) ? choices_.between(2, 7) : 0;
-      options_.faults.pick_every = choices_.chance(60) ? choices_.between(18, 40) : 0;
-      options_.faults.as_errors = choices_.chance(30);
-      if (options_.faults.as_errors) options_.faults.pick_every = 0;
-    }
-  }
-  void new_limits() {
-    limits_.max_tokens = choices_.chance(90) ? choices_.between(1, 40) : choices_.below(2);
-    limits_.max_context = choices_.chance(20) ? choices_.between(1, 60) : unlimited;
-    limits_.max_rows = choices_.chance(20) ? choices_.between(1, 8) : unlimited;
-    limits_.draft.max_nodes = choices_.below(13);
-    limits_.draft.max_depth = choices_.chance(20) ? choices_.below(6) : unlimited;
-  }
-  WorldStrategy strategy() {
-    constexpr std::array<std::size_t, 5> shares = {0, 30, 70, 95, 100};
-    NgramOptions ngram;
-    ngram.max_ngram = 4;
-    const auto kind = choices_.below(Kit::complete ? 8 : 5);
-    const std::uint64_t seed = choices_.below(1U << 16);
-    OracleOptions oracle{shares[choices_.below(5)], choices_.below(13), options_.vocabulary, seed, choices_.chance(30)};
-    switch (kind) {
-      case 0:
-        return WorldStrategy(NoDraft());
-      case 1:
-        return WorldStrategy(HostileStrategy(seed, options_.vocabulary));
-      case 2:
-        return WorldStrategy(NgramDrafter<RollingHashIndex>(ngram));
-      case 6:
-        return WorldStrategy(NgramDrafter<SuffixArrayIndex>(ngram));
-      case 7:
-        return WorldStrategy(NgramDrafter<NaiveIndex>(ngram));
-      default:
-        return WorldStrategy(OracleStrategy(truth_, oracle));
-    }
-  }
-
   // --------------------------------------------------------------------------------------------- turns
   void run_sequence(Session& session) {
     truth_ = tokens(choices_.between(1, 12));
@@ -219,7 +144,6 @@ class World {
       ++tallied_.passes;
       tallied_.drafted += pass->drafted;
       tallied_.accepted += decision->accepted;
-      tallied_.tokens += decision->tokens.size();
       static_cast<void>(engine.commit(decision->keep));
       if (!session.commit(pass->ticket)) return breach(Property::calls, "commit() refused");
       check_stream(session, turn);
@@ -305,7 +229,6 @@ class World {
         // Beyond a limit that was lowered in between, what is cut here would not be decoded again.
         if (session.finished() || size - output_begin_ > limits_.max_tokens || size > limits_.max_context) break;
         const std::size_t to = choices_.between(turn_begin_, size);
-        tallied_.tokens -= std::min<std::uint64_t>(tallied_.tokens, size - to);
         if (!session.truncate(to)) return breach(Property::calls, "truncate() refused");
         // A pick that a predicate refused has moved the sampler, and cutting nothing does not bring it back.
         if (to < size) engine.truncate(session.cached(), to - 1);
@@ -400,6 +323,7 @@ class World {
       for (const std::uint64_t count : counted.cuts) cuts += count;
       const bool by_hand = mode_ == Mode::lazy || mode_ == Mode::span || mode_ == Mode::accepted;
       if (cuts != counted.passes || counted.accepted > counted.drafted ||
+          counted.tokens != session.context().size() - output_begin_ ||
           (by_hand && (counted.passes != tallied_.passes || counted.drafted != tallied_.drafted ||
                        counted.accepted != tallied_.accepted)))
         breach(Property::statistics, "counts are wrong");
@@ -414,16 +338,9 @@ class World {
   }
   [[nodiscard]] bool clean() const { return clean_; }
 
-  Choices& choices_;
   Kit kit_;
   Breaches breaches_{};
   bool clean_ = true;
-  std::size_t vocabulary_ = 2;
-  ScriptedOptions options_;
-  Limits limits_;
-  WorldPredicate predicate_;
-  Mode mode_ = Mode::lazy;
-  std::size_t trouble_ = 0;
   std::vector<Token> truth_;  // the context as plain decoding leaves it
   std::size_t output_begin_ = 0;
   std::size_t turn_begin_ = 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
@@ -20,6 +21,7 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
+#include "support/choices.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/witness.hpp"
 
@@ -95,6 +97,100 @@ struct SpanEngine {
     return inner.greedy_picks();
   }
   Result<void> commit(std::size_t keep) { return inner.commit(keep); }
+};
+
+/// How a world is driven, and what goes wrong in it.
+enum class Mode : std::uint8_t { lazy, span, accepted, generate, generate_with_faults };
+
+/// The settings of a world: small numbers, so that everything meets everything.
+class WorldSettings {
+ protected:
+  /// `complete`: see RealKit.
+  WorldSettings(Choices& choices, bool complete) : choices_(choices), complete_(complete) { invent(); }
+
+  Token token() { return static_cast<Token>(choices_.below(vocabulary_)); }
+  std::vector<Token> tokens(std::size_t count) {
+    std::vector<Token> made(count);
+    for (Token& t : made) t = token();
+    return made;
+  }
+  void new_limits() {
+    limits_.max_tokens = choices_.chance(90) ? choices_.between(1, 40) : choices_.below(2);
+    limits_.max_context = choices_.chance(20) ? choices_.between(1, 60) : unlimited;
+    limits_.max_rows = choices_.chance(20) ? choices_.between(1, 8) : unlimited;
+    limits_.draft.max_nodes = choices_.below(13);
+    limits_.draft.max_depth = choices_.chance(20) ? choices_.below(6) : unlimited;
+  }
+  /// `truth`: see OracleStrategy.
+  WorldStrategy strategy(const std::vector<Token>& truth) {
+    constexpr std::array<std::size_t, 5> shares = {0, 30, 70, 95, 100};
+    NgramOptions ngram;
+    ngram.max_ngram = 4;
+    const auto kind = choices_.below(complete_ ? 8 : 5);
+    const std::uint64_t seed = choices_.below(1U << 16);
+    OracleOptions oracle{shares[choices_.below(5)], choices_.below(13), options_.vocabulary, seed, choices_.chance(30)};
+    switch (kind) {
+      case 0:
+        return WorldStrategy(NoDraft());
+      case 1:
+        return WorldStrategy(HostileStrategy(seed, options_.vocabulary));
+      case 2:
+        return WorldStrategy(NgramDrafter<RollingHashIndex>(ngram));
+      case 6:
+        return WorldStrategy(NgramDrafter<SuffixArrayIndex>(ngram));
+      case 7:
+        return WorldStrategy(NgramDrafter<NaiveIndex>(ngram));
+      default:
+        return WorldStrategy(OracleStrategy(truth, oracle));
+    }
+  }
+
+  Choices& choices_;
+  std::size_t vocabulary_ = 2;
+  ScriptedOptions options_;
+  Limits limits_;
+  WorldPredicate predicate_;
+  Mode mode_ = Mode::lazy;
+  std::size_t trouble_ = 0;  ///< percent of the rounds that are disturbed
+
+ private:
+  void invent() {
+    vocabulary_ = choices_.between(2, 8);
+    options_.vocabulary = static_cast<Token>(vocabulary_);
+    options_.order = choices_.between(1, 4);
+    options_.seed = choices_.below(1U << 16);
+    options_.sampled = choices_.chance(30);
+    options_.penalty = options_.sampled ? static_cast<std::uint32_t>(choices_.below(3) * 200) : 0;
+    if (choices_.chance(70)) limits_.eos = tokens(choices_.between(1, 2));
+    if (choices_.chance(20)) limits_.stop_ids = tokens(1);
+    if (choices_.chance(40))
+      for (std::size_t i = choices_.between(1, 3); i > 0; --i)
+        limits_.stop_sequences.push_back(tokens(choices_.chance(3) ? choices_.below(50) : choices_.between(1, 3)));
+    if (choices_.chance(25))
+      predicate_ = {choices_.chance(50) ? StopDecision::stop_before : StopDecision::stop_after, choices_.below(1000),
+                    choices_.between(2, 40)};
+    options_.may_stop_before = predicate_.decision == StopDecision::stop_before;
+    Capabilities& can = options_.capabilities;
+    if (choices_.chance(25)) can.max_rows = choices_.between(1, 6);
+    if (choices_.chance(25)) can.max_context = choices_.between(13, 50);
+    if (choices_.chance(15)) can.max_depth = choices_.below(5);
+    if (choices_.chance(15)) can.max_rollback = choices_.below(5);
+    if (choices_.chance(20))
+      for (std::size_t i = choices_.between(1, 3); i > 0; --i) can.allowed_widths.add(choices_.between(1, 10));
+    new_limits();
+    mode_ = Mode::lazy;
+    if (complete_) mode_ = static_cast<Mode>(choices_.below(5));
+    if (options_.sampled && (mode_ == Mode::span || mode_ == Mode::accepted)) mode_ = Mode::lazy;
+    trouble_ = choices_.chance(50) ? 10 : 0;
+    if (mode_ == Mode::generate_with_faults) {
+      options_.faults.verify_every = choices_.chance(60) ? choices_.between(2, 7) : 0;
+      options_.faults.commit_every = choices_.chance(60) ? choices_.between(2, 7) : 0;
+      options_.faults.pick_every = choices_.chance(60) ? choices_.between(18, 40) : 0;
+      options_.faults.as_errors = choices_.chance(30);
+      if (options_.faults.as_errors) options_.faults.pick_every = 0;
+    }
+  }
+  bool complete_;
 };
 
 }  // namespace reprise::testing
