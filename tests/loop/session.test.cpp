@@ -279,6 +279,9 @@ TEST_F(SessionTest, SaysWhyADraftWasCut) {
   EXPECT_EQ(cut_of_a_round(), Cut::depth);
   begin({.max_rollback = 1});
   EXPECT_EQ(cut_of_a_round(), Cut::rollback);
+  limits.draft.max_nodes = 0;
+  EXPECT_EQ(cut_of_a_round(), Cut::budget);
+  limits = {};
   session.strategy().draft.clear();
   EXPECT_EQ(cut_of_a_round(), Cut::no_match);
 }

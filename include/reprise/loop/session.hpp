@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -68,8 +69,10 @@ template <DraftStrategy Strategy>
 class Session {
  public:
   /// `max_draft_nodes`: the most nodes of a draft, in any round.
-  explicit Session(Strategy strategy = Strategy(), std::size_t max_draft_nodes = 64)
+  explicit Session(Strategy strategy, std::size_t max_draft_nodes = 64)
       : strategy_(std::move(strategy)), max_draft_nodes_(max_draft_nodes) {}
+  // Not a default argument: clang 14 looks at it also where the strategy has no default constructor.
+  Session() requires std::default_initializable<Strategy> : Session(Strategy()) {}
   Session(Session&&) = default;
   Session& operator=(Session&&) = default;
   Session(const Session&) = delete;  // fork() can say that memory ran out
@@ -189,7 +192,8 @@ class Session {
       if (!context_.reserve_extra(1)) return no_memory();
     }
     drafted_ = room.nodes();
-    cut_ = draft_.empty() ? Cut::no_match : room.cut();
+    const bool unasked = limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0;
+    cut_ = !draft_.empty() ? room.cut() : unasked ? Cut::budget : Cut::no_match;
     for (std::size_t i = 0; i < drafted_; ++i)
       context_.data()[context_.size() + i] = draft_[static_cast<std::size_t>(chain_[i])].token;
     phase_ = Phase::planned;
