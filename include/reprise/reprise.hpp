@@ -24,6 +24,7 @@
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/generate.hpp"
+#include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"

@@ -34,7 +34,8 @@ TEST(Cut, IsNamedLikeTheEnumerator) {
   EXPECT_EQ(name(Cut::max_tokens), "max_tokens");
   EXPECT_EQ(name(Cut::memory), "memory");
   EXPECT_EQ(name(Cut::constraint), "constraint");
-  EXPECT_EQ(cut_count, static_cast<std::size_t>(Cut::constraint) + 1);
+  EXPECT_EQ(name(Cut::failed), "failed");
+  EXPECT_EQ(cut_count, static_cast<std::size_t>(Cut::failed) + 1);
 }
 
 TEST(Outcome, SaysThatNothingHappenedByDefault) {

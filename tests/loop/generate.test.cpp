@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "reprise/testing/hostile_strategy.hpp"
@@ -192,6 +193,24 @@ TEST_F(Generate, StreamsOnAfterTheCallbackHasThrown) {
   EXPECT_EQ(session.output().size(), 5U);
   ASSERT_TRUE(generate(session, engine, limits, stream()));
   EXPECT_THAT(streamed, ElementsAre(8, 9, 10, 11, 12));
+}
+
+TEST_F(Generate, StreamsEveryTokenOnceWhenAStrategyThrowsInBetween) {
+  struct ThrowsOnce {
+    bool thrown = false;
+    void begin(TokenSpan) {}
+    void observe(TokenSpan, Origin) {
+      if (!std::exchange(thrown, true)) throw std::runtime_error("strategy");
+    }
+    void propose(const DraftBudget&, Draft&) {}
+    void feedback(const Outcome&) {}
+    void truncate(std::size_t) {}
+  };
+  Session<ThrowsOnce> throwing;
+  ScriptedVerifier engine(counting(), prompt);
+  EXPECT_THROW(static_cast<void>(generate(throwing, engine, prompt, limits, stream())), std::runtime_error);
+  ASSERT_TRUE(generate(throwing, engine, limits, stream()));
+  EXPECT_THAT(streamed, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
 }
 
 // A verifier that throws at every k-th call: the session is as before the round, and going on gives the same output.

@@ -124,7 +124,7 @@ TEST_F(SessionTest, AnswersEveryCallBeforeBeginWithAValue) {
   EXPECT_EQ(code_of(session.plan()), ErrorCode::not_begun);
   EXPECT_EQ(code_of(session.append(prompt)), ErrorCode::not_begun);
   EXPECT_EQ(code_of(session.truncate(1)), ErrorCode::not_begun);
-  EXPECT_EQ(code_of(session.cache_lost(0)), ErrorCode::not_begun);
+  EXPECT_EQ(code_of(session.set_cached(0)), ErrorCode::not_begun);
   EXPECT_EQ(code_of(session.fork()), ErrorCode::not_begun);
   EXPECT_EQ(code_of(session.commit(Ticket{})), ErrorCode::bad_ticket);
   EXPECT_EQ(code_of(session.cancel(Ticket{})), ErrorCode::bad_ticket);
@@ -382,15 +382,17 @@ TEST_F(SessionTest, RefusesToTruncateToNothingOrBeyondTheEnd) {
   EXPECT_EQ(code_of(session.truncate(4)), ErrorCode::size_out_of_range);
   EXPECT_TRUE(session.truncate(3));
 }
-TEST_F(SessionTest, MakesTokensPendingAgainWhenTheCacheIsLost) {
+TEST_F(SessionTest, FollowsACacheThatIsLostOrFilled) {
   begin({.max_rows = 4});
   round({1, 2, 9});
-  EXPECT_EQ(code_of(session.cache_lost(0)), ErrorCode::too_many_pending);
-  ASSERT_TRUE(session.cache_lost(3));
-  EXPECT_THAT(session.pending(), ElementsAre(1, 2, 9));
-  ASSERT_TRUE(session.cache_lost(100));
-  EXPECT_EQ(session.cached(), 3U);
+  EXPECT_EQ(code_of(session.set_cached(0)), ErrorCode::too_many_pending);
+  EXPECT_EQ(code_of(session.set_cached(6)), ErrorCode::cached_out_of_range);
+  ASSERT_TRUE(session.set_cached(4));
+  EXPECT_THAT(session.pending(), ElementsAre(2, 9));
+  ASSERT_TRUE(session.set_cached(3));
   EXPECT_THAT(next_pass()->batch, ElementsAre(1, 2, 9, 1));
+  ASSERT_TRUE(session.set_cached(5));  // prefilled after all
+  EXPECT_THAT(session.pending(), ElementsAre(9));
 }
 TEST_F(SessionTest, ForksIntoTwoThatGoOnIndependently) {
   begin();
@@ -426,6 +428,22 @@ TEST_F(SessionTest, HoldsBackWhatAStopSequenceMayTakeBack) {
   round({8});
   EXPECT_THAT(session.settled_output(limits), ElementsAre(4, 5, 6, 8));
 }
+TEST_F(SessionTest, HandsOutSettledTokensOnce) {
+  limits.stop_sequences = {{5, 6, 7}};
+  begin();
+  round({4});
+  round({5});
+  EXPECT_THAT(session.take_settled(limits), ElementsAre(4));
+  EXPECT_TRUE(session.take_settled(limits).empty());
+  round({8});
+  EXPECT_THAT(session.take_settled(limits), ElementsAre(5, 8));
+  EXPECT_EQ(session.taken(), 3U);
+  ASSERT_TRUE(session.truncate(prompt.size() + 1));
+  round({9});
+  EXPECT_THAT(session.take_settled(limits), ElementsAre(9));
+  ASSERT_TRUE(session.append(prompt));
+  EXPECT_EQ(session.taken(), 0U);
+}
 TEST_F(SessionTest, CountsTheBytesItHolds) {
   const std::size_t before = session.memory_bytes();
   begin();
@@ -446,6 +464,7 @@ TEST_F(SessionTest, DoesNotAskAStrategyThatLostStepUntilTheNextBegin) {
   round({7});
   EXPECT_EQ(session.strategy().asked, asked);
   EXPECT_THAT(session.output(), ElementsAre(1, 9, 7));
+  EXPECT_EQ(session.statistics().count(Cut::failed), 1U);
   begin();
   EXPECT_EQ(next_pass()->drafted, 4U);
 }

@@ -167,7 +167,7 @@ class World : WorldSettings {
   /// True when the callback ended it.
   bool decode_by_generate(Session& session, Engine& engine, const PlainTurn& turn) {
     std::vector<Token> streamed;
-    const std::size_t before = session.settled_output(limits_).size();
+    const std::size_t before = session.taken();
     std::size_t calls = choices_.chance(10) ? choices_.between(1, 6) : unlimited;
     bool said_stop = false;
     const auto on_tokens = [&](TokenSpan fresh) {
@@ -219,8 +219,8 @@ class World : WorldSettings {
         const std::size_t rows = std::min(limits_.max_rows, options_.capabilities.max_rows);
         const std::size_t least = size > rows ? size - rows : 0;
         if (least < session.cached()) {
-          if (!session.cache_lost(choices_.between(least, session.cached())))
-            return breach(Property::calls, "cache_lost() refused");
+          if (!session.set_cached(choices_.between(least, session.cached())))
+            return breach(Property::calls, "set_cached() refused");
           engine.lose_cache(session.cached());
         }
         break;

@@ -83,7 +83,7 @@ using WorldStrategy = Witness<OneOf<NoDraft, OracleStrategy, HostileStrategy, Ng
 struct RealKit {
   using Session = reprise::Session<WorldStrategy>;
   using Engine = ScriptedVerifier;
-  static constexpr bool complete = true;  ///< has cancel, fork, cache_lost and generate()
+  static constexpr bool complete = true;  ///< has cancel, fork, set_cached and generate()
   [[nodiscard]] Session session(WorldStrategy strategy) const { return Session(std::move(strategy), 16); }
   [[nodiscard]] Engine engine(const ScriptedOptions& options) const { return Engine(options); }
 };

@@ -59,7 +59,8 @@ struct Capabilities {
   std::size_t max_depth = unlimited;    ///< drafted tokens on one path
   std::size_t max_leaves = 1;           ///< paths of a draft; 1: chains only
   Rollback rollback = Rollback::trim;
-  std::size_t max_rollback = unlimited;  ///< rows that can be rolled back after a pass (sliding windows)
+  std::size_t max_rollback = unlimited;  ///< drafted rows that can be rolled back after a pass (sliding windows);
+                                         ///< a predicate that refuses the first pick gives back the anchor's too
   bool deterministic = true;             ///< a row's pick does not depend on the other rows of the batch
 };
 

@@ -28,13 +28,14 @@ enum class Cut : std::uint8_t {
   max_tokens,  ///< no more tokens than are still wanted
   memory,      ///< an allocation failed: the pass goes without a draft
   constraint,  ///< a grammar or filter refused it
+  failed,      ///< the strategy has thrown, and is not asked again until begin()
 };
-inline constexpr std::size_t cut_count = 14;
+inline constexpr std::size_t cut_count = 15;
 
 constexpr std::string_view name(Cut cut) noexcept {
-  constexpr std::string_view names[cut_count] = {"none",    "no_match",   "unlikely", "gated",     "budget",
-                                                 "shape",   "depth",      "rows",     "width",     "rollback",
-                                                 "context", "max_tokens", "memory",   "constraint"};
+  constexpr std::string_view names[cut_count] = {"none",    "no_match",   "unlikely", "gated",      "budget",
+                                                 "shape",   "depth",      "rows",     "width",      "rollback",
+                                                 "context", "max_tokens", "memory",   "constraint", "failed"};
   return names[static_cast<std::size_t>(cut)];
 }
 

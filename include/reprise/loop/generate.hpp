@@ -91,21 +91,15 @@ template <DraftStrategy Strategy, Verifier V, std::invocable<TokenSpan> OnTokens
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limits& limits,
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
-  std::size_t streamed = session.settled_output(limits).size();
-  const auto stream_settled = [&] {
-    const TokenSpan settled = session.settled_output(limits);
-    const TokenSpan fresh = settled.subspan(std::min(streamed, settled.size()));
-    streamed = std::max(streamed, settled.size());
-    return detail::stream(on_tokens, fresh);
-  };
   for (session.propose(limits); !session.finished(); session.propose(limits)) {
     const auto pass = session.plan();
     if (!pass) return pass.error();
     if (auto done = detail::run_pass(session, *pass, verifier, predicate); !done) return done.error();
-    if (!stream_settled()) session.finish();
+    if (!detail::stream(on_tokens, session.take_settled(limits))) session.finish();
   }
   // A limit that was reached before the first pass settles what an earlier call had held back.
-  if (session.finish_reason() != FinishReason::caller) static_cast<void>(stream_settled());
+  if (session.finish_reason() != FinishReason::caller)
+    static_cast<void>(detail::stream(on_tokens, session.take_settled(limits)));
   return Generation{session.output(), session.finish_reason(), session.statistics()};
 }
 
@@ -117,11 +111,11 @@ Result<Generation> generate(Session<Strategy>& session, V& verifier, TokenSpan p
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
   Capabilities capabilities;
   if constexpr (DescribedVerifier<V>) capabilities = verifier.capabilities();
-  if (auto begun = session.begin(prompt, capabilities); !begun) return begun.error();
   if (prompt.size() > limits.max_context)
     return Error{ErrorCode::context_too_long,
                  "the prompt is longer than Limits::max_context: shorten it or raise the limit", prompt.size(),
                  limits.max_context};
+  if (auto begun = session.begin(prompt, capabilities); !begun) return begun.error();
   return generate(session, verifier, limits, on_tokens, predicate);
 }
 

@@ -18,40 +18,11 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/stats/statistics.hpp"
 
 namespace reprise {
-
-/// Names one planned pass. A ticket is good for one commit() or cancel(); planning again replaces it.
-struct Ticket {
-  std::uint64_t id = 0;
-  friend bool operator==(Ticket, Ticket) = default;
-};
-
-/// The next batch to run.
-struct Pass {
-  TokenSpan batch;          ///< [pending | draft]; valid and unchanged until the pass is committed or cancelled
-  std::size_t pending = 0;  ///< committed tokens at its front that are not in the cache; the last is the anchor
-  std::size_t drafted = 0;  ///< drafted tokens behind them
-  PassShape shape;
-  Ticket ticket;
-};
-
-/// For engines that walk the draft themselves (on the device): the committed tokens, the accepted ones first and
-/// then the pick that ends the path, each with the row of the batch that it was picked after.
-struct Accepted {
-  std::span<const std::size_t> rows;
-  TokenSpan tokens;
-};
-
-/// What the picks of a pass decided. Nothing has changed yet: that is commit().
-struct Decision {
-  std::span<const CommittedToken> tokens;  ///< valid until the next plan()
-  std::size_t keep = 0;                    ///< rows of the batch that stay in the cache
-  std::size_t accepted = 0;                ///< tokens that the draft had foreseen
-  FinishReason finish = FinishReason::none;
-};
 
 /// One sequence being decoded, without the engine: it says which batch to run next and takes the picks back.
 ///
@@ -65,6 +36,7 @@ struct Decision {
 /// Throws: nothing of its own. What the strategy's begin/observe/truncate or the predicate throw passes through;
 /// the session stays usable, and a strategy that threw is not asked again until begin().
 /// Threads: one at a time per session; different sessions are independent.
+/// A session that was moved from can be assigned to or destroyed, nothing else.
 template <DraftStrategy Strategy>
 class Session {
  public:
@@ -193,7 +165,7 @@ class Session {
     }
     drafted_ = room.nodes();
     const bool unasked = limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0;
-    cut_ = !draft_.empty() ? room.cut() : unasked ? Cut::budget : Cut::no_match;
+    cut_ = !draft_.empty() ? room.cut() : unasked ? Cut::budget : strategy_in_step_ ? Cut::no_match : Cut::failed;
     for (std::size_t i = 0; i < drafted_; ++i)
       context_.data()[context_.size() + i] = draft_[static_cast<std::size_t>(chain_[i])].token;
     phase_ = Phase::planned;
@@ -285,17 +257,18 @@ class Session {
     const std::size_t kept_output = size > output_begin_ ? size - output_begin_ : 0;
     statistics_.tokens -= std::min<std::uint64_t>(statistics_.tokens, output_size() - kept_output);
     output_begin_ = std::min(output_begin_, size);
+    taken_ = std::min(taken_, kept_output);
     context_.truncate(size);
     cached_ = std::min(cached_, size - 1);
     in_step([&] { strategy_.truncate(size); });
     return {};
   }
 
-  /// The engine has lost its cache behind the first `kept` rows (preemption, eviction): the tokens there are
-  /// pending again. Errors: not_begun, too_many_pending (prefill more of them first).
-  Result<void> cache_lost(std::size_t kept) {
+  /// The engine's cache holds the first `cached` tokens of the context now: fewer after preemption or eviction, and
+  /// the tokens behind are pending again; or more, when it has prefilled pending ones. Errors: not_begun,
+  /// cached_out_of_range, too_many_pending (prefill more of them first).
+  Result<void> set_cached(std::size_t cached) {
     if (phase_ == Phase::empty) return not_begun();
-    const std::size_t cached = std::min(cached_, kept);
     if (auto checked = check_cached(context_.size(), cached, capabilities_); !checked) return checked;
     drop_round();
     cached_ = cached;
@@ -312,6 +285,7 @@ class Session {
     other.statistics_ = statistics_;
     other.cached_ = cached_;
     other.output_begin_ = output_begin_;
+    other.taken_ = taken_;
     other.trim_ = trim_;
     other.finish_ = finish_;
     other.strategy_in_step_ = strategy_in_step_;
@@ -336,6 +310,15 @@ class Session {
     const TokenSpan all = output();
     return finished() ? all : all.first(all.size() - held_back(limits, all));
   }
+  /// The part of settled_output() that no earlier call has handed out: for streaming. Valid until the session changes.
+  [[nodiscard]] TokenSpan take_settled(const Limits& limits) noexcept {
+    const TokenSpan settled = settled_output(limits);
+    const TokenSpan fresh = settled.subspan(std::min(taken_, settled.size()));
+    taken_ = std::max(taken_, settled.size());
+    return fresh;
+  }
+  /// Output tokens that take_settled() has handed out.
+  [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
   /// Tokens of the context whose rows are in the engine's cache.
   [[nodiscard]] std::size_t cached() const noexcept { return cached_; }
   [[nodiscard]] TokenSpan pending() const noexcept { return context().subspan(cached_); }
@@ -392,6 +375,7 @@ class Session {
   void restart_output() noexcept {
     drop_round();
     output_begin_ = context_.size();
+    taken_ = 0;
     trim_ = 0;
     finish_ = FinishReason::none;
     statistics_ = {};
@@ -421,6 +405,7 @@ class Session {
   std::size_t reserved_ = 0;
   std::size_t cached_ = 0;
   std::size_t output_begin_ = 0;
+  std::size_t taken_ = 0;  // output tokens that were handed out by take_settled()
   std::size_t trim_ = 0;
   FinishReason finish_ = FinishReason::none;
   bool strategy_in_step_ = false;
