@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
@@ -45,8 +46,8 @@ class Session {
       : strategy_(std::move(strategy)), max_draft_nodes_(max_draft_nodes) {}
   // Not a default argument: clang 14 looks at it also where the strategy has no default constructor.
   Session() requires std::default_initializable<Strategy> : Session(Strategy()) {}
-  Session(Session&&) = default;
-  Session& operator=(Session&&) = default;
+  Session(Session&&) noexcept(std::is_nothrow_move_constructible_v<Strategy>) = default;
+  Session& operator=(Session&&) noexcept(std::is_nothrow_move_assignable_v<Strategy>) = default;
   Session(const Session&) = delete;  // fork() can say that memory ran out
   Session& operator=(const Session&) = delete;
   ~Session() = default;

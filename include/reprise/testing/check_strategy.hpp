@@ -150,7 +150,7 @@ class StrategyRuns {
         break;
       }
       depth[i] = 1 + (parent == anchor_parent ? 0 : depth[static_cast<std::size_t>(parent)]);
-      ++children[static_cast<std::size_t>(parent + 1)];
+      ++children[parent == anchor_parent ? 0 : static_cast<std::size_t>(parent) + 1];
       ordered = ordered && (i == 0 || draft.kind == DraftKind::sampled ||
                             draft.nodes[i].path_probability <= draft.nodes[i - 1].path_probability);
     }

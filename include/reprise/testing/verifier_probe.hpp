@@ -15,9 +15,7 @@
 #include "reprise/core/verifier.hpp"
 #include "reprise/loop/round.hpp"
 
-namespace reprise::testing {
-
-namespace detail {
+namespace reprise::testing::detail {
 
 /// One pass that is out of the ordinary, made when `position` tokens have been decoded.
 struct Step {
@@ -200,5 +198,4 @@ class VerifierProbe {
   std::size_t checks_ = 0;
 };
 
-}  // namespace detail
-}  // namespace reprise::testing
+}  // namespace reprise::testing::detail
