@@ -50,16 +50,17 @@ TEST(AnyStrategyWithoutMemory, ACopyDraftsNothingAndTheOriginalGoesOn) {
   EXPECT_EQ(drafted_by(copy), 1U) << "with memory it works";
 }
 
-TEST(AnyStrategyWithMemory, AllocatesOnceForEachCopyAndNeverForACall) {
+TEST(AnyStrategyWithMemory, AllocatesAtMostOnceForEachCopyAndNeverForACall) {
   const testing::AllocationWatch watch;
   AnyStrategy strategy = Seven();
   AnyStrategy copy = strategy;
-  EXPECT_EQ(watch.allocations(), 2U);
+  const std::size_t allocations = watch.allocations();
+  EXPECT_LE(allocations, 2U) << "fewer where the compiler leaves a new-expression out, as clang may";
   AnyStrategy moved = std::move(copy);
   EXPECT_EQ(drafted_by(moved), 1U);
   moved.begin({});
   moved.feedback({});
-  EXPECT_EQ(watch.allocations(), 2U);
+  EXPECT_EQ(watch.allocations(), allocations);
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sstream>
+#include <string>
+
+#include "replay/cost_curve.hpp"
+#include "replay/input_error.hpp"
+#include "replay/trace.hpp"
+
+namespace reprise::replay {
+
+/// Reads any bytes as a trace and as a cost curve: they are one, or they are refused with a message. The body of a
+/// fuzz target and of a test. Answers what went wrong otherwise.
+inline std::string read_as_input_files(const std::string& bytes) {
+  try {
+    std::istringstream in(bytes);
+    const Trace trace = read_trace(in, "bytes", 16);
+    if (trace.sessions.empty()) return "a trace without sessions was taken";
+  } catch (const InputError& error) {
+    if (std::string(error.what()).find("bytes") == std::string::npos) return "a message does not name the file";
+  }
+  try {
+    const CostCurve curve = CostCurve::parse_file("bytes", bytes);
+    if (!(curve.cost({1, 1, 100}) == 1) || !(curve.cost({1, 9, 100}) > 0)) return "a curve gives a cost that is none";
+  } catch (const InputError& error) {
+    if (std::string(error.what()).find("bytes") == std::string::npos) return "a message does not name the file";
+  }
+  return {};
+}
+
+}  // namespace reprise::replay
