@@ -81,8 +81,9 @@ class Block {
     const Counts& counts = rows.front()->counts;
     out_ << rows.front()->trace;
     if (rows.front()->category != all_categories) out_ << ", category " << rows.front()->category;
-    out_ << "\n  " << grouped(counts.sessions) << " sessions, " << grouped(counts.turns) << " turns, "
-         << grouped(counts.tokens) << " tokens\n\n";
+    out_ << "\n  " << grouped(counts.sessions) << (counts.sessions == 1 ? " session, " : " sessions, ")
+         << grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ") << grouped(counts.tokens)
+         << " tokens\n\n";
     name_counts_and_bar();
     for (const Row* row : rows) {
       name(row->strategy);

@@ -76,6 +76,11 @@ AnyStrategy make_hf(const Settings& settings) {
   return drafter(settings, presets::hugging_face(ngram(settings, "n"), length(settings, "k")));
 }
 AnyStrategy make_vllm(const Settings& settings) {
+  const std::int64_t lengths = settings.number("max") - settings.number("min") + 1;
+  if (lengths < 1) throw InputError("min is larger than max");
+  if (lengths > static_cast<std::int64_t>(NgramOrders::capacity))
+    throw InputError("min to max are " + std::to_string(lengths) + " n-gram lengths; at most " +
+                     std::to_string(NgramOrders::capacity) + " can be looked up");
   return drafter(settings, presets::vllm(ngram(settings, "min"), ngram(settings, "max"), length(settings, "k")));
 }
 AnyStrategy make_ngram_simple(const Settings& settings) {

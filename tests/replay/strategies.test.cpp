@@ -114,7 +114,8 @@ TEST(Strategies, RefuseValuesOutOfRange) {
   EXPECT_THAT(refused("pld:n=0"), HasSubstr("from 1 to 8"));
   EXPECT_THAT(refused("pld:k=30..40"), HasSubstr("pld:k=33: k=33: expected")) << "the value of the range is named";
   EXPECT_THAT(refused("ds4:eos=2147483648"), HasSubstr("or none"));
-  EXPECT_THAT(refused("vllm:min=5,max=2"), HasSubstr("vllm:min=5,max=2: min_ngram is larger than max_ngram"));
+  EXPECT_THAT(refused("vllm:min=5,max=2"), HasSubstr("vllm:min=5,max=2: min is larger than max"));
+  EXPECT_THAT(refused("vllm:min=1,max=20"), HasSubstr("20 n-gram lengths; at most 8"));
 }
 
 }  // namespace

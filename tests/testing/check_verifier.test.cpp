@@ -27,6 +27,7 @@ struct Wrong {
   bool truncates_one_short = false;
   bool dies_of_failures = false;  ///< a failed pass leaves rows behind
   bool short_span = false;        ///< gives no bonus pick
+  bool keeps_the_anchor = false;  ///< commit() keeps the pending rows whatever it says
   bool flips_near_ties = false;   ///< in passes with a draft, where the margin is small
 };
 
@@ -70,8 +71,9 @@ class Toy {
     return picks_;
   }
   void commit(std::size_t keep) {
+    const auto least = static_cast<std::ptrdiff_t>(wrong_.keeps_the_anchor ? 1 : 0);
     const auto kept = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(
-        static_cast<std::ptrdiff_t>(keep) + wrong_.keep, 0, static_cast<std::ptrdiff_t>(batch_.size())));
+        static_cast<std::ptrdiff_t>(keep) + wrong_.keep, least, static_cast<std::ptrdiff_t>(batch_.size())));
     refused_.assign(batch_.begin() + static_cast<std::ptrdiff_t>(std::min(keep, batch_.size())), batch_.end());
     cache_.resize(base_ + kept);
     // This engine draws all at once, so it gives back what was not committed.
@@ -136,6 +138,7 @@ TEST(CheckVerifier, StaysWithinWhatAnEngineCanDo) {
   options.capabilities.max_rows = 4;
   options.capabilities.max_depth = 2;
   options.capabilities.allowed_widths = {2, 3};
+  options.may_stop_before = true;
   std::vector<std::string> violations;
   struct Watched {
     ScriptedVerifier inner;
@@ -240,6 +243,29 @@ TEST(CheckVerifier, ReportsAnEngineThatAnswersWithErrors) {
   const Report report = check_verifier([&](TokenSpan tokens) { return ScriptedVerifier(options, tokens); }, prompt);
   EXPECT_EQ(report.verdict(), Verdict::wrong);
   EXPECT_THAT(report.to_string(), HasSubstr("verify() failed"));
+}
+TEST(CheckVerifier, FindsAnEngineThatKeepsARefusedAnchor) {
+  EXPECT_EQ(of(check_toy({.keeps_the_anchor = true}), "the first pick refused, nothing committed"), Verdict::wrong);
+  EXPECT_EQ(of(check_toy({}), "the first pick refused, nothing committed"), Verdict::exact);
+}
+TEST(CheckVerifier, StaysWithinTheContextOfTheEngine) {
+  ScriptedOptions options;
+  options.capabilities.max_context = 9;
+  std::size_t longest = 0;
+  struct Watched : ScriptedVerifier {
+    std::size_t* longest;
+    Watched(const ScriptedOptions& o, TokenSpan tokens, std::size_t* most)
+        : ScriptedVerifier(o, tokens), longest(most) {}
+    auto verify(TokenSpan batch, std::size_t drafted) {
+      auto picks = ScriptedVerifier::verify(batch, drafted);
+      *longest = std::max(*longest, cache().size());
+      return picks;
+    }
+  };
+  const Report report = check_verifier([&](TokenSpan tokens) { return Watched(options, tokens, &longest); }, prompt);
+  EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
+  EXPECT_LT(longest, 9U);
+  EXPECT_GT(longest, prompt.size());
 }
 TEST(CheckVerifier, ChecksNothingWithoutAPrompt) {
   EXPECT_EQ(check_verifier([](TokenSpan tokens) { return Toy(tokens, {}, false); }, {}).verdict(), Verdict::skipped);

@@ -57,11 +57,12 @@ struct Capabilities {
   std::size_t max_context = unlimited;  ///< committed tokens of one sequence, prompt included
   AllowedWidths allowed_widths = {};    ///< rows that a pass with a draft may have (CUDA graphs)
   std::size_t max_depth = unlimited;    ///< drafted tokens on one path
-  std::size_t max_leaves = 1;           ///< paths of a draft; 1: chains only
+  std::size_t max_leaves = 1;           ///< paths of a draft; for trees, which this version does not send
   Rollback rollback = Rollback::trim;
   std::size_t max_rollback = unlimited;  ///< drafted rows that can be rolled back after a pass (sliding windows);
                                          ///< a predicate that refuses the first pick gives back the anchor's too
-  bool deterministic = true;             ///< a row's pick does not depend on the other rows of the batch
+  bool deterministic = true;             ///< a row's pick does not depend on the other rows of the batch;
+                                         ///< informs tools, the loop does not read it
 };
 
 /// Shape of a pass, for the cost curve.

@@ -50,11 +50,11 @@ struct DraftNode {
 
 /// How much a strategy may propose. A strategy that writes more is cut, not trusted.
 struct DraftBudget {
-  std::size_t max_nodes = 32;          ///< nodes in all
-  std::size_t max_depth = unlimited;   ///< tokens on one path
-  std::size_t max_leaves = unlimited;  ///< paths
-  DraftShape shape = DraftShape::chain;
-  Probability min_path_probability = Probability::zero();  ///< less likely nodes need not be proposed
+  std::size_t max_nodes = 32;            ///< nodes in all
+  std::size_t max_depth = unlimited;     ///< tokens on one path
+  std::size_t max_leaves = unlimited;    ///< paths; a hint to strategies that draft trees
+  DraftShape shape = DraftShape::chain;  ///< likewise: this version sends the best chain of what is proposed
+  Probability min_path_probability = Probability::zero();  ///< less likely nodes need not be proposed; likewise a hint
 };
 
 /// A draft to read: one flat array of nodes, owned by whoever handed the view out.

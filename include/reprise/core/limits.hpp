@@ -48,7 +48,7 @@ enum class FinishReason : std::uint8_t {
   predicate,      ///< the stop predicate
   max_tokens,     ///< Limits::max_tokens
   context_full,   ///< Limits::max_context or Capabilities::max_context
-  caller,         ///< the streaming callback said stop
+  caller,         ///< the streaming callback said stop, or Session::finish() was called
 };
 inline constexpr std::size_t finish_reason_count = 8;
 

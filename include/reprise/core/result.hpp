@@ -52,10 +52,11 @@ class [[nodiscard]] Result {
   [[nodiscard]] T&& value() && { return REPRISE_EXPECTS(has_value()), std::move(*value_); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  [[nodiscard]] const Error& error() const noexcept { return error_; }
+  [[nodiscard]] const Error& error() const noexcept { return REPRISE_EXPECTS(!has_value()), error_; }
 
  private:
   std::optional<T> value_;

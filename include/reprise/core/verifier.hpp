@@ -45,7 +45,8 @@ using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
 ///      mirostat, random stream) may compute them lazily, and its state advances once per committed token. One that
 ///      computes them all at once returns a span; reading stops at its end. Both are equally valid.
 ///  V4  commit(keep) keeps the first `keep` rows of the last pass in the cache and rolls back the rest.
-///      keep = pending + tokens committed by this pass - 1: the last committed token is never in the cache.
+///      keep = pending + tokens committed by this pass - 1: the last committed token is never in the cache. Where a
+///      predicate refuses the first pick nothing is committed, and keep may be 0.
 ///  V5  A pass that was never committed is void: the next verify() discards its rows and any sampler state drawn
 ///      in it.
 ///

@@ -38,7 +38,7 @@ struct NgramOptions {
   bool extend = true;
   Occurrence occurrence = Occurrence::most_recent;
   std::uint32_t candidates = 16;  ///< occurrences compared per length, 1..64
-  std::size_t draft_length = 10;  ///< most tokens drafted
+  std::size_t draft_length = 10;  ///< most tokens drafted; Limits::draft and Session's max_draft_nodes hold too
   bool copy_past_end = true;      ///< a copy that reaches the end of the context goes on with what it copied: a
                                   ///< repetition keeps repeating
   CopyConditions conditions;

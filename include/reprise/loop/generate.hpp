@@ -83,10 +83,12 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 /// Decodes until a stop rule or limit ends it: propose, plan, verify, resolve, commit, again. The session has begun.
 ///
 /// `on_tokens(TokenSpan)` streams committed tokens as soon as no stop sequence can take them back; returning false
-/// ends generation (FinishReason::caller). `predicate`: see StopDecision.
+/// ends generation (FinishReason::caller). What a limit ends is streamed whole: going on with a higher limit can
+/// complete a stop sequence whose beginning was streamed then. `predicate`: see StopDecision.
 /// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and what the verifier returns.
-/// Throws: what the verifier, the callback or the predicate throws. After an error or a throw the session is as
-/// before the round, and generate() can be called again to go on.
+/// Throws: what the verifier, the predicate, the callback or the strategy throws. After an error, or a throw of the
+/// verifier or the predicate, the session is as before the round; the other two throw after it was committed, and
+/// tokens that a throwing callback was given count as streamed. generate() can be called again to go on.
 template <DraftStrategy Strategy, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limits& limits,
@@ -104,7 +106,7 @@ Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limit
 }
 
 /// The same from a prompt: begins the session with what the verifier says of itself, then decodes. The engine has
-/// prefilled all tokens of the prompt but the last.
+/// prefilled all tokens of the prompt but the last. Further errors: those of Session::begin().
 template <DraftStrategy Strategy, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy>& session, V& verifier, TokenSpan prompt, const Limits& limits,

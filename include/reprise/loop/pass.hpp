@@ -13,7 +13,7 @@
 /// \file What a Session and an engine hand each other in a round.
 namespace reprise {
 
-/// Names one planned pass. A ticket is good for one commit() or cancel(); planning again replaces it.
+/// Names one planned pass of one session. A ticket is good for one commit() or cancel(); planning again replaces it.
 struct Ticket {
   std::uint64_t id = 0;
   friend bool operator==(Ticket, Ticket) = default;

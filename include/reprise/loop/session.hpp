@@ -95,7 +95,8 @@ class Session {
   }
 
   /// Adds tokens that the engine did not generate here: the next user turn, a tool result, or a first token that
-  /// the prefill already gave. They count as context, not as output; a new output begins behind them. `tokens` may
+  /// the prefill already gave. They count as context, not as output; a new output begins behind them. `cached`, as in
+  /// begin(), is about the whole context: the token that was last until now is not in the cache either. `tokens` may
   /// not lie in this session's own context.
   /// Errors as begin(); not_begun. After an error the session is as before.
   Result<void> append(TokenSpan tokens, Origin origin = Origin::prompt, std::optional<std::size_t> cached = {}) {
@@ -280,8 +281,10 @@ class Session {
   [[nodiscard]] Result<Session> fork() const {
     if (phase_ == Phase::empty) return not_begun();
     Session other(strategy_, max_draft_nodes_);
-    if (!other.context_.reserve(context_.size() + headroom) || !other.reserve_scratch()) return no_memory();
+    if (!other.context_.reserve(std::max(context_.size() + headroom, reserved_)) || !other.reserve_scratch())
+      return no_memory();
     static_cast<void>(other.context_.append(context_));
+    other.reserved_ = reserved_;
     other.capabilities_ = capabilities_;
     other.statistics_ = statistics_;
     other.cached_ = cached_;
@@ -294,7 +297,7 @@ class Session {
     return other;
   }
 
-  /// Ends generation on behalf of the caller, until append() or begin().
+  /// Ends generation on behalf of the caller, until append(), truncate() or begin().
   void finish() noexcept {
     drop_round();
     if (finish_ == FinishReason::none) finish_ = FinishReason::caller;

@@ -63,6 +63,11 @@ class VerifierRuns {
       repeat([&](std::size_t p) {
         return (draft = !draft) ? Step{p, std::max<std::size_t>(k / 2, 1), wrong} : Step{p};
       });
+    begin("V4", "the first pick refused, nothing committed");
+    if (check_.sampled)
+      skip("a sampler does not draw the refused pick again");
+    else
+      repeat([&](std::size_t p) { return Step{p, p % 3, p % 2, unlimited, false, false, true}; });
     begin("V3", "part of the picks read, part of the draft kept");
     for (std::size_t n = 1; n <= k; ++n) repeat([&](std::size_t p) { return Step{p, k, 0, n}; });
     begin("V5", "a void pass, then the same again");
@@ -195,13 +200,19 @@ class VerifierRuns {
 ///
 /// `make(prompt)` gives a fresh verifier, by value, prefilled with all but the last token of what it is given; a
 /// sampler starts from the same state each time. `fail_next(verifier)`, where given, makes its next verify() fail.
-/// The prompt has one token at least; give it four and more for all checks. Cost: about
-/// (20 + mixed_runs) x tokens passes, and a few more when something is wrong.
+/// The prompt has one token at least; give it four and more for all checks. A described engine's max_context is kept.
+/// Cost: about (20 + mixed_runs) x tokens passes, and a few more when something is wrong.
 template <class Make, class Fail = detail::NeverFail>
 Report check_verifier(Make&& make, TokenSpan prompt, const VerifierCheck& check = {}, Fail&& fail_next = Fail()) {
   Report report;
-  if (prompt.empty() || check.tokens == 0) return report;
-  return detail::VerifierRuns<std::remove_reference_t<Make>, std::remove_reference_t<Fail>>(make, prompt, check,
+  if (prompt.empty()) return report;
+  VerifierCheck fitting = check;
+  if constexpr (DescribedVerifier<std::remove_cvref_t<std::invoke_result_t<Make&, TokenSpan>>>) {
+    const std::size_t most = Capabilities(make(prompt).capabilities()).max_context;
+    fitting.tokens = std::min(fitting.tokens, most - std::min(most, prompt.size()));
+  }
+  if (fitting.tokens == 0) return report;
+  return detail::VerifierRuns<std::remove_reference_t<Make>, std::remove_reference_t<Fail>>(make, prompt, fitting,
                                                                                             fail_next)
       .run();
 }

@@ -25,6 +25,7 @@ struct Step {
   std::size_t take = unlimited;  ///< commit at most that many tokens and read no more picks
   bool twice = false;            ///< run it once without a commit before
   bool fail = false;             ///< make it fail before
+  bool refuse = false;           ///< read one pick first and commit nothing of it, as a stop predicate may
 };
 
 /// The passes of a run, for people.
@@ -105,6 +106,13 @@ class VerifierProbe {
                              text_.begin() + static_cast<std::ptrdiff_t>(anchor + right));
     for (std::size_t i = right; i < drafted; ++i) batch.push_back(unlike(anchor + i));
     const std::size_t take = std::max<std::size_t>(1, std::min({step.take, right + 1, tokens_ - p}));
+    if (step.refuse) {
+      trace.add(false, batch, drafted, pending - 1);
+      if (auto difference = read(engine, batch, drafted, 1, p, trace.text())) return difference;
+      if (!commit(engine, pending - 1)) return Difference{"commit() failed after " + trace.text()};
+      batch.erase(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(pending - 1));
+      pending = 1;
+    }
     trace.add(drafted == 0 && pending == 1 && !step.twice && !step.fail, batch, drafted, pending + take - 1);
     if (step.fail) provoke(engine, batch, drafted);
     if (step.twice)
