@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <type_traits>
+
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -19,6 +21,9 @@ std::vector<Token> tokens_of(DraftView view) {
   for (const DraftNode& node : view) tokens.push_back(node.token);
   return tokens;
 }
+
+// A strategy cannot make the session read a draft over other memory.
+static_assert(!std::is_copy_assignable_v<Draft> && !std::is_move_assignable_v<Draft>);
 
 TEST(Draft, StartsEmpty) {
   std::array<DraftNode, 4> storage;

@@ -509,5 +509,17 @@ TEST(CheckNgramOptions, WhatItRefusesIsStillSafe) {
   EXPECT_EQ(drafted(refusals()[4].options, context), Tokens()) << "no candidates";
 }
 
+TEST(NgramDrafter, MeasuresAgreementUpToTheLargestLengthWhateverItIsTold) {
+  NgramOptions options;
+  options.max_ngram = 4'000'000'000;  // check() refuses it
+  NgramDrafter<> drafter(options);
+  drafter.begin(std::vector<Token>(1000, 5));
+  std::array<DraftNode, 4> storage;
+  Draft draft(storage);
+  drafter.propose({}, draft);
+  ASSERT_FALSE(draft.empty());
+  EXPECT_EQ(draft[0].match_length, NgramOrders::largest);
+}
+
 }  // namespace
 }  // namespace reprise

@@ -83,4 +83,33 @@ TEST(RollingHashIndex, AnswersTheSameUnderEveryKey) {
   }
 }
 
+std::size_t indexed_until_full(RollingHashIndex& index) {
+  for (Token token = 1000; !index.exhausted(); ++token) index.append({&token, 1});
+  return index.tokens().size();
+}
+
+TEST(RollingHashIndex, HoldsAsMuchUnderACeilingWhateverItHeldBefore) {
+  IndexOptions options;
+  options.max_bytes = 1 << 18;
+  RollingHashIndex fresh(options);
+  const std::size_t tokens = indexed_until_full(fresh);
+  EXPECT_LE(fresh.memory_bytes(), options.max_bytes);
+
+  RollingHashIndex used(options);
+  const std::vector<Token> repeated(tokens, 5);
+  used.append(repeated);
+  used.clear();
+  EXPECT_EQ(indexed_until_full(used), tokens);
+}
+
+TEST(RollingHashIndex, RefusesAReservationOverTheCeilingBeforeItSpendsAnything) {
+  IndexOptions options;
+  options.max_bytes = 1 << 18;
+  RollingHashIndex fresh(options);
+  RollingHashIndex greedy(options);
+  EXPECT_FALSE(greedy.reserve(1 << 15));
+  EXPECT_EQ(greedy.memory_bytes(), 0u);
+  EXPECT_EQ(indexed_until_full(greedy), indexed_until_full(fresh));
+}
+
 }  // namespace

@@ -444,6 +444,51 @@ TEST_F(SessionTest, HandsOutSettledTokensOnce) {
   ASSERT_TRUE(session.append(prompt));
   EXPECT_EQ(session.taken(), 0U);
 }
+TEST_F(SessionTest, GivesAnOpenRoundUpWhenItReserves) {
+  begin();
+  const auto pass = next_pass();
+  ASSERT_TRUE(session.reserve(100'000));
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, std::array<Token, 1>{1})), ErrorCode::bad_ticket);
+  round({1, 9});
+  EXPECT_THAT(session.output(), ElementsAre(1, 9));
+}
+TEST_F(SessionTest, BeginsAgainFromItsOwnContext) {
+  begin();
+  round({1, 9});
+  ASSERT_TRUE(session.begin(session.context().subspan(1)));
+  EXPECT_THAT(session.context(), ElementsAre(prompt[1], prompt[2], 1, 9));
+}
+TEST_F(SessionTest, SendsNoDraftWhenALimitIsLoweredWithinTheRound) {
+  begin({.max_context = 20});
+  session.propose(limits);
+  limits.max_tokens = 0;
+  limits.max_context = 3;
+  const auto pass = session.plan();
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->drafted, 0U);
+}
+TEST_F(SessionTest, ForgetsTheLimitsOfARoundThatCouldNotBePlanned) {
+  begin();
+  {
+    Limits none;
+    none.max_rows = 0;
+    session.propose(none);
+    EXPECT_EQ(code_of(session.plan()), ErrorCode::too_many_pending);
+  }
+  EXPECT_EQ(code_of(session.plan()), ErrorCode::not_proposed);
+}
+TEST_F(SessionTest, StaysFinishedByTheCallerWhenALimitIsRaised) {
+  begin();
+  limits.max_tokens = 0;
+  session.propose(limits);
+  EXPECT_EQ(session.finish_reason(), FinishReason::max_tokens);
+  session.finish();
+  limits.max_tokens = 5;
+  session.propose(limits);
+  EXPECT_EQ(session.finish_reason(), FinishReason::caller);
+  ASSERT_TRUE(session.truncate(2));
+  EXPECT_FALSE(session.finished());
+}
 TEST_F(SessionTest, CountsTheBytesItHolds) {
   const std::size_t before = session.memory_bytes();
   begin();

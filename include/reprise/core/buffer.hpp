@@ -81,7 +81,8 @@ class Buffer {
 
   [[nodiscard]] bool append(std::span<const T> values) noexcept {
     if (!reserve_extra(values.size())) return false;
-    if (!values.empty()) std::memcpy(data_ + size_, values.data(), values.size() * sizeof(T));
+    // memmove: after clear(), `values` may lie in this buffer's own memory.
+    if (!values.empty()) std::memmove(data_ + size_, values.data(), values.size() * sizeof(T));
     size_ += values.size();
     return true;
   }

@@ -83,6 +83,9 @@ class DraftView {
 class Draft {
  public:
   explicit Draft(std::span<DraftNode> storage) noexcept : storage_(storage) {}
+  Draft(const Draft&) = default;
+  Draft& operator=(const Draft&) = delete;  // or a strategy could hand back a draft over memory of its own
+  ~Draft() = default;
 
   void clear(DraftKind kind = DraftKind::ordered) noexcept {
     size_ = 0;

@@ -60,7 +60,7 @@ class AnyStrategy {
   void reserve(std::size_t max_context) {
     if (calls_ != nullptr) calls_->reserve(object_, max_context);
   }
-  /// 0 when the strategy does not measure itself.
+  /// What the strategy says it holds on the heap, without the strategy itself; 0 when it does not measure itself.
   [[nodiscard]] std::size_t memory_bytes() const { return calls_ == nullptr ? 0 : calls_->memory_bytes(object_); }
 
  private:

@@ -111,7 +111,8 @@ class NgramDrafter {
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
   [[nodiscard]] const Index& index() const noexcept { return index_; }
-  /// Indexing has stopped for want of memory (see NgramOptions::max_bytes); nothing is drafted until begin().
+  /// Indexing has stopped for want of memory (see NgramOptions::max_bytes); nothing is drafted until begin(),
+  /// or until truncate() leaves only what is indexed.
   [[nodiscard]] bool exhausted() const noexcept { return index_.exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return index_.memory_bytes(); }
 
@@ -126,7 +127,7 @@ class NgramDrafter {
   [[nodiscard]] std::optional<Match> best_match(std::uint32_t n) const {
     std::array<Match, max_candidates> found;
     const MatchLimits limits{
-        n, options_.extend ? options_.max_ngram : n, options_.candidates,
+        n, options_.extend ? std::min(options_.max_ngram, NgramOrders::largest) : n, options_.candidates,
         options_.occurrence == Occurrence::earliest ? MatchOrder::earliest : MatchOrder::most_recent};
     const std::size_t count = index_.find(limits, found);
     const auto last = std::remove_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),

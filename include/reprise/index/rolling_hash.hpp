@@ -87,8 +87,14 @@ class BasicRollingHashIndex {
     tokens_.truncate(size_);
   }
 
-  /// Keeps the memory.
+  /// Keeps the memory, unless there is a ceiling: under it, what an earlier sequence needed could leave too little for
+  /// the next one.
   void clear() noexcept {
+    if (options_.max_bytes != unlimited) {
+      forget();
+      size_ = 0;
+      return;
+    }
     for (detail::NgramChain& chain : chains()) chain.clear(this->tokens());
     tokens_.clear();
     size_ = 0;
@@ -97,7 +103,7 @@ class BasicRollingHashIndex {
   /// Room for `tokens` tokens in all, however few of their n-grams repeat: append() does not allocate up to there.
   /// False: out of memory, over options.max_bytes or exhausted(); then append() still grows as it can.
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
-    if (exhausted() || tokens > MaxTokens || !reserve_columns(tokens, false)) return false;
+    if (exhausted() || tokens > MaxTokens || !affordable(tokens) || !reserve_columns(tokens, false)) return false;
     for (detail::NgramChain& chain : chains()) {
       if (chain.table().room() < tokens && !resize_table(chain, {tokens})) return false;
     }
@@ -136,6 +142,14 @@ class BasicRollingHashIndex {
     for (std::size_t i = 0; i < count; ++i) chains_[i].hash_batch(tokens(), begin, hashes[i]);
     for (std::size_t i = 0; i < count; ++i) chains_[i].fetch_batch(tokens(), begin, hashes[i]);
     for (std::size_t i = 0; i < count; ++i) chains_[i].link_batch(tokens(), begin, hashes[i]);
+  }
+
+  /// Columns and tables for `tokens` tokens fit under the ceiling. Asked before any of them is made, or the first ones
+  /// would leave nothing for the last.
+  [[nodiscard]] bool affordable(std::size_t tokens) const noexcept {
+    const std::size_t links = chains().size() * detail::NgramChain::link_bytes(options_.earliest);
+    const std::size_t tables = chains().size() * detail::NgramTable::bytes_for(detail::NgramTable::slots_for(tokens));
+    return tokens * (sizeof(Token) + links) + tables <= options_.max_bytes;
   }
 
   /// Room for `wanted` tokens and their links.

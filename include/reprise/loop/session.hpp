@@ -52,9 +52,10 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session() = default;
 
-  /// Room for `max_context` tokens, for this and all further sequences: nothing allocates then on the way there.
-  /// Errors: out_of_memory; then the session grows as it goes.
+  /// Room for `max_context` tokens, for this and all further sequences: nothing allocates then on the way there. An
+  /// open round is given up. Errors: out_of_memory; then the session grows as it goes.
   Result<void> reserve(std::size_t max_context) {
+    drop_round();  // its draft lies behind the context, and would not move along
     if (!context_.reserve(max_context)) return no_memory();
     reserved_ = max_context;
     if constexpr (ReservableStrategy<Strategy>) strategy_.reserve(max_context);
@@ -80,16 +81,23 @@ class Session {
     if (auto checked = check_cached(context.size(), cached.value_or(context.size() - 1), capabilities); !checked)
       return checked;
 
-    Buffer<Token> fresh;
-    if (!fresh.reserve(std::max(context.size() + headroom, reserved_)) || !reserve_scratch()) return no_memory();
-    static_cast<void>(fresh.append(context));
-    context_.swap(fresh);
+    const std::size_t room = std::max(context.size() + headroom, reserved_);
+    if (!reserve_scratch()) return no_memory();
+    if (context_.capacity() < room) {
+      Buffer<Token> fresh;
+      if (!fresh.reserve(room)) return no_memory();
+      static_cast<void>(fresh.append(context));
+      context_.swap(fresh);
+    } else {
+      context_.clear();  // `context` may be a part of it
+      static_cast<void>(context_.append(context));
+    }
     capabilities_ = capabilities;
     cached_ = cached.value_or(context.size() - 1);
     phase_ = Phase::ready;
     restart_output();
     strategy_in_step_ = false;
-    strategy_.begin(context);
+    strategy_.begin(this->context());
     strategy_in_step_ = true;
     return {};
   }
@@ -121,7 +129,7 @@ class Session {
     drop_round();
     if (phase_ == Phase::empty) return {};
     limits_ = &limits;
-    if (finish_ == FinishReason::max_tokens || finish_ == FinishReason::context_full) finish_ = FinishReason::none;
+    if (at_limit()) finish_ = FinishReason::none;
     if (finish_ == FinishReason::none && output_size() >= limits.max_tokens) finish_ = FinishReason::max_tokens;
     if (finish_ == FinishReason::none && context_.size() >= max_context()) finish_ = FinishReason::context_full;
     if (finished() || !strategy_in_step_) return {};
@@ -138,7 +146,7 @@ class Session {
 
   /// The pass to run, with at most `nodes` tokens of the proposed draft; `why` is what is counted when that is the
   /// binding rule. May be called again in the same round: the older ticket is void then.
-  /// Errors: not_begun, not_proposed, finished, too_many_pending, out_of_memory.
+  /// Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
   Result<Pass> plan(std::size_t nodes = unlimited, Cut why = Cut::budget) {
     if (phase_ == Phase::empty) return not_begun();
     if (limits_ == nullptr)
@@ -147,7 +155,10 @@ class Session {
       return Error{ErrorCode::finished, "generation has ended: append() a turn, raise the limits or begin() anew"};
     const std::size_t pending = context_.size() - cached_;
     const std::size_t rows = std::min(limits_->max_rows, capabilities_.max_rows);
-    if (pending > rows) return too_many_pending(pending, rows);
+    if (pending > rows) {
+      drop_round();
+      return too_many_pending(pending, rows);
+    }
 
     Room room(draft_.size());
     room.bound(chain_size_, Cut::shape);
@@ -156,14 +167,17 @@ class Session {
     room.bound(capabilities_.max_depth, Cut::depth);
     room.bound(capabilities_.max_rollback, Cut::rollback);
     room.bound(rows - pending, Cut::rows);
-    room.bound(max_context() - context_.size() - 1, Cut::context);
-    room.bound(limits_->max_tokens - output_size() - 1, Cut::max_tokens);
+    room.bound(left(max_context(), context_.size()), Cut::context);
+    room.bound(left(limits_->max_tokens, output_size()), Cut::max_tokens);
     room.bound_width(capabilities_.allowed_widths.values(), pending);
     // The draft is written behind the context, so that [pending | draft] is one run of memory without a copy, and
     // room for everything this pass can commit exists before the engine is asked to run it.
     if (!context_.reserve_extra(room.nodes() + 1)) {
       room.bound(0, Cut::memory);
-      if (!context_.reserve_extra(1)) return no_memory();
+      if (!context_.reserve_extra(1)) {
+        drop_round();
+        return no_memory();
+      }
     }
     drafted_ = room.nodes();
     const bool unasked = limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0;
@@ -300,7 +314,7 @@ class Session {
   /// Ends generation on behalf of the caller, until append(), truncate() or begin().
   void finish() noexcept {
     drop_round();
-    if (finish_ == FinishReason::none) finish_ = FinishReason::caller;
+    if (finish_ == FinishReason::none || at_limit()) finish_ = FinishReason::caller;
   }
 
   [[nodiscard]] bool finished() const noexcept { return finish_ != FinishReason::none; }
@@ -309,7 +323,8 @@ class Session {
   [[nodiscard]] TokenSpan context() const noexcept { return {context_.data(), context_.size()}; }
   /// The output since begin() or the last append(), without the stop tokens that ended it.
   [[nodiscard]] TokenSpan output() const noexcept { return context().subspan(output_begin_, output_size() - trim_); }
-  /// The first part of output() that no stop sequence can take back any more: safe to stream.
+  /// The first part of output() that no stop sequence can take back any more: safe to stream. When generation has
+  /// ended, all of it; so one that goes on after a limit was raised may complete a stop sequence that began there.
   [[nodiscard]] TokenSpan settled_output(const Limits& limits) const noexcept {
     const TokenSpan all = output();
     return finished() ? all : all.first(all.size() - held_back(limits, all));
@@ -372,6 +387,12 @@ class Session {
   }
   [[nodiscard]] std::size_t max_context() const noexcept {
     return std::min(limits_->max_context, capabilities_.max_context);
+  }
+  /// Draft tokens that leave room for the bonus token; none where a limit was lowered within the round.
+  static std::size_t left(std::size_t limit, std::size_t used) noexcept { return limit > used ? limit - used - 1 : 0; }
+  /// Ended by a limit, which may be raised.
+  [[nodiscard]] bool at_limit() const noexcept {
+    return finish_ == FinishReason::max_tokens || finish_ == FinishReason::context_full;
   }
   [[nodiscard]] std::size_t output_size() const noexcept { return context_.size() - output_begin_; }
   [[nodiscard]] std::size_t keep() const noexcept { return context_.size() - cached_ + walked_.committed - 1; }
