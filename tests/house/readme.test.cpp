@@ -2,6 +2,7 @@
 // The code that README.md shows is a program that is compiled and run.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -9,7 +10,7 @@
 namespace {
 
 std::string read(const std::string& name) {
-  std::ifstream file(std::string(REPRISE_SOURCE_DIR) + "/" + name, std::ios::binary);
+  std::ifstream file(std::filesystem::path(REPRISE_SOURCE_DIR) / name, std::ios::binary);
   EXPECT_TRUE(file) << "cannot read " << name;
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::erase(text, '\r');
