@@ -16,7 +16,7 @@ struct Engine {  // yours runs a transformer; the "model" of this one says the a
 
 int main() {
   Engine engine;
-  reprise::Session session(reprise::NgramDrafter{});
+  reprise::Session session(reprise::CopyDrafter{});
   const std::vector<reprise::Token> prompt = {'a', 'b', 'c'};
   const reprise::Limits limits{.max_tokens = 100};
   const auto generated = reprise::generate(session, engine, prompt, limits);

@@ -25,7 +25,7 @@ int main() {
   limits.max_tokens = 120;
   limits.stop_sequences = {{'.', ' ', 't'}};
 
-  reprise::Session session(reprise::NgramDrafter{});
+  reprise::Session session(reprise::CopyDrafter{});
   if (const auto begun = session.begin(prompt); !begun) {
     std::fprintf(stderr, "%s\n", begun.error().message.data());
     return 1;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "index_bench.hpp"
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/none.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   reprise::bench::register_strategy<reprise::NoDraft>("none");
-  reprise::bench::register_strategy<reprise::NgramDrafter<reprise::RollingHashIndex>>("rolling_hash");
-  reprise::bench::register_strategy<reprise::NgramDrafter<reprise::SuffixArrayIndex>>("suffix_array");
+  reprise::bench::register_strategy<reprise::CopyDrafter<reprise::RollingHashIndex>>("rolling_hash");
+  reprise::bench::register_strategy<reprise::CopyDrafter<reprise::SuffixArrayIndex>>("suffix_array");
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -8,7 +8,7 @@
 
 #include "input_error.hpp"
 #include "number.hpp"
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/none.hpp"
 #include "reprise/draft/presets.hpp"
 #include "reprise/index/naive.hpp"
@@ -37,16 +37,16 @@ KeyInfo ngram_key(std::string_view name, std::string_view default_value, std::st
   return {name, default_value, meaning, 1, most};
 }
 
-AnyStrategy drafter(const Settings& settings, const NgramOptions& options) {
+AnyStrategy drafter(const Settings& settings, const CopyOptions& options) {
   if (const auto checked = check(options); !checked) {
     const Error& error = checked.error();
     throw InputError(std::string(error.message) + " (" + std::to_string(error.value) + ", limit " +
                      std::to_string(error.limit) + ")");
   }
   const std::string_view index = settings.word("index");
-  if (index == "suffix_array") return NgramDrafter<SuffixArrayIndex>(options);
-  if (index == "naive") return NgramDrafter<NaiveIndex>(options);
-  return NgramDrafter<RollingHashIndex>(options);
+  if (index == "suffix_array") return CopyDrafter<SuffixArrayIndex>(options);
+  if (index == "naive") return CopyDrafter<NaiveIndex>(options);
+  return CopyDrafter<RollingHashIndex>(options);
 }
 
 std::uint32_t ngram(const Settings& settings, std::string_view key) {
@@ -57,7 +57,7 @@ std::size_t length(const Settings& settings, std::string_view key) {
 }
 
 AnyStrategy make_ngram(const Settings& settings) {
-  NgramOptions options;
+  CopyOptions options;
   options.min_ngram = ngram(settings, "min_ngram");
   options.max_ngram = ngram(settings, "max_ngram");
   options.draft_length = length(settings, "k");

@@ -3,6 +3,7 @@
 
 /// \file All of reprise but its testing kit. Every header can also be included on its own.
 
+#include "reprise/control/control.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/contract.hpp"
@@ -16,7 +17,7 @@
 #include "reprise/core/verifier.hpp"
 #include "reprise/core/version.hpp"
 #include "reprise/draft/any_strategy.hpp"
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/none.hpp"
 #include "reprise/draft/presets.hpp"
 #include "reprise/index/lookup_index.hpp"

@@ -5,7 +5,7 @@
 
 void control() {
   reprise::Session<reprise::archetype::Strategy> session;
-  reprise::NgramDrafter<reprise::archetype::Index> drafter;
+  reprise::CopyDrafter<reprise::archetype::Index> drafter;
   reprise::archetype::Engine engine;
   const reprise::Limits limits;
   static_cast<void>(session.propose(limits));

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/none.hpp"
 
 namespace reprise {
@@ -94,7 +94,7 @@ TEST(AnyStrategy, DraftsNothingByDefault) {
 
 TEST(AnyStrategy, DraftsWhatTheStrategyInsideDrafts) {
   const Tokens context = {1, 2, 3, 4, 1, 2};
-  AnyStrategy any = NgramDrafter<>();
+  AnyStrategy any = CopyDrafter<>();
   any.begin(context);
   EXPECT_EQ(drafted_by(any, {.max_nodes = 2}), (Tokens{3, 4}));
   any = NoDraft();
@@ -103,7 +103,7 @@ TEST(AnyStrategy, DraftsWhatTheStrategyInsideDrafts) {
 }
 
 TEST(AnyStrategy, CopiesGoOnIndependently) {
-  AnyStrategy first = NgramDrafter<>();
+  AnyStrategy first = CopyDrafter<>();
   first.begin(Tokens{1, 2, 3, 1});
   AnyStrategy second = first;
   first.observe(Tokens{5}, Origin::output);
@@ -117,7 +117,7 @@ TEST(AnyStrategy, CopiesGoOnIndependently) {
 }
 
 TEST(AnyStrategy, CopyAssignmentGoesOnIndependently) {
-  AnyStrategy first = NgramDrafter<>();
+  AnyStrategy first = CopyDrafter<>();
   first.begin(Tokens{1, 2, 1});
   AnyStrategy second = NoDraft();
   second = first;
@@ -129,7 +129,7 @@ TEST(AnyStrategy, CopyAssignmentGoesOnIndependently) {
 }
 
 TEST(AnyStrategy, MovingLeavesAStrategyThatDraftsNothing) {
-  AnyStrategy first = NgramDrafter<>();
+  AnyStrategy first = CopyDrafter<>();
   first.begin(Tokens{1, 2, 1});
   AnyStrategy second = std::move(first);
   EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{2});

@@ -21,8 +21,8 @@ namespace {
 using support::Tokens;
 
 template <LookupIndex Index = RollingHashIndex>
-Tokens drafted(const NgramOptions& options, const Tokens& context) {
-  NgramDrafter<Index> drafter(options);
+Tokens drafted(const CopyOptions& options, const Tokens& context) {
+  CopyDrafter<Index> drafter(options);
   drafter.begin(context);
   std::array<DraftNode, 64> storage;
   Draft draft(storage);
@@ -169,7 +169,7 @@ TEST(Ds4, CutsBehindAnEndOfSequenceToken) {
 }
 
 TEST(Presets, AreSettingsThatCheckAccepts) {
-  for (const NgramOptions& options : {presets::prompt_lookup(), presets::hugging_face(), presets::vllm(),
+  for (const CopyOptions& options : {presets::prompt_lookup(), presets::hugging_face(), presets::vllm(),
                                       presets::llama_cpp_simple(), presets::ds4()})
     EXPECT_TRUE(check(options).has_value());
 }

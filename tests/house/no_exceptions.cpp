@@ -49,9 +49,9 @@ std::vector<reprise::Token> decode(Strategy strategy) {
 int main() {
   const auto plain = decode(reprise::NoDraft());
   const bool same =
-      decode(reprise::NgramDrafter<reprise::RollingHashIndex>()) == plain &&
-      decode(reprise::NgramDrafter<reprise::SuffixArrayIndex>(reprise::presets::vllm())) == plain &&
-      decode(reprise::AnyStrategy(reprise::NgramDrafter<reprise::NaiveIndex>(reprise::presets::ds4()))) == plain;
+      decode(reprise::CopyDrafter<reprise::RollingHashIndex>()) == plain &&
+      decode(reprise::CopyDrafter<reprise::SuffixArrayIndex>(reprise::presets::vllm())) == plain &&
+      decode(reprise::AnyStrategy(reprise::CopyDrafter<reprise::NaiveIndex>(reprise::presets::ds4()))) == plain;
   std::printf("%zu tokens, %s\n", plain.size(), same ? "the same with every strategy" : "not the same");
   return plain.size() == 50 && same ? 0 : 1;
 }

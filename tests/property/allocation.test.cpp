@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
@@ -131,8 +131,8 @@ class FailingRun {
 
 template <class Strategy>
 struct EveryAllocation : ::testing::Test {};
-using Strategies = ::testing::Types<archetype::Strategy, VectorStrategy, NgramDrafter<NaiveIndex>,
-                                    NgramDrafter<RollingHashIndex>, NgramDrafter<SuffixArrayIndex>>;
+using Strategies = ::testing::Types<archetype::Strategy, VectorStrategy, CopyDrafter<NaiveIndex>,
+                                    CopyDrafter<RollingHashIndex>, CopyDrafter<SuffixArrayIndex>>;
 TYPED_TEST_SUITE(EveryAllocation, Strategies);
 
 TYPED_TEST(EveryAllocation, MayFailOnceWithoutChangingTheOutput) {
@@ -150,7 +150,7 @@ TYPED_TEST(EveryAllocation, IsOutsideOfPropose) {
 }
 
 TEST(EveryAllocationOfAFork, MayFailOnceWithoutTouchingTheFirstSession) {
-  Session<NgramDrafter<>> session;
+  Session<CopyDrafter<>> session;
   ASSERT_TRUE(session.begin(std::vector<Token>(40, 1)));
   bool forked = false;
   for (std::size_t fail_at = 1; !forked; ++fail_at) {
@@ -169,7 +169,7 @@ TEST(EveryAllocationOfAFork, MayFailOnceWithoutTouchingTheFirstSession) {
 TEST(CheckStrategyWithACounter, SeesThatTheDraftersDoNotAllocateInPropose) {
   StrategyCheck check;
   check.allocations = allocations_so_far;
-  const Report report = check_strategy([] { return NgramDrafter<>(); }, check);
+  const Report report = check_strategy([] { return CopyDrafter<>(); }, check);
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
   EXPECT_EQ(report.find("propose() does not allocate")->verdict, Verdict::exact);
 }

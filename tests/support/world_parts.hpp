@@ -11,7 +11,7 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/none.hpp"
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
@@ -76,8 +76,8 @@ struct WorldPredicate {
   }
 };
 
-using WorldStrategy = Witness<OneOf<NoDraft, OracleStrategy, HostileStrategy, NgramDrafter<RollingHashIndex>,
-                                    NgramDrafter<SuffixArrayIndex>, NgramDrafter<NaiveIndex>>>;
+using WorldStrategy = Witness<OneOf<NoDraft, OracleStrategy, HostileStrategy, CopyDrafter<RollingHashIndex>,
+                                    CopyDrafter<SuffixArrayIndex>, CopyDrafter<NaiveIndex>>>;
 
 /// The loop and the engine under test.
 struct RealKit {
@@ -124,7 +124,7 @@ class WorldSettings {
   /// `truth`: see OracleStrategy.
   WorldStrategy strategy(const std::vector<Token>& truth) {
     constexpr std::array<std::size_t, 5> shares = {0, 30, 70, 95, 100};
-    NgramOptions ngram;
+    CopyOptions ngram;
     ngram.max_ngram = 4;
     const auto kind = choices_.below(complete_ ? 8 : 5);
     const std::uint64_t seed = choices_.below(1U << 16);
@@ -135,11 +135,11 @@ class WorldSettings {
       case 1:
         return WorldStrategy(HostileStrategy(seed, options_.vocabulary));
       case 2:
-        return WorldStrategy(NgramDrafter<RollingHashIndex>(ngram));
+        return WorldStrategy(CopyDrafter<RollingHashIndex>(ngram));
       case 6:
-        return WorldStrategy(NgramDrafter<SuffixArrayIndex>(ngram));
+        return WorldStrategy(CopyDrafter<SuffixArrayIndex>(ngram));
       case 7:
-        return WorldStrategy(NgramDrafter<NaiveIndex>(ngram));
+        return WorldStrategy(CopyDrafter<NaiveIndex>(ngram));
       default:
         return WorldStrategy(OracleStrategy(truth, oracle));
     }

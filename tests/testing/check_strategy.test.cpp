@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/index/naive.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
@@ -91,11 +91,11 @@ TEST(CheckStrategy, PassesASoundStrategy) {
 }
 TEST(CheckStrategy, PassesTheDraftersOfTheLibrary) {
   for (const Occurrence occurrence : {Occurrence::most_recent, Occurrence::earliest, Occurrence::most_frequent}) {
-    NgramOptions options;
+    CopyOptions options;
     options.occurrence = occurrence;
-    EXPECT_EQ(check_strategy([&] { return NgramDrafter<>(options); }).verdict(), Verdict::exact);
-    EXPECT_EQ(check_strategy([&] { return NgramDrafter<SuffixArrayIndex>(options); }).verdict(), Verdict::exact);
-    EXPECT_EQ(check_strategy([&] { return NgramDrafter<NaiveIndex>(options); }).verdict(), Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return CopyDrafter<>(options); }).verdict(), Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return CopyDrafter<SuffixArrayIndex>(options); }).verdict(), Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return CopyDrafter<NaiveIndex>(options); }).verdict(), Verdict::exact);
   }
 }
 TEST(CheckStrategy, FindsTokensOfThePreviousSequence) {

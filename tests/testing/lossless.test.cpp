@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 
@@ -41,7 +41,7 @@ ScriptedOptions model() {
 
 TEST(CompareLossless, FindsNoDifferenceInASoundEngine) {
   const auto make = [](TokenSpan tokens) { return ScriptedVerifier(model(), tokens); };
-  const LosslessReport report = compare_lossless(make, prompt, forty(), NgramDrafter<>());
+  const LosslessReport report = compare_lossless(make, prompt, forty(), CopyDrafter<>());
   EXPECT_TRUE(report.identical()) << report.message;
   EXPECT_EQ(report.drafted.output.size(), 40U);
   EXPECT_LT(report.drafted.statistics.passes, report.plain.statistics.passes);

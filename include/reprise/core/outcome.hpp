@@ -56,4 +56,27 @@ struct Outcome {
   std::span<const Candidate> revealed;  ///< from verifiers that rank; empty otherwise
 };
 
+/// Calls `visit(index, hit)` for every node of the draft that this outcome says something about, in draft order: the
+/// children of the anchor and of the accepted nodes, sent or not. `hit`: the target picked that token there. Nothing
+/// is known of the other nodes, because nothing was picked at their place: learning from them would be a bias. Where
+/// the pick after the path was never read, nothing is known of the last node's children either.
+template <class Visit>
+void for_each_tested(const Outcome& outcome, Visit&& visit) {
+  // Accepted nodes ascend, and children come after their parent; `depth` accepted nodes lie before i.
+  for (std::size_t i = 0; i < outcome.draft.size(); ++i) {
+    const DraftNode& node = outcome.draft[i];
+    if (node.auxiliary) continue;
+    std::size_t depth = 0;  // of the node on the path that is the parent
+    if (node.parent != anchor_parent) {
+      while (depth < outcome.accepted.size() && outcome.accepted[depth] != node.parent) ++depth;
+      if (depth++ == outcome.accepted.size()) continue;
+    }
+    if (depth < outcome.accepted.size()) {
+      visit(i, outcome.draft[static_cast<std::size_t>(outcome.accepted[depth])].token == node.token);
+    } else if (outcome.pick) {
+      visit(i, *outcome.pick == node.token);
+    }
+  }
+}
+
 }  // namespace reprise

@@ -6,15 +6,15 @@
 #include <optional>
 
 #include "reprise/core/token.hpp"
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 
-/// \file Settings under which NgramDrafter drafts exactly what other systems draft, token for token: baselines to
+/// \file Settings under which CopyDrafter drafts exactly what other systems draft, token for token: baselines to
 /// compare with, and a first step for those who come from there. L is the length of the context, anchor included.
 namespace reprise::presets {
 
 /// What all of them share: fixed lengths, a copy that ends with the context.
-inline NgramOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngram, std::size_t draft_length) noexcept {
-  NgramOptions options;
+inline CopyOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngram, std::size_t draft_length) noexcept {
+  CopyOptions options;
   options.min_ngram = min_ngram;
   options.max_ngram = max_ngram;
   options.extend = false;
@@ -27,29 +27,29 @@ inline NgramOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngram, std
 
 /// Prompt lookup decoding as first published (Saxena 2023): lengths n down to 1, the first occurrence from the left
 /// that is not part of the end and has `draft_length` tokens behind it; copies exactly that many.
-inline NgramOptions prompt_lookup(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
-  NgramOptions options = lookup(1, n, draft_length);
+inline CopyOptions prompt_lookup(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
+  CopyOptions options = lookup(1, n, draft_length);
   options.conditions.apart = true;
   options.conditions.min_copy = draft_length;
   return options;
 }
 
 /// Hugging Face transformers, prompt_lookup_num_tokens: the same without those two conditions; the copy ends at L.
-inline NgramOptions hugging_face(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
+inline CopyOptions hugging_face(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   return lookup(1, n, draft_length);
 }
 
 /// vLLM's ngram proposer (prompt_lookup_min, prompt_lookup_max, num_speculative_tokens): the longest length that
 /// occurs earlier, its earliest occurrence.
-inline NgramOptions vllm(std::uint32_t min_ngram = 2, std::uint32_t max_ngram = 5,
+inline CopyOptions vllm(std::uint32_t min_ngram = 2, std::uint32_t max_ngram = 5,
                          std::size_t draft_length = 5) noexcept {
   return lookup(min_ngram, max_ngram, draft_length);
 }
 
 /// llama.cpp's ngram-simple: the most recent occurrence of the last n tokens in the context without its anchor,
 /// not at its very beginning; nothing when fewer than n tokens follow.
-inline NgramOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
-  NgramOptions options = lookup(n, n, draft_length < n ? 0 : draft_length);
+inline CopyOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
+  CopyOptions options = lookup(n, n, draft_length < n ? 0 : draft_length);
   options.occurrence = Occurrence::most_recent;
   options.candidates = 2;  // the nearest one may be too near
   options.conditions.min_context = n + draft_length + 3;
@@ -61,8 +61,8 @@ inline NgramOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t draft_leng
 }
 
 /// ds4: the most recent occurrence of the last n tokens, cut behind an end-of-sequence token.
-inline NgramOptions ds4(std::uint32_t n = 4, std::size_t draft_length = 7, std::optional<Token> eos = {}) noexcept {
-  NgramOptions options = lookup(n, n, draft_length);
+inline CopyOptions ds4(std::uint32_t n = 4, std::size_t draft_length = 7, std::optional<Token> eos = {}) noexcept {
+  CopyOptions options = lookup(n, n, draft_length);
   options.occurrence = Occurrence::most_recent;
   options.conditions.cut_after = eos;
   return options;

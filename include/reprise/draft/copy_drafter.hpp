@@ -29,8 +29,8 @@ struct CopyConditions {
   std::optional<Token> cut_after;  ///< the copy ends behind this token
 };
 
-/// Settings of NgramDrafter.
-struct NgramOptions {
+/// Settings of CopyDrafter.
+struct CopyOptions {
   std::uint32_t min_ngram = 1;   ///< shortest n-gram that is looked up, 1..32
   std::uint32_t max_ngram = 16;  ///< longest agreement that counts, min_ngram..32
   /// true: look up a few lengths between the two, longest first, and measure how far each occurrence really agrees.
@@ -47,7 +47,7 @@ struct NgramOptions {
 };
 
 /// The n-gram lengths that these settings look up.
-inline NgramOrders lookup_orders(const NgramOptions& options) noexcept {
+inline NgramOrders lookup_orders(const CopyOptions& options) noexcept {
   NgramOrders orders;
   const std::uint32_t longest = std::min(options.max_ngram, NgramOrders::largest);
   // Steps of 2.5 keep the tables few; the agreement beyond a looked-up length is measured on the tokens.
@@ -58,7 +58,7 @@ inline NgramOrders lookup_orders(const NgramOptions& options) noexcept {
 }
 
 /// Refuses settings that cannot work, with what to change.
-inline Result<void> check(const NgramOptions& options) noexcept {
+inline Result<void> check(const CopyOptions& options) noexcept {
   const auto refuse = [](const char* why, std::uint64_t value, std::uint64_t limit) {
     return Error{ErrorCode::unsupported, why, value, limit};
   };
@@ -85,9 +85,9 @@ inline Result<void> check(const NgramOptions& options) noexcept {
 /// independent of the context's length with RollingHashIndex. observe and memory: the index's.
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
-class NgramDrafter {
+class CopyDrafter {
  public:
-  explicit NgramDrafter(const NgramOptions& options = {})
+  explicit CopyDrafter(const CopyOptions& options = {})
       : options_(options), orders_(lookup_orders(options)), index_(index_options(options, orders_)) {}
 
   void begin(TokenSpan tokens) {
@@ -109,9 +109,9 @@ class NgramDrafter {
     }
   }
 
-  [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const CopyOptions& options() const noexcept { return options_; }
   [[nodiscard]] const Index& index() const noexcept { return index_; }
-  /// Indexing has stopped for want of memory (see NgramOptions::max_bytes); nothing is drafted until begin(),
+  /// Indexing has stopped for want of memory (see CopyOptions::max_bytes); nothing is drafted until begin(),
   /// or until truncate() leaves only what is indexed.
   [[nodiscard]] bool exhausted() const noexcept { return index_.exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return index_.memory_bytes(); }
@@ -119,7 +119,7 @@ class NgramDrafter {
  private:
   static constexpr std::size_t max_candidates = 64;
 
-  static IndexOptions index_options(const NgramOptions& options, const NgramOrders& orders) noexcept {
+  static IndexOptions index_options(const CopyOptions& options, const NgramOrders& orders) noexcept {
     return {orders, options.occurrence == Occurrence::earliest, options.key, options.max_bytes};
   }
 
@@ -185,7 +185,7 @@ class NgramDrafter {
     return true;
   }
 
-  NgramOptions options_;
+  CopyOptions options_;
   NgramOrders orders_;
   Index index_;
 };

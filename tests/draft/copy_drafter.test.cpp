@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/copy_drafter.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,11 +22,11 @@ namespace {
 using Tokens = std::vector<Token>;
 using Lengths = std::vector<std::uint32_t>;
 
-static_assert(ReservableStrategy<NgramDrafter<>> && MeasurableStrategy<NgramDrafter<>>);
-static_assert(DraftStrategy<NgramDrafter<archetype::Index>>);
+static_assert(ReservableStrategy<CopyDrafter<>> && MeasurableStrategy<CopyDrafter<>>);
+static_assert(DraftStrategy<CopyDrafter<archetype::Index>>);
 
 template <class Index>
-std::vector<DraftNode> nodes_of(const NgramDrafter<Index>& drafter, const DraftBudget& budget = {}) {
+std::vector<DraftNode> nodes_of(const CopyDrafter<Index>& drafter, const DraftBudget& budget = {}) {
   std::array<DraftNode, 128> storage;
   Draft draft(storage);
   drafter.propose(budget, draft);
@@ -34,22 +34,22 @@ std::vector<DraftNode> nodes_of(const NgramDrafter<Index>& drafter, const DraftB
 }
 
 template <class Index>
-Tokens drafted_by(const NgramDrafter<Index>& drafter, const DraftBudget& budget = {}) {
+Tokens drafted_by(const CopyDrafter<Index>& drafter, const DraftBudget& budget = {}) {
   Tokens tokens;
   for (const DraftNode& node : nodes_of(drafter, budget)) tokens.push_back(node.token);
   return tokens;
 }
 
 template <LookupIndex Index = RollingHashIndex>
-Tokens drafted(const NgramOptions& options, const Tokens& context, const DraftBudget& budget = {}) {
-  NgramDrafter<Index> drafter(options);
+Tokens drafted(const CopyOptions& options, const Tokens& context, const DraftBudget& budget = {}) {
+  CopyDrafter<Index> drafter(options);
   drafter.begin(context);
   return drafted_by(drafter, budget);
 }
 
 /// One length of n-gram, looked up exactly; drafts end with the context.
-NgramOptions exactly(std::uint32_t n) {
-  NgramOptions options;
+CopyOptions exactly(std::uint32_t n) {
+  CopyOptions options;
   options.min_ngram = options.max_ngram = n;
   options.extend = false;
   options.copy_past_end = false;
@@ -61,28 +61,28 @@ Lengths lengths(const NgramOrders& orders) { return {orders.begin(), orders.end(
 // --- What every index has to give ---
 
 template <class Index>
-class NgramDrafterOver : public ::testing::Test {};
+class CopyDrafterOver : public ::testing::Test {};
 using Indexes = ::testing::Types<NaiveIndex, RollingHashIndex, SuffixArrayIndex>;
-TYPED_TEST_SUITE(NgramDrafterOver, Indexes);
+TYPED_TEST_SUITE(CopyDrafterOver, Indexes);
 
-TYPED_TEST(NgramDrafterOver, DraftsNothingBeforeASequenceBegins) {
-  EXPECT_EQ(drafted_by(NgramDrafter<TypeParam>()), Tokens());
+TYPED_TEST(CopyDrafterOver, DraftsNothingBeforeASequenceBegins) {
+  EXPECT_EQ(drafted_by(CopyDrafter<TypeParam>()), Tokens());
 }
 
-TYPED_TEST(NgramDrafterOver, DraftsNothingWithoutARepetition) {
+TYPED_TEST(CopyDrafterOver, DraftsNothingWithoutARepetition) {
   EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 4}), Tokens());
 }
 
-TYPED_TEST(NgramDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
+TYPED_TEST(CopyDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
   EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 4, 5, 1, 2}, {.max_nodes = 3}), (Tokens{3, 4, 5}));
 }
 
-TYPED_TEST(NgramDrafterOver, PrefersTheLongestAgreement) {
+TYPED_TEST(CopyDrafterOver, PrefersTheLongestAgreement) {
   EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 7, 2, 3, 8, 9, 3, 10, 1, 2, 3}, {.max_nodes = 1}), Tokens{7});
 }
 
-TYPED_TEST(NgramDrafterOver, WritesACertainChainWithTheLengthOfTheAgreement) {
-  NgramDrafter<TypeParam> drafter;
+TYPED_TEST(CopyDrafterOver, WritesACertainChainWithTheLengthOfTheAgreement) {
+  CopyDrafter<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 4, 1, 2, 3});
   const std::vector<DraftNode> nodes = nodes_of(drafter, {.max_nodes = 3});
   ASSERT_EQ(nodes.size(), 3U);
@@ -95,32 +95,32 @@ TYPED_TEST(NgramDrafterOver, WritesACertainChainWithTheLengthOfTheAgreement) {
   }
 }
 
-TYPED_TEST(NgramDrafterOver, RepeatsARepetitionPastTheEnd) {
-  NgramOptions options;
+TYPED_TEST(CopyDrafterOver, RepeatsARepetitionPastTheEnd) {
+  CopyOptions options;
   options.draft_length = 8;
   EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 1}), (Tokens{1, 1, 1, 1, 1, 1, 1, 1}));
   EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 1, 2}), (Tokens{1, 2, 1, 2, 1, 2, 1, 2}));
   EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3, 1, 2, 3, 1, 2}));
 }
 
-TYPED_TEST(NgramDrafterOver, StopsAtTheEndWhenTold) {
-  NgramOptions options;
+TYPED_TEST(CopyDrafterOver, StopsAtTheEndWhenTold) {
+  CopyOptions options;
   options.copy_past_end = false;
   EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 1}), Tokens{1});
   EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 1, 2}), (Tokens{1, 2}));
   EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3}));
 }
 
-TYPED_TEST(NgramDrafterOver, DraftsTheSameWhenAskedAgain) {
-  NgramDrafter<TypeParam> drafter;
+TYPED_TEST(CopyDrafterOver, DraftsTheSameWhenAskedAgain) {
+  CopyDrafter<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 1});
   const Tokens first = drafted_by(drafter);
   EXPECT_FALSE(first.empty());
   EXPECT_EQ(drafted_by(drafter), first);
 }
 
-TYPED_TEST(NgramDrafterOver, ForgetsTheOldSequenceWhenANewOneBegins) {
-  NgramDrafter<TypeParam> drafter;
+TYPED_TEST(CopyDrafterOver, ForgetsTheOldSequenceWhenANewOneBegins) {
+  CopyDrafter<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 1, 2});
   drafter.begin(Tokens{3, 1, 2});
   EXPECT_EQ(drafted_by(drafter), Tokens());
@@ -128,9 +128,9 @@ TYPED_TEST(NgramDrafterOver, ForgetsTheOldSequenceWhenANewOneBegins) {
   EXPECT_EQ(drafted_by(drafter, {.max_nodes = 1}), Tokens{1});
 }
 
-TYPED_TEST(NgramDrafterOver, LearnsFromPromptAndOutputAlike) {
+TYPED_TEST(CopyDrafterOver, LearnsFromPromptAndOutputAlike) {
   for (const Origin origin : {Origin::prompt, Origin::output}) {
-    NgramDrafter<TypeParam> drafter;
+    CopyDrafter<TypeParam> drafter;
     drafter.begin(Tokens{1});
     drafter.observe(Tokens{2, 3}, origin);
     drafter.observe(Tokens{1}, Origin::output);
@@ -138,12 +138,12 @@ TYPED_TEST(NgramDrafterOver, LearnsFromPromptAndOutputAlike) {
   }
 }
 
-TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
+TYPED_TEST(CopyDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
   support::Random random(7);
   for (int round = 0; round < 300; ++round) {
     Tokens context(random.between(1, 60));
     for (Token& token : context) token = static_cast<Token>(random.below(3));
-    NgramDrafter<TypeParam> drafter;
+    CopyDrafter<TypeParam> drafter;
     drafter.begin(context);
     const std::size_t size = random.between(1, context.size());
     drafter.truncate(size);
@@ -157,10 +157,10 @@ TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
   }
 }
 
-TYPED_TEST(NgramDrafterOver, CopiesGoOnIndependently) {
-  NgramDrafter<TypeParam> first;
+TYPED_TEST(CopyDrafterOver, CopiesGoOnIndependently) {
+  CopyDrafter<TypeParam> first;
   first.begin(Tokens{1, 2, 3, 1});
-  NgramDrafter<TypeParam> second = first;
+  CopyDrafter<TypeParam> second = first;
   second.observe(Tokens{2}, Origin::output);
   first.truncate(3);
   EXPECT_EQ(drafted_by(first), Tokens());
@@ -170,7 +170,7 @@ TYPED_TEST(NgramDrafterOver, CopiesGoOnIndependently) {
   EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens{3});
 }
 
-TYPED_TEST(NgramDrafterOver, TakesTokensOfAnyValue) {
+TYPED_TEST(CopyDrafterOver, TakesTokensOfAnyValue) {
   constexpr Token lowest = std::numeric_limits<Token>::min();
   constexpr Token highest = std::numeric_limits<Token>::max();
   EXPECT_EQ(drafted<TypeParam>({}, {lowest, highest, -1, lowest}, {.max_nodes = 2}), (Tokens{highest, -1}));
@@ -178,8 +178,8 @@ TYPED_TEST(NgramDrafterOver, TakesTokensOfAnyValue) {
 
 // --- Every option has an effect ---
 
-TEST(NgramOptions, MinNgramIsTheShortestAgreementThatIsUsed) {
-  NgramOptions options;
+TEST(CopyOptions, MinNgramIsTheShortestAgreementThatIsUsed) {
+  CopyOptions options;
   options.min_ngram = 2;
   EXPECT_EQ(drafted(options, {3, 9, 3}), Tokens());
   EXPECT_EQ(drafted(options, {2, 3, 9, 2, 3}, {.max_nodes = 1}), Tokens{9});
@@ -187,10 +187,10 @@ TEST(NgramOptions, MinNgramIsTheShortestAgreementThatIsUsed) {
   EXPECT_EQ(drafted(options, {3, 9, 3}, {.max_nodes = 1}), Tokens{9});
 }
 
-TEST(NgramOptions, MaxNgramIsTheLongestAgreementThatCounts) {
+TEST(CopyOptions, MaxNgramIsTheLongestAgreementThatCounts) {
   const Tokens context = {1, 2, 3, 7, 5, 2, 3, 8, 1, 2, 3};
   for (const bool extend : {false, true}) {
-    NgramOptions options;
+    CopyOptions options;
     options.extend = extend;
     options.max_ngram = 2;
     EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{8}) << "both agree in two tokens, the later one wins";
@@ -199,9 +199,9 @@ TEST(NgramOptions, MaxNgramIsTheLongestAgreementThatCounts) {
   }
 }
 
-TEST(NgramOptions, WithoutExtendTheLongestOfAllLengthsIsFoundAmongFewCandidates) {
+TEST(CopyOptions, WithoutExtendTheLongestOfAllLengthsIsFoundAmongFewCandidates) {
   const Tokens context = {1, 2, 3, 4, 7, 3, 4, 8, 1, 2, 3, 4};
-  NgramOptions options;
+  CopyOptions options;
   options.min_ngram = 2;
   options.max_ngram = 4;
   options.candidates = 1;
@@ -211,9 +211,9 @@ TEST(NgramOptions, WithoutExtendTheLongestOfAllLengthsIsFoundAmongFewCandidates)
   EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
 }
 
-TEST(NgramOptions, CandidatesIsTheNumberOfOccurrencesCompared) {
+TEST(CopyOptions, CandidatesIsTheNumberOfOccurrencesCompared) {
   const Tokens context = {1, 2, 3, 4, 7, 3, 4, 8, 3, 4, 9, 1, 2, 3, 4};
-  NgramOptions options;
+  CopyOptions options;
   options.min_ngram = 2;
   options.max_ngram = 4;
   options.candidates = 2;
@@ -222,9 +222,9 @@ TEST(NgramOptions, CandidatesIsTheNumberOfOccurrencesCompared) {
   EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
 }
 
-TEST(NgramOptions, OccurrenceDecidesBetweenEqualAgreements) {
+TEST(CopyOptions, OccurrenceDecidesBetweenEqualAgreements) {
   const Tokens context = {1, 8, 1, 8, 1, 9, 1};
-  NgramOptions options = exactly(1);
+  CopyOptions options = exactly(1);
   options.occurrence = Occurrence::most_recent;
   EXPECT_EQ(drafted(options, context), (Tokens{9, 1}));
   options.occurrence = Occurrence::earliest;
@@ -233,22 +233,22 @@ TEST(NgramOptions, OccurrenceDecidesBetweenEqualAgreements) {
   EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 9, 1})) << "the most recent of the most frequent";
 }
 
-TEST(NgramOptions, MostFrequentTakesTheMostRecentWhenVotesAreEqual) {
-  NgramOptions options = exactly(1);
+TEST(CopyOptions, MostFrequentTakesTheMostRecentWhenVotesAreEqual) {
+  CopyOptions options = exactly(1);
   options.occurrence = Occurrence::most_frequent;
   EXPECT_EQ(drafted(options, {1, 8, 1, 9, 1}, {.max_nodes = 1}), Tokens{9});
   EXPECT_EQ(drafted(options, {1, 9, 1, 8, 1}, {.max_nodes = 1}), Tokens{8});
 }
 
-TEST(NgramOptions, MostFrequentCountsOnlyTheLongestAgreements) {
-  NgramOptions options;
+TEST(CopyOptions, MostFrequentCountsOnlyTheLongestAgreements) {
+  CopyOptions options;
   options.max_ngram = 2;
   options.occurrence = Occurrence::most_frequent;
   EXPECT_EQ(drafted(options, {2, 1, 7, 3, 1, 8, 3, 1, 8, 2, 1}, {.max_nodes = 1}), Tokens{7});
 }
 
-TEST(NgramOptions, MostFrequentCountsOnlyAmongTheCandidates) {
-  NgramOptions options = exactly(1);
+TEST(CopyOptions, MostFrequentCountsOnlyAmongTheCandidates) {
+  CopyOptions options = exactly(1);
   options.occurrence = Occurrence::most_frequent;
   const Tokens context = {1, 8, 1, 8, 1, 8, 1, 9, 1, 9, 1};
   options.candidates = 5;
@@ -257,8 +257,8 @@ TEST(NgramOptions, MostFrequentCountsOnlyAmongTheCandidates) {
   EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{9});
 }
 
-TEST(NgramOptions, DraftLengthIsTheMostThatIsDrafted) {
-  NgramOptions options;
+TEST(CopyOptions, DraftLengthIsTheMostThatIsDrafted) {
+  CopyOptions options;
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{20}}) {
     options.draft_length = length;
     EXPECT_EQ(drafted(options, {1, 1}).size(), length);
@@ -272,14 +272,14 @@ struct RecordingIndex : archetype::Index {
 };
 static_assert(LookupIndex<RecordingIndex>);
 
-TEST(NgramOptions, ReachTheIndex) {
-  NgramOptions options;
+TEST(CopyOptions, ReachTheIndex) {
+  CopyOptions options;
   options.key = 42;
   options.max_bytes = 1000;
   options.min_ngram = 2;
   options.max_ngram = 4;
   options.extend = false;
-  const auto made_with = [&] { return NgramDrafter<RecordingIndex>(options).index().options; };
+  const auto made_with = [&] { return CopyDrafter<RecordingIndex>(options).index().options; };
   EXPECT_EQ(made_with().key, 42U);
   EXPECT_EQ(made_with().max_bytes, 1000U);
   EXPECT_EQ(lengths(made_with().orders), (Lengths{2, 3, 4}));
@@ -288,8 +288,8 @@ TEST(NgramOptions, ReachTheIndex) {
   EXPECT_TRUE(made_with().earliest);
 }
 
-TEST(NgramOptions, AnyKeyGivesTheSameDraft) {
-  NgramOptions options;
+TEST(CopyOptions, AnyKeyGivesTheSameDraft) {
+  CopyOptions options;
   const Tokens context = {1, 2, 3, 4, 2, 3, 5, 1, 2, 3};
   const Tokens expected = drafted(options, context);
   for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
@@ -298,10 +298,10 @@ TEST(NgramOptions, AnyKeyGivesTheSameDraft) {
   }
 }
 
-TEST(NgramOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) {
-  NgramOptions options;
+TEST(CopyOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) {
+  CopyOptions options;
   options.max_bytes = 8192;
-  NgramDrafter<> drafter(options);
+  CopyDrafter<> drafter(options);
   drafter.begin(Tokens(100000, 1));
   EXPECT_TRUE(drafter.exhausted());
   EXPECT_EQ(drafted_by(drafter), Tokens());
@@ -311,23 +311,23 @@ TEST(NgramOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) {
   EXPECT_FALSE(drafted_by(drafter).empty());
 }
 
-TEST(NgramOptions, AreGivenBack) {
-  NgramOptions options;
+TEST(CopyOptions, AreGivenBack) {
+  CopyOptions options;
   options.draft_length = 3;
-  EXPECT_EQ(NgramDrafter<>(options).options().draft_length, 3U);
+  EXPECT_EQ(CopyDrafter<>(options).options().draft_length, 3U);
 }
 
 // --- Conditions ---
 
 TEST(CopyConditions, MinContextIsTheShortestContextThatIsDraftedFrom) {
-  NgramOptions options = exactly(1);
+  CopyOptions options = exactly(1);
   options.conditions.min_context = 4;
   EXPECT_EQ(drafted(options, {1, 2, 1}), Tokens());
   EXPECT_EQ(drafted(options, {0, 1, 2, 1}), (Tokens{2, 1}));
 }
 
 TEST(CopyConditions, MinDistanceLeavesOutNearOccurrences) {
-  NgramOptions options = exactly(1);
+  CopyOptions options = exactly(1);
   const Tokens context = {1, 5, 6, 1, 7, 1};
   options.conditions.min_distance = 2;
   EXPECT_EQ(drafted(options, context), (Tokens{7, 1}));
@@ -340,7 +340,7 @@ TEST(CopyConditions, MinDistanceLeavesOutNearOccurrences) {
 }
 
 TEST(CopyConditions, ApartLeavesOutOccurrencesThatTouchTheEnd) {
-  NgramOptions options = exactly(2);
+  CopyOptions options = exactly(2);
   options.conditions.apart = true;
   EXPECT_EQ(drafted(options, {1, 2, 1, 2}), Tokens());
   EXPECT_EQ(drafted(options, {1, 2, 3, 1, 2}), (Tokens{3, 1, 2}));
@@ -349,14 +349,14 @@ TEST(CopyConditions, ApartLeavesOutOccurrencesThatTouchTheEnd) {
 }
 
 TEST(CopyConditions, MinCopyIsTheFewestTokensThatMayFollow) {
-  NgramOptions options = exactly(1);
+  CopyOptions options = exactly(1);
   options.conditions.min_copy = 3;
   EXPECT_EQ(drafted(options, {1, 2, 1}), Tokens());
   EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3, 1}));
 }
 
 TEST(CopyConditions, ARefusedCopyLetsAShorterNgramTry) {
-  NgramOptions options = exactly(1);
+  CopyOptions options = exactly(1);
   options.max_ngram = 2;
   options.occurrence = Occurrence::earliest;
   options.conditions.min_copy = 4;
@@ -364,7 +364,7 @@ TEST(CopyConditions, ARefusedCopyLetsAShorterNgramTry) {
 }
 
 TEST(CopyConditions, WithoutAnchorLeavesTheLastTokenOut) {
-  NgramOptions options = exactly(1);
+  CopyOptions options = exactly(1);
   EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3, 1}));
   options.conditions.without_anchor = true;
   EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3}));
@@ -372,14 +372,14 @@ TEST(CopyConditions, WithoutAnchorLeavesTheLastTokenOut) {
 }
 
 TEST(CopyConditions, NeverFromStartLeavesTheVeryBeginningOut) {
-  NgramOptions options = exactly(2);
+  CopyOptions options = exactly(2);
   options.conditions.never_from_start = true;
   EXPECT_EQ(drafted(options, {1, 2, 5, 1, 2}), Tokens());
   EXPECT_EQ(drafted(options, {0, 1, 2, 5, 1, 2}), (Tokens{5, 1, 2}));
 }
 
 TEST(CopyConditions, CutAfterEndsTheCopyBehindThatToken) {
-  NgramOptions options;
+  CopyOptions options;
   options.conditions.cut_after = 3;
   EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), (Tokens{2, 3}));
   options.conditions.cut_after = 2;
@@ -390,7 +390,7 @@ TEST(CopyConditions, CutAfterEndsTheCopyBehindThatToken) {
 
 // --- Budgets ---
 
-TEST(NgramDrafter, KeepsToTheBudgetOfNodesAndDepth) {
+TEST(CopyDrafter, KeepsToTheBudgetOfNodesAndDepth) {
   const Tokens context = {1, 1, 1};
   EXPECT_EQ(drafted({}, context, {.max_nodes = 4}).size(), 4U);
   EXPECT_EQ(drafted({}, context, {.max_depth = 3}).size(), 3U);
@@ -398,8 +398,8 @@ TEST(NgramDrafter, KeepsToTheBudgetOfNodesAndDepth) {
   EXPECT_EQ(drafted({}, context, {.max_depth = 0}), Tokens());
 }
 
-TEST(NgramDrafter, StopsWhenTheDraftIsFull) {
-  NgramDrafter<> drafter;
+TEST(CopyDrafter, StopsWhenTheDraftIsFull) {
+  CopyDrafter<> drafter;
   drafter.begin(Tokens{1, 1, 1});
   std::array<DraftNode, 3> storage;
   Draft draft(storage);
@@ -407,8 +407,8 @@ TEST(NgramDrafter, StopsWhenTheDraftIsFull) {
   EXPECT_EQ(draft.size(), 3U);
 }
 
-TEST(NgramDrafter, MeasuresItsMemory) {
-  NgramDrafter<> drafter;
+TEST(CopyDrafter, MeasuresItsMemory) {
+  CopyDrafter<> drafter;
   drafter.reserve(1000);
   const std::size_t reserved = drafter.memory_bytes();
   EXPECT_GE(reserved, 1000 * sizeof(Token));
@@ -420,7 +420,7 @@ TEST(NgramDrafter, MeasuresItsMemory) {
 
 TEST(LookupOrders, AreAFewLengthsWithExtend) {
   const auto orders = [](std::uint32_t shortest, std::uint32_t longest) {
-    NgramOptions options;
+    CopyOptions options;
     options.min_ngram = shortest;
     options.max_ngram = longest;
     return lookup_orders(options);
@@ -433,7 +433,7 @@ TEST(LookupOrders, AreAFewLengthsWithExtend) {
 }
 
 TEST(LookupOrders, AreAllLengthsWithoutExtend) {
-  NgramOptions options;
+  CopyOptions options;
   options.extend = false;
   options.min_ngram = 2;
   options.max_ngram = 5;
@@ -442,31 +442,31 @@ TEST(LookupOrders, AreAllLengthsWithoutExtend) {
 
 struct Refusal {
   std::string_view says;
-  NgramOptions options;
+  CopyOptions options;
 };
 
-NgramOptions with(void (*change)(NgramOptions&)) {
-  NgramOptions options;
+CopyOptions with(void (*change)(CopyOptions&)) {
+  CopyOptions options;
   change(options);
   return options;
 }
 
 const std::vector<Refusal>& refusals() {
   static const std::vector<Refusal> all = {
-      {"min_ngram is 0", with([](NgramOptions& o) { o.min_ngram = 0; })},
-      {"max_ngram is too large", with([](NgramOptions& o) { o.max_ngram = 33; })},
-      {"min_ngram is larger than max_ngram", with([](NgramOptions& o) { o.min_ngram = 17; })},
-      {"too many n-gram lengths", with([](NgramOptions& o) {
+      {"min_ngram is 0", with([](CopyOptions& o) { o.min_ngram = 0; })},
+      {"max_ngram is too large", with([](CopyOptions& o) { o.max_ngram = 33; })},
+      {"min_ngram is larger than max_ngram", with([](CopyOptions& o) { o.min_ngram = 17; })},
+      {"too many n-gram lengths", with([](CopyOptions& o) {
          o.extend = false;
          o.max_ngram = 9;
        })},
-      {"candidates has to be between", with([](NgramOptions& o) { o.candidates = 0; })},
-      {"candidates has to be between", with([](NgramOptions& o) { o.candidates = 65; })},
+      {"candidates has to be between", with([](CopyOptions& o) { o.candidates = 0; })},
+      {"candidates has to be between", with([](CopyOptions& o) { o.candidates = 65; })},
   };
   return all;
 }
 
-TEST(CheckNgramOptions, RefusesWhatCannotWorkAndSaysWhy) {
+TEST(CheckCopyOptions, RefusesWhatCannotWorkAndSaysWhy) {
   for (const Refusal& refusal : refusals()) {
     const auto checked = check(refusal.options);
     ASSERT_FALSE(checked.has_value()) << refusal.says;
@@ -475,15 +475,15 @@ TEST(CheckNgramOptions, RefusesWhatCannotWorkAndSaysWhy) {
   }
 }
 
-TEST(CheckNgramOptions, SaysWhichNumberItHeldAgainstWhich) {
-  NgramOptions options;
+TEST(CheckCopyOptions, SaysWhichNumberItHeldAgainstWhich) {
+  CopyOptions options;
   options.max_ngram = 40;
   EXPECT_EQ(check(options).error().value, 40U);
   EXPECT_EQ(check(options).error().limit, 32U);
 }
 
-TEST(CheckNgramOptions, AcceptsTheEdges) {
-  NgramOptions options;
+TEST(CheckCopyOptions, AcceptsTheEdges) {
+  CopyOptions options;
   EXPECT_TRUE(check(options).has_value()) << "the default";
   options.max_ngram = 32;
   options.min_ngram = 32;
@@ -497,7 +497,7 @@ TEST(CheckNgramOptions, AcceptsTheEdges) {
   EXPECT_TRUE(check(options).has_value());
 }
 
-TEST(CheckNgramOptions, WhatItRefusesIsStillSafe) {
+TEST(CheckCopyOptions, WhatItRefusesIsStillSafe) {
   Tokens context(200);
   support::Random random(3);
   for (Token& token : context) token = static_cast<Token>(random.below(3));
@@ -509,10 +509,10 @@ TEST(CheckNgramOptions, WhatItRefusesIsStillSafe) {
   EXPECT_EQ(drafted(refusals()[4].options, context), Tokens()) << "no candidates";
 }
 
-TEST(NgramDrafter, MeasuresAgreementUpToTheLargestLengthWhateverItIsTold) {
-  NgramOptions options;
+TEST(CopyDrafter, MeasuresAgreementUpToTheLargestLengthWhateverItIsTold) {
+  CopyOptions options;
   options.max_ngram = 4'000'000'000;  // check() refuses it
-  NgramDrafter<> drafter(options);
+  CopyDrafter<> drafter(options);
   drafter.begin(std::vector<Token>(1000, 5));
   std::array<DraftNode, 4> storage;
   Draft draft(storage);
