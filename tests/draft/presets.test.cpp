@@ -170,7 +170,7 @@ TEST(Ds4, CutsBehindAnEndOfSequenceToken) {
 
 TEST(Presets, AreSettingsThatCheckAccepts) {
   for (const CopyOptions& options : {presets::prompt_lookup(), presets::hugging_face(), presets::vllm(),
-                                      presets::llama_cpp_simple(), presets::ds4()})
+                                     presets::llama_cpp_simple(), presets::ds4()})
     EXPECT_TRUE(check(options).has_value());
 }
 

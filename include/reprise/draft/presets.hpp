@@ -42,7 +42,7 @@ inline CopyOptions hugging_face(std::uint32_t n = 3, std::size_t draft_length = 
 /// vLLM's ngram proposer (prompt_lookup_min, prompt_lookup_max, num_speculative_tokens): the longest length that
 /// occurs earlier, its earliest occurrence.
 inline CopyOptions vllm(std::uint32_t min_ngram = 2, std::uint32_t max_ngram = 5,
-                         std::size_t draft_length = 5) noexcept {
+                        std::size_t draft_length = 5) noexcept {
   return lookup(min_ngram, max_ngram, draft_length);
 }
 

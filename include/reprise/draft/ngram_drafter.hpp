@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/draft/frontier.hpp"
+#include "reprise/draft/live_matches.hpp"
+#include "reprise/draft/origin_runs.hpp"
+#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/match_weight.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/token_counts.hpp"
+
+namespace reprise {
+
+/// Settings of NgramDrafter. None needs to be changed.
+struct NgramOptions {
+  /// Less likely paths are not proposed. DraftBudget can only ask for more.
+  Probability min_path_probability = Probability::ratio(1, 500);
+  CalibrationState prior;                  ///< what is known of the target before the first token
+  std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
+  std::size_t max_bytes = unlimited;       ///< see IndexOptions; for the index
+};
+
+/// Drafts from what the context has said before, and says how likely it is.
+///
+/// Earlier places that end like the context (n-grams of 4, 2 and 1 tokens), and the places whose copy is under way,
+/// vote for what comes next (match_weight.hpp). Shares of the vote become probabilities, corrected by what the target
+/// accepts (calibration.hpp). The draft is a tree, grown best first: the most probable path that is left is always
+/// taken next, so every prefix is the best smaller draft. Where a chain is asked for, only the best token of each place
+/// is taken. How many of them are worth sending is for control to say.
+///
+/// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
+/// the index, three lookups and one step of the matches that are followed. Memory: the index over three n-gram lengths,
+/// 11 to 21 bytes for each distinct token, below one byte for each token, and 10 KB. truncate takes back what it has
+/// to, and at most 320 tokens more. Threads: one at a time; copies are independent.
+template <LookupIndex Index = RollingHashIndex>
+class NgramDrafter {
+ public:
+  /// Most nodes of a draft.
+  static constexpr std::size_t max_nodes = 64;
+
+  explicit NgramDrafter(const NgramOptions& options = {})
+      : options_(options),
+        index_(IndexOptions{.orders = orders, .key = options.key, .max_bytes = options.max_bytes}),
+        counts_(options.key),
+        calibration_(options.prior) {}
+
+  void begin(TokenSpan tokens) {
+    index_.clear();
+    counts_.clear();
+    origins_.clear();
+    checkpoints_.clear();
+    matches_.reset();
+    calibration_ = Calibration(options_.prior);
+    size_ = 0;
+    observe(tokens, Origin::prompt);
+  }
+
+  void observe(TokenSpan tokens, Origin origin) {
+    forget_proposal();
+    if (tokens.empty()) return;
+    origins_.append(size_, origin);
+    size_ += tokens.size();
+    if (tokens.size() > followed) {
+      // Of many tokens at once only the end matters for what is followed.
+      mark(Checkpoint::Next::many);
+      count_from(index_.tokens().size(), [&] { index_.append(tokens.first(tokens.size() - followed)); });
+      matches_.reset();
+      for (const Token token : tokens.last(followed)) follow(token);
+      mark(Checkpoint::Next::few);
+      return;
+    }
+    for (const Token token : tokens) {
+      if (index_.tokens().size() % checkpoint_distance == 0) mark(Checkpoint::Next::few);
+      follow(token);
+    }
+  }
+
+  void truncate(std::size_t size) {
+    forget_proposal();
+    if (size >= size_) return;
+    size_ = size;
+    origins_.truncate(size);
+    if (size > index_.tokens().size()) return index_.truncate(size);  // more than there was memory for
+    counts_.remove(index_.tokens().subspan(size));
+    rebuild(size);
+  }
+
+  void reserve(std::size_t max_context) {
+    static_cast<void>(index_.reserve(max_context));
+    static_cast<void>(checkpoints_.reserve(max_context / checkpoint_distance + 2));
+  }
+
+  void propose(const DraftBudget& budget, Draft& draft) {
+    forget_proposal();
+    const std::size_t most = std::min({budget.max_nodes, max_nodes, draft.capacity()});
+    if (index_.exhausted() || size_ == 0 || most == 0 || budget.max_depth == 0) return;
+    const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
+    least_ = std::max(options_.min_path_probability, budget.min_path_probability);
+    gather();
+    frontier_.reset(chain ? 1 : most);
+    expand(anchor_parent);
+    for (std::size_t leaves = 0; !frontier_.empty();) {
+      const Node node = frontier_.pop();
+      bool& inner = node.parent == anchor_parent ? root_inner_ : nodes_[static_cast<std::size_t>(node.parent)].inner;
+      const bool new_leaf = inner || node.parent == anchor_parent;
+      if (new_leaf && leaves == budget.max_leaves) continue;
+      leaves += new_leaf ? 1 : 0;
+      inner = true;
+      nodes_[proposed_] = node;
+      static_cast<void>(draft.push({.token = node.token,
+                                    .parent = node.parent,
+                                    .path_probability = node.path,
+                                    .match_length = node.length,
+                                    .source = DraftSource::context}));
+      if (++proposed_ == most) break;
+      if (chain)
+        frontier_.reset(1);
+      else
+        frontier_.want_one_less();
+      if (node.depth < budget.max_depth) expand(static_cast<NodeIndex>(proposed_ - 1));
+    }
+  }
+
+  /// Everything that was considered after the anchor is a lesson, proposed or not: from what is proposed alone, one who
+  /// is too pessimistic would never learn better.
+  void feedback(const Outcome& outcome) noexcept {
+    for_each_tested(outcome, [&](std::size_t i, bool picked) {
+      if (i < proposed_ && nodes_[i].parent != anchor_parent) calibration_.learn(nodes_[i].lesson, picked);
+    });
+    std::optional<Token> first = outcome.pick;
+    if (!outcome.accepted.empty()) first = outcome.draft[static_cast<std::size_t>(outcome.accepted[0])].token;
+    if (first) {
+      for (const Considered& considered : std::span(considered_).first(considered_count_))
+        calibration_.learn(considered.lesson, considered.token == *first);
+      if (considered_count_ != 0) calibration_.learn_recent(considered_[likeliest_].token == *first);
+    }
+    forget_proposal();
+  }
+
+  [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const Index& index() const noexcept { return index_; }
+  /// What has been learned since begin(): the prior of the next sequence, if the caller wants that.
+  [[nodiscard]] const CalibrationState& calibration() const noexcept { return calibration_.state(); }
+  /// Indexing has stopped for want of memory (see NgramOptions::max_bytes); nothing is drafted until begin(),
+  /// or until truncate() leaves only what is indexed.
+  [[nodiscard]] bool exhausted() const noexcept { return index_.exhausted(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return index_.memory_bytes() + counts_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
+  }
+
+ private:
+  static constexpr NgramOrders orders = {1, 2, 4};
+  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // looked at, for each of them
+  static constexpr std::size_t followed = 64;  // tokens before the end of a long run that matches are followed from
+  static constexpr std::size_t checkpoint_distance = 256;
+
+  /// What truncate() needs to have the matches again as they were.
+  struct Checkpoint {
+    enum class Next : std::uint8_t { few, many };  // tokens that were observed at once from here on
+    Position position = 0;
+    Next next = Next::few;
+    detail::LiveMatches matches;
+  };
+
+  /// An occurrence that votes, at any depth of the draft.
+  struct Voter {
+    Position next = 0;
+    std::uint32_t standing = 0;
+    const detail::LengthWeights* weights = nullptr;
+    std::uint16_t length = 0;
+  };
+  using Voters = std::uint32_t;  // a set of them
+  static constexpr std::size_t max_voters = detail::LiveMatches::capacity;
+  static_assert(max_voters <= 32);
+
+  /// A token of the draft, or one that may become it.
+  struct Node {
+    Probability path;
+    Token token = 0;
+    NodeIndex parent = anchor_parent;
+    Voters voters = 0;
+    Calibration::Lesson lesson;
+    std::uint16_t depth = 0;  // 1: follows the anchor
+    std::uint16_t length = 0;
+    bool inner = false;  // has a child
+  };
+
+  struct Considered {
+    Token token = 0;
+    Calibration::Lesson lesson;
+  };
+
+  void forget_proposal() noexcept {
+    proposed_ = 0;
+    considered_count_ = 0;
+    root_inner_ = false;
+  }
+
+  // ---- following the context
+
+  /// Runs `append` and counts the tokens that the index took.
+  template <class Append>
+  void count_from(std::size_t before, Append&& append) {
+    append();
+    for (const Token token : index_.tokens().subspan(before)) counts_.add(token);
+  }
+  void follow(Token token) {
+    count_from(index_.tokens().size(), [&] { index_.append(TokenSpan(&token, 1)); });
+    move_matches();
+  }
+  /// The index has grown by one token.
+  void move_matches() {
+    if (index_.exhausted()) return matches_.reset();
+    matches_.advance(index_.tokens());
+    std::array<Match, 4> found;
+    for (std::size_t i = orders.size(); i-- > 0;) {
+      const MatchLimits limits{orders[i], orders[i], occurrences[i], MatchOrder::most_recent};
+      const std::size_t count = index_.find(limits, found);
+      for (const Match& match : std::span(found).first(count)) matches_.look_at(index_.tokens(), match.end);
+    }
+  }
+
+  void mark(typename Checkpoint::Next next) {
+    const Checkpoint here{static_cast<Position>(index_.tokens().size()), next, matches_};
+    if (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position == here.position)
+      checkpoints_.truncate(checkpoints_.size() - 1);
+    if (checkpoints_.reserve_extra(1)) checkpoints_.push_reserved(here);  // without one, truncate() is less exact
+  }
+
+  /// Cuts the index to `size` tokens and follows the matches again from the last checkpoint before.
+  void rebuild(std::size_t size) {
+    while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
+      checkpoints_.truncate(checkpoints_.size() - 1);
+    std::size_t from = size - std::min(size, followed);
+    matches_.reset();
+    if (!checkpoints_.empty()) {
+      const Checkpoint& last = checkpoints_[checkpoints_.size() - 1];
+      const std::size_t again = size - last.position;
+      if (again <= (last.next == Checkpoint::Next::many ? followed : checkpoint_distance)) {
+        from = last.position;
+        matches_ = last.matches;
+      }
+    }
+    std::array<Token, checkpoint_distance> tokens;
+    const std::size_t count = size - from;
+    std::copy_n(index_.tokens().begin() + static_cast<std::ptrdiff_t>(from), count, tokens.begin());
+    index_.truncate(from);
+    for (const Token token : std::span(tokens).first(count)) {
+      index_.append(TokenSpan(&token, 1));
+      move_matches();
+    }
+    mark(Checkpoint::Next::few);
+  }
+
+  // ---- growing the draft
+
+  /// The occurrences that vote on this draft.
+  void gather() noexcept {
+    voter_count_ = 0;
+    for (const detail::LiveMatch& match : matches_.matches()) {
+      const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
+      voters_[voter_count_++] = {
+          match.next, detail::standing(index_.tokens().size() - match.next, origins_.of(match.next), match.kind),
+          &detail::length_weights(std::popcount(earlier)), match.length};
+    }
+  }
+
+  [[nodiscard]] static detail::Weight weight(const Voter& voter, std::size_t depth) noexcept {
+    return 1 + static_cast<detail::Weight>(
+                   std::uint64_t{voter.standing} * (*voter.weights)[detail::length_class(voter.length + depth)] >> 12);
+  }
+
+  /// What follows the context and the path to `parent` at this place; a copy that runs past the end of the context goes
+  /// on in the draft.
+  [[nodiscard]] Token token_at(std::size_t position, NodeIndex parent) const noexcept {
+    const TokenSpan tokens = index_.tokens();
+    if (position < tokens.size()) return tokens[position];
+    const std::size_t depth = position - tokens.size() + 1;
+    const Node* node = &nodes_[static_cast<std::size_t>(parent)];
+    while (node->depth > depth) node = &nodes_[static_cast<std::size_t>(node->parent)];
+    return node->token;
+  }
+
+  /// Offers the tokens that may follow `parent` to the frontier.
+  void expand(NodeIndex parent) noexcept {
+    const bool root = parent == anchor_parent;
+    const Node* node = root ? nullptr : &nodes_[static_cast<std::size_t>(parent)];
+    const std::size_t depth = root ? 0 : node->depth;
+    const Probability path = root ? Probability::one() : node->path;
+
+    struct Child {
+      Token token;
+      Voters voters;
+      TokenEvidence evidence;
+    };
+    std::array<Child, max_voters> children;
+    std::size_t count = 0;
+    detail::Weight total = detail::weight_one;
+    const Voters all = root ? static_cast<Voters>((std::uint64_t{1} << voter_count_) - 1) : node->voters;
+    for (Voters left = all; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      const Token token = token_at(voters_[i].next + depth, parent);
+      const detail::Weight votes = weight(voters_[i], depth);
+      std::size_t c = 0;
+      while (c < count && children[c].token != token) ++c;
+      if (c == count) children[count++] = {token, 0, {}};
+      Child& child = children[c];
+      child.voters |= Voters{1} << i;
+      child.evidence.votes += votes;
+      child.evidence.strongest = std::max(child.evidence.strongest, votes);
+      child.evidence.longest = std::max(child.evidence.longest, static_cast<int>(voters_[i].length + depth));
+      ++child.evidence.occurrences;
+      total += votes;
+    }
+
+    int longest = -1;
+    int second = -1;
+    for (const Child& child : std::span(children).first(count)) {
+      second = std::max(second, std::min(longest, child.evidence.longest));
+      longest = std::max(longest, child.evidence.longest);
+    }
+    const Token before = root ? index_.tokens().back() : node->token;
+    const detail::LogOdds place = calibration_.place(depth, counts_.count(before));
+    Probability best = Probability::zero();
+    const auto offer = [&](Token token, Voters voters, TokenEvidence evidence) {
+      evidence.rival = evidence.longest == longest ? second : longest;
+      const Calibration::Lesson lesson = calibration_.weigh(evidence, total, depth, place);
+      const Probability reached = path * lesson.probability;
+      if (root) {
+        if (reached > best) {
+          best = reached;
+          likeliest_ = considered_count_;
+        }
+        considered_[considered_count_++] = {token, lesson};
+      }
+      if (reached < least_ || reached <= frontier_.bar()) return;
+      frontier_.push({reached, token, parent, voters, lesson, static_cast<std::uint16_t>(depth + 1),
+                      static_cast<std::uint16_t>(std::clamp(evidence.longest, 0, 65535)), false});
+    };
+    for (Child& child : std::span(children).first(count)) {
+      child.evidence.count = counts_.count(child.token);
+      offer(child.token, child.voters, child.evidence);
+    }
+
+    // Where "something else" is likely, the tokens that are always likely.
+    if ((std::uint64_t{path.raw()} << 16) * 20 <= std::uint64_t{total} << 30) return;
+    for (const TokenCounts::Entry& entry : counts_.frequent()) {
+      const auto same = [&](const Child& child) { return child.token == entry.token; };
+      if (std::any_of(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(count), same)) continue;
+      TokenEvidence evidence;
+      evidence.votes = evidence.strongest = detail::frequency_weight(entry.count, counts_.total());
+      evidence.count = entry.count;
+      // The list goes from frequent to rare: once the plain share of the vote is too small, all further ones are.
+      if (std::uint64_t{path.raw()} * evidence.votes < std::uint64_t{std::max(least_, frontier_.bar()).raw()} * total)
+        break;
+      offer(entry.token, 0, evidence);
+    }
+  }
+
+  NgramOptions options_;
+  Index index_;
+  TokenCounts counts_;
+  detail::OriginRuns origins_;
+  detail::LiveMatches matches_;
+  Buffer<Checkpoint> checkpoints_;
+  Calibration calibration_;
+  std::size_t size_ = 0;
+
+  // The draft being made, and what feedback() has to know of it.
+  std::array<Voter, max_voters> voters_;
+  std::size_t voter_count_ = 0;
+  detail::Frontier<Node, max_nodes> frontier_;
+  std::array<Node, max_nodes> nodes_;
+  std::size_t proposed_ = 0;
+  std::array<Considered, max_voters + TokenCounts::most_frequent> considered_;  // after the anchor
+  std::size_t considered_count_ = 0;
+  std::size_t likeliest_ = 0;  // of these
+  bool root_inner_ = false;
+  Probability least_;
+};
+
+static_assert(DraftStrategy<NgramDrafter<>>);
+
+}  // namespace reprise

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/probability.hpp"
+#include "reprise/evidence/log_odds.hpp"
+#include "reprise/evidence/match_weight.hpp"
+
+namespace reprise {
+
+/// What is known of one token that could come next at one place of a draft.
+struct TokenEvidence {
+  detail::Weight votes = 0;      ///< of the occurrences that foretell it
+  detail::Weight strongest = 0;  ///< the largest of these votes
+  int longest = -1;              ///< longest agreement behind one of these occurrences; -1: it is only frequent
+  int rival = -1;                ///< longest agreement behind an occurrence that foretells another token; -1: none
+  int occurrences = 0;           ///< how many foretell it
+  std::uint64_t count = 0;       ///< how often the token has been seen
+};
+
+/// What has been learned about a target. A plain value: keep it after a sequence and begin the next one with it.
+/// Biases are log-odds, 2^20 for one; zero is what the built-in tables say.
+struct CalibrationState {
+  static constexpr std::size_t length_classes = 7;
+  static constexpr std::size_t depth_classes = 4;
+  std::int32_t all = 0;                                  ///< for every token
+  std::array<std::int32_t, length_classes> by_length{};  ///< by the longest agreement
+  std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
+  std::int32_t slope = 0;                                ///< times the log-odds of the vote, times 0.3
+  std::uint32_t recent = 26214;                          ///< share of late next tokens that were foretold, 2^16 is one
+  std::uint64_t lessons = 0;                             ///< tokens it was learned from
+  friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
+};
+
+/// Two states as one, each counting by its lessons.
+constexpr CalibrationState merge(const CalibrationState& a, const CalibrationState& b) noexcept {
+  // 2^20 lessons are as good as any more, and the products below stay in range.
+  const auto weigh = [](std::uint64_t lessons) {
+    return static_cast<std::int64_t>(std::clamp<std::uint64_t>(lessons, 1, std::uint64_t{1} << 20));
+  };
+  const std::int64_t wa = weigh(a.lessons);
+  const std::int64_t wb = weigh(b.lessons);
+  const auto mean = [&](std::int64_t x, std::int64_t y) {
+    return static_cast<std::int32_t>((x * wa + y * wb) / (wa + wb));
+  };
+  CalibrationState both;
+  both.all = mean(a.all, b.all);
+  for (std::size_t i = 0; i < both.by_length.size(); ++i) both.by_length[i] = mean(a.by_length[i], b.by_length[i]);
+  for (std::size_t i = 0; i < both.by_depth.size(); ++i) both.by_depth[i] = mean(a.by_depth[i], b.by_depth[i]);
+  both.slope = mean(a.slope, b.slope);
+  both.recent = static_cast<std::uint32_t>(mean(a.recent, b.recent));
+  both.lessons = a.lessons + b.lessons;
+  return both;
+}
+
+/// From evidence to a probability, and from outcomes to a better one.
+///
+/// The share of the vote, as log-odds, goes through a curve; to it are added small table values for what else is known
+/// (a generalised additive model, fitted to recorded outputs: docs/decisions/0005), and biases that are learned while
+/// decoding by stochastic gradient descent on the log-loss. Only tokens whose place the target has decided are lessons;
+/// see for_each_tested().
+///
+/// Cost: a few table reads for each token; no allocation. Size: under 100 bytes. Threads: one at a time.
+class Calibration {
+ public:
+  /// What was known when a probability was given; needed to learn from what became of it.
+  struct Lesson {
+    Probability probability;
+    std::int16_t vote = 0;  ///< log-odds of the vote
+    std::uint8_t length = 0;
+    std::uint8_t depth = 0;
+  };
+
+  explicit constexpr Calibration(const CalibrationState& state = {}) noexcept : state_(state) {}
+
+  /// The part that all tokens at one place share. `depth`: 0 after the anchor; `count`: how often the token before has
+  /// been seen.
+  [[nodiscard]] constexpr detail::LogOdds place(std::size_t depth, std::uint64_t count) const noexcept {
+    return depth_values[std::min<std::size_t>(depth, 6)] + previous_count_values[magnitude(count)] +
+           recent_values[std::min<std::size_t>(state_.recent >> 13, 7)] + (state_.all >> 12) +
+           (state_.by_depth[depth_class(depth)] >> 12);
+  }
+
+  /// The probability that the target picks this token at that place. `total`: all votes of occurrences there, and that
+  /// for something else.
+  [[nodiscard]] constexpr Lesson weigh(const TokenEvidence& token, detail::Weight total, std::size_t depth,
+                                       detail::LogOdds place) const noexcept {
+    const std::size_t length = agreement_class(token.longest);
+    const detail::LogOdds vote =
+        std::clamp(detail::log_odds(token.votes, total > token.votes ? total - token.votes : 1),
+                   -6 * detail::log_odds_one, 6 * detail::log_odds_one - 1);
+    const detail::LogOdds sum = place + curve(vote) + rivalry_values[length][agreement_class(token.rival)] +
+                                occurrence_values[occurrence_class(token.occurrences)] +
+                                count_values[magnitude(token.count)] +
+                                strongest_values[std::min<std::size_t>(
+                                    token.strongest * std::size_t{6} / std::max<detail::Weight>(token.votes, 1), 5)] +
+                                (state_.by_length[length] >> 12) + ((state_.slope >> 12) * steepness(vote) >> 8);
+    return {detail::logistic(sum), static_cast<std::int16_t>(vote), static_cast<std::uint8_t>(length),
+            static_cast<std::uint8_t>(depth_class(depth))};
+  }
+
+  /// The target has picked this token at its place, or another one.
+  constexpr void learn(const Lesson& lesson, bool picked) noexcept {
+    const std::int32_t error = static_cast<std::int32_t>((picked ? Probability::scale : 0) >> 15) -
+                               static_cast<std::int32_t>(lesson.probability.raw() >> 15);
+    const std::int32_t step = error * rate >> 6;
+    adjust(state_.all, step, limit);
+    adjust(state_.by_length[lesson.length], step, limit);
+    adjust(state_.by_depth[lesson.depth], step, limit);
+    adjust(state_.slope, step * steepness(lesson.vote) >> 8, slope_limit);
+    ++state_.lessons;
+  }
+  /// The token that seemed likeliest after the anchor was picked, or not.
+  constexpr void learn_recent(bool picked) noexcept {
+    const std::int32_t recent = static_cast<std::int32_t>(state_.recent);
+    state_.recent = static_cast<std::uint32_t>(recent + (((picked ? 65535 : 0) - recent) * 13107 >> 16));
+  }
+
+  [[nodiscard]] constexpr const CalibrationState& state() const noexcept { return state_; }
+
+ private:
+  // Log-odds; fitted, see above.
+  static constexpr std::array<std::int16_t, 7> depth_values = {-28, -5, -26, -1, 10, -10, 18};
+  static constexpr std::array<std::int16_t, 12> previous_count_values = {0,   93,  39, -16, -47, -31,
+                                                                         -65, -36, 61, -41, 0,   0};
+  static constexpr std::array<std::int16_t, 8> recent_values = {-82, -55, -24, -9, 19, 27, 29, 52};
+  static constexpr std::array<std::int16_t, 7> occurrence_values = {-325, -165, -48, 100, 212, 161, 22};
+  static constexpr std::array<std::int16_t, 12> count_values = {0, 23, 81, 131, 124, 140, 78, -78, -291, -246, -3, 0};
+  static constexpr std::array<std::int16_t, 6> strongest_values = {-136, -152, -50, 29, 118, 148};
+  static constexpr std::array<std::array<std::int16_t, 7>, 7> rivalry_values = {{
+      {{44, -69, -92, -19, -1, 0, 0}},
+      {{261, 67, 49, 45, 58, 55, 59}},
+      {{222, 131, -67, -100, -107, -141, -82}},
+      {{189, 137, 45, -85, -150, -185, -102}},
+      {{124, 92, 97, 82, -127, -185, -151}},
+      {{43, 22, 86, 52, -34, -120, -217}},
+      {{42, -23, -7, 4, 111, 27, -122}},
+  }};
+  static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
+                                                                259,   500,   724,   920,  1146, 1490};
+
+  static constexpr std::int32_t rate = 41;        // 0.02 in log-odds for a probability that was wrong by one
+  static constexpr std::int32_t limit = 3 << 20;  // of a bias
+  static constexpr std::int32_t slope_limit = 1 << 20;
+
+  static constexpr std::size_t magnitude(std::uint64_t count) noexcept {
+    return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(count + 1)) - 1, 11);
+  }
+  static constexpr std::size_t agreement_class(int length) noexcept {
+    return length < 0     ? 0
+           : length <= 1  ? 1
+           : length == 2  ? 2
+           : length <= 4  ? 3
+           : length <= 8  ? 4
+           : length <= 16 ? 5
+                          : 6;
+  }
+  static constexpr std::size_t occurrence_class(int occurrences) noexcept {
+    return occurrences <= 1    ? 0
+           : occurrences == 2  ? 1
+           : occurrences == 3  ? 2
+           : occurrences <= 5  ? 3
+           : occurrences <= 8  ? 4
+           : occurrences <= 16 ? 5
+                               : 6;
+  }
+  static constexpr std::size_t depth_class(std::size_t depth) noexcept { return std::min<std::size_t>(depth, 3); }
+  /// The vote in units of the slope: 0.3 of its log-odds.
+  static constexpr std::int32_t steepness(detail::LogOdds vote) noexcept { return vote * 77 >> 8; }
+
+  /// What a vote of these log-odds is worth, between knots at -6 ... 6.
+  static constexpr detail::LogOdds curve(detail::LogOdds vote) noexcept {
+    const auto from = static_cast<std::size_t>(vote + 6 * detail::log_odds_one);
+    const auto between = static_cast<std::int32_t>(from & 255);
+    return (curve_values[from >> 8] * (256 - between) + curve_values[(from >> 8) + 1] * between) >> 8;
+  }
+  static constexpr void adjust(std::int32_t& bias, std::int32_t step, std::int32_t most) noexcept {
+    bias = std::clamp(bias + step, -most, most);
+  }
+
+  CalibrationState state_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/token.hpp"
+#include "reprise/evidence/log_odds.hpp"
+
+/// \file What an earlier occurrence is worth when several of them foretell different tokens.
+///
+/// Every occurrence votes for the token that followed it. Its weight is a product of table values: how long it has
+/// agreed with the context, how much it agreed before the last disagreement, how far back it lies, where it comes
+/// from, and how it was found. Against all of them stands "something else" with the weight one. The tables were fitted
+/// to recorded outputs (docs/decisions/0005), by maximum likelihood. Longer contexts weigh more, as in prediction by
+/// partial matching (Cleary and Witten 1984); agreement through a disagreement counts, as in the recovering match
+/// models of PAQ compressors (Mahoney 2005).
+namespace reprise::detail {
+
+/// A weight in fixed point: 2^16 is the weight of "something else".
+using Weight = std::uint32_t;
+inline constexpr Weight weight_one = Weight{1} << 16;
+
+/// How an occurrence came to be followed.
+enum class MatchKind : std::uint8_t {
+  lookup,     ///< it agrees with the end of the context
+  insertion,  ///< the context put a token in, and the copy may go on where it was
+  omission,   ///< the context left tokens out, and the copy goes on behind them
+};
+
+inline constexpr std::array<std::uint8_t, 34> length_classes = {
+    0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 8, 8, 9, 9, 9, 9, 9, 9, 9, 9, 10, 10, 10, 10, 10, 10, 10, 10, 11};
+
+/// Tokens of unbroken agreement, in classes.
+constexpr std::size_t length_class(std::size_t length) noexcept {
+  return length_classes[std::min<std::size_t>(length, 33)];
+}
+
+/// The weight by length of agreement, for one amount of agreement before the last disagreement.
+using LengthWeights = std::array<Weight, 12>;
+
+/// By agreement before the last disagreement: 0, 1, 2, 3 or 4, 5 to 8, more.
+inline constexpr std::array<LengthWeights, 6> weights_by_length = {{
+    {{162, 9647, 31019, 71780, 125411, 150746, 277161, 392525, 593834, 1224882, 3221491, 6519804}},
+    {{268, 11264, 40797, 67870, 117284, 135044, 270859, 522487, 567136, 830975, 985944, 6519804}},
+    {{442, 16323, 44594, 61473, 99246, 177434, 240471, 619306, 397263, 563744, 604015, 6519804}},
+    {{728, 20037, 65405, 94974, 127689, 121705, 373381, 270859, 813706, 844377, 1033390, 6519804}},
+    {{1517, 35573, 122315, 188030, 198860, 196095, 339882, 331822, 359100, 1063797, 856282, 6519804}},
+    {{2185, 78304, 169288, 297853, 613144, 582075, 364891, 421407, 1140931, 1165144, 1045865, 6519804}},
+}};
+
+/// `earlier`: how many of the tokens before the last disagreement agree, of those that were compared.
+constexpr const LengthWeights& length_weights(int earlier) noexcept {
+  return weights_by_length[static_cast<std::size_t>(earlier <= 2 ? earlier : earlier <= 4 ? 3 : earlier <= 8 ? 4 : 5)];
+}
+
+/// By the logarithm to base 2 of the distance; 2^12 is one.
+inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1068, 1231, 2347, 3758, 4183, 3796, 3323, 3232,
+                                                                      4031, 3593, 2942, 2250, 1441, 2428, 1840, 1840};
+
+inline constexpr std::array<std::uint32_t, 3> weights_by_kind = {4096, 3547, 3892};
+
+/// What does not depend on the length, 2^12 is one. `distance`: tokens from the occurrence to the end of the context.
+constexpr std::uint32_t standing(std::size_t distance, Origin origin, MatchKind kind) noexcept {
+  constexpr std::uint32_t output = 5824;  // what the model said before weighs more than what it read
+  const std::size_t magnitude = static_cast<std::size_t>(std::bit_width(distance | 1)) - 1;
+  const std::uint32_t weight =
+      (weights_by_distance[std::min<std::size_t>(magnitude, 15)] * weights_by_kind[static_cast<std::size_t>(kind)]) >>
+      12;
+  return origin == Origin::output ? (weight * output) >> 12 : weight;
+}
+
+/// By the logarithm to base 2 of total / count, in steps of a quarter.
+inline constexpr std::array<Weight, 64> weights_by_rarity = {
+    108051, 92448, 79098, 67676, 57903, 49541, 42387, 36266, 31029, 26549, 22715, 19435, 16628, 14227, 12173, 10415,
+    8911,   7624,  6523,  5581,  4775,  4086,  3496,  2991,  2559,  2189,  1873,  1603,  1371,  1173,  1004,  859,
+    735,    629,   538,   460,   394,   337,   288,   247,   211,   181,   154,   132,   113,   97,    83,    71,
+    61,     52,    44,    38,    32,    28,    24,    20,    17,    15,    13,    11,    9,     8,     7,     6};
+
+/// The weight of a token that no occurrence foretells, seen `count` times among `total`.
+constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noexcept {
+  const std::int32_t rarity = (log2_q8(total + 20) - log2_q8(count) + 32) >> 6;
+  return weights_by_rarity[static_cast<std::size_t>(std::clamp(rarity, 0, 63))];
+}
+
+}  // namespace reprise::detail
