@@ -333,8 +333,7 @@ class NgramDrafter {
     const Token before = root ? index_.tokens().back() : node->token;
     const detail::LogOdds place = calibration_.place(depth, counts_.count(before));
     Probability best = Probability::zero();
-    const auto offer = [&](Token token, Voters voters, TokenEvidence evidence) {
-      evidence.rival = evidence.longest == longest ? second : longest;
+    const auto offer = [&](Token token, Voters voters, const TokenEvidence& evidence) {
       const Calibration::Lesson lesson = calibration_.weigh(evidence, total, depth, place);
       const Probability reached = path * lesson.probability;
       if (root) {
@@ -350,6 +349,7 @@ class NgramDrafter {
     };
     for (Child& child : std::span(children).first(count)) {
       child.evidence.count = counts_.count(child.token);
+      child.evidence.rival = child.evidence.longest == longest ? second : longest;
       offer(child.token, child.voters, child.evidence);
     }
 
@@ -358,13 +358,10 @@ class NgramDrafter {
     for (const TokenCounts::Entry& entry : counts_.frequent()) {
       const auto same = [&](const Child& child) { return child.token == entry.token; };
       if (std::any_of(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(count), same)) continue;
-      TokenEvidence evidence;
-      evidence.votes = evidence.strongest = detail::frequency_weight(entry.count, counts_.total());
-      evidence.count = entry.count;
+      const detail::Weight votes = detail::frequency_weight(entry.count, counts_.total());
       // The list goes from frequent to rare: once the plain share of the vote is too small, all further ones are.
-      if (std::uint64_t{path.raw()} * evidence.votes < std::uint64_t{std::max(least_, frontier_.bar()).raw()} * total)
-        break;
-      offer(entry.token, 0, evidence);
+      if (std::uint64_t{path.raw()} * votes < std::uint64_t{std::max(least_, frontier_.bar()).raw()} * total) break;
+      offer(entry.token, 0, {.votes = votes, .strongest = votes, .rival = longest, .count = entry.count});
     }
   }
 

@@ -94,11 +94,12 @@ class Calibration {
     const detail::LogOdds vote =
         std::clamp(detail::log_odds(token.votes, total > token.votes ? total - token.votes : 1),
                    -6 * detail::log_odds_one, 6 * detail::log_odds_one - 1);
+    // Sixths of the votes that the strongest one holds; votes are below 2^28.
+    const std::size_t sixths =
+        token.strongest >= token.votes ? 5 : std::min<detail::Weight>(token.strongest * 6 / token.votes, 5);
     const detail::LogOdds sum = place + curve(vote) + rivalry_values[length][agreement_class(token.rival)] +
                                 occurrence_values[occurrence_class(token.occurrences)] +
-                                count_values[magnitude(token.count)] +
-                                strongest_values[std::min<std::size_t>(
-                                    token.strongest * std::size_t{6} / std::max<detail::Weight>(token.votes, 1), 5)] +
+                                count_values[magnitude(token.count)] + strongest_values[sixths] +
                                 (state_.by_length[length] >> 12) + ((state_.slope >> 12) * steepness(vote) >> 8);
     return {detail::logistic(sum), static_cast<std::int16_t>(vote), static_cast<std::uint8_t>(length),
             static_cast<std::uint8_t>(depth_class(depth))};
@@ -151,23 +152,15 @@ class Calibration {
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(count + 1)) - 1, 11);
   }
+  static constexpr std::array<std::uint8_t, 19> agreement_classes = {0, 1, 1, 2, 3, 3, 4, 4, 4, 4,
+                                                                     5, 5, 5, 5, 5, 5, 5, 5, 6};
   static constexpr std::size_t agreement_class(int length) noexcept {
-    return length < 0     ? 0
-           : length <= 1  ? 1
-           : length == 2  ? 2
-           : length <= 4  ? 3
-           : length <= 8  ? 4
-           : length <= 16 ? 5
-                          : 6;
+    return agreement_classes[static_cast<std::size_t>(std::min(length, 17) + 1)];
   }
+  static constexpr std::array<std::uint8_t, 18> occurrence_classes = {0, 0, 1, 2, 3, 3, 4, 4, 4,
+                                                                      5, 5, 5, 5, 5, 5, 5, 5, 6};
   static constexpr std::size_t occurrence_class(int occurrences) noexcept {
-    return occurrences <= 1    ? 0
-           : occurrences == 2  ? 1
-           : occurrences == 3  ? 2
-           : occurrences <= 5  ? 3
-           : occurrences <= 8  ? 4
-           : occurrences <= 16 ? 5
-                               : 6;
+    return occurrence_classes[static_cast<std::size_t>(std::min(occurrences, 17))];
   }
   static constexpr std::size_t depth_class(std::size_t depth) noexcept { return std::min<std::size_t>(depth, 3); }
   /// The vote in units of the slope: 0.3 of its log-odds.
