@@ -164,6 +164,8 @@ class NgramDrafter {
   static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // looked at, for each of them
   static constexpr std::size_t followed = 64;  // tokens before the end of a long run that matches are followed from
   static constexpr std::size_t checkpoint_distance = 256;
+  static constexpr std::size_t compared_again = 8;
+  static constexpr Probability worth_looking_again = Probability::ratio(1, 50);
 
   /// What truncate() needs to have the matches again as they were.
   struct Checkpoint {
@@ -178,11 +180,10 @@ class NgramDrafter {
     Position next = 0;
     std::uint32_t standing = 0;
     const detail::LengthWeights* weights = nullptr;
-    std::uint16_t length = 0;
+    int length = 0;  // agreement with the context; below 0 for one found by the draft alone
   };
   using Voters = std::uint32_t;  // a set of them
-  static constexpr std::size_t max_voters = detail::LiveMatches::capacity;
-  static_assert(max_voters <= 32);
+  static constexpr std::size_t max_voters = 32;
 
   /// A token of the draft, or one that may become it.
   struct Node {
@@ -272,13 +273,14 @@ class NgramDrafter {
       const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
       voters_[voter_count_++] = {
           match.next, detail::standing(index_.tokens().size() - match.next, origins_.of(match.next), match.kind),
-          &detail::length_weights(std::popcount(earlier)), match.length};
+          &detail::length_weights(std::popcount(earlier)), int{match.length}};
     }
   }
 
   [[nodiscard]] static detail::Weight weight(const Voter& voter, std::size_t depth) noexcept {
+    const std::size_t length = static_cast<std::size_t>(voter.length + static_cast<int>(depth));
     return 1 + static_cast<detail::Weight>(
-                   std::uint64_t{voter.standing} * (*voter.weights)[detail::length_class(voter.length + depth)] >> 12);
+                   std::uint64_t{voter.standing} * (*voter.weights)[detail::length_class(length)] >> 12);
   }
 
   /// What follows the context and the path to `parent` at this place; a copy that runs past the end of the context goes
@@ -292,9 +294,48 @@ class NgramDrafter {
     return node->token;
   }
 
+  /// The draft may have come to words that the context knows: the latest places where its last two tokens, or its last
+  /// one, occurred vote too.
+  void look_again(NodeIndex parent) noexcept {
+    const TokenSpan tokens = index_.tokens();
+    Node& node = nodes_[static_cast<std::size_t>(parent)];
+    std::array<Token, compared_again> end;  // the last tokens of the context and the path, the last one last
+    const std::size_t known = std::min(end.size(), tokens.size() + node.depth);
+    NodeIndex at = parent;
+    for (std::size_t i = 1; i <= known; ++i) {
+      const bool drafted = at != anchor_parent;
+      end[end.size() - i] =
+          drafted ? nodes_[static_cast<std::size_t>(at)].token : tokens[tokens.size() + node.depth - i];
+      if (drafted) at = nodes_[static_cast<std::size_t>(at)].parent;
+    }
+    for (const std::size_t n : {std::size_t{2}, std::size_t{1}}) {
+      if (voter_count_ == max_voters || known < n) return;
+      const Position place = index_.latest(TokenSpan(end).last(n));
+      if (place >= tokens.size() || place < node.depth) continue;
+      const auto next = static_cast<Position>(place - node.depth);
+      const auto follows = [&](Voters voters) {
+        for (; voters != 0; voters &= voters - 1)
+          if (voters_[static_cast<std::size_t>(std::countr_zero(voters))].next == next) return true;
+        return false;
+      };
+      if (follows(node.voters)) continue;
+      std::uint32_t agreements = 0;
+      for (std::size_t i = 1; i <= std::min<std::size_t>(known, place); ++i)
+        agreements |= std::uint32_t{tokens[place - i] == end[end.size() - i]} << (i - 1);
+      const int length = std::countr_one(agreements);
+      node.voters |= Voters{1} << voter_count_;
+      voters_[voter_count_++] = {
+          next, detail::standing(tokens.size() - next, origins_.of(place), detail::MatchKind::lookup),
+          &detail::length_weights(std::popcount(agreements >> length)), length - static_cast<int>(node.depth)};
+    }
+  }
+
   /// Offers the tokens that may follow `parent` to the frontier.
   void expand(NodeIndex parent) noexcept {
     const bool root = parent == anchor_parent;
+    if constexpr (NgramIndex<Index>) {
+      if (!root && nodes_[static_cast<std::size_t>(parent)].path >= worth_looking_again) look_again(parent);
+    }
     const Node* node = root ? nullptr : &nodes_[static_cast<std::size_t>(parent)];
     const std::size_t depth = root ? 0 : node->depth;
     const Probability path = root ? Probability::one() : node->path;
@@ -319,7 +360,7 @@ class NgramDrafter {
       child.voters |= Voters{1} << i;
       child.evidence.votes += votes;
       child.evidence.strongest = std::max(child.evidence.strongest, votes);
-      child.evidence.longest = std::max(child.evidence.longest, static_cast<int>(voters_[i].length + depth));
+      child.evidence.longest = std::max(child.evidence.longest, voters_[i].length + static_cast<int>(depth));
       ++child.evidence.occurrences;
       total += votes;
     }
@@ -331,10 +372,10 @@ class NgramDrafter {
       longest = std::max(longest, child.evidence.longest);
     }
     const Token before = root ? index_.tokens().back() : node->token;
-    const detail::LogOdds place = calibration_.place(depth, counts_.count(before));
+    const Calibration::Place place = calibration_.place(depth, before, counts_.count(before));
     Probability best = Probability::zero();
     const auto offer = [&](Token token, Voters voters, const TokenEvidence& evidence) {
-      const Calibration::Lesson lesson = calibration_.weigh(evidence, total, depth, place);
+      const Calibration::Lesson lesson = calibration_.weigh(token, evidence, total, place);
       const Probability reached = path * lesson.probability;
       if (root) {
         if (reached > best) {

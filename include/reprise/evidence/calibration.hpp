@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "reprise/core/probability.hpp"
+#include "reprise/core/token.hpp"
 #include "reprise/evidence/log_odds.hpp"
 #include "reprise/evidence/match_weight.hpp"
 
@@ -23,15 +24,21 @@ struct TokenEvidence {
   std::uint64_t count = 0;       ///< how often the token has been seen
 };
 
-/// What has been learned about a target. A plain value: keep it after a sequence and begin the next one with it.
-/// Biases are log-odds, 2^20 for one; zero is what the built-in tables say.
+/// What has been learned about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
+/// it. Biases are log-odds, 2^20 for one (2^13 in the larger tables); zero is what the built-in tables say.
 struct CalibrationState {
+  /// Biases of single tokens, by hash: tokens that share a place share a bias.
+  static constexpr std::size_t token_classes = 1024;
+  using TokenBiases = std::array<std::int16_t, token_classes>;
   static constexpr std::size_t length_classes = 7;
   static constexpr std::size_t depth_classes = 4;
   std::int32_t all = 0;                                  ///< for every token
   std::array<std::int32_t, length_classes> by_length{};  ///< by the longest agreement
   std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
   std::int32_t slope = 0;                                ///< times the log-odds of the vote, times 0.3
+  TokenBiases by_previous{};                             ///< by the token before
+  TokenBiases by_token{};                                ///< by the token itself
+  TokenBiases by_token_and_length{};                     ///< by the token and the longest agreement
   std::uint32_t recent = 26214;                          ///< share of late next tokens that were foretold, 2^16 is one
   std::uint64_t lessons = 0;                             ///< tokens it was learned from
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
@@ -53,6 +60,10 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
   for (std::size_t i = 0; i < both.by_length.size(); ++i) both.by_length[i] = mean(a.by_length[i], b.by_length[i]);
   for (std::size_t i = 0; i < both.by_depth.size(); ++i) both.by_depth[i] = mean(a.by_depth[i], b.by_depth[i]);
   both.slope = mean(a.slope, b.slope);
+  for (const auto table :
+       {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
+    for (std::size_t i = 0; i < CalibrationState::token_classes; ++i)
+      (both.*table)[i] = static_cast<std::int16_t>(mean((a.*table)[i], (b.*table)[i]));
   both.recent = static_cast<std::uint32_t>(mean(a.recent, b.recent));
   both.lessons = a.lessons + b.lessons;
   return both;
@@ -65,44 +76,59 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 /// decoding by stochastic gradient descent on the log-loss. Only tokens whose place the target has decided are lessons;
 /// see for_each_tested().
 ///
-/// Cost: a few table reads for each token; no allocation. Size: under 100 bytes. Threads: one at a time.
+/// Cost: a dozen table reads for each token; no allocation. Size: 6 KB. Threads: one at a time.
 class Calibration {
  public:
+  /// A place in the draft, for all the tokens that may come there.
+  struct Place {
+    detail::LogOdds shared = 0;  ///< their part of the log-odds
+    std::uint8_t depth = 0;
+    std::uint16_t previous = 0;
+  };
   /// What was known when a probability was given; needed to learn from what became of it.
   struct Lesson {
     Probability probability;
     std::int16_t vote = 0;  ///< log-odds of the vote
     std::uint8_t length = 0;
     std::uint8_t depth = 0;
+    std::uint16_t previous = 0;
+    std::uint16_t token = 0;
+    std::uint16_t token_and_length = 0;
   };
 
   explicit constexpr Calibration(const CalibrationState& state = {}) noexcept : state_(state) {}
 
-  /// The part that all tokens at one place share. `depth`: 0 after the anchor; `count`: how often the token before has
-  /// been seen.
-  [[nodiscard]] constexpr detail::LogOdds place(std::size_t depth, std::uint64_t count) const noexcept {
-    return depth_values[std::min<std::size_t>(depth, 6)] + previous_count_values[magnitude(count)] +
-           recent_values[std::min<std::size_t>(state_.recent >> 13, 7)] + (state_.all >> 12) +
-           (state_.by_depth[depth_class(depth)] >> 12);
+  /// `depth`: 0 after the anchor; `previous`: the token before, `count`: how often it has been seen.
+  [[nodiscard]] constexpr Place place(std::size_t depth, Token previous, std::uint64_t count) const noexcept {
+    const std::size_t by_depth = std::min<std::size_t>(depth, CalibrationState::depth_classes - 1);
+    const std::size_t by_previous = token_class(static_cast<std::uint32_t>(previous));
+    return {depth_values[std::min<std::size_t>(depth, 6)] + previous_count_values[magnitude(count)] +
+                recent_values[std::min<std::size_t>(state_.recent >> 13, 7)] + (state_.all >> 12) +
+                (state_.by_depth[by_depth] >> 12) + (state_.by_previous[by_previous] >> 5),
+            static_cast<std::uint8_t>(by_depth), static_cast<std::uint16_t>(by_previous)};
   }
 
-  /// The probability that the target picks this token at that place. `total`: all votes of occurrences there, and that
-  /// for something else.
-  [[nodiscard]] constexpr Lesson weigh(const TokenEvidence& token, detail::Weight total, std::size_t depth,
-                                       detail::LogOdds place) const noexcept {
-    const std::size_t length = agreement_class(token.longest);
+  /// The probability that the target picks `token` there. `total`: all votes of occurrences there, and that for
+  /// something else.
+  [[nodiscard]] constexpr Lesson weigh(Token token, const TokenEvidence& evidence, detail::Weight total,
+                                       const Place& place) const noexcept {
+    const std::size_t length = agreement_class(evidence.longest);
+    const std::size_t by_token = token_class(static_cast<std::uint32_t>(token));
+    const std::size_t by_both = token_class(static_cast<std::uint32_t>(token) * 8 + static_cast<std::uint32_t>(length));
     const detail::LogOdds vote =
-        std::clamp(detail::log_odds(token.votes, total > token.votes ? total - token.votes : 1),
+        std::clamp(detail::log_odds(evidence.votes, total > evidence.votes ? total - evidence.votes : 1),
                    -6 * detail::log_odds_one, 6 * detail::log_odds_one - 1);
     // Sixths of the votes that the strongest one holds; votes are below 2^28.
     const std::size_t sixths =
-        token.strongest >= token.votes ? 5 : std::min<detail::Weight>(token.strongest * 6 / token.votes, 5);
-    const detail::LogOdds sum = place + curve(vote) + rivalry_values[length][agreement_class(token.rival)] +
-                                occurrence_values[occurrence_class(token.occurrences)] +
-                                count_values[magnitude(token.count)] + strongest_values[sixths] +
-                                (state_.by_length[length] >> 12) + ((state_.slope >> 12) * steepness(vote) >> 8);
-    return {detail::logistic(sum), static_cast<std::int16_t>(vote), static_cast<std::uint8_t>(length),
-            static_cast<std::uint8_t>(depth_class(depth))};
+        evidence.strongest >= evidence.votes ? 5 : std::min<detail::Weight>(evidence.strongest * 6 / evidence.votes, 5);
+    const detail::LogOdds sum = place.shared + curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
+                                occurrence_values[occurrence_class(evidence.occurrences)] +
+                                count_values[magnitude(evidence.count)] + strongest_values[sixths] +
+                                (state_.by_length[length] >> 12) + ((state_.slope >> 12) * steepness(vote) >> 8) +
+                                (state_.by_token[by_token] >> 5) + (state_.by_token_and_length[by_both] >> 5);
+    return {
+        detail::logistic(sum), static_cast<std::int16_t>(vote),      static_cast<std::uint8_t>(length),  place.depth,
+        place.previous,        static_cast<std::uint16_t>(by_token), static_cast<std::uint16_t>(by_both)};
   }
 
   /// The target has picked this token at its place, or another one.
@@ -114,6 +140,10 @@ class Calibration {
     adjust(state_.by_length[lesson.length], step, limit);
     adjust(state_.by_depth[lesson.depth], step, limit);
     adjust(state_.slope, step * steepness(lesson.vote) >> 8, slope_limit);
+    // Single tokens are seen rarely and have to be learned faster.
+    adjust(state_.by_previous[lesson.previous], 6 * step);
+    adjust(state_.by_token[lesson.token], 12 * step);
+    adjust(state_.by_token_and_length[lesson.token_and_length], 12 * step);
     ++state_.lessons;
   }
   /// The token that seemed likeliest after the anchor was picked, or not.
@@ -162,7 +192,7 @@ class Calibration {
   static constexpr std::size_t occurrence_class(int occurrences) noexcept {
     return occurrence_classes[static_cast<std::size_t>(std::min(occurrences, 17))];
   }
-  static constexpr std::size_t depth_class(std::size_t depth) noexcept { return std::min<std::size_t>(depth, 3); }
+  static constexpr std::size_t token_class(std::uint32_t token) noexcept { return token * 2654435769U >> 22; }
   /// The vote in units of the slope: 0.3 of its log-odds.
   static constexpr std::int32_t steepness(detail::LogOdds vote) noexcept { return vote * 77 >> 8; }
 
@@ -174,6 +204,10 @@ class Calibration {
   }
   static constexpr void adjust(std::int32_t& bias, std::int32_t step, std::int32_t most) noexcept {
     bias = std::clamp(bias + step, -most, most);
+  }
+  static constexpr void adjust(std::int16_t& bias, std::int32_t step) noexcept {
+    constexpr std::int32_t most = limit >> 7;
+    bias = static_cast<std::int16_t>(std::clamp(bias + ((step + 64) >> 7), -most, most));
   }
 
   CalibrationState state_;

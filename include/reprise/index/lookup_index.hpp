@@ -109,6 +109,16 @@ concept LookupIndex = std::copyable<I> && std::constructible_from<I, const Index
   { index.reserve(size) } -> std::convertible_to<bool>;
 };
 
+/// Optional: an index that can be asked for tokens which are not the end of the context, such as the end of a draft.
+///
+///  I7  latest(ngram) is the end of the last occurrence of these tokens, the very end of the context included; 0 if
+///      there is none. `ngram` has as many tokens as one of the orders that the index was made for, else 0 is a right
+///      answer. As find(), it is exact, does not allocate and changes nothing.
+template <class I>
+concept NgramIndex = LookupIndex<I> && requires(const I& fixed, TokenSpan ngram) {
+  { fixed.latest(ngram) } -> std::same_as<Position>;
+};
+
 namespace detail {
 
 /// How many tokens before `a` and before `b` agree, at most `most`. a < b <= tokens.size().
@@ -135,6 +145,13 @@ struct Index {
   bool reserve(std::size_t) { return true; }
 };
 static_assert(LookupIndex<Index>);
+
+/// The least that models NgramIndex.
+struct LatestIndex : Index {
+  using Index::Index;
+  [[nodiscard]] Position latest(TokenSpan) const { return 0; }
+};
+static_assert(NgramIndex<LatestIndex>);
 
 }  // namespace archetype
 }  // namespace reprise

@@ -71,6 +71,15 @@ class BasicNaiveIndex {
     return found;
   }
 
+  /// See NgramIndex.
+  [[nodiscard]] Position latest(TokenSpan ngram) const noexcept {
+    if (exhausted() || ngram.empty()) return 0;
+    for (std::size_t end = tokens_.size(); end >= ngram.size(); --end)
+      if (std::equal(ngram.begin(), ngram.end(), tokens_.begin() + (end - ngram.size())))
+        return static_cast<Position>(end);
+    return 0;
+  }
+
   /// What is indexed: all tokens, unless exhausted().
   [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
@@ -84,6 +93,6 @@ class BasicNaiveIndex {
 
 /// The naive index over sequences of up to 2^32 - 1 tokens.
 using NaiveIndex = BasicNaiveIndex<std::numeric_limits<Position>::max()>;
-static_assert(LookupIndex<NaiveIndex>);
+static_assert(NgramIndex<NaiveIndex>);
 
 }  // namespace reprise

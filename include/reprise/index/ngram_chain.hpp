@@ -144,6 +144,16 @@ class NgramChain {
     return found;
   }
 
+  /// The end of the last occurrence of these n tokens, 0 if there is none.
+  [[nodiscard]] Position latest(TokenSpan tokens, TokenSpan ngram) const noexcept {
+    if (table_.slots() == 0) return 0;
+    CyclicHash hash;
+    for (const Token token : ngram) hash.advance(hash_of(token));
+    return table_.last(hash.value(), [data = tokens.data(), ngram](Position end) {
+      return std::equal(ngram.begin(), ngram.end(), data + end - ngram.size());
+    });
+  }
+
  private:
   [[nodiscard]] std::uint64_t hash_of(Token token) const noexcept { return token_hash(key_, token); }
 

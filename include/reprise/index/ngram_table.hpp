@@ -84,6 +84,13 @@ class NgramTable {
     return tags_[slot] == vacant ? 0 : ends_[slot];
   }
 
+  /// The last occurrence of an n-gram, 0 if there is none. `equal` as in replace().
+  template <class Equal>
+  [[nodiscard]] Position last(std::uint64_t hash, Equal equal) const noexcept {
+    const std::size_t slot = probe(hash, equal);
+    return tags_[slot] == vacant ? 0 : ends_[slot];
+  }
+
   /// Makes `end` the last occurrence of its n-gram. `equal(e)` says whether the n-gram that ends at e is the same.
   /// The answer is the occurrence before it, 0 if it is the first; then room for it must have been there.
   template <class Equal>

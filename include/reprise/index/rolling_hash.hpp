@@ -118,6 +118,15 @@ class BasicRollingHashIndex {
     return 0;
   }
 
+  /// See NgramIndex.
+  [[nodiscard]] Position latest(TokenSpan ngram) const noexcept {
+    if (exhausted()) return 0;
+    for (const detail::NgramChain& chain : chains()) {
+      if (chain.n() == ngram.size()) return chain.latest(tokens(), ngram);
+    }
+    return 0;
+  }
+
   /// What is indexed: all tokens, unless exhausted().
   [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
@@ -216,6 +225,6 @@ class BasicRollingHashIndex {
 
 /// The rolling-hash index over sequences of up to 2^32 - 1 tokens.
 using RollingHashIndex = BasicRollingHashIndex<std::numeric_limits<Position>::max()>;
-static_assert(LookupIndex<RollingHashIndex>);
+static_assert(NgramIndex<RollingHashIndex>);
 
 }  // namespace reprise
