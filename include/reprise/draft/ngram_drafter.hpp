@@ -111,13 +111,12 @@ class NgramDrafter {
     frontier_.reset(chain ? 1 : most);
     expand(anchor_parent);
     for (std::size_t leaves = 0; !frontier_.empty();) {
-      const Node node = frontier_.pop();
+      const Node& node = nodes_[proposed_] = frontier_.pop();
       bool& inner = node.parent == anchor_parent ? root_inner_ : nodes_[static_cast<std::size_t>(node.parent)].inner;
       const bool new_leaf = inner || node.parent == anchor_parent;
       if (new_leaf && leaves == budget.max_leaves) continue;
       leaves += new_leaf ? 1 : 0;
       inner = true;
-      nodes_[proposed_] = node;
       static_cast<void>(draft.push({.token = node.token,
                                     .parent = node.parent,
                                     .path_probability = node.path,
@@ -197,6 +196,12 @@ class NgramDrafter {
     bool inner = false;  // has a child
   };
 
+  /// A token that some voters foretell at the place that is being expanded.
+  struct Child {
+    Token token = 0;
+    Voters voters = 0;
+    TokenEvidence evidence;
+  };
   struct Considered {
     Token token = 0;
     Calibration::Lesson lesson;
@@ -340,12 +345,6 @@ class NgramDrafter {
     const std::size_t depth = root ? 0 : node->depth;
     const Probability path = root ? Probability::one() : node->path;
 
-    struct Child {
-      Token token;
-      Voters voters;
-      TokenEvidence evidence;
-    };
-    std::array<Child, max_voters> children;
     std::size_t count = 0;
     detail::Weight total = detail::weight_one;
     const Voters all = root ? static_cast<Voters>((std::uint64_t{1} << voter_count_) - 1) : node->voters;
@@ -354,9 +353,9 @@ class NgramDrafter {
       const Token token = token_at(voters_[i].next + depth, parent);
       const detail::Weight votes = weight(voters_[i], depth);
       std::size_t c = 0;
-      while (c < count && children[c].token != token) ++c;
-      if (c == count) children[count++] = {token, 0, {}};
-      Child& child = children[c];
+      while (c < count && children_[c].token != token) ++c;
+      if (c == count) children_[count++] = {token, 0, {}};
+      Child& child = children_[c];
       child.voters |= Voters{1} << i;
       child.evidence.votes += votes;
       child.evidence.strongest = std::max(child.evidence.strongest, votes);
@@ -367,7 +366,7 @@ class NgramDrafter {
 
     int longest = -1;
     int second = -1;
-    for (const Child& child : std::span(children).first(count)) {
+    for (const Child& child : std::span(children_).first(count)) {
       second = std::max(second, std::min(longest, child.evidence.longest));
       longest = std::max(longest, child.evidence.longest);
     }
@@ -388,7 +387,7 @@ class NgramDrafter {
       frontier_.push({reached, token, parent, voters, lesson, static_cast<std::uint16_t>(depth + 1),
                       static_cast<std::uint16_t>(std::clamp(evidence.longest, 0, 65535)), false});
     };
-    for (Child& child : std::span(children).first(count)) {
+    for (Child& child : std::span(children_).first(count)) {
       child.evidence.count = counts_.count(child.token);
       child.evidence.rival = child.evidence.longest == longest ? second : longest;
       offer(child.token, child.voters, child.evidence);
@@ -398,7 +397,7 @@ class NgramDrafter {
     if ((std::uint64_t{path.raw()} << 16) * 20 <= std::uint64_t{total} << 30) return;
     for (const TokenCounts::Entry& entry : counts_.frequent()) {
       const auto same = [&](const Child& child) { return child.token == entry.token; };
-      if (std::any_of(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(count), same)) continue;
+      if (std::any_of(children_.begin(), children_.begin() + static_cast<std::ptrdiff_t>(count), same)) continue;
       const detail::Weight votes = detail::frequency_weight(entry.count, counts_.total());
       // The list goes from frequent to rare: once the plain share of the vote is too small, all further ones are.
       if (std::uint64_t{path.raw()} * votes < std::uint64_t{std::max(least_, frontier_.bar()).raw()} * total) break;
@@ -414,6 +413,8 @@ class NgramDrafter {
   Buffer<Checkpoint> checkpoints_;
   Calibration calibration_;
   std::size_t size_ = 0;
+
+  std::array<Child, max_voters> children_;  // scratch of expand()
 
   // The draft being made, and what feedback() has to know of it.
   std::array<Voter, max_voters> voters_;
