@@ -4,6 +4,13 @@
 /// \file All of reprise but its testing kit. Every header can also be included on its own.
 
 #include "reprise/control/control.hpp"
+#include "reprise/control/cost_control.hpp"
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/control/draft_length.hpp"
+#include "reprise/control/learned_curve.hpp"
+#include "reprise/control/loss_guard.hpp"
+#include "reprise/control/throughput.hpp"
+#include "reprise/control/trust.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/contract.hpp"

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it costs to decide how much to draft: one pass is budget + choose + learn, as in a session.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reprise/control/cost_control.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::bench {
+namespace {
+
+constexpr std::size_t passes = 1024;
+
+/// Chains with a path probability that falls, and how many of their tokens the target agrees with.
+struct Drafts {
+  explicit Drafts(std::size_t size) {
+    testing::Random random(7);
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+      std::vector<DraftNode> nodes;
+      std::uint32_t path = Probability::scale;
+      bool going = true;
+      right.push_back(0);
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::size_t percent = 60 + random.below(40);
+        path = static_cast<std::uint32_t>(std::uint64_t{path} * percent / 100);
+        going = going && random.chance(percent);
+        if (going) ++right.back();
+        nodes.push_back({static_cast<Token>(i), static_cast<NodeIndex>(i) - 1, Probability::from_raw(path)});
+      }
+      drafts.push_back(nodes);
+    }
+    for (std::size_t i = 0; i < size; ++i) sendable.push_back(static_cast<NodeIndex>(i));
+  }
+  std::vector<std::vector<DraftNode>> drafts;
+  std::vector<std::size_t> right;
+  std::vector<NodeIndex> sendable;
+};
+
+void one_pass(benchmark::State& state, CostControl control, bool timed) {
+  const Drafts drafts(static_cast<std::size_t>(state.range(0)));
+  PassRoom room;
+  std::size_t pass = 0;
+  std::size_t sent = 0;
+  for (auto step : state) {
+    const DraftBudget budget = control.budget({}, room.plain);
+    benchmark::DoNotOptimize(budget);
+    const DraftView draft(drafts.drafts[pass], DraftKind::ordered);
+    const DraftChoice choice = control.choose(draft, drafts.sendable, room);
+    const std::size_t accepted = std::min(choice.nodes, drafts.right[pass]);
+    const auto nodes = std::span(drafts.sendable).first(choice.nodes);
+    PassReport report{room.plain, room.plain, accepted + 1};
+    report.sent.rows += choice.nodes;
+    if (timed) report.time = std::chrono::nanoseconds(10'000'000 + 500'000 * static_cast<std::int64_t>(choice.nodes));
+    control.learn({draft, nodes, nodes.first(accepted), Token{-1}, choice.cut, {}}, report);
+    room.plain.context += accepted + 1;
+    sent += choice.nodes;
+    pass = (pass + 1) % passes;
+  }
+  state.counters["nodes/pass"] = benchmark::Counter(static_cast<double>(sent), benchmark::Counter::kAvgIterations);
+}
+
+CostCurve measured() {
+  std::vector<CostPoint> points;
+  for (const std::size_t context : {0, 1000, 10'000, 100'000})
+    for (const std::size_t rows : {1, 2, 4, 8, 16, 32, 64})
+      points.push_back({1, context, rows, 1e7 + 5e5 * static_cast<double>(rows) + 10 * static_cast<double>(context)});
+  return CostCurve::from_points(points).value();
+}
+
+BENCHMARK_CAPTURE(one_pass, linear, CostControl({.curve = CostCurve::linear(0.05), .calibrated = true}), false)
+    ->Arg(0)
+    ->Arg(8)
+    ->Arg(32);
+BENCHMARK_CAPTURE(one_pass, untrusted, CostControl({.curve = CostCurve::linear(0.05)}), false)->Arg(8)->Arg(32);
+BENCHMARK_CAPTURE(one_pass, measured, CostControl({.curve = measured(), .calibrated = true}), false)->Arg(8);
+BENCHMARK_CAPTURE(one_pass, learned, CostControl({.calibrated = true}), true)->Arg(8);
+
+}  // namespace
+}  // namespace reprise::bench
+
+BENCHMARK_MAIN();

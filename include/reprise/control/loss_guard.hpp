@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/control/cost_curve.hpp"
+
+namespace reprise {
+
+/// Keeps drafting from losing, whatever the strategy does: in every run of at most 1,000 consecutive passes of a
+/// sequence, the loss against plain decoding is at most 10 plain passes, and what was won before does not count.
+///
+/// The loss of a pass is c(sent) - c(plain) - (committed - 1): what was spent more, less the tokens that saved a plain
+/// pass each. A leaky bucket: debt = max(0, debt + loss - leak), and a draft may be sent only if it keeps the debt
+/// within the burst of 6 even when nothing of it is accepted. Proof of the bound:
+///
+///  1  debt never exceeds the burst: a pass without a draft loses nothing, and one with a draft was let through.
+///  2  loss <= debt after - debt before + leak, because max(0, ...) only adds.
+///  3  added up over n passes: loss <= debt at the end - debt at the beginning + n x leak <= burst + n x leak.
+///  4  6 + 1,000 x 261 / 65,536 = 9.983. Each pass reads two costs that are rounded to 2^-17: another 0.016 at most.
+///  5  the beginning of the window is arbitrary and its debt at least 0, so earlier wins do not help.
+///
+/// Costs are those that control reads from its curve; the time of the drafter is not in them. A pass that costs 6 plain
+/// passes more is never sent. An engine that cuts a draft at a place where the curve is *higher* can exceed the bound.
+/// Source: the leaky bucket of packet networks (Turner 1986).
+class LossGuard {
+ public:
+  static constexpr std::size_t window = 1000;
+  static constexpr std::int64_t most_lost = 10 * std::int64_t{cost_one};
+  static constexpr std::int64_t burst = 6 * std::int64_t{cost_one};
+  static constexpr std::int64_t leak = 261;
+
+  /// What a pass may cost more than the plain one, rollback included. Never below 0, so a plain pass always may.
+  [[nodiscard]] std::int64_t allowance() const noexcept { return std::max<std::int64_t>(0, burst - debt_); }
+  /// What was lost lately and has not leaked away.
+  [[nodiscard]] std::int64_t debt() const noexcept { return debt_; }
+
+  /// Once for each pass. `committed` of 0 counts as 1: a stop rule took the token that plain decoding had got as well.
+  void add(Cost sent, Cost plain, std::size_t committed) noexcept {
+    constexpr std::size_t many = 1 << 20;
+    const auto saved = static_cast<std::int64_t>(std::clamp<std::size_t>(committed, 1, many) - 1) * cost_one;
+    debt_ = std::max<std::int64_t>(0, debt_ + sent - plain - saved - leak);
+  }
+
+ private:
+  std::int64_t debt_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The concept of a control seen from both sides, and the one that sends everything. A near miss also has to fail with a
+// readable message; see tests/compile_fail.
+#include "reprise/control/control.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace reprise {
+namespace {
+
+static_assert(DraftControl<archetype::Control> && DraftControl<SendAll>);
+
+struct WithoutBegin {
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
+  void learn(const Outcome&, const PassReport&) {}
+};
+static_assert(!DraftControl<WithoutBegin>);
+
+struct WithoutBudget {
+  void begin() {}
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
+  void learn(const Outcome&, const PassReport&) {}
+};
+static_assert(!DraftControl<WithoutBudget>);
+
+struct WithoutChoose {
+  void begin() {}
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const { return asked; }
+  void learn(const Outcome&, const PassReport&) {}
+};
+static_assert(!DraftControl<WithoutChoose>);
+
+struct WithoutLearn {
+  void begin() {}
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
+};
+static_assert(!DraftControl<WithoutLearn>);
+
+struct ChoosesWords : archetype::Control {
+  [[nodiscard]] std::string choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return "some"; }
+};
+static_assert(!DraftControl<ChoosesWords>);
+
+struct ChoosesANumber : archetype::Control {
+  [[nodiscard]] std::size_t choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return 0; }
+};
+static_assert(!DraftControl<ChoosesANumber>, "a number alone does not say why");
+
+struct ChoosesOnce : archetype::Control {
+  DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) { return {}; }
+};
+static_assert(!DraftControl<ChoosesOnce>, "a round may be planned again, so choosing changes nothing");
+
+struct BudgetsWhenMutable : archetype::Control {
+  DraftBudget budget(const DraftBudget& asked, const PassShape&) { return asked; }
+};
+static_assert(!DraftControl<BudgetsWhenMutable>);
+
+struct LearnsWithoutReport : archetype::Control {
+  void learn(const Outcome&) {}
+};
+static_assert(!DraftControl<LearnsWithoutReport>);
+
+struct Unforkable : archetype::Control {
+  std::unique_ptr<int> state;
+};
+static_assert(!DraftControl<Unforkable>, "a control that cannot be copied cannot be forked");
+
+TEST(Control, HoldsForItsArchetypeAndRefusesNearMisses) { SUCCEED(); }
+
+TEST(Widest, IsAllWhereAnyWidthIsAllowed) {
+  EXPECT_EQ(widest({}, 7), 7U);
+  EXPECT_EQ(widest({}, 0), 0U);
+}
+
+TEST(Widest, LeavesTheLargestWidthThatIsNotExceeded) {
+  constexpr std::array<std::size_t, 4> widths = {1, 2, 4, 8};
+  PassRoom room{.plain = {}, .widths = widths};
+  EXPECT_EQ(widest(room, 100), 7U);
+  EXPECT_EQ(widest(room, 7), 7U);
+  EXPECT_EQ(widest(room, 6), 3U);
+  EXPECT_EQ(widest(room, 0), 0U);
+  room.plain.rows = 3;
+  EXPECT_EQ(widest(room, 6), 5U);
+  EXPECT_EQ(widest(room, 4), 1U);
+  EXPECT_EQ(widest(room, 0), 0U) << "a pass without a draft is never forbidden";
+  room.plain.rows = 9;
+  EXPECT_EQ(widest(room, 6), 0U);
+}
+
+DraftChoice send_all(std::size_t sendable, const PassRoom& room) {
+  const std::vector<NodeIndex> indices(sendable);
+  return SendAll().choose({}, indices, room);
+}
+
+TEST(SendAll, SendsEverything) {
+  const DraftChoice choice = send_all(5, {});
+  EXPECT_EQ(choice.nodes, 5U);
+  EXPECT_EQ(choice.padding, 0U);
+  EXPECT_EQ(choice.cut, Cut::none);
+}
+
+TEST(SendAll, StaysWithinTheRoom) {
+  const DraftChoice choice = send_all(5, {.plain = {}, .nodes = 3});
+  EXPECT_EQ(choice.nodes, 3U);
+  EXPECT_EQ(choice.cut, Cut::none) << "what limited the room says why";
+}
+
+TEST(SendAll, IsCutToAnAllowedWidthAndNeverPads) {
+  constexpr std::array<std::size_t, 2> widths = {4, 8};
+  const DraftChoice choice = send_all(5, {.plain = {}, .widths = widths, .padded = true});
+  EXPECT_EQ(choice.nodes, 3U);
+  EXPECT_EQ(choice.padding, 0U);
+  EXPECT_EQ(choice.cut, Cut::width);
+}
+
+TEST(SendAll, AsksForWhatItIsAskedFor) {
+  const DraftBudget asked{.max_nodes = 7, .max_depth = 3};
+  EXPECT_EQ(SendAll().budget(asked, {}).max_nodes, 7U);
+  EXPECT_EQ(SendAll().budget(asked, {}).max_depth, 3U);
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/control/cost_control.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+#include "support/simulated_decoding.hpp"
+
+namespace reprise {
+namespace {
+
+using test_support::run_pass;
+using test_support::Simulated;
+using test_support::SimulatedEngine;
+using test_support::SimulatedText;
+
+/// A chain that states these conditional probabilities.
+std::vector<DraftNode> chain(const std::vector<double>& probabilities) {
+  std::vector<DraftNode> nodes;
+  double path = 1;
+  for (const double probability : probabilities) {
+    path *= probability;
+    const auto raw = static_cast<std::uint32_t>(path * Probability::scale);
+    nodes.push_back(
+        {static_cast<Token>(nodes.size()), static_cast<NodeIndex>(nodes.size()) - 1, Probability::from_raw(raw)});
+  }
+  return nodes;
+}
+DraftView view(const std::vector<DraftNode>& nodes) { return {nodes, DraftKind::ordered}; }
+std::vector<NodeIndex> all_of(const std::vector<DraftNode>& nodes) {
+  std::vector<NodeIndex> indices;
+  for (std::size_t i = 0; i < nodes.size(); ++i) indices.push_back(static_cast<NodeIndex>(i));
+  return indices;
+}
+DraftChoice choose(const CostControl& control, const std::vector<DraftNode>& nodes, const PassRoom& room = {}) {
+  return control.choose(view(nodes), all_of(nodes), room);
+}
+
+/// The curve of a simulated engine, as points of one context or of several with the same ratios.
+CostCurve curve_of(const SimulatedEngine& engine, bool contexts = false) {
+  std::vector<CostPoint> points;
+  for (const std::size_t context : {0U, 50'000U}) {
+    for (std::size_t rows = 1; rows <= 80; ++rows)
+      points.push_back({1, context, rows, engine.cost(rows) * 1e7 * (context == 0 ? 1 : 3)});
+    if (!contexts) break;
+  }
+  return CostCurve::from_points(points).value();
+}
+
+TEST(CostControl, SendsWhatIsLikelyAndCheap) {
+  const CostControl control({.curve = CostCurve::linear(0.05), .calibrated = true});
+  EXPECT_EQ(choose(control, chain({0.99, 0.99, 0.99, 0.99})).nodes, 4U);
+  EXPECT_EQ(choose(control, chain({0.99, 0.99, 0.99, 0.99})).cut, Cut::none);
+  EXPECT_EQ(choose(control, chain({0.9, 0.9, 0.01, 0.5})).nodes, 2U);
+  EXPECT_EQ(choose(control, chain({0.9, 0.9, 0.01, 0.5})).cut, Cut::unlikely);
+  EXPECT_EQ(choose(control, {}).nodes, 0U);
+  EXPECT_EQ(choose(control, {}).cut, Cut::none);
+}
+
+TEST(CostControl, WeighsTheSameDraftByWhatThePassCosts) {
+  const std::vector<DraftNode> draft = chain({0.7, 0.7, 0.7, 0.7, 0.7, 0.7});
+  std::size_t before = 7;
+  for (const double slope : {0.0, 0.02, 0.1, 0.2, 0.9}) {
+    const std::size_t nodes = choose(CostControl({.curve = CostCurve::linear(slope), .calibrated = true}), draft).nodes;
+    EXPECT_LE(nodes, before) << slope;
+    before = nodes;
+  }
+  EXPECT_EQ(before, 0U);
+}
+
+TEST(CostControl, StaysWithinTheRoom) {
+  testing::Random random(1);
+  for (int trial = 0; trial < 20'000; ++trial) {
+    std::vector<double> probabilities;
+    for (std::size_t n = random.below(70); n > 0; --n)
+      probabilities.push_back(static_cast<double>(700 + random.below(300)) / 1000);
+    const std::vector<DraftNode> draft = chain(probabilities);
+    std::vector<std::size_t> widths;
+    if (random.chance(50))
+      for (std::size_t width = 1 + random.below(3); width < 60; width += 1 + random.below(9)) widths.push_back(width);
+    const PassRoom room{.plain = {1, 1 + random.below(5), random.below(10'000)},
+                        .nodes = random.chance(50) ? unlimited : random.below(40),
+                        .widths = widths,
+                        .padded = random.chance(50)};
+    const CostControl control({.curve = CostCurve::linear(0.001 * static_cast<double>(random.below(100))),
+                               .max_nodes = random.below(80),
+                               .calibrated = random.chance(50)});
+    const DraftChoice choice = choose(control, draft, room);
+    ASSERT_LE(choice.nodes, std::min(draft.size(), room.nodes));
+    ASSERT_LE(choice.nodes + choice.padding, room.nodes);
+    if (!room.padded) {
+      ASSERT_EQ(choice.padding, 0U);
+    }
+    if (choice.nodes == 0) {
+      ASSERT_EQ(choice.padding, 0U);
+    } else if (!widths.empty()) {
+      ASSERT_TRUE(std::count(widths.begin(), widths.end(), room.plain.rows + choice.nodes + choice.padding));
+    }
+    if (choice.nodes == draft.size()) {
+      ASSERT_EQ(choice.cut, Cut::none);
+    } else if (choice.nodes < std::min(draft.size(), room.nodes)) {
+      ASSERT_NE(choice.cut, Cut::none);
+    }
+  }
+}
+
+TEST(CostControl, SaysWhenWidthsOrItsOwnLimitCutADraft) {
+  const CostControl control({.curve = CostCurve::linear(0.02), .max_nodes = 6, .calibrated = true});
+  const std::vector<DraftNode> draft = chain({0.99, 0.99, 0.99, 0.99, 0.99, 0.99, 0.99, 0.99});
+  EXPECT_EQ(choose(control, draft).nodes, 6U);
+  EXPECT_EQ(choose(control, draft).cut, Cut::budget);
+  constexpr std::array<std::size_t, 2> widths = {4, 16};
+  EXPECT_EQ(choose(control, draft, {.plain = {}, .widths = widths}).nodes, 3U);
+  EXPECT_EQ(choose(control, draft, {.plain = {}, .widths = widths}).cut, Cut::width);
+}
+
+TEST(CostControl, ReadsTheCurveAtTheShapeOfThePass) {
+  // Cheap rows at a short context, dear ones at a long one.
+  const CostCurve curve =
+      CostCurve::from_points(
+          std::vector<CostPoint>{{1, 0, 1, 100}, {1, 0, 9, 101}, {1, 10'000, 1, 100}, {1, 10'000, 9, 1000}})
+          .value();
+  const CostControl control({.curve = curve, .calibrated = true});
+  const std::vector<DraftNode> draft = chain({0.6, 0.6, 0.6});
+  EXPECT_EQ(choose(control, draft, {.plain = {1, 1, 0}}).nodes, 3U);
+  EXPECT_EQ(choose(control, draft, {.plain = {1, 1, 10'000}}).nodes, 0U);
+  EXPECT_EQ(choose(control, draft, {.plain = {1, 1, 0}}).nodes, 3U);
+}
+
+TEST(CostControl, AsksForNoMoreThanIsWorthwhile) {
+  const CostControl control({.curve = CostCurve::linear(0.1), .max_nodes = 12, .calibrated = true});
+  const DraftBudget budget = control.budget({.max_nodes = 32, .max_depth = 5}, {});
+  EXPECT_EQ(budget.max_nodes, 12U);
+  EXPECT_EQ(budget.max_depth, 5U);
+  EXPECT_NEAR(budget.min_path_probability.to_double(), 0.13, 0.001) << "1.3 tokens per plain pass, a tenth of one";
+  EXPECT_EQ(control.budget({.max_nodes = 3}, {}).max_nodes, 3U);
+  const Probability half = Probability::from_raw(Probability::scale / 2);
+  EXPECT_EQ(control.budget({.min_path_probability = half}, {}).min_path_probability, half);
+}
+
+TEST(CostControl, AsksForUnlikelyTokensWhereRowsAreFree) {
+  for (const CostOptions& options :
+       {CostOptions{.curve = CostCurve::linear(0), .calibrated = true},
+        CostOptions{.curve = CostCurve::linear(0.1), .calibrated = true, .fills_widths = true},
+        CostOptions{.curve = CostCurve::linear(0.1)}})
+    EXPECT_NEAR(CostControl(options).budget({}, {}).min_path_probability.to_double(), 0.002, 1e-5);
+}
+
+TEST(CostControl, LearnsThatAStrategyIsNotToBeTrusted) {
+  CostControl control({.curve = CostCurve::linear(0.1)});
+  const std::vector<DraftNode> draft = chain(std::vector<double>(10, 1.0));
+  EXPECT_EQ(choose(control, draft).nodes, 10U);
+  Simulated simulated;
+  testing::Random random(2);
+  for (int i = 0; i < 200; ++i)
+    run_pass(
+        control, view(draft), random.chance(50) ? 1 : 0, {},
+        [](std::size_t rows) { return 0.9 + 0.1 * static_cast<double>(rows); }, simulated);
+  EXPECT_LE(choose(control, draft).nodes, 3U);
+  EXPECT_GE(choose(control, draft).nodes, 1U);
+  control.begin();
+  EXPECT_EQ(choose(control, draft).nodes, 10U) << "a new sequence";
+}
+
+TEST(CostControl, IsTheSameInAForkAndAfterBegin) {
+  CostControl control({.curve = CostCurve::linear(0.05)});
+  SimulatedText text(3, 500);
+  const SimulatedEngine engine{"linear", [](std::size_t rows) { return 0.95 + 0.05 * static_cast<double>(rows); }};
+  test_support::simulate(control, engine, text, false);
+  CostControl fork = control;
+  const Simulated a = test_support::simulate(control, engine, text, false);
+  const Simulated b = test_support::simulate(fork, engine, text, false);
+  EXPECT_EQ(a.losses, b.losses);
+  control.begin();
+  CostControl fresh({.curve = CostCurve::linear(0.05)});
+  EXPECT_EQ(test_support::simulate(control, engine, text, false).losses,
+            test_support::simulate(fresh, engine, text, false).losses);
+}
+
+TEST(CostControl, ChangesNothingByChoosing) {
+  CostControl control({.calibrated = true});
+  CostControl other = control;
+  const std::vector<DraftNode> draft = chain({0.9, 0.9, 0.9});
+  for (std::size_t rows = 1; rows < 5; ++rows) choose(control, draft, {.plain = {1, rows, 100 * rows}});
+  SimulatedText text(4, 500);
+  const SimulatedEngine engine = test_support::simulated_engines()[3];
+  EXPECT_EQ(test_support::simulate(control, engine, text, true).losses,
+            test_support::simulate(other, engine, text, true).losses);
+}
+
+// --- It never loses ---
+
+/// The draft of an adversary, a chain of `length` tokens that claim to be nearly certain, and how many of them turn out
+/// right. It may look at the control.
+struct Attack {
+  std::size_t length = 0;
+  std::size_t right = 0;
+};
+using Adversary = std::function<Attack(std::size_t pass, const CostControl&)>;
+
+/// The first `length` nodes of one long chain.
+struct Claims {
+  std::vector<DraftNode> nodes = chain(std::vector<double>(32, 0.999));
+  std::vector<NodeIndex> indices = all_of(nodes);
+
+  [[nodiscard]] DraftView draft(std::size_t length) const { return view(nodes).prefix(length); }
+  [[nodiscard]] DraftChoice choice(const CostControl& control, std::size_t length, const PassRoom& room = {}) const {
+    return control.choose(draft(length), std::span(indices).first(length), room);
+  }
+};
+const Claims& claims() {
+  static const Claims all;
+  return all;
+}
+
+std::vector<std::pair<std::string, Adversary>> adversaries() {
+  return {
+      {"always wrong",
+       [](std::size_t, const CostControl&) {
+         return Attack{32, 0};
+       }},
+      {"right, then wrong",
+       [](std::size_t i, const CostControl&) {
+         return Attack{32, i < 700 ? 32U : 0U};
+       }},
+      {"alternating",
+       [](std::size_t i, const CostControl&) {
+         return Attack{8, i % 2 * 8};
+       }},
+      {"right once in a while",
+       [](std::size_t i, const CostControl&) {
+         return Attack{16, i % 37 == 0 ? 16U : 0U};
+       }},
+      {"of any length, one token right now and then",
+       [](std::size_t i, const CostControl&) {
+         return Attack{1 + i % 32, i % 11 == 0 ? 1U : 0U};
+       }},
+      {"the dearest draft that is sent, and wrong",
+       [](std::size_t, const CostControl& control) {
+         Attack attack;
+         Cost dearest = 0;
+         for (std::size_t length = 1; length <= 32; length = length < 4 ? length + 1 : length * 4 / 3) {
+           const std::size_t nodes = claims().choice(control, length).nodes;
+           const Cost cost = control.cost({1, 1 + nodes, 0});
+           if (nodes == 0 || cost < dearest) continue;
+           dearest = cost;
+           attack.length = length;
+         }
+         return attack;
+       }},
+      {"wins just enough to be let through",
+       [](std::size_t, const CostControl& control) {
+         return Attack{16, control.guard().allowance() < LossGuard::burst / 3 ? 2U : 0U};
+       }},
+  };
+}
+
+std::vector<SimulatedEngine> engines_and_strange_ones() {
+  std::vector<SimulatedEngine> engines = test_support::simulated_engines();
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    std::vector<double> costs = {1};
+    testing::Random random(testing::mix(seed));
+    for (std::size_t rows = 2; rows <= 90; ++rows)
+      costs.push_back(1 + static_cast<double>(random.below(1000)) / (seed % 2 == 0 ? 1000 : 250));
+    engines.push_back({"random " + std::to_string(seed), [costs](std::size_t rows) { return costs[rows - 1]; }});
+  }
+  return engines;
+}
+
+TEST(CostControl, LosesAtMostTenPassesInAThousandWhateverTheStrategyDoes) {
+  for (const SimulatedEngine& engine : engines_and_strange_ones())
+    for (const auto& [name, adversary] : adversaries())
+      for (const bool calibrated : {true, false}) {
+        CostControl control({.curve = curve_of(engine), .calibrated = calibrated});
+        Simulated simulated;
+        for (std::size_t i = 0; i < 2500; ++i) {
+          const Attack attack = adversary(i, control);
+          run_pass(control, claims().draft(attack.length), attack.right, {}, engine.cost, simulated);
+        }
+        EXPECT_LE(simulated.worst_window(), 10) << engine.name << ", " << name << (calibrated ? "" : ", not trusted");
+      }
+}
+
+TEST(CostControl, LosesAtMostThatWithWidthsPaddingAndRollback) {
+  constexpr std::array<std::size_t, 4> widths = {1, 4, 8, 32};
+  for (const SimulatedEngine& engine : test_support::simulated_engines())
+    for (const auto& [name, adversary] : adversaries()) {
+      CostControl control({.curve = curve_of(engine), .rollback = to_cost(0.5), .calibrated = true});
+      Simulated simulated;
+      for (std::size_t i = 0; i < 2000; ++i) {
+        const Attack attack = adversary(i, control);
+        PassRoom room{.plain = {1, 1 + i % 3, i}, .widths = widths, .padded = i % 2 == 0};
+        const DraftChoice choice =
+            run_pass(control, claims().draft(attack.length), attack.right, room, engine.cost, simulated);
+        if (std::min(choice.nodes, attack.right) < choice.nodes + choice.padding) simulated.losses.back() += 0.5;
+      }
+      EXPECT_LE(simulated.worst_window(), 10) << engine.name << ", " << name;
+    }
+}
+
+TEST(CostControl, ComesBackWhenDraftsAreRightAgain) {
+  CostControl control({.curve = CostCurve::linear(0.1), .calibrated = true});
+  const std::vector<DraftNode> draft = chain(std::vector<double>(8, 0.95));
+  const auto cost = [](std::size_t rows) { return 0.9 + 0.1 * static_cast<double>(rows); };
+  Simulated simulated;
+  for (int i = 0; i < 1000; ++i) run_pass(control, view(draft), 0, {}, cost, simulated);
+  EXPECT_EQ(run_pass(control, view(draft), 0, {}, cost, simulated).cut, Cut::gated);
+  Simulated later;
+  for (int i = 0; i < 500; ++i) run_pass(control, view(draft), 8, {}, cost, later);
+  EXPECT_GT(later.throughput(), 3);
+}
+
+// --- It is worth having ---
+
+TEST(CostControl, EarnsAsMuchAsTheBestFixedLengthInHindsight) {
+  for (const SimulatedEngine& engine : test_support::simulated_engines()) {
+    double controlled = 0;
+    double best = 0;
+    std::array<double, 33> fixed{};
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      SimulatedText text(seed, 5000);
+      CostControl control({.curve = curve_of(engine, true), .calibrated = true});
+      controlled += test_support::simulate(control, engine, text, false).throughput();
+      for (std::size_t length = 0; length < fixed.size(); ++length) {
+        test_support::FixedLength all;
+        all.length = length;
+        fixed[length] += test_support::simulate(all, engine, text, false).throughput();
+      }
+    }
+    best = *std::max_element(fixed.begin(), fixed.end());
+    EXPECT_GE(controlled, 0.99 * best) << engine.name;
+  }
+}
+
+TEST(CostControl, EarnsNearlyAsMuchWithACurveItHasToLearn) {
+  for (const SimulatedEngine& engine : test_support::simulated_engines()) {
+    double told = 0;
+    double learned = 0;
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      SimulatedText text(seed, 5000);
+      CostControl knows({.curve = curve_of(engine), .calibrated = true});
+      CostControl learns({.calibrated = true});
+      told += test_support::simulate(knows, engine, text, false).throughput();
+      learned += test_support::simulate(learns, engine, text, true).throughput();
+    }
+    EXPECT_GE(learned, 0.98 * told) << engine.name;
+  }
+}
+
+TEST(CostControl, KeepsItsGuaranteeWithALearnedCurveAfterAWarmUp) {
+  double worst = 0;
+  for (const SimulatedEngine& engine : test_support::simulated_engines())
+    for (const auto& [name, adversary] : adversaries()) {
+      CostControl control({.calibrated = true});
+      Simulated simulated;
+      testing::Random noise(7);
+      for (std::size_t i = 0; i < 4000; ++i) {
+        const Attack attack = adversary(i, control);
+        const std::size_t rows = 1 + claims().choice(control, attack.length).nodes;
+        run_pass(control, claims().draft(attack.length), attack.right, {}, engine.cost, simulated,
+                 test_support::noisy_time(engine.cost(rows), noise));
+      }
+      const double lost = simulated.worst_window(1500);
+      EXPECT_LE(lost, 10) << engine.name << ", " << name;
+      worst = std::max(worst, lost);
+    }
+  RecordProperty("most_lost_in_a_window", std::to_string(worst));
+}
+
+TEST(CostControl, LearnsNothingFromPassesOfSeveralSequences) {
+  CostControl control({.calibrated = true});
+  const PassShape plain{4, 4, 0};
+  for (int i = 0; i < 10; ++i) control.learn({}, {plain, plain, 1, std::chrono::nanoseconds(1'000'000)});
+  EXPECT_EQ(control.learned().passes(), 0U);
+}
+
+TEST(CostControl, RestsWhenBeingAskedCostsMoreThanItSaves) {
+  CostControl control({.curve = CostCurve::linear(0.1), .drafting = to_cost(0.2), .calibrated = true});
+  const std::vector<DraftNode> bad = chain({0.3});
+  const auto cost = [](std::size_t rows) { return 0.9 + 0.1 * static_cast<double>(rows); };
+  Simulated simulated;
+  std::size_t asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const bool asks = control.budget({}, {}).max_nodes > 0;
+    asked += asks ? 1 : 0;
+    run_pass(control, asks ? view(bad) : DraftView(), 0, {}, cost, simulated);
+  }
+  EXPECT_LT(asked, 150U);
+  EXPECT_GT(asked, 50U);
+  const std::vector<DraftNode> good = chain({0.95, 0.95, 0.95, 0.95});
+  asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const bool asks = control.budget({}, {}).max_nodes > 0;
+    asked += asks ? 1 : 0;
+    run_pass(control, asks ? view(good) : DraftView(), 4, {}, cost, simulated);
+  }
+  EXPECT_GT(asked, 800U);
+}
+
+TEST(CostControl, ChoosesTheSameEverywhere) {
+  // A number that any compiler, at any optimisation level, has to find again.
+  std::uint64_t hash = 0;
+  testing::Random random(11);
+  CostControl told({.curve = curve_of(test_support::simulated_engines()[3], true)});
+  CostControl learned({.rollback = to_cost(0.1)});
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<DraftNode> draft;
+    std::uint32_t path = Probability::scale;
+    for (std::size_t n = random.below(20); n > 0; --n) {
+      path = static_cast<std::uint32_t>(std::uint64_t{path} * (500 + random.below(500)) / 1000);
+      draft.push_back(
+          {static_cast<Token>(draft.size()), static_cast<NodeIndex>(draft.size()) - 1, Probability::from_raw(path)});
+    }
+    const std::size_t right = random.below(6);
+    for (CostControl* control : {&told, &learned}) {
+      const DraftBudget budget = control->budget({}, {});
+      const std::vector<NodeIndex> sendable = all_of(draft);
+      const DraftChoice choice = control->choose(view(draft), sendable, {});
+      const std::size_t accepted = std::min(right, choice.nodes);
+      PassReport report{{}, {}, accepted + 1, std::chrono::nanoseconds(1000 + 70 * choice.nodes + random.below(50))};
+      report.sent.rows += choice.nodes;
+      const auto sent = std::span(sendable).first(choice.nodes);
+      control->learn({view(draft), sent, sent.first(accepted), Token{-1}, choice.cut, {}}, report);
+      hash = testing::mix(hash ^ choice.nodes ^ budget.min_path_probability.raw() ^
+                          static_cast<std::uint64_t>(control->throughput()) << 8);
+    }
+  }
+  EXPECT_EQ(hash, 1177739810219126032U);
+}
+
+}  // namespace
+}  // namespace reprise

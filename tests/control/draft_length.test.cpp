@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/control/draft_length.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reprise/control/loss_guard.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise {
+namespace {
+
+/// A question with its arrays.
+struct Case {
+  std::vector<std::uint32_t> sums = {0};
+  std::vector<Cost> costs;
+  std::vector<std::size_t> widths;
+  std::size_t plain_rows = 1;
+  bool padded = false;
+  Rate throughput = rate_one;
+  std::int64_t allowance = LossGuard::burst;
+  Cost rollback = 0;
+
+  [[nodiscard]] LengthQuestion question() const {
+    return {sums,      costs,   plain_rows, widths, padded, throughput, highest_throughput(costs, widths, plain_rows),
+            allowance, rollback};
+  }
+};
+
+/// A draft whose path probabilities fall, and a curve: linear, in steps, or anything.
+Case random_case(testing::Random& random) {
+  Case c;
+  std::uint32_t path = cost_one;
+  for (std::size_t n = random.below(33); n > 0; --n) {
+    if (random.below(3) != 0) path = static_cast<std::uint32_t>(std::uint64_t{path} * (1 + random.below(1000)) / 1000);
+    c.sums.push_back(c.sums.back() + path);
+  }
+  const std::size_t most = random.below(10) == 0 ? random.below(40) : 32;
+  const std::size_t shape = random.below(4);
+  const std::uint64_t slope = random.below(2) == 0 ? random.below(1000) : random.below(30'000);
+  const std::size_t step = 1 + random.below(16);
+  for (std::size_t k = 0; k <= most; ++k) {
+    std::uint64_t cost = cost_one + slope * k;
+    if (shape == 1) cost = cost_one + slope * 8 * (k / step);
+    if (shape == 2) cost = cost_one + random.below(k == 0 ? 1 : 40'000);
+    if (shape == 3) cost = k == 0 ? cost_one : 1 + random.below(400'000);
+    c.costs.push_back(static_cast<Cost>(cost));
+  }
+  c.throughput = rate_one + static_cast<Rate>(random.below(6 * cost_one));
+  c.allowance = random.below(4) == 0 ? static_cast<std::int64_t>(random.below(LossGuard::burst)) : LossGuard::burst;
+  return c;
+}
+
+/// The rule as it was first measured, for drafts of any length and no widths.
+std::size_t prototype(const Case& c) {
+  const std::size_t n = c.sums.size() - 1;
+  std::int64_t lmax = 65536;
+  for (std::size_t q = 1; q < c.costs.size(); ++q)
+    lmax = std::max(lmax, (static_cast<std::int64_t>(q + 1) << 32) / c.costs[q]);
+  lmax = std::min(lmax, most_rate);
+  const std::int64_t L = std::min<std::int64_t>(c.throughput, lmax);
+  const auto od = [&](std::int64_t l) {
+    const std::int64_t x = std::min((l << 16) / lmax, std::int64_t{65536});
+    const std::int64_t mx = x * 333 >> 8;
+    return lmax * mx / (65536 - x + mx);
+  };
+  std::int64_t lam = od(L);
+  std::size_t k = 0;
+  for (int it = 0; it < 2; it++) {
+    std::int64_t best = 0;
+    std::int64_t bc = 0;
+    k = 0;
+    for (std::size_t i = 0; i < n && i + 1 < c.costs.size(); i++) {
+      const std::int64_t cum = c.sums[i + 1];
+      const std::int64_t dc = std::int64_t{c.costs[i + 1]} - c.costs[0];
+      const std::int64_t v = cum - (lam * dc >> 16);
+      if (v > best && dc <= c.allowance) {
+        best = v;
+        k = i + 1;
+        bc = cum;
+      }
+    }
+    std::int64_t R = ((65536 + bc) << 16) / c.costs[k];
+    R = std::max(R, L * 6 / 10);
+    lam = od(std::min(R, lmax));
+  }
+  return k;
+}
+
+TEST(DraftLength, EqualsTheRuleThatWasMeasured) {
+  testing::Random random(1);
+  for (int trial = 0; trial < 100'000; ++trial) {
+    const Case c = random_case(random);
+    const LengthAnswer answer = draft_length(c.question());
+    ASSERT_EQ(answer.nodes, prototype(c)) << "trial " << trial;
+    ASSERT_EQ(answer.padding, 0U);
+  }
+}
+
+/// Every pass that the widths allow, weighed one by one.
+LengthAnswer brute_force(const Case& c) {
+  const std::size_t nodes = c.sums.size() - 1;
+  const Rate top = highest_throughput(c.costs, c.widths, c.plain_rows);
+  const Rate long_run = std::min(c.throughput, top);
+  Rate price = value_of_time(long_run, top);
+  LengthAnswer answer;
+  for (int step = 0; step < 2; ++step) {
+    answer = {};
+    std::int64_t best = 0;
+    std::int64_t best_cost = c.costs[0];
+    for (std::size_t rows = 1; rows < c.costs.size(); ++rows) {
+      if (!c.widths.empty() && std::find(c.widths.begin(), c.widths.end(), c.plain_rows + rows) == c.widths.end())
+        continue;
+      const std::size_t sent = std::min(rows, nodes);
+      if (rows > nodes && (c.widths.empty() || !c.padded)) continue;
+      const std::int64_t all = rows > nodes ? 0 : std::int64_t{c.sums[sent]} - c.sums[sent - 1];
+      const std::int64_t cost = c.costs[rows] + (c.rollback * (65536 - all) >> 16);
+      if (std::int64_t{c.costs[rows]} + c.rollback - c.costs[0] > c.allowance) continue;
+      const std::int64_t value = c.sums[sent] - (price * (cost - c.costs[0]) >> 16);
+      if (value <= best) continue;
+      best = value;
+      best_cost = cost;
+      answer = {sent, rows - sent, Cut::none};
+    }
+    const Rate now = ((rate_one + c.sums[answer.nodes]) << 16) / best_cost;
+    price = value_of_time(std::min(std::max(now, long_run * 6 / 10), top), top);
+  }
+  return answer;
+}
+
+TEST(DraftLength, EqualsBruteForceWithWidthsPaddingAndRollback) {
+  testing::Random random(2);
+  for (int trial = 0; trial < 100'000; ++trial) {
+    Case c = random_case(random);
+    c.plain_rows = 1 + random.below(4);
+    for (std::size_t width = 1 + random.below(4); width < 50 && random.below(8) != 0; width += 1 + random.below(10))
+      c.widths.push_back(width);
+    c.padded = random.chance(50);
+    if (random.chance(30)) c.rollback = static_cast<Cost>(random.below(cost_one));
+    const LengthAnswer answer = draft_length(c.question());
+    const LengthAnswer expected = brute_force(c);
+    ASSERT_EQ(answer.nodes, expected.nodes) << "trial " << trial;
+    ASSERT_EQ(answer.padding, expected.padding) << "trial " << trial;
+    const std::size_t rows = answer.nodes + answer.padding;
+    if (rows != 0 && !c.widths.empty()) {
+      ASSERT_TRUE(std::count(c.widths.begin(), c.widths.end(), c.plain_rows + rows));
+    }
+    if (rows != 0) {
+      ASSERT_LE(std::int64_t{c.costs[rows]} - c.costs[0] + c.rollback, c.allowance);
+    }
+  }
+}
+
+/// A chain of equal path probabilities and a linear curve.
+Case chain(std::size_t nodes, double probability, double slope) {
+  Case c;
+  for (std::size_t i = 0; i < nodes; ++i) c.sums.push_back(c.sums.back() + to_cost(probability));
+  for (std::size_t k = 0; k <= 32; ++k) c.costs.push_back(to_cost(1 + slope * static_cast<double>(k)));
+  return c;
+}
+
+TEST(DraftLength, SendsAllThatIsFree) {
+  const LengthAnswer answer = draft_length(chain(20, 0.01, 0).question());
+  EXPECT_EQ(answer.nodes, 20U);
+  EXPECT_EQ(answer.cut, Cut::none);
+}
+
+TEST(DraftLength, SendsNothingThatIsNotWorthIt) {
+  const LengthAnswer answer = draft_length(chain(20, 0.1, 0.3).question());
+  EXPECT_EQ(answer.nodes, 0U);
+  EXPECT_EQ(answer.cut, Cut::unlikely);
+}
+
+TEST(DraftLength, SaysWhatKeptItFromSendingMore) {
+  Case c = chain(20, 0.9, 0.05);
+  EXPECT_EQ(draft_length(c.question()).cut, Cut::none);
+  c.allowance = to_cost(0.5);
+  EXPECT_EQ(draft_length(c.question()).nodes, 10U);
+  EXPECT_EQ(draft_length(c.question()).cut, Cut::gated);
+  c.allowance = 0;
+  EXPECT_EQ(draft_length(c.question()).nodes, 0U);
+  EXPECT_EQ(draft_length(c.question()).cut, Cut::gated);
+  c.allowance = LossGuard::burst;
+  c.widths = {4, 16, 32};
+  EXPECT_EQ(draft_length(c.question()).nodes, 15U);
+  EXPECT_EQ(draft_length(c.question()).cut, Cut::width);
+  c.padded = true;
+  c.sums.resize(16 + 15);  // 30 nodes
+  for (std::size_t i = 21; i < c.sums.size(); ++i) c.sums[i] = c.sums[i - 1] + to_cost(0.9);
+  EXPECT_EQ(draft_length(c.question()).nodes, 30U);
+  EXPECT_EQ(draft_length(c.question()).padding, 1U);
+  c.widths.clear();
+  c.costs.resize(11);
+  EXPECT_EQ(draft_length(c.question()).nodes, 10U);
+  EXPECT_EQ(draft_length(c.question()).cut, Cut::budget);
+}
+
+TEST(DraftLength, WorksWithNothingToWeigh) {
+  Case c = chain(0, 0, 0.05);
+  EXPECT_EQ(draft_length(c.question()).nodes, 0U);
+  EXPECT_EQ(draft_length(c.question()).cut, Cut::none);
+  c.costs = {cost_one};
+  EXPECT_EQ(draft_length(c.question()).nodes, 0U);
+  c.costs = {1, 1, 1};  // the cheapest passes there are
+  c.sums = {0, 1, 2};
+  EXPECT_LE(draft_length(c.question()).nodes, 2U);
+  c.costs = {cost_one, ~Cost{0}, ~Cost{0}};
+  EXPECT_EQ(draft_length(c.question()).nodes, 0U);
+}
+
+TEST(DraftLength, CountsWhatARejectionCosts) {
+  Case c = chain(4, 0.6, 0.05);
+  EXPECT_EQ(draft_length(c.question()).nodes, 4U);
+  c.rollback = to_cost(6);
+  EXPECT_EQ(draft_length(c.question()).nodes, 0U);
+}
+
+TEST(HighestThroughput, IsThatOfPlainDecodingAtLeast) {
+  EXPECT_EQ(highest_throughput(std::array<Cost, 2>{cost_one, 3 * cost_one}), rate_one);
+  EXPECT_EQ(highest_throughput(std::array<Cost, 3>{cost_one, cost_one, 2 * cost_one}), 2 * rate_one);
+  EXPECT_EQ(highest_throughput(std::array<Cost, 3>{cost_one, cost_one, cost_one}, std::array<std::size_t, 2>{1, 3}),
+            3 * rate_one);
+}
+
+TEST(ValueOfTime, IsThirtyPercentAboveTheRateFarFromTheTopAndTheTopThere) {
+  EXPECT_NEAR(static_cast<double>(value_of_time(rate_one, 1000 * rate_one)) / rate_one, 1.30, 0.03);
+  EXPECT_EQ(value_of_time(5 * rate_one, 5 * rate_one), 5 * rate_one);
+  EXPECT_EQ(value_of_time(9 * rate_one, 5 * rate_one), 5 * rate_one);
+}
+
+TEST(LeastWorthwhile, IsThroughputTimesTheStepButNeverNothing) {
+  EXPECT_NEAR(least_worthwhile(2 * rate_one, to_cost(0.05)).to_double(), 0.1, 1e-4);
+  EXPECT_NEAR(least_worthwhile(2 * rate_one, 0).to_double(), 0.002, 1e-6);
+  EXPECT_EQ(least_worthwhile(2 * rate_one, cost_one), Probability::one());
+}
+
+/// What may be decided from what was stated before a node's token was drawn.
+TEST(StoppingLength, DoesNotDependOnWhatComesAfterTheLastNodeSent) {
+  testing::Random random(3);
+  for (int trial = 0; trial < 20'000; ++trial) {
+    Case c = random_case(random);
+    if (random.chance(50)) {
+      for (std::size_t width = 2; width < 40; width += 1 + random.below(8)) c.widths.push_back(width);
+      c.padded = true;
+    }
+    const LengthAnswer answer = stopping_length(c.question());
+    ASSERT_LE(answer.nodes, c.sums.size() - 1);
+    // Whatever stands behind the first node that was not sent: the answer stays.
+    Case other = c;
+    for (std::size_t i = answer.nodes + 2; i < c.sums.size(); ++i)
+      other.sums[i] = other.sums[i - 1] + static_cast<std::uint32_t>(random.below(cost_one));
+    ASSERT_EQ(stopping_length(other.question()).nodes, answer.nodes) << trial;
+  }
+}
+
+TEST(StoppingLength, GoesOnWhileTheNextNodePays) {
+  Case c = chain(0, 0, 0.1);
+  for (const double probability : {0.9, 0.8, 0.1, 0.9}) c.sums.push_back(c.sums.back() + to_cost(probability));
+  EXPECT_EQ(stopping_length(c.question()).nodes, 2U);
+  EXPECT_EQ(stopping_length(c.question()).cut, Cut::unlikely);
+}
+
+}  // namespace
+}  // namespace reprise

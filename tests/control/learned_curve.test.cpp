@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/control/learned_curve.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "reprise/testing/random.hpp"
+#include "support/simulated_decoding.hpp"
+
+namespace reprise {
+namespace {
+
+using std::chrono::nanoseconds;
+using test_support::noisy_time;
+
+double cost(const LearnedCurve& curve, std::size_t rows) { return static_cast<double>(curve.cost(rows)) / cost_one; }
+nanoseconds exactly(double plain_passes) { return nanoseconds(static_cast<std::int64_t>(1e7 * plain_passes)); }
+
+/// Passes of random row counts up to `most`, one in three plain.
+LearnedCurve after(std::size_t passes, const test_support::SimulatedEngine& engine, std::size_t most,
+                   double drift = 0) {
+  LearnedCurve curve;
+  testing::Random random(9);
+  for (std::size_t i = 0; i < passes; ++i) {
+    const std::size_t rows = random.below(3) == 0 ? 1 : 1 + random.below(most);
+    curve.learn(rows, rows == 1, noisy_time(engine.cost(rows), random, 1 + drift * static_cast<double>(i)));
+  }
+  return curve;
+}
+
+TEST(LearnedCurve, IsTheDefaultCurveAtFirst) {
+  const LearnedCurve curve;
+  for (std::size_t rows = 1; rows <= 100; ++rows)
+    EXPECT_NEAR(cost(curve, rows), 1 + CostCurve::default_per_row * static_cast<double>(rows - 1), 0.01) << rows;
+  EXPECT_EQ(curve.cost(0), cost_one);
+  EXPECT_FALSE(curve.wants_plain(false));
+}
+
+TEST(LearnedCurve, FindsEveryCurveInNoise) {
+  for (const test_support::SimulatedEngine& engine : test_support::simulated_engines()) {
+    const LearnedCurve curve = after(6000, engine, 33);
+    for (std::size_t rows = 1; rows <= 33; ++rows)
+      EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.06) << engine.name << " " << rows;
+  }
+}
+
+TEST(LearnedCurve, RisesWithTheRows) {
+  for (const std::size_t passes : {1U, 5U, 20U, 100U, 1000U})
+    for (const test_support::SimulatedEngine& engine : test_support::simulated_engines()) {
+      const LearnedCurve curve = after(passes, engine, 40);
+      for (std::size_t rows = 1; rows < 80; ++rows) EXPECT_LE(curve.cost(rows), curve.cost(rows + 1)) << engine.name;
+    }
+}
+
+TEST(LearnedCurve, FollowsThePlainTimeAsTheContextGrows) {
+  for (const test_support::SimulatedEngine& engine : test_support::simulated_engines()) {
+    const LearnedCurve curve = after(6000, engine, 16, 5e-4);  // four times as slow in the end
+    for (std::size_t rows = 2; rows <= 16; ++rows)
+      EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.08) << engine.name << " " << rows;
+  }
+}
+
+TEST(LearnedCurve, FollowsItWithoutPlainPassesToo) {
+  LearnedCurve curve;
+  testing::Random random(3);
+  for (int i = 0; i < 20; ++i) curve.learn(1, true, noisy_time(1, random));
+  for (int i = 0; i < 4000; ++i) curve.learn(9, false, noisy_time(1.4, random, 1 + i / 4000.0));
+  EXPECT_NEAR(cost(curve, 9), 1.4, 0.3) << "the time has doubled";
+}
+
+TEST(LearnedCurve, IsNotImpressedByASlowPass) {
+  LearnedCurve curve;
+  for (int i = 0; i < 10; ++i) curve.learn(1, true, exactly(1));
+  for (int i = 0; i < 10; ++i) curve.learn(5, false, exactly(1.2));
+  const double before = cost(curve, 5);
+  curve.learn(5, false, exactly(120));
+  curve.learn(1, true, exactly(100));
+  EXPECT_NEAR(cost(curve, 5), before, 0.15);
+}
+
+TEST(LearnedCurve, GivesASlowFirstPassASecondChance) {
+  LearnedCurve curve;
+  for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
+  curve.learn(6, false, exactly(12));
+  EXPECT_LT(cost(curve, 6), 1.5);
+  EXPECT_TRUE(curve.uncertain(6));
+  curve.learn(6, false, exactly(1.2));
+  curve.learn(6, false, exactly(1.2));
+  EXPECT_NEAR(cost(curve, 6), 1.2, 0.01);
+  EXPECT_FALSE(curve.uncertain(6));
+}
+
+TEST(LearnedCurve, BelievesALargeCostWhenItComesTwice) {
+  LearnedCurve curve;
+  for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
+  curve.learn(2, false, exactly(3.06));
+  curve.learn(2, false, exactly(3.1));
+  EXPECT_NEAR(cost(curve, 2), 3.06, 0.01);
+  EXPECT_GT(cost(curve, 3), 3.06);
+}
+
+TEST(LearnedCurve, HearsOfAnEngineThatHasChanged) {
+  testing::Random random(4);
+  LearnedCurve curve;
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t rows = 1 + random.below(10);
+    curve.learn(rows, rows == 1, noisy_time(rows == 1 ? 1 : 1.1, random));
+  }
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t rows = 1 + random.below(10);
+    curve.learn(rows, rows == 1, noisy_time(rows == 1 ? 1 : 2.5, random));
+  }
+  for (std::size_t rows = 2; rows <= 10; ++rows) EXPECT_NEAR(cost(curve, rows), 2.5, 0.3) << rows;
+}
+
+TEST(LearnedCurve, HopesForWhatItDoesNotKnow) {
+  LearnedCurve curve;
+  for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
+  for (int i = 0; i < 3; ++i) curve.learn(4, false, exactly(2));
+  EXPECT_EQ(curve.hopeful(4), curve.cost(4));
+  EXPECT_EQ(curve.hopeful(3), cost_one);
+  EXPECT_EQ(curve.hopeful(9), curve.cost(4));
+  EXPECT_LT(curve.hopeful(9), curve.cost(9));
+  for (int i = 0; i < 600; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_TRUE(curve.uncertain(4));
+  EXPECT_NEAR(static_cast<double>(curve.hopeful(4)) / cost_one, 1.5, 0.01);
+}
+
+TEST(LearnedCurve, SavesUpForTries) {
+  LearnedCurve curve;
+  EXPECT_FALSE(curve.may_try(0));
+  for (int i = 0; i < 64; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_TRUE(curve.may_try(to_cost(0.25)));
+  EXPECT_FALSE(curve.may_try(to_cost(0.26)));
+  curve.learn(7, false, exactly(2));
+  EXPECT_FALSE(curve.may_try(0));
+}
+
+TEST(LearnedCurve, WantsPlainPassesNowAndThen) {
+  LearnedCurve curve;
+  curve.learn(5, false, exactly(1.2));
+  EXPECT_TRUE(curve.wants_plain(false));
+  for (int i = 0; i < 16; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_FALSE(curve.wants_plain(false));
+  for (int i = 0; i < 300; ++i) curve.learn(5, false, exactly(1.2));
+  EXPECT_TRUE(curve.wants_plain(false));
+  curve.learn(1, true, exactly(1));
+  EXPECT_FALSE(curve.wants_plain(true));
+  for (int i = 0; i < 16; ++i) curve.learn(5, false, exactly(1.2));
+  EXPECT_FALSE(curve.wants_plain(false));
+  EXPECT_TRUE(curve.wants_plain(true));
+}
+
+TEST(LearnedCurve, DoesNotWaitForTimesOfPlainPassesThatNobodyMeasures) {
+  LearnedCurve curve;
+  curve.learn(5, false, exactly(1.2));
+  curve.learn(1, true, {});
+  EXPECT_FALSE(curve.wants_plain(false));
+}
+
+TEST(LearnedCurve, TakesAnyNumbers) {
+  LearnedCurve curve;
+  testing::Random random(8);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::size_t rows = random.below(80);
+    const auto shift = static_cast<int>(random.below(64));
+    curve.learn(rows, random.chance(30), nanoseconds(static_cast<std::int64_t>(random.next() >> shift)));
+    ASSERT_GE(curve.cost(random.below(100)), cost_one);
+  }
+}
+
+}  // namespace
+}  // namespace reprise

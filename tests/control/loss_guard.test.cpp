@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/control/loss_guard.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+#include "support/simulated_decoding.hpp"
+
+namespace reprise {
+namespace {
+
+struct Pass {
+  Cost more;  // than a plain pass
+  std::size_t accepted;
+};
+
+/// 4,000 passes of an adversary that sees the guard. A pass that is not let through goes plain.
+std::int64_t worst_loss(const std::function<Pass(std::size_t, const LossGuard&)>& adversary) {
+  LossGuard guard;
+  std::vector<std::int64_t> losses;
+  for (std::size_t i = 0; i < 4000; ++i) {
+    Pass pass = adversary(i, guard);
+    if (pass.more > guard.allowance()) pass = {0, 0};
+    guard.add(cost_one + pass.more, cost_one, pass.accepted + 1);
+    losses.push_back(std::int64_t{pass.more} - static_cast<std::int64_t>(pass.accepted) * cost_one);
+    EXPECT_LE(guard.debt(), LossGuard::burst);
+    EXPECT_GE(guard.allowance(), 0);
+  }
+  return test_support::worst_window(losses);
+}
+
+TEST(LossGuard, HoldsWhateverASinglePassCosts) {
+  for (const double more : {0.0001, 0.003, 0.00398, 0.004, 0.005, 0.05, 0.3, 1.0, 2.06, 5.9, 6.0, 6.1, 100.0}) {
+    const std::int64_t worst = worst_loss([&](std::size_t, const LossGuard&) { return Pass{to_cost(more), 0}; });
+    EXPECT_LE(worst, LossGuard::most_lost) << more;
+    if (more > 6) {
+      EXPECT_EQ(worst, 0) << more;
+    }
+  }
+}
+
+TEST(LossGuard, HoldsAgainstTheAdversaryThatSpendsAllItMay) {
+  const std::int64_t worst = worst_loss([&](std::size_t, const LossGuard& guard) {
+    return Pass{static_cast<Cost>(guard.allowance()), 0};
+  });
+  EXPECT_LE(worst, LossGuard::most_lost);
+  EXPECT_GT(worst, LossGuard::most_lost * 99 / 100) << "and the bound is nearly reached: it is not wasted";
+}
+
+TEST(LossGuard, HoldsWhenWinsComeBeforeLosses) {
+  for (const std::size_t wins : {1U, 10U, 100U, 999U, 1500U}) {
+    const std::int64_t worst = worst_loss([&](std::size_t i, const LossGuard& guard) {
+      return i < wins ? Pass{to_cost(0.5), 30} : Pass{static_cast<Cost>(guard.allowance()), 0};
+    });
+    EXPECT_LE(worst, LossGuard::most_lost) << wins;
+  }
+}
+
+TEST(LossGuard, HoldsWhenWinsAndLossesAlternate) {
+  for (const std::size_t every : {2U, 3U, 7U, 50U, 333U})
+    for (const std::size_t right : {1U, 2U, 10U}) {
+      const std::int64_t worst = worst_loss([&](std::size_t i, const LossGuard& guard) {
+        return i % every == 0 ? Pass{to_cost(0.1), right} : Pass{static_cast<Cost>(guard.allowance()), 0};
+      });
+      EXPECT_LE(worst, LossGuard::most_lost) << every << " " << right;
+    }
+}
+
+TEST(LossGuard, HoldsAgainstRandomAdversaries) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    testing::Random random(testing::mix(seed));
+    const std::size_t luck = random.below(60);
+    const std::size_t dear = 1 + random.below(3 * cost_one);
+    const std::int64_t worst = worst_loss([&](std::size_t, const LossGuard& guard) {
+      const auto all = static_cast<Cost>(guard.allowance());
+      const auto some = static_cast<Cost>(random.below(dear));
+      return Pass{random.chance(30) ? all : some, random.chance(luck) ? random.below(4) : 0};
+    });
+    EXPECT_LE(worst, LossGuard::most_lost) << seed;
+  }
+}
+
+TEST(LossGuard, LetsDraftingComeBack) {
+  LossGuard guard;
+  guard.add(7 * cost_one, cost_one, 1);
+  EXPECT_LT(guard.allowance(), to_cost(0.01));
+  for (int i = 0; i < 100; ++i) guard.add(cost_one, cost_one, 1);
+  EXPECT_GT(guard.allowance(), to_cost(0.39));
+  guard.add(to_cost(1.3), cost_one, 6);
+  EXPECT_GT(guard.allowance(), to_cost(4)) << "a draft that was right pays debts back";
+}
+
+TEST(LossGuard, IsNotRefilledBeyondTheBurst) {
+  LossGuard guard;
+  for (int i = 0; i < 100; ++i) guard.add(cost_one, cost_one, 100);
+  EXPECT_EQ(guard.allowance(), LossGuard::burst);
+}
+
+TEST(LossGuard, CountsPlainPassesOfSeveralRowsAsTheyAre) {
+  LossGuard guard;
+  guard.add(3 * cost_one, 3 * cost_one, 1);  // pending tokens, no draft
+  EXPECT_EQ(guard.debt(), 0);
+  guard.add(4 * cost_one, 3 * cost_one, 1);
+  EXPECT_EQ(guard.debt(), cost_one - LossGuard::leak);
+  guard.add(4 * cost_one, 3 * cost_one, 0);
+  EXPECT_EQ(guard.debt(), 2 * (cost_one - LossGuard::leak));
+}
+
+}  // namespace
+}  // namespace reprise
