@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: control\.learn\(outcome, report\)|'learn'
+#include "reprise/reprise.hpp"
+
+struct Control {
+  void begin() {}
+  [[nodiscard]] reprise::DraftBudget budget(const reprise::DraftBudget& asked, const reprise::PassShape&) const {
+    return asked;
+  }
+  [[nodiscard]] reprise::DraftChoice choose(reprise::DraftView, std::span<const reprise::NodeIndex>,
+                                            const reprise::PassRoom&) const {
+    return {};
+  }
+};
+
+reprise::Session<reprise::NoDraft, Control>* session = nullptr;
