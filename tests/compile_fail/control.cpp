@@ -5,9 +5,14 @@
 
 void control() {
   reprise::Session<reprise::archetype::Strategy> session;
+  reprise::Session<reprise::archetype::Strategy, reprise::archetype::Control> controlled;
+  reprise::archetype::TreeEngine trees;
+  reprise::archetype::TimedEngine timed;
   reprise::CopyDrafter<reprise::archetype::Index> drafter;
   reprise::archetype::Engine engine;
   const reprise::Limits limits;
   static_cast<void>(session.propose(limits));
   static_cast<void>(reprise::generate(session, engine, limits));
+  static_cast<void>(reprise::generate(controlled, trees, limits));
+  static_cast<void>(reprise::generate(controlled, timed, limits));
 }

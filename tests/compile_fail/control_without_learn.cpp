@@ -13,6 +13,4 @@ struct Control {
   }
 };
 
-template <reprise::DraftControl C>
-struct Loop {};
-Loop<Control>* loop = nullptr;
+reprise::Session<reprise::NoDraft, Control>* session = nullptr;

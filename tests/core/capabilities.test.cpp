@@ -61,6 +61,7 @@ TEST(Capabilities, DescribeAnEngineWithoutLimitsThatTrims) {
   EXPECT_EQ(capabilities.max_depth, unlimited);
   EXPECT_EQ(capabilities.max_rollback, unlimited);
   EXPECT_EQ(capabilities.max_leaves, 1U) << "chains only";
+  EXPECT_FALSE(capabilities.pad_token.has_value());
   EXPECT_EQ(capabilities.rollback, Rollback::trim);
   EXPECT_TRUE(capabilities.deterministic);
 }

@@ -3,6 +3,7 @@
 // near miss of each also has to fail with a readable message; see tests/compile_fail.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -191,6 +192,47 @@ struct MarginWithoutRow : archetype::Engine {
   [[nodiscard]] double margin() const { return 0; }
 };
 static_assert(!MarginVerifier<MarginWithoutRow>);
+
+struct Tree : archetype::Engine {
+  Result<std::vector<Token>> verify_tree(TokenSpan, std::size_t, std::span<const NodeIndex>) {
+    return std::vector<Token>{0};
+  }
+  Result<void> commit_rows(std::span<const std::size_t>) { return {}; }
+};
+static_assert(TreeVerifier<archetype::TreeEngine> && TreeVerifier<Tree> && !TreeVerifier<archetype::Engine>);
+
+struct TreeWithoutRows : archetype::Engine {
+  archetype::LazyPicks verify_tree(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
+};
+static_assert(Verifier<TreeWithoutRows> && !TreeVerifier<TreeWithoutRows>, "a path is kept by its rows");
+
+struct TreeWithoutParents : archetype::Engine {
+  archetype::LazyPicks verify_tree(TokenSpan, std::size_t) { return {}; }
+  void commit_rows(std::span<const std::size_t>) {}
+};
+static_assert(!TreeVerifier<TreeWithoutParents>);
+
+struct TreeOfWords : archetype::TreeEngine {
+  std::vector<std::string> verify_tree(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
+};
+static_assert(!TreeVerifier<TreeOfWords>);
+
+struct TreeThatCannotCommitChains {
+  archetype::LazyPicks verify_tree(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
+  void commit_rows(std::span<const std::size_t>) {}
+};
+static_assert(!TreeVerifier<TreeThatCannotCommitChains>, "it is a Verifier first");
+
+struct TimedInMilliseconds : archetype::Engine {
+  [[nodiscard]] std::chrono::milliseconds pass_time() const { return {}; }
+};
+static_assert(TimedVerifier<archetype::TimedEngine> && TimedVerifier<TimedInMilliseconds>);
+static_assert(!TimedVerifier<archetype::Engine>);
+
+struct TimedInNumbers : archetype::Engine {
+  [[nodiscard]] double pass_time() const { return 0; }
+};
+static_assert(!TimedVerifier<TimedInNumbers>, "a number has no unit");
 
 // --- LookupIndex ---
 

@@ -117,17 +117,17 @@ TEST(DraftNode, IsACertainChildOfTheAnchorByDefault) {
   EXPECT_FALSE(node.auxiliary);
 }
 
-TEST(DraftBudget, IsAChainOfThirtyTwoByDefault) {
+TEST(DraftBudget, IsThirtyTwoNodesInAnyShapeByDefault) {
   const DraftBudget budget;
   EXPECT_EQ(budget.max_nodes, 32U);
   EXPECT_EQ(budget.max_depth, unlimited);
   EXPECT_EQ(budget.max_leaves, unlimited);
-  EXPECT_EQ(budget.shape, DraftShape::chain);
+  EXPECT_EQ(budget.shape, DraftShape::tree);
   EXPECT_EQ(budget.min_path_probability, Probability::zero());
 }
 
 TEST(DraftSource, CountIsOneMoreThanTheLastSource) {
-  EXPECT_EQ(draft_source_count, static_cast<std::size_t>(DraftSource::forced) + 1);
+  EXPECT_EQ(draft_source_count, static_cast<std::size_t>(DraftSource::padding) + 1);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -211,6 +213,77 @@ TEST_F(Generate, StreamsEveryTokenOnceWhenAStrategyThrowsInBetween) {
   EXPECT_THROW(static_cast<void>(generate(throwing, engine, prompt, limits, stream())), std::runtime_error);
   ASSERT_TRUE(generate(throwing, engine, limits, stream()));
   EXPECT_THAT(streamed, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+}
+
+/// Drafts a tree in which the right path is never the first.
+struct Branching {
+  Token last = 0;
+  void begin(TokenSpan tokens) { last = tokens.back(); }
+  void observe(TokenSpan tokens, Origin) { last = tokens.empty() ? last : tokens.back(); }
+  void propose(const DraftBudget&, Draft& out) const {
+    NodeIndex parent = anchor_parent;
+    for (Token i = 1; i <= 3; ++i) {
+      out.push({.token = last + i + 50, .parent = parent});
+      out.push({.token = last + i, .parent = parent});
+      parent = 2 * i - 1;
+    }
+  }
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t) {}
+};
+TEST_F(Generate, SendsTreesToAnEngineThatChecksThem) {
+  ScriptedOptions options = counting();
+  options.capabilities.max_leaves = 4;
+  options.latency = [](const PassShape& shape) { return shape.rows; };
+  ScriptedVerifier engine(options, prompt);
+  Session<Branching> branching;
+  const auto generation = generate(branching, engine, prompt, limits, stream());
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_EQ(generation->statistics.passes, 3U);
+  EXPECT_EQ(generation->statistics.accepted, 7U);
+  EXPECT_THAT(engine.violations(), ::testing::IsEmpty());
+  EXPECT_EQ(engine.cache().size() + 1, branching.context().size());
+}
+/// Hides that the engine can check trees.
+struct ChainsOnly {
+  ScriptedVerifier& inner;
+  auto verify(TokenSpan batch, std::size_t drafted) { return inner.verify(batch, drafted); }
+  auto commit(std::size_t keep) { return inner.commit(keep); }
+  [[nodiscard]] Capabilities capabilities() const { return inner.capabilities(); }
+};
+TEST_F(Generate, SendsOnlyChainsToAnEngineThatCannotCheckTrees) {
+  ScriptedOptions options = counting();
+  options.capabilities.max_leaves = 4;
+  for (const bool begun : {false, true}) {
+    ScriptedVerifier inner(options, prompt);
+    ChainsOnly engine{inner};
+    Session<Branching> branching;
+    if (begun) {
+      ASSERT_TRUE(branching.begin(prompt, options.capabilities));
+    }
+    const auto generation = begun ? generate(branching, engine, limits) : generate(branching, engine, prompt, limits);
+    EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+    EXPECT_EQ(branching.capabilities().max_leaves, begun ? 4U : 1U);
+    EXPECT_EQ(generation->statistics.drafted, 9U) << "of each tree the first child of the anchor";
+    EXPECT_THAT(inner.violations(), ::testing::IsEmpty());
+  }
+}
+/// Keeps the time of the last pass.
+struct Clocked : SendAll {
+  std::optional<std::chrono::nanoseconds> time = {};
+  void learn(const Outcome&, const PassReport& report) { time = report.time; }
+};
+TEST_F(Generate, TellsControlHowLongAPassTookWhenTheEngineSaysSo) {
+  ScriptedOptions options = counting();
+  options.latency = [](const PassShape& shape) { return 100 * shape.rows; };
+  ScriptedVerifier engine(options, prompt);
+  Session<archetype::Strategy, Clocked> clocked;
+  ASSERT_TRUE(generate(clocked, engine, prompt, limits));
+  EXPECT_EQ(clocked.control().time, std::chrono::nanoseconds(100));
+  ScriptedVerifier inner(counting(), prompt);
+  ChainsOnly untimed{inner};
+  ASSERT_TRUE(generate(clocked, untimed, prompt, limits));
+  EXPECT_FALSE(clocked.control().time.has_value());
 }
 
 // A verifier that throws at every k-th call: the session is as before the round, and going on gives the same output.

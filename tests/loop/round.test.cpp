@@ -4,41 +4,120 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <vector>
+
+#include "reprise/testing/hostile_strategy.hpp"
 
 namespace reprise {
 namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<NodeIndex> chain_of(const std::vector<DraftNode>& nodes) {
-  std::array<NodeIndex, 8> chain{};
-  const std::size_t length = best_chain(DraftView(nodes, DraftKind::ordered), chain);
-  return {chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(length)};
+struct Found {
+  Sendable sendable;
+  std::vector<NodeIndex> nodes, parents;
+  std::vector<std::uint32_t> depths;
+};
+Found send(const std::vector<DraftNode>& nodes, std::size_t max_leaves, std::size_t max_depth = unlimited,
+           std::size_t room = 32) {
+  Found found{{}, std::vector<NodeIndex>(room), std::vector<NodeIndex>(room), std::vector<std::uint32_t>(room)};
+  found.sendable =
+      sendable(DraftView(nodes, DraftKind::ordered), max_leaves, max_depth, {found.nodes, found.parents, found.depths});
+  found.nodes.resize(found.sendable.nodes);
+  found.parents.resize(found.sendable.nodes);
+  found.depths.resize(found.sendable.nodes);
+  return found;
 }
+std::vector<NodeIndex> chain_of(const std::vector<DraftNode>& nodes) { return send(nodes, 1, unlimited, 8).nodes; }
 DraftNode node(Token token, NodeIndex parent) { return {.token = token, .parent = parent}; }
 
-TEST(BestChain, FollowsTheFirstChildOfEachNode) {
-  EXPECT_THAT(chain_of({node(1, -1), node(2, -1), node(3, 0), node(4, 1), node(5, 0), node(6, 2)}),
-              ElementsAre(0, 2, 5));
+TEST(SendableChain, FollowsTheFirstChildOfEachNode) {
+  const Found found = send({node(1, -1), node(2, -1), node(3, 0), node(4, 1), node(5, 0), node(6, 2)}, 1);
+  EXPECT_THAT(found.nodes, ElementsAre(0, 2, 5));
+  EXPECT_THAT(found.parents, ElementsAre(-1, 0, 1));
+  EXPECT_THAT(found.depths, ElementsAre(1, 2, 3));
+  EXPECT_FALSE(found.sendable.too_deep);
 }
-TEST(BestChain, OfNothingIsNothing) { EXPECT_TRUE(chain_of({}).empty()); }
-TEST(BestChain, NeverReachesNodesWithImpossibleParents) {
+TEST(SendableChain, OfNothingIsNothing) {
+  EXPECT_TRUE(chain_of({}).empty());
+  EXPECT_TRUE(send({node(1, -1)}, 0).nodes.empty());
+}
+TEST(SendableChain, NeverReachesNodesWithImpossibleParents) {
   constexpr auto most = std::numeric_limits<NodeIndex>::max();
   constexpr auto least = std::numeric_limits<NodeIndex>::min();
-  EXPECT_TRUE(chain_of({node(1, 0), node(2, 1), node(3, 7), node(4, most), node(5, least), node(6, -2)}).empty());
+  for (const std::size_t leaves : {std::size_t{1}, unlimited})
+    EXPECT_TRUE(
+        send({node(1, 0), node(2, 1), node(3, 7), node(4, most), node(5, least), node(6, -2)}, leaves).nodes.empty());
 }
-TEST(BestChain, PassesOverAuxiliaryNodes) {
+TEST(SendableChain, PassesOverAuxiliaryNodes) {
   std::vector<DraftNode> nodes = {node(1, -1), node(2, -1), node(3, 1)};
   nodes[0].auxiliary = true;
   EXPECT_THAT(chain_of(nodes), ElementsAre(1, 2));
 }
-TEST(BestChain, EndsWhereItsStorageDoes) {
+TEST(SendableChain, EndsWhereItsStorageDoes) {
   std::vector<DraftNode> nodes;
   for (NodeIndex i = 0; i < 20; ++i) nodes.push_back(node(i, i - 1));
   EXPECT_EQ(chain_of(nodes).size(), 8U);
+}
+TEST(SendableChain, SaysThatItWouldBeDeeper) {
+  const Found found = send({node(1, -1), node(2, 0), node(3, 1)}, 1, 2);
+  EXPECT_THAT(found.nodes, ElementsAre(0, 1));
+  EXPECT_TRUE(found.sendable.too_deep);
+}
+
+TEST(SendableTree, KeepsTheOrderAndSaysWhichRowEachFollows) {
+  const Found found = send({node(1, -1), node(2, -1), node(3, 1), node(4, 0), node(5, 1)}, unlimited);
+  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(found.parents, ElementsAre(-1, -1, 1, 0, 1));
+  EXPECT_THAT(found.depths, ElementsAre(1, 1, 2, 2, 2));
+}
+TEST(SendableTree, CountsRowsAndNotNodesWhereSomeAreLeftOut) {
+  const Found found = send({node(1, 9), node(2, -1), node(3, 0), node(4, 1), node(5, 1)}, unlimited);
+  EXPECT_THAT(found.nodes, ElementsAre(1, 3, 4));
+  EXPECT_THAT(found.parents, ElementsAre(-1, 0, 0));
+}
+TEST(SendableTree, LeavesOutAPathTooManyButGoesOnWithThoseItHas) {
+  // Two paths: 0 and 1. The third child of the anchor and the second child of 0 would be a third.
+  const Found found = send({node(1, -1), node(2, -1), node(3, -1), node(4, 0), node(5, 0), node(6, 1), node(7, 2)}, 2);
+  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 3, 5));
+}
+TEST(SendableTree, SendsATokenOnceForEachParent) {
+  const Found found = send({node(1, -1), node(1, -1), node(1, 0), node(1, 0), node(9, 1)}, unlimited);
+  EXPECT_THAT(found.nodes, ElementsAre(0, 2)) << "what follows a duplicate is lost with it";
+}
+TEST(SendableTree, LeavesOutWhatIsTooDeepAndTakesWhatIsNot) {
+  const Found found = send({node(1, -1), node(2, 0), node(3, 1), node(4, -1), node(5, 3)}, unlimited, 2);
+  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 3, 4));
+  EXPECT_TRUE(found.sendable.too_deep);
+  EXPECT_FALSE(send({node(1, -1), node(2, -1)}, 1, 1).sendable.too_deep) << "left out for its path";
+}
+TEST(SendableTree, HasPrefixesThatAreDraftsOfTheirOwn) {
+  testing::HostileStrategy hostile(5, 4);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<DraftNode> storage(24);
+    Draft draft(storage);
+    hostile.propose({}, draft);
+    const std::vector<DraftNode> nodes(draft.view().begin(), draft.view().end());
+    const Found found = send(nodes, 3, 4);
+    for (std::size_t most = 0; most <= found.nodes.size(); ++most) {
+      std::size_t leaves = 0;
+      for (std::size_t row = 0; row < most; ++row) {
+        const NodeIndex parent = found.parents[row];
+        ASSERT_LT(parent, static_cast<NodeIndex>(row));
+        ASSERT_EQ(nodes[static_cast<std::size_t>(found.nodes[row])].parent,
+                  parent < 0 ? anchor_parent : found.nodes[static_cast<std::size_t>(parent)]);
+        ASSERT_EQ(found.depths[row], parent < 0 ? 1 : found.depths[static_cast<std::size_t>(parent)] + 1);
+        ASSERT_LE(found.depths[row], 4U);
+        const auto end = found.parents.begin() + static_cast<std::ptrdiff_t>(most);
+        leaves += std::find(found.parents.begin(), end, static_cast<NodeIndex>(row)) == end ? 1 : 0;
+      }
+      ASSERT_LE(leaves, 3U);
+    }
+  }
 }
 
 TEST(Room, KeepsTheFirstOfTheBindingRules) {
@@ -52,34 +131,32 @@ TEST(Room, KeepsTheFirstOfTheBindingRules) {
   room.bound(0, Cut::max_tokens);
   EXPECT_EQ(room.cut(), Cut::max_tokens);
 }
-TEST(Room, TakesTheWidestAllowedWidthThatFits) {
-  const std::array<std::size_t, 3> widths = {2, 4, 8};
-  Room room(5);
-  room.bound_width(widths, 1);
-  EXPECT_EQ(room.nodes(), 3U);
-  EXPECT_EQ(room.cut(), Cut::width);
-}
-TEST(Room, NeverForbidsAPassWithoutADraft) {
-  const std::array<std::size_t, 1> widths = {4};
-  Room room(2);
-  room.bound_width(widths, 1);
-  EXPECT_EQ(room.nodes(), 0U);
-  Room wide(5);
-  wide.bound_width(widths, 9);
-  EXPECT_EQ(wide.nodes(), 0U);
+TEST(Room, KnowsTheRowsThatTheDraftDoesNotFill) {
+  Room room(3);
+  room.bound_draft(2, Cut::shape);
+  room.bound(7, Cut::rows);
+  EXPECT_EQ(room.nodes(), 2U);
+  EXPECT_EQ(room.rows(), 7U);
+  EXPECT_EQ(room.cut(), Cut::shape);
+  room.bound_rows(1);
+  EXPECT_EQ(room.nodes(), 2U);
+  EXPECT_EQ(room.rows(), 1U);
 }
 
 struct WalkFixture : ::testing::Test {
   Limits limits;
   std::vector<Token> output;
   std::array<CommittedToken, 16> committed{};
+  std::array<NodeIndex, 16> path{};
+  std::vector<NodeIndex> parents;  // empty: a chain
   std::vector<std::size_t> read;
 
   template <class Predicate = NeverStop>
   Walk run(const std::vector<Token>& draft, const std::vector<Token>& picks, Predicate predicate = {},
            std::size_t picks_size = unlimited) {
-    std::vector<Token> both = output;
-    both.insert(both.end(), draft.begin(), draft.end());
+    std::vector<Token> text = output;
+    text.resize(output.size() + draft.size() + 1);
+    for (std::size_t i = parents.size(); i < draft.size(); ++i) parents.push_back(static_cast<NodeIndex>(i) - 1);
     struct Reading {
       const std::vector<Token>& picks;
       std::vector<std::size_t>& read;
@@ -88,8 +165,14 @@ struct WalkFixture : ::testing::Test {
         return picks.at(i);
       }
     };
-    return walk({both, output.size(), 100 + output.size(), unlimited, 3, picks_size}, limits, Reading{picks, read},
-                predicate, std::span(committed));
+    return walk({.text = text,
+                 .output = output.size(),
+                 .context = 100 + output.size(),
+                 .draft = draft,
+                 .parents = parents,
+                 .anchor_row = 3,
+                 .picked_rows = picks_size},
+                limits, Reading{picks, read}, predicate, {committed, path});
   }
 };
 
@@ -163,6 +246,55 @@ TEST_F(WalkFixture, PrefersEosToThePredicateAndThePredicateToTheLimit) {
 TEST_F(WalkFixture, StopsWhereTheSpanOfPicksEnds) {
   const Walk walked = run({1, 2, 3}, {1, 2}, NeverStop(), 2);
   EXPECT_EQ(walked.committed, 2U);
+  EXPECT_FALSE(walked.pick.has_value());
+}
+
+struct TreeWalk : WalkFixture {
+  // 1 -> 3 -> 5, 1 -> 4, 2 -> 6, each row's token its number counted from the anchor's child on.
+  const std::vector<Token> draft = {1, 2, 3, 4, 5, 6};
+  TreeWalk() { parents = {-1, -1, 0, 0, 2, 1}; }
+};
+TEST_F(TreeWalk, FollowsTheChildThatWasPicked) {
+  //                               after: anchor, 1, 2, 3, 4, 5, 6
+  const Walk walked = run(draft, {2, 0, 6, 0, 0, 0, 9});
+  EXPECT_EQ(walked.committed, 3U);
+  EXPECT_EQ(walked.accepted, 2U);
+  EXPECT_EQ(walked.pick, 9);
+  EXPECT_THAT(read, ElementsAre(0, 2, 6));
+  EXPECT_THAT(std::span(path).first(2), ElementsAre(1, 5));
+  EXPECT_EQ(committed[0].row, 3U);
+  EXPECT_EQ(committed[1].row, 5U);
+  EXPECT_EQ(committed[2].row, 9U);
+  EXPECT_TRUE(committed[1].drafted);
+  EXPECT_FALSE(committed[2].drafted);
+}
+TEST_F(TreeWalk, EndsWhereNoChildAgrees) {
+  const Walk walked = run(draft, {1, 2, 0, 0, 0, 0, 0});  // 2 is a child of the anchor, not of 1
+  EXPECT_EQ(walked.committed, 2U);
+  EXPECT_EQ(walked.accepted, 1U);
+  EXPECT_THAT(read, ElementsAre(0, 1));
+}
+TEST_F(TreeWalk, ShowsThePredicateTheAcceptedPathInOnePiece) {
+  output = {7, 8};
+  std::vector<std::vector<Token>> seen;
+  const auto predicate = [&](TokenSpan before, Token) {
+    seen.emplace_back(before.begin(), before.end());
+    return StopDecision::proceed;
+  };
+  run(draft, {2, 0, 6, 0, 0, 0, 9}, predicate);
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_THAT(seen[2], ElementsAre(7, 8, 2, 6));
+}
+TEST_F(TreeWalk, TakesTheFirstOfTwoThatAreTheSame) {
+  parents = {-1, -1, 0, 1};
+  const Walk walked = run({4, 4, 5, 6}, {4, 5, 6, 9, 9});
+  EXPECT_THAT(read, ElementsAre(0, 1, 3));
+  EXPECT_EQ(walked.accepted, 2U);
+}
+TEST_F(TreeWalk, StopsAtTheRowsThatHaveAPick) {
+  const Walk walked = run(draft, {2, 0}, NeverStop(), 2);
+  EXPECT_EQ(walked.committed, 1U);
+  EXPECT_EQ(walked.accepted, 1U);
   EXPECT_FALSE(walked.pick.has_value());
 }
 

@@ -40,8 +40,10 @@ TEST(LosslessProperty, RandomWorldsEndInEveryWayAndMeetEveryLimit) {
         FinishReason::max_tokens, FinishReason::context_full, FinishReason::caller})
     EXPECT_GE(coverage.finishes[static_cast<std::size_t>(finish)], 20U) << name(finish);
   for (const Cut cut : {Cut::none, Cut::no_match, Cut::budget, Cut::shape, Cut::depth, Cut::rows, Cut::width,
-                        Cut::rollback, Cut::context, Cut::max_tokens})
+                        Cut::rollback, Cut::context, Cut::max_tokens, Cut::gated, Cut::unlikely})
     EXPECT_GE(coverage.statistics.count(cut), 20U) << name(cut);
+  EXPECT_GE(coverage.trees, 300U);
+  EXPECT_GE(coverage.statistics.padding, 100U);
   EXPECT_GT(coverage.statistics.acceptance_rate(), 0.2);
   EXPECT_LT(coverage.statistics.acceptance_rate(), 0.9);
 }

@@ -11,7 +11,7 @@
 #include "support/faulty_loop.hpp"
 #include "support/world.hpp"
 
-// The thirteen classic faults, each put into a loop that is otherwise right. A property that could not catch them
+// Classic faults, each put into a loop that is otherwise right. A property that could not catch them
 // would say nothing about the real loop.
 namespace reprise::testing {
 namespace {
@@ -58,7 +58,7 @@ TEST_P(SeededFaults, AreCaughtWithinAThousandCases) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Thirteen, SeededFaults,
+    Classic, SeededFaults,
     ::testing::Values(Seeded{Fault::first_token_unverified, Property::lossless, "FirstTokenUnverified"},
                       Seeded{Fault::bonus_off_by_one, Property::lossless, "BonusOffByOne"},
                       Seeded{Fault::eos_ignored_inside_block, Property::lossless, "EosIgnoredInsideBlock"},
@@ -70,7 +70,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Seeded{Fault::drafter_stale_after_begin, Property::strategy, "DrafterStaleAfterBegin"},
                       Seeded{Fault::state_not_restored, Property::lossless, "StateNotRestored"},
                       Seeded{Fault::picks_read_too_far, Property::verifier, "PicksReadTooFar"},
-                      Seeded{Fault::bonus_dropped, Property::progress, "BonusDropped"}),
+                      Seeded{Fault::bonus_dropped, Property::progress, "BonusDropped"},
+                      Seeded{Fault::wrong_child_followed, Property::lossless, "WrongChildFollowed"},
+                      Seeded{Fault::kept_rows_off_the_path, Property::lossless, "KeptRowsOffThePath"}),
     [](const auto& seeded) { return std::string(seeded.param.name); });
 
 TEST(SeededFaults, AHashCollisionTakenAsAMatchIsCaughtWithinAThousandCases) {

@@ -12,19 +12,20 @@
 #include "support/plain_decoding.hpp"
 
 // Two tokens, every truth table over the last two tokens, every EOS choice, limits 1 to 6, three stop rules, and every
-// sequence of accept/reject patterns of drafts up to 3. Going back to try the next pattern is a truncate().
+// sequence of accept/reject patterns of drafts up to 3. Going back to try the next pattern is a truncate(). And at
+// every place in every generation, every tree of up to 3 nodes.
 namespace reprise::testing {
 namespace {
 
 /// Drafts what it is told to.
 struct Dictated {
-  const std::vector<Token>* draft = nullptr;
+  const std::vector<DraftNode>* draft = nullptr;
   void begin(TokenSpan) {}
   void observe(TokenSpan, Origin) {}
   void feedback(const Outcome&) {}
   void truncate(std::size_t) {}
   void propose(const DraftBudget&, Draft& out) const {
-    for (const Token token : *draft) out.extend({.token = token});
+    for (const DraftNode& node : *draft) out.push(node);
   }
 };
 
@@ -53,20 +54,87 @@ class SmallWorld {
 
   /// The number of passes run, 0 when something was wrong.
   std::size_t explore() {
-    EXPECT_TRUE(session_.begin(prompt_));
-    engine_.prefill(TokenSpan(prompt_).first(1));
+    begin({});
     static_cast<void>(branch());
-    EXPECT_TRUE(engine_.violations().empty());
-    return sound_ && engine_.violations().empty() ? passes_ : 0;
+    return passes();
+  }
+  /// The same with every tree at every place.
+  std::size_t explore_trees() {
+    begin({.max_leaves = 3});
+    static const std::vector<std::vector<DraftNode>> trees = all_trees();
+    do {
+      const std::size_t size = session_.context().size();
+      for (const auto& tree : trees) {
+        draft_ = tree;
+        if (!one_tree_pass(size - prompt_.size()) || !session_.truncate(size)) return 0;
+        engine_.truncate(session_.cached());
+      }
+      draft_.clear();
+      if (!one_tree_pass(size - prompt_.size())) return 0;
+    } while (!session_.finished());
+    return passes();
   }
 
  private:
+  void begin(const Capabilities& capabilities) {
+    EXPECT_TRUE(session_.begin(prompt_, capabilities));
+    engine_.prefill(TokenSpan(prompt_).first(1));
+  }
+  [[nodiscard]] std::size_t passes() const {
+    EXPECT_TRUE(engine_.violations().empty());
+    return sound_ && engine_.violations().empty() ? passes_ : 0;
+  }
+  /// All trees of 1 to 3 nodes over the two tokens, those with a child twice included.
+  static std::vector<std::vector<DraftNode>> all_trees() {
+    std::vector<std::vector<DraftNode>> trees = {{}};
+    for (std::size_t at = 0; at < trees.size(); ++at) {
+      if (trees[at].size() == 3) continue;
+      for (NodeIndex parent = anchor_parent; parent < static_cast<NodeIndex>(trees[at].size()); ++parent)
+        for (const Token token : {0, 1}) {
+          trees.push_back(trees[at]);
+          trees.back().push_back({.token = token, .parent = parent});
+        }
+    }
+    return trees;
+  }
+  bool one_tree_pass(std::size_t done) {
+    session_.propose(limits_);
+    auto pass = session_.plan();
+    if (!pass) return false;
+    auto picks = engine_.verify_tree(pass->batch, pass->drafted, pass->parents);
+    if (!picks) return false;
+    const auto decision = session_.resolve(pass->ticket, *picks, stop_);
+    if (!decision) return false;
+    // How far the tree knows what comes: children are looked for by token, one by one.
+    std::size_t agreeing = 0;
+    NodeIndex last = anchor_parent;
+    for (std::size_t i = 0; i < draft_.size() && done + agreeing < truth_.committed.size(); ++i)
+      if (draft_[i].parent == last && draft_[i].token == truth_.committed[done + agreeing]) {
+        last = static_cast<NodeIndex>(i);
+        ++agreeing;
+      }
+    const std::size_t wanted = std::min(agreeing + 1, truth_.committed.size() - done);
+    if (decision->tokens.size() != wanted) return false;
+    if (!engine_.commit_rows(decision->rows) || !session_.commit(pass->ticket)) return false;
+    ++passes_;
+    return ends_as_wanted();
+  }
+  [[nodiscard]] bool ends_as_wanted() const {
+    const TokenSpan settled = session_.settled_output(limits_);
+    const std::size_t now = session_.context().size() - prompt_.size();
+    if (now > truth_.committed.size() || settled.size() > truth_.returned) return false;
+    if (!std::equal(settled.begin(), settled.end(), truth_.committed.begin())) return false;
+    if (session_.finished() && (session_.finish_reason() != truth_.finish || settled.size() != truth_.returned))
+      return false;
+    return session_.finished() || now < truth_.committed.size() || truth_.finish == FinishReason::predicate;
+  }
   static ScriptedOptions options(unsigned table, Rule rule) {
     ScriptedOptions options;
     options.table = [table](TokenSpan end) {
       return static_cast<Token>((table >> (2 * end[end.size() - 2] + end[end.size() - 1])) & 1U);
     };
     options.may_stop_before = rule == Rule::predicate;
+    options.capabilities.max_leaves = 3;
     return options;
   }
 
@@ -92,7 +160,7 @@ class SmallWorld {
     for (std::size_t i = 0; i < length; ++i) {
       const Token right = done + i < truth_.committed.size() ? truth_.committed[done + i] : 0;
       const bool flip = ((wrong >> i) & 1U) != 0;
-      draft_.push_back(flip ? 1 - right : right);
+      draft_.push_back({.token = flip ? 1 - right : right, .parent = static_cast<NodeIndex>(i) - 1});
       if (flip) agreeing = std::min(agreeing, i);
     }
     session_.propose(limits_);
@@ -107,19 +175,13 @@ class SmallWorld {
     if (decision->tokens.size() != wanted) return false;
     if (!engine_.commit(decision->keep) || !session_.commit(pass->ticket)) return false;
     ++passes_;
-    const TokenSpan settled = session_.settled_output(limits_);
-    const std::size_t now = session_.context().size() - prompt_.size();
-    if (now > truth_.committed.size() || settled.size() > truth_.returned) return false;
-    if (!std::equal(settled.begin(), settled.end(), truth_.committed.begin())) return false;
-    if (session_.finished() && (session_.finish_reason() != truth_.finish || settled.size() != truth_.returned))
-      return false;
-    return session_.finished() || now < truth_.committed.size() || truth_.finish == FinishReason::predicate;
+    return ends_as_wanted();
   }
 
   Stop stop_;
   std::array<Token, 2> prompt_;
   Limits limits_;
-  std::vector<Token> draft_;
+  std::vector<DraftNode> draft_;
   Session<Dictated> session_;
   ScriptedVerifier engine_;
   PlainTurn truth_;
@@ -142,6 +204,24 @@ TEST(SmallWorld, EveryWayToAcceptAndRejectDecodesAsPlainDecodingDoes) {
             passes += ran;
           }
   EXPECT_GT(passes, 1'000'000U);
+  RecordProperty("passes", static_cast<int>(passes));
+}
+
+TEST(SmallWorld, EverySmallTreeAtEveryPlaceDecodesAsPlainDecodingDoes) {
+  const std::vector<std::vector<Token>> eos_choices = {{}, {1}};
+  std::size_t passes = 0;
+  for (unsigned table = 0; table < 16; ++table)
+    for (const auto& eos : eos_choices)
+      for (std::size_t limit = 1; limit <= 5; ++limit)
+        for (const Rule rule : {Rule::none, Rule::sequence, Rule::predicate})
+          for (unsigned prompt = 0; prompt < 4; ++prompt) {
+            const std::array<Token, 2> tokens = {static_cast<Token>(prompt & 1U), static_cast<Token>(prompt >> 1)};
+            const std::size_t ran = SmallWorld(table, eos, limit, rule, tokens).explore_trees();
+            ASSERT_GT(ran, 0U) << "table " << table << ", limit " << limit << ", rule " << static_cast<int>(rule)
+                               << ", prompt " << prompt << ", eos tokens " << eos.size();
+            passes += ran;
+          }
+  EXPECT_GT(passes, 100'000U);
   RecordProperty("passes", static_cast<int>(passes));
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/control/control.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/session.hpp"
@@ -18,7 +19,7 @@
 
 namespace reprise::testing {
 
-/// The classic faults of speculative decoding, each found in a published system.
+/// The classic faults of speculative decoding, most of them found in a published system.
 enum class Fault : std::uint8_t {
   none,
   first_token_unverified,        ///< the first drafted token is committed whatever the target says
@@ -34,8 +35,10 @@ enum class Fault : std::uint8_t {
   picks_read_too_far,            ///< picks are read past the disagreement: the sampler advances
   hash_collision_is_a_match,     ///< equal hashes are taken for equal tokens
   bonus_dropped,                 ///< no bonus token when all of the draft is accepted
+  wrong_child_followed,          ///< a tree is walked on from the first child, whichever of them was picked
+  kept_rows_off_the_path,        ///< of a tree, the first rows stay in the cache, not those of the path
 };
-inline constexpr std::size_t fault_count = 14;
+inline constexpr std::size_t fault_count = 16;
 
 /// A small loop with the interface of Session, and with one fault. Without a fault it keeps every property.
 template <DraftStrategy Strategy>
@@ -81,17 +84,27 @@ class FaultySession {
   }
   Result<Pass> plan(std::size_t nodes = unlimited) {
     const std::size_t pending = context_.size() - cached_;
-    Room room(best_chain(draft_, chain_));
-    room.bound(nodes, Cut::budget);
-    room.bound(std::min({capabilities_.max_depth, limits_->draft.max_depth, capabilities_.max_rollback}), Cut::depth);
-    room.bound(std::min(limits_->max_rows, capabilities_.max_rows) - pending, Cut::rows);
-    room.bound(max_context() - context_.size() - 1, Cut::context);
-    if (fault_ != Fault::limit_overrun) room.bound(limits_->max_tokens - output_size() - 1, Cut::max_tokens);
-    room.bound_width(capabilities_.allowed_widths.values(), pending);
+    const std::size_t context_left = max_context() - context_.size() - 1;
+    const std::size_t tokens_left =
+        fault_ != Fault::limit_overrun ? limits_->max_tokens - output_size() - 1 : unlimited;
+    const bool chain = draft_.kind() == DraftKind::sampled || limits_->draft.shape == DraftShape::chain;
+    const std::size_t leaves = chain ? 1 : std::min(limits_->draft.max_leaves, capabilities_.max_leaves);
+    const Sendable found =
+        sendable(draft_, std::max<std::size_t>(leaves, 1),
+                 std::min({capabilities_.max_depth, limits_->draft.max_depth, context_left, tokens_left}),
+                 {nodes_of_, parents_, depths_});
+    const std::size_t rows = std::min(limits_->max_rows, capabilities_.max_rows) - pending;
+    drafted_ = widest({PassShape{1, pending, 0}, unlimited, capabilities_.allowed_widths.values()},
+                      std::min({found.nodes, nodes, capabilities_.max_rollback, rows, context_left}));
     batch_.assign(context_.begin() + static_cast<std::ptrdiff_t>(cached_), context_.end());
-    drafted_ = room.nodes();
-    for (std::size_t i = 0; i < drafted_; ++i) batch_.push_back(draft_[static_cast<std::size_t>(chain_[i])].token);
-    return Pass{batch_, pending, drafted_, PassShape{1, batch_.size(), context_.size()}, {}};
+    for (std::size_t i = 0; i < drafted_; ++i) batch_.push_back(draft_[static_cast<std::size_t>(nodes_of_[i])].token);
+    return Pass{batch_,
+                pending,
+                drafted_,
+                std::span(parents_).first(drafted_),
+                std::span(depths_).first(drafted_),
+                PassShape{1, batch_.size(), context_.size()},
+                {}};
   }
   template <Picks P, class Predicate>
   Result<Decision> resolve(Ticket, P&& picks, Predicate&& predicate) {
@@ -99,16 +112,20 @@ class FaultySession {
     std::vector<Token> output(context_.begin() + static_cast<std::ptrdiff_t>(output_begin_), context_.end());
     const std::size_t before = output.size();
     committed_.clear();
-    accepted_ = 0;
+    path_.clear();
     walked_ = {};
-    for (std::size_t i = 0; i <= drafted_ && walked_.reason == FinishReason::none; ++i) {
-      const bool bonus = i == drafted_;
+    std::size_t last = 0;  // the row whose pick comes next, counted from the anchor's
+    for (std::size_t i = 0; walked_.reason == FinishReason::none; ++i) {
+      const std::size_t first = child(last, {});
+      const bool bonus = first == 0;
       if (fault_ == Fault::bonus_dropped && bonus && i > 0) break;
-      Token next = picks[i];
-      if (fault_ == Fault::first_token_unverified && i == 0 && !bonus) next = batch_[anchor + 1];
-      const bool agrees = !bonus && next == batch_[anchor + 1 + i];
-      if (fault_ == Fault::picks_read_too_far && !agrees && !bonus) static_cast<void>(picks[i + 1]);
+      Token next = picks[last];
+      if (fault_ == Fault::first_token_unverified && i == 0 && !bonus) next = batch_[anchor + first];
+      std::size_t follows = child(last, next);
+      const bool agrees = follows != 0;
+      if (fault_ == Fault::picks_read_too_far && !agrees && !bonus) static_cast<void>(picks[first]);
       if (fault_ == Fault::bonus_off_by_one && !agrees && i > 0) next = committed_.back().token;
+      if (fault_ == Fault::wrong_child_followed && agrees) follows = first;
       const StopDecision said = predicate(TokenSpan(output), next);
       if (said == StopDecision::stop_before) {
         walked_.reason = FinishReason::predicate;
@@ -118,8 +135,8 @@ class FaultySession {
       walked_ = check_stop(*limits_, seen, next);
       if (fault_ == Fault::eos_ignored_inside_block && agrees && walked_.reason == FinishReason::eos) walked_ = {};
       output.push_back(next);
-      committed_.push_back({next, anchor + i, agrees});
-      accepted_ += agrees ? 1 : 0;
+      committed_.push_back({next, anchor + last, agrees});
+      if (agrees) path_.push_back(nodes_of_[follows - 1]);
       if (walked_.reason == FinishReason::none && said == StopDecision::stop_after)
         walked_.reason = FinishReason::predicate;
       const bool full = output.size() >= limits_->max_tokens && fault_ != Fault::limit_overrun;
@@ -127,12 +144,18 @@ class FaultySession {
       if (walked_.reason == FinishReason::none && context_.size() + committed_.size() >= max_context())
         walked_.reason = FinishReason::context_full;
       if (!agrees) break;
+      last = follows;
     }
     keep_ = anchor + committed_.size();
-    std::size_t told = keep_;
-    if (fault_ == Fault::rollback_one_short && keep_ < batch_.size()) ++told;
-    if (fault_ == Fault::rollback_one_long && keep_ > anchor + 1) --told;
-    return Decision{committed_, told, accepted_, walked_.reason};
+    rows_.clear();
+    for (std::size_t row = 0; row < anchor; ++row) rows_.push_back(row);
+    for (const CommittedToken& token : committed_) rows_.push_back(token.row);
+    if (fault_ == Fault::rollback_one_short && !rows_.empty() && rows_.back() + 1 < batch_.size())
+      rows_.push_back(rows_.back() + 1);
+    if (fault_ == Fault::rollback_one_long && keep_ > anchor + 1) rows_.pop_back();
+    if (fault_ == Fault::kept_rows_off_the_path)
+      for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] = i;
+    return Decision{committed_, rows_, rows_.size(), path_.size(), walked_.reason};
   }
   Result<void> commit(Ticket) {
     const std::size_t before = context_.size();
@@ -140,8 +163,7 @@ class FaultySession {
     for (const CommittedToken& token : committed_) context_.push_back(token.token);
     finish_ = walked_.reason;
     trim_ = walked_.trim;
-    const std::span<const NodeIndex> sent(chain_.data(), drafted_);
-    strategy_.feedback(Outcome{draft_, sent, sent.first(accepted_), {}, Cut::none, {}});
+    strategy_.feedback(Outcome{draft_, std::span(nodes_of_).first(drafted_), path_, {}, Cut::none, {}});
     strategy_.observe(TokenSpan(context_).subspan(before), Origin::output);
     return {};
   }
@@ -162,6 +184,14 @@ class FaultySession {
     finish_ = FinishReason::none;
     trim_ = 0;
   }
+  /// The first drafted row, counted from 1, that follows row `parent` (with `token`); 0: there is none.
+  [[nodiscard]] std::size_t child(std::size_t parent, std::optional<Token> token) const {
+    for (std::size_t row = 1; row <= drafted_; ++row)
+      if (parents_[row - 1] + 1 == static_cast<NodeIndex>(parent) &&
+          token.value_or(batch_[batch_.size() - drafted_ + row - 1]) == batch_[batch_.size() - drafted_ + row - 1])
+        return row;
+    return 0;
+  }
   [[nodiscard]] std::size_t output_size() const { return context_.size() - output_begin_; }
   [[nodiscard]] std::size_t max_context() const { return std::min(limits_->max_context, capabilities_.max_context); }
 
@@ -176,12 +206,15 @@ class FaultySession {
   bool begun_ = false;
   const Limits* limits_ = nullptr;
   std::array<DraftNode, 16> nodes_;
-  std::array<NodeIndex, 16> chain_{};
+  std::array<NodeIndex, 16> nodes_of_{};  // of the rows
+  std::array<NodeIndex, 16> parents_{};
+  std::array<std::uint32_t, 16> depths_{};
   DraftView draft_;
   std::vector<Token> batch_;
   std::size_t drafted_ = 0;
   std::vector<CommittedToken> committed_;
-  std::size_t accepted_ = 0;
+  std::vector<NodeIndex> path_;
+  std::vector<std::size_t> rows_;
   std::size_t keep_ = 0;
   StopCheck walked_;
 };
@@ -193,14 +226,23 @@ class LateRollbackEngine {
   LateRollbackEngine(const ScriptedOptions& options, bool faulty) : inner_(options), faulty_(faulty) {}
 
   Result<ScriptedVerifier::LazyPicks> verify(TokenSpan batch, std::size_t drafted) {
-    if (faulty_ && drafted == 0 && !refused_.empty()) inner_.prefill(refused_);
-    batch_.assign(batch.begin(), batch.end());
-    refused_.clear();
+    take(batch, drafted);
     return inner_.verify(batch, drafted);
+  }
+  Result<ScriptedVerifier::LazyPicks> verify_tree(TokenSpan batch, std::size_t drafted,
+                                                  std::span<const NodeIndex> parents) {
+    take(batch, drafted);
+    return inner_.verify_tree(batch, drafted, parents);
   }
   Result<void> commit(std::size_t keep) {
     refused_.assign(batch_.begin() + static_cast<std::ptrdiff_t>(std::min(keep, batch_.size())), batch_.end());
     return inner_.commit(keep);
+  }
+  Result<void> commit_rows(std::span<const std::size_t> rows) {
+    refused_.clear();
+    for (std::size_t row = 0; row < batch_.size(); ++row)
+      if (std::find(rows.begin(), rows.end(), row) == rows.end()) refused_.push_back(batch_[row]);
+    return inner_.commit_rows(rows);
   }
   void prefill(TokenSpan tokens) {
     inner_.prefill(tokens);
@@ -215,6 +257,12 @@ class LateRollbackEngine {
   [[nodiscard]] const std::vector<std::string>& violations() const { return inner_.violations(); }
 
  private:
+  void take(TokenSpan batch, std::size_t drafted) {
+    if (faulty_ && drafted == 0 && !refused_.empty()) inner_.prefill(refused_);
+    batch_.assign(batch.begin(), batch.end());
+    refused_.clear();
+  }
+
   ScriptedVerifier inner_;
   bool faulty_;
   std::vector<Token> batch_;

@@ -19,7 +19,7 @@ struct OracleOptions {
   std::size_t length = 4;           ///< tokens of a draft
   Token vocabulary = 8;             ///< of the wrong tokens
   std::uint64_t seed = 1;
-  bool siblings = false;  ///< adds a second child beside each node, as a tree drafter would
+  bool siblings = false;  ///< adds a second child beside each node, before or behind it, as a tree drafter would
 };
 
 /// Knows what plain decoding will give and drafts it, with a chosen share of mistakes. Behind the end of what it
@@ -49,12 +49,13 @@ class OracleStrategy {
       node.token = token;
       node.parent = parent;
       node.path_probability = Probability::from_raw(probability -= probability / 8);
-      if (!draft.push(node)) return;
+      DraftNode sibling = node;
+      sibling.token = static_cast<Token>((token + 1) % options_.vocabulary);
+      const bool before = options_.siblings && random.chance(50);
+      if (before) draft.push(sibling);
+      if (draft.size() >= budget.max_nodes || !draft.push(node)) return;
       const auto self = static_cast<NodeIndex>(draft.size() - 1);
-      if (options_.siblings && draft.size() < budget.max_nodes) {
-        node.token = static_cast<Token>((token + 1) % options_.vocabulary);
-        draft.push(node);
-      }
+      if (options_.siblings && !before && draft.size() < budget.max_nodes) draft.push(sibling);
       parent = self;
     }
   }

@@ -41,25 +41,40 @@ class Witness {
     if (!draft.empty()) breach("S3: the draft did not arrive empty");
     strategy_.propose(budget, draft);
     proposed_.assign(draft.view().begin(), draft.view().end());
+    if (proposed_.size() > budget.max_nodes) proposed_.resize(budget.max_nodes);
   }
   void feedback(const Outcome& outcome) {
     if (heard_) breach("S5: two feedbacks in one round");
     heard_ = true;
     ++feedbacks_;
     const auto& draft = outcome.draft;
-    if (outcome.accepted.size() > outcome.sent.size() ||
-        !std::equal(outcome.accepted.begin(), outcome.accepted.end(), outcome.sent.begin()))
-      breach("S5: what was accepted is no head of what was sent");
+    padding_ = 0;
     for (std::size_t i = 0; i < outcome.sent.size(); ++i) {
-      const auto node = static_cast<std::size_t>(outcome.sent[i]);
-      if (node >= draft.size() || node >= proposed_.size() || draft[node].token != proposed_[node].token)
-        return breach("S5: what was sent is not what was proposed");
-      if (draft[node].parent != (i == 0 ? anchor_parent : outcome.sent[i - 1]))
-        return breach("S5: what was sent is no chain from the anchor");
-      if (i < outcome.accepted.size()) expected_.push_back(draft[node].token);
+      const NodeIndex node = outcome.sent[i];
+      if (node < 0 || static_cast<std::size_t>(node) >= draft.size() || (i > 0 && node <= outcome.sent[i - 1]))
+        return breach("S5: what was sent is not in the order of the draft");
+      const DraftNode& sent = draft[static_cast<std::size_t>(node)];
+      const bool padding = static_cast<std::size_t>(node) >= proposed_.size();
+      padding_ += padding ? 1 : 0;
+      if (padding ? sent.source != DraftSource::padding : sent.token != proposed_[static_cast<std::size_t>(node)].token)
+        return breach("S5: what was sent is neither what was proposed nor padding");
+      const auto before = outcome.sent.first(i);
+      if (sent.parent != anchor_parent && std::find(before.begin(), before.end(), sent.parent) == before.end())
+        return breach("S5: what was sent follows something that was not");
     }
+    for (std::size_t i = 0; i < outcome.accepted.size(); ++i) {
+      const NodeIndex node = outcome.accepted[i];
+      if (std::find(outcome.sent.begin(), outcome.sent.end(), node) == outcome.sent.end())
+        return breach("S5: what was accepted was not sent");
+      if (draft[static_cast<std::size_t>(node)].parent != (i == 0 ? anchor_parent : outcome.accepted[i - 1]))
+        return breach("S5: what was accepted is no path from the anchor");
+      expected_.push_back(draft[static_cast<std::size_t>(node)].token);
+    }
+    proposed_.clear();
     strategy_.feedback(outcome);
   }
+  /// A round begins; it may be one in which control asks for no draft.
+  void forget_proposal() { proposed_.clear(); }
   void truncate(std::size_t size) {
     seen_.resize(std::min(size, seen_.size()));
     strategy_.truncate(size);
@@ -68,6 +83,8 @@ class Witness {
   /// The committed tokens as the strategy was told them.
   [[nodiscard]] TokenSpan seen() const { return seen_; }
   [[nodiscard]] std::size_t feedbacks() const { return feedbacks_; }
+  /// Pad rows of the last round.
+  [[nodiscard]] std::size_t padding() const { return padding_; }
   [[nodiscard]] const std::string& breached() const { return breached_; }
 
  private:
@@ -80,6 +97,7 @@ class Witness {
   std::vector<DraftNode> proposed_;
   std::vector<Token> expected_;
   std::size_t feedbacks_ = 0;
+  std::size_t padding_ = 0;
   bool heard_ = false;
   std::string breached_;
 };

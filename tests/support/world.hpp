@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,7 +34,12 @@ class World : WorldSettings {
   explicit World(Choices& choices, Kit kit = {}) : WorldSettings(choices, Kit::complete), kit_(std::move(kit)) {}
 
   Breaches run() {
-    Session session = kit_.session(strategy(truth_));
+    Session session = [&] {
+      if constexpr (Kit::complete)
+        return kit_.session(strategy(truth_), control());
+      else
+        return kit_.session(strategy(truth_));
+    }();
     const std::size_t sequences = choices_.chance(30) ? 2 : 1;
     for (std::size_t i = 0; i < sequences && clean(); ++i) run_sequence(session);
     return breaches_;
@@ -56,11 +62,11 @@ class World : WorldSettings {
     engine.prefill(cached);
     if (!session.begin(truth_, options_.capabilities, cached.size())) return breach(Property::calls, "begin() refused");
     round_count_ = 0;
+    sequence_passes_ = 0;
     check_step(session, engine);
     const std::size_t turns = choices_.chance(40) ? choices_.between(2, 3) : 1;
     for (std::size_t i = 0; i < turns && clean(); ++i) {
       if (i > 0 && !next_turn(session, plain, engine)) return;
-      turn_begin_ = truth_.size();
       turn_begin_ = truth_.size();
       const PlainTurn turn = decode_plainly(plain, truth_, output_begin_, limits_, predicate_);
       bool ended_by_caller = false;
@@ -110,6 +116,7 @@ class World : WorldSettings {
       if (steps > 600) return breach(Property::progress, "the turn does not end");
       if constexpr (Kit::complete)
         if (choices_.chance(trouble_)) disturb(session, engine);
+      if constexpr (Kit::complete) session.strategy().forget_proposal();
       const DraftView draft = session.propose(limits_);
       if (draft.size() > limits_.draft.max_nodes) breach(Property::bounds, "more nodes than the budget");
       if (session.finished()) return;
@@ -122,8 +129,10 @@ class World : WorldSettings {
             breach(Property::calls, "a replaced or unresolved ticket was taken");
       }
       if (!pass) return breach(Property::calls, "plan() refused");
-      check_pass(session, *pass);
-      auto picks = engine.verify(pass->batch, pass->drafted);
+      check_pass(session, *pass, draft.size());
+      const bool tree = options_.capabilities.max_leaves > 1 && (is_tree(*pass) || choices_.chance(50));
+      auto picks = tree ? engine.verify_tree(pass->batch, pass->drafted, pass->parents)
+                        : engine.verify(pass->batch, pass->drafted);
       if (!picks) return breach(Property::calls, "verify() failed");
       if constexpr (Kit::complete)
         if (choices_.chance(trouble_)) {
@@ -144,8 +153,19 @@ class World : WorldSettings {
       ++tallied_.passes;
       tallied_.drafted += pass->drafted;
       tallied_.accepted += decision->accepted;
-      static_cast<void>(engine.commit(decision->keep));
-      if (!session.commit(pass->ticket)) return breach(Property::calls, "commit() refused");
+      if (is_tree(*pass)) ++coverage_.trees;
+      static_cast<void>(tree ? engine.commit_rows(decision->rows) : engine.commit(decision->keep));
+      if constexpr (Kit::complete) {
+        std::optional<std::chrono::nanoseconds> time;
+        if (choices_.chance(50)) time = engine.pass_time() + std::chrono::nanoseconds(choices_.below(1000));
+        if (!session.commit(pass->ticket, time)) return breach(Property::calls, "commit() refused");
+        ++sequence_passes_;
+        tallied_.padding += session.strategy().padding();
+        if (session.control().time() != time) breach(Property::statistics, "control was told another time");
+        if (session.control().learned() != sequence_passes_) breach(Property::statistics, "K4: not one report a pass");
+      } else if (!session.commit(pass->ticket)) {
+        return breach(Property::calls, "commit() refused");
+      }
       check_stream(session, turn);
       check_step(session, engine);
     }
@@ -156,9 +176,15 @@ class World : WorldSettings {
       if (mode_ == Mode::span) return session.resolve(pass.ticket, engine.greedy_picks(), predicate_);
       if (mode_ == Mode::accepted) {
         const TokenSpan walked = engine.greedy_picks();
-        std::vector<std::size_t> rows(walked.size());
-        for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = pass.pending - 1 + i;
-        return session.resolve(pass.ticket, Accepted{rows, walked}, predicate_);
+        std::vector<std::size_t> rows = {pass.pending - 1};
+        std::vector<Token> tokens = {walked[0]};
+        for (std::size_t row = 0; row < pass.drafted; ++row) {
+          if (static_cast<std::size_t>(pass.parents[row]) + pass.pending != rows.back()) continue;
+          if (pass.batch[pass.pending + row] != tokens.back()) continue;
+          rows.push_back(pass.pending + row);
+          tokens.push_back(walked[row + 1]);
+        }
+        return session.resolve(pass.ticket, Accepted{rows, tokens}, predicate_);
       }
     }
     return session.resolve(pass.ticket, picks, predicate_);
@@ -179,9 +205,12 @@ class World : WorldSettings {
       if (attempts > 1000) return breach(Property::progress, "faults never end"), false;
       try {
         SpanEngine span{engine};
-        const auto generation = mode_ == Mode::generate && !options_.sampled && options_.seed % 2 == 0
-                                    ? generate(session, span, limits_, on_tokens, predicate_)
-                                    : generate(session, engine, limits_, on_tokens, predicate_);
+        TreeSpanEngine tree_span{{engine}};
+        const bool spans = mode_ == Mode::generate && !options_.sampled;
+        const auto generation =
+            spans && options_.seed % 3 == 0   ? generate(session, span, limits_, on_tokens, predicate_)
+            : spans && options_.seed % 3 == 1 ? generate(session, tree_span, limits_, on_tokens, predicate_)
+                                              : generate(session, engine, limits_, on_tokens, predicate_);
         if (generation) break;
         if (generation.error().code != ErrorCode::verifier_failed) {
           breach(Property::calls, std::string(generation.error().message));
@@ -242,7 +271,12 @@ class World : WorldSettings {
   }
 
   // -------------------------------------------------------------------------------------------- checks
-  void check_pass(const Session& session, const Pass& pass) {
+  static bool is_tree(const Pass& pass) {
+    for (std::size_t row = 0; row < pass.drafted; ++row)
+      if (pass.parents[row] + 1 != static_cast<NodeIndex>(row)) return true;
+    return false;
+  }
+  void check_pass(const Session& session, const Pass& pass, std::size_t proposed) {
     const Capabilities& can = options_.capabilities;
     const auto expect = [&](bool holds, const char* what) {
       if (!holds) breach(Property::bounds, std::string("a pass with too many ") + what);
@@ -252,9 +286,29 @@ class World : WorldSettings {
     const auto widths = can.allowed_widths.values();
     expect(rows <= std::min(limits_.max_rows, can.max_rows), "rows");
     expect(size + pass.drafted + 1 <= std::min(limits_.max_context, can.max_context), "tokens for the context");
-    expect(size - output_begin_ + pass.drafted + 1 <= limits_.max_tokens, "tokens for max_tokens");
-    expect(pass.drafted <= std::min(can.max_rollback, can.max_depth), "rows to roll back, or levels");
-    expect(pass.drafted <= std::min(limits_.draft.max_nodes, limits_.draft.max_depth), "nodes for the budget");
+    const std::size_t padding = pass.drafted - std::min(pass.drafted, proposed);
+    expect(pass.drafted <= can.max_rollback, "rows to roll back");
+    expect(padding == 0 || (can.pad_token && !widths.empty() && padding <= 16), "pad rows");
+    for (std::size_t row = rows - padding; row < rows; ++row)
+      expect(pass.batch[row] == can.pad_token, "pad rows that hold something else");
+    std::size_t deepest = 0;
+    std::size_t leaves = 0;
+    if (pass.parents.size() != pass.drafted || pass.depths.size() != pass.drafted)
+      return breach(Property::bounds, "a pass without a parent or a depth for each row");
+    for (std::size_t row = 0; row < pass.drafted; ++row) {
+      const NodeIndex parent = pass.parents[row];
+      if (parent < anchor_parent || parent >= static_cast<NodeIndex>(row) ||
+          pass.depths[row] != (parent < 0 ? 1 : pass.depths[static_cast<std::size_t>(parent)] + 1))
+        return breach(Property::bounds, "a parent or a depth is wrong");
+      deepest = std::max<std::size_t>(deepest, pass.depths[row]);
+      leaves += std::count(pass.parents.begin(), pass.parents.end(), static_cast<NodeIndex>(row)) == 0 ? 1 : 0;
+    }
+    const bool chains = limits_.draft.shape == DraftShape::chain;
+    expect(leaves <= std::max<std::size_t>(1, chains ? 1 : std::min(can.max_leaves, limits_.draft.max_leaves)),
+           "paths");
+    expect(size - output_begin_ + deepest + 1 <= limits_.max_tokens, "tokens for max_tokens");
+    expect(deepest <= std::min(can.max_depth, limits_.draft.max_depth), "levels");
+    expect(proposed <= limits_.draft.max_nodes, "nodes for the budget");
     expect(pass.drafted == 0 || widths.empty() || std::count(widths.begin(), widths.end(), rows) == 1,
            "rows or too few");
     const TokenSpan pending = session.context().subspan(session.cached());
@@ -265,10 +319,12 @@ class World : WorldSettings {
   }
   void check_progress(const Session& session, const Pass& pass, const Decision& decision, const PlainTurn& turn) {
     const std::size_t at = session.context().size() - output_begin_;
-    std::size_t agreed = 0;
-    while (agreed < pass.drafted && at + agreed < turn.committed.size() &&
-           pass.batch[pass.pending + agreed] == turn.committed[at + agreed])
-      ++agreed;
+    std::vector<std::size_t> path = {pass.pending - 1};  // rows that agree with plain decoding, from the anchor's on
+    for (std::size_t row = 0; row < pass.drafted && at + path.size() <= turn.committed.size(); ++row)
+      if (static_cast<std::size_t>(pass.parents[row]) + pass.pending == path.back() &&
+          pass.batch[pass.pending + row] == turn.committed[at + path.size() - 1])
+        path.push_back(pass.pending + row);
+    const std::size_t agreed = path.size() - 1;
     const std::size_t committed = decision.tokens.size();
     if (decision.finish == FinishReason::none && committed != agreed + 1)
       breach(Property::progress, "committed " + std::to_string(committed) + " tokens where " + std::to_string(agreed) +
@@ -276,8 +332,15 @@ class World : WorldSettings {
     if (decision.accepted > committed || decision.accepted + 1 < committed || decision.accepted > agreed)
       breach(Property::progress, "the number of accepted tokens is wrong");
     for (std::size_t i = 0; i < committed; ++i)
-      if (decision.tokens[i].row != pass.pending - 1 + i || decision.tokens[i].drafted != (i < decision.accepted))
+      if (i >= path.size() || decision.tokens[i].row != path[i] ||
+          decision.tokens[i].drafted != (i < decision.accepted))
         breach(Property::progress, "a committed token has the wrong row or mark");
+    bool kept = decision.rows.size() == decision.keep && decision.keep + 1 == pass.pending + committed;
+    for (std::size_t i = 0; kept && i < decision.keep; ++i)
+      kept = i + 1 < pass.pending
+                 ? decision.rows[i] == i
+                 : i + 1 - pass.pending < path.size() && decision.rows[i] == path[i + 1 - pass.pending];
+    if (!kept) breach(Property::progress, "the rows to keep are not pending and accepted ones");
   }
   void check_stream(const Session& session, const PlainTurn& turn) {
     const TokenSpan settled = session.settled_output(limits_);
@@ -302,6 +365,8 @@ class World : WorldSettings {
     if (!witness.breached().empty()) breach(Property::strategy, witness.breached());
     if (!engine.violations().empty()) breach(Property::verifier, engine.violations().front());
     if (session.cached() >= context.size()) breach(Property::bounds, "nothing is pending");
+    if constexpr (Kit::complete)
+      if (!session.control().breached().empty()) breach(Property::statistics, session.control().breached());
   }
   void check_end(const Session& session, const PlainTurn& turn, bool ended_by_caller) {
     if (!ended_by_caller) {
@@ -325,7 +390,7 @@ class World : WorldSettings {
       if (cuts != counted.passes || counted.accepted > counted.drafted ||
           counted.tokens != session.context().size() - output_begin_ ||
           (by_hand && (counted.passes != tallied_.passes || counted.drafted != tallied_.drafted ||
-                       counted.accepted != tallied_.accepted)))
+                       counted.accepted != tallied_.accepted || counted.padding != tallied_.padding)))
         breach(Property::statistics, "counts are wrong");
       if (session.strategy().feedbacks() < counted.passes) breach(Property::strategy, "S5: a round had no feedback");
     }
@@ -345,6 +410,7 @@ class World : WorldSettings {
   std::size_t output_begin_ = 0;
   std::size_t turn_begin_ = 0;
   std::size_t round_count_ = 0;
+  std::size_t sequence_passes_ = 0;  // since begin(), driven by hand
   Statistics tallied_;
   Coverage coverage_;
 };

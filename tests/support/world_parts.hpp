@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
@@ -24,13 +25,14 @@
 #include "support/choices.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/witness.hpp"
+#include "support/world_control.hpp"
 
 namespace reprise::testing {
 
 /// What has to hold in every world. A fault is expected to break one of them by name.
 enum class Property : std::uint8_t {
   lossless,    ///< output, finish reason and settled stream are those of plain decoding
-  verifier,    ///< V1 to V5, as the scripted verifier sees them
+  verifier,    ///< V1 to V8, as the scripted verifier sees them
   strategy,    ///< S1 to S6, as the witness sees them
   progress,    ///< a pass commits the agreed path and one token more, unless a stop rule ends it
   bounds,      ///< a pass stays within every limit
@@ -55,10 +57,12 @@ inline std::string describe(const Breaches& breaches) {
 struct Coverage {
   std::array<std::uint64_t, finish_reason_count> finishes{};
   Statistics statistics;
+  std::uint64_t trees = 0;  ///< passes whose draft branches, driven by hand
 
   Coverage& operator+=(const Coverage& other) {
     for (std::size_t i = 0; i < finishes.size(); ++i) finishes[i] += other.finishes[i];
     statistics += other.statistics;
+    trees += other.trees;
     return *this;
   }
 };
@@ -81,14 +85,16 @@ using WorldStrategy = Witness<OneOf<NoDraft, OracleStrategy, HostileStrategy, Co
 
 /// The loop and the engine under test.
 struct RealKit {
-  using Session = reprise::Session<WorldStrategy>;
+  using Session = reprise::Session<WorldStrategy, WorldControl>;
   using Engine = ScriptedVerifier;
-  static constexpr bool complete = true;  ///< has cancel, fork, set_cached and generate()
-  [[nodiscard]] Session session(WorldStrategy strategy) const { return Session(std::move(strategy), 16); }
+  static constexpr bool complete = true;  ///< has cancel, fork, set_cached, generate() and control
+  [[nodiscard]] Session session(WorldStrategy strategy, WorldControl control) const {
+    return Session(std::move(strategy), std::move(control), 16);
+  }
   [[nodiscard]] Engine engine(const ScriptedOptions& options) const { return Engine(options); }
 };
 
-/// Answers with a span, as an engine does that computes all picks in one kernel.
+/// Answers with a span, as an engine does that computes all picks in one kernel, and checks chains only.
 struct SpanEngine {
   ScriptedVerifier& inner;
   Result<TokenSpan> verify(TokenSpan batch, std::size_t drafted) {
@@ -98,6 +104,17 @@ struct SpanEngine {
   }
   Result<void> commit(std::size_t keep) { return inner.commit(keep); }
 };
+
+/// The same with trees.
+struct TreeSpanEngine : SpanEngine {
+  Result<TokenSpan> verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+    auto lazy = inner.verify_tree(batch, drafted, parents);
+    if (!lazy) return lazy.error();
+    return inner.greedy_picks();
+  }
+  Result<void> commit_rows(std::span<const std::size_t> rows) { return inner.commit_rows(rows); }
+};
+static_assert(!TreeVerifier<SpanEngine> && TreeVerifier<TreeSpanEngine>);
 
 /// How a world is driven, and what goes wrong in it.
 enum class Mode : std::uint8_t { lazy, span, accepted, generate, generate_with_faults };
@@ -120,6 +137,13 @@ class WorldSettings {
     limits_.max_rows = choices_.chance(20) ? choices_.between(1, 8) : unlimited;
     limits_.draft.max_nodes = choices_.below(13);
     limits_.draft.max_depth = choices_.chance(20) ? choices_.below(6) : unlimited;
+    limits_.draft.max_leaves = choices_.chance(20) ? choices_.below(5) : unlimited;
+    limits_.draft.shape = choices_.chance(20) ? DraftShape::chain : DraftShape::tree;
+  }
+  WorldControl control() {
+    const auto kind =
+        choices_.chance(50) ? WorldControl::Kind::send_all : static_cast<WorldControl::Kind>(choices_.between(1, 3));
+    return WorldControl(kind, choices_.below(1U << 16));
   }
   /// `truth`: see OracleStrategy.
   WorldStrategy strategy(const std::vector<Token>& truth) {
@@ -174,9 +198,12 @@ class WorldSettings {
     if (choices_.chance(25)) can.max_rows = choices_.between(1, 6);
     if (choices_.chance(25)) can.max_context = choices_.between(13, 50);
     if (choices_.chance(15)) can.max_depth = choices_.below(5);
+    if (choices_.chance(50)) can.max_leaves = choices_.between(2, 6);
     if (choices_.chance(15)) can.max_rollback = choices_.below(5);
     if (choices_.chance(20))
       for (std::size_t i = choices_.between(1, 3); i > 0; --i) can.allowed_widths.add(choices_.between(1, 10));
+    if (choices_.chance(40)) can.pad_token = choices_.chance(80) ? token() : -7;
+    if (choices_.chance(50)) options_.latency = [](const PassShape& shape) { return 100 + shape.rows; };
     new_limits();
     mode_ = Mode::lazy;
     if (complete_) mode_ = static_cast<Mode>(choices_.below(5));

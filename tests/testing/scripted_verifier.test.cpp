@@ -222,5 +222,105 @@ TEST(ScriptedVerifier, GivesGreedyPicksAsASpanThatEndsAtTheFirstDisagreement) {
   EXPECT_THAT(engine.violations(), IsEmpty());
 }
 
+// 4 and 8 follow the anchor, 5 and 9 follow 4, 6 follows 5; the model counts.
+const Tokens tree_batch = {3, 8, 4, 9, 5, 6};
+const std::vector<NodeIndex> tree_parents = {-1, -1, 1, 1, 3};
+ScriptedVerifier tree_engine() {
+  ScriptedOptions options = counting();
+  options.order = 3;
+  options.capabilities.max_leaves = 3;
+  return {options, prompt};
+}
+TEST(ScriptedVerifierOfTrees, PicksFromThePathOfEachRow) {
+  ScriptedVerifier engine = tree_engine();
+  auto picks = *engine.verify_tree(tree_batch, 5, tree_parents);
+  EXPECT_EQ(picks[0], 4);
+  EXPECT_EQ(picks[2], 5);
+  EXPECT_EQ(picks[4], 6);
+  EXPECT_EQ(picks[5], 7);
+  ASSERT_TRUE(engine.commit_rows(std::vector<std::size_t>{0, 2, 4, 5}));
+  EXPECT_THAT(engine.cache(), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+TEST(ScriptedVerifierOfTrees, GivesAllGreedyPicksOfATree) {
+  ScriptedVerifier engine = tree_engine();
+  static_cast<void>(engine.verify_tree(tree_batch, 5, tree_parents));
+  EXPECT_THAT(engine.greedy_picks(), ElementsAre(4, 9, 5, 10, 6, 7));
+  ASSERT_TRUE(engine.commit_rows(std::vector<std::size_t>{0, 2}));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+TEST(ScriptedVerifierOfTrees, DecidesAsIfThePathAloneHadBeenRun) {
+  ScriptedOptions options;
+  options.order = 3;
+  options.capabilities.max_leaves = 9;
+  ScriptedVerifier whole(options, prompt);
+  ScriptedVerifier chain(options, prompt);
+  static_cast<void>(whole.verify_tree(tree_batch, 5, tree_parents));
+  static_cast<void>(chain.verify(Tokens{3, 4, 5, 6}, 3));
+  const Tokens all(whole.greedy_picks().begin(), whole.greedy_picks().end());
+  EXPECT_EQ(all[0], chain.greedy(Tokens{1, 2, 3}));
+  EXPECT_EQ(all[2], chain.greedy(Tokens{2, 3, 4}));
+  EXPECT_EQ(all[5], chain.greedy(Tokens{4, 5, 6}));
+}
+TEST(ScriptedVerifierOfTrees, RefusesParentsThatAreNoTree) {
+  for (const std::vector<NodeIndex>& parents :
+       std::vector<std::vector<NodeIndex>>{{0}, {-2}, {-1, 1}, {}, {-1, -1, -1}}) {
+    ScriptedVerifier engine = tree_engine();
+    EXPECT_FALSE(engine.verify_tree(Tokens{3, 4, 5}, 2, parents));
+    EXPECT_THAT(engine.violations(), Contains(HasSubstr("V6")));
+  }
+}
+TEST(ScriptedVerifierOfTrees, RecordsAPickOffThePath) {
+  ScriptedVerifier engine = tree_engine();
+  auto picks = *engine.verify_tree(tree_batch, 5, tree_parents);
+  static_cast<void>(picks[0]);  // 4, which row 2 holds
+  static_cast<void>(picks[1]);
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V7")));
+}
+TEST(ScriptedVerifierOfTrees, RecordsRowsThatAreNotThePathThatWasRead) {
+  for (const std::vector<std::size_t>& rows : std::vector<std::vector<std::size_t>>{{0, 1}, {0, 3}}) {
+    ScriptedVerifier engine = tree_engine();
+    auto picks = *engine.verify_tree(tree_batch, 5, tree_parents);
+    static_cast<void>(picks[0]);
+    static_cast<void>(picks[2]);
+    static_cast<void>(engine.commit_rows(rows));
+    EXPECT_THAT(engine.violations(), Contains(HasSubstr("V8")));
+  }
+}
+TEST(ScriptedVerifierOfTrees, RefusesRowsThatDoNotAscend) {
+  ScriptedVerifier engine = tree_engine();
+  static_cast<void>((*engine.verify_tree(tree_batch, 5, tree_parents))[0]);
+  EXPECT_FALSE(engine.commit_rows(std::vector<std::size_t>{0, 2, 2}));
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V4")));
+}
+TEST(ScriptedVerifierOfTrees, RecordsMorePathsAndLevelsThanItCan) {
+  ScriptedOptions options = counting();
+  options.capabilities.max_leaves = 2;
+  options.capabilities.max_depth = 2;
+  ScriptedVerifier engine(options, prompt);
+  static_cast<void>(engine.verify_tree(tree_batch, 5, tree_parents));
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr("max_leaves")));
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr("max_depth")));
+}
+TEST(ScriptedVerifierOfTrees, ForgetsATreeThatWasNeverCommitted) {
+  ScriptedVerifier engine = tree_engine();
+  static_cast<void>((*engine.verify_tree(tree_batch, 5, tree_parents))[0]);
+  EXPECT_EQ((*engine.verify(Tokens{3}, 0))[0], 4);
+  ASSERT_TRUE(engine.commit(1));
+  EXPECT_THAT(engine.cache(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+TEST(ScriptedVerifier, SaysHowLongTheLastPassTook) {
+  ScriptedOptions options = counting();
+  ScriptedVerifier engine(options, prompt);
+  static_cast<void>(engine.verify(Tokens{3}, 0));
+  EXPECT_EQ(engine.pass_time().count(), 0);
+  options.latency = [](const PassShape& shape) { return 7 * shape.rows; };
+  ScriptedVerifier timed(options, prompt);
+  static_cast<void>(timed.verify(Tokens{3, 4}, 1));
+  static_cast<void>(timed.verify(Tokens{3}, 0));
+  EXPECT_EQ(timed.pass_time().count(), 7);
+}
+
 }  // namespace
 }  // namespace reprise::testing

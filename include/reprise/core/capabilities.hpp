@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 
 #include "reprise/core/token.hpp"
@@ -56,8 +57,10 @@ struct Capabilities {
   std::size_t max_rows = unlimited;     ///< rows in one pass, pending tokens included
   std::size_t max_context = unlimited;  ///< committed tokens of one sequence, prompt included
   AllowedWidths allowed_widths = {};    ///< rows that a pass with a draft may have (CUDA graphs)
+  std::optional<Token> pad_token = {};  ///< fills rows up to an allowed width; a token of the vocabulary; without one
+                                        ///< a draft is cut to a smaller width
   std::size_t max_depth = unlimited;    ///< drafted tokens on one path
-  std::size_t max_leaves = 1;           ///< paths of a draft; for trees, which this version does not send
+  std::size_t max_leaves = 1;           ///< paths of a draft: 1, chains only; more, drafts may be trees
   Rollback rollback = Rollback::trim;
   std::size_t max_rollback = unlimited;  ///< drafted rows that can be rolled back after a pass (sliding windows);
                                          ///< a predicate that refuses the first pick gives back the anchor's too

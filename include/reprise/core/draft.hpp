@@ -34,9 +34,10 @@ enum class DraftSource : std::uint8_t {
   lookahead,
   recycled,
   external,
-  forced
+  forced,
+  padding  ///< no proposal: fills the rows of a pass up to an allowed width, see Capabilities::pad_token
 };
-inline constexpr std::size_t draft_source_count = 9;
+inline constexpr std::size_t draft_source_count = 10;
 
 /// One proposed token.
 struct DraftNode {
@@ -50,10 +51,11 @@ struct DraftNode {
 
 /// How much a strategy may propose. A strategy that writes more is cut, not trusted.
 struct DraftBudget {
-  std::size_t max_nodes = 32;            ///< nodes in all
-  std::size_t max_depth = unlimited;     ///< tokens on one path
-  std::size_t max_leaves = unlimited;    ///< paths; a hint to strategies that draft trees
-  DraftShape shape = DraftShape::chain;  ///< likewise: this version sends the best chain of what is proposed
+  std::size_t max_nodes = 32;           ///< nodes in all
+  std::size_t max_depth = unlimited;    ///< tokens on one path
+  std::size_t max_leaves = unlimited;   ///< paths: nodes without a child
+  DraftShape shape = DraftShape::tree;  ///< a ceiling: tree means that it may be one; engines that check chains only
+                                        ///< (Capabilities::max_leaves is 1) are never sent more than a chain
   Probability min_path_probability = Probability::zero();  ///< less likely nodes need not be proposed; likewise a hint
 };
 

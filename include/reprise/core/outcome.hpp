@@ -19,7 +19,7 @@ enum class Cut : std::uint8_t {
   unlikely,    ///< below the least path probability
   gated,       ///< control has stopped drafting for now
   budget,      ///< the node budget of the round, or the number passed to plan()
-  shape,       ///< off the one chain that this verifier can check, or a malformed node
+  shape,       ///< more paths than this verifier can check, or a malformed node
   depth,       ///< deeper than the engine allows
   rows,        ///< the rows of a pass
   width,       ///< no allowed width fits the whole draft
@@ -48,7 +48,7 @@ struct Candidate {
 
 /// What became of a draft: the one thing that a strategy learns from. Views are valid during feedback() only.
 struct Outcome {
-  DraftView draft;                      ///< as proposed, before any cut
+  DraftView draft;                      ///< as proposed, before any cut; behind it the pad rows of the pass, if any
   std::span<const NodeIndex> sent;      ///< the nodes that were in the pass, in row order
   std::span<const NodeIndex> accepted;  ///< the committed path, from the anchor's child on
   std::optional<Token> pick;            ///< the target's token after that path; none when it was never read
@@ -59,13 +59,14 @@ struct Outcome {
 /// Calls `visit(index, hit)` for every node of the draft that this outcome says something about, in draft order: the
 /// children of the anchor and of the accepted nodes, sent or not. `hit`: the target picked that token there. Nothing
 /// is known of the other nodes, because nothing was picked at their place: learning from them would be a bias. Where
-/// the pick after the path was never read, nothing is known of the last node's children either.
+/// the pick after the path was never read, nothing is known of the last node's children either. Pad rows are left out:
+/// nobody proposed them.
 template <class Visit>
 void for_each_tested(const Outcome& outcome, Visit&& visit) {
   // Accepted nodes ascend, and children come after their parent; `depth` accepted nodes lie before i.
   for (std::size_t i = 0; i < outcome.draft.size(); ++i) {
     const DraftNode& node = outcome.draft[i];
-    if (node.auxiliary) continue;
+    if (node.auxiliary || node.source == DraftSource::padding) continue;
     std::size_t depth = 0;  // of the node on the path that is the parent
     if (node.parent != anchor_parent) {
       while (depth < outcome.accepted.size() && outcome.accepted[depth] != node.parent) ++depth;

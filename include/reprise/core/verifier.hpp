@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <type_traits>
 #include <utility>
 
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
@@ -81,6 +84,34 @@ concept MarginVerifier = Verifier<V> && requires(const V& v, std::size_t i) {
   { v.margin(i) } -> std::convertible_to<double>;
 };
 
+/// A verifier of draft trees. generate() uses these two functions instead of verify and commit where
+/// Capabilities::max_leaves is more than 1. What a compiler cannot check:
+///
+///  V6  verify_tree(batch, drafted, parents) is verify() for a draft that may branch. parents[j] is the drafted row
+///      that drafted row j follows, counted from 0, or anchor_parent; a parent comes before its children, a chain has
+///      -1, 0, 1, ... A drafted row sees the cache, the pending rows, its ancestors and itself, none of the others.
+///      Its position is that of the anchor plus its depth, so rows side by side share one.
+///  V7  picks[i] is the target's token after row (anchor + i), behind the path that leads there: picks[0] after the
+///      anchor, picks[1 + j] after drafted row j. They are read along one path, in increasing order, each at most
+///      once, none after the first that no child agrees with; V3 holds otherwise. Reading stops where a span ends.
+///  V8  commit_rows(rows) keeps exactly these rows of the last pass, in this order, as if they alone had been run; V4
+///      and V5 hold. They ascend: the pending ones (all but the anchor's where a predicate refuses the first pick),
+///      then those of the accepted path. Of a chain it is a prefix, of which commit(rows.size()) would keep the same.
+template <class V>
+concept TreeVerifier = Verifier<V> && requires(V& v, TokenSpan batch, std::size_t drafted,
+                                               std::span<const NodeIndex> parents, std::span<const std::size_t> rows) {
+  requires Picks<detail::unwrap_t<decltype(v.verify_tree(batch, drafted, parents))>>;
+  v.commit_rows(rows);
+};
+
+/// A verifier that times its passes, for control to learn what they cost:
+///
+///  V9  pass_time() says how long the last verify took, rollback included; it is called after commit.
+template <class V>
+concept TimedVerifier = Verifier<V> && requires(V& v) {
+  { v.pass_time() } -> std::convertible_to<std::chrono::nanoseconds>;
+};
+
 namespace archetype {
 
 /// The least that models Picks: not a container, no size, read by index.
@@ -109,6 +140,15 @@ struct MarginEngine : Engine {
   [[nodiscard]] double margin(std::size_t) const { return 0; }
 };
 static_assert(MarginVerifier<MarginEngine>);
+struct TreeEngine : Engine {
+  LazyPicks verify_tree(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
+  void commit_rows(std::span<const std::size_t>) {}
+};
+static_assert(TreeVerifier<TreeEngine>);
+struct TimedEngine : Engine {
+  [[nodiscard]] std::chrono::nanoseconds pass_time() const { return {}; }
+};
+static_assert(TimedVerifier<TimedEngine>);
 
 }  // namespace archetype
 }  // namespace reprise

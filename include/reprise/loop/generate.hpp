@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "reprise/control/control.hpp"
+#include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
@@ -32,40 +34,56 @@ namespace detail {
 
 /// Leaves the session as before the round unless the round was committed: also when the verifier throws.
 template <class Session>
-class OpenRound {
+class CancelAtEnd {
  public:
-  OpenRound(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
-  OpenRound(const OpenRound&) = delete;
-  OpenRound& operator=(const OpenRound&) = delete;
-  ~OpenRound() { static_cast<void>(session_.cancel(ticket_)); }  // of a committed round: refused, changes nothing
+  CancelAtEnd(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
+  CancelAtEnd(const CancelAtEnd&) = delete;
+  CancelAtEnd& operator=(const CancelAtEnd&) = delete;
+  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // of a committed round: refused, changes nothing
 
  private:
   Session& session_;
   Ticket ticket_;
 };
 
-/// Runs one planned pass through the verifier and commits it.
-template <DraftStrategy Strategy, Verifier V, class Predicate>
-Result<void> run_pass(Session<Strategy>& session, const Pass& pass, V& verifier, Predicate& predicate) {
-  const OpenRound round(session, pass.ticket);
-  auto&& answer = verifier.verify(pass.batch, pass.drafted);
-  constexpr bool may_fail = is_result<std::remove_cvref_t<decltype(answer)>>;
+/// Commits what the verifier's answer decides; `keep(decision)` has the verifier keep the rows.
+template <class Session, class V, class Answer, class Keep, class Predicate>
+Result<void> finish_pass(Session& session, Ticket ticket, V& verifier, Answer&& answer, Keep keep,
+                         Predicate& predicate) {
+  constexpr bool may_fail = is_result<std::remove_cvref_t<Answer>>;
   if constexpr (may_fail) {
     if (!answer) return answer.error();
   }
   auto decision = [&] {
     if constexpr (may_fail)
-      return session.resolve(pass.ticket, *answer, predicate);
+      return session.resolve(ticket, *answer, predicate);
     else
-      return session.resolve(pass.ticket, answer, predicate);
+      return session.resolve(ticket, answer, predicate);
   }();
   if (!decision) return decision.error();
-  if constexpr (is_result<std::remove_cvref_t<decltype(verifier.commit(std::size_t{}))>>) {
-    if (auto kept = verifier.commit(decision->keep); !kept) return kept.error();
+  if constexpr (is_result<std::remove_cvref_t<decltype(keep(*decision))>>) {
+    if (auto kept = keep(*decision); !kept) return kept.error();
   } else {
-    verifier.commit(decision->keep);
+    keep(*decision);
   }
-  return session.commit(pass.ticket);
+  if constexpr (TimedVerifier<V>)
+    return session.commit(ticket, verifier.pass_time());
+  else
+    return session.commit(ticket);
+}
+
+/// Runs one planned pass through the verifier and commits it.
+template <class Session, Verifier V, class Predicate>
+Result<void> run_pass(Session& session, const Pass& pass, V& verifier, Predicate& predicate) {
+  const CancelAtEnd round(session, pass.ticket);
+  if constexpr (TreeVerifier<V>)
+    if (session.capabilities().max_leaves > 1)
+      return finish_pass(
+          session, pass.ticket, verifier, verifier.verify_tree(pass.batch, pass.drafted, pass.parents),
+          [&](const Decision& decision) { return verifier.commit_rows(decision.rows); }, predicate);
+  return finish_pass(
+      session, pass.ticket, verifier, verifier.verify(pass.batch, pass.drafted),
+      [&](const Decision& decision) { return verifier.commit(decision.keep); }, predicate);
 }
 
 /// Hands tokens to the callback; false when it says stop. A callback that returns nothing goes on.
@@ -84,16 +102,18 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 ///
 /// `on_tokens(TokenSpan)` streams committed tokens as soon as no stop sequence can take them back; returning false
 /// ends generation (FinishReason::caller). What a limit ends is streamed whole: going on with a higher limit can
-/// complete a stop sequence whose beginning was streamed then. `predicate`: see StopDecision.
+/// complete a stop sequence whose beginning was streamed then. `predicate`: see StopDecision. Drafts are chains unless
+/// the verifier is a TreeVerifier and the session began with capabilities of more than one leaf.
 /// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and what the verifier returns.
 /// Throws: what the verifier, the predicate, the callback or the strategy throws. After an error, or a throw of the
 /// verifier or the predicate, the session is as before the round; the other two throw after it was committed, and
 /// tokens that a throwing callback was given count as streamed. generate() can be called again to go on.
-template <DraftStrategy Strategy, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
+template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
-Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limits& limits,
+Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, const Limits& limits,
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
-  for (session.propose(limits); !session.finished(); session.propose(limits)) {
+  constexpr DraftShape shape = TreeVerifier<V> ? DraftShape::tree : DraftShape::chain;
+  for (session.propose(limits, shape); !session.finished(); session.propose(limits, shape)) {
     const auto pass = session.plan();
     if (!pass) return pass.error();
     if (auto done = detail::run_pass(session, *pass, verifier, predicate); !done) return done.error();
@@ -107,12 +127,13 @@ Result<Generation> generate(Session<Strategy>& session, V& verifier, const Limit
 
 /// The same from a prompt: begins the session with what the verifier says of itself, then decodes. The engine has
 /// prefilled all tokens of the prompt but the last. Further errors: those of Session::begin().
-template <DraftStrategy Strategy, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
+template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
-Result<Generation> generate(Session<Strategy>& session, V& verifier, TokenSpan prompt, const Limits& limits,
+Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, TokenSpan prompt, const Limits& limits,
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
   Capabilities capabilities;
   if constexpr (DescribedVerifier<V>) capabilities = verifier.capabilities();
+  if constexpr (!TreeVerifier<V>) capabilities.max_leaves = 1;
   if (prompt.size() > limits.max_context)
     return Error{ErrorCode::context_too_long,
                  "the prompt is longer than Limits::max_context: shorten it or raise the limit", prompt.size(),

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The algorithm. One round of speculative decoding (Leviathan et al. 2023, Stern et al. 2018) with picks
-/// instead of probabilities, as three pure functions:
+/// \file The algorithm. One round of speculative decoding (Leviathan et al. 2023, Stern et al. 2018; trees: Miao et al.
+/// 2023, "SpecInfer") with picks instead of probabilities, as three pure functions:
 ///
-///   best_chain()  the chain inside a draft that a verifier of chains can check
-///   Room          how many of its tokens this pass may carry, and which rule says so
-///   walk()        follow the draft while it agrees with the target's picks, then take one token more
+///   sendable()  the nodes of a draft that a verifier can check
+///   Room        how many of them this pass may carry, and which rule says so
+///   walk()      follow the draft while it agrees with the target's picks, then take one token more
 ///
 /// Only walk() decides what is committed, and it commits picks, never drafted tokens: a draft can be wrong in any
 /// way without changing the output.
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -24,18 +26,57 @@
 
 namespace reprise {
 
-/// Writes the indices of the best chain of `draft` to `chain` and returns its length: the first child of the
-/// anchor, the first child of that node, and so on. In an ordered draft the first child is the likeliest. Nodes
-/// whose parent is anything else (out of range, a later node, the node itself) are never reached.
-inline std::size_t best_chain(DraftView draft, std::span<NodeIndex> chain) noexcept {
-  std::size_t length = 0;
-  NodeIndex last = anchor_parent;
-  for (std::size_t i = 0; i < draft.size() && length < chain.size(); ++i) {
-    if (draft[i].auxiliary || draft[i].parent != last) continue;
-    last = static_cast<NodeIndex>(i);
-    chain[length++] = last;
+/// The rows that a draft takes in a pass, in order: three arrays of one size, to write.
+struct DraftRows {
+  std::span<NodeIndex> nodes;       ///< the row's node: its index in the draft
+  std::span<NodeIndex> parents;     ///< the row that it follows, or anchor_parent
+  std::span<std::uint32_t> depths;  ///< 1: follows the anchor
+};
+
+/// What sendable() found.
+struct Sendable {
+  std::size_t nodes = 0;  ///< rows written; every prefix of them is a draft of its own
+  bool too_deep = false;  ///< a node was left out because of its depth
+};
+
+/// Writes the nodes of `draft` that can be sent, in their order: whose parent is the anchor or was written, no deeper
+/// than `max_depth`, on at most `max_leaves` paths, neither auxiliary nor the same token as an earlier child of its
+/// parent. Where a node would make a path too many it is left out, and later ones that only go on with a path may still
+/// come. So of one path, it is the first child of the anchor, the first child of that node, and so on: in an ordered
+/// draft the likeliest. Nodes whose parent is anything else (out of range, a later node, the node itself) are never
+/// reached. Cost: linear for a chain; at worst the square of the nodes.
+inline Sendable sendable(DraftView draft, std::size_t max_leaves, std::size_t max_depth,
+                         const DraftRows& rows) noexcept {
+  Sendable found;
+  std::size_t leaves = 0;
+  const auto at = [](NodeIndex row) { return static_cast<std::size_t>(row); };
+  for (std::size_t i = 0; i < draft.size() && found.nodes < rows.nodes.size(); ++i) {
+    const DraftNode& node = draft[i];
+    if (node.auxiliary) continue;
+    auto parent = static_cast<NodeIndex>(found.nodes) - 1;  // its row; rows ascend like their nodes
+    while (parent != anchor_parent && rows.nodes[at(parent)] > node.parent) --parent;
+    if (node.parent != (parent == anchor_parent ? anchor_parent : rows.nodes[at(parent)])) continue;
+
+    bool extends = parent != anchor_parent;  // a path, which is then no longer a leaf at its parent
+    bool repeats = false;
+    for (std::size_t row = at(parent + 1); row < found.nodes; ++row) {
+      if (rows.parents[row] != parent) continue;
+      extends = false;
+      repeats = repeats || draft[at(rows.nodes[row])].token == node.token;
+    }
+    if (repeats || (!extends && leaves == max_leaves)) continue;
+    const std::uint32_t depth = parent == anchor_parent ? 1 : rows.depths[at(parent)] + 1;
+    if (depth > max_depth) {
+      found.too_deep = true;
+      continue;
+    }
+    rows.nodes[found.nodes] = static_cast<NodeIndex>(i);
+    rows.parents[found.nodes] = parent;
+    rows.depths[found.nodes] = depth;
+    ++found.nodes;
+    leaves += extends ? 0 : 1;
   }
-  return length;
+  return found;
 }
 
 /// The number of draft tokens a pass may carry: the least of all bounds, and the rule that set it.
@@ -43,25 +84,28 @@ class Room {
  public:
   explicit Room(std::size_t proposed) noexcept : nodes_(proposed) {}
 
-  void bound(std::size_t nodes, Cut why) noexcept {
+  /// The pass has room for so many drafted rows.
+  void bound(std::size_t rows, Cut why) noexcept {
+    bound_rows(rows);
+    bound_draft(rows, why);
+  }
+  /// So many rows, whatever the draft.
+  void bound_rows(std::size_t rows) noexcept { rows_ = std::min(rows_, rows); }
+  /// No more than so many nodes of this draft can be sent, whatever the room.
+  void bound_draft(std::size_t nodes, Cut why) noexcept {
     if (nodes >= nodes_) return;
     nodes_ = nodes;
     cut_ = why;
   }
-  /// The pass has to have one of `widths` rows (ascending, empty: any). Never forbids a pass without a draft.
-  void bound_width(std::span<const std::size_t> widths, std::size_t pending) noexcept {
-    if (widths.empty()) return;
-    std::size_t fitting = pending;
-    for (const std::size_t width : widths)
-      if (width >= pending && width <= pending + nodes_) fitting = width;
-    bound(fitting - pending, Cut::width);
-  }
 
   [[nodiscard]] std::size_t nodes() const noexcept { return nodes_; }
   [[nodiscard]] Cut cut() const noexcept { return cut_; }
+  /// Rows for drafted tokens, whether the draft has so many or not.
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
 
  private:
   std::size_t nodes_;
+  std::size_t rows_ = unlimited;
   Cut cut_ = Cut::none;
 };
 
@@ -81,36 +125,66 @@ struct Walk {
   std::optional<Token> pick;  ///< the pick after the accepted path, if it was read
 };
 
-/// What walk() reads of the session.
+/// What walk() reads of the session, and where it writes.
 struct WalkInput {
-  TokenSpan output_and_draft;  ///< the output so far, and behind it the draft of this pass
-  std::size_t output = 0;      ///< tokens of output so far
-  std::size_t context = 0;     ///< committed tokens in all
+  std::span<Token> text;    ///< the output so far, and behind it room for all that the pass can commit
+  std::size_t output = 0;   ///< tokens of output so far
+  std::size_t context = 0;  ///< committed tokens in all
   std::size_t max_context = unlimited;
-  std::size_t anchor_row = 0;          ///< row of the anchor in the batch
-  std::size_t picks_size = unlimited;  ///< picks there are; reading stops there
+  TokenSpan draft;                      ///< the drafted rows
+  std::span<const NodeIndex> parents;   ///< of each, the drafted row that it follows, or anchor_parent
+  std::size_t anchor_row = 0;           ///< row of the anchor in the batch
+  std::size_t picked_rows = unlimited;  ///< rows with a pick, from the anchor's on; reading stops there
+  std::size_t most_picks = unlimited;   ///< picks to read at most
 };
 
-/// Follows the draft along the picks. Each pick is read at most once, in order, none after the first that
-/// disagrees nor after the token that ends generation. `committed` has room for the draft and one token more.
+/// Where a walk goes. Room for the draft and, of `committed`, for one token more.
+struct WalkOutput {
+  std::span<CommittedToken> committed;
+  std::span<NodeIndex> path;  ///< the accepted ones among the drafted rows
+};
+
+/// The place of a drafted row's pick among the picks: the anchor's comes first.
+inline std::size_t pick_after(NodeIndex row) noexcept {
+  return row == anchor_parent ? 0 : static_cast<std::size_t>(row) + 1;
+}
+
+/// The first drafted row that follows `parent` with `token`; anchor_parent when there is none.
+inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) noexcept {
+  for (std::size_t row = pick_after(parent); row < in.draft.size(); ++row)
+    if (in.parents[row] == parent && in.draft[row] == token) return static_cast<NodeIndex>(row);
+  return anchor_parent;
+}
+
+/// The picks along a path that the engine has walked itself, whatever the rows they followed.
+struct PathPicks {
+  TokenSpan tokens;
+  std::size_t read = 0;
+  Token operator[](std::size_t) noexcept { return tokens[read++]; }
+};
+
+/// Follows the draft along the picks. Each pick is read at most once, in order, none after the first that no child
+/// agrees with nor after the token that ends generation.
 template <Picks P, class Predicate>
-Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& predicate,
-          std::span<CommittedToken> committed) {
+Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& predicate, const WalkOutput& out) {
   Walk walked;
-  const std::size_t drafted = in.output_and_draft.size() - in.output;
-  for (std::size_t i = 0; i <= drafted && i < in.picks_size; ++i) {
-    const auto next = static_cast<Token>(picks[i]);
-    const TokenSpan output = in.output_and_draft.first(in.output + i);  // agreed drafts are output already
-    const bool agrees = i < drafted && next == in.output_and_draft[in.output + i];
+  NodeIndex last = anchor_parent;  // the row whose pick comes next
+  for (std::size_t i = 0; i < in.most_picks; ++i) {
+    const std::size_t pick = pick_after(last);
+    if (pick >= in.picked_rows) break;
+    const auto next = static_cast<Token>(picks[pick]);
+    const TokenSpan output = in.text.first(in.output + i);  // agreed drafts are output already
+    const NodeIndex child = find_child(in, last, next);
+    const bool agrees = child != anchor_parent;
     const StopDecision decision = predicate(output, next);
     if (!agrees || decision == StopDecision::stop_before) walked.pick = next;
     if (decision == StopDecision::stop_before) {
       walked.finish = FinishReason::predicate;
       break;
     }
-    committed[i] = {next, in.anchor_row + i, agrees};
+    out.committed[i] = {next, in.anchor_row + pick, agrees};
     walked.committed = i + 1;
-    walked.accepted += agrees ? 1 : 0;
+    if (agrees) out.path[walked.accepted++] = child;
 
     const StopCheck stop = check_stop(limits, output, next);
     walked.finish = stop.reason;
@@ -122,6 +196,8 @@ Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& pred
     if (walked.finish == FinishReason::none && in.context + i + 1 >= in.max_context)
       walked.finish = FinishReason::context_full;
     if (walked.finish != FinishReason::none || !agrees) break;
+    in.text[in.output + i] = next;
+    last = child;
   }
   return walked;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
+#include "reprise/control/control.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
@@ -19,8 +20,11 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/loop/choice.hpp"
+#include "reprise/loop/open_round.hpp"
 #include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
+#include "reprise/loop/sequence.hpp"
 #include "reprise/stats/statistics.hpp"
 
 namespace reprise {
@@ -29,25 +33,30 @@ namespace reprise {
 ///
 ///   begin -> { propose -> plan -> (you run the batch) -> resolve -> commit } until finished() -> append -> ...
 ///
-/// Exactly the committed tokens of plain decoding, whatever the strategy does. A round changes nothing before
-/// commit(): cancel it at any point and run it again. One round is open at a time.
+/// Exactly the committed tokens of plain decoding, whatever strategy and control do: neither is trusted. A round
+/// changes nothing before commit(): cancel it at any point and run it again. One round is open at a time.
 ///
-/// Memory: 4 bytes per token of context, the strategy's, and about 40 bytes per draft node. propose() never
-/// allocates; begin(), append() and plan() may, and answer out_of_memory with the session as it was.
+/// Memory: 4 bytes per token of context, the strategy's, and that of OpenRound. propose() never allocates; begin(),
+/// append() and plan() may, and answer out_of_memory with the session as it was.
 /// Throws: nothing of its own. What the strategy's begin/observe/truncate or the predicate throw passes through;
 /// the session stays usable, and a strategy that threw is not asked again until begin().
 /// Threads: one at a time per session; different sessions are independent.
 /// A session that was moved from can be assigned to or destroyed, nothing else.
-template <DraftStrategy Strategy>
+template <DraftStrategy Strategy, DraftControl Control = SendAll>
 class Session {
  public:
-  /// `max_draft_nodes`: the most nodes of a draft, in any round.
-  explicit Session(Strategy strategy, std::size_t max_draft_nodes = 64)
-      : strategy_(std::move(strategy)), max_draft_nodes_(max_draft_nodes) {}
+  /// `max_draft_nodes`: the most nodes of a draft, in any round. Pad rows come on top, at most as many again.
+  explicit Session(Strategy strategy, std::size_t max_draft_nodes = 64) requires std::default_initializable<Control>
+      : Session(std::move(strategy), Control(), max_draft_nodes) {}
+  Session(Strategy strategy, Control control, std::size_t max_draft_nodes = 64)
+      : strategy_(std::move(strategy)), control_(std::move(control)), max_draft_nodes_(max_draft_nodes) {}
   // Not a default argument: clang 14 looks at it also where the strategy has no default constructor.
-  Session() requires std::default_initializable<Strategy> : Session(Strategy()) {}
-  Session(Session&&) noexcept(std::is_nothrow_move_constructible_v<Strategy>) = default;
-  Session& operator=(Session&&) noexcept(std::is_nothrow_move_assignable_v<Strategy>) = default;
+  Session() requires std::default_initializable<Strategy> && std::default_initializable<Control>
+      : Session(Strategy(), Control()) {}
+  Session(Session&&) noexcept(
+      std::is_nothrow_move_constructible_v<Strategy>&& std::is_nothrow_move_constructible_v<Control>) = default;
+  Session& operator=(Session&&) noexcept(
+      std::is_nothrow_move_assignable_v<Strategy>&& std::is_nothrow_move_assignable_v<Control>) = default;
   Session(const Session&) = delete;  // fork() can say that memory ran out
   Session& operator=(const Session&) = delete;
   ~Session() = default;
@@ -55,9 +64,8 @@ class Session {
   /// Room for `max_context` tokens, for this and all further sequences: nothing allocates then on the way there. An
   /// open round is given up. Errors: out_of_memory; then the session grows as it goes.
   Result<void> reserve(std::size_t max_context) {
-    drop_round();  // its draft lies behind the context, and would not move along
-    if (!context_.reserve(max_context)) return no_memory();
-    reserved_ = max_context;
+    drop_round();
+    if (!sequence_.reserve(max_context)) return Sequence::no_memory();
     if constexpr (ReservableStrategy<Strategy>) strategy_.reserve(max_context);
     return {};
   }
@@ -65,38 +73,19 @@ class Session {
   /// Starts a sequence. The engine has prefilled: its cache holds the first `cached` tokens of `context`, by
   /// default all but the last; the others are pending and ride in the first pass.
   /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, unsupported, out_of_memory.
-  /// After an error the session is as before.
+  /// After an error the session is as before; out_of_memory gives an open round up.
   Result<void> begin(TokenSpan context, Capabilities capabilities = {}, std::optional<std::size_t> cached = {}) {
-    if (context.empty())
-      return Error{ErrorCode::empty_context, "the context is empty: begin with at least one token (BOS will do)"};
-    if (capabilities.rollback != Rollback::trim)
-      return Error{ErrorCode::unsupported,
-                   "the engine cannot trim its cache: this loop needs Rollback::trim (drop the last rows of a pass)"};
-    if (capabilities.max_rows == 0)
-      return Error{ErrorCode::unsupported, "Capabilities::max_rows is 0: a pass needs at least the anchor's row"};
-    if (context.size() > capabilities.max_context)
-      return Error{ErrorCode::context_too_long,
-                   "the context is longer than Capabilities::max_context: shorten the prompt", context.size(),
-                   capabilities.max_context};
-    if (auto checked = check_cached(context.size(), cached.value_or(context.size() - 1), capabilities); !checked)
-      return checked;
-
-    const std::size_t room = std::max(context.size() + headroom, reserved_);
-    if (!reserve_scratch()) return no_memory();
-    if (context_.capacity() < room) {
-      Buffer<Token> fresh;
-      if (!fresh.reserve(room)) return no_memory();
-      static_cast<void>(fresh.append(context));
-      context_.swap(fresh);
-    } else {
-      context_.clear();  // `context` may be a part of it
-      static_cast<void>(context_.append(context));
+    if (auto checked = Sequence::check_begin(context, capabilities, cached); !checked) return checked;
+    const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
+    if (!round_.reserve(max_draft_nodes_, pads(capabilities), pending) ||
+        !sequence_.begin(context, capabilities, cached)) {
+      drop_round();
+      return Sequence::no_memory();
     }
-    capabilities_ = capabilities;
-    cached_ = cached.value_or(context.size() - 1);
     phase_ = Phase::ready;
-    restart_output();
+    drop_round();
     strategy_in_step_ = false;
+    control_.begin();
     strategy_.begin(this->context());
     strategy_in_step_ = true;
     return {};
@@ -109,43 +98,40 @@ class Session {
   /// Errors as begin(); not_begun. After an error the session is as before.
   Result<void> append(TokenSpan tokens, Origin origin = Origin::prompt, std::optional<std::size_t> cached = {}) {
     if (phase_ == Phase::empty) return not_begun();
-    const std::size_t size = context_.size() + tokens.size();
-    if (size > capabilities_.max_context)
-      return Error{ErrorCode::context_too_long, "the context would be longer than Capabilities::max_context", size,
-                   capabilities_.max_context};
-    if (auto checked = check_cached(size, cached.value_or(size - 1), capabilities_); !checked) return checked;
-    if (!context_.reserve_extra(tokens.size())) return no_memory();
+    if (auto added = sequence_.append(tokens, cached); !added) return added;
     drop_round();
-    static_cast<void>(context_.append(tokens));
-    cached_ = cached.value_or(size - 1);
-    restart_output();
     in_step([&] { strategy_.observe(tokens, origin); });
     return {};
   }
 
   /// Asks the strategy for a draft. The view holds until the next call that changes the session. When limits have
   /// been reached already there is no draft, and finished() is true. `limits` has to live until the round ends.
-  DraftView propose(const Limits& limits) {
+  /// `shape`: chain for a round that nobody can check a tree in, whatever limits and capabilities say.
+  DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) {
     drop_round();
     if (phase_ == Phase::empty) return {};
     limits_ = &limits;
-    if (at_limit()) finish_ = FinishReason::none;
-    if (finish_ == FinishReason::none && output_size() >= limits.max_tokens) finish_ = FinishReason::max_tokens;
-    if (finish_ == FinishReason::none && context_.size() >= max_context()) finish_ = FinishReason::context_full;
+    shape_ = shape;
+    sequence_.apply(limits);
     if (finished() || !strategy_in_step_) return {};
-    Draft draft(std::span(nodes_.data(), max_draft_nodes_));
-    DraftBudget budget = limits.draft;
-    budget.max_nodes = std::min(budget.max_nodes, max_draft_nodes_);
+
+    DraftBudget asked = limits.draft;
+    asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
+    asked.max_leaves = max_leaves();
+    asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
+    const DraftBudget budget = within(DraftBudget(control_.budget(asked, plain_shape())), asked);
+    Draft draft = round_.blank();
     if (budget.max_nodes != 0) strategy_.propose(budget, draft);
     draft.truncate(budget.max_nodes);
-    draft_ = draft.view();
-    chain_size_ = best_chain(draft_, std::span(chain_.data(), max_draft_nodes_));
-    return draft_;
+    round_.propose(draft.view());
+    gated_ = asked.max_nodes != 0 && budget.max_nodes == 0;
+    return round_.draft();
   }
-  DraftView propose(const Limits&&) = delete;  // the session reads the limits until the round ends
+  DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // they are read until the round ends
 
-  /// The pass to run, with at most `nodes` tokens of the proposed draft; `why` is what is counted when that is the
-  /// binding rule. May be called again in the same round: the older ticket is void then.
+  /// The pass to run, with as many tokens of the proposed draft as control chooses of those that fit, and at most
+  /// `nodes` drafted rows; `why` is what is counted when that is the binding rule. May be called again in the same
+  /// round: the older ticket is void then.
   /// Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
   Result<Pass> plan(std::size_t nodes = unlimited, Cut why = Cut::budget) {
     if (phase_ == Phase::empty) return not_begun();
@@ -153,41 +139,27 @@ class Session {
       return Error{ErrorCode::not_proposed, "plan() belongs to a round: call propose() first, once for each round"};
     if (finished())
       return Error{ErrorCode::finished, "generation has ended: append() a turn, raise the limits or begin() anew"};
-    const std::size_t pending = context_.size() - cached_;
-    const std::size_t rows = std::min(limits_->max_rows, capabilities_.max_rows);
+    const std::size_t pending = this->pending().size();
+    const std::size_t rows = std::min(limits_->max_rows, capabilities().max_rows);
     if (pending > rows) {
       drop_round();
-      return too_many_pending(pending, rows);
+      return Sequence::too_many_pending(pending, rows);
     }
 
-    Room room(draft_.size());
-    room.bound(chain_size_, Cut::shape);
-    room.bound(limits_->draft.max_depth, Cut::budget);
-    room.bound(nodes, why);
-    room.bound(capabilities_.max_depth, Cut::depth);
-    room.bound(capabilities_.max_rollback, Cut::rollback);
-    room.bound(rows - pending, Cut::rows);
-    room.bound(left(max_context(), context_.size()), Cut::context);
-    room.bound(left(limits_->max_tokens, output_size()), Cut::max_tokens);
-    room.bound_width(capabilities_.allowed_widths.values(), pending);
-    // The draft is written behind the context, so that [pending | draft] is one run of memory without a copy, and
-    // room for everything this pass can commit exists before the engine is asked to run it.
-    if (!context_.reserve_extra(room.nodes() + 1)) {
-      room.bound(0, Cut::memory);
-      if (!context_.reserve_extra(1)) {
-        drop_round();
-        return no_memory();
-      }
+    const Room room = find_room(rows - pending, nodes, why);
+    const PassRoom offered{plain_shape(), room.rows(), capabilities().allowed_widths.values(), pads(capabilities())};
+    DraftChoice choice = round_.fit(control_.choose(round_.draft(), round_.sendable(), offered), room.nodes(), offered);
+    // Room for everything this pass can commit exists before the engine is asked to run it.
+    if (!build(choice) && !build(choice = {0, 0, Cut::memory})) {
+      drop_round();
+      return Sequence::no_memory();
     }
-    drafted_ = room.nodes();
-    const bool unasked = limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0;
-    cut_ = !draft_.empty() ? room.cut() : unasked ? Cut::budget : strategy_in_step_ ? Cut::no_match : Cut::failed;
-    for (std::size_t i = 0; i < drafted_; ++i)
-      context_.data()[context_.size() + i] = draft_[static_cast<std::size_t>(chain_[i])].token;
+    cut_ = why_cut(room, choice);
     phase_ = Phase::planned;
     ++ticket_.id;
-    return Pass{TokenSpan(context_.data() + cached_, pending + drafted_), pending, drafted_,
-                PassShape{1, pending + drafted_, context_.size()}, ticket_};
+    return Pass{round_.batch(),   pending,         round_.drafted(),
+                round_.parents(), round_.depths(), PassShape{1, round_.batch().size(), context().size()},
+                ticket_};
   }
 
   /// Reads the picks of the pass and decides what to commit. Changes nothing that a cancel() would not undo.
@@ -196,18 +168,11 @@ class Session {
   template <Picks P, class Predicate = NeverStop>
   Result<Decision> resolve(Ticket ticket, P&& picks, Predicate&& predicate = Predicate()) {
     if (auto checked = check_ticket(ticket, Phase::planned); !checked) return checked.error();
-    WalkInput in{TokenSpan(context_.data() + output_begin_, output_size() + drafted_),
-                 output_size(),
-                 context_.size(),
-                 max_context(),
-                 context_.size() - cached_ - 1,
-                 unlimited};
-    if constexpr (requires { picks.size(); }) in.picks_size = static_cast<std::size_t>(picks.size());
-    if (in.picks_size == 0)
+    std::size_t rows = unlimited;
+    if constexpr (requires { picks.size(); }) rows = static_cast<std::size_t>(picks.size());
+    if (rows == 0)
       return Error{ErrorCode::bad_picks, "no picks: a pass gives at least the token after the anchor's row"};
-    walked_ = walk(in, *limits_, picks, predicate, std::span(committed_.data(), max_draft_nodes_ + 1));
-    phase_ = Phase::resolved;
-    return Decision{std::span(committed_.data(), walked_.committed), keep(), walked_.accepted, walked_.finish};
+    return decide(picks, predicate, rows, unlimited);
   }
 
   /// The same for an engine that has walked the draft itself. Rows and tokens are checked against the draft.
@@ -215,37 +180,35 @@ class Session {
   template <class Predicate = NeverStop>
   Result<Decision> resolve(Ticket ticket, Accepted accepted, Predicate&& predicate = Predicate()) {
     if (auto checked = check_ticket(ticket, Phase::planned); !checked) return checked.error();
-    const std::size_t anchor_row = context_.size() - cached_ - 1;
-    bool path = accepted.rows.size() == accepted.tokens.size() && accepted.tokens.size() <= drafted_ + 1;
-    for (std::size_t i = 0; path && i < accepted.rows.size(); ++i)
-      path =
-          accepted.rows[i] == anchor_row + i && (i == 0 || accepted.tokens[i - 1] == context_[context_.size() + i - 1]);
-    if (!path)
+    if (!round_.holds(accepted))
       return Error{
           ErrorCode::bad_picks,
-          "the accepted rows are no path of this draft: each row after the anchor's must hold the token before it"};
-    return resolve(ticket, accepted.tokens, std::forward<Predicate>(predicate));
+          "the accepted rows are no path of this draft: each row after the anchor's must follow the row before "
+          "it and hold the token before it"};
+    PathPicks picks{accepted.tokens};
+    return decide(picks, predicate, unlimited, accepted.tokens.size());
   }
 
-  /// Makes the decision true: the engine has kept Decision::keep rows. Errors: bad_ticket.
-  Result<void> commit(Ticket ticket) {
+  /// Makes the decision true: the engine has kept Decision::rows. `pass_time`: how long the pass took, rollback
+  /// included, for control to learn from. Errors: bad_ticket.
+  Result<void> commit(Ticket ticket, std::optional<std::chrono::nanoseconds> pass_time = {}) {
     if (auto checked = check_ticket(ticket, Phase::resolved); !checked) return checked;
-    const std::size_t before = context_.size();
-    cached_ += keep();
-    for (std::size_t i = 0; i < walked_.committed; ++i)
-      context_.push_reserved(committed_[i].token);  // plan() made room
-    finish_ = walked_.finish;
-    trim_ = walked_.trim;
-    ++statistics_.passes;
-    statistics_.tokens += walked_.committed;
-    statistics_.drafted += drafted_;
-    statistics_.accepted += walked_.accepted;
-    ++statistics_.cuts[static_cast<std::size_t>(cut_)];
+    const std::size_t before = context().size();
+    PassReport report{plain_shape(), plain_shape(), walked_.committed, pass_time};
+    report.sent.rows += round_.drafted();
+    sequence_.commit(round_.walk_output().committed.first(walked_.committed), walked_, keep_);
+    Statistics& counted = sequence_.statistics();
+    counted.drafted += round_.drafted();
+    counted.accepted += walked_.accepted;
+    counted.padding += round_.padding();
+    ++counted.cuts[static_cast<std::size_t>(cut_)];
 
-    const Outcome outcome{
-        draft_, std::span(chain_.data(), drafted_), std::span(chain_.data(), walked_.accepted), walked_.pick, cut_, {}};
-    drop_round();  // the round is over, whatever the strategy does now; the memory behind the outcome stays
-    in_step([&] {
+    const Outcome outcome = round_.outcome(walked_, cut_);
+    drop_round();  // the round is over, whatever control and strategy do now; the memory behind the outcome stays
+    const bool in_step = std::exchange(strategy_in_step_, false);
+    control_.learn(outcome, report);
+    strategy_in_step_ = in_step;
+    this->in_step([&] {
       strategy_.feedback(outcome);
       strategy_.observe(context().subspan(before), Origin::output);
     });
@@ -264,18 +227,8 @@ class Session {
   /// size_out_of_range.
   Result<void> truncate(std::size_t size) {
     if (phase_ == Phase::empty) return not_begun();
-    if (size == 0 || size > context_.size())
-      return Error{ErrorCode::size_out_of_range, "truncate() keeps between 1 token and the whole context", size,
-                   context_.size()};
+    if (auto cut = sequence_.truncate(size); !cut) return cut;
     drop_round();
-    finish_ = FinishReason::none;
-    trim_ = 0;
-    const std::size_t kept_output = size > output_begin_ ? size - output_begin_ : 0;
-    statistics_.tokens -= std::min<std::uint64_t>(statistics_.tokens, output_size() - kept_output);
-    output_begin_ = std::min(output_begin_, size);
-    taken_ = std::min(taken_, kept_output);
-    context_.truncate(size);
-    cached_ = std::min(cached_, size - 1);
     in_step([&] { strategy_.truncate(size); });
     return {};
   }
@@ -285,27 +238,18 @@ class Session {
   /// cached_out_of_range, too_many_pending (prefill more of them first).
   Result<void> set_cached(std::size_t cached) {
     if (phase_ == Phase::empty) return not_begun();
-    if (auto checked = check_cached(context_.size(), cached, capabilities_); !checked) return checked;
+    if (auto changed = sequence_.set_cached(cached); !changed) return changed;
     drop_round();
-    cached_ = cached;
     return {};
   }
 
   /// A second session that goes on from the committed state of this one. Errors: not_begun, out_of_memory.
   [[nodiscard]] Result<Session> fork() const {
     if (phase_ == Phase::empty) return not_begun();
-    Session other(strategy_, max_draft_nodes_);
-    if (!other.context_.reserve(std::max(context_.size() + headroom, reserved_)) || !other.reserve_scratch())
-      return no_memory();
-    static_cast<void>(other.context_.append(context_));
-    other.reserved_ = reserved_;
-    other.capabilities_ = capabilities_;
-    other.statistics_ = statistics_;
-    other.cached_ = cached_;
-    other.output_begin_ = output_begin_;
-    other.taken_ = taken_;
-    other.trim_ = trim_;
-    other.finish_ = finish_;
+    Session other(strategy_, control_, max_draft_nodes_);
+    if (!other.round_.reserve(max_draft_nodes_, pads(capabilities()), pending().size()) ||
+        !other.sequence_.copy(sequence_))
+      return Sequence::no_memory();
     other.strategy_in_step_ = strategy_in_step_;
     other.phase_ = Phase::ready;
     return other;
@@ -314,103 +258,123 @@ class Session {
   /// Ends generation on behalf of the caller, until append(), truncate() or begin().
   void finish() noexcept {
     drop_round();
-    if (finish_ == FinishReason::none || at_limit()) finish_ = FinishReason::caller;
+    sequence_.finish();
   }
 
-  [[nodiscard]] bool finished() const noexcept { return finish_ != FinishReason::none; }
-  [[nodiscard]] FinishReason finish_reason() const noexcept { return finish_; }
+  [[nodiscard]] bool finished() const noexcept { return finish_reason() != FinishReason::none; }
+  [[nodiscard]] FinishReason finish_reason() const noexcept { return sequence_.finish_reason(); }
   /// All committed tokens. Valid until the session changes.
-  [[nodiscard]] TokenSpan context() const noexcept { return {context_.data(), context_.size()}; }
+  [[nodiscard]] TokenSpan context() const noexcept { return sequence_.context(); }
   /// The output since begin() or the last append(), without the stop tokens that ended it.
-  [[nodiscard]] TokenSpan output() const noexcept { return context().subspan(output_begin_, output_size() - trim_); }
+  [[nodiscard]] TokenSpan output() const noexcept { return sequence_.output(); }
   /// The first part of output() that no stop sequence can take back any more: safe to stream. When generation has
   /// ended, all of it; so one that goes on after a limit was raised may complete a stop sequence that began there.
   [[nodiscard]] TokenSpan settled_output(const Limits& limits) const noexcept {
-    const TokenSpan all = output();
-    return finished() ? all : all.first(all.size() - held_back(limits, all));
+    return sequence_.settled_output(limits);
   }
   /// The part of settled_output() that no earlier call has handed out: for streaming. Valid until the session changes.
-  [[nodiscard]] TokenSpan take_settled(const Limits& limits) noexcept {
-    const TokenSpan settled = settled_output(limits);
-    const TokenSpan fresh = settled.subspan(std::min(taken_, settled.size()));
-    taken_ = std::max(taken_, settled.size());
-    return fresh;
-  }
+  [[nodiscard]] TokenSpan take_settled(const Limits& limits) noexcept { return sequence_.take_settled(limits); }
   /// Output tokens that take_settled() has handed out.
-  [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+  [[nodiscard]] std::size_t taken() const noexcept { return sequence_.taken(); }
   /// Tokens of the context whose rows are in the engine's cache.
-  [[nodiscard]] std::size_t cached() const noexcept { return cached_; }
-  [[nodiscard]] TokenSpan pending() const noexcept { return context().subspan(cached_); }
-  [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
+  [[nodiscard]] std::size_t cached() const noexcept { return sequence_.cached(); }
+  [[nodiscard]] TokenSpan pending() const noexcept { return sequence_.pending(); }
+  [[nodiscard]] const Capabilities& capabilities() const noexcept { return sequence_.capabilities(); }
   /// Counts since begin() or the last append().
-  [[nodiscard]] const Statistics& statistics() const noexcept { return statistics_; }
+  [[nodiscard]] const Statistics& statistics() const noexcept { return sequence_.statistics(); }
   [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
   [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
+  [[nodiscard]] Control& control() noexcept { return control_; }
+  [[nodiscard]] const Control& control() const noexcept { return control_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    std::size_t bytes =
-        context_.memory_bytes() + nodes_.memory_bytes() + chain_.memory_bytes() + committed_.memory_bytes();
+    std::size_t bytes = sequence_.memory_bytes() + round_.memory_bytes();
     if constexpr (MeasurableStrategy<Strategy>) bytes += strategy_.memory_bytes();
     return bytes;
   }
 
  private:
   enum class Phase : std::uint8_t { empty, ready, planned, resolved };
-  static constexpr std::size_t headroom = 64;  // a first pass should not have to grow the context
 
   static Error not_begun() { return {ErrorCode::not_begun, "no sequence: call begin() with the prompt first"}; }
-  static Error no_memory() { return {ErrorCode::out_of_memory, "out of memory; nothing was changed"}; }
   static Error bad_ticket() {
     return {ErrorCode::bad_ticket,
             "not the open ticket: the order is plan, resolve, commit, each once, with the newest ticket"};
-  }
-  static Error too_many_pending(std::size_t pending, std::size_t rows) {
-    return {ErrorCode::too_many_pending, "more pending tokens than a pass has rows: prefill all but the last few",
-            pending, rows};
-  }
-
-  static Result<void> check_cached(std::size_t size, std::size_t cached, const Capabilities& capabilities) {
-    if (cached >= size)
-      return Error{ErrorCode::cached_out_of_range,
-                   "at most all tokens but the last can be in the cache: the last is the anchor of the next pass",
-                   cached, size};
-    if (size - cached > capabilities.max_rows) return too_many_pending(size - cached, capabilities.max_rows);
-    return {};
   }
   [[nodiscard]] Result<void> check_ticket(Ticket ticket, Phase phase) const {
     if (ticket != ticket_ || phase_ != phase) return bad_ticket();
     return {};
   }
 
-  [[nodiscard]] bool reserve_scratch() noexcept {
-    return nodes_.reserve(max_draft_nodes_) && chain_.reserve(max_draft_nodes_) &&
-           committed_.reserve(max_draft_nodes_ + 1);
+  static bool pads(const Capabilities& can) noexcept { return can.pad_token && !can.allowed_widths.empty(); }
+  /// The next pass without a draft.
+  [[nodiscard]] PassShape plain_shape() const noexcept { return {1, pending().size(), context().size()}; }
+  /// Paths that a draft of this round may have: caller, engine and whoever drives the round all agree to a tree.
+  [[nodiscard]] std::size_t max_leaves() const noexcept {
+    if (shape_ == DraftShape::chain || limits_->draft.shape == DraftShape::chain) return 1;
+    return std::max<std::size_t>(1, std::min(limits_->draft.max_leaves, capabilities().max_leaves));
   }
-  [[nodiscard]] std::size_t max_context() const noexcept {
-    return std::min(limits_->max_context, capabilities_.max_context);
+  /// How much of the draft fits, besides `free` rows; finds the nodes that can be sent.
+  [[nodiscard]] Room find_room(std::size_t free, std::size_t nodes, Cut why) noexcept {
+    const std::size_t context_left = sequence_.context_left(*limits_);
+    const std::size_t tokens_left = sequence_.tokens_left(*limits_);
+    const std::size_t deepest =
+        std::min({limits_->draft.max_depth, capabilities().max_depth, context_left, tokens_left});
+    const Sendable found = round_.select(max_leaves(), deepest);
+    Room room(round_.draft().size());
+    const auto bound_depth = [&](std::size_t depth, Cut cut) {
+      if (depth == deepest) room.bound_draft(found.nodes, cut);
+    };
+    if (!found.too_deep) room.bound_draft(found.nodes, Cut::shape);
+    bound_depth(limits_->draft.max_depth, Cut::budget);
+    room.bound(nodes, why);
+    bound_depth(capabilities().max_depth, Cut::depth);
+    room.bound(capabilities().max_rollback, Cut::rollback);
+    room.bound(free, Cut::rows);
+    room.bound(context_left, Cut::context);
+    bound_depth(tokens_left, Cut::max_tokens);
+    // Pad rows go on with a chain, and follow the anchor of a tree.
+    if (round_.chain() || deepest == 0) room.bound_rows(deepest);
+    return room;
   }
-  /// Draft tokens that leave room for the bonus token; none where a limit was lowered within the round.
-  static std::size_t left(std::size_t limit, std::size_t used) noexcept { return limit > used ? limit - used - 1 : 0; }
-  /// Ended by a limit, which may be raised.
-  [[nodiscard]] bool at_limit() const noexcept {
-    return finish_ == FinishReason::max_tokens || finish_ == FinishReason::context_full;
+  /// The rule to count: what left no more than was sent.
+  [[nodiscard]] Cut why_cut(const Room& room, const DraftChoice& choice) const noexcept {
+    if (round_.draft().empty()) {
+      if (limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0) return Cut::budget;
+      if (!strategy_in_step_) return Cut::failed;
+      return !gated_ ? Cut::no_match : choice.cut != Cut::none ? choice.cut : Cut::gated;
+    }
+    if (choice.nodes == room.nodes()) return room.cut();
+    return choice.cut != Cut::none ? choice.cut : Cut::budget;
   }
-  [[nodiscard]] std::size_t output_size() const noexcept { return context_.size() - output_begin_; }
-  [[nodiscard]] std::size_t keep() const noexcept { return context_.size() - cached_ + walked_.committed - 1; }
+  /// The batch, and room for everything that its pass can commit before the engine is asked to run it. False: out of
+  /// memory.
+  [[nodiscard]] bool build(const DraftChoice& choice) noexcept {
+    return sequence_.reserve_extra(choice.nodes + choice.padding + 1) &&
+           round_.build(pending(), choice, capabilities().pad_token.value_or(0));
+  }
+  template <class P, class Predicate>
+  Decision decide(P&& picks, Predicate&& predicate, std::size_t picked_rows, std::size_t most_picks) {
+    const WalkInput in{.text = sequence_.output_and_room(),
+                       .output = sequence_.output_size(),
+                       .context = context().size(),
+                       .max_context = sequence_.max_context(*limits_),
+                       .draft = round_.batch().last(round_.drafted()),
+                       .parents = round_.parents(),
+                       .anchor_row = round_.pending() - 1,
+                       .picked_rows = picked_rows,
+                       .most_picks = most_picks};
+    walked_ = walk(in, *limits_, picks, predicate, round_.walk_output());
+    phase_ = Phase::resolved;
+    const Decision decision = round_.decision(walked_);
+    keep_ = decision.keep;
+    return decision;
+  }
 
-  void restart_output() noexcept {
-    drop_round();
-    output_begin_ = context_.size();
-    taken_ = 0;
-    trim_ = 0;
-    finish_ = FinishReason::none;
-    statistics_ = {};
-  }
   void drop_round() noexcept {
     if (phase_ != Phase::empty) phase_ = Phase::ready;
-    draft_ = {};
-    chain_size_ = 0;
-    drafted_ = 0;
+    round_.clear();
     limits_ = nullptr;
+    gated_ = false;
   }
   /// Calls into the strategy; should it throw, it has lost step with the context and is not asked again.
   template <class Call>
@@ -422,31 +386,21 @@ class Session {
   }
 
   Strategy strategy_;
+  Control control_;
   std::size_t max_draft_nodes_;
-  Capabilities capabilities_;
-  Statistics statistics_;
-
-  Buffer<Token> context_;
-  std::size_t reserved_ = 0;
-  std::size_t cached_ = 0;
-  std::size_t output_begin_ = 0;
-  std::size_t taken_ = 0;  // output tokens that were handed out by take_settled()
-  std::size_t trim_ = 0;
-  FinishReason finish_ = FinishReason::none;
+  Sequence sequence_;
   bool strategy_in_step_ = false;
 
   // The open round.
   Phase phase_ = Phase::empty;
   Ticket ticket_;
   const Limits* limits_ = nullptr;
-  DraftView draft_;
-  std::size_t chain_size_ = 0;
-  std::size_t drafted_ = 0;
+  DraftShape shape_ = DraftShape::tree;
+  OpenRound round_;
+  bool gated_ = false;  // control asked for no draft
   Cut cut_ = Cut::none;
   Walk walked_;
-  Buffer<DraftNode> nodes_;
-  Buffer<NodeIndex> chain_;  // the best chain of the draft
-  Buffer<CommittedToken> committed_;
+  std::size_t keep_ = 0;
 };
 
 }  // namespace reprise

@@ -14,8 +14,9 @@ namespace reprise {
 struct Statistics {
   std::uint64_t tokens = 0;                     ///< output tokens committed by passes
   std::uint64_t passes = 0;                     ///< committed verify passes, those without a draft included
-  std::uint64_t drafted = 0;                    ///< draft tokens sent
+  std::uint64_t drafted = 0;                    ///< draft tokens sent, pad rows included
   std::uint64_t accepted = 0;                   ///< draft tokens committed
+  std::uint64_t padding = 0;                    ///< pad rows sent, counted in `drafted` too
   std::array<std::uint64_t, cut_count> cuts{};  ///< passes by the reason their draft was cut; see Cut
 
   /// Mean accepted tokens: tokens per pass, 1.0 without drafting. 0 before the first pass.
@@ -30,6 +31,7 @@ struct Statistics {
     passes += other.passes;
     drafted += other.drafted;
     accepted += other.accepted;
+    padding += other.padding;
     for (std::size_t i = 0; i < cuts.size(); ++i) cuts[i] += other.cuts[i];
     return *this;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,7 +17,7 @@ namespace reprise::testing {
 /// A strategy that proposes every kind of garbage: parents that are later nodes, the node itself or out of range,
 /// cycles, duplicates, tokens outside any vocabulary, more nodes than the budget allows, rising probabilities, drafts
 /// that claim to be sampled, auxiliary nodes, nothing at all. It ignores begin(), truncate() and feedback(), and
-/// answers differently when asked twice. Among the garbage are chains of small tokens that may well be right.
+/// answers differently when asked twice. Among the garbage are chains and trees of small tokens that may well be right.
 /// Whatever a loop makes of it, the output has to be that of plain decoding.
 ///
 /// The same seed and the same calls give the same garbage. Threads: one at a time.
@@ -34,7 +35,7 @@ class HostileStrategy {
   void truncate(std::size_t) noexcept {}
 
   void propose(const DraftBudget&, Draft& draft) noexcept {
-    const std::size_t kind = random_.below(8);
+    const std::size_t kind = random_.below(10);
     if (kind == 0) return;
     draft.clear(random_.chance(20) ? DraftKind::sampled : DraftKind::ordered);
     // Far beyond the budget: push() refuses what the storage cannot hold.
@@ -45,13 +46,24 @@ class HostileStrategy {
       if (kind == 2) node.parent = static_cast<NodeIndex>(i + 1);                                 // a later node
       if (kind == 3) node.parent = static_cast<NodeIndex>((i + 1) % (wanted == 0 ? 1 : wanted));  // one great cycle
       if (kind == 4) node.parent = anchor_parent;  // all of them children of the anchor
-      if (kind >= 5 && random_.chance(90)) node.parent = static_cast<NodeIndex>(i) - 1;  // nearly a chain
+      if (kind >= 8) node = branch(i);
+      if (kind >= 5 && kind < 8 && random_.chance(90)) node.parent = static_cast<NodeIndex>(i) - 1;  // nearly a chain
       if (!draft.push(node)) break;
     }
     if (random_.chance(10)) draft.truncate(random_.below(draft.capacity() + 1));
   }
 
  private:
+  /// A node of a sound tree, but for its probability.
+  DraftNode branch(std::size_t at) noexcept {
+    DraftNode node = garbage(at);
+    node.token = static_cast<Token>(random_.below(static_cast<std::size_t>(vocabulary_ > 0 ? vocabulary_ : 1)));
+    // Most follow one of the last nodes, so that some paths are long.
+    const std::size_t back = random_.below(random_.chance(70) ? 3 : at + 1);
+    node.parent = static_cast<NodeIndex>(at - std::min(at, back)) - 1;
+    node.auxiliary = false;
+    return node;
+  }
   DraftNode garbage(std::size_t at) noexcept {
     DraftNode node;
     switch (random_.below(8)) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/control/control.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
@@ -45,7 +46,10 @@ class Trace {
       return;
     }
     text_ += "verify({";
-    for (std::size_t i = 0; i < batch.size(); ++i) text_ += (i == 0 ? "" : " ") + std::to_string(batch[i]);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (i != 0) text_ += ' ';
+      text_ += std::to_string(batch[i]);
+    }
     text_ += "}, " + std::to_string(drafted) + ") and commit(" + std::to_string(keep) + ")";
   }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
@@ -90,15 +94,15 @@ class VerifierProbe {
 
   /// One pass at `p` decoded tokens; advances it. `trace` gathers what was run.
   std::optional<Difference> pass(Engine& engine, const Step& step, std::size_t pending, std::size_t& p, Trace& trace) {
-    Room room(step.right + step.wrong);
+    std::size_t drafted = step.right + step.wrong;
     if constexpr (DescribedVerifier<Engine>) {
       const Capabilities can = engine.capabilities();
+      Room room(drafted);
       room.bound(std::min({can.max_depth, can.max_rollback, can.max_rows - std::min(can.max_rows, pending)}),
                  Cut::depth);
       room.bound(can.max_context - std::min(can.max_context, prompt_ + p + 1), Cut::context);
-      room.bound_width(can.allowed_widths.values(), pending);
+      drafted = widest({PassShape{1, pending, 0}, unlimited, can.allowed_widths.values()}, room.nodes());
     }
-    const std::size_t drafted = room.nodes();
     // What follows the text is not known, so a draft ends before it does.
     const std::size_t right = std::min({step.right, drafted, tokens_ - p - 1});
     const std::size_t anchor = prompt_ + p;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/loop/open_round.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct OpenRoundTest : ::testing::Test {
+  OpenRound round;
+  const std::array<Token, 2> pending = {7, 8};
+
+  void propose(const std::vector<DraftNode>& nodes, std::size_t leaves, std::size_t depth = unlimited) {
+    ASSERT_TRUE(round.reserve(8, true, 1));
+    Draft draft = round.blank();
+    for (const DraftNode& node : nodes) ASSERT_TRUE(draft.push(node));
+    round.propose(draft.view());
+    round.select(leaves, depth);
+  }
+};
+const std::vector<DraftNode> tree = {{.token = 1}, {.token = 2}, {.token = 3, .parent = 0}, {.token = 4, .parent = 9}};
+
+TEST_F(OpenRoundTest, BuildsABatchOfPendingTokensDraftAndPadding) {
+  propose(tree, 4);
+  EXPECT_THAT(round.sendable(), ElementsAre(0, 1, 2));
+  ASSERT_TRUE(round.build(pending, {2, 1, Cut::none}, -5));
+  EXPECT_THAT(round.batch(), ElementsAre(7, 8, 1, 2, -5));
+  EXPECT_THAT(round.parents(), ElementsAre(-1, -1, -1));
+  EXPECT_THAT(round.depths(), ElementsAre(1, 1, 1));
+  EXPECT_EQ(round.drafted(), 3U);
+  EXPECT_EQ(round.padding(), 1U);
+  EXPECT_EQ(round.pending(), 2U);
+}
+TEST_F(OpenRoundTest, PadsAChainByGoingOnWithIt) {
+  propose(tree, 1);
+  EXPECT_THAT(round.sendable(), ElementsAre(0, 2));
+  ASSERT_TRUE(round.build(pending, {2, 3, Cut::none}, -5));
+  EXPECT_THAT(round.batch(), ElementsAre(7, 8, 1, 3, -5, -5, -5));
+  EXPECT_THAT(round.parents(), ElementsAre(-1, 0, 1, 2, 3));
+  EXPECT_THAT(round.depths(), ElementsAre(1, 2, 3, 4, 5));
+  // The same draft, planned again without padding, and then with nothing but padding.
+  round.select(1, unlimited);
+  ASSERT_TRUE(round.build(pending, {1, 0, Cut::none}, -5));
+  EXPECT_THAT(round.batch(), ElementsAre(7, 8, 1));
+  round.select(1, unlimited);
+  ASSERT_TRUE(round.build(pending, {0, 2, Cut::none}, -5));
+  EXPECT_THAT(round.batch(), ElementsAre(7, 8, -5, -5));
+  EXPECT_THAT(round.parents(), ElementsAre(-1, 0));
+}
+TEST_F(OpenRoundTest, SendsASampledDraftAsAChain) {
+  ASSERT_TRUE(round.reserve(8, false, 1));
+  Draft draft = round.blank();
+  draft.clear(DraftKind::sampled);
+  for (const DraftNode& node : tree) draft.push(node);
+  round.propose(draft.view());
+  round.select(4, unlimited);
+  EXPECT_TRUE(round.chain());
+  EXPECT_THAT(round.sendable(), ElementsAre(0, 2));
+}
+TEST_F(OpenRoundTest, HasPadRowsForThePathsThatAreLeft) {
+  propose(tree, 4);
+  EXPECT_EQ(round.most_padding(0), 4U);
+  EXPECT_EQ(round.most_padding(1), 3U);
+  EXPECT_EQ(round.most_padding(2), 2U);
+  EXPECT_EQ(round.most_padding(3), 2U) << "the third goes on with a path";
+  propose(tree, 100);
+  EXPECT_EQ(round.most_padding(3), 8U) << "as many as there may be nodes";
+  OpenRound unpadded;
+  ASSERT_TRUE(unpadded.reserve(8, false, 1));
+  EXPECT_EQ(unpadded.most_padding(0), 0U);
+}
+TEST_F(OpenRoundTest, KnowsAPathOfItsBatch) {
+  propose(tree, 4);
+  ASSERT_TRUE(round.build(pending, {3, 0, Cut::none}, 0));  // rows 1: anchor, 2: 1, 3: 2, 4: 3 behind 1
+  const auto holds = [&](std::vector<std::size_t> rows, std::vector<Token> tokens) {
+    return round.holds(Accepted{rows, tokens});
+  };
+  EXPECT_TRUE(holds({1}, {99}));
+  EXPECT_TRUE(holds({1, 2, 4}, {1, 3, 99}));
+  EXPECT_TRUE(holds({1, 3}, {2, 99}));
+  EXPECT_FALSE(holds({}, {}));
+  EXPECT_FALSE(holds({0}, {8})) << "the row before the anchor";
+  EXPECT_FALSE(holds({2}, {99}));
+  EXPECT_FALSE(holds({1, 4}, {3, 99})) << "two steps at once";
+  EXPECT_FALSE(holds({1, 3, 4}, {2, 3, 99})) << "from one path to another";
+  EXPECT_FALSE(holds({1, 2}, {2, 99})) << "another token";
+  EXPECT_FALSE(holds({1, 2, 2}, {1, 1, 99}));
+  EXPECT_FALSE(holds({1, 5}, {3, 99}));
+  EXPECT_FALSE(holds({1, unlimited}, {3, 99}));
+  EXPECT_FALSE(holds({1, 2}, {1}));
+}
+TEST_F(OpenRoundTest, KeepsThePendingRowsAndThePath) {
+  propose(tree, 4);
+  ASSERT_TRUE(round.build(pending, {3, 0, Cut::none}, 0));
+  const WalkOutput out = round.walk_output();
+  out.committed[0] = {1, 1, true};
+  out.committed[1] = {3, 2, true};
+  out.committed[2] = {99, 4, false};
+  out.path[0] = 0;
+  out.path[1] = 2;
+  Walk walked;
+  EXPECT_THAT(round.decision(walked).rows, ElementsAre(0)) << "a refused pick gives the anchor back";
+  walked.committed = 1;
+  EXPECT_THAT(round.decision(walked).rows, ElementsAre(0, 1));
+  walked.committed = 3;
+  walked.accepted = 2;
+  const Decision decision = round.decision(walked);
+  EXPECT_THAT(decision.rows, ElementsAre(0, 1, 2, 4));
+  EXPECT_EQ(decision.keep, 4U);
+  EXPECT_EQ(decision.tokens.size(), 3U);
+  const Outcome outcome = round.outcome(walked, Cut::shape);
+  EXPECT_THAT(outcome.sent, ElementsAre(0, 1, 2));
+  EXPECT_THAT(outcome.accepted, ElementsAre(0, 2));
+  EXPECT_EQ(outcome.draft.size(), 4U);
+}
+TEST_F(OpenRoundTest, ShowsPadRowsAsNodesBehindTheDraft) {
+  propose(tree, 1);
+  ASSERT_TRUE(round.build(pending, {1, 2, Cut::none}, -5));
+  const Outcome outcome = round.outcome({}, Cut::none);
+  ASSERT_EQ(outcome.draft.size(), 6U);
+  EXPECT_THAT(outcome.sent, ElementsAre(0, 4, 5));
+  EXPECT_EQ(outcome.draft[4].parent, 0);
+  EXPECT_EQ(outcome.draft[5].parent, 4);
+  EXPECT_EQ(outcome.draft[5].token, -5);
+  EXPECT_EQ(outcome.draft[5].source, DraftSource::padding);
+  EXPECT_EQ(outcome.draft[5].path_probability, Probability::zero());
+  EXPECT_THAT(outcome.accepted, IsEmpty());
+}
+TEST_F(OpenRoundTest, RefusesSizesThatNoMemoryHas) {
+  EXPECT_FALSE(round.reserve(unlimited, true, 1));
+  EXPECT_FALSE(round.reserve(unlimited / 2 + 1, true, 1));
+  EXPECT_FALSE(round.reserve(1, true, unlimited));
+}
+TEST_F(OpenRoundTest, IsEmptyAfterClear) {
+  propose(tree, 4);
+  ASSERT_TRUE(round.build(pending, {3, 0, Cut::none}, 0));
+  EXPECT_GT(round.memory_bytes(), 8 * sizeof(DraftNode));
+  round.clear();
+  EXPECT_TRUE(round.draft().empty());
+  EXPECT_EQ(round.drafted(), 0U);
+}
+
+}  // namespace
+}  // namespace reprise

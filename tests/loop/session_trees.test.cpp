@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions that send trees, ask a control and pad; the rest is in session.test.cpp.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/none.hpp"
+#include "reprise/loop/session.hpp"
+#include "support/witness.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// Drafts the same nodes every time, and keeps what it was asked and told.
+struct Drawn {
+  std::vector<DraftNode> nodes;
+  DraftBudget asked = {};
+  std::vector<NodeIndex> sent = {}, accepted = {};
+  std::size_t drafted = 0;
+  std::optional<Token> pick = {};
+  Cut cut = Cut::none;
+  int proposals = 0;
+
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, Origin) {}
+  void truncate(std::size_t) {}
+  void propose(const DraftBudget& budget, Draft& out) {
+    ++proposals;
+    asked = budget;
+    for (const DraftNode& node : nodes) out.push(node);
+  }
+  void feedback(const Outcome& outcome) {
+    sent.assign(outcome.sent.begin(), outcome.sent.end());
+    accepted.assign(outcome.accepted.begin(), outcome.accepted.end());
+    drafted = outcome.draft.size();
+    pick = outcome.pick;
+    cut = outcome.cut;
+  }
+};
+// 1 and 2 follow the anchor, 3 and 4 follow 1, 5 follows 2, 6 follows 3.
+const std::vector<DraftNode> tree = {{.token = 1},
+                                     {.token = 2},
+                                     {.token = 3, .parent = 0},
+                                     {.token = 4, .parent = 0},
+                                     {.token = 5, .parent = 1},
+                                     {.token = 6, .parent = 2}};
+
+/// Answers what it is told to, and keeps what it was asked and told.
+struct Told {
+  DraftBudget answer = {};
+  DraftChoice choice = {unlimited, 0, Cut::none};
+  mutable PassRoom room = {};
+  mutable std::vector<NodeIndex> sendable = {};
+  PassReport report = {};
+  Cut cut = Cut::none;
+  int begins = 0;
+  int learned = 0;
+  bool throw_in_learn = false;
+
+  void begin() { ++begins; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget&, const PassShape&) const { return answer; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex> nodes, const PassRoom& offered) const {
+    room = offered;
+    sendable.assign(nodes.begin(), nodes.end());
+    return choice;
+  }
+  void learn(const Outcome& outcome, const PassReport& told) {
+    if (throw_in_learn) throw std::runtime_error("control");
+    ++learned;
+    report = told;
+    cut = outcome.cut;
+  }
+};
+
+struct TreeSession : ::testing::Test {
+  Limits limits;
+  const std::vector<Token> prompt = {10, 20};
+  Session<Drawn, Told> session{Drawn{tree}, Told{}, 16};
+
+  void begin(Capabilities capabilities = {.max_leaves = 8}) { ASSERT_TRUE(session.begin(prompt, capabilities)); }
+  Pass pass() {
+    session.propose(limits);
+    const auto planned = session.plan();
+    EXPECT_TRUE(planned);
+    return *planned;
+  }
+  /// A round in which the first pick is refused by the draft.
+  Cut cut() {
+    const Pass planned = pass();
+    EXPECT_TRUE(session.resolve(planned.ticket, std::array<Token, 1>{99}));
+    EXPECT_TRUE(session.commit(planned.ticket));
+    return session.strategy().cut;
+  }
+};
+
+static_assert(std::is_same_v<decltype(Session(CopyDrafter{})), Session<CopyDrafter<>, SendAll>>);
+static_assert(std::is_same_v<decltype(Session(CopyDrafter{}, 16)), Session<CopyDrafter<>, SendAll>>);
+static_assert(std::is_same_v<decltype(Session(NoDraft{}, Told{})), Session<NoDraft, Told>>);
+static_assert(
+    std::is_same_v<decltype(Session(NoDraft{}, archetype::Control{}, 16)), Session<NoDraft, archetype::Control>>);
+
+// ------------------------------------------------------------------------------------------------ trees
+TEST_F(TreeSession, SendsATreeWithParentsAndDepths) {
+  begin();
+  const Pass planned = pass();
+  EXPECT_THAT(planned.batch, ElementsAre(20, 1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(planned.parents, ElementsAre(-1, -1, 0, 0, 1, 2));
+  EXPECT_THAT(planned.depths, ElementsAre(1, 1, 2, 2, 2, 3));
+  EXPECT_EQ(planned.shape.rows, 7U);
+}
+TEST_F(TreeSession, CommitsThePathThatWasPickedAndKeepsItsRows) {
+  begin();
+  const Pass planned = pass();
+  const std::array<Token, 7> picks = {2, 0, 5, 0, 0, 9, 0};
+  const auto decision = session.resolve(planned.ticket, picks);
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->accepted, 2U);
+  EXPECT_THAT(decision->rows, ElementsAre(0, 2, 5));
+  EXPECT_EQ(decision->keep, 3U);
+  EXPECT_EQ(decision->tokens[2].row, 5U);
+  EXPECT_THAT(planned.batch, ElementsAre(20, 1, 2, 3, 4, 5, 6)) << "unchanged until it is committed";
+  ASSERT_TRUE(session.commit(planned.ticket));
+  EXPECT_THAT(session.output(), ElementsAre(2, 5, 9));
+  EXPECT_EQ(session.cached(), 4U);
+  EXPECT_THAT(session.strategy().sent, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(session.strategy().accepted, ElementsAre(1, 4));
+  EXPECT_EQ(session.strategy().pick, 9);
+  EXPECT_EQ(session.statistics().accepted, 2U);
+}
+TEST_F(TreeSession, TakesAPathThatTheEngineHasWalked) {
+  begin();
+  const Pass planned = pass();
+  const auto refused = [&](std::vector<std::size_t> rows, std::vector<Token> tokens) {
+    const auto answer = session.resolve(planned.ticket, Accepted{rows, tokens});
+    return !answer && answer.error().code == ErrorCode::bad_picks;
+  };
+  EXPECT_TRUE(refused({0, 2, 3}, {2, 3, 9})) << "3 does not follow 2";
+  EXPECT_TRUE(refused({0, 1}, {2, 9}));
+  const std::array<std::size_t, 4> rows = {0, 1, 3, 6};
+  const std::array<Token, 4> tokens = {1, 3, 6, 9};
+  const auto decision = session.resolve(planned.ticket, Accepted{rows, tokens});
+  ASSERT_TRUE(decision);
+  EXPECT_THAT(decision->rows, ElementsAre(0, 1, 3, 6));
+  EXPECT_EQ(decision->accepted, 3U);
+}
+TEST_F(TreeSession, ReadsNoMoreOfAWalkedPathThanItHas) {
+  begin();
+  const Pass planned = pass();
+  const std::array<std::size_t, 1> rows = {0};
+  const std::array<Token, 1> tokens = {1};  // which the draft holds, but the engine stopped there
+  const auto decision = session.resolve(planned.ticket, Accepted{rows, tokens});
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->tokens.size(), 1U);
+  EXPECT_EQ(decision->accepted, 1U);
+  EXPECT_THAT(decision->rows, ElementsAre(0));
+}
+TEST_F(TreeSession, SendsAChainUnlessEngineCallerAndRoundAllowATree) {
+  begin({});
+  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 3, 6));
+  EXPECT_EQ(session.strategy().asked.shape, DraftShape::chain);
+  EXPECT_EQ(session.strategy().asked.max_leaves, 1U);
+  begin();
+  limits.draft.shape = DraftShape::chain;
+  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 3, 6));
+  EXPECT_EQ(session.strategy().asked.shape, DraftShape::chain);
+  limits = {};
+  session.propose(limits, DraftShape::chain);
+  EXPECT_THAT(session.plan()->batch, ElementsAre(20, 1, 3, 6));
+  EXPECT_EQ(session.strategy().asked.shape, DraftShape::chain);
+  EXPECT_EQ(pass().drafted, 6U);
+  EXPECT_EQ(session.strategy().asked.shape, DraftShape::tree);
+  EXPECT_EQ(session.strategy().asked.max_leaves, 8U);
+  limits.draft.max_leaves = 2;
+  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3, 5, 6));
+  EXPECT_EQ(session.strategy().asked.max_leaves, 2U);
+}
+TEST_F(TreeSession, CutsATreeAtDepthsAndRows) {
+  begin({.max_depth = 2, .max_leaves = 8});
+  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3, 4, 5));
+  EXPECT_EQ(cut(), Cut::depth);
+  begin({.max_leaves = 2});
+  EXPECT_EQ(cut(), Cut::shape);
+  begin();
+  limits.draft.max_depth = 1;
+  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2));
+  EXPECT_EQ(cut(), Cut::budget);
+  limits = {};
+  limits.max_tokens = session.output().size() + 2;
+  EXPECT_THAT(pass().drafted, 2U) << "more rows than tokens that are wanted, but no deeper";
+  EXPECT_EQ(cut(), Cut::max_tokens);
+  limits = {};
+  begin({.max_leaves = 8, .max_rollback = 3});
+  EXPECT_EQ(pass().drafted, 3U);
+  EXPECT_EQ(cut(), Cut::rollback);
+  begin({.max_context = 7, .max_leaves = 8});
+  EXPECT_EQ(pass().drafted, 4U) << "each row of a tree counts for the context";
+  EXPECT_EQ(cut(), Cut::context);
+  begin({.max_rows = 3, .max_leaves = 8});
+  EXPECT_EQ(cut(), Cut::rows);
+  begin();
+  EXPECT_EQ(cut(), Cut::none);
+}
+TEST_F(TreeSession, PutsATreeBehindPendingTokens) {
+  ASSERT_TRUE(session.begin(prompt, {.max_leaves = 8}, 0));
+  const Pass planned = pass();
+  EXPECT_THAT(planned.batch, ElementsAre(10, 20, 1, 2, 3, 4, 5, 6));
+  const auto decision = session.resolve(planned.ticket, std::array<Token, 7>{2, 0, 8, 0, 0, 0, 0});
+  EXPECT_THAT(decision->rows, ElementsAre(0, 1, 3));
+  ASSERT_TRUE(session.commit(planned.ticket));
+  EXPECT_THAT(session.context(), ElementsAre(10, 20, 2, 8));
+  EXPECT_EQ(session.cached(), 3U);
+}
+TEST_F(TreeSession, IsAsBeforeATreeThatIsCancelled) {
+  begin();
+  for (int i = 0; i < 2; ++i) {
+    const Pass planned = pass();
+    ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 3>{2, 0, 5}));
+    ASSERT_TRUE(session.cancel(planned.ticket));
+    EXPECT_THAT(session.context(), ElementsAre(10, 20));
+    EXPECT_EQ(session.statistics(), Statistics{});
+  }
+  EXPECT_EQ(session.control().learned, 0);
+}
+
+// ---------------------------------------------------------------------------------------------- control
+TEST_F(TreeSession, AsksTheStrategyForNoMoreThanControlWants) {
+  begin();
+  session.control().answer.max_nodes = 2;
+  session.control().answer.min_path_probability = Probability::ratio(1, 4);
+  EXPECT_EQ(session.propose(limits).size(), 2U);
+  EXPECT_EQ(session.strategy().asked.max_nodes, 2U);
+  EXPECT_EQ(session.strategy().asked.min_path_probability, Probability::ratio(1, 4));
+  session.control().answer.max_nodes = unlimited;
+  session.propose(limits);
+  EXPECT_EQ(session.strategy().asked.max_nodes, 16U);
+  session.control().answer.max_nodes = 0;
+  const int before = session.strategy().proposals;
+  EXPECT_EQ(cut(), Cut::gated);
+  EXPECT_EQ(session.strategy().proposals, before) << "not even asked";
+  session.control().choice.cut = Cut::unlikely;
+  EXPECT_EQ(cut(), Cut::unlikely);
+  limits.draft.max_nodes = 0;
+  EXPECT_EQ(cut(), Cut::budget);
+}
+TEST_F(TreeSession, ShowsControlWhatCanBeSentAndTheRoom) {
+  begin({.max_rows = 5, .max_leaves = 2});
+  pass();
+  EXPECT_THAT(session.control().sendable, ElementsAre(0, 1, 2, 4, 5));
+  EXPECT_EQ(session.control().room.nodes, 4U);
+  EXPECT_EQ(session.control().room.plain.rows, 1U);
+  EXPECT_EQ(session.control().room.plain.context, 2U);
+  EXPECT_THAT(session.control().room.widths, IsEmpty());
+  EXPECT_FALSE(session.control().room.padded);
+}
+TEST_F(TreeSession, SendsWhatControlChoosesAndCountsItsReason) {
+  begin();
+  session.control().choice = {3, 0, Cut::unlikely};
+  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3));
+  EXPECT_EQ(cut(), Cut::unlikely);
+  session.control().choice = {2, 0, Cut::none};
+  EXPECT_EQ(cut(), Cut::budget) << "control gave no reason";
+  session.control().choice = {0, 0, Cut::gated};
+  EXPECT_EQ(cut(), Cut::gated);
+  limits.max_rows = 3;
+  session.control().choice = {2, 0, Cut::unlikely};
+  EXPECT_EQ(cut(), Cut::rows) << "no more would have fitted";
+  session.control().choice = {unlimited, unlimited, static_cast<Cut>(255)};
+  EXPECT_EQ(cut(), Cut::rows);
+}
+TEST_F(TreeSession, TellsControlWhatAPassGaveBeforeTheStrategyHears) {
+  begin();
+  EXPECT_EQ(session.control().begins, 1);
+  const Pass planned = pass();
+  ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 3>{2, 0, 9}));
+  ASSERT_TRUE(session.commit(planned.ticket, std::chrono::microseconds(3)));
+  const PassReport& report = session.control().report;
+  EXPECT_EQ(session.control().learned, 1);
+  EXPECT_EQ(report.plain.rows, 1U);
+  EXPECT_EQ(report.plain.context, 2U);
+  EXPECT_EQ(report.sent.rows, 7U);
+  EXPECT_EQ(report.sent.context, 2U);
+  EXPECT_EQ(report.committed, 2U);
+  EXPECT_EQ(report.time, std::chrono::nanoseconds(3000));
+  cut();
+  EXPECT_FALSE(session.control().report.time.has_value());
+}
+TEST_F(TreeSession, DoesNotAskAStrategyThatDidNotHearBecauseControlThrew) {
+  begin();
+  session.control().throw_in_learn = true;
+  const Pass planned = pass();
+  ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 1>{9}));
+  EXPECT_THROW(static_cast<void>(session.commit(planned.ticket)), std::runtime_error);
+  EXPECT_THAT(session.output(), ElementsAre(9));
+  session.control().throw_in_learn = false;
+  EXPECT_EQ(pass().drafted, 0U);
+}
+TEST_F(TreeSession, TellsControlAlsoWhenTheStrategyIsNotAskedAnyMore) {
+  begin();
+  session.control().throw_in_learn = true;
+  const Pass planned = pass();
+  ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 1>{9}));
+  EXPECT_THROW(static_cast<void>(session.commit(planned.ticket)), std::runtime_error);
+  session.control().throw_in_learn = false;
+  cut();
+  EXPECT_EQ(session.control().cut, Cut::failed);
+}
+TEST_F(TreeSession, ForksItsControl) {
+  begin();
+  auto other = session.fork();
+  ASSERT_TRUE(other);
+  session.control().choice.nodes = 1;
+  EXPECT_EQ(pass().drafted, 1U);
+  other->propose(limits);
+  EXPECT_EQ(other->plan()->drafted, 6U);
+}
+TEST_F(TreeSession, FallsBackToAnAllowedWidthWhenControlDoesNot) {
+  begin({.allowed_widths = {2, 4}, .max_leaves = 8});
+  EXPECT_EQ(pass().drafted, 3U);
+  EXPECT_EQ(cut(), Cut::width);
+  session.control().choice = {2, 7, Cut::unlikely};  // and it may not pad
+  EXPECT_EQ(pass().drafted, 1U);
+}
+
+// ---------------------------------------------------------------------------------------------- padding
+TEST_F(TreeSession, PadsATreeWithChildrenOfTheAnchor) {
+  begin({.allowed_widths = {4}, .pad_token = -1, .max_leaves = 8});
+  session.control().choice = {2, 1, Cut::unlikely};
+  const Pass planned = pass();
+  EXPECT_TRUE(session.control().room.padded);
+  EXPECT_THAT(planned.batch, ElementsAre(20, 1, 2, -1));
+  EXPECT_THAT(planned.parents, ElementsAre(-1, -1, -1));
+  ASSERT_TRUE(session.resolve(planned.ticket, std::array<Token, 4>{-1, 0, 0, 9}));
+  ASSERT_TRUE(session.commit(planned.ticket));
+  EXPECT_THAT(session.output(), ElementsAre(-1, 9)) << "a pad row that is picked is committed like any other";
+  EXPECT_EQ(session.statistics().padding, 1U);
+  EXPECT_EQ(session.statistics().drafted, 3U);
+  EXPECT_EQ(session.statistics().accepted, 1U);
+  EXPECT_THAT(session.strategy().sent, ElementsAre(0, 1, 6));
+  EXPECT_EQ(session.strategy().drafted, 7U);
+}
+TEST_F(TreeSession, PadsAChainByGoingOnWithIt) {
+  begin({.allowed_widths = {6}, .pad_token = -1});
+  session.control().choice = {2, 3, Cut::none};
+  const Pass planned = pass();
+  EXPECT_THAT(planned.batch, ElementsAre(20, 1, 3, -1, -1, -1));
+  EXPECT_THAT(planned.parents, ElementsAre(-1, 0, 1, 2, 3));
+  EXPECT_THAT(planned.depths, ElementsAre(1, 2, 3, 4, 5));
+}
+TEST_F(TreeSession, PadsNoFurtherThanEngineAndLimitsAllow) {
+  session.control().choice = {2, 3, Cut::none};
+  const Capabilities padded = {.allowed_widths = {3, 6}, .pad_token = -1};
+  Capabilities can = padded;
+  can.max_depth = 4;
+  begin(can);
+  EXPECT_EQ(pass().drafted, 2U) << "a chain of 5 would be too deep";
+  can = padded;
+  can.max_rows = 5;
+  begin(can);
+  EXPECT_EQ(pass().drafted, 2U);
+  can = padded;
+  can.max_rollback = 4;
+  begin(can);
+  EXPECT_EQ(pass().drafted, 2U);
+  can = padded;
+  can.max_context = 7;
+  begin(can);
+  EXPECT_EQ(pass().drafted, 2U);
+  can = padded;
+  can.max_leaves = 4;
+  begin(can);
+  EXPECT_EQ(pass().drafted, 2U) << "five leaves";
+  can.max_leaves = 5;
+  begin(can);
+  EXPECT_EQ(pass().drafted, 5U);
+  limits.draft.max_depth = 0;
+  EXPECT_EQ(pass().drafted, 0U);
+  limits = {};
+  session.propose(limits);
+  EXPECT_EQ(session.plan(3)->drafted, 2U) << "plan() bounds pad rows too";
+}
+TEST_F(TreeSession, PadsAtMostAsManyRowsAsADraftMayHaveNodes) {
+  Session<Drawn, Told> small{Drawn{{{.token = 1}}}, Told{}, 2};
+  small.control().choice = {1, 3, Cut::none};
+  ASSERT_TRUE(small.begin(prompt, {.allowed_widths = {2, 4, 5}, .pad_token = -1}));
+  small.propose(limits);
+  EXPECT_EQ(small.plan()->drafted, 1U);
+  small.control().choice = {1, 2, Cut::none};
+  EXPECT_THAT(small.plan()->batch, ElementsAre(20, 1, -1, -1));
+}
+TEST_F(TreeSession, NeverPadsOfItsOwnAccord) {
+  Session all{Drawn{tree}};
+  ASSERT_TRUE(all.begin(prompt, {.allowed_widths = {4, 32}, .pad_token = -1, .max_leaves = 8}));
+  all.propose(limits);
+  EXPECT_EQ(all.plan()->drafted, 3U);
+}
+TEST_F(TreeSession, RefusesDraftsThatNoMemoryHolds) {
+  Session<NoDraft> huge{NoDraft{}, unlimited};
+  const auto refused = huge.begin(prompt);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::out_of_memory);
+}
+
+}  // namespace
+}  // namespace reprise
