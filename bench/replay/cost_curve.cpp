@@ -6,6 +6,7 @@
 #include <iterator>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "input_error.hpp"
 #include "json.hpp"
@@ -107,7 +108,17 @@ CostCurve CostCurve::parse_file(const std::string& path, std::string_view text) 
   return CostCurve(path, FileReader(path).curve(text));
 }
 
-CostCurve CostCurve::parse(const std::string& spec) {
+reprise::CostCurve CostCurve::for_control() const {
+  if (const LinearCost* linear = this->linear()) return reprise::CostCurve::linear(linear->slope);
+  std::vector<CostPoint> points;
+  for (const auto& [context, line] : std::get<MeasuredCost>(cost_).lines())
+    for (const auto& [rows, ns] : line) points.push_back({1, context, rows, ns});
+  auto curve = reprise::CostCurve::from_points(points);
+  if (!curve) throw InputError(spec_ + ": " + std::string(curve.error().message));
+  return *curve;
+}
+
+CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesystem::path> folders) {
   constexpr std::string_view linear = "linear:";
   if (spec.compare(0, linear.size(), linear) == 0) {
     const auto slope = parse_real(std::string_view(spec).substr(linear.size()));
@@ -120,6 +131,11 @@ CostCurve CostCurve::parse(const std::string& spec) {
     throw InputError("--cost " + spec + ": there is no such curve; there are linear:S (c = 1 + S x drafted, as in " +
                      "linear:0.02) and FILE.json (measured times)");
   std::ifstream in(spec, std::ios::binary);
+  if (const std::filesystem::path path = spec; !in && !path.has_parent_path())
+    for (const std::filesystem::path& folder : folders) {
+      in = std::ifstream(folder / path, std::ios::binary);
+      if (in) break;
+    }
   if (!in) throw InputError("--cost " + spec + ": cannot be opened; is the path right?");
   std::ostringstream text;
   text << in.rdbuf();

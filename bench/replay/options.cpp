@@ -10,9 +10,12 @@
 namespace reprise::replay {
 namespace {
 
-constexpr std::string_view names[] = {"--strategy", "--cost",    "--memory", "--by-category", "--format", "--output",
-                                      "--limit",    "--threads", "--list",   "--help",        "--version"};
+constexpr std::string_view names[] = {"--strategy", "--control",   "--cost",        "--cost-known", "--noise",
+                                      "--seed",     "--max-nodes", "--shape",       "--memory",     "--part",
+                                      "--limit",    "--threads",   "--by-category", "--reasons",    "--reliability",
+                                      "--format",   "--output",    "--list",        "--help",       "--version"};
 constexpr std::size_t most_threads = 1024;
+constexpr std::size_t most_seed = 1'000'000;
 
 /// Walks over the arguments, splitting `--key=value`.
 class Reader {
@@ -32,6 +35,7 @@ class Reader {
         option(argument);
       }
     }
+    agree();
   }
 
  private:
@@ -46,6 +50,9 @@ class Reader {
       options_.strategies.push_back(value("SPEC"));
     } else if (name_ == "--cost") {
       options_.costs.push_back(value("CURVE"));
+    } else if (name_ == "--control") {
+      for (const ControlSpec& spec : parse_control(value("auto, cost, all, hindsight or best:K")))
+        options_.controls.push_back(spec);
     } else {
       once();
       single();
@@ -54,7 +61,23 @@ class Reader {
   }
 
   void single() {
-    if (name_ == "--memory") {
+    if (name_ == "--cost-known") {
+      options_.settings.cost_known = cost_known(value("told, learned or carried"));
+    } else if (name_ == "--noise") {
+      options_.settings.noise = noise(value("X"));
+    } else if (name_ == "--seed") {
+      options_.settings.seed = count(value("N"), "seed", most_seed);
+    } else if (name_ == "--max-nodes") {
+      options_.settings.max_nodes = count(value("N"), "drafted tokens", most_drafted_nodes);
+    } else if (name_ == "--shape") {
+      options_.settings.trees = trees(value("tree or chain"));
+    } else if (name_ == "--part") {
+      options_.part = part(value("all, a or b"));
+    } else if (name_ == "--reasons") {
+      options_.reasons = true;
+    } else if (name_ == "--reliability") {
+      options_.reliability = true;
+    } else if (name_ == "--memory") {
       memory(value("session or past"));
     } else if (name_ == "--by-category") {
       options_.by_category = true;
@@ -63,7 +86,7 @@ class Reader {
     } else if (name_ == "--output") {
       options_.output = value("FILE");
     } else if (name_ == "--limit") {
-      options_.limit = count(value("N"), "sessions of each trace", static_cast<std::size_t>(1) << 53);
+      options_.limit = count(value("N"), "sessions of each trace", std::size_t{1} << 53);
     } else if (name_ == "--threads") {
       options_.threads = count(value("N"), "threads", most_threads);
     } else if (name_ == "--list") {
@@ -73,6 +96,20 @@ class Reader {
     } else {
       options_.version = true;
     }
+  }
+
+  /// Options that have no effect together are a mistake, not a wish.
+  void agree() const {
+    const auto given = [&](std::string_view name) {
+      return std::find(seen_.begin(), seen_.end(), name) != seen_.end();
+    };
+    if (options_.settings.cost_known == CostKnown::told)
+      for (const char* name : {"--noise", "--seed"})
+        if (given(name))
+          throw InputError(std::string(name) + " is of pass times, which only --cost-known learned and carried use");
+    if (options_.format != Format::table)
+      for (const char* name : {"--reasons", "--reliability"})
+        if (given(name)) throw InputError(std::string(name) + " is for the table; --format json always has it");
   }
 
   void once() {
@@ -94,6 +131,28 @@ class Reader {
     if (!number || *number < 1 || static_cast<std::uint64_t>(*number) > most)
       throw InputError(name_ + " " + text + ": expected a number of " + what + ", from 1 to " + std::to_string(most));
     return static_cast<std::size_t>(*number);
+  }
+
+  static CostKnown cost_known(const std::string& text) {
+    for (const CostKnown known : {CostKnown::told, CostKnown::learned, CostKnown::carried})
+      if (name(known) == text) return known;
+    throw InputError("--cost-known " + text + ": there are told, learned and carried");
+  }
+  static bool trees(const std::string& text) {
+    for (const bool trees : {true, false})
+      if (shape_name(trees) == text) return trees;
+    throw InputError("--shape " + text + ": there are tree and chain");
+  }
+  static TracePart part(const std::string& text) {
+    for (const TracePart part : {TracePart::all, TracePart::a, TracePart::b})
+      if (name(part) == text) return part;
+    throw InputError("--part " + text + ": there are all, a and b");
+  }
+  static double noise(const std::string& text) {
+    const auto number = parse_real(text);
+    if (!number || *number < 0 || *number > 0.5)
+      throw InputError("--noise " + text + ": expected a number from 0 to 0.5, as in 0.1");
+    return *number;
   }
 
   static Format format(const std::string& text) {
@@ -139,14 +198,36 @@ usage: reprise-replay [OPTION]... [TRACE]...
   --strategy SPEC       name[:key=value,...], as in ngram:index=rolling_hash,max_ngram=16 or vllm:min=2,max=5,k=5;
                         a value may be a range, k=0..15: one run each. May be given several times.
                         default: ngram, what the library recommends
+  --control CONTROL     how much of each draft is sent. May be given several times.
+                          cost      what pays under the curve, so there is one replay for each curve
+                          all       all of it
+                          best:K    its K best tokens, always; or a range, best:0..32: one run each
+                          hindsight as far into the draft as the recording agrees: more than any control can know
+                          auto      (default) cost for strategies that learn their probabilities (see --list),
+                                    all for the others
   --cost CURVE          time of a pass by its shape, relative to a pass without a draft: linear:S (1 + S x drafted),
-                        or FILE.json (measured times). May be given several times.
-                        default: linear:0 linear:0.005 linear:0.02 linear:0.05 linear:0.1 linear:0.3
+                        or FILE.json (measured times; step-8.json and moe.json are bundled). May be given several
+                        times. default: linear:0 linear:0.005 linear:0.02 linear:0.05 linear:0.1 linear:0.3
+  --cost-known HOW      how control knows the curve:
+                          told      (default) it is given it
+                          learned   from the times of the passes alone, anew in each session. The times are
+                                    simulated, 10 ms for a plain pass, and noisy
+                          carried   likewise, but what was learned is kept from session to session, as one engine
+                                    would; these sessions are replayed one after the other
+  --noise X             of those times, standard deviation over mean, 0 to 0.5 (default 0.1). One in a hundred takes
+                        ten times as long, whatever X is
+  --seed N              of the noise (default 1)
+  --max-nodes N         most tokens drafted in a pass, 1 to 32 (default 32)
+  --shape SHAPE         tree (default): drafts as they are; chain: the best chain of each
   --memory session      what is kept from session to session: nothing. (past: no strategy can yet)
+  --part PART           all (default), or one half of the sessions, a or b, by a hash of the id (64-bit FNV-1a, even or
+                        odd): what was chosen on one half can be judged on the other
+  --limit N             the first N sessions of each trace; of these, the part
   --by-category         also one result for each category of a trace
+  --reasons             the table also says why drafts were not sent whole
+  --reliability         the table also draws what was claimed of drafted tokens against what came true
   --format FORMAT       table (default), json or csv
   --output FILE         write there instead of to standard output
-  --limit N             the first N sessions of each trace
   --threads N           sessions replayed at the same time (default 1). The counts do not depend on it; the times
                         are cleanest with 1
   --list                the strategies with their keys, and the curves
@@ -154,8 +235,10 @@ usage: reprise-replay [OPTION]... [TRACE]...
 
 Results: tokens (all output tokens but the first of each turn), passes, drafted, accepted; MAT = tokens / passes;
 acceptance rate = accepted / drafted; drafting time in ns per output token (begin, observe, propose and feedback; each
-call includes 20 to 25 ns for reading the clock) and per propose; the most memory held in a session; speedup =
-tokens / summed cost of the passes, drafting time not charged.
+call includes 20 to 25 ns for reading the clock) and per propose; time in control likewise; the most memory held in a
+session; speedup = tokens / summed cost of the passes, drafting time not charged; worst loss = the most, in passes
+without a draft, that up to 1,000 passes in a row of a session cost beyond the tokens they gave; calibration error =
+mean distance between the claimed and the observed probability of a drafted token whose parent was right, in 20 bins.
 
 exit status: 0; 1 when an output differed from its recording or the results could not be written; 2 when an argument,
 trace or curve cannot be used.

@@ -8,7 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "control_spec.hpp"
+#include "replay_settings.hpp"
 #include "reprise/core/token.hpp"
+#include "trace.hpp"
 
 namespace reprise::replay {
 
@@ -19,10 +22,15 @@ struct Options {
   std::vector<std::string> strategies;  ///< none: the default
   std::vector<std::string> costs;       ///< none: default_costs
   std::vector<std::string> traces;      ///< none: the bundled ones
+  std::vector<ControlSpec> controls;    ///< none: automatic
+  ReplaySettings settings;
   bool by_category = false;
+  bool reasons = false;      ///< in the table: why drafts were not sent whole
+  bool reliability = false;  ///< in the table: reliability diagrams
   Format format = Format::table;
   std::string output;             ///< a file; empty: standard output
-  std::size_t limit = unlimited;  ///< sessions of each trace
+  std::size_t limit = unlimited;  ///< sessions of each trace, before the part is taken
+  TracePart part = TracePart::all;
   std::size_t threads = 1;
   bool list = false;
   bool help = false;

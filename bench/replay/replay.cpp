@@ -2,70 +2,168 @@
 #include "replay.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string_view>
 
+#include "loss_window.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/loop/session.hpp"
+#include "simulated_clock.hpp"
 
 namespace reprise::replay {
 namespace {
 
-using ReplaySession = Session<TimedStrategy<AnyStrategy>>;
+using ReplaySession = Session<TimedStrategy<AnyStrategy>, ReplayControl>;
 
-/// Decodes what is recorded after the first token of a turn. `session` holds everything before. Answers what went
-/// wrong, or nothing.
-std::string decode(ReplaySession& session, TokenSpan recorded, std::span<const CostCurve> curves, Counts& counts) {
-  Limits limits;
-  limits.draft.max_nodes = most_drafted_nodes;
-  const auto ends_here = [&](TokenSpan output, Token) {
-    return output.size() + 1 == recorded.size() ? StopDecision::stop_after : StopDecision::proceed;
-  };
-  std::size_t done = 0;
-  while (done < recorded.size()) {
-    static_cast<void>(session.propose(limits));
-    const auto pass = session.plan();
-    if (!pass) return std::string(pass.error().message);
-    // A span that ends with the recording: reading further would be a fault of the session, and stops there.
-    const auto decision = session.resolve(pass->ticket, recorded.subspan(done), ends_here);
-    if (!decision) return std::string(decision.error().message);
-    const std::size_t keep = decision->keep;
-    for (std::size_t i = 0; i < curves.size(); ++i) counts.cost[i] += curves[i].cost(pass->shape);
-    if (const auto kept = session.commit(pass->ticket); !kept) return std::string(kept.error().message);
+/// The recorded tokens as the target's picks: the pick after a row is the token at its depth. That is what the
+/// target would pick only after rows that hold the recording, and no other rows are read.
+class RecordedPicks {
+ public:
+  RecordedPicks(const Pass& pass, TokenSpan recorded) : pass_(pass), recorded_(recorded) {}
 
-    const TokenSpan output = session.output();
-    const std::size_t same = first_difference(output, recorded);
-    if (same < output.size() || output.size() <= done || keep != output.size() - done)
-      return "token " + std::to_string(std::min(same, output.size()) + 1) + " of the output differs from the recording";
-    done = output.size();
+  Token operator[](std::size_t row) const {
+    const std::size_t depth = row == 0 ? 0 : pass_.depths[row - 1];
+    if (depth < recorded_.size()) return recorded_[depth];
+    past_end_ = true;
+    return 0;
   }
-  if (session.finish_reason() != FinishReason::predicate)
-    return "generation ended with '" + std::string(name(session.finish_reason())) + "', not where the recording ends";
-  return {};
-}
+  /// A pick was read that lies past the end of the recording.
+  [[nodiscard]] bool past_end() const { return past_end_; }
 
-/// Plays one turn; answers what went wrong, or nothing.
-std::string play(ReplaySession& session, bool first, const Turn& turn, std::span<const CostCurve> curves,
-                 Counts& counts) {
-  const TokenSpan output = turn.output;
-  const TokenSpan free = output.first(std::min<std::size_t>(output.size(), 1));
-  const bool no_prompt = turn.prompt.empty();
-  // A session cannot begin with nothing; where a recording has no prompt, its first token stands in.
-  const TokenSpan start = no_prompt ? free : TokenSpan(turn.prompt);
-  const Result<void> begun = first ? session.begin(start) : session.append(turn.prompt, Origin::prompt);
-  if (!begun) return std::string(begun.error().message);
-  if (!(first && no_prompt)) {
-    if (const auto added = session.append(free, Origin::output); !added) return std::string(added.error().message);
+ private:
+  const Pass& pass_;
+  TokenSpan recorded_;
+  mutable bool past_end_ = false;
+};
+
+/// One session on its way through its turns.
+class Replay {
+ public:
+  Replay(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup,
+         const ReplayControl& control)
+      : recorded_(recorded),
+        setup_(setup),
+        session_(TimedStrategy<AnyStrategy>(strategy),
+                 setup.control.kind == ControlKind::hindsight ? ReplayControl(SendHindsight{&coming_}) : control,
+                 setup.settings.max_nodes),
+        control_ns_before_(control.total_ns()),
+        windows_(setup.curves.size()) {
+    if (setup.control.kind == ControlKind::cost && setup.settings.cost_known != CostKnown::told)
+      clock_.emplace(setup.settings.noise, testing::mix(setup.settings.seed) ^ fnv1a(recorded.id));
+    limits_.draft.max_nodes = setup.settings.max_nodes;
+    limits_.draft.shape = setup.settings.trees ? DraftShape::tree : DraftShape::chain;
+    counts_.sessions = 1;
+    counts_.charges.resize(setup.curves.size());
   }
-  if (output.size() <= 1) return {};
-  counts.tokens += output.size() - 1;
-  const std::string fault = decode(session, output.subspan(1), curves, counts);
-  counts.passes += session.statistics().passes;
-  counts.drafted += session.statistics().drafted;
-  counts.accepted += session.statistics().accepted;
-  return fault;
-}
+
+  Counts run() {
+    bool first = true;
+    for (const Turn& turn : recorded_.turns) {
+      ++counts_.turns;
+      if (first && turn.prompt.empty() && turn.output.empty()) continue;
+      const std::string fault = play(first, turn);
+      first = false;
+      counts_.peak_bytes = std::max<std::uint64_t>(counts_.peak_bytes, session_.strategy().memory_bytes());
+      if (fault.empty()) continue;
+      counts_.fault = "session " + recorded_.id + ", turn " + std::to_string(counts_.turns) + ": " + fault;
+      break;
+    }
+    for (std::size_t i = 0; i < windows_.size(); ++i) counts_.charges[i].worst_loss = windows_[i].worst();
+    counts_.reliability = session_.strategy().reliability();
+    counts_.time = session_.strategy().time();
+    counts_.control_ns = session_.control().total_ns() - control_ns_before_;
+    return counts_;
+  }
+  [[nodiscard]] const ReplayControl& control() const { return session_.control(); }
+
+ private:
+  /// Plays one turn; answers what went wrong, or nothing.
+  std::string play(bool first, const Turn& turn) {
+    const TokenSpan output = turn.output;
+    const TokenSpan free = output.first(std::min<std::size_t>(output.size(), 1));
+    const bool no_prompt = turn.prompt.empty();
+    // A session cannot begin with nothing; where a recording has no prompt, its first token stands in.
+    const TokenSpan start = no_prompt ? free : TokenSpan(turn.prompt);
+    Capabilities capabilities;
+    capabilities.max_leaves = setup_.settings.trees ? unlimited : 1;
+    const Result<void> begun =
+        first ? session_.begin(start, capabilities) : session_.append(turn.prompt, Origin::prompt);
+    if (!begun) return std::string(begun.error().message);
+    if (!(first && no_prompt)) {
+      if (const auto added = session_.append(free, Origin::output); !added) return std::string(added.error().message);
+    }
+    if (output.size() <= 1) return {};
+    counts_.tokens += output.size() - 1;
+    const std::string fault = decode(output.subspan(1));
+    const Statistics& statistics = session_.statistics();
+    counts_.passes += statistics.passes;
+    counts_.drafted += statistics.drafted;
+    counts_.accepted += statistics.accepted;
+    for (std::size_t i = 0; i < cut_count; ++i) counts_.cuts[i] += statistics.cuts[i];
+    return fault;
+  }
+
+  /// Decodes what is recorded after the first token of a turn. Answers what went wrong, or nothing.
+  std::string decode(TokenSpan recorded) {
+    const auto ends_here = [&](TokenSpan output, Token) {
+      return output.size() + 1 == recorded.size() ? StopDecision::stop_after : StopDecision::proceed;
+    };
+    std::size_t done = 0;
+    while (done < recorded.size()) {
+      coming_ = recorded.subspan(done);
+      static_cast<void>(session_.propose(limits_));
+      const auto pass = session_.plan();
+      if (!pass) return std::string(pass.error().message);
+      const RecordedPicks picks(*pass, coming_);
+      const auto decision = session_.resolve(pass->ticket, picks, ends_here);
+      if (!decision) return std::string(decision.error().message);
+      if (picks.past_end()) return "a pick past the end of the recording was read";
+      const std::size_t keep = decision->keep;
+      charge(pass->shape, decision->tokens.size());
+      std::optional<std::chrono::nanoseconds> time;
+      if (clock_) time = clock_->time(setup_.curves.front().cost(pass->shape));
+      if (const auto kept = session_.commit(pass->ticket, time); !kept) return std::string(kept.error().message);
+
+      const TokenSpan output = session_.output();
+      const std::size_t same = first_difference(output, recorded);
+      if (same < output.size() || output.size() <= done || keep != output.size() - done)
+        return "token " + std::to_string(std::min(same, output.size()) + 1) +
+               " of the output differs from the recording";
+      done = output.size();
+    }
+    if (session_.finish_reason() != FinishReason::predicate)
+      return "generation ended with '" + std::string(reprise::name(session_.finish_reason())) +
+             "', not where the recording ends";
+    return {};
+  }
+
+  void charge(const PassShape& shape, std::size_t committed) {
+    for (std::size_t i = 0; i < windows_.size(); ++i) {
+      const double cost = setup_.curves[i].cost(shape);
+      counts_.charges[i].cost += cost;
+      windows_[i].add(cost, committed);
+    }
+  }
+
+  const TraceSession& recorded_;
+  const ReplaySetup& setup_;
+  TokenSpan coming_;  // what is recorded from the anchor on
+  ReplaySession session_;
+  std::uint64_t control_ns_before_;
+  std::vector<LossWindow> windows_;
+  std::optional<SimulatedClock> clock_;
+  Limits limits_;
+  Counts counts_;
+};
 
 }  // namespace
+
+Charge& Charge::operator+=(const Charge& other) {
+  cost += other.cost;
+  worst_loss = std::max(worst_loss, other.worst_loss);
+  return *this;
+}
 
 Counts& Counts::operator+=(const Counts& other) {
   sessions += other.sessions;
@@ -74,9 +172,12 @@ Counts& Counts::operator+=(const Counts& other) {
   passes += other.passes;
   drafted += other.drafted;
   accepted += other.accepted;
-  cost.resize(std::max(cost.size(), other.cost.size()));
-  for (std::size_t i = 0; i < other.cost.size(); ++i) cost[i] += other.cost[i];
+  for (std::size_t i = 0; i < cut_count; ++i) cuts[i] += other.cuts[i];
+  charges.resize(std::max(charges.size(), other.charges.size()));
+  for (std::size_t i = 0; i < other.charges.size(); ++i) charges[i] += other.charges[i];
+  reliability += other.reliability;
   time += other.time;
+  control_ns += other.control_ns;
   peak_bytes = std::max(peak_bytes, other.peak_bytes);
   if (fault.empty()) fault = other.fault;
   return *this;
@@ -87,23 +188,34 @@ std::size_t first_difference(TokenSpan output, TokenSpan recorded) {
   return static_cast<std::size_t>(end - output.begin());
 }
 
-Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, std::span<const CostCurve> curves) {
-  Counts counts;
-  counts.sessions = 1;
-  counts.cost.resize(curves.size());
-  ReplaySession session(TimedStrategy<AnyStrategy>(strategy), most_drafted_nodes);
-  bool first = true;
-  for (const Turn& turn : recorded.turns) {
-    ++counts.turns;
-    if (first && turn.prompt.empty() && turn.output.empty()) continue;
-    const std::string fault = play(session, first, turn, curves, counts);
-    first = false;
-    counts.peak_bytes = std::max<std::uint64_t>(counts.peak_bytes, session.strategy().memory_bytes());
-    if (fault.empty()) continue;
-    counts.fault = "session " + recorded.id + ", turn " + std::to_string(counts.turns) + ": " + fault;
-    break;
+ReplayControl make_control(const ReplaySetup& setup) {
+  switch (setup.control.kind) {
+    case ControlKind::automatic:
+    case ControlKind::all:
+      return ReplayControl(SendAll());
+    case ControlKind::best:
+      return ReplayControl(SendBest{setup.control.nodes});
+    case ControlKind::hindsight:  // needs the recording: see Replay
+      return ReplayControl();
+    case ControlKind::cost:
+      break;
   }
-  counts.time = session.strategy().time();
+  CostOptions options;
+  if (setup.settings.cost_known == CostKnown::told) options.curve = setup.curves.front().for_control();
+  options.max_nodes = setup.settings.max_nodes;
+  options.calibrated = setup.calibrated;
+  return ReplayControl(CostControl(options));
+}
+
+Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup) {
+  return Replay(recorded, strategy, setup, make_control(setup)).run();
+}
+
+Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup,
+                      ReplayControl& control) {
+  Replay replay(recorded, strategy, setup, control);
+  Counts counts = replay.run();
+  control = replay.control();
   return counts;
 }
 

@@ -11,6 +11,7 @@
 #include "json.hpp"
 #include "options.hpp"
 #include "reprise/core/version.hpp"
+#include "utf8.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -20,10 +21,16 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
   return ratio(static_cast<double>(part), static_cast<double>(whole));
 }
 
+/// How a value is written.
+enum class Kind : std::uint8_t {
+  plain,  ///< as it is
+  text,   ///< in quotes where the format has them
+  json,   ///< already JSON, and in no other format
+};
 struct Field {
   std::string_view name;
   std::string value;
-  bool text = false;
+  Kind kind = Kind::plain;
 };
 
 /// Shortest spelling that reads back as the same number.
@@ -33,15 +40,33 @@ std::string number(double value) {
   return {buffer, end};
 }
 
-/// The one list of fields, for both formats.
-std::vector<Field> fields(const Row& row, const CostCurve& curve, std::size_t curve_index) {
+std::string cuts(const Counts& counts) {
+  std::string text = "{";
+  for (std::size_t i = 0; i < cut_count; ++i)
+    text += (i == 0 ? "\"" : ", \"") + std::string(reprise::name(static_cast<Cut>(i))) +
+            "\": " + std::to_string(counts.cuts[i]);
+  return text + "}";
+}
+
+std::string reliability(const Reliability& reliability) {
+  std::string text = "[";
+  for (const Reliability::Bin& bin : reliability.bins())
+    text += (&bin == &reliability.bins().front() ? "{\"tests\": " : ", {\"tests\": ") + std::to_string(bin.tests) +
+            ", \"claimed\": " + number(bin.mean_claim()) + ", \"observed\": " + number(bin.observed()) + "}";
+  return text + "]";
+}
+
+/// The one list of fields, for both formats. New ones come last: readers of CSV count columns.
+std::vector<Field> fields(const Report& report, const Row& row) {
   const Counts& counts = row.counts;
   const Ratios r = ratios(counts);
-  return {{"trace", row.trace, true},
-          {"category", row.category, true},
-          {"strategy", row.strategy, true},
-          {"cost", curve.spec(), true},
-          {"memory", std::string(memory_kept), true},
+  const ReplaySettings& settings = report.settings;
+  const bool learned = row.weighed() && settings.cost_known != CostKnown::told;
+  return {{"trace", row.trace, Kind::text},
+          {"category", row.category, Kind::text},
+          {"strategy", row.strategy, Kind::text},
+          {"cost", report.curves[row.curve].spec(), Kind::text},
+          {"memory", std::string(memory_kept), Kind::text},
           {"sessions", std::to_string(counts.sessions)},
           {"turns", std::to_string(counts.turns)},
           {"tokens", std::to_string(counts.tokens)},
@@ -55,14 +80,20 @@ std::vector<Field> fields(const Row& row, const CostCurve& curve, std::size_t cu
           {"ns_per_propose", number(r.ns_per_propose)},
           {"max_propose_ns", std::to_string(counts.time.max_propose_ns)},
           {"peak_bytes", std::to_string(counts.peak_bytes)},
-          {"speedup", number(speedup(counts, curve_index))},
-          {"lossless", counts.lossless() ? "true" : "false"}};
-}
-
-template <class Visit>
-void each_result(const Report& report, Visit&& visit) {
-  for (const Row& row : report.rows)
-    for (std::size_t i = 0; i < report.curves.size(); ++i) visit(fields(row, report.curves[i], i));
+          {"speedup", number(speedup(row))},
+          {"lossless", counts.lossless() ? "true" : "false"},
+          {"control", row.control.text(), Kind::text},
+          {"cost_known", row.weighed() ? std::string(name(settings.cost_known)) : "unused", Kind::text},
+          {"noise", number(learned ? settings.noise : 0)},
+          {"seed", std::to_string(learned ? settings.seed : 0)},
+          {"shape", std::string(shape_name(settings.trees)), Kind::text},
+          {"max_nodes", std::to_string(settings.max_nodes)},
+          {"part", std::string(name(report.part)), Kind::text},
+          {"control_ns_per_token", number(r.control_ns_per_token)},
+          {"worst_loss", number(row.charge().worst_loss)},
+          {"calibration_error", number(counts.reliability.expected_calibration_error())},
+          {"cuts", cuts(counts), Kind::json},
+          {"reliability", reliability(counts.reliability), Kind::json}};
 }
 
 std::string quote_csv(const std::string& text) {
@@ -75,13 +106,16 @@ std::string quote_csv(const std::string& text) {
 }  // namespace
 
 Ratios ratios(const Counts& counts) {
-  return {ratio(counts.tokens, counts.passes), ratio(counts.accepted, counts.drafted),
-          ratio(counts.drafted, counts.passes), ratio(counts.time.total_ns, counts.tokens),
-          ratio(counts.time.propose_ns, counts.time.proposals)};
+  return {ratio(counts.tokens, counts.passes),
+          ratio(counts.accepted, counts.drafted),
+          ratio(counts.drafted, counts.passes),
+          ratio(counts.time.total_ns, counts.tokens),
+          ratio(counts.time.propose_ns, counts.time.proposals),
+          ratio(counts.control_ns, counts.tokens)};
 }
 
-double speedup(const Counts& counts, std::size_t curve) {
-  return counts.tokens == 0 ? 1.0 : ratio(static_cast<double>(counts.tokens), counts.cost[curve]);
+double speedup(const Row& row) {
+  return row.counts.tokens == 0 ? 1.0 : ratio(static_cast<double>(row.counts.tokens), row.charge().cost);
 }
 
 std::string decimal(double value, int digits) {
@@ -90,28 +124,46 @@ std::string decimal(double value, int digits) {
   return {buffer, end};
 }
 
+std::string grouped(std::uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
+  return digits;
+}
+
+std::string left(std::string_view text, std::size_t width) {
+  const std::size_t columns = utf8_columns(text);
+  return std::string(text) + std::string(columns < width ? width - columns : 0, ' ');
+}
+std::string right(std::string_view text, std::size_t width) {
+  const std::size_t columns = utf8_columns(text);
+  return std::string(columns < width ? width - columns : 0, ' ') + std::string(text);
+}
+
 void write_json(std::ostream& out, const Report& report) {
   out << "{\"version\": " << quote_json(version_string) << ", \"results\": [";
   std::string_view separator = "\n";
-  each_result(report, [&](const std::vector<Field>& result) {
+  for (const Row& row : report.rows) {
+    const std::vector<Field> result = fields(report, row);
     out << separator << "{";
     for (const Field& field : result)
       out << (&field == &result.front() ? "\"" : ", \"") << field.name
-          << "\": " << (field.text ? quote_json(field.value) : field.value);
+          << "\": " << (field.kind == Kind::text ? quote_json(field.value) : field.value);
     out << "}";
     separator = ",\n";
-  });
+  }
   out << "\n]}\n";
 }
 
 void write_csv(std::ostream& out, const Report& report) {
   bool named = false;
-  each_result(report, [&](const std::vector<Field>& result) {
+  for (const Row& row : report.rows) {
+    std::vector<Field> result = fields(report, row);
+    std::erase_if(result, [](const Field& field) { return field.kind == Kind::json; });
     if (!std::exchange(named, true))
       for (const Field& field : result) out << (&field == &result.front() ? "" : ",") << field.name;
     out << "\r\n";
     for (const Field& field : result) out << (&field == &result.front() ? "" : ",") << quote_csv(field.value);
-  });
+  }
   out << "\r\n";
 }
 

@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report.hpp"
@@ -13,23 +16,9 @@ namespace reprise::replay {
 namespace {
 
 constexpr std::size_t widest_name = 36;
+constexpr std::size_t narrowest_name = 14;
 constexpr std::size_t narrowest_bar = 8;
 constexpr std::size_t widest_bar = 32;
-
-std::string left(std::string_view text, std::size_t width) {
-  const std::size_t columns = utf8_columns(text);
-  return std::string(text) + std::string(columns < width ? width - columns : 0, ' ');
-}
-std::string right(std::string_view text, std::size_t width) {
-  const std::size_t columns = utf8_columns(text);
-  return std::string(columns < width ? width - columns : 0, ' ') + std::string(text);
-}
-
-std::string grouped(std::uint64_t value) {
-  std::string digits = std::to_string(value);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
-  return digits;
-}
 
 /// 1.4 MB: for people.
 std::string bytes(std::uint64_t value) {
@@ -61,20 +50,34 @@ std::string bar(double value, double most, std::size_t width, bool unicode) {
   return text;
 }
 
-/// Draws the block of one trace and category: the counts, the speedups and a bar in one line for each strategy, or,
-/// where that is too wide, counts and bar first and the speedups below.
+/// The rows of one trace, category, strategy and control: one for each curve.
+using Group = std::span<const Row* const>;
+
+/// Draws the block of one trace and category: first the speedups and a bar, a line for each strategy; then what was
+/// counted, a line for each strategy and curve, or one for all curves where drafts do not depend on the curve.
 class Block {
  public:
   Block(std::ostream& out, const Report& report, const TableStyle& style) : out_(out), report_(report), style_(style) {
+    std::size_t longest = std::string_view("speedup under").size();
     for (const Row& row : report.rows) {
-      name_width_ = std::max(name_width_, utf8_columns(row.strategy));
-      for (std::size_t i = 0; i < report.curves.size(); ++i) most_ = std::max(most_, speedup(row.counts, i));
+      longest = std::max(longest, utf8_columns(label(row)));
+      most_ = std::max(most_, speedup(row));
     }
-    name_width_ = std::min(name_width_, widest_name);
-    std::size_t used = name_width_ + counts_width + speedup_width * report.curves.size() + 2;
-    stacked_ = used + narrowest_bar > style.columns;
-    if (stacked_) used = name_width_ + counts_width + 2;
+    const std::size_t numbers = speedup_width * report.curves.size() + 2;
+    const std::size_t room = style.columns > numbers + narrowest_bar ? style.columns - numbers - narrowest_bar : 0;
+    name_width_ = std::clamp(std::min(longest, room), narrowest_name, widest_name);
+    const std::size_t used = name_width_ + numbers;
     bar_width_ = std::clamp(style.columns > used ? style.columns - used : 0, narrowest_bar, widest_bar);
+    const std::size_t left_over = style.columns > counts_width ? style.columns - counts_width : 0;
+    counts_name_width_ = std::clamp(std::min(longest, left_over), narrowest_name, widest_name);
+  }
+
+  /// What a row is called: its strategy, and its control where that is not what the strategy alone would say.
+  [[nodiscard]] std::string label(const Row& row) const {
+    const bool alone = std::all_of(report_.rows.begin(), report_.rows.end(), [&](const Row& other) {
+      return other.strategy != row.strategy || other.control == row.control;
+    });
+    return alone && row.control.kind != ControlKind::best ? row.strategy : row.strategy + " " + row.control.text();
   }
 
   void draw(const std::vector<const Row*>& rows) const {
@@ -84,77 +87,113 @@ class Block {
     out_ << "\n  " << grouped(counts.sessions) << (counts.sessions == 1 ? " session, " : " sessions, ")
          << grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ") << grouped(counts.tokens)
          << " tokens\n\n";
-    name_counts_and_bar();
-    for (const Row* row : rows) {
-      name(row->strategy);
-      this->counts(row->counts);
-      if (!stacked_) speedups(row->counts);
-      out_ << "  "
-           << (row->counts.lossless() ? bar(speedup(row->counts, barred()), most_, bar_width_, style_.unicode)
-                                      : "NOT LOSSLESS")
-           << "\n";
-    }
+    name("speedup under", name_width_);
+    for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << right(curve_label(i), speedup_width);
+    out_ << "  speedup, " << curve_label(barred()) << "\n";
+    const std::vector<Group> groups = grouped_by_name(rows);
+    for (const Group& group : groups) speedups(group);
     out_ << "\n";
-    if (!stacked_) return;
-    name("speedup under");
-    labels();
+    counts_heading();
+    for (const Group& group : groups) counted(group);
     out_ << "\n";
-    for (const Row* row : rows) {
-      name(row->strategy);
-      speedups(row->counts);
+    if (style_.reasons) {
+      out_ << "passes by why their draft was not sent whole\n";
+      for (const Group& group : groups)
+        for (const Row* row : group)
+          if (row->weighed() || row == group.front()) write_reasons(out_, *row, full_label(*row), style_);
       out_ << "\n";
     }
-    out_ << "\n";
+    if (style_.reliability && rows.front()->category == all_categories)
+      for (const Group& group : groups) {
+        const Row& row = *group[barred()];
+        write_reliability(out_, row, full_label(row), style_);
+      }
   }
 
   void legend() const {
     for (std::size_t i = 0; i < report_.curves.size(); ++i)
-      if (report_.curves[i].linear() == nullptr) out_ << label(i) << " = " << report_.curves[i].spec() << "\n";
-    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens. Speedup: against plain\n"
-            "decoding, without the drafting time (draft ns/tok: per output token). Bar: the column that\n"
-            "it is named after; plain decoding is at "
+      if (report_.curves[i].linear() == nullptr) out_ << curve_label(i) << " = " << report_.curves[i].spec() << "\n";
+    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens; any: what is drafted\n"
+            "does not depend on the curve. Speedup: against plain decoding, without the time of drafting\n"
+            "and control (ns/tok: per output token). Worst loss: of 1,000 passes in a row, in plain passes\n"
+            "(any: under the worst of the curves). Calib. error: mean distance between the claimed and the\n"
+            "observed probability of drafted tokens. Bar: the column that it is named after; plain\n"
+            "decoding is at "
          << (style_.unicode ? "┊" : "|") << ".\n";
+    if (report_.part != TracePart::all)
+      out_ << "Part " << reprise::replay::name(report_.part) << " of the sessions only.\n";
   }
 
  private:
-  static constexpr std::size_t counts_width = 39;
   static constexpr std::size_t speedup_width = 7;
+  static constexpr std::size_t counts_width = 65;
 
-  void name_counts_and_bar() const {
-    out_ << left("", name_width_) << right("accept", 15) << right("sent", 7) << right("draft", 9) << right("peak", 8);
-    if (!stacked_) out_ << "  speedup under";
-    out_ << "\n"
-         << left("strategy", name_width_) << right("MAT", 7) << right("rate", 8) << right("/pass", 7)
-         << right("ns/tok", 9) << right("memory", 8);
-    if (!stacked_) labels();
-    out_ << "  speedup, " << label(barred()) << "\n";
+  static std::vector<Group> grouped_by_name(const std::vector<const Row*>& rows) {
+    std::vector<Group> groups;
+    for (std::size_t i = 0, from = 0; i < rows.size(); ++i) {
+      if (i + 1 < rows.size() && rows[i + 1]->strategy == rows[i]->strategy &&
+          rows[i + 1]->control == rows[i]->control && rows[i + 1]->curve > rows[i]->curve)
+        continue;
+      groups.push_back(Group(rows).subspan(from, i + 1 - from));
+      from = i + 1;
+    }
+    return groups;
   }
-  void labels() const {
-    for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << right(label(i), speedup_width);
-  }
-  void name(const std::string& text) const {
-    out_ << left(text, name_width_);
+
+  void name(const std::string& text, std::size_t width) const {
+    out_ << left(text, width);
     // Too long for its column: a line of its own.
-    if (utf8_columns(text) > name_width_) out_ << "\n" << std::string(name_width_, ' ');
+    if (utf8_columns(text) > width) out_ << "\n" << std::string(width, ' ');
   }
-  void counts(const Counts& counts) const {
-    const Ratios r = ratios(counts);
-    out_ << right(decimal(r.mat, 3), 7) << right(decimal(r.acceptance_rate, 3), 8)
-         << right(decimal(r.drafted_per_pass, 2), 7)
-         << right(grouped(static_cast<std::uint64_t>(std::llround(r.ns_per_token))), 9)
-         << right(bytes(counts.peak_bytes), 8);
+  void speedups(const Group& group) const {
+    name(label(*group.front()), name_width_);
+    for (const Row* row : group) out_ << right(decimal(speedup(*row), 3), speedup_width);
+    const bool lossless =
+        std::all_of(group.begin(), group.end(), [](const Row* row) { return row->counts.lossless(); });
+    out_ << "  " << (lossless ? bar(speedup(*group[barred()]), most_, bar_width_, style_.unicode) : "NOT LOSSLESS")
+         << "\n";
   }
-  void speedups(const Counts& counts) const {
-    for (std::size_t i = 0; i < report_.curves.size(); ++i)
-      out_ << right(decimal(speedup(counts, i), 3), speedup_width);
+  void counts_heading() const {
+    out_ << left("", counts_name_width_) << right("accept", 7 + 7 + 7) << right("sent", 7) << right("draft", 7)
+         << right("control", 8) << right("peak", 7) << right("worst", 7) << right("calib.", 8) << "\n"
+         << left("counted", counts_name_width_) << right("under", 7) << right("MAT", 7) << right("rate", 7)
+         << right("/pass", 7) << right("ns/tok", 7) << right("ns/tok", 8) << right("memory", 7) << right("loss", 7)
+         << right("error", 8) << "\n";
+  }
+  void counted(const Group& group) const {
+    bool named = false;
+    for (const Row* row : group) {
+      if (!std::exchange(named, true)) {
+        name(label(*row), counts_name_width_);
+      } else {
+        if (!row->weighed()) return;
+        out_ << std::string(counts_name_width_, ' ');
+      }
+      double loss = row->charge().worst_loss;
+      if (!row->weighed())
+        for (const Row* other : group) loss = std::max(loss, other->charge().worst_loss);
+      const auto whole = [](double value) { return grouped(static_cast<std::uint64_t>(std::llround(value))); };
+      const Ratios r = ratios(row->counts);
+      out_ << right(row->weighed() ? curve_label(row->curve) : "any", 7) << right(decimal(r.mat, 3), 7)
+           << right(decimal(r.acceptance_rate, 3), 7) << right(decimal(r.drafted_per_pass, 2), 7)
+           << right(whole(r.ns_per_token), 7) << right(whole(r.control_ns_per_token), 8)
+           << right(bytes(row->counts.peak_bytes), 7) << right(decimal(loss, 1), 7)
+           << right(decimal(row->counts.reliability.expected_calibration_error(), 3), 8) << "\n";
+    }
   }
 
-  [[nodiscard]] std::string label(std::size_t curve) const {
-    const LinearCost* linear = report_.curves[curve].linear();
-    if (linear == nullptr) return std::string(1, '[').append(std::to_string(curve + 1)).append(1, ']');
+  [[nodiscard]] std::string full_label(const Row& row) const {
+    return row.weighed() ? label(row) + ", " + curve_label(row.curve) : label(row);
+  }
+  [[nodiscard]] std::string curve_label(std::size_t curve) const {
     std::string text = report_.curves[curve].spec();
-    text = text.substr(text.find(':') + 1);
-    return text.size() <= 4 ? "s=" + text : text.substr(0, 6);
+    if (report_.curves[curve].linear() != nullptr) {
+      text = text.substr(text.find(':') + 1);
+      return text.size() <= 4 ? "s=" + text : text.substr(0, 6);
+    }
+    const std::string stem = std::filesystem::path(text).stem().string();
+    return utf8_columns(stem) < speedup_width ? stem
+                                              : std::string(1, '[').append(std::to_string(curve + 1)).append(1, ']');
   }
   /// The curve that the bars show: the one in the middle.
   [[nodiscard]] std::size_t barred() const { return (report_.curves.size() - 1) / 2; }
@@ -162,10 +201,10 @@ class Block {
   std::ostream& out_;
   const Report& report_;
   const TableStyle& style_;
-  std::size_t name_width_ = std::string_view("speedup under").size();
+  std::size_t name_width_ = 0;
+  std::size_t counts_name_width_ = 0;
   std::size_t bar_width_ = 0;
   double most_ = 1;
-  bool stacked_ = false;
 };
 
 bool same_block(const Row& a, const Row& b) { return a.trace == b.trace && a.category == b.category; }
@@ -175,7 +214,8 @@ bool same_block(const Row& a, const Row& b) { return a.trace == b.trace && a.cat
 void write_table(std::ostream& out, const Report& report, const TableStyle& style) {
   if (report.rows.empty() || report.curves.empty()) return;
   const Block block(out, report, style);
-  // Rows come by trace and strategy; people compare strategies, so they are gathered here by trace and category.
+  // Rows come by trace, strategy and control; people compare strategies, so they are gathered here by trace and
+  // category.
   std::vector<bool> written(report.rows.size());
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     if (written[i]) continue;

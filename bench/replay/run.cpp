@@ -6,6 +6,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "input_error.hpp"
 
@@ -41,32 +42,91 @@ void check_categories(const Trace& trace) {
                        ": category: \"all\" names the sum of all categories; with --by-category call it otherwise");
 }
 
+/// Replays all sessions of a trace.
+std::vector<Counts> replay_trace(const Trace& trace, const AnyStrategy& strategy, const ReplaySetup& setup,
+                                 std::size_t threads, Progress& progress) {
+  std::vector<Counts> counts(trace.sessions.size());
+  if (setup.control.kind == ControlKind::cost && setup.settings.cost_known == CostKnown::carried) {
+    ReplayControl control = make_control(setup);
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      counts[i] = replay_session(trace.sessions[i], strategy, setup, control);
+      progress.step();
+    }
+    return counts;
+  }
+  in_parallel(trace.sessions.size(), threads, [&](std::size_t i) {
+    counts[i] = replay_session(trace.sessions[i], strategy, setup);
+    progress.step();
+  });
+  return counts;
+}
+
+/// The sums of a trace: of all sessions, and of each category in the order in which they first occur.
+std::vector<std::pair<std::string, Counts>> sums(const Trace& trace, std::span<const Counts> counts, bool by_category) {
+  std::vector<std::pair<std::string, Counts>> all = {{all_categories, {}}};
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    all.front().second += counts[i];
+    if (!by_category) continue;
+    const std::string& category = trace.sessions[i].category;
+    auto sum = std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.first == category; });
+    if (sum == all.end()) sum = all.insert(all.end(), {category, {}});
+    sum->second += counts[i];
+  }
+  return all;
+}
+
+/// The rows of one trace under one strategy and control.
+std::vector<Row> replay_one(const Assignment& assignment, const Trace& trace, const StrategyRun& run,
+                            const ControlSpec& control, Progress& progress) {
+  const Row blank{trace.path, {}, run.spec, control, 0, {}};
+  const bool weighed = blank.weighed();
+  const std::size_t replays = weighed ? assignment.curves.size() : 1;
+  std::vector<Row> rows;
+  for (std::size_t replay = 0; replay < replays; ++replay) {
+    const auto curves = weighed ? assignment.curves.subspan(replay, 1) : assignment.curves;
+    progress.start(trace.path + "  " + run.spec + "  " + (weighed ? curves.front().spec() : control.text()),
+                   trace.sessions.size());
+    const auto counts = replay_trace(trace, run.strategy, {control, curves, assignment.settings, run.calibrated},
+                                     assignment.threads, progress);
+    for (const auto& [category, sum] : sums(trace, counts, assignment.by_category)) {
+      for (std::size_t i = 0; i < curves.size(); ++i) {
+        Row& row = rows.emplace_back(blank);
+        row.category = category;
+        row.curve = replay + i;
+        row.counts = sum;
+        row.counts.charges = {i < sum.charges.size() ? sum.charges[i] : Charge()};  // no sessions, no charges
+      }
+    }
+  }
+  if (replays < 2) return rows;
+  // They came curve by curve, and the categories of every curve in the same order.
+  const std::size_t categories = rows.size() / replays;
+  std::vector<Row> sorted;
+  for (std::size_t category = 0; category < categories; ++category)
+    for (std::size_t replay = 0; replay < replays; ++replay)
+      sorted.push_back(std::move(rows[replay * categories + category]));
+  return sorted;
+}
+
 }  // namespace
 
-std::vector<Row> replay_all(std::span<const Trace> traces, std::span<const StrategyRun> runs,
-                            std::span<const CostCurve> curves, bool by_category, std::size_t threads,
-                            Progress& progress) {
-  if (by_category)
-    for (const Trace& trace : traces) check_categories(trace);
+std::vector<Row> replay_all(const Assignment& assignment, Progress& progress) {
+  if (assignment.by_category)
+    for (const Trace& trace : assignment.traces) check_categories(trace);
+  if (assignment.settings.cost_known == CostKnown::told)  // or it would be found out after minutes
+    for (const StrategyRun& run : assignment.runs)
+      for (const ControlSpec& control : assignment.controls)
+        if (resolve(control, run.calibrated).kind == ControlKind::cost)
+          for (const CostCurve& curve : assignment.curves) static_cast<void>(curve.for_control());
   std::vector<Row> rows;
-  for (const Trace& trace : traces) {
-    for (const StrategyRun& run : runs) {
-      progress.start(trace.path + "  " + run.spec, trace.sessions.size());
-      std::vector<Counts> counts(trace.sessions.size());
-      in_parallel(trace.sessions.size(), threads, [&](std::size_t i) {
-        counts[i] = replay_session(trace.sessions[i], run.strategy, curves);
-        progress.step();
-      });
-      const std::size_t first = rows.size();
-      rows.push_back({trace.path, all_categories, run.spec, {}});
-      for (std::size_t i = 0; i < counts.size(); ++i) {
-        rows[first].counts += counts[i];
-        if (!by_category) continue;
-        const std::string& category = trace.sessions[i].category;
-        auto row = std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end(),
-                                [&](const Row& other) { return other.category == category; });
-        if (row == rows.end()) row = rows.insert(rows.end(), {trace.path, category, run.spec, {}});
-        row->counts += counts[i];
+  for (const Trace& trace : assignment.traces) {
+    for (const StrategyRun& run : assignment.runs) {
+      std::vector<ControlSpec> done;  // auto may be one that was asked for as well
+      for (const ControlSpec& asked : assignment.controls) {
+        const ControlSpec control = resolve(asked, run.calibrated);
+        if (std::find(done.begin(), done.end(), control) != done.end()) continue;
+        done.push_back(control);
+        for (Row& row : replay_one(assignment, trace, run, control, progress)) rows.push_back(std::move(row));
       }
     }
   }

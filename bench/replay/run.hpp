@@ -6,30 +6,49 @@
 #include <string>
 #include <vector>
 
+#include "control_spec.hpp"
 #include "cost_curve.hpp"
 #include "progress.hpp"
 #include "replay.hpp"
+#include "replay_settings.hpp"
 #include "strategies.hpp"
 #include "trace.hpp"
 
 namespace reprise::replay {
 
-/// The sums of one trace under one strategy, for all its sessions or those of one category.
+/// The sums of one trace under one strategy, control and curve, for all its sessions or those of one category.
 struct Row {
   std::string trace;
   std::string category;  ///< "all", or its name
   std::string strategy;
-  Counts counts;
+  ControlSpec control;
+  std::size_t curve = 0;  ///< which of the curves
+  Counts counts;          ///< charged under that curve alone
+
+  /// What was drafted depends on the curve.
+  [[nodiscard]] bool weighed() const { return control.kind == ControlKind::cost; }
+  [[nodiscard]] const Charge& charge() const { return counts.charges.front(); }
 };
 
 /// What all sessions of a category are together; no category of a trace may be named so when asked for by category.
 inline constexpr const char* all_categories = "all";
 
-/// Replays every trace with every strategy, in that order. `by_category`: after the row of all sessions one for
-/// each category, in the order in which they first occur. The counts do not depend on `threads`, the sums of cost
-/// included: sessions are summed in the order of the file. Throws InputError (a category named "all").
-std::vector<Row> replay_all(std::span<const Trace> traces, std::span<const StrategyRun> runs,
-                            std::span<const CostCurve> curves, bool by_category, std::size_t threads,
-                            Progress& progress);
+/// What is replayed.
+struct Assignment {
+  std::span<const Trace> traces;
+  std::span<const StrategyRun> runs;
+  std::span<const ControlSpec> controls;
+  std::span<const CostCurve> curves;
+  ReplaySettings settings;
+  bool by_category = false;
+  std::size_t threads = 1;
+};
+
+/// Replays every trace with every strategy under every control, in that order; once for each curve where control
+/// weighs costs, else once for all of them. The rows of each: all sessions, then, if by category, one after the
+/// other in the order in which they first occur; of each, the curves in turn. The counts do not depend on `threads`,
+/// the sums of cost included: sessions are summed in the order of the file. Throws InputError (a category named
+/// "all", a curve that control cannot take).
+std::vector<Row> replay_all(const Assignment& assignment, Progress& progress);
 
 }  // namespace reprise::replay

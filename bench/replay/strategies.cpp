@@ -9,11 +9,13 @@
 #include "input_error.hpp"
 #include "number.hpp"
 #include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/none.hpp"
 #include "reprise/draft/presets.hpp"
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "reprise/testing/hostile_strategy.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -57,6 +59,12 @@ std::size_t length(const Settings& settings, std::string_view key) {
 }
 
 AnyStrategy make_ngram(const Settings& settings) {
+  const std::string_view index = settings.word("index");
+  if (index == "suffix_array") return NgramDrafter<SuffixArrayIndex>();
+  if (index == "naive") return NgramDrafter<NaiveIndex>();
+  return NgramDrafter<RollingHashIndex>();
+}
+AnyStrategy make_copy(const Settings& settings) {
   CopyOptions options;
   options.min_ngram = ngram(settings, "min_ngram");
   options.max_ngram = ngram(settings, "max_ngram");
@@ -91,13 +99,26 @@ AnyStrategy make_ds4(const Settings& settings) {
   if (settings.word("eos") != "none") eos = static_cast<Token>(settings.number("eos"));
   return drafter(settings, presets::ds4(ngram(settings, "n"), length(settings, "k"), eos));
 }
+AnyStrategy make_hostile(const Settings& settings) {
+  return testing::HostileStrategy(static_cast<std::uint64_t>(settings.number("seed")));
+}
 AnyStrategy make_none(const Settings&) { return NoDraft(); }
 
 std::vector<StrategyInfo> registry() {
   using Range = std::numeric_limits<Token>;
   return {
       {"ngram",
-       "what the library recommends: copies what followed the longest earlier match",
+       "what the library recommends: drafts trees from earlier matches, with learned probabilities",
+       {{"index",
+         "rolling_hash",
+         "how earlier text is found; suffix_array cannot be asked what follows inside a draft, and drafts less",
+         0,
+         0,
+         {"rolling_hash", "suffix_array", "naive"}}},
+       true,
+       &make_ngram},
+      {"copy",
+       "copies what followed the longest earlier match, always as far as it may",
        {index_key(),
         ngram_key("min_ngram", "1", "shortest n-gram looked up"),
         ngram_key("max_ngram", "16", "longest agreement that counts"),
@@ -105,23 +126,28 @@ std::vector<StrategyInfo> registry() {
         {"prefer", "recent", "which of several equally long matches", 0, 0, {"recent", "earliest", "frequent"}},
         {"candidates", "16", "matches compared for each n-gram length", 1, 64},
         {"past_end", "yes", "a copy that reaches the end goes on with what it copied", 0, 0, {"yes", "no"}}},
-       &make_ngram},
+       false,
+       &make_copy},
       {"pld",
        "prompt lookup decoding as first published: the first match with k tokens behind it",
        {ngram_key("n", "3", "longest n-gram looked up", 8), length_key("k", "10"), index_key()},
+       false,
        &make_pld},
       {"hf",
        "Hugging Face transformers' prompt lookup: the first match",
        {ngram_key("n", "3", "longest n-gram looked up", 8), length_key("k", "10"), index_key()},
+       false,
        &make_hf},
       {"vllm",
        "vLLM's ngram proposer: the first match of the longest n-gram",
        {ngram_key("min", "2", "shortest n-gram looked up"), ngram_key("max", "5", "longest n-gram looked up"),
         length_key("k", "5"), index_key()},
+       false,
        &make_vllm},
       {"ngram-simple",
        "llama.cpp's ngram-simple: the most recent match with n tokens behind it",
        {ngram_key("n", "3", "n-gram looked up"), length_key("m", "10"), index_key()},
+       false,
        &make_ngram_simple},
       {"ds4",
        "ds4's lookup: the most recent match, cut behind an end-of-sequence token",
@@ -129,8 +155,14 @@ std::vector<StrategyInfo> registry() {
         length_key("k", "7"),
         {"eos", "none", "end-of-sequence token, or none", Range::min(), Range::max(), {}, "none"},
         index_key()},
+       false,
        &make_ds4},
-      {"none", "no drafting: plain decoding", {}, &make_none},
+      {"hostile",
+       "for checks: drafts garbage, whole families of it, and claims what it likes",
+       {{"seed", "1", "of the garbage", 1, 1'000'000}},
+       false,
+       &make_hostile},
+      {"none", "no drafting: plain decoding", {}, false, &make_none},
   };
 }
 
@@ -203,7 +235,7 @@ std::vector<StrategyRun> make_runs(std::string_view spec) {
     const StrategyInfo& info = find(one);
     const Settings settings = settings_of(info, one);
     try {
-      runs.push_back({one.text(), info.make(settings)});
+      runs.push_back({one.text(), info.make(settings), info.calibrated});
     } catch (const InputError& error) {
       throw InputError("--strategy " + one.text() + ": " + error.what());
     }

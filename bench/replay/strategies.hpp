@@ -40,6 +40,7 @@ struct StrategyInfo {
   std::string_view name;
   std::string_view meaning;
   std::vector<KeyInfo> keys;
+  bool calibrated;  ///< its probabilities are learned, so that costs can be weighed against them
   /// Throws InputError when the values do not go together.
   AnyStrategy (*make)(const Settings&);
 };
@@ -54,6 +55,7 @@ inline constexpr std::string_view default_strategy = "ngram";
 struct StrategyRun {
   std::string spec;  ///< as given, a range replaced by one of its values
   AnyStrategy strategy;
+  bool calibrated = false;
 };
 
 /// The runs that a spec asks for, one unless it has ranges. Throws InputError that lists what exists.

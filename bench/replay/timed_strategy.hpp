@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/strategy.hpp"
+#include "reprise/stats/reliability.hpp"
 
 namespace reprise::replay {
 
@@ -28,8 +29,13 @@ struct DraftingTime {
   }
 };
 
-/// Measures another strategy from outside: the library itself reads no clock. Reading the clock is part of what is
-/// measured, about 20 to 25 ns for each call; nothing is subtracted.
+inline std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point start) {
+  const auto taken = std::chrono::steady_clock::now() - start;
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+}
+
+/// Measures another strategy from outside: its time, because the library itself reads no clock, and how true its
+/// probabilities are. Reading the clock is part of the time, about 20 to 25 ns for each call; nothing is subtracted.
 template <DraftStrategy S>
 class TimedStrategy {
  public:
@@ -52,11 +58,13 @@ class TimedStrategy {
     ++time_.proposals;
   }
   void feedback(const Outcome& outcome) {
+    reliability_.record(outcome);
     time_.total_ns += timed([&] { strategy_.feedback(outcome); });
   }
   void truncate(std::size_t size) { strategy_.truncate(size); }
 
   [[nodiscard]] const DraftingTime& time() const { return time_; }
+  [[nodiscard]] const Reliability& reliability() const { return reliability_; }
   [[nodiscard]] std::size_t memory_bytes() const {
     if constexpr (MeasurableStrategy<S>) return strategy_.memory_bytes();
     return 0;
@@ -67,12 +75,12 @@ class TimedStrategy {
   static std::uint64_t timed(Call&& call) {
     const auto start = std::chrono::steady_clock::now();
     call();
-    const auto taken = std::chrono::steady_clock::now() - start;
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+    return nanoseconds_since(start);
   }
 
   S strategy_;
   DraftingTime time_;
+  Reliability reliability_;
 };
 
 }  // namespace reprise::replay

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "bundled_traces.hpp"
+#include "bundled_files.hpp"
 #include "input_error.hpp"
 #include "options.hpp"
 #include "reprise/core/version.hpp"
@@ -61,21 +61,33 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (specs.empty()) specs.emplace_back(default_strategy);
   for (const std::string& spec : specs)
     for (StrategyRun& run : make_runs(spec)) runs.push_back(std::move(run));
+  auto controls = options.controls;
+  if (controls.empty()) controls.emplace_back();
 
   std::vector<CostCurve> curves;
   auto costs = options.costs;
   if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
-  for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost));
+  for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
 
   check_writable(options.output);
   const auto paths = options.traces.empty() ? find_traces(surroundings.trace_folders) : options.traces;
   std::vector<Trace> traces;
-  for (const std::string& path : paths) traces.push_back(read_trace(path, options.limit));
+  for (const std::string& path : paths) {
+    Trace& trace = traces.emplace_back(read_trace(path, options.limit));
+    if (options.part == TracePart::all) continue;
+    std::erase_if(trace.sessions, [&](const TraceSession& session) { return part_of(session.id) != options.part; });
+    if (trace.sessions.empty())
+      throw InputError("--part " + std::string(name(options.part)) + ": " + path + ": no session belongs to that part");
+  }
 
   Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
-  const std::vector<Row> rows = replay_all(traces, runs, curves, options.by_category, options.threads, progress);
+  const std::vector<Row> rows =
+      replay_all({traces, runs, controls, curves, options.settings, options.by_category, options.threads}, progress);
+  TableStyle style = surroundings.table;
+  style.reasons = options.reasons;
+  style.reliability = options.reliability;
   const int status = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format, {rows, curves}, surroundings.table);
+    write(out, options.format, {rows, curves, options.settings, options.part}, style);
   });
   return std::max(status, report_faults(rows, surroundings.error));
 }
@@ -96,8 +108,9 @@ int report_faults(std::span<const Row> rows, std::ostream& error) {
   int status = exit_done;
   for (const Row& row : rows) {
     if (row.counts.lossless() || row.category != all_categories) continue;
-    error << "reprise-replay: NOT LOSSLESS: " << row.trace << ": " << row.strategy << ": " << row.counts.fault << "\n";
     status = exit_failed;
+    if (!row.weighed() && row.curve != 0) continue;  // one replay, charged under several curves
+    error << "reprise-replay: NOT LOSSLESS: " << row.trace << ": " << row.strategy << ": " << row.counts.fault << "\n";
   }
   return status;
 }
@@ -107,6 +120,7 @@ void write_list(std::ostream& out) {
   for (const StrategyInfo& info : strategies()) {
     out << "\n  " << info.name << std::string(info.name.size() < 14 ? 14 - info.name.size() : 1, ' ') << info.meaning
         << (info.name == default_strategy ? " (the default)" : "") << "\n";
+    if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
     for (const KeyInfo& key : info.keys) {
       const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);
       out << "      " << setting << std::string(setting.size() < 20 ? 20 - setting.size() : 1, ' ') << key.meaning
@@ -116,8 +130,9 @@ void write_list(std::ostream& out) {
   out << "\ncurves (--cost CURVE)\n\n"
          "  linear:S      a pass costs 1 + S x drafted tokens; S is a number that is not negative\n"
          "  FILE.json     measured: {\"version\": 1, \"base_ns\": t, \"points\": [{\"sequences\", \"context\", "
-         "\"rows\", "
-         "\"ns\"}, ...]}\n";
+         "\"rows\", \"ns\"}, ...]};\n"
+         "                looked for among the bundled ones (step-8.json, moe.json) when it is not in the current "
+         "folder\n";
 }
 
 int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings) {

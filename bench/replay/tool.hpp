@@ -20,7 +20,8 @@ inline constexpr int exit_bad_input = 2;  ///< an argument, trace or curve canno
 struct Surroundings {
   std::ostream& out;
   std::ostream& error;
-  std::vector<std::filesystem::path> trace_folders;  ///< see bundled_trace_folders()
+  std::vector<std::filesystem::path> trace_folders;    ///< see bundled_folders()
+  std::vector<std::filesystem::path> profile_folders;  ///< likewise
   TableStyle table;
   bool show_progress = false;
   std::size_t progress_columns = 80;

@@ -76,6 +76,14 @@ class LineReader {
 
 }  // namespace
 
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+TracePart part_of(std::string_view id) { return fnv1a(id) % 2 == 0 ? TracePart::a : TracePart::b; }
+
 Trace read_trace(std::istream& in, const std::string& path, std::size_t limit) {
   Trace trace{path, {}};
   std::string line;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <istream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reprise/core/token.hpp"
@@ -29,6 +31,18 @@ struct Trace {
   std::string path;  ///< as it was given
   std::vector<TraceSession> sessions;
 };
+
+/// Half of the sessions, for choices that are made on one half and judged on the other.
+enum class TracePart : std::uint8_t { all, a, b };
+constexpr std::string_view name(TracePart part) {
+  return part == TracePart::all ? "all" : part == TracePart::a ? "a" : "b";
+}
+
+/// The half that a session belongs to, by its id alone: a where the 64-bit FNV-1a hash of its bytes is even.
+TracePart part_of(std::string_view id);
+
+/// The 64-bit FNV-1a hash of the bytes of `text` (Fowler, Noll, Vo).
+std::uint64_t fnv1a(std::string_view text);
 
 /// Reads at most `limit` sessions, line by line. Throws InputError that names the file, the line and the field.
 Trace read_trace(const std::string& path, std::size_t limit = unlimited);

@@ -41,4 +41,5 @@
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/sequence.hpp"
 #include "reprise/loop/session.hpp"
+#include "reprise/stats/reliability.hpp"
 #include "reprise/stats/statistics.hpp"

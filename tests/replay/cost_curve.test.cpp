@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "replay/input_error.hpp"
 
@@ -92,6 +95,40 @@ TEST(MeasuredCost, TakesTheBaseWhereNoPointSaysWhatAPlainPassCosts) {
 
 TEST(MeasuredCost, UsesThePointsOfOneSequence) {
   EXPECT_DOUBLE_EQ(file(point(0, 2, "200") + "," + point(0, 2, "900", 2)).cost({1, 2, 0}), 2.0);
+}
+
+TEST(CostCurve, IsToldToControlAsItIsCharged) {
+  const auto agree = [](const CostCurve& curve) {
+    const reprise::CostCurve told = curve.for_control();
+    for (const std::size_t context : std::vector<std::size_t>{0, 100, 1000, 2500, 9000})
+      for (std::size_t rows = 1; rows <= 40; ++rows) {
+        const PassShape shape{1, rows, context};
+        const double plain = static_cast<double>(told.cost({1, 1, context}));
+        ASSERT_NEAR(static_cast<double>(told.cost(shape)) / plain, curve.cost(shape), 1e-3 * curve.cost(shape))
+            << curve.spec() << ", " << rows << " rows, " << context << " tokens of context";
+      }
+  };
+  for (const char* spec : {"linear:0", "linear:0.005", "linear:0.3", "linear:2"}) agree(CostCurve::parse(spec));
+  agree(file(point(0, 1, "100000") + "," + point(0, 3, "120000") + "," + point(0, 5, "200000"), "100000"));
+  agree(file(point(0, 1, "100000") + "," + point(0, 2, "300000") + "," + point(0, 4, "200000"), "100000"));
+  agree(file(point(1000, 1, "100000") + "," + point(1000, 2, "150000") + "," + point(3000, 1, "200000") + "," +
+                 point(3000, 2, "600000"),
+             "100000"));
+  agree(file(point(0, 3, "200000"), "50000"));
+}
+
+const std::vector<std::filesystem::path> profiles = {"nowhere", REPRISE_SOURCE_DIR "/bench/profiles"};
+
+TEST(CostCurve, IsFoundAmongTheBundledOnesByItsName) {
+  const CostCurve step = CostCurve::parse("step-8.json", profiles);
+  EXPECT_EQ(step.spec(), "step-8.json");
+  for (std::size_t rows = 1; rows <= 40; ++rows) EXPECT_DOUBLE_EQ(step.cost({1, rows, 300}), rows <= 8 ? 1 : 2.1);
+  const CostCurve moe = CostCurve::parse("moe.json", profiles);
+  const std::vector<double> times = {1, 3.06, 3.49, 3.89};
+  for (std::size_t rows = 1; rows <= 4; ++rows) EXPECT_DOUBLE_EQ(moe.cost({1, rows, 300}), times[rows - 1]);
+  EXPECT_DOUBLE_EQ(moe.cost({1, 8, 300}), 5.11);
+  EXPECT_DOUBLE_EQ(moe.cost({1, 12, 300}), 5.11 + (5.11 - 3.89));
+  EXPECT_THAT(refused([] { CostCurve::parse("here/step-8.json", profiles); }), HasSubstr("cannot be opened"));
 }
 
 TEST(MeasuredCost, NamesTheFieldThatIsWrong) {

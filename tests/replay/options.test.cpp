@@ -36,6 +36,12 @@ TEST(Options, AreTheDefaultsWithoutArguments) {
   EXPECT_EQ(options.limit, unlimited);
   EXPECT_EQ(options.threads, 1U);
   EXPECT_FALSE(options.by_category || options.list || options.help || options.version);
+  EXPECT_FALSE(options.reasons || options.reliability);
+  EXPECT_THAT(options.controls, IsEmpty());
+  EXPECT_EQ(options.settings.max_nodes, 32U);
+  EXPECT_TRUE(options.settings.trees);
+  EXPECT_EQ(options.settings.cost_known, CostKnown::told);
+  EXPECT_EQ(options.part, TracePart::all);
 }
 
 TEST(Options, HoldWhatTheArgumentsSay) {
@@ -56,6 +62,41 @@ TEST(Options, HoldWhatTheArgumentsSay) {
   EXPECT_TRUE(parse_options(Arguments{"--version"}).version);
 }
 
+TEST(Options, HoldHowToReplay) {
+  const Options options = parse_options(Arguments{"--control", "cost", "--control=best:1..2", "--cost-known", "learned",
+                                                  "--noise", "0.25", "--seed=7", "--max-nodes", "11", "--shape",
+                                                  "chain", "--part", "b", "--reasons", "--reliability"});
+  std::vector<std::string> controls;
+  for (const ControlSpec& spec : options.controls) controls.push_back(spec.text());
+  EXPECT_THAT(controls, ElementsAre("cost", "best:1", "best:2"));
+  EXPECT_EQ(options.settings.cost_known, CostKnown::learned);
+  EXPECT_EQ(options.settings.noise, 0.25);
+  EXPECT_EQ(options.settings.seed, 7U);
+  EXPECT_EQ(options.settings.max_nodes, 11U);
+  EXPECT_FALSE(options.settings.trees);
+  EXPECT_EQ(options.part, TracePart::b);
+  EXPECT_TRUE(options.reasons && options.reliability);
+  EXPECT_TRUE(parse_options(Arguments{"--cost-known=told", "--shape=tree", "--part=a"}).settings.trees);
+}
+
+TEST(Options, RefuseWaysToReplayThatThereAreNot) {
+  EXPECT_THAT(refused({"--control", "best:40"}), HasSubstr("from 0 to 32"));
+  EXPECT_THAT(refused({"--cost-known", "guessed"}), HasSubstr("there are told, learned and carried"));
+  EXPECT_THAT(refused({"--shape", "bush"}), HasSubstr("there are tree and chain"));
+  EXPECT_THAT(refused({"--part", "c"}), HasSubstr("there are all, a and b"));
+  for (const char* nodes : {"0", "33", "x"})
+    EXPECT_THAT(refused({"--max-nodes", nodes}), HasSubstr("from 1 to 32")) << nodes;
+  for (const char* noise : {"-0.1", "0.6", "x", "nan"})
+    EXPECT_THAT(refused({"--cost-known", "learned", "--noise", noise}), HasSubstr("from 0 to 0.5")) << noise;
+}
+
+TEST(Options, RefuseWhatHasNoEffect) {
+  EXPECT_THAT(refused({"--noise", "0.1"}), HasSubstr("only --cost-known learned and carried use"));
+  EXPECT_THAT(refused({"--cost-known", "told", "--seed", "2"}), HasSubstr("only --cost-known learned and carried use"));
+  EXPECT_THAT(refused({"--reasons", "--format", "json"}), HasSubstr("--format json always has it"));
+  EXPECT_THAT(refused({"--format", "csv", "--reliability"}), HasSubstr("--format json always has it"));
+}
+
 TEST(Options, TakeEverythingBehindTwoDashesAsTraces) {
   EXPECT_THAT(parse_options(Arguments{"--", "--list", "-x"}).traces, ElementsAre("--list", "-x"));
 }
@@ -73,7 +114,8 @@ TEST(Options, RefuseMemoryOfPastSessionsAndSayWhy) {
 }
 
 TEST(Options, RefuseMissingAndSuperfluousValues) {
-  for (const char* name : {"--strategy", "--cost", "--memory", "--format", "--output", "--limit", "--threads"}) {
+  for (const char* name : {"--strategy", "--control", "--cost", "--cost-known", "--noise", "--seed", "--max-nodes",
+                           "--shape", "--part", "--memory", "--format", "--output", "--limit", "--threads"}) {
     EXPECT_THAT(refused({name}), HasSubstr("needs a value")) << name;
     EXPECT_THAT(refused({std::string(name) + "="}), HasSubstr("needs a value")) << name;
     EXPECT_THAT(refused({name, ""}), HasSubstr("needs a value")) << name;
@@ -96,8 +138,11 @@ TEST(Options, RefuseTheSameOptionTwice) {
 }
 
 TEST(HelpText, NamesEveryOption) {
-  for (const char* name : {"--strategy SPEC", "--cost CURVE", "--memory", "--by-category", "--format", "--output FILE",
-                           "--limit N", "--threads N", "--list", "--help", "--version", "TRACE"})
+  for (const char* name :
+       {"--strategy SPEC", "--control CONTROL", "--cost CURVE",  "--cost-known HOW", "--noise X",     "--seed N",
+        "--max-nodes N",   "--shape SHAPE",     "--part PART",   "--reasons",        "--reliability", "--memory",
+        "--by-category",   "--format",          "--output FILE", "--limit N",        "--threads N",   "--list",
+        "--help",          "--version",         "TRACE"})
     EXPECT_THAT(std::string(help_text()), HasSubstr(name));
 }
 

@@ -19,9 +19,13 @@ using Tokens = std::vector<Token>;
 
 const std::vector<CostCurve> half = {CostCurve::parse("linear:0"), CostCurve::parse("linear:0.5")};
 
-Counts replayed(const TraceSession& session, const std::string& spec) {
-  return replay_session(session, make_runs(spec).front().strategy, half);
+Counts replayed(const TraceSession& session, const std::string& spec, const std::string& control = "all",
+                const ReplaySettings& settings = {}) {
+  const ControlSpec asked = parse_control(control).front();
+  return replay_session(session, make_runs(spec).front().strategy,
+                        {asked, asked.kind == ControlKind::cost ? std::span(half).last(1) : std::span(half), settings});
 }
+std::uint64_t cut(const Counts& counts, Cut why) { return counts.cuts[static_cast<std::size_t>(why)]; }
 
 /// Drafts the same tokens whatever came before, as many as it may.
 struct Parrot {
@@ -61,9 +65,16 @@ TEST(Replay, CountsWhatCanBeWorkedOutByHand) {
   EXPECT_EQ(counts.passes, 5U);
   EXPECT_EQ(counts.drafted, 6U);
   EXPECT_EQ(counts.accepted, 5U);
-  ASSERT_EQ(counts.cost.size(), 2U);
-  EXPECT_DOUBLE_EQ(counts.cost[0], 5);
-  EXPECT_DOUBLE_EQ(counts.cost[1], 5 + 0.5 * 6);
+  ASSERT_EQ(counts.charges.size(), 2U);
+  EXPECT_DOUBLE_EQ(counts.charges[0].cost, 5);
+  EXPECT_DOUBLE_EQ(counts.charges[1].cost, 5 + 0.5 * 6);
+  EXPECT_EQ(counts.charges[0].worst_loss, 0);
+  EXPECT_DOUBLE_EQ(counts.charges[1].worst_loss, 1) << "the last pass cost 2 and gave 1 token";
+  EXPECT_EQ(cut(counts, Cut::no_match), 2U);
+  EXPECT_EQ(cut(counts, Cut::none), 3U);
+  // Claims of certainty: 3 4, 2 3 and 2 were right; the pick after the 2 lies past the end and was never read.
+  EXPECT_EQ(counts.reliability.total().tests, 5U);
+  EXPECT_EQ(counts.reliability.total().hits, 5U);
   EXPECT_EQ(counts.time.proposals, 5U);
   EXPECT_GT(counts.peak_bytes, 0U);
 }
@@ -76,14 +87,15 @@ TEST(Replay, IsPlainDecodingWithoutADraft) {
   EXPECT_EQ(counts.tokens, 3U);
   EXPECT_EQ(counts.passes, 3U);
   EXPECT_EQ(counts.drafted, 0U);
-  EXPECT_DOUBLE_EQ(counts.cost[1], 3);
+  EXPECT_DOUBLE_EQ(counts.charges[1].cost, 3);
+  EXPECT_EQ(counts.reliability.total().tests, 0U);
 }
 
 TEST(Replay, DoesNotCutDraftsAtTheEndOfTheRecording) {
   // 40 tokens of 5 to come, the draft is always 32 of them: 33 committed, then the remaining 7 of which all are
   // drafted. Both passes send 32.
   const TraceSession session{"s", "c", {{{1}, Tokens(41, 5)}}};
-  const Counts counts = replay_session(session, Parrot{{5}}, half);
+  const Counts counts = replay_session(session, Parrot{{5}}, {.curves = half});
   EXPECT_TRUE(counts.lossless()) << counts.fault;
   EXPECT_EQ(counts.tokens, 40U);
   EXPECT_EQ(counts.passes, 2U);
@@ -107,7 +119,15 @@ TEST(Replay, TakesTokensOfAnyValue) {
 
 TEST(Replay, StaysLosslessUnderEveryStrategy) {
   testing::Random random(3);
+  const std::vector<ControlSpec> controls = {
+      {ControlKind::all, 0}, {ControlKind::best, 3}, {ControlKind::hindsight, 0}, {ControlKind::cost, 0}};
+  const auto weighed = std::span(half).last(1);
   for (int i = 0; i < 200; ++i) {
+    ReplaySettings settings;
+    settings.max_nodes = random.below(32) + 1;
+    settings.trees = random.chance(70);
+    if (random.chance(50)) settings.cost_known = CostKnown::learned;
+    const bool calibrated = random.chance(50);
     TraceSession session{"s", "c", {}};
     for (std::size_t turns = random.below(4) + 1; turns > 0; --turns) {
       Turn turn;
@@ -116,14 +136,118 @@ TEST(Replay, StaysLosslessUnderEveryStrategy) {
       session.turns.push_back(turn);
     }
     for (const StrategyInfo& info : strategies()) {
-      const Counts counts = replayed(session, std::string(info.name));
+      const Counts counts = replay_session(session, make_runs(info.name).front().strategy,
+                                           {controls[random.below(4)], weighed, settings, calibrated});
       ASSERT_TRUE(counts.lossless()) << info.name << ": " << counts.fault;
       ASSERT_LE(counts.accepted, counts.drafted);
       ASSERT_EQ(counts.tokens >= counts.passes, true);
     }
-    const Counts counts = replay_session(session, testing::HostileStrategy(random.next()), half);
+    const Counts counts = replay_session(session, testing::HostileStrategy(random.next()),
+                                         {controls[random.below(4)], weighed, settings, calibrated});
     ASSERT_TRUE(counts.lossless()) << counts.fault;
   }
+}
+
+/// Always drafts a tree of two levels below the anchor: 1 and 2, and 3 and 4 below each of these.
+struct Bush {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, Origin) {}
+  void propose(const DraftBudget& budget, Draft& draft) {
+    const auto add = [&](Token token, NodeIndex parent, std::uint32_t percent) {
+      if (draft.size() < budget.max_nodes)
+        draft.push({.token = token, .parent = parent, .path_probability = Probability::ratio(percent, 100)});
+    };
+    add(1, anchor_parent, 60);
+    add(2, anchor_parent, 40);
+    add(3, 0, 30);
+    add(4, 0, 30);
+    add(3, 1, 20);
+    add(4, 1, 20);
+  }
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t) {}
+};
+
+TEST(Replay, FollowsTheRecordingThroughATree) {
+  // To come: 2 4 9, 1 3 9, 7, and 2 at the end. Every pass sends 6.
+  //   pass 1: 2 4 agree, 9 is the pick      -> 3 tokens, 2 accepted
+  //   pass 2: 1 3 agree, 9 is the pick      -> 3 tokens, 2 accepted
+  //   pass 3: nothing agrees                -> 7
+  //   pass 4: 2 agrees, and the turn ends   -> 1 token, 1 accepted
+  const TraceSession session{"s", "c", {{{5}, {5, 2, 4, 9, 1, 3, 9, 7, 2}}}};
+  const Counts tree = replay_session(session, Bush(), {.curves = half});
+  EXPECT_TRUE(tree.lossless()) << tree.fault;
+  EXPECT_EQ(tree.tokens, 8U);
+  EXPECT_EQ(tree.passes, 4U);
+  EXPECT_EQ(tree.drafted, 24U);
+  EXPECT_EQ(tree.accepted, 5U);
+  EXPECT_DOUBLE_EQ(tree.charges[1].cost, 4 + 0.5 * 24);
+  // Tested: 4 below 2 and 4 below 1 of the first two passes, both children of the anchor alone in the others.
+  EXPECT_EQ(tree.reliability.total().tests, 2U * 4 + 2 * 2);
+  EXPECT_EQ(tree.reliability.total().hits, 5U);
+
+  // As chains: 1 3 only. It agrees once in full, and nowhere else.
+  ReplaySettings chains;
+  chains.trees = false;
+  const Counts chain = replay_session(session, Bush(), {.settings = chains});
+  EXPECT_TRUE(chain.lossless()) << chain.fault;
+  EXPECT_EQ(chain.accepted, 2U);
+  EXPECT_EQ(chain.passes, 6U);
+  EXPECT_EQ(chain.drafted, 12U);
+}
+
+TEST(Replay, SendsTheBestNodesOnlyWhenAskedTo) {
+  const TraceSession session{"s", "c", {{{5}, {5, 2, 4, 9, 1, 3, 9, 7, 2}}}};
+  const auto best = [&](std::size_t nodes) {
+    return replay_session(session, Bush(), {.control = {ControlKind::best, nodes}});
+  };
+  EXPECT_EQ(best(0).drafted, 0U);
+  EXPECT_EQ(best(0).passes, 8U);
+  EXPECT_EQ(cut(best(0), Cut::budget), 8U);
+  // 1 and 2 are sent: 2 4, 9, 1 3, 9, 7 and 2 are the passes.
+  EXPECT_EQ(best(2).accepted, 3U);
+  EXPECT_EQ(best(2).passes, 6U);
+  EXPECT_EQ(best(2).drafted, 12U);
+  EXPECT_EQ(best(6).drafted, 24U);
+  EXPECT_EQ(cut(best(6), Cut::none), 4U);
+  EXPECT_EQ(best(32).drafted, 24U);
+}
+
+TEST(Replay, SendsInHindsightWhatTheRecordingAgreesWith) {
+  // 2 is the second node and 4 below it the last; 3 below 1 is the third; nothing agrees with 7; then 2.
+  const TraceSession session{"s", "c", {{{5}, {5, 2, 4, 9, 1, 3, 9, 7, 2}}}};
+  const Counts counts = replay_session(session, Bush(), {.control = {ControlKind::hindsight, 0}});
+  EXPECT_TRUE(counts.lossless()) << counts.fault;
+  EXPECT_EQ(counts.passes, 4U);
+  EXPECT_EQ(counts.accepted, 5U);
+  EXPECT_EQ(counts.drafted, 6U + 3 + 0 + 2);
+}
+
+TEST(Replay, DraftsNoMoreThanTheMostNodes) {
+  const TraceSession session{"s", "c", {{{1}, Tokens(41, 5)}}};
+  ReplaySettings settings;
+  settings.max_nodes = 3;
+  const Counts counts = replay_session(session, Parrot{{5}}, {.settings = settings});
+  EXPECT_EQ(counts.passes, 10U);
+  EXPECT_EQ(counts.drafted, 30U);
+}
+
+TEST(Replay, TellsControlTheCurveOrTheTimes) {
+  // A strategy that is always right, and passes that cost half a plain one more for each token: drafting pays.
+  const TraceSession session{"s", "c", {{{1}, Tokens(2000, 5)}}};
+  const auto replay = [&](const ReplaySettings& settings) {
+    return replay_session(session, Parrot{{5}}, {{ControlKind::cost, 0}, std::span(half).last(1), settings});
+  };
+  const Counts told = replay({});
+  ASSERT_TRUE(told.lossless()) << told.fault;
+  EXPECT_LT(told.charges.front().cost, 1999);
+  EXPECT_GT(told.control_ns, 0U);
+  ReplaySettings settings;
+  settings.cost_known = CostKnown::learned;
+  const Counts learned = replay(settings);
+  ASSERT_TRUE(learned.lossless()) << learned.fault;
+  EXPECT_LT(learned.charges.front().cost, 1999 + 10);
+  EXPECT_EQ(replay(settings).charges.front().cost, learned.charges.front().cost) << "the same times every time";
 }
 
 TEST(FirstDifference, IsTheSizeOfTheOutputWhereThereIsNone) {
@@ -136,16 +260,24 @@ TEST(FirstDifference, IsTheSizeOfTheOutputWhereThereIsNone) {
 TEST(Counts, AddUpAndKeepTheFirstFault) {
   Counts a;
   a.tokens = 1;
-  a.cost = {1.5};
+  a.charges = {{1.5, 3}};
+  a.cuts[1] = 4;
+  a.control_ns = 100;
+  a.reliability.record(Probability::one(), true);
   a.peak_bytes = 7;
   a.time = {10, 5, 1, 5};
   Counts b = a;
   b.fault = "here";
+  b.charges[0].worst_loss = 2;
   b.peak_bytes = 3;
   b.time = {20, 8, 2, 7};
   a += b;
   EXPECT_EQ(a.tokens, 2U);
-  EXPECT_DOUBLE_EQ(a.cost[0], 3.0);
+  EXPECT_DOUBLE_EQ(a.charges[0].cost, 3.0);
+  EXPECT_EQ(a.charges[0].worst_loss, 3) << "of one session";
+  EXPECT_EQ(a.cuts[1], 8U);
+  EXPECT_EQ(a.control_ns, 200U);
+  EXPECT_EQ(a.reliability.total().tests, 2U);
   EXPECT_EQ(a.peak_bytes, 7U) << "of one session, not of all";
   EXPECT_EQ(a.time.total_ns, 30U);
   EXPECT_EQ(a.time.proposals, 3U);

@@ -74,18 +74,19 @@ TEST(Strategies, ObeyTheirSettings) {
   EXPECT_THAT(drafted("ds4:n=2,k=3", context), ElementsAre(4, 8, 9));
   EXPECT_THAT(drafted("ds4:n=2,k=3,eos=8", context), ElementsAre(4, 8));
   EXPECT_THAT(drafted("ds4", context), IsEmpty());
-  EXPECT_THAT(drafted("ngram:k=2", context), ElementsAre(4, 5)) << "1 2 3 agrees furthest";
-  EXPECT_THAT(drafted("ngram:k=2,max_ngram=2", context), ElementsAre(4, 8)) << "the most recent 2 3";
-  EXPECT_THAT(drafted("ngram:k=2,max_ngram=2,prefer=earliest", context), ElementsAre(4, 5));
-  EXPECT_THAT(drafted("ngram:min_ngram=4,k=2", context), IsEmpty());
+  EXPECT_THAT(drafted("copy:k=2", context), ElementsAre(4, 5)) << "1 2 3 agrees furthest";
+  EXPECT_THAT(drafted("copy:k=2,max_ngram=2", context), ElementsAre(4, 8)) << "the most recent 2 3";
+  EXPECT_THAT(drafted("copy:k=2,max_ngram=2,prefer=earliest", context), ElementsAre(4, 5));
+  EXPECT_THAT(drafted("copy:min_ngram=4,k=2", context), IsEmpty());
   const Tokens votes = {2, 5, 0, 2, 5, 1, 2, 6, 3, 2};
-  EXPECT_THAT(drafted("ngram:k=1", votes), ElementsAre(6));
-  EXPECT_THAT(drafted("ngram:k=1,prefer=frequent", votes), ElementsAre(5));
-  EXPECT_THAT(drafted("ngram:k=1,prefer=frequent,candidates=1", votes), ElementsAre(6));
-  EXPECT_THAT(drafted("ngram:k=5", {1, 2, 1, 2}), ElementsAre(1, 2, 1, 2, 1));
-  EXPECT_THAT(drafted("ngram:k=5,past_end=no", {1, 2, 1, 2}), ElementsAre(1, 2));
+  EXPECT_THAT(drafted("copy:k=1", votes), ElementsAre(6));
+  EXPECT_THAT(drafted("copy:k=1,prefer=frequent", votes), ElementsAre(5));
+  EXPECT_THAT(drafted("copy:k=1,prefer=frequent,candidates=1", votes), ElementsAre(6));
+  EXPECT_THAT(drafted("copy:k=5", {1, 2, 1, 2}), ElementsAre(1, 2, 1, 2, 1));
+  EXPECT_THAT(drafted("copy:k=5,past_end=no", {1, 2, 1, 2}), ElementsAre(1, 2));
   EXPECT_THAT(drafted("none", context), IsEmpty());
-  for (const char* spec : {"ngram", "pld:k=2", "hf", "vllm", "ngram-simple:n=2,m=5", "ds4:n=2"})
+  EXPECT_EQ(drafted("ngram:index=naive", context), drafted("ngram", context));
+  for (const char* spec : {"copy", "pld:k=2", "hf", "vllm", "ngram-simple:n=2,m=5", "ds4:n=2"})
     for (const char* index : {"rolling_hash", "suffix_array", "naive"})
       EXPECT_EQ(
           drafted(std::string(spec) + (std::string(spec).find(':') == std::string::npos ? ":" : ",") + "index=" + index,
@@ -94,15 +95,22 @@ TEST(Strategies, ObeyTheirSettings) {
           << spec << " " << index;
 }
 
+TEST(Strategies, SayWhetherTheyLearnTheirProbabilities) {
+  EXPECT_TRUE(make_runs("ngram").front().calibrated);
+  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "hostile", "none"})
+    EXPECT_FALSE(make_runs(spec).front().calibrated) << spec;
+}
+
 TEST(Strategies, DraftNothingWithALengthOfZero) {
   const Tokens context = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
-  for (const char* spec : {"ngram:k=0", "pld:k=0", "hf:k=0", "vllm:k=0", "ngram-simple:m=0", "ds4:k=0"})
+  for (const char* spec : {"copy:k=0", "pld:k=0", "hf:k=0", "vllm:k=0", "ngram-simple:m=0", "ds4:k=0"})
     EXPECT_THAT(drafted(spec, context), IsEmpty()) << spec;
 }
 
 TEST(Strategies, ListWhatExists) {
   EXPECT_EQ(refused("foo:k=1"),
-            "--strategy foo:k=1: there is no strategy foo; there are ngram, pld, hf, vllm, ngram-simple, ds4, none");
+            "--strategy foo:k=1: there is no strategy foo; there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, "
+            "hostile, none");
   EXPECT_EQ(refused("hf:m=1"), "--strategy hf:m=1: hf has no key m; there are n, k, index");
   EXPECT_EQ(refused("none:k=1"), "--strategy none:k=1: none has no key k; it has none");
   EXPECT_THAT(refused("hf:index=trie"), HasSubstr("index=trie: expected rolling_hash, suffix_array, naive"));

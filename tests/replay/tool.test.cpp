@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/bundled_traces.hpp"
+#include "replay/bundled_files.hpp"
 #include "replay/input_error.hpp"
 #include "replay/json.hpp"
 #include "replay/options.hpp"
@@ -47,7 +47,7 @@ class Tool : public ::testing::Test {
   Ran run(std::vector<std::string> arguments, TableStyle style = {120, false}) {
     std::ostringstream out;
     std::ostringstream error;
-    const int status = run_tool(arguments, {out, error, {folder_ / "nowhere", folder_ / "bundled"}, style});
+    const int status = run_tool(arguments, {out, error, {folder_ / "nowhere", folder_ / "bundled"}, {folder_}, style});
     return {status, out.str(), error.str()};
   }
   std::string write(const std::string& name, const std::string& text) {
@@ -96,7 +96,15 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
       ASSERT_TRUE(result.find(name)->number()->integer) << name;
     for (const char* name : {"mat", "acceptance_rate", "drafted_per_pass", "ns_per_token", "ns_per_propose", "speedup"})
       ASSERT_NE(result.find(name)->number(), nullptr) << name;
-    EXPECT_EQ(result.object()->keys.size(), 20U);
+    for (const char* name : {"control", "cost_known", "shape", "part"})
+      ASSERT_NE(result.find(name)->string(), nullptr) << name;
+    for (const char* name : {"noise", "seed", "max_nodes", "control_ns_per_token", "worst_loss", "calibration_error"})
+      ASSERT_NE(result.find(name)->number(), nullptr) << name;
+    EXPECT_EQ(result.find("cuts")->object()->keys.size(), cut_count);
+    EXPECT_EQ(result.find("reliability")->array()->size(), Reliability::bin_count);
+    EXPECT_EQ(result.object()->keys.size(), 32U);
+    EXPECT_EQ(*result.find("control")->string(), "all");
+    EXPECT_EQ(*result.find("cost_known")->string(), "unused");
     EXPECT_TRUE(*result.find("lossless")->boolean());
     EXPECT_EQ(*result.find("trace")->string(), trace);
     EXPECT_EQ(*result.find("memory")->string(), "session");
@@ -123,10 +131,12 @@ TEST_F(Tool, WritesTheSameFieldsAsCsv) {
   EXPECT_THAT(ran.out,
               StartsWith("trace,category,strategy,cost,memory,sessions,turns,tokens,passes,drafted,accepted,mat,"
                          "acceptance_rate,drafted_per_pass,ns_per_token,ns_per_propose,max_propose_ns,"
-                         "peak_bytes,speedup,lossless\r\n\"" +
+                         "peak_bytes,speedup,lossless,control,cost_known,noise,seed,shape,max_nodes,part,"
+                         "control_ns_per_token,worst_loss,calibration_error\r\n\"" +
                          trace + "\",all,\"vllm:min=1,max=2\",linear:0,session,2,2,11,"));
   EXPECT_THAT(ran.out, HasSubstr("\r\n\"" + trace + "\",all,none,linear:0,session,2,2,11,11,0,0,1,0,0,"));
-  EXPECT_THAT(ran.out, EndsWith(",0,1,true\r\n"));
+  EXPECT_THAT(ran.out, HasSubstr(",0,1,true,all,unused,0,0,tree,32,all,"));
+  EXPECT_THAT(ran.out, EndsWith(",0,0\r\n"));
 }
 
 TEST_F(Tool, DrawsATable) {
@@ -144,7 +154,7 @@ TEST_F(Tool, DrawsATable) {
 TEST_F(Tool, FitsATerminalOf80Columns) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--strategy", "ngram-simple:n=3,m=10", "--strategy",
-                       "ngram:index=rolling_hash,min_ngram=1,max_ngram=16,k=10,prefer=recent", trace},
+                       "copy:index=rolling_hash,min_ngram=1,max_ngram=16,k=10,prefer=recent", trace},
                       {80, false});
   EXPECT_THAT(ran.out, HasSubstr("\nspeedup under "));
   std::istringstream lines(ran.out);
@@ -161,7 +171,7 @@ TEST_F(Tool, CountsTheSameOnAnyNumberOfThreads) {
   const std::string trace = write("t.jsonl", text);
   const auto counts = [&](const std::string& threads) {
     const Ran ran = run({"--format", "json", "--by-category", "--strategy", "hf", "--strategy", "ngram", "--threads",
-                         threads, "--cost", "linear:0.013", trace});
+                         threads, "--cost", "linear:0.013", "--cost-known", "learned", trace});
     EXPECT_EQ(ran.status, 0) << ran.error;
     Json json;
     EXPECT_FALSE(parse_json(ran.out, json));
@@ -180,6 +190,161 @@ TEST_F(Tool, CountsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(counts("2"), one);
   EXPECT_EQ(counts("7"), one);
   EXPECT_EQ(counts("100"), one);
+}
+
+TEST_F(Tool, ReplaysOnceForEachCurveWhereControlWeighsCosts) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const auto results = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--format", "json",   "--by-category", "--cost",
+                                          "linear:0", "--cost", "linear:5",      trace};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, 0) << ran.error;
+    Json json;
+    EXPECT_FALSE(parse_json(ran.out, json));
+    std::vector<std::string> lines;
+    for (const Json& result : *json.find("results")->array())
+      lines.push_back(*result.find("strategy")->string() + " " + *result.find("control")->string() + " " +
+                      *result.find("category")->string() + " " + *result.find("cost")->string() + " " +
+                      *result.find("cost_known")->string() + " " +
+                      std::to_string(result.find("seed")->number()->integer.value()));
+    return lines;
+  };
+  EXPECT_THAT(
+      results({"--strategy", "ngram"}),
+      ElementsAre("ngram cost all linear:0 told 0", "ngram cost all linear:5 told 0", "ngram cost x linear:0 told 0",
+                  "ngram cost x linear:5 told 0", "ngram cost y linear:0 told 0", "ngram cost y linear:5 told 0"));
+  const auto learned = results({"--strategy", "ngram", "--strategy", "hf", "--control", "cost", "--control", "auto",
+                                "--control", "best:1", "--cost-known", "learned", "--seed", "3"});
+  ASSERT_EQ(learned.size(), 2U * 6 + 3 * 6) << "auto is cost for one and all for the other";
+  EXPECT_EQ(learned[0], "ngram cost all linear:0 learned 3");
+  EXPECT_EQ(learned[6], "ngram best:1 all linear:0 unused 0");
+  EXPECT_EQ(learned[12], "hf cost all linear:0 learned 3");
+  EXPECT_EQ(learned[18], "hf all all linear:0 unused 0");
+}
+
+TEST_F(Tool, CarriesWhatControlHasLearnedFromSessionToSessionWhenAskedTo) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += std::string(two_sessions);
+  const std::string trace = write("t.jsonl", text);
+  const auto replay = [&](const std::string& known, const std::string& threads) {
+    const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "cost", "--cost", "linear:3",
+                         "--cost-known", known, "--threads", threads, trace});
+    EXPECT_EQ(ran.status, 0) << ran.error;
+    Json json;
+    EXPECT_FALSE(parse_json(ran.out, json));
+    const Json& result = json.find("results")->array()->front();
+    EXPECT_EQ(*result.find("cost_known")->string(), known);
+    return result.find("drafted")->number()->integer.value();
+  };
+  EXPECT_EQ(replay("carried", "1"), replay("carried", "4"));
+  EXPECT_LT(replay("carried", "1"), replay("learned", "1")) << "known to be dear after the first few";
+}
+
+TEST_F(Tool, DraftsLessWherePassesAreDear) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "cost", "--cost", "linear:0", "--cost",
+                       "linear:50", trace});
+  Json json;
+  ASSERT_FALSE(parse_json(ran.out, json));
+  const Json::Array& results = *json.find("results")->array();
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_GT(*results[0].find("drafted")->number()->integer, *results[1].find("drafted")->number()->integer);
+}
+
+TEST_F(Tool, CountsWhyDraftsWereCutAndHowTrueTheirClaimsWere) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "best:1", "--cost", "linear:2", trace});
+  Json json;
+  ASSERT_FALSE(parse_json(ran.out, json));
+  const Json& result = json.find("results")->array()->front();
+  std::int64_t passes = 0;
+  for (const Json& count : result.find("cuts")->object()->values) passes += count.number()->integer.value();
+  EXPECT_EQ(passes, result.find("passes")->number()->integer);
+  EXPECT_GT(*result.find("cuts")->find("budget")->number()->integer, 0);
+  const Json& certain = result.find("reliability")->array()->back();
+  EXPECT_GT(*certain.find("tests")->number()->integer, 0);
+  EXPECT_EQ(certain.find("claimed")->number()->value, 1);
+  EXPECT_NEAR(1 - certain.find("observed")->number()->value, result.find("calibration_error")->number()->value, 1e-12);
+  EXPECT_GE(result.find("worst_loss")->number()->value, 0);
+}
+
+TEST_F(Tool, ReplaysThePartThatIsAskedFor) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const auto sessions = [&](const std::string& part) {
+    const Ran ran = run({"--format", "csv", "--cost", "linear:0", "--part", part, trace});
+    EXPECT_EQ(ran.status, 0) << ran.error;
+    return ran.out;
+  };
+  ASSERT_EQ(part_of("a"), TracePart::a);
+  ASSERT_EQ(part_of("b"), TracePart::b);
+  EXPECT_THAT(sessions("a"), AllOf(HasSubstr(",session,1,1,9,"), HasSubstr(",32,a,")));
+  EXPECT_THAT(sessions("b"), AllOf(HasSubstr(",session,1,1,2,"), HasSubstr(",32,b,")));
+  EXPECT_THAT(sessions("all"), HasSubstr(",session,2,2,11,"));
+  const Ran none = run({"--limit", "1", "--part", "b", trace});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.error, HasSubstr("no session belongs to that part"));
+}
+
+TEST_F(Tool, TakesCurvesFromFiles) {
+  write("mine.json",
+        R"({"version": 1, "base_ns": 10, "points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 50}]})");
+  const Ran ran =
+      run({"--cost", "mine.json", "--strategy", "hf", "--strategy", "none", write("t.jsonl", two_sessions)});
+  EXPECT_EQ(ran.status, 0) << ran.error;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("speedup, mine"), HasSubstr("mine = mine.json")));
+}
+
+TEST_F(Tool, DrawsWhatIsAskedFor) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const std::vector<std::string> plain = {"--strategy", "ngram",  "--strategy", "hf", "--cost",
+                                          "linear:0",   "--cost", "linear:1",   trace};
+  const Ran without = run(plain);
+  EXPECT_THAT(without.out, AllOf(HasSubstr("\nngram             s=0 "), HasSubstr("\n                  s=1 "),
+                                 HasSubstr("\nhf                any "), Not(HasSubstr("passes by why")),
+                                 Not(HasSubstr("what was claimed"))));
+  std::vector<std::string> arguments = plain;
+  arguments.insert(arguments.end(), {"--reasons", "--reliability", "--control", "auto", "--control", "best:2"});
+  const Ran with = run(arguments);
+  EXPECT_EQ(with.status, 0) << with.error;
+  EXPECT_THAT(with.out, AllOf(HasSubstr("passes by why their draft was not sent whole\nngram cost, s=0: "),
+                              HasSubstr("\nngram best:2: "), HasSubstr("\nhf all: none 50.0%, no_match 50.0%\n"),
+                              HasSubstr("drafted tokens of ngram cost, s=0: what was claimed"),
+                              HasSubstr("drafted tokens of hf all: what was"), HasSubstr("\n  0.95-1.00 ")));
+  std::istringstream lines(with.out);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(line.size() <= 120 || line.find(trace) != std::string::npos) << line;
+}
+
+TEST(Report, DrawsClaimsAgainstWhatCameTrue) {
+  Row row;
+  const auto record = [&](std::uint32_t percent, int hits, int tests) {
+    for (int i = 0; i < tests; ++i) row.counts.reliability.record(Probability::ratio(percent, 100), i < hits);
+  };
+  record(52, 3, 4);
+  record(97, 0, 2);
+  std::ostringstream out;
+  write_reliability(out, row, "it", {80, false});
+  EXPECT_EQ(out.str(),
+            "drafted tokens of it: what was claimed against what came true\n"
+            "  bin            tested  claimed     true  0                                   1\n"
+            "  0.50-0.55           4    0.520    0.750  ###################|#######\n"
+            "  0.95-1.00           2    0.970    0.000                                     |\n"
+            "  all                 6    0.670    0.500  calibration error 0.477; bar: true, |: claimed\n\n");
+  std::ostringstream none;
+  write_reliability(none, Row(), "it", {80, false});
+  EXPECT_THAT(none.str(), HasSubstr("none was tested"));
+}
+
+TEST(Report, WrapsTheReasons) {
+  Row row;
+  row.counts.passes = 10;
+  row.counts.cuts[static_cast<std::size_t>(Cut::no_match)] = 7;
+  row.counts.cuts[static_cast<std::size_t>(Cut::none)] = 2;
+  row.counts.cuts[static_cast<std::size_t>(Cut::unlikely)] = 1;
+  std::ostringstream out;
+  write_reasons(out, row, "it", {40, false});
+  EXPECT_EQ(out.str(), "it: no_match 70.0%, none 20.0%,\n    unlikely 10.0%\n");
 }
 
 TEST_F(Tool, ReplaysNoMoreThanTheLimit) {
@@ -218,10 +383,15 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({cut}, cut + ":3: column 36: the text ends inside this string");
   refuses({trace, folder_.generic_string() + "/missing.jsonl"}, "missing.jsonl: cannot be opened");
   refuses({folder_.generic_string()}, "is a directory");
-  refuses({"--strategy", "foo", trace}, "there are ngram, pld, hf, vllm, ngram-simple, ds4, none");
+  refuses({"--strategy", "foo", trace}, "there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, hostile, none");
   refuses({"--strategy", "pld:q=1", trace}, "pld has no key q; there are n, k, index");
   refuses({"--cost", "cubic", trace}, "there are linear:S");
   refuses({"--cost", write("c.json", "{"), trace}, "c.json:1: column 2: ");
+  const std::string slow =
+      R"({"version": 1, "base_ns": 1e20, "points": [{"sequences": 1, "context": 0, "rows": 2, "ns": 2e20}]})";
+  refuses({"--cost", write("slow.json", slow), trace}, "slow.json: a point of a cost curve needs a time");
+  EXPECT_EQ(run({"--cost", write("slow.json", slow), "--strategy", "hf", trace}).status, 0)
+      << "control need not know it";
   refuses({"--memory", "past", trace}, "no strategy keeps memory");
   refuses({"--output", (folder_ / "no" / "such" / "x").generic_string(), trace}, "cannot be written");
   refuses({"--frobnicate"}, "there is no option --frobnicate");
@@ -253,10 +423,11 @@ TEST_F(Tool, FindsTheBundledTraces) {
 }
 
 TEST(BundledTraces, LieBesideTheInstalledProgramOrWhereItWasBuilt) {
-  const auto folders = bundled_trace_folders("/opt/x/bin/reprise-replay");
+  const auto folders = bundled_folders("/opt/x/bin/reprise-replay", "traces");
   ASSERT_EQ(folders.size(), 2U);
   EXPECT_EQ(folders[0].generic_string(), "/opt/x/share/reprise/traces");
   EXPECT_EQ(find_traces({folders[1]}).size(), 4U) << "the build tree";
+  EXPECT_TRUE(fs::exists(bundled_folders("x", "profiles")[1] / "step-8.json"));
 }
 
 TEST(BundledTraces, AreFoundFromTheRunningProgram) { EXPECT_TRUE(fs::exists(program_path("x"))); }
@@ -265,7 +436,7 @@ TEST(Report, ShowsAnOutputThatDiffers) {
   const std::vector<CostCurve> curves = {CostCurve::parse("linear:0")};
   std::vector<Row> rows(1);
   rows[0].category = all_categories;
-  rows[0].counts.cost = {1.0};
+  rows[0].counts.charges = {{1.0, 0.0}};
   rows[0].counts.fault = "turn 1";
   std::ostringstream table;
   write_table(table, {rows, curves}, {});
@@ -283,7 +454,9 @@ TEST(Report, ShowsAnOutputThatDiffers) {
 TEST(Report, MakesNumbersOfNothing) {
   const Counts none;
   EXPECT_EQ(ratios(none).mat, 0);
-  EXPECT_EQ(speedup(none, 0), 1);
+  Row row;
+  row.counts.charges.resize(1);
+  EXPECT_EQ(speedup(row), 1);
 }
 
 }  // namespace

@@ -92,5 +92,14 @@ TEST(Trace, RefusesWhatIsNoFile) {
   EXPECT_THROW(read_trace("."), InputError);
 }
 
+TEST(TracePart, IsTheLowestBitOfTheHashOfTheId) {
+  // Known values of the 64-bit FNV-1a hash.
+  EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325U);
+  EXPECT_EQ(fnv1a("a"), 0xaf63dc4c8601ec8cU);
+  EXPECT_EQ(fnv1a("foobar"), 0x85944171f73967e8U);
+  EXPECT_EQ(part_of(""), TracePart::b);
+  EXPECT_EQ(part_of("a"), TracePart::a);
+}
+
 }  // namespace
 }  // namespace reprise::replay

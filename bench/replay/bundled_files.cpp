@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bundled_traces.hpp"
+#include "bundled_files.hpp"
 
 #include <algorithm>
 #include <system_error>
@@ -24,13 +24,13 @@ std::vector<std::string> find_traces(const std::vector<fs::path>& folders) {
   throw InputError("no TRACE was given and the bundled ones are not in " + looked_at + "; give the path of a trace");
 }
 
-std::vector<fs::path> bundled_trace_folders(const fs::path& program) {
+std::vector<fs::path> bundled_folders(const fs::path& program, std::string_view kind) {
   std::vector<fs::path> folders;
-#if defined(REPRISE_INSTALLED_TRACES)  // relative to the folder of the program
-  folders.push_back((program.parent_path() / REPRISE_INSTALLED_TRACES).lexically_normal());
+#if defined(REPRISE_INSTALLED_DATA)  // relative to the folder of the program
+  folders.push_back((program.parent_path() / REPRISE_INSTALLED_DATA / kind).lexically_normal());
 #endif
-#if defined(REPRISE_SOURCE_TRACES)
-  folders.emplace_back(REPRISE_SOURCE_TRACES);
+#if defined(REPRISE_SOURCE_DATA)
+  folders.push_back(fs::path(REPRISE_SOURCE_DATA) / kind);
 #endif
   return folders;
 }

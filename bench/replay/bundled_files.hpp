@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reprise::replay {
@@ -11,8 +12,9 @@ namespace reprise::replay {
 /// that names the folders when none has.
 std::vector<std::string> find_traces(const std::vector<std::filesystem::path>& folders);
 
-/// Where the bundled traces may lie: beside the installed tool, then where this tool was built.
-std::vector<std::filesystem::path> bundled_trace_folders(const std::filesystem::path& program);
+/// Where bundled files may lie, beside the installed tool or where this tool was built, in that order. `kind`:
+/// "traces", or "profiles" for cost curves.
+std::vector<std::filesystem::path> bundled_folders(const std::filesystem::path& program, std::string_view kind);
 
 /// The file that is running. `argv0` is believed where the system does not tell.
 std::filesystem::path program_path(const std::string& argv0);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "reprise/control/control.hpp"
+#include "reprise/control/cost_control.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/token.hpp"
+#include "timed_strategy.hpp"
+
+namespace reprise::replay {
+
+/// Sends the same number of nodes of every draft, the best ones: what a length chosen in hindsight would give.
+struct SendBest {
+  std::size_t nodes = 0;
+
+  void begin() noexcept {}
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const noexcept { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, PassRoom room) const noexcept {
+    const bool cut = nodes < std::min(sendable.size(), room.nodes);
+    room.nodes = std::min(room.nodes, nodes);
+    DraftChoice choice = SendAll().choose(draft, sendable, room);
+    if (cut && choice.cut == Cut::none) choice.cut = Cut::budget;
+    return choice;
+  }
+  void learn(const Outcome&, const PassReport&) noexcept {}
+};
+static_assert(DraftControl<SendBest>);
+
+/// Sends the shortest part of every draft that holds all that the recording agrees with: no control can do better by
+/// cutting it, as long as a token that is accepted costs less than a plain pass.
+struct SendHindsight {
+  const TokenSpan* coming = nullptr;  ///< what is recorded from the anchor on, kept up to date by the replay
+
+  void begin() noexcept {}
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const noexcept { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
+                                   const PassRoom& room) const noexcept {
+    std::size_t agreed = 0;
+    std::size_t nodes = 0;
+    NodeIndex last = anchor_parent;
+    for (std::size_t i = 0; i < sendable.size() && agreed < coming->size(); ++i) {
+      const DraftNode& node = draft[static_cast<std::size_t>(sendable[i])];
+      if (node.parent != last || node.token != (*coming)[agreed]) continue;
+      last = sendable[i];
+      ++agreed;
+      nodes = i + 1;
+    }
+    return SendBest{nodes}.choose(draft, sendable, room);
+  }
+  void learn(const Outcome&, const PassReport&) noexcept {}
+};
+static_assert(DraftControl<SendHindsight>);
+
+/// Any of the controls that a replay can be asked for, measured from outside like TimedStrategy.
+class ReplayControl {
+ public:
+  ReplayControl() = default;
+  // Named one by one: to ask whether a class is a control is to ask whether it can be copied, and of a ReplayControl
+  // that question would be its own answer.
+  template <class C>
+  requires(std::same_as<C, SendAll> || std::same_as<C, SendBest> || std::same_as<C, SendHindsight> ||
+           std::same_as<C, CostControl>) explicit ReplayControl(C control)
+      : control_(std::move(control)) {}
+
+  void begin() {
+    timed([&] { std::visit([](auto& control) { control.begin(); }, control_); });
+  }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) const {
+    DraftBudget answer;
+    timed([&] { answer = std::visit([&](const auto& control) { return control.budget(asked, plain); }, control_); });
+    return answer;
+  }
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassRoom& room) const {
+    DraftChoice answer;
+    timed([&] {
+      answer = std::visit([&](const auto& control) { return control.choose(draft, sendable, room); }, control_);
+    });
+    return answer;
+  }
+  void learn(const Outcome& outcome, const PassReport& report) {
+    timed([&] { std::visit([&](auto& control) { control.learn(outcome, report); }, control_); });
+  }
+
+  /// Time spent in all of them.
+  [[nodiscard]] std::uint64_t total_ns() const { return total_ns_; }
+
+ private:
+  template <class Call>
+  void timed(Call&& call) const {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    total_ns_ += nanoseconds_since(start);
+  }
+
+  std::variant<SendAll, SendBest, SendHindsight, CostControl> control_;
+  mutable std::uint64_t total_ns_ = 0;  // choosing changes nothing of the control itself
+};
+static_assert(DraftControl<ReplayControl>);
+
+}  // namespace reprise::replay

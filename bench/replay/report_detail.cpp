@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report.hpp"
+#include "utf8.hpp"
+
+namespace reprise::replay {
+namespace {
+
+constexpr std::size_t narrowest_diagram = 20;
+constexpr std::size_t widest_diagram = 50;
+
+/// One line of the diagram: a bar up to what was observed, and a mark at what was claimed.
+std::string bar_and_mark(double observed, double claimed, std::size_t width, bool unicode) {
+  const auto column = [&](double share) {
+    return static_cast<std::size_t>(std::llround(share * static_cast<double>(width)));
+  };
+  const std::size_t filled = column(observed);
+  const std::size_t mark = std::min(column(claimed), width);
+  std::string text;
+  for (std::size_t i = 0; i <= std::max(filled, mark); ++i) {
+    if (i == mark) {
+      text += unicode ? "│" : "|";
+    } else if (i < filled) {
+      text += unicode ? "█" : "#";
+    } else if (i != filled) {
+      text += " ";
+    } else if (i < mark) {
+      text += " ";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+void write_reasons(std::ostream& out, const Row& row, const std::string& name, const TableStyle& style) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> reasons;
+  for (std::size_t i = 0; i < cut_count; ++i)
+    if (row.counts.cuts[i] != 0) reasons.emplace_back(row.counts.cuts[i], i);
+  std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string line = name + ":";
+  for (const auto& [passes, cut] : reasons) {
+    const double share = 100 * static_cast<double>(passes) / static_cast<double>(row.counts.passes);
+    const std::string one = " " + std::string(reprise::name(static_cast<Cut>(cut))) + " " + decimal(share, 1) + "%" +
+                            (&reasons.back().second == &cut ? "" : ",");
+    if (utf8_columns(line) + one.size() > style.columns) {
+      out << line << "\n";
+      line = "   ";
+    }
+    line += one;
+  }
+  out << line << (reasons.empty() ? " no passes" : "") << "\n";
+}
+
+void write_reliability(std::ostream& out, const Row& row, const std::string& name, const TableStyle& style) {
+  constexpr std::size_t text_width = 12 + 11 + 9 + 9 + 2;
+  const std::size_t width = std::clamp(style.columns > text_width + 1 ? style.columns - text_width - 1 : 0,
+                                       narrowest_diagram, widest_diagram);
+  const Reliability& reliability = row.counts.reliability;
+  out << "drafted tokens of " << name << ": what was claimed against what came true\n";
+  if (reliability.total().tests == 0) {
+    out << "  none was tested\n\n";
+    return;
+  }
+  out << left("  bin", 12) << right("tested", 11) << right("claimed", 9) << right("true", 9) << "  " << left("0", width)
+      << "1\n";
+  for (std::size_t i = 0; i < Reliability::bin_count; ++i) {
+    const Reliability::Bin& bin = reliability.bins()[i];
+    if (bin.tests == 0) continue;
+    const auto edge = [](std::size_t at) { return decimal(static_cast<double>(at) / Reliability::bin_count, 2); };
+    out << left("  " + edge(i) + "-" + edge(i + 1), 12) << right(grouped(bin.tests), 11)
+        << right(decimal(bin.mean_claim(), 3), 9) << right(decimal(bin.observed(), 3), 9) << "  "
+        << bar_and_mark(bin.observed(), bin.mean_claim(), width, style.unicode) << "\n";
+  }
+  const Reliability::Bin all = reliability.total();
+  out << left("  all", 12) << right(grouped(all.tests), 11) << right(decimal(all.mean_claim(), 3), 9)
+      << right(decimal(all.observed(), 3), 9) << "  calibration error "
+      << decimal(reliability.expected_calibration_error(), 3) << "; bar: true, " << (style.unicode ? "│" : "|")
+      << ": claimed\n\n";
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/probability.hpp"
+
+namespace reprise {
+
+/// How true the probabilities of a drafter are: a reliability diagram (Murphy and Winkler 1977; expected calibration
+/// error as in Naeini et al. 2015). What is held to account is the conditional probability of a node: that the target
+/// picks it where it has picked its parent, which is the path probability of the node over that of its parent. Each
+/// node that an outcome tests counts once, in the bin of what was claimed for it.
+///
+/// For reports: nothing decides on it. Counts are integers, so that sums do not depend on their order; room for 2^33
+/// tests in a bin. Memory: half a kilobyte, whatever is recorded. Cost of record(): that of for_each_tested().
+/// Threads: one at a time; a plain value.
+class Reliability {
+ public:
+  static constexpr std::size_t bin_count = 20;
+
+  /// The tests of one twentieth of the probabilities: bin i holds claims from i / 20 up to below (i + 1) / 20, the
+  /// last one certainty as well.
+  struct Bin {
+    std::uint64_t tests = 0;
+    std::uint64_t claimed = 0;  ///< sum of Probability::raw() of the claims
+    std::uint64_t hits = 0;
+
+    /// Mean of the claims; 0 without any.
+    [[nodiscard]] double mean_claim() const noexcept {
+      return tests == 0 ? 0.0 : static_cast<double>(claimed) / Probability::scale / static_cast<double>(tests);
+    }
+    /// Share of the tests that came true; 0 without any.
+    [[nodiscard]] double observed() const noexcept {
+      return tests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(tests);
+    }
+    Bin& operator+=(const Bin& other) noexcept {
+      tests += other.tests;
+      claimed += other.claimed;
+      hits += other.hits;
+      return *this;
+    }
+    friend bool operator==(const Bin&, const Bin&) = default;
+  };
+
+  /// One test: `claimed` was stated of a token, which was picked or not.
+  void record(Probability claimed, bool hit) noexcept {
+    const std::size_t bin = static_cast<std::size_t>(std::uint64_t{claimed.raw()} * bin_count / Probability::scale);
+    bins_[std::min(bin, bin_count - 1)] += {1, claimed.raw(), hit ? std::uint64_t{1} : std::uint64_t{0}};
+  }
+
+  /// Every node that `outcome` tests. Children of a node that was called impossible claim nothing and are left out.
+  void record(const Outcome& outcome) noexcept {
+    for_each_tested(outcome, [&](std::size_t index, bool hit) {
+      const DraftNode& node = outcome.draft[index];
+      const std::uint64_t path = node.path_probability.raw();
+      const std::uint64_t before = node.parent == anchor_parent
+                                       ? Probability::scale
+                                       : outcome.draft[static_cast<std::size_t>(node.parent)].path_probability.raw();
+      if (before == 0) return;
+      // A node that claims more than its parent is malformed; it claims certainty at most.
+      const std::uint64_t raw = std::min<std::uint64_t>(path * Probability::scale / before, Probability::scale);
+      record(Probability::from_raw(static_cast<std::uint32_t>(raw)), hit);
+    });
+  }
+
+  [[nodiscard]] const std::array<Bin, bin_count>& bins() const noexcept { return bins_; }
+  /// All bins together.
+  [[nodiscard]] Bin total() const noexcept {
+    Bin sum;
+    for (const Bin& bin : bins_) sum += bin;
+    return sum;
+  }
+  /// The mean distance between what was claimed and what was observed, bin by bin, weighted by tests: 0 is perfect.
+  /// 0 without tests.
+  [[nodiscard]] double expected_calibration_error() const noexcept {
+    const Bin all = total();
+    if (all.tests == 0) return 0.0;
+    double sum = 0;
+    for (const Bin& bin : bins_) {
+      const double hits = static_cast<double>(bin.hits);
+      const double claimed = static_cast<double>(bin.claimed) / Probability::scale;
+      sum += hits > claimed ? hits - claimed : claimed - hits;
+    }
+    return sum / static_cast<double>(all.tests);
+  }
+
+  /// Both together.
+  Reliability& operator+=(const Reliability& other) noexcept {
+    for (std::size_t i = 0; i < bin_count; ++i) bins_[i] += other.bins_[i];
+    return *this;
+  }
+  friend bool operator==(const Reliability&, const Reliability&) = default;
+
+ private:
+  std::array<Bin, bin_count> bins_{};
+};
+
+}  // namespace reprise

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/loss_window.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+
+namespace reprise::replay {
+namespace {
+
+struct OnePass {
+  double cost;
+  std::size_t committed;
+};
+
+double worst(const std::vector<OnePass>& passes, std::size_t longest = LossWindow::passes) {
+  LossWindow window(longest);
+  for (const OnePass& pass : passes) window.add(pass.cost, pass.committed);
+  return window.worst();
+}
+
+TEST(LossWindow, FindsNoLossInPlainDecoding) {
+  EXPECT_EQ(worst({}), 0);
+  EXPECT_EQ(worst({{1, 1}, {1, 1}, {1.5, 2}}), 0);
+}
+
+TEST(LossWindow, DoesNotSetOffALossAgainstAnEarlierWin) {
+  EXPECT_DOUBLE_EQ(worst({{1, 10}, {1.5, 1}, {1, 1}, {1.25, 1}, {1, 3}}), 0.75);
+}
+
+TEST(LossWindow, ForgetsWhatLiesFurtherBack) {
+  const std::vector<OnePass> passes(5, {2, 1});
+  EXPECT_DOUBLE_EQ(worst(passes, 3), 3);
+  EXPECT_DOUBLE_EQ(worst(passes, 5), 5);
+  EXPECT_DOUBLE_EQ(worst(passes, 1), 1);
+}
+
+TEST(LossWindow, AgreesWithAllStretchesTriedInTurn) {
+  testing::Random random(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<OnePass> passes;
+    for (std::size_t n = random.below(60); n > 0; --n)
+      passes.push_back({1 + static_cast<double>(random.below(8)) / 8, random.below(3)});
+    const std::size_t longest = random.below(20) + 1;
+    double most = 0;
+    for (std::size_t from = 0; from < passes.size(); ++from) {
+      double loss = 0;
+      for (std::size_t i = from; i < std::min(passes.size(), from + longest); ++i) {
+        loss += passes[i].cost - static_cast<double>(passes[i].committed);
+        most = std::max(most, loss);
+      }
+    }
+    ASSERT_DOUBLE_EQ(worst(passes, longest), most);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/replay_control.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+namespace reprise::replay {
+namespace {
+
+/// What is chosen of a chain of six nodes.
+DraftChoice chosen(const ReplayControl& control, const PassRoom& room) {
+  std::vector<DraftNode> nodes(6);
+  std::vector<NodeIndex> sendable(nodes.size());
+  std::iota(sendable.begin(), sendable.end(), 0);
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].parent = static_cast<NodeIndex>(i) - 1;
+  return control.choose({nodes, DraftKind::ordered}, sendable, room);
+}
+
+TEST(SendBest, SendsSoManyNodesAndSaysSo) {
+  const ReplayControl three(SendBest{3});
+  EXPECT_EQ(chosen(three, {}).nodes, 3U);
+  EXPECT_EQ(chosen(three, {}).cut, Cut::budget);
+  EXPECT_EQ(chosen(ReplayControl(SendBest{6}), {}).nodes, 6U);
+  EXPECT_EQ(chosen(ReplayControl(SendBest{6}), {}).cut, Cut::none);
+  EXPECT_EQ(chosen(ReplayControl(SendBest{0}), {}).nodes, 0U);
+}
+
+TEST(SendBest, KeepsToTheRoomOfThePass) {
+  PassRoom room;
+  room.nodes = 2;
+  EXPECT_EQ(chosen(ReplayControl(SendBest{3}), room).nodes, 2U);
+  EXPECT_EQ(chosen(ReplayControl(SendBest{3}), room).cut, Cut::none) << "not the control's doing";
+  const std::vector<std::size_t> widths = {1, 3, 9};
+  room.nodes = 10;
+  room.widths = widths;
+  EXPECT_EQ(chosen(ReplayControl(SendBest{3}), room).nodes, 2U) << "three rows with the anchor's";
+}
+
+TEST(ReplayControl, SendsAllByDefaultAndMeasuresItsTime) {
+  const ReplayControl control;
+  EXPECT_EQ(control.total_ns(), 0U);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(chosen(control, {}).nodes, 6U);
+  EXPECT_GT(control.total_ns(), 0U);
+  DraftBudget asked;
+  asked.max_nodes = 9;
+  EXPECT_EQ(control.budget(asked, {}).max_nodes, 9U);
+}
+
+}  // namespace
+}  // namespace reprise::replay

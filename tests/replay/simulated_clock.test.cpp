@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/simulated_clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace reprise::replay {
+namespace {
+
+std::vector<double> milliseconds(double cost, double noise, std::uint64_t seed, int size) {
+  SimulatedClock clock(noise, seed);
+  std::vector<double> all;
+  for (int i = 0; i < size; ++i) all.push_back(static_cast<double>(clock.time(cost).count()) / 1e6);
+  return all;
+}
+
+TEST(SimulatedClock, TakesTenMillisecondsForAPlainPassOrTenTimesThat) {
+  int slow = 0;
+  for (const double ms : milliseconds(1.5, 0, 1, 20'000)) {
+    ASSERT_TRUE(ms == 15 || ms == 150) << ms;
+    slow += ms == 150 ? 1 : 0;
+  }
+  EXPECT_NEAR(slow, 200, 60);
+}
+
+TEST(SimulatedClock, ScattersAsMuchAsItIsAskedTo) {
+  for (const double noise : {0.05, 0.1, 0.3}) {
+    double sum = 0;
+    double squares = 0;
+    int size = 0;
+    for (const double ms : milliseconds(1, noise, 7, 50'000)) {
+      EXPECT_GE(ms, 0.999);
+      if (ms > 30) continue;  // an outlier
+      ++size;
+      sum += ms;
+      squares += ms * ms;
+    }
+    const double mean = sum / size;
+    EXPECT_NEAR(mean, 10, 0.15);
+    EXPECT_NEAR(std::sqrt(squares / size - mean * mean) / mean, noise, 0.01);
+  }
+}
+
+TEST(SimulatedClock, IsAFunctionOfItsSeed) {
+  EXPECT_EQ(milliseconds(1, 0.1, 3, 100), milliseconds(1, 0.1, 3, 100));
+  EXPECT_NE(milliseconds(1, 0.1, 3, 100), milliseconds(1, 0.1, 4, 100));
+}
+
+TEST(SimulatedClock, TakesAnyCost) {
+  for (const double cost : {0.0, 1e300}) {
+    const std::vector<double> all = milliseconds(cost, 0.5, 3, 1000);
+    EXPECT_GE(*std::min_element(all.begin(), all.end()), 0);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::replay
