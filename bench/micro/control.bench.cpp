@@ -48,7 +48,7 @@ void one_pass(benchmark::State& state, CostControl control, bool timed) {
   std::size_t pass = 0;
   std::size_t sent = 0;
   for (auto step : state) {
-    const DraftBudget budget = control.budget({}, room.plain);
+    const DraftBudget budget = control.budget({}, room);
     benchmark::DoNotOptimize(budget);
     const DraftView draft(drafts.drafts[pass], DraftKind::ordered);
     const DraftChoice choice = control.choose(draft, drafts.sendable, room);

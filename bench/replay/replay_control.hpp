@@ -23,7 +23,7 @@ struct SendBest {
   std::size_t nodes = 0;
 
   void begin() noexcept {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const noexcept { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const noexcept { return asked; }
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, PassRoom room) const noexcept {
     const bool cut = nodes < std::min(sendable.size(), room.nodes);
     room.nodes = std::min(room.nodes, nodes);
@@ -41,7 +41,7 @@ struct SendHindsight {
   const TokenSpan* coming = nullptr;  ///< what is recorded from the anchor on, kept up to date by the replay
 
   void begin() noexcept {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const noexcept { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const noexcept { return asked; }
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
                                    const PassRoom& room) const noexcept {
     std::size_t agreed = 0;
@@ -74,9 +74,9 @@ class ReplayControl {
   void begin() {
     timed([&] { std::visit([](auto& control) { control.begin(); }, control_); });
   }
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) const {
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom& room) const {
     DraftBudget answer;
-    timed([&] { answer = std::visit([&](const auto& control) { return control.budget(asked, plain); }, control_); });
+    timed([&] { answer = std::visit([&](const auto& control) { return control.budget(asked, room); }, control_); });
     return answer;
   }
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassRoom& room) const {

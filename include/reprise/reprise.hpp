@@ -41,5 +41,6 @@
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/sequence.hpp"
 #include "reprise/loop/session.hpp"
+#include "reprise/speculator.hpp"
 #include "reprise/stats/reliability.hpp"
 #include "reprise/stats/statistics.hpp"

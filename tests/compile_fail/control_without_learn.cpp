@@ -4,7 +4,7 @@
 
 struct Control {
   void begin() {}
-  [[nodiscard]] reprise::DraftBudget budget(const reprise::DraftBudget& asked, const reprise::PassShape&) const {
+  [[nodiscard]] reprise::DraftBudget budget(const reprise::DraftBudget& asked, const reprise::PassRoom&) const {
     return asked;
   }
   [[nodiscard]] reprise::DraftChoice choose(reprise::DraftView, std::span<const reprise::NodeIndex>,

@@ -18,7 +18,7 @@ namespace {
 static_assert(DraftControl<archetype::Control> && DraftControl<SendAll>);
 
 struct WithoutBegin {
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const { return asked; }
   [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
   void learn(const Outcome&, const PassReport&) {}
 };
@@ -33,14 +33,14 @@ static_assert(!DraftControl<WithoutBudget>);
 
 struct WithoutChoose {
   void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const { return asked; }
   void learn(const Outcome&, const PassReport&) {}
 };
 static_assert(!DraftControl<WithoutChoose>);
 
 struct WithoutLearn {
   void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const { return asked; }
   [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
 };
 static_assert(!DraftControl<WithoutLearn>);
@@ -61,7 +61,7 @@ struct ChoosesOnce : archetype::Control {
 static_assert(!DraftControl<ChoosesOnce>, "a round may be planned again, so choosing changes nothing");
 
 struct BudgetsWhenMutable : archetype::Control {
-  DraftBudget budget(const DraftBudget& asked, const PassShape&) { return asked; }
+  DraftBudget budget(const DraftBudget& asked, const PassRoom&) { return asked; }
 };
 static_assert(!DraftControl<BudgetsWhenMutable>);
 

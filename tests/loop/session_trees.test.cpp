@@ -67,7 +67,7 @@ struct Told {
   bool throw_in_learn = false;
 
   void begin() { ++begins; }
-  [[nodiscard]] DraftBudget budget(const DraftBudget&, const PassShape&) const { return answer; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget&, const PassRoom&) const { return answer; }
   [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex> nodes, const PassRoom& offered) const {
     room = offered;
     sendable.assign(nodes.begin(), nodes.end());

@@ -157,7 +157,7 @@ Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedTex
   while (simulated.tokens < text.size()) {
     PassRoom room;
     room.plain.context = 1000 + simulated.tokens;
-    const DraftView draft = text.propose(simulated.tokens, control.budget({.max_nodes = 32}, room.plain));
+    const DraftView draft = text.propose(simulated.tokens, control.budget({.max_nodes = 32}, room));
     std::vector<NodeIndex> sendable(draft.size());
     for (std::size_t k = 0; k < sendable.size(); ++k) sendable[k] = static_cast<NodeIndex>(k);
     const double drift = 1 + 1e-5 * static_cast<double>(simulated.tokens);  // attention
@@ -172,7 +172,7 @@ Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedTex
 /// Sends a fixed number of nodes.
 struct FixedLength : SendAll {
   std::size_t length = 0;
-  [[nodiscard]] DraftBudget budget(DraftBudget asked, const PassShape&) const {
+  [[nodiscard]] DraftBudget budget(DraftBudget asked, const PassRoom&) const {
     asked.max_nodes = length;
     return asked;
   }

@@ -30,8 +30,8 @@ class WorldControl {
     learned_ = 0;
     time_.reset();
   }
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) const {
-    Random random(seed_ ^ plain.context << 8 ^ plain.rows);
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom& room) const {
+    Random random(seed_ ^ room.plain.context << 8 ^ room.plain.rows);
     DraftBudget budget = asked;
     if (kind_ == Kind::shy) budget.max_nodes = random.below(budget.max_nodes + 1);
     if (kind_ == Kind::garbage) {

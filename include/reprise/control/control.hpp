@@ -17,7 +17,7 @@ namespace reprise {
 
 /// What a pass has room for, when control is asked how much of a draft to send.
 struct PassRoom {
-  PassShape plain;                           ///< the pass without a draft: its rows are the pending tokens
+  PassShape plain = {};                      ///< the pass without a draft: its rows are the pending tokens
   std::size_t nodes = unlimited;             ///< at most so many drafted tokens
   std::span<const std::size_t> widths = {};  ///< the rows that a pass may have, ascending; empty: any
   bool padded = false;                       ///< rows may be filled with the caller's pad token to reach a width
@@ -42,7 +42,7 @@ struct PassReport {
 /// is; the engine says what it can do; control weighs the two. What a compiler cannot check:
 ///
 ///  K1  begin() starts a new sequence: nothing of the previous one is left but settings.
-///  K2  budget(asked, plain) narrows what the strategy is asked for: never more nodes than `asked` allows. What it
+///  K2  budget(asked, room) narrows what the strategy is asked for: never more nodes than `asked` allows. What it
 ///      leaves out should not be worth sending, but this is a hint: choose() decides.
 ///  K3  choose(draft, sendable, room) answers how many of the `sendable` nodes (indices into `draft`, parents first,
 ///      every prefix a valid draft) to send: choice.nodes <= min(sendable.size(), room.nodes); nodes + padding is at
@@ -56,11 +56,10 @@ struct PassReport {
 /// Threads: one at a time; distinct copies are independent.
 template <class C>
 concept DraftControl = std::copyable<C> &&
-    requires(C& control, const C& fixed, const DraftBudget& asked, const PassShape& plain, DraftView draft,
-             std::span<const NodeIndex> sendable, const PassRoom& room, const Outcome& outcome,
-             const PassReport& report) {
+    requires(C& control, const C& fixed, const DraftBudget& asked, DraftView draft, std::span<const NodeIndex> sendable,
+             const PassRoom& room, const Outcome& outcome, const PassReport& report) {
   control.begin();
-  { fixed.budget(asked, plain) } -> std::convertible_to<DraftBudget>;
+  { fixed.budget(asked, room) } -> std::convertible_to<DraftBudget>;
   { fixed.choose(draft, sendable, room) } -> std::convertible_to<DraftChoice>;
   control.learn(outcome, report);
 };
@@ -78,7 +77,7 @@ concept DraftControl = std::copyable<C> &&
 /// Sends all that fits: for drafts whose length was fixed by hand.
 struct SendAll {
   void begin() noexcept {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const noexcept { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const noexcept { return asked; }
   [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex> sendable,
                                    const PassRoom& room) const noexcept {
     const std::size_t most = std::min(sendable.size(), room.nodes);
@@ -94,7 +93,7 @@ namespace archetype {
 /// The least that models DraftControl: never drafts.
 struct Control {
   void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape&) const { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const { return asked; }
   [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
   void learn(const Outcome&, const PassReport&) {}
 };

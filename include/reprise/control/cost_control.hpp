@@ -27,8 +27,6 @@ struct CostOptions {
   Cost drafting = 0;                    ///< what asking the strategy costs, in plain passes
   std::size_t max_nodes = 32;           ///< drafted rows of a pass, at most CostControl::most_nodes
   bool calibrated = false;              ///< the strategy's probabilities can be taken as they are
-  bool fills_widths = false;            ///< the engine has allowed widths: unlikely nodes are asked for too, because a
-                                        ///< row that is paid for anyway may as well carry one
 };
 
 /// Sends as much of a draft as its probabilities and the cost curve make worthwhile (draft_length.hpp), as long as that
@@ -63,10 +61,11 @@ class CostControl {
     rest_ = 0;
   }
 
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) const noexcept {
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom& room) const noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = rest_ > 0 ? 0 : std::min(asked.max_nodes, options_.max_nodes);
-    const Cost step = options_.fills_widths || !options_.calibrated ? 0 : costs_at(plain).least_step;
+    // A row up to the next width is paid for anyway, and may as well carry an unlikely node.
+    const Cost step = !room.widths.empty() || !options_.calibrated ? 0 : costs_at(room.plain).least_step;
     narrowed.min_path_probability = std::max(asked.min_path_probability, least_worthwhile(throughput_.rate(), step));
     return narrowed;
   }

@@ -92,6 +92,7 @@ class Draft {
   void clear(DraftKind kind = DraftKind::ordered) noexcept {
     size_ = 0;
     kind_ = kind;
+    left_out_ = false;
   }
   /// Appends a node. False, and nothing written, when the draft is full.
   bool push(const DraftNode& node) noexcept {
@@ -105,6 +106,10 @@ class Draft {
     return push(node);
   }
   void truncate(std::size_t nodes) noexcept { size_ = std::min(size_, nodes); }
+  /// Says that something was found that is less likely than the budget asks for: an empty draft then counts as
+  /// Cut::unlikely, not as Cut::no_match.
+  void leave_out() noexcept { left_out_ = true; }
+  [[nodiscard]] bool left_out() const noexcept { return left_out_; }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -116,6 +121,7 @@ class Draft {
   std::span<DraftNode> storage_;
   std::size_t size_ = 0;
   DraftKind kind_ = DraftKind::ordered;
+  bool left_out_ = false;
 };
 
 }  // namespace reprise

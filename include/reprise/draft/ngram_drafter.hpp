@@ -129,6 +129,7 @@ class NgramDrafter {
         frontier_.want_one_less();
       if (node.depth < budget.max_depth) expand(static_cast<NodeIndex>(proposed_ - 1));
     }
+    if (considered_count_ > 0) draft.leave_out();
   }
 
   /// Everything that was considered after the anchor is a lesson, proposed or not: from what is proposed alone, one who

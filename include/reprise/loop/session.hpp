@@ -119,12 +119,13 @@ class Session {
     asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
     asked.max_leaves = max_leaves();
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
-    const DraftBudget budget = within(DraftBudget(control_.budget(asked, plain_shape())), asked);
+    const DraftBudget budget = within(DraftBudget(control_.budget(asked, offered(unlimited))), asked);
     Draft draft = round_.blank();
     if (budget.max_nodes != 0) strategy_.propose(budget, draft);
     draft.truncate(budget.max_nodes);
     round_.propose(draft.view());
     gated_ = asked.max_nodes != 0 && budget.max_nodes == 0;
+    unlikely_ = draft.left_out();
     return round_.draft();
   }
   DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // they are read until the round ends
@@ -147,7 +148,7 @@ class Session {
     }
 
     const Room room = find_room(rows - pending, nodes, why);
-    const PassRoom offered{plain_shape(), room.rows(), capabilities().allowed_widths.values(), pads(capabilities())};
+    const PassRoom offered = this->offered(room.rows());
     DraftChoice choice = round_.fit(control_.choose(round_.draft(), round_.sendable(), offered), room.nodes(), offered);
     // Room for everything this pass can commit exists before the engine is asked to run it.
     if (!build(choice) && !build(choice = {0, 0, Cut::memory})) {
@@ -308,6 +309,10 @@ class Session {
   static bool pads(const Capabilities& can) noexcept { return can.pad_token && !can.allowed_widths.empty(); }
   /// The next pass without a draft.
   [[nodiscard]] PassShape plain_shape() const noexcept { return {1, pending().size(), context().size()}; }
+  /// What a pass has room for, with at most `rows` drafted rows.
+  [[nodiscard]] PassRoom offered(std::size_t rows) const noexcept {
+    return {plain_shape(), rows, capabilities().allowed_widths.values(), pads(capabilities())};
+  }
   /// Paths that a draft of this round may have: caller, engine and whoever drives the round all agree to a tree.
   [[nodiscard]] std::size_t max_leaves() const noexcept {
     if (shape_ == DraftShape::chain || limits_->draft.shape == DraftShape::chain) return 1;
@@ -341,6 +346,7 @@ class Session {
     if (round_.draft().empty()) {
       if (limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0) return Cut::budget;
       if (!strategy_in_step_) return Cut::failed;
+      if (unlikely_) return Cut::unlikely;
       return !gated_ ? Cut::no_match : choice.cut != Cut::none ? choice.cut : Cut::gated;
     }
     if (choice.nodes == room.nodes()) return room.cut();
@@ -375,6 +381,7 @@ class Session {
     round_.clear();
     limits_ = nullptr;
     gated_ = false;
+    unlikely_ = false;
   }
   /// Calls into the strategy; should it throw, it has lost step with the context and is not asked again.
   template <class Call>
@@ -397,7 +404,8 @@ class Session {
   const Limits* limits_ = nullptr;
   DraftShape shape_ = DraftShape::tree;
   OpenRound round_;
-  bool gated_ = false;  // control asked for no draft
+  bool gated_ = false;     // control asked for no draft
+  bool unlikely_ = false;  // the strategy has left out what was too unlikely
   Cut cut_ = Cut::none;
   Walk walked_;
   std::size_t keep_ = 0;
