@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -328,6 +331,103 @@ TYPED_TEST(ShortIndex, IsExhaustedByALongAppend) {
   index.clear();
   index.append(std::vector<Token>{1, 1});
   EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
+}
+
+/// I7, for the indexes that can be asked for any n-gram.
+template <class I>
+class LatestOccurrence : public testing::Test {};
+using NgramIndexes = testing::Types<reprise::NaiveIndex, reprise::RollingHashIndex>;
+TYPED_TEST_SUITE(LatestOccurrence, NgramIndexes, IndexNames);
+
+reprise::Position latest(const auto& index, const std::vector<Token>& ngram) { return index.latest(ngram); }
+
+TYPED_TEST(LatestOccurrence, IsTheEndOfTheLastOne) {
+  const auto index = index_of<TypeParam>({.orders = {1, 2, 3}}, {1, 2, 3, 1, 2, 4});
+  EXPECT_EQ(latest(index, {1}), 4u);
+  EXPECT_EQ(latest(index, {1, 2}), 5u);
+  EXPECT_EQ(latest(index, {1, 2, 3}), 3u);
+  EXPECT_EQ(latest(index, {2, 4}), 6u) << "the very end is one";
+  EXPECT_EQ(latest(index, {4, 1}), 0u);
+  EXPECT_EQ(latest(index, {4, 1, 2}), 0u);
+  EXPECT_EQ(latest(index, {5}), 0u);
+}
+
+TYPED_TEST(LatestOccurrence, IsNoneInAnEmptyIndexOrOfNothing) {
+  EXPECT_EQ(latest(TypeParam({.orders = {1, 2}}), {1}), 0u);
+  EXPECT_EQ(latest(TypeParam({.orders = {1, 2}}), {}), 0u);
+  const auto index = index_of<TypeParam>({.orders = {1, 2}}, {1});
+  EXPECT_EQ(latest(index, {}), 0u);
+  EXPECT_EQ(latest(index, {1, 1}), 0u) << "longer than the context";
+}
+
+TYPED_TEST(LatestOccurrence, IsFoundWhateverTheTokens) {
+  const auto index = index_of<TypeParam>({.orders = {1, 2, 32}}, {smallest, greatest, -1, smallest});
+  EXPECT_EQ(latest(index, {smallest}), 4u);
+  EXPECT_EQ(latest(index, {smallest, greatest}), 2u);
+  EXPECT_EQ(latest(index, std::vector<Token>(32, -1)), 0u);
+}
+
+TYPED_TEST(LatestOccurrence, IsNoneOrRightForOrdersThatAreNotIndexed) {
+  const auto index = index_of<TypeParam>({.orders = {2}}, {1, 2, 3, 1, 2});
+  EXPECT_THAT(latest(index, {1}), testing::AnyOf(0u, 4u));
+  EXPECT_THAT(latest(index, {3, 1, 2}), testing::AnyOf(0u, 5u));
+  EXPECT_EQ(latest(index, {9, 9, 9}), 0u);
+}
+
+TYPED_TEST(LatestOccurrence, IsNoneWhenExhaustedUntilATruncation) {
+  TypeParam index({.orders = {1}, .max_bytes = 4096});
+  index.append(std::vector<Token>{1, 2});
+  index.append(std::vector<Token>(100'000, 3));
+  ASSERT_TRUE(index.exhausted());
+  EXPECT_EQ(latest(index, {1}), 0u);
+  EXPECT_EQ(latest(index, {3}), 0u);
+  index.truncate(2);
+  ASSERT_FALSE(index.exhausted());
+  EXPECT_EQ(latest(index, {1}), 1u);
+  EXPECT_EQ(latest(index, {3}), 0u);
+}
+
+TYPED_TEST(LatestOccurrence, IsThatOfALinearSearchWhateverIsAppendedAndTruncated) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    reprise::support::Random random(seed);
+    const IndexOptions options{.orders = {1, 2, 4, 32}, .key = random.next()};
+    TypeParam index(options);
+    std::vector<Token> text;
+    const std::size_t symbols = random.between(1, 6);
+    for (int step = 0; step < 60; ++step) {
+      switch (random.below(8)) {
+        case 0:
+          text.resize(random.below(text.size() + 1));
+          index.truncate(text.size());
+          break;
+        case 1:
+          if (random.one_in(10)) {
+            text.clear();
+            index.clear();
+          }
+          break;
+        case 2:
+          index = TypeParam(index);
+          break;
+        default: {
+          std::vector<Token> tokens(random.between(1, 30));
+          for (Token& token : tokens) token = static_cast<Token>(random.below(symbols)) - 2;
+          index.append(tokens);
+          text.insert(text.end(), tokens.begin(), tokens.end());
+        }
+      }
+      const std::size_t n = options.orders[random.below(4)];
+      std::vector<Token> ngram(n);
+      for (Token& token : ngram) token = static_cast<Token>(random.below(symbols)) - 2;
+      if (random.one_in(2) && text.size() >= n) {
+        const auto from = text.begin() + static_cast<std::ptrdiff_t>(random.below(text.size() - n + 1));
+        ngram.assign(from, from + static_cast<std::ptrdiff_t>(n));
+      }
+      const auto found = std::find_end(text.begin(), text.end(), ngram.begin(), ngram.end());
+      const std::size_t end = found == text.end() ? 0 : static_cast<std::size_t>(found - text.begin()) + n;
+      ASSERT_EQ(latest(index, ngram), end) << "seed " << seed << " step " << step << " n " << n;
+    }
+  }
 }
 
 TEST(NgramOrders, KeepsOrdersSortedDistinctAndInRange) {

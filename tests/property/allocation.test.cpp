@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
@@ -131,8 +132,9 @@ class FailingRun {
 
 template <class Strategy>
 struct EveryAllocation : ::testing::Test {};
-using Strategies = ::testing::Types<archetype::Strategy, VectorStrategy, CopyDrafter<NaiveIndex>,
-                                    CopyDrafter<RollingHashIndex>, CopyDrafter<SuffixArrayIndex>>;
+using Strategies =
+    ::testing::Types<archetype::Strategy, VectorStrategy, CopyDrafter<NaiveIndex>, CopyDrafter<RollingHashIndex>,
+                     CopyDrafter<SuffixArrayIndex>, NgramDrafter<RollingHashIndex>, NgramDrafter<SuffixArrayIndex>>;
 TYPED_TEST_SUITE(EveryAllocation, Strategies);
 
 TYPED_TEST(EveryAllocation, MayFailOnceWithoutChangingTheOutput) {
@@ -172,6 +174,8 @@ TEST(CheckStrategyWithACounter, SeesThatTheDraftersDoNotAllocateInPropose) {
   const Report report = check_strategy([] { return CopyDrafter<>(); }, check);
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
   EXPECT_EQ(report.find("propose() does not allocate")->verdict, Verdict::exact);
+  const Report ngram = check_strategy([] { return NgramDrafter<>(); }, check);
+  EXPECT_EQ(ngram.find("propose() does not allocate")->verdict, Verdict::exact) << ngram.to_string();
 }
 TEST(CheckStrategyWithACounter, SeesAStrategyThatAllocatesInPropose) {
   struct Allocating : VectorStrategy {

@@ -10,11 +10,12 @@ namespace {
 thread_local std::size_t total = 0;
 thread_local std::size_t watched = 0;
 thread_local std::size_t failing = 0;
+thread_local std::size_t failures = 0;  // from the failing one on
 
 void* allocate(std::size_t size) noexcept {
   ++total;
   ++watched;
-  if (failing != 0 && watched == failing) return nullptr;
+  if (failing != 0 && watched >= failing && watched - failing < failures) return nullptr;
   return std::malloc(size == 0 ? 1 : size);
 }
 void* allocate_or_throw(std::size_t size) {
@@ -39,9 +40,10 @@ void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free
 
 namespace reprise::testing {
 
-AllocationWatch::AllocationWatch(std::size_t fail_at) noexcept {
+AllocationWatch::AllocationWatch(std::size_t fail_at, std::size_t how_many) noexcept {
   watched = 0;
   failing = fail_at;
+  failures = how_many;
 }
 AllocationWatch::~AllocationWatch() { failing = 0; }
 std::size_t AllocationWatch::allocations() const noexcept { return watched; }

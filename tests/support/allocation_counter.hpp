@@ -5,12 +5,13 @@
 
 namespace reprise::testing {
 
-/// Counts what this thread allocates while it lives, and can make one allocation fail. Needs
+/// Counts what this thread allocates while it lives, and can make one allocation fail, or several. Needs
 /// allocation_counter.cpp, which replaces the global operator new, in the program. One at a time per thread.
 class AllocationWatch {
  public:
-  /// `fail_at`: of the allocations watched by this object, the one that fails, from 1 on; 0: none.
-  explicit AllocationWatch(std::size_t fail_at = 0) noexcept;
+  /// `fail_at`: of the allocations watched by this object, the one that fails, from 1 on; 0: none. `failures`: how many
+  /// fail from there on.
+  explicit AllocationWatch(std::size_t fail_at = 0, std::size_t failures = 1) noexcept;
   AllocationWatch(const AllocationWatch&) = delete;
   AllocationWatch& operator=(const AllocationWatch&) = delete;
   ~AllocationWatch();

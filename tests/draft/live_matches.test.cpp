@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/live_matches.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace reprise::detail {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+/// 100, 101, ... and then a copy of it under way.
+class Copying {
+ public:
+  explicit Copying(std::size_t original = 80) : text_(original) { std::iota(text_.begin(), text_.end(), 100); }
+
+  /// Follows the original from `begin` and says the first `length` tokens there again.
+  void copy(std::size_t begin, std::size_t length) {
+    say(text_[begin]);
+    matches_.look_at(text_, static_cast<Position>(begin + 1));
+    for (std::size_t i = 1; i < length; ++i) say(text_[begin + i]);
+  }
+  void say(Token token) {
+    text_.push_back(token);
+    matches_.advance(text_);
+  }
+  /// The match that foretells the original's token `at`, if there is one.
+  [[nodiscard]] const LiveMatch* at(std::size_t at) const {
+    for (const LiveMatch& match : matches_.matches())
+      if (match.next == at) return &match;
+    return nullptr;
+  }
+  [[nodiscard]] std::size_t size() const { return matches_.matches().size(); }
+  LiveMatches& matches() { return matches_; }
+  [[nodiscard]] const Tokens& text() const { return text_; }
+
+ private:
+  Tokens text_;
+  LiveMatches matches_;
+};
+
+TEST(AgreementsAt, AreTheTokensBeforeAPlaceThatAgree) {
+  const Tokens text = {7, 1, 2, 3, 9, 7, 8, 2, 3};
+  EXPECT_EQ(agreements_at(text, 4), 0b1011U) << "3 and 2 agree, 1 does not, 7 does";
+  EXPECT_EQ(agreements_at(text, 2), 0U);
+  EXPECT_EQ(agreements_at(text, 0), 0U);
+  EXPECT_EQ(agreements_at(Tokens(100, 5), 50), 0xffffffffU) << "no more than 32 are compared";
+  EXPECT_EQ(agreements_at(Tokens(100, 5), 3), 0b111U) << "no more than there are";
+}
+
+TEST(LiveMatches, FollowACopy) {
+  Copying copying;
+  copying.copy(10, 5);
+  ASSERT_EQ(copying.size(), 1U);
+  EXPECT_EQ(copying.matches().matches()[0],
+            (LiveMatch{.next = 15, .agreements = 0b11111, .length = 5, .kind = MatchKind::lookup}));
+}
+
+TEST(LiveMatches, GiveUpAShortCopyAtTheFirstDisagreement) {
+  Copying copying;
+  copying.copy(10, 7);
+  copying.say(1);
+  EXPECT_EQ(copying.size(), 0U);
+}
+
+TEST(LiveMatches, GoOnBehindASubstitution) {
+  Copying copying;
+  copying.copy(10, 20);
+  copying.say(1);
+  const LiveMatch* match = copying.at(31);
+  ASSERT_NE(match, nullptr);
+  EXPECT_EQ(match->length, 0U);
+  EXPECT_EQ(match->kind, MatchKind::lookup);
+  EXPECT_EQ(match->agreements, (1U << 21) - 2);
+  for (std::size_t i = 31; i < 35; ++i) copying.say(copying.text()[i]);
+  match = copying.at(35);
+  ASSERT_NE(match, nullptr);
+  EXPECT_EQ(match->length, 4U);
+  EXPECT_EQ(match->agreements, ((1U << 21) - 2) << 4 | 0b1111);
+}
+
+TEST(LiveMatches, SurviveAsLongAsTwelveOfSixteenAgree) {
+  Copying copying;
+  copying.copy(10, 16);
+  for (int wrong = 0; wrong < 4; ++wrong) copying.say(wrong);
+  EXPECT_NE(copying.at(30), nullptr);
+  copying.say(4);
+  EXPECT_EQ(copying.at(31), nullptr);
+}
+
+TEST(LiveMatches, GoOnWhereTheyWereBehindAnInsertion) {
+  Copying copying;
+  copying.copy(10, 8);
+  copying.say(1);
+  const LiveMatch* match = copying.at(18);
+  ASSERT_NE(match, nullptr);
+  EXPECT_EQ(match->kind, MatchKind::insertion);
+  EXPECT_EQ(match->length, 0U);
+  EXPECT_EQ(match->agreements, 0b111111110U);
+  copying.say(copying.text()[18]);
+  match = copying.at(19);
+  ASSERT_NE(match, nullptr);
+  EXPECT_EQ(match->kind, MatchKind::insertion);
+  EXPECT_EQ(match->length, 1U);
+}
+
+TEST(LiveMatches, GoOnBehindAnOmission) {
+  for (std::size_t omitted = 1; omitted <= 8; ++omitted) {
+    Copying copying;
+    copying.copy(10, 8);
+    copying.say(copying.text()[18 + omitted]);
+    const LiveMatch* match = copying.at(19 + omitted);
+    ASSERT_NE(match, nullptr) << omitted << " omitted";
+    EXPECT_EQ(match->kind, MatchKind::omission);
+    EXPECT_EQ(match->length, 1U);
+    EXPECT_EQ(match->agreements, 0b111111111U);
+  }
+}
+
+TEST(LiveMatches, DoNotSeekALongOmission) {
+  Copying copying;
+  copying.copy(10, 8);
+  copying.say(copying.text()[18 + 9]);
+  EXPECT_EQ(copying.at(19 + 9), nullptr);
+  EXPECT_EQ(copying.size(), 1U) << "the insertion";
+}
+
+TEST(LiveMatches, TakeUpOnlyTheLongestCopyThatBroke) {
+  LiveMatches matches;
+  Tokens text;
+  for (int i = 0; i < 10; ++i) text.push_back(200 + i);
+  text.push_back(1);
+  for (int i = 1; i < 10; ++i) text.push_back(200 + i);
+  text.push_back(2);
+  for (int i = 0; i < 10; ++i) {
+    text.push_back(200 + i);
+    matches.advance(text);
+    if (i == 0) matches.look_at(text, 1);
+    if (i == 1) matches.look_at(text, 12);
+  }
+  ASSERT_EQ(matches.matches().size(), 2U);
+  text.push_back(3);
+  matches.advance(text);
+  ASSERT_EQ(matches.matches().size(), 1U);
+  EXPECT_EQ(matches.matches()[0].next, 10U);
+  EXPECT_EQ(matches.matches()[0].kind, MatchKind::insertion);
+}
+
+TEST(LiveMatches, CountTheLengthUpToAThousand) {
+  Copying copying(3000);
+  copying.copy(0, 999);
+  EXPECT_EQ(copying.at(999)->length, 999U);
+  copying.say(copying.text()[999]);
+  copying.say(copying.text()[1000]);
+  EXPECT_EQ(copying.at(1001)->length, 1000U);
+}
+
+TEST(LiveMatches, FollowEachPlaceOnce) {
+  Copying copying;
+  copying.copy(10, 3);
+  const std::vector<LiveMatch> before(copying.matches().matches().begin(), copying.matches().matches().end());
+  copying.matches().look_at(copying.text(), 13);
+  EXPECT_EQ(copying.size(), 1U);
+  EXPECT_EQ(copying.matches().matches()[0], before[0]);
+}
+
+TEST(LiveMatches, KeepTheBestEight) {
+  // Twelve places that end with 5; the i-th one agrees in i tokens more.
+  Tokens text;
+  std::vector<Position> places;
+  for (Token i = 0; i < 12; ++i) {
+    text.push_back(-1 - i);
+    for (Token j = 12 - i; j <= 12; ++j) text.push_back(j);
+    text.push_back(5);
+    places.push_back(static_cast<Position>(text.size()));
+  }
+  for (Token j = 0; j <= 12; ++j) text.push_back(j);
+  text.push_back(5);
+  for (const bool backwards : {false, true}) {
+    std::vector<Position> order = places;
+    if (backwards) std::reverse(order.begin(), order.end());
+    LiveMatches matches;
+    for (const Position place : order) matches.look_at(text, place);
+    ASSERT_EQ(matches.matches().size(), LiveMatches::capacity);
+    std::vector<Position> kept;
+    for (const LiveMatch& match : matches.matches()) kept.push_back(match.next);
+    std::sort(kept.begin(), kept.end());
+    EXPECT_EQ(kept, std::vector<Position>(places.begin() + 4, places.end()));
+  }
+}
+
+TEST(LiveMatches, PreferTheLaterOfEqualPlaces) {
+  Tokens text;
+  for (Token i = 0; i < 10; ++i) {
+    text.push_back(100 + i);
+    text.push_back(5);
+  }
+  text.push_back(7);
+  text.push_back(5);
+  LiveMatches matches;
+  for (std::size_t i = 0; i < 10; ++i) matches.look_at(text, static_cast<Position>(2 * i + 2));
+  ASSERT_EQ(matches.matches().size(), LiveMatches::capacity);
+  for (const LiveMatch& match : matches.matches()) EXPECT_GE(match.next, 6U);
+}
+
+TEST(LiveMatches, PreferTheLaterOfAllThatAgreeInSixteenTokens) {
+  // Nine places, the first of which agrees in 17 tokens, the second in 15, the others in 16.
+  Tokens text;
+  std::vector<Position> places;
+  for (Token i = 0; i < 9; ++i) {
+    text.push_back(-1 - i);
+    for (Token j = i == 0 ? 0 : i == 1 ? 2 : 1; j < 17; ++j) text.push_back(j);
+    places.push_back(static_cast<Position>(text.size()));
+  }
+  for (Token j = 0; j < 17; ++j) text.push_back(j);
+  LiveMatches matches;
+  for (const Position place : places) matches.look_at(text, place);
+  ASSERT_EQ(matches.matches().size(), LiveMatches::capacity);
+  for (const LiveMatch& match : matches.matches()) EXPECT_NE(match.next, places[1]);
+}
+
+TEST(LiveMatches, AreNoneAfterAReset) {
+  Copying copying;
+  copying.copy(10, 5);
+  copying.matches().reset();
+  EXPECT_TRUE(copying.matches().matches().empty());
+  copying.say(3);
+  EXPECT_EQ(copying.size(), 0U);
+}
+
+TEST(LiveMatches, FollowACopyOfWhatWasJustSaid) {
+  // The copy overlaps what it copies; what comes next is always known.
+  Tokens text = {1, 2};
+  LiveMatches matches;
+  for (int i = 0; i < 100; ++i) {
+    text.push_back(text[text.size() - 2]);
+    matches.advance(text);
+    if (i == 0) matches.look_at(text, 1);
+    ASSERT_EQ(matches.matches().size(), 1U);
+    ASSERT_LT(matches.matches()[0].next, text.size());
+  }
+  EXPECT_EQ(matches.matches()[0].length, 100U);
+}
+
+}  // namespace
+}  // namespace reprise::detail

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/evidence/calibration.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using detail::Weight;
+using detail::weight_one;
+using Lesson = Calibration::Lesson;
+
+constexpr std::int32_t most_bias = 3 << 20;
+constexpr std::int32_t most_slope = 1 << 20;
+constexpr int most_token_bias = 3 << 13;
+constexpr std::array token_tables = {&CalibrationState::by_previous, &CalibrationState::by_token,
+                                     &CalibrationState::by_token_and_length};
+
+/// One occurrence with so many votes.
+TokenEvidence occurrence(Weight votes, int longest = 4) {
+  return {.votes = votes, .strongest = votes, .longest = longest, .occurrences = 1, .count = 3};
+}
+/// The token is 7, the one before it 5, unless they are given.
+struct Where {
+  std::size_t depth = 0;
+  std::uint64_t count = 3;
+  Token token = 7;
+  Token previous = 5;
+};
+constexpr Lesson weigh(const Calibration& calibration, const TokenEvidence& evidence, Weight total,
+                       const Where& at = {}) {
+  return calibration.weigh(at.token, evidence, total, calibration.place(at.depth, at.previous, at.count));
+}
+
+constexpr CalibrationState taught() {
+  Calibration calibration;
+  for (int i = 0; i < 20; ++i) {
+    const TokenEvidence evidence = {.votes = 70'000, .strongest = 70'000, .longest = 3, .occurrences = 1, .count = 9};
+    const Lesson lesson = weigh(calibration, evidence, 2 * weight_one, {.depth = 1});
+    calibration.learn(lesson, i % 4 != 0);
+    calibration.learn_recent(i % 4 != 0);
+  }
+  return calibration.state();
+}
+static_assert(taught().lessons == 20 && taught().all > 0 && taught() == taught(), "learns at compile time too");
+static_assert(merge(taught(), taught()).lessons == 40);
+static_assert(std::is_trivially_copyable_v<CalibrationState> && sizeof(Calibration) < 6300);
+
+void expect_bounded(const CalibrationState& state) {
+  EXPECT_LE(std::abs(state.all), most_bias);
+  for (const std::int32_t bias : state.by_length) EXPECT_LE(std::abs(bias), most_bias);
+  for (const std::int32_t bias : state.by_depth) EXPECT_LE(std::abs(bias), most_bias);
+  EXPECT_LE(std::abs(state.slope), most_slope);
+  for (const auto table : token_tables)
+    for (const int bias : state.*table) ASSERT_LE(std::abs(bias), most_token_bias);
+  EXPECT_LE(state.recent, 65535U);
+}
+
+/// Random evidence as a drafter may have it: votes up to what eight occurrences can give.
+struct Place {
+  TokenEvidence token;
+  Weight total = 0;
+  Where at;
+};
+Place random_place(support::Random& random) {
+  Place place;
+  const auto any = [&](std::uint64_t below) {
+    return static_cast<Weight>((random.next() >> random.below(40)) % below);
+  };
+  place.token.votes = 1 + any((1U << 28) - 2);
+  place.token.strongest = random.one_in(2) ? place.token.votes : 1 + any(place.token.votes);
+  place.token.longest = static_cast<int>(random.below(80)) - 1;
+  place.token.rival = static_cast<int>(random.below(80)) - 1;
+  place.token.occurrences = static_cast<int>(random.below(40));
+  place.token.count = random.next() >> random.below(64);
+  place.total = std::min<Weight>(place.token.votes + weight_one + any(1U << 27), 1U << 28);
+  place.at = {random.below(70), random.next() >> random.below(64), static_cast<Token>(random.below(1U << 31)),
+              -static_cast<Token>(random.below(1U << 31))};
+  return place;
+}
+
+// --- Probabilities ---
+
+TEST(Calibration, NeverSaysNeverAndNeverSaysCertainly) {
+  support::Random random(1);
+  const Calibration calibration;
+  for (int i = 0; i < 100'000; ++i) {
+    const Place at = random_place(random);
+    const Lesson lesson = weigh(calibration, at.token, at.total, at.at);
+    ASSERT_GE(lesson.probability.raw(), Probability::scale >> 15);
+    ASSERT_LT(lesson.probability, Probability::ratio(999, 1000));
+  }
+}
+
+TEST(Calibration, GivesMoreForMoreVotes) {
+  const Calibration calibration;
+  for (const std::size_t depth : {0U, 1U, 5U, 40U})
+    for (const int longest : {-1, 0, 3, 20}) {
+      Probability before = Probability::zero();
+      for (Weight votes = 1; votes < 1U << 27; votes += votes / 64 + 1) {
+        const Probability now =
+            weigh(calibration, occurrence(votes, longest), weight_one + votes, {.depth = depth}).probability;
+        ASSERT_GE(now, before) << votes << " votes, depth " << depth;
+        before = now;
+      }
+      EXPECT_GT(before, Probability::ratio(1, 2));
+    }
+}
+
+TEST(Calibration, GivesMoreForMoreVotesWhateverWasLearned) {
+  // The learned slope is smaller than that of the curve; what is left is the rounding of the two, one step of 1/256.
+  for (const std::int32_t slope : {-most_slope, -most_slope / 3, most_slope}) {
+    CalibrationState state;
+    state.slope = slope;
+    const Calibration calibration(state);
+    double highest = 0;
+    for (Weight votes = 1; votes < 1U << 27; votes += votes / 64 + 1) {
+      const double now = weigh(calibration, occurrence(votes), weight_one + votes).probability.to_double();
+      ASSERT_GE(now, highest - 0.001) << votes << " votes, slope " << slope;
+      highest = std::max(highest, now);
+    }
+  }
+}
+
+TEST(Calibration, GivesLessForMoreVotesAgainst) {
+  const Calibration calibration;
+  Probability before = Probability::one();
+  for (Weight against = weight_one; against < 1U << 27; against += against / 64) {
+    const Probability now = weigh(calibration, occurrence(weight_one), weight_one + against).probability;
+    ASSERT_LE(now, before) << against;
+    before = now;
+  }
+}
+
+TEST(Calibration, TakesEvidenceWithoutVotes) {
+  EXPECT_GT(weigh(Calibration(), {}, 0).probability, Probability::zero());
+  EXPECT_GT(weigh(Calibration(), {}, weight_one).probability, Probability::zero());
+  EXPECT_GT(weigh(Calibration(), occurrence(100), 100).probability, Probability::zero()) << "nothing against it";
+}
+
+TEST(Calibration, GivesTheSameFromACopiedState) {
+  support::Random random(2);
+  Calibration calibration;
+  for (int i = 0; i < 500; ++i) {
+    const Place at = random_place(random);
+    calibration.learn(weigh(calibration, at.token, at.total, at.at), random.one_in(3));
+    calibration.learn_recent(random.one_in(2));
+  }
+  const CalibrationState kept = calibration.state();
+  Calibration again(kept);
+  EXPECT_EQ(again.state(), kept);
+  for (int i = 0; i < 500; ++i) {
+    const Place at = random_place(random);
+    const Lesson lesson = weigh(calibration, at.token, at.total, at.at);
+    ASSERT_EQ(weigh(again, at.token, at.total, at.at).probability, lesson.probability);
+    calibration.learn(lesson, i % 3 == 0);
+    again.learn(lesson, i % 3 == 0);
+  }
+  EXPECT_EQ(again.state(), calibration.state());
+}
+
+// --- Learning ---
+
+TEST(Calibration, ConvergesToTheRateOfTheSource) {
+  for (const double rate : {0.02, 0.1, 0.3, 0.5, 0.8, 0.95})
+    for (const Weight votes : {Weight{500}, weight_one / 4, weight_one, 20 * weight_one}) {
+      support::Random random(3);
+      Calibration calibration;
+      const auto taught = [&] {
+        const Lesson lesson = weigh(calibration, occurrence(votes), weight_one + votes);
+        calibration.learn(lesson, random.unit() < rate);
+        return lesson.probability.to_double();
+      };
+      for (int i = 0; i < 2000; ++i) taught();
+      double sum = 0;
+      for (int i = 0; i < 4000; ++i) sum += taught();
+      EXPECT_NEAR(sum / 4000, rate, 0.03) << votes << " votes";
+    }
+}
+
+TEST(Calibration, HasASmallCalibrationErrorOnAMixtureOfSources) {
+  // Every kind of evidence with a rate of its own that is not what the tables say.
+  struct Source {
+    Weight votes;
+    int longest;
+    std::size_t depth;
+    double rate;
+  };
+  constexpr std::array<Source, 6> sources = {{{3000, 1, 0, 0.2},
+                                              {40'000, 2, 1, 0.25},
+                                              {100'000, 4, 0, 0.4},
+                                              {300'000, 7, 2, 0.5},
+                                              {600'000, 12, 3, 0.9},
+                                              {4'000'000, 30, 1, 0.7}}};
+  support::Random random(4);
+  Calibration calibration;
+  const auto any_token = [&] {
+    const std::size_t vocabulary = std::size_t{1} << random.between(4, 15);  // few frequent ones, many rare ones
+    return static_cast<Token>(random.below(vocabulary));
+  };
+  std::array<double, 10> said{};
+  std::array<double, 10> seen{};
+  constexpr int first = 6000;
+  constexpr int counted = 20'000;
+  for (int i = 0; i < first + counted; ++i) {
+    const Source& source = sources[random.below(sources.size())];
+    const Lesson lesson = weigh(calibration, occurrence(source.votes, source.longest), weight_one + source.votes,
+                                {.depth = source.depth, .token = any_token(), .previous = any_token()});
+    const bool picked = random.unit() < source.rate;
+    calibration.learn(lesson, picked);
+    if (i < first) continue;
+    const double p = lesson.probability.to_double();
+    const auto bin = static_cast<std::size_t>(p * 10);
+    said[bin] += p;
+    seen[bin] += picked ? 1 : 0;
+  }
+  double error = 0;
+  for (std::size_t bin = 0; bin < said.size(); ++bin) error += std::abs(said[bin] - seen[bin]);
+  EXPECT_LE(error / counted, 0.04) << "biases of single tokens learn fast, and swing";
+}
+
+TEST(Calibration, FollowsASourceThatChanges) {
+  Calibration calibration;
+  support::Random random(5);
+  for (const double rate : {0.9, 0.1, 0.6}) {
+    double sum = 0;
+    for (int i = 0; i < 3000; ++i) {
+      const Lesson lesson = weigh(calibration, occurrence(weight_one), 2 * weight_one);
+      calibration.learn(lesson, random.unit() < rate);
+      if (i >= 1500) sum += lesson.probability.to_double();
+    }
+    EXPECT_NEAR(sum / 1500, rate, 0.05);
+  }
+}
+
+TEST(Calibration, LearnsDownFromEverythingWrongAndUpFromEverythingRight) {
+  for (const bool picked : {false, true}) {
+    Calibration calibration;
+    for (int i = 0; i < 5000; ++i)
+      calibration.learn(weigh(calibration, occurrence(weight_one), 2 * weight_one), picked);
+    const double p = weigh(calibration, occurrence(weight_one), 2 * weight_one).probability.to_double();
+    EXPECT_NEAR(p, picked ? 1 : 0, 0.02);
+  }
+}
+
+TEST(Calibration, CountsItsLessons) {
+  Calibration calibration;
+  EXPECT_EQ(calibration.state(), CalibrationState());
+  for (int i = 0; i < 7; ++i) calibration.learn(weigh(calibration, occurrence(9), weight_one), false);
+  EXPECT_EQ(calibration.state().lessons, 7U);
+  calibration.learn_recent(true);
+  EXPECT_EQ(calibration.state().lessons, 7U);
+}
+
+TEST(Calibration, KeepsItsBiasesBoundedWhateverIsLearned) {
+  support::Random random(6);
+  for (int stream = 0; stream < 6; ++stream) {
+    Calibration calibration;
+    for (int i = 0; i < 20'000; ++i) {
+      const Place at = random_place(random);
+      Lesson lesson = weigh(calibration, at.token, at.total, at.at);
+      bool picked = random.one_in(2);
+      if (stream == 0) picked = true;
+      if (stream == 1) picked = false;
+      if (stream == 2) picked = lesson.probability < Probability::ratio(1, 2);  // always the surprise
+      if (stream == 3) picked = lesson.vote < 0;                                // the slope of a liar
+      if (stream == 4) picked = i / 5000 % 2 == 0;
+      if (stream == 5) lesson.probability = picked ? Probability::zero() : Probability::one();
+      calibration.learn(lesson, picked);
+      calibration.learn_recent(picked);
+    }
+    SCOPED_TRACE(stream);
+    expect_bounded(calibration.state());
+  }
+}
+
+TEST(Calibration, DISABLED_LearnsSafelyFromAnyState) {
+  // A state may come from a file.
+  support::Random random(7);
+  const auto any = [&] {
+    constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+    constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min();
+    const auto number = static_cast<std::int32_t>(static_cast<std::uint32_t>(random.next()));
+    return random.one_in(3) ? most : random.one_in(2) ? least : number;
+  };
+  for (int round = 0; round < 40; ++round) {
+    CalibrationState state;
+    state.all = any();
+    for (std::int32_t& bias : state.by_length) bias = any();
+    for (std::int32_t& bias : state.by_depth) bias = any();
+    state.slope = any();
+    for (const auto table : token_tables)
+      for (std::int16_t& bias : state.*table) bias = static_cast<std::int16_t>(any());
+    state.recent = static_cast<std::uint32_t>(any());
+    state.lessons = random.next();
+    Calibration calibration(merge(state, state));
+    for (int i = 0; i < 50; ++i) {
+      const Place at = random_place(random);
+      const Lesson lesson = weigh(calibration, at.token, at.total, at.at);
+      ASSERT_GT(lesson.probability, Probability::zero());
+      calibration.learn(lesson, random.one_in(2));
+      calibration.learn_recent(random.one_in(2));
+    }
+  }
+}
+
+TEST(CalibrationRecent, IsTheShareOfLateHits) {
+  for (const std::size_t percent : {5U, 50U, 90U}) {
+    support::Random random(8);
+    Calibration calibration;
+    double sum = 0;
+    for (int i = 0; i < 4000; ++i) {
+      calibration.learn_recent(random.below(100) < percent);
+      if (i >= 100) sum += calibration.state().recent;
+    }
+    EXPECT_NEAR(sum / 3900 / 65536, static_cast<double>(percent) / 100, 0.03);
+  }
+}
+
+TEST(CalibrationRecent, MakesEverythingLikelier) {
+  Calibration well;
+  Calibration badly;
+  for (int i = 0; i < 50; ++i) {
+    well.learn_recent(true);
+    badly.learn_recent(false);
+  }
+  EXPECT_GT(weigh(well, occurrence(weight_one), 2 * weight_one).probability,
+            weigh(badly, occurrence(weight_one), 2 * weight_one).probability);
+}
+
+// --- Two states as one ---
+
+CalibrationState random_state(support::Random& random, std::uint64_t lessons) {
+  const auto bias = [&](std::int32_t most) {
+    return static_cast<std::int32_t>(random.below(2 * static_cast<std::size_t>(most) + 1)) - most;
+  };
+  CalibrationState state;
+  state.all = bias(most_bias);
+  for (std::int32_t& value : state.by_length) value = bias(most_bias);
+  for (std::int32_t& value : state.by_depth) value = bias(most_bias);
+  state.slope = bias(most_slope);
+  for (const auto table : token_tables)
+    for (std::int16_t& value : state.*table) value = static_cast<std::int16_t>(bias(most_token_bias));
+  state.recent = static_cast<std::uint32_t>(random.below(65536));
+  state.lessons = lessons;
+  return state;
+}
+
+TEST(CalibrationMerge, IsTheMeanWeighedByLessons) {
+  CalibrationState a;
+  CalibrationState b;
+  a.all = 400;
+  b.all = 800;
+  a.by_length[3] = -100;
+  b.by_depth[2] = 40;
+  a.by_token[17] = 80;
+  b.by_token_and_length[1023] = -400;
+  a.slope = 7;
+  b.slope = 7;
+  a.recent = 0;
+  b.recent = 40'000;
+  a.lessons = 300;
+  b.lessons = 100;
+  const CalibrationState both = merge(a, b);
+  EXPECT_EQ(both.all, 500);
+  EXPECT_EQ(both.by_length[3], -75);
+  EXPECT_EQ(both.by_depth[2], 10);
+  EXPECT_EQ(both.by_token[17], 60);
+  EXPECT_EQ(both.by_token_and_length[1023], -100);
+  EXPECT_EQ(both.slope, 7);
+  EXPECT_EQ(both.recent, 10'000U);
+  EXPECT_EQ(both.lessons, 400U);
+}
+
+TEST(CalibrationMerge, DoesNotDependOnTheOrder) {
+  support::Random random(9);
+  for (int i = 0; i < 50; ++i) {
+    const CalibrationState a = random_state(random, random.next() >> random.below(64));
+    const CalibrationState b = random_state(random, random.next() >> random.below(64));
+    ASSERT_EQ(merge(a, b), merge(b, a));
+    expect_bounded(merge(a, b));
+  }
+}
+
+TEST(CalibrationMerge, WithItselfChangesOnlyTheLessons) {
+  support::Random random(10);
+  for (int i = 0; i < 50; ++i) {
+    const CalibrationState a = random_state(random, random.below(1 << 22));
+    CalibrationState twice = a;
+    twice.lessons *= 2;
+    ASSERT_EQ(merge(a, a), twice);
+  }
+}
+
+TEST(CalibrationMerge, WithAFreshStateChangesNextToNothing) {
+  support::Random random(11);
+  for (int i = 0; i < 50; ++i) {
+    const CalibrationState a = random_state(random, 10'000);
+    const CalibrationState both = merge(a, {});
+    ASSERT_NEAR(both.all, a.all, most_bias / 10'000 + 1);
+    ASSERT_NEAR(both.slope, a.slope, most_slope / 10'000 + 1);
+    ASSERT_EQ(both.lessons, a.lessons);
+  }
+  EXPECT_EQ(merge({}, {}), CalibrationState());
+}
+
+TEST(CalibrationMerge, LiesBetweenTheTwo) {
+  support::Random random(12);
+  for (int i = 0; i < 50; ++i) {
+    const CalibrationState a = random_state(random, random.next() >> random.below(64));
+    const CalibrationState b = random_state(random, random.next() >> random.below(64));
+    const CalibrationState both = merge(a, b);
+    ASSERT_GE(both.all, std::min(a.all, b.all));
+    ASSERT_LE(both.all, std::max(a.all, b.all));
+    ASSERT_GE(both.recent, std::min(a.recent, b.recent));
+    ASSERT_LE(both.recent, std::max(a.recent, b.recent));
+  }
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/evidence/log_odds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "support/streams.hpp"
+
+namespace reprise::detail {
+namespace {
+
+constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
+
+static_assert(log2_q8(1024) == 10 * 256 && log_odds(7, 7) == 0 && logistic(0).raw() == Probability::scale / 2,
+              "all of it can be computed at compile time");
+
+double log2_error(std::uint64_t x) { return std::abs(log2_q8(x) - 256 * std::log2(static_cast<double>(x))); }
+double probability(LogOdds x) { return logistic(x).to_double(); }
+
+TEST(Log2, IsExactForPowersOfTwo) {
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(log2_q8(std::uint64_t{1} << i), 256 * i);
+}
+
+TEST(Log2, ReadsZeroAsOne) { EXPECT_EQ(log2_q8(0), 0); }
+
+TEST(Log2, IsWithinFiveOfTheLogarithm) {
+  for (std::uint64_t x = 1; x < 1 << 16; ++x) ASSERT_LE(log2_error(x), 5.0) << x;
+  support::Random random(1);
+  for (int i = 0; i < 100'000; ++i) {
+    const std::uint64_t x = random.next() >> random.below(64) | 1;
+    ASSERT_LE(log2_error(x), 5.0) << x;
+  }
+  EXPECT_LE(log2_error(largest), 5.0);
+}
+
+TEST(Log2, NeverFalls) {
+  std::int32_t before = 0;
+  for (std::uint64_t x = 0; x < 1 << 20; ++x) {
+    ASSERT_GE(log2_q8(x), before) << x;
+    before = log2_q8(x);
+  }
+  for (int shift = 21; shift < 63; ++shift)
+    for (std::uint64_t part = 0; part < 1024; ++part) {
+      const std::uint64_t x = (1024 + part) << (shift - 10);
+      ASSERT_GE(log2_q8(x), before) << x;
+      before = log2_q8(x);
+    }
+  EXPECT_GE(log2_q8(largest), before);
+}
+
+TEST(LogOdds, AreWithinSixOfTheLogarithmOfTheOdds) {
+  support::Random random(2);
+  for (int i = 0; i < 100'000; ++i) {
+    const std::uint64_t part = random.next() >> random.below(64) | 1;
+    const std::uint64_t rest = random.next() >> random.below(64) | 1;
+    const double exact = 256 * (std::log(static_cast<double>(part)) - std::log(static_cast<double>(rest)));
+    ASSERT_NEAR(log_odds(part, rest), exact, 6.0) << part << " : " << rest;
+  }
+}
+
+TEST(LogOdds, ChangeSignWhenTheSidesChangePlaces) {
+  support::Random random(3);
+  for (int i = 0; i < 10'000; ++i) {
+    const std::uint64_t part = random.next() >> random.below(64);
+    const std::uint64_t rest = random.next() >> random.below(64);
+    ASSERT_NEAR(log_odds(part, rest), -log_odds(rest, part), 1) << "rounding is downwards";
+  }
+}
+
+TEST(LogOdds, TakeEveryCount) {
+  EXPECT_EQ(log_odds(0, 0), 0);
+  EXPECT_EQ(log_odds(largest, largest), 0);
+  EXPECT_NEAR(log_odds(largest, 0), 64 * std::log(2.0) * 256, 6.0);
+  EXPECT_NEAR(log_odds(0, largest), -64 * std::log(2.0) * 256, 6.0);
+}
+
+TEST(Logistic, IsWithinTwoThousandthsOfTheRealOne) {  // that is the cap; and a rounding
+  for (LogOdds x = -6000; x <= 6000; ++x) ASSERT_NEAR(probability(x), 1 / (1 + std::exp(-x / 256.0)), 0.00202) << x;
+}
+
+TEST(Logistic, IsPreciseWhereItIsNotCapped) {
+  for (LogOdds x = -1500; x <= 1500; ++x) ASSERT_NEAR(probability(x), 1 / (1 + std::exp(-x / 256.0)), 0.0008) << x;
+}
+
+TEST(Logistic, NeverFalls) {
+  Probability before = Probability::zero();
+  for (LogOdds x = -5000; x <= 5000; ++x) {
+    ASSERT_GE(logistic(x), before) << x;
+    before = logistic(x);
+  }
+}
+
+TEST(Logistic, IsSymmetricUpToTheCap) {
+  const Probability cap = logistic(5000);
+  int compared = 0;
+  for (LogOdds x = 0; x <= 5000; ++x) {
+    if (logistic(x) == cap) break;
+    ASSERT_EQ(logistic(x).raw() + logistic(-x).raw(), Probability::scale) << x;
+    ++compared;
+  }
+  EXPECT_GT(compared, 1500);
+}
+
+TEST(Logistic, IsNeverCertain) {
+  constexpr LogOdds far = std::numeric_limits<LogOdds>::max();
+  EXPECT_EQ(logistic(-far).raw(), Probability::scale >> 15);
+  EXPECT_NEAR(probability(far), 0.998, 0.0001);
+  for (const LogOdds x : {-far, -100'000, -3072, -3071, 3071, 3072, 100'000, far}) {
+    EXPECT_GT(logistic(x), Probability::zero()) << x;
+    EXPECT_LT(logistic(x), Probability::one()) << x;
+  }
+}
+
+}  // namespace
+}  // namespace reprise::detail

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/index/token_counts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<Token>;
+using Entry = TokenCounts::Entry;
+
+/// The obvious way.
+class CountsModel {
+ public:
+  void add(Token token) { ++counts_[token]; }
+  void remove(TokenSpan tokens) {
+    for (const Token token : tokens)
+      if (--counts_[token] == 0) counts_.erase(token);
+  }
+  void clear() { counts_.clear(); }
+  [[nodiscard]] const std::map<Token, std::uint32_t>& counts() const { return counts_; }
+  [[nodiscard]] std::vector<Entry> frequent() const {
+    std::vector<Entry> sorted;
+    for (const auto& [token, count] : counts_) sorted.push_back({token, count});
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) { return a.count > b.count; });
+    sorted.resize(std::min(sorted.size(), TokenCounts::most_frequent));
+    return sorted;
+  }
+
+ private:
+  std::map<Token, std::uint32_t> counts_;
+};
+
+void expect_same(const TokenCounts& counts, const CountsModel& model, Token vocabulary) {
+  std::uint64_t total = 0;
+  for (const auto& [token, count] : model.counts()) {
+    ASSERT_EQ(counts.count(token), count) << token;
+    total += count;
+  }
+  for (Token token = -vocabulary; token < vocabulary; ++token) {
+    const auto found = model.counts().find(token);
+    ASSERT_EQ(counts.count(token), found == model.counts().end() ? 0 : found->second) << token;
+  }
+  ASSERT_EQ(counts.total(), total);
+  const auto frequent = counts.frequent();
+  ASSERT_EQ(std::vector<Entry>(frequent.begin(), frequent.end()), model.frequent());
+}
+
+TEST(TokenCounts, AreEmptyAtFirst) {
+  const TokenCounts counts;
+  EXPECT_EQ(counts.count(5), 0U);
+  EXPECT_EQ(counts.total(), 0U);
+  EXPECT_TRUE(counts.frequent().empty());
+  EXPECT_EQ(counts.memory_bytes(), 0U);
+}
+
+TEST(TokenCounts, CountAnyToken) {
+  constexpr std::array<Token, 6> tokens = {
+      std::numeric_limits<Token>::min(), std::numeric_limits<Token>::max(), -1, 0, 1, 1 << 30};
+  TokenCounts counts(42);
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    for (std::size_t n = 0; n <= i; ++n) counts.add(tokens[i]);
+  for (std::size_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(counts.count(tokens[i]), i + 1);
+  EXPECT_EQ(counts.count(2), 0U);
+  EXPECT_EQ(counts.frequent().front(), (Entry{1 << 30, 6}));
+}
+
+TEST(TokenCounts, ListTheSmallerTokenFirstWhereCountsAreEqual) {
+  TokenCounts counts;
+  for (const Token token : {9, -3, 4, 9, 4, -3, 7}) counts.add(token);
+  const auto frequent = counts.frequent();
+  EXPECT_EQ(std::vector<Entry>(frequent.begin(), frequent.end()),
+            (std::vector<Entry>{{-3, 2}, {4, 2}, {9, 2}, {7, 1}}));
+}
+
+TEST(TokenCounts, ListAsManyAsTheySay) {
+  TokenCounts counts;
+  for (Token token = 100; token > 0; --token) counts.add(token);
+  ASSERT_EQ(counts.frequent().size(), TokenCounts::most_frequent);
+  EXPECT_EQ(counts.frequent().front().token, 1);
+  EXPECT_EQ(counts.frequent().back().token, static_cast<Token>(TokenCounts::most_frequent));
+}
+
+TEST(TokenCounts, BringATokenIntoTheListAgainWhenAnotherLeavesIt) {
+  TokenCounts counts;
+  for (Token token = 0; token < 25; ++token)
+    for (Token n = 0; n < 30 - token; ++n) counts.add(token);
+  EXPECT_EQ(counts.frequent().back().token, 23);
+  counts.remove(Tokens(30, 0));
+  EXPECT_EQ(counts.frequent().front().token, 1);
+  EXPECT_EQ(counts.frequent().back(), (Entry{24, 6}));
+}
+
+TEST(TokenCounts, IgnoreTokensThatWereNeverAdded) {
+  TokenCounts counts;
+  counts.remove(Tokens{1, 2});
+  counts.add(3);
+  counts.remove(Tokens{1, 3, 3, 3});
+  EXPECT_EQ(counts.count(3), 0U);
+  EXPECT_EQ(counts.total(), 0U);
+  EXPECT_TRUE(counts.frequent().empty());
+}
+
+TEST(TokenCounts, AreThoseOfAMapWhateverIsAddedAndRemoved) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    support::Random random(seed);
+    const auto vocabulary = static_cast<Token>(random.between(1, random.one_in(2) ? 40 : 2000));
+    const bool last_in_first_out = random.one_in(2);
+    TokenCounts counts(random.next());
+    CountsModel model;
+    Tokens held;
+    for (int step = 0; step < 60; ++step) {
+      switch (random.below(8)) {
+        case 0: {
+          if (!last_in_first_out)
+            for (std::size_t i = held.size(); i > 1; --i) std::swap(held[i - 1], held[random.below(i)]);
+          const std::size_t kept = random.one_in(10) ? 0 : held.size() - random.below(held.size() / 2 + 1);
+          const TokenSpan removed = TokenSpan(held).subspan(kept);
+          counts.remove(removed);
+          model.remove(removed);
+          held.resize(kept);
+          break;
+        }
+        case 1:
+          if (random.one_in(10)) {
+            counts.clear();
+            model.clear();
+            held.clear();
+          }
+          break;
+        case 2:
+          ASSERT_TRUE(counts.reserve(random.below(100)));
+          break;
+        case 3: {
+          TokenCounts copy = counts;
+          counts = copy;
+          copy.add(1);
+          break;
+        }
+        default:
+          for (std::size_t i = random.below(80); i > 0; --i) {
+            // The lower half is more frequent; negative ones too.
+            const std::size_t rank = std::min(random.below(static_cast<std::size_t>(vocabulary)),
+                                              random.below(static_cast<std::size_t>(vocabulary)));
+            held.push_back(random.one_in(3) ? -static_cast<Token>(rank) : static_cast<Token>(rank));
+            counts.add(held.back());
+            model.add(held.back());
+          }
+      }
+      expect_same(counts, model, vocabulary);
+      if (HasFatalFailure()) FAIL() << "seed " << seed << " step " << step;
+    }
+  }
+}
+
+TEST(TokenCounts, TakeTenToTwentyTwoBytesForEachDistinctToken) {
+  TokenCounts counts;
+  for (Token token = 0; token < 30'000; ++token) {
+    counts.add(token * 7);
+    if (token < 48) continue;
+    const double each = static_cast<double>(counts.memory_bytes()) / (token + 1);
+    ASSERT_GE(each, 10.6) << token;
+    ASSERT_LE(each, 21.4) << token;
+  }
+}
+
+TEST(TokenCounts, KeepTheirMemoryWhenCleared) {
+  TokenCounts counts;
+  for (Token token = 0; token < 1000; ++token) counts.add(token);
+  const std::size_t bytes = counts.memory_bytes();
+  counts.clear();
+  EXPECT_EQ(counts.memory_bytes(), bytes);
+  EXPECT_EQ(counts.count(5), 0U);
+}
+
+}  // namespace
+}  // namespace reprise

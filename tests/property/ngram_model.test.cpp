@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/choices.hpp"
+#include "support/ngram_world.hpp"
+
+namespace reprise::testing {
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// REPRISE_PROPERTY_CASES sets the number of worlds, fifty for one of these; REPRISE_PROPERTY_SEED the first of them.
+TEST(NgramModelProperty, EveryDrafterDraftsWhatTheModelDraftsInEveryRandomWorld) {
+  const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 200'000) / 50);
+  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    Choices choices(seed);
+    ASSERT_EQ(run_ngram_world(choices), "")
+        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+  }
+}
+
+TEST(NgramModelProperty, EveryWorldThatBytesDescribeIsAgreedOn) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    std::vector<std::uint8_t> bytes(random.below(400));
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
+    Choices choices{std::span<const std::uint8_t>(bytes)};
+    ASSERT_EQ(run_ngram_world(choices), "") << "bytes of Random(" << seed << ")";
+  }
+}
+
+TEST(NgramModelProperty, RandomWorldsMeetEveryKindOfDraft) {
+  NgramCoverage all;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Choices choices(seed);
+    static_cast<void>(run_ngram_world(choices, &all));
+  }
+  EXPECT_GT(all.drafts, 1000U);
+  EXPECT_GT(all.trees, 500U);
+  EXPECT_GT(all.fillers, 1000U);
+  EXPECT_GT(all.past_end, 10U);
+  EXPECT_GT(all.truncations, 200U);
+  EXPECT_GT(all.longest, 600U);
+}
+
+}  // namespace
+}  // namespace reprise::testing

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/match_weight.hpp"
+
+namespace reprise::testing {
+
+/// The policy of NgramDrafter the slow and obvious way: it looks at all tokens for every occurrence, counts with a map,
+/// searches all candidates for the best one, and truncates by making the calls once more. Only the pure functions of
+/// evidence/ are shared. Memory never ends.
+class NgramModel {
+ public:
+  /// `looks_again`: as over an index that models NgramIndex.
+  explicit NgramModel(const NgramOptions& options = {}, bool looks_again = true)
+      : options_(options), looks_again_(looks_again), calibration_(options.prior) {}
+
+  void begin(TokenSpan tokens) {
+    pieces_.clear();
+    start();
+    calibration_ = Calibration(options_.prior);
+    observe(tokens, Origin::prompt);
+  }
+  void observe(TokenSpan tokens, Origin origin) {
+    forget();
+    if (tokens.empty()) return;
+    pieces_.push_back({{tokens.begin(), tokens.end()}, origin});
+    take(pieces_.back());
+  }
+  void truncate(std::size_t size) {
+    forget();
+    if (size >= text_.size()) return;
+    std::vector<Piece> pieces;
+    for (std::size_t left = size; left > 0; left -= pieces.back().tokens.size()) {
+      pieces.push_back(pieces_[pieces.size()]);
+      if (pieces.back().tokens.size() > left) pieces.back().tokens.resize(left);
+    }
+    pieces_ = std::move(pieces);
+    start();
+    for (const Piece& piece : pieces_) take(piece);
+  }
+
+  std::vector<DraftNode> propose(const DraftBudget& budget, std::size_t capacity) {
+    forget();
+    std::size_t wanted = std::min({budget.max_nodes, capacity, std::size_t{64}});
+    if (text_.empty() || wanted == 0 || budget.max_depth == 0) return {};
+    const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
+    // Candidates that are too many are given up for good; without a limit on the leaves that changes nothing.
+    const bool give_up = chain || budget.max_leaves < wanted;
+    least_ = std::max(options_.min_path_probability, budget.min_path_probability);
+    gather();
+    std::vector<DraftNode> draft;
+    std::vector<Candidate> candidates;
+    offer_children(anchor_parent, chain ? 1 : wanted, give_up, candidates);
+    std::size_t leaves = 0;
+    while (!candidates.empty() && wanted > 0) {
+      const auto best = std::max_element(candidates.begin(), candidates.end(),
+                                         [](const Candidate& a, const Candidate& b) { return a.path < b.path; });
+      const Candidate node = *best;
+      candidates.erase(best);
+      const bool first_child = std::none_of(nodes_.begin(), nodes_.end(),
+                                            [&](const Candidate& other) { return other.parent == node.parent; });
+      const bool new_leaf = node.parent == anchor_parent || !first_child;
+      if (new_leaf && leaves == budget.max_leaves) continue;
+      if (new_leaf) ++leaves;
+      nodes_.push_back(node);
+      draft.push_back(
+          {node.token, node.parent, node.path, static_cast<std::uint16_t>(node.length), DraftSource::context, false});
+      --wanted;
+      if (chain) candidates.clear();
+      if (node.depth < budget.max_depth && wanted > 0)
+        offer_children(static_cast<NodeIndex>(nodes_.size() - 1), chain ? 1 : wanted, give_up, candidates);
+    }
+    return draft;
+  }
+
+  void feedback(const Outcome& outcome) {
+    // The path, then what was picked at the anchor and at each node of it.
+    for (std::size_t i = 0; i < outcome.draft.size() && i < nodes_.size(); ++i) {
+      const DraftNode& node = outcome.draft[i];
+      if (node.auxiliary || nodes_[i].parent == anchor_parent) continue;
+      std::optional<Token> picked;
+      bool tested = false;
+      for (std::size_t k = 0; k <= outcome.accepted.size() && !tested; ++k) {
+        tested = node.parent == (k == 0 ? anchor_parent : outcome.accepted[k - 1]);
+        if (tested) picked = after(outcome, k);
+      }
+      if (picked) calibration_.learn(nodes_[i].lesson, *picked == node.token);
+    }
+    if (const std::optional<Token> first = after(outcome, 0)) {
+      for (const auto& [token, lesson] : considered_) calibration_.learn(lesson, token == *first);
+      if (!considered_.empty()) calibration_.learn_recent(likeliest_ == *first);
+    }
+    forget();
+  }
+
+  [[nodiscard]] const CalibrationState& calibration() const { return calibration_.state(); }
+  [[nodiscard]] std::size_t size() const { return text_.size(); }
+
+ private:
+  struct Piece {
+    std::vector<Token> tokens;
+    Origin origin = Origin::prompt;
+  };
+  struct Followed {
+    std::size_t next = 0;
+    std::deque<bool> agreements;  // the latest first, 32 at most
+    std::size_t length = 0;
+    detail::MatchKind kind = detail::MatchKind::lookup;
+
+    [[nodiscard]] long agreements_from(std::size_t first, std::size_t last) const {
+      long count = 0;
+      for (std::size_t i = first; i < std::min(last, agreements.size()); ++i) count += agreements[i] ? 1 : 0;
+      return count;
+    }
+    [[nodiscard]] auto value() const {
+      return std::tuple(4 * static_cast<long>(std::min<std::size_t>(length, 16)) +
+                            agreements_from(std::min<std::size_t>(length, 31), 32),
+                        next);
+    }
+    void shift_in(bool agrees) {
+      agreements.push_front(agrees);
+      if (agreements.size() > 32) agreements.pop_back();
+    }
+  };
+  /// A place that votes in a draft; what follows it at depth d of the draft is at next + d.
+  struct Voter {
+    std::size_t next = 0;
+    long length = 0;  // agreement at depth 0; below 0 where only the draft agrees
+    std::uint64_t standing = 0;
+    const detail::LengthWeights* weights = nullptr;
+  };
+  struct Candidate {
+    Probability path;
+    Token token = 0;
+    NodeIndex parent = anchor_parent;
+    std::vector<std::size_t> voters;
+    Calibration::Lesson lesson;
+    std::size_t depth = 0;
+    int length = 0;
+  };
+  struct Child {
+    Token token = 0;
+    std::vector<std::size_t> voters;
+    TokenEvidence evidence;
+  };
+
+  void start() {
+    text_.clear();
+    origins_.clear();
+    counts_.clear();
+    followed_.clear();
+  }
+  void forget() {
+    nodes_.clear();
+    considered_.clear();
+  }
+  static std::optional<Token> after(const Outcome& outcome, std::size_t depth) {
+    if (depth == outcome.accepted.size()) return outcome.pick;
+    return outcome.draft[static_cast<std::size_t>(outcome.accepted[depth])].token;
+  }
+
+  // ---- following the context
+
+  void take(const Piece& piece) {
+    const std::size_t unfollowed = piece.tokens.size() > 64 ? piece.tokens.size() - 64 : 0;
+    for (std::size_t i = 0; i < piece.tokens.size(); ++i) {
+      text_.push_back(piece.tokens[i]);
+      origins_.push_back(piece.origin);
+      ++counts_[piece.tokens[i]];
+      if (unfollowed > 0 && i < unfollowed) {
+        followed_.clear();
+        continue;
+      }
+      move_on();
+      for (const std::size_t n : {4U, 2U, 1U}) look_up(n, n == 4 ? 2 : 4);
+    }
+  }
+  void move_on() {
+    const std::size_t last = text_.size() - 1;
+    std::vector<Followed> before = std::exchange(followed_, {});
+    const Followed* broken = nullptr;
+    for (const Followed& place : before) {
+      const bool agrees = text_[place.next] == text_[last];
+      if (!agrees && place.length >= 8 && (broken == nullptr || place.length > broken->length)) broken = &place;
+      Followed moved = place;
+      ++moved.next;
+      moved.shift_in(agrees);
+      moved.length = agrees ? std::min<std::size_t>(place.length + 1, 1000) : 0;
+      if (agrees || moved.agreements_from(0, 16) >= 12) followed_.push_back(moved);
+    }
+    if (broken == nullptr) return;
+    Followed inserted = *broken;
+    inserted.shift_in(false);
+    inserted.length = 0;
+    inserted.kind = detail::MatchKind::insertion;
+    follow(inserted);
+    for (std::size_t at = broken->next + 1; at <= broken->next + 8 && at < last; ++at) {
+      if (text_[at] != text_[last]) continue;
+      Followed omitted = *broken;
+      omitted.next = at + 1;
+      omitted.shift_in(true);
+      omitted.length = 1;
+      omitted.kind = detail::MatchKind::omission;
+      follow(omitted);
+      break;
+    }
+  }
+  /// The most recent places that end with the last `n` tokens.
+  void look_up(std::size_t n, std::size_t most) {
+    std::size_t found = 0;
+    for (std::size_t place = text_.size() - 1; place >= n && place > 0 && found < most; --place) {
+      if (!std::equal(text_.end() - static_cast<std::ptrdiff_t>(n), text_.end(),
+                      text_.begin() + static_cast<std::ptrdiff_t>(place - n)))
+        continue;
+      ++found;
+      Followed match;
+      match.next = place;
+      for (std::size_t i = 1; i <= place && i <= 32; ++i)
+        match.agreements.push_back(text_[place - i] == text_[text_.size() - i]);
+      while (match.length < match.agreements.size() && match.agreements[match.length]) ++match.length;
+      follow(match);
+    }
+  }
+  void follow(const Followed& place) {
+    for (const Followed& other : followed_)
+      if (other.next == place.next) return;
+    if (followed_.size() < 8) return followed_.push_back(place);
+    Followed* worst = &followed_[0];
+    for (Followed& other : followed_)
+      if (other.value() < worst->value()) worst = &other;
+    if (worst->value() < place.value()) *worst = place;
+  }
+
+  // ---- growing the draft
+
+  [[nodiscard]] std::vector<Token> text_to(NodeIndex node) const {
+    std::vector<Token> path;
+    for (; node != anchor_parent; node = nodes_[static_cast<std::size_t>(node)].parent)
+      path.insert(path.begin(), nodes_[static_cast<std::size_t>(node)].token);
+    std::vector<Token> text = text_;
+    text.insert(text.end(), path.begin(), path.end());
+    return text;
+  }
+  void gather() {
+    voters_.clear();
+    for (const Followed& place : followed_)
+      voters_.push_back({place.next, static_cast<long>(place.length),
+                         detail::standing(text_.size() - place.next, origins_[place.next], place.kind),
+                         &detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
+  }
+  /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
+  void look_again(Candidate& node, const std::vector<Token>& text) {
+    for (const std::size_t n : {2U, 1U}) {
+      if (voters_.size() == 32 || text.size() < n) return;
+      std::size_t place = text_.size();
+      const auto agrees = [&](std::size_t i) { return text_[place - i] == text[text.size() - i]; };
+      while (place >= n && !(agrees(1) && agrees(n))) --place;
+      if (place < n || place == text_.size() || place < node.depth) continue;
+      const std::size_t next = place - node.depth;
+      if (std::any_of(node.voters.begin(), node.voters.end(), [&](std::size_t v) { return voters_[v].next == next; }))
+        continue;
+      // Eight tokens are compared.
+      const std::size_t compared = std::min<std::size_t>({8, place, text.size()});
+      std::size_t length = 0;
+      while (length < compared && agrees(length + 1)) ++length;
+      int before = 0;
+      for (std::size_t i = length + 1; i <= compared; ++i) before += agrees(i) ? 1 : 0;
+      node.voters.push_back(voters_.size());
+      voters_.push_back({next, static_cast<long>(length) - static_cast<long>(node.depth),
+                         detail::standing(text_.size() - next, origins_[place], detail::MatchKind::lookup),
+                         &detail::length_weights(before)});
+    }
+  }
+  [[nodiscard]] std::uint64_t count(Token token) const {
+    const auto found = counts_.find(token);
+    return found == counts_.end() ? 0 : found->second;
+  }
+  [[nodiscard]] std::vector<std::pair<Token, std::uint64_t>> frequent() const {
+    std::vector<std::pair<Token, std::uint64_t>> sorted(counts_.begin(), counts_.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    sorted.resize(std::min<std::size_t>(sorted.size(), 24));
+    return sorted;
+  }
+  /// What a candidate has to be better than, to be among the best `wanted` ones.
+  [[nodiscard]] static Probability bar(const std::vector<Candidate>& candidates, std::size_t wanted) {
+    if (candidates.size() < wanted) return Probability::zero();
+    std::vector<Probability> paths;
+    for (const Candidate& candidate : candidates) paths.push_back(candidate.path);
+    std::sort(paths.rbegin(), paths.rend());
+    return paths[wanted - 1];
+  }
+  static void give_up_all_but(std::size_t wanted, std::vector<Candidate>& candidates) {
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.path > b.path; });
+    candidates.resize(std::min(candidates.size(), wanted));
+  }
+
+  void offer_children(NodeIndex parent, std::size_t wanted, bool give_up, std::vector<Candidate>& candidates) {
+    const bool root = parent == anchor_parent;
+    const std::size_t depth = root ? 0 : nodes_[static_cast<std::size_t>(parent)].depth;
+    const Probability path = root ? Probability::one() : nodes_[static_cast<std::size_t>(parent)].path;
+    const std::vector<Token> text = text_to(parent);
+    if (give_up) give_up_all_but(wanted, candidates);
+
+    std::vector<std::size_t> voters;
+    if (root) {
+      for (std::size_t i = 0; i < voters_.size(); ++i) voters.push_back(i);
+    } else {
+      Candidate& node = nodes_[static_cast<std::size_t>(parent)];
+      if (looks_again_ && path >= Probability::ratio(1, 50)) look_again(node, text);
+      voters = node.voters;
+    }
+    std::vector<Child> children;
+    detail::Weight total = detail::weight_one;
+    for (const std::size_t voter : voters) {
+      const Voter& place = voters_[voter];
+      const Token token = text[place.next + depth];
+      const long length = place.length + static_cast<long>(depth);
+      auto child = std::find_if(children.begin(), children.end(), [&](const Child& c) { return c.token == token; });
+      if (child == children.end()) child = children.insert(child, Child{token, {}, {}});
+      const std::size_t length_class = detail::length_class(static_cast<std::size_t>(length));
+      const auto votes = 1 + static_cast<detail::Weight>(place.standing * (*place.weights)[length_class] >> 12);
+      child->voters.push_back(voter);
+      child->evidence.votes += votes;
+      child->evidence.strongest = std::max(child->evidence.strongest, votes);
+      child->evidence.longest = std::max(child->evidence.longest, static_cast<int>(length));
+      child->evidence.occurrences += 1;
+      total += votes;
+    }
+    int longest = -1;
+    for (const Child& child : children) longest = std::max(longest, child.evidence.longest);
+
+    const Calibration::Place place = calibration_.place(depth, text.back(), count(text.back()));
+    Probability best = Probability::zero();
+    const auto offer = [&](const Child& child) {
+      const Calibration::Lesson lesson = calibration_.weigh(child.token, child.evidence, total, place);
+      const Probability reached = path * lesson.probability;
+      if (root) {
+        if (reached > best) likeliest_ = child.token;
+        best = std::max(best, reached);
+        considered_.emplace_back(child.token, lesson);
+      }
+      if (reached < least_ || (give_up && reached <= bar(candidates, wanted))) return;
+      candidates.push_back(
+          {reached, child.token, parent, child.voters, lesson, depth + 1, std::max(child.evidence.longest, 0)});
+      if (give_up) give_up_all_but(wanted, candidates);
+    };
+    for (const Child& child : children) {
+      Child known = child;
+      known.evidence.count = count(child.token);
+      for (const Child& other : children)
+        if (&other != &child) known.evidence.rival = std::max(known.evidence.rival, other.evidence.longest);
+      offer(known);
+    }
+    // "Something else" has at most a twentieth of it.
+    const auto reachable = static_cast<std::uint64_t>(path.raw()) * 20;
+    if (reachable * detail::weight_one <= std::uint64_t{total} * Probability::scale) return;
+    for (const auto& [token, times] : frequent()) {
+      if (std::any_of(children.begin(), children.end(), [t = token](const Child& c) { return c.token == t; })) continue;
+      const detail::Weight votes = detail::frequency_weight(times, text_.size());
+      const Probability needed = std::max(least_, bar(candidates, wanted));
+      if (std::uint64_t{path.raw()} * votes < std::uint64_t{needed.raw()} * total) break;
+      offer({token, {}, {.votes = votes, .strongest = votes, .rival = longest, .count = times}});
+    }
+  }
+
+  NgramOptions options_;
+  bool looks_again_;
+  Calibration calibration_;
+  std::vector<Piece> pieces_;  // the calls
+  std::vector<Token> text_;
+  std::vector<Origin> origins_;
+  std::map<Token, std::uint64_t> counts_;
+  std::vector<Followed> followed_;
+  // The last draft.
+  std::vector<Voter> voters_;
+  std::vector<Candidate> nodes_;
+  std::vector<std::pair<Token, Calibration::Lesson>> considered_;
+  Token likeliest_ = 0;
+  Probability least_;
+};
+
+}  // namespace reprise::testing

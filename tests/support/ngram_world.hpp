@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/index/naive.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+#include "support/choices.hpp"
+#include "support/ngram_model.hpp"
+#include "support/streams.hpp"
+
+namespace reprise::testing {
+
+/// An endless text of one of several characters, in integers: the same on every compiler.
+class TextSource {
+ public:
+  enum class Kind : std::uint8_t { few_tokens, skewed, periodic, edited_copies, all_distinct, spans };
+  static constexpr std::size_t kinds = 6;
+
+  TextSource(Kind kind, std::uint64_t seed) : kind_(kind), random_(seed) {
+    period_ = random_.between(1, 12);
+    vocabulary_ = kind == Kind::few_tokens ? random_.between(1, 4) : random_.between(5, 80);
+    for (std::size_t i = random_.between(10, 60); i > 0; --i) original_.push_back(skewed());
+  }
+  Token next() {
+    const Token token = make();
+    made_.push_back(token);
+    return token;
+  }
+  std::vector<Token> next(std::size_t count) {
+    std::vector<Token> tokens(count);
+    for (Token& token : tokens) token = next();
+    return tokens;
+  }
+
+ private:
+  Token make() {
+    switch (kind_) {
+      case Kind::few_tokens:
+        return static_cast<Token>(random_.below(vocabulary_));
+      case Kind::skewed:
+        return skewed();
+      case Kind::periodic:
+        return random_.one_in(100) ? -1 : static_cast<Token>(made_.size() % period_);
+      case Kind::all_distinct:
+        return static_cast<Token>(made_.size() * 3) - 100;
+      case Kind::edited_copies: {
+        // Substitutions, insertions, omissions, and the original again and again.
+        const std::size_t edit = random_.below(60);
+        if (edit == 1) return skewed();
+        if (edit == 2) at_ += random_.between(1, 9);
+        const Token token = original_[at_++ % original_.size()];
+        return edit == 0 ? skewed() : token;
+      }
+      case Kind::spans:
+        if (left_ == 0) {
+          copying_ = !made_.empty() && random_.one_in(2);
+          left_ = random_.between(2, 40);
+          at_ = copying_ ? random_.below(made_.size()) : 0;
+        }
+        --left_;
+        return copying_ ? made_[at_++] : skewed();
+    }
+    return 0;
+  }
+  Token skewed() {
+    return static_cast<Token>(
+        std::min({random_.below(vocabulary_), random_.below(vocabulary_), random_.below(vocabulary_)}));
+  }
+
+  Kind kind_;
+  support::Random random_;
+  std::size_t period_ = 1;
+  std::size_t vocabulary_ = 1;
+  std::size_t at_ = 0;
+  std::size_t left_ = 0;
+  bool copying_ = false;
+  std::vector<Token> original_;
+  std::vector<Token> made_;
+};
+
+inline std::string describe(std::span<const DraftNode> nodes) {
+  std::string text = "[";
+  for (const DraftNode& node : nodes)
+    text += ' ' + std::to_string(node.token) + '<' + std::to_string(node.parent) + ':' +
+            std::to_string(node.path_probability.raw()) + '/' + std::to_string(node.match_length);
+  return text + " ]";
+}
+inline bool same_nodes(std::span<const DraftNode> a, std::span<const DraftNode> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const DraftNode& x, const DraftNode& y) {
+    return x.token == y.token && x.parent == y.parent && x.path_probability == y.path_probability &&
+           x.match_length == y.match_length && x.source == y.source && x.auxiliary == y.auxiliary;
+  });
+}
+
+template <class Strategy>
+std::vector<DraftNode> draft_of(Strategy& strategy, const DraftBudget& budget, std::size_t capacity = 128) {
+  std::vector<DraftNode> storage(capacity);
+  Draft draft(storage);
+  strategy.propose(budget, draft);
+  storage.resize(draft.size());
+  return storage;
+}
+
+/// What is wrong with an ordered draft under this budget; empty: nothing.
+inline std::string fault_of(std::span<const DraftNode> nodes, const DraftBudget& budget, Probability least) {
+  if (nodes.size() > budget.max_nodes) return "too many nodes";
+  const bool chain = budget.shape == DraftShape::chain;
+  std::vector<std::size_t> depths;
+  std::vector<bool> leaf(nodes.size(), true);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const DraftNode& node = nodes[i];
+    if (node.parent < anchor_parent || node.parent >= static_cast<NodeIndex>(i)) return "a parent comes too late";
+    if (i > 0 && node.path_probability > nodes[i - 1].path_probability) return "the probability rises";
+    if (node.path_probability < least) return "too unlikely";
+    if (chain && node.parent != static_cast<NodeIndex>(i) - 1) return "a chain with a branch";
+    depths.push_back(1);
+    if (node.parent != anchor_parent) {
+      const auto parent = static_cast<std::size_t>(node.parent);
+      depths.back() = depths[parent] + 1;
+      leaf[parent] = false;
+      if (node.path_probability > nodes[parent].path_probability) return "more likely than its parent";
+    }
+    if (depths.back() > budget.max_depth) return "too deep";
+    for (std::size_t j = 0; j < i; ++j)
+      if (nodes[j].parent == node.parent && nodes[j].token == node.token) return "two equal siblings";
+  }
+  if (static_cast<std::size_t>(std::count(leaf.begin(), leaf.end(), true)) > budget.max_leaves)
+    return "too many leaves";
+  return {};
+}
+
+/// Outcomes as a round gives them, and others.
+class RandomOutcome {
+ public:
+  RandomOutcome(Choices& choices, std::vector<DraftNode> nodes) : nodes_(std::move(nodes)) {
+    std::vector<NodeIndex> children;
+    for (NodeIndex at = anchor_parent; choices.below(5) != 0; at = accepted_.back()) {
+      children.clear();
+      for (std::size_t i = 0; i < nodes_.size(); ++i)
+        if (nodes_[i].parent == at) children.push_back(static_cast<NodeIndex>(i));
+      if (children.empty()) break;
+      accepted_.push_back(children[choices.chance(70) ? 0 : choices.below(children.size())]);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (choices.chance(80)) sent_.push_back(static_cast<NodeIndex>(i));
+    if (choices.below(6) != 0) pick_ = static_cast<Token>(choices.below(12));
+    if (pick_ && !nodes_.empty() && choices.chance(50)) pick_ = nodes_[choices.below(nodes_.size())].token;
+  }
+  [[nodiscard]] Outcome view() const {
+    return {DraftView(nodes_, DraftKind::ordered), sent_, accepted_, pick_, Cut::none, {}};
+  }
+
+ private:
+  std::vector<DraftNode> nodes_;
+  std::vector<NodeIndex> sent_;
+  std::vector<NodeIndex> accepted_;
+  std::optional<Token> pick_;
+};
+
+/// What worlds have been through.
+struct NgramCoverage {
+  std::size_t drafts = 0;  ///< with at least one node
+  std::size_t trees = 0;   ///< that are no chains
+  std::size_t past_end = 0;
+  std::size_t fillers = 0;  ///< nodes that are only frequent
+  std::size_t truncations = 0;
+  std::size_t longest = 0;  ///< context
+
+  NgramCoverage& operator+=(const NgramCoverage& other) {
+    drafts += other.drafts;
+    trees += other.trees;
+    past_end += other.past_end;
+    fillers += other.fillers;
+    truncations += other.truncations;
+    longest = std::max(longest, other.longest);
+    return *this;
+  }
+};
+
+/// The naive index without latest().
+class PlainNaiveIndex {
+ public:
+  PlainNaiveIndex() = default;
+  explicit PlainNaiveIndex(const IndexOptions& options) : inner_(options) {}
+  void append(TokenSpan tokens) { inner_.append(tokens); }
+  void truncate(std::size_t size) { inner_.truncate(size); }
+  void clear() { inner_.clear(); }
+  [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const {
+    return inner_.find(limits, out);
+  }
+  [[nodiscard]] TokenSpan tokens() const { return inner_.tokens(); }
+  [[nodiscard]] bool exhausted() const { return inner_.exhausted(); }
+  [[nodiscard]] std::size_t memory_bytes() const { return inner_.memory_bytes(); }
+  bool reserve(std::size_t tokens) { return inner_.reserve(tokens); }
+
+ private:
+  NaiveIndex inner_;
+};
+static_assert(LookupIndex<PlainNaiveIndex> && !NgramIndex<PlainNaiveIndex>);
+
+/// NgramDrafter over two indexes of the same abilities against the model, in one random run of all calls.
+template <LookupIndex First, LookupIndex Second>
+class NgramWorld {
+  static_assert(NgramIndex<First> == NgramIndex<Second>);
+
+ public:
+  explicit NgramWorld(Choices& choices) : choices_(choices) {}
+
+  /// The first difference; empty: none.
+  std::string run() {
+    const auto kind = static_cast<TextSource::Kind>(choices_.below(TextSource::kinds));
+    TextSource source(kind, choices_.below(1U << 16));
+    NgramOptions options;
+    if (choices_.chance(20)) options.min_path_probability = Probability::ratio(1, choices_.chance(50) ? 20 : 5000);
+    if (choices_.chance(20)) options.prior.all = static_cast<std::int32_t>(choices_.below(1 << 22)) - (1 << 21);
+    if (choices_.chance(20)) options.key = choices_.below(1U << 16);
+    std::vector<Sequence> sequences;
+    sequences.reserve(most_sequences);  // they are referred to while others are added
+    sequences.emplace_back(options);
+    if (choices_.chance(90)) sequences[0].begin(source.next(piece()));
+    for (std::size_t steps = choices_.between(1, 60); steps > 0; --steps) {
+      Sequence& sequence = sequences[choices_.below(sequences.size())];
+      switch (choices_.below(16)) {
+        case 0:
+        case 1: {
+          const std::size_t size = sequence.model.size();
+          sequence.truncate(choices_.chance(70) ? size - std::min(size, choices_.below(12)) : choices_.below(size + 2));
+          ++coverage_.truncations;
+          break;
+        }
+        case 2:
+          if (sequences.size() < most_sequences) {
+            sequences.push_back(Sequence(sequence));
+          } else {
+            sequences[0] = sequences[choices_.below(most_sequences)];
+          }
+          break;
+        case 3:
+          if (choices_.chance(20)) sequence.begin(source.next(piece()));
+          break;
+        default: {
+          if (std::string fault = round(sequence); !fault.empty()) return fault;
+          const std::vector<Token> tokens = source.next(piece());
+          sequence.observe(tokens, choices_.chance(70) ? Origin::output : Origin::prompt);
+        }
+      }
+      coverage_.longest = std::max(coverage_.longest, sequence.model.size());
+    }
+    for (Sequence& sequence : sequences)
+      if (std::string fault = round(sequence); !fault.empty()) return fault;
+    return {};
+  }
+  [[nodiscard]] const NgramCoverage& coverage() const { return coverage_; }
+
+ private:
+  static constexpr std::size_t most_sequences = 3;
+
+  /// One sequence in all three of them.
+  struct Sequence {
+    explicit Sequence(const NgramOptions& options)
+        : model(options, NgramIndex<First>), first(options), second(options) {}
+    void begin(TokenSpan tokens) {
+      each([&](auto& drafter) { drafter.begin(tokens); });
+    }
+    void observe(TokenSpan tokens, Origin origin) {
+      each([&](auto& drafter) { drafter.observe(tokens, origin); });
+    }
+    void truncate(std::size_t size) {
+      each([&](auto& drafter) { drafter.truncate(size); });
+    }
+    void feedback(const Outcome& outcome) {
+      each([&](auto& drafter) { drafter.feedback(outcome); });
+    }
+    template <class Call>
+    void each(Call&& call) {
+      call(model);
+      call(first);
+      call(second);
+    }
+    NgramModel model;
+    NgramDrafter<First> first;
+    NgramDrafter<Second> second;
+  };
+
+  std::size_t piece() {
+    const std::size_t kind = choices_.below(20);
+    if (kind == 0) return choices_.between(60, 70);
+    if (kind == 1) return choices_.between(1, 260);
+    if (kind == 2) return 0;
+    return choices_.between(1, 12);
+  }
+  DraftBudget budget() {
+    DraftBudget budget;
+    constexpr std::array<std::size_t, 6> nodes = {0, 1, 4, 16, 32, 100};
+    budget.max_nodes = nodes[choices_.below(6)];
+    budget.max_depth = choices_.chance(30) ? choices_.below(6) : unlimited;
+    budget.max_leaves = choices_.chance(30) ? choices_.below(6) : unlimited;
+    budget.shape = choices_.chance(60) ? DraftShape::tree : DraftShape::chain;
+    if (choices_.chance(20)) budget.min_path_probability = Probability::ratio(1, choices_.chance(50) ? 10 : 100'000);
+    return budget;
+  }
+
+  /// Drafts a few times, and perhaps says what became of the last draft.
+  std::string round(Sequence& sequence) {
+    for (std::size_t again = choices_.chance(15) ? 2 : 1; again > 0; --again) {
+      const DraftBudget asked = budget();
+      const std::size_t capacity = choices_.chance(10) ? choices_.below(8) : 128;
+      const std::vector<DraftNode> expected = sequence.model.propose(asked, capacity);
+      std::string fault = fault_of(expected, asked, asked.min_path_probability);
+      if (!fault.empty()) return "the model: " + fault + ' ' + describe(expected);
+      const auto compare = [&](const char* name, auto& drafter) {
+        const std::vector<DraftNode> nodes = draft_of(drafter, asked, capacity);
+        if (!same_nodes(nodes, expected) && fault.empty())
+          fault = std::string(name) + " drafts after " + std::to_string(sequence.model.size()) + " tokens\n" +
+                  describe(nodes) + "\nwhere the model drafts\n" + describe(expected);
+      };
+      compare("the first drafter", sequence.first);
+      compare("the second drafter", sequence.second);
+      if (!fault.empty()) return fault;
+      last_ = expected;
+      cover(expected, sequence.model.size());
+    }
+    if (choices_.chance(70)) {
+      const RandomOutcome outcome(choices_, last_);
+      sequence.feedback(outcome.view());
+      if (sequence.first.calibration() != sequence.model.calibration() ||
+          sequence.second.calibration() != sequence.model.calibration())
+        return "other lessons than the model after a draft of " + describe(last_);
+    }
+    return {};
+  }
+  void cover(const std::vector<DraftNode>& nodes, std::size_t context) {
+    coverage_.drafts += nodes.empty() ? 0 : 1;
+    bool tree = false;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      tree |= nodes[i].parent != static_cast<NodeIndex>(i) - 1;
+      coverage_.fillers += nodes[i].match_length == 0 ? 1 : 0;
+    }
+    coverage_.trees += tree ? 1 : 0;
+    coverage_.past_end += nodes.size() > context ? 1 : 0;
+  }
+
+  Choices& choices_;
+  std::vector<DraftNode> last_;
+  NgramCoverage coverage_;
+};
+
+/// One random world: the body of the property test and of the fuzz target. The first difference; empty: none.
+inline std::string run_ngram_world(Choices& choices, NgramCoverage* coverage = nullptr) {
+  const auto run = [&](auto world) {
+    std::string difference = world.run();
+    if (coverage != nullptr) *coverage += world.coverage();
+    return difference;
+  };
+  if (choices.chance(30)) return run(NgramWorld<SuffixArrayIndex, PlainNaiveIndex>(choices));
+  return run(NgramWorld<RollingHashIndex, NaiveIndex>(choices));
+}
+
+}  // namespace reprise::testing
