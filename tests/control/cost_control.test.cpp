@@ -163,17 +163,23 @@ TEST(CostControl, AsksForUnlikelyTokensWhereRowsAreFree) {
 TEST(CostControl, LearnsThatAStrategyIsNotToBeTrusted) {
   CostControl control({.curve = CostCurve::linear(0.1)});
   const std::vector<DraftNode> draft = chain(std::vector<double>(10, 1.0));
-  EXPECT_EQ(choose(control, draft).nodes, 10U);
+  const std::size_t first = choose(control, draft).nodes;
+  EXPECT_LE(first, 5U) << "half a plain pass is all that it may lose";
+  EXPECT_GE(first, 1U);
   Simulated simulated;
-  testing::Random random(2);
-  for (int i = 0; i < 200; ++i)
+  const auto pass = [&](std::size_t right) {
     run_pass(
-        control, view(draft), random.chance(50) ? 1 : 0, {},
-        [](std::size_t rows) { return 0.9 + 0.1 * static_cast<double>(rows); }, simulated);
+        control, view(draft), right, {}, [](std::size_t rows) { return 0.9 + 0.1 * static_cast<double>(rows); },
+        simulated);
+  };
+  for (int i = 0; i < 50; ++i) pass(10);
+  EXPECT_EQ(choose(control, draft).nodes, 10U) << "always right";
+  testing::Random random(2);
+  for (int i = 0; i < 200; ++i) pass(random.chance(50) ? 1 : 0);
   EXPECT_LE(choose(control, draft).nodes, 3U);
   EXPECT_GE(choose(control, draft).nodes, 1U);
   control.begin();
-  EXPECT_EQ(choose(control, draft).nodes, 10U) << "a new sequence";
+  EXPECT_EQ(choose(control, draft).nodes, first) << "a new sequence";
 }
 
 TEST(CostControl, IsTheSameInAForkAndAfterBegin) {
@@ -439,7 +445,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
                           static_cast<std::uint64_t>(control->throughput()) << 8);
     }
   }
-  EXPECT_EQ(hash, 1177739810219126032U);
+  EXPECT_EQ(hash, 5870565997814533712U);
 }
 
 }  // namespace

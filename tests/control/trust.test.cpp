@@ -39,16 +39,16 @@ Trust after(std::size_t tests, const std::function<double(double)>& truth, std::
   return trust;
 }
 
-TEST(Trust, BelievesEverythingAtFirst) {
+TEST(Trust, BelievesHalfAtFirst) {
   const Trust trust;
-  for (std::uint32_t claim = 0; claim <= Trust::one; claim += 257) EXPECT_NEAR(trust.trusted(claim), claim, 1);
-  EXPECT_EQ(trust.trusted(Trust::one), Trust::one);
-  EXPECT_EQ(trust.trusted(~0U), Trust::one);
+  for (std::uint32_t claim = 0; claim <= Trust::one; claim += 257) EXPECT_NEAR(trust.trusted(claim), claim / 2, 1);
+  EXPECT_EQ(trust.trusted(Trust::one), Trust::one / 2);
+  EXPECT_EQ(trust.trusted(~0U), Trust::one / 2);
 }
 
-TEST(Trust, LeavesCalibratedClaimsAloneButForNoise) {
+TEST(Trust, ComesToBelieveCalibratedClaimsButForNoise) {
   double worst_mean = 0;
-  for (const std::size_t tests : {100U, 1000U, 20'000U}) {
+  for (const std::size_t tests : {1000U, 20'000U}) {
     double sum = 0;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const Trust trust = after(
@@ -92,7 +92,7 @@ TEST(Trust, LearnsQuicklyThatCertaintyIsNone) {
       after_1000 += trusted(trust, 1) / 50;
     }
     const double truth = static_cast<double>(percent) / 100;
-    EXPECT_NEAR(after_50, truth + (1 - truth) * 0.3, 0.12) << percent;
+    EXPECT_NEAR(after_50, truth, 0.08) << percent;
     EXPECT_NEAR(after_1000, truth, 0.03) << percent;
   }
 }

@@ -46,7 +46,7 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserve) {
   EXPECT_EQ(watch.allocations(), 0U);
 }
 
-TEST(NgramDrafterMemory, DISABLED_IsNotAskedForInObserveAfterReserveWhateverIsSaid) {
+TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhateverIsSaid) {
   // New tokens, and turns.
   NgramDrafter<> drafter;
   const Tokens text = support::make_stream(support::Stream::all_distinct, 4000, 2);
@@ -93,7 +93,7 @@ TEST(NgramDrafterMemory, MayFailOnceAndThenIsMissedUntilTheNextSequenceAtMost) {
   EXPECT_GT(fail_at, 10U);
 }
 
-TEST(NgramDrafterMemory, DISABLED_MayEndAndComeBackWithTheNextSequence) {
+TEST(NgramDrafterMemory, MayEndAndComeBackWithTheNextSequence) {
   for (const std::size_t failures : {2U, 3U, 5U, 9U, 100'000U})
     for (std::size_t fail_at = 1; survive_failures(fail_at, failures) && !HasFailure();) ++fail_at;
 }

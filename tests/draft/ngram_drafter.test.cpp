@@ -173,7 +173,7 @@ TYPED_TEST(NgramDrafterOver, KeepsToTheBudgetAndToTheOrderOfADraft) {
 
 // --- Budgets ---
 
-TEST(NgramDrafter, DISABLED_ASmallerDraftIsAPrefixOfALargerOne) {
+TEST(NgramDrafter, ASmallerDraftIsAPrefixOfALargerOne) {
   // Whether a token that is only frequent is considered must not depend on how many nodes are wanted.
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     NgramDrafter<> drafter;
@@ -224,7 +224,7 @@ TEST(NgramDrafter, AChainIsTheBestCopyOfEveryPlace) {
   EXPECT_EQ(sum.better_copies, 0U);
 }
 
-TEST(NgramDrafter, DISABLED_AChainIsTheBestChildOfEveryPlace) {
+TEST(NgramDrafter, AChainIsTheBestChildOfEveryPlace) {
   const ChainInTree sum = chains_in_trees();
   EXPECT_EQ(sum.better_fillers, 0U) << "of " << sum.compared;
 }
@@ -564,7 +564,7 @@ TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) 
   }
 }
 
-TYPED_TEST(NgramDrafterOver, DISABLED_DraftsTheSameAfterATruncationToAllThatIsIndexed) {
+TYPED_TEST(NgramDrafterOver, DraftsTheSameAfterATruncationToAllThatIsIndexed) {
   support::Random random(11);
   for (int round = 0; round < 30; ++round) {
     NgramOptions options;
@@ -617,7 +617,7 @@ class ForgetfulIndex {
 };
 static_assert(LookupIndex<ForgetfulIndex>);
 
-TEST(NgramDrafter, DISABLED_SurvivesAnIndexThatHadToForgetEverything) {
+TEST(NgramDrafter, SurvivesAnIndexThatHadToForgetEverything) {
   NgramDrafter<ForgetfulIndex> drafter;
   const Tokens text = text_of(300, 15);
   drafter.begin(TokenSpan(text).first(90));
@@ -643,7 +643,7 @@ TEST(NgramDrafter, TakesLittleMemoryBesidesTheIndex) {
   EXPECT_LE(besides, text.size());
 }
 
-TEST(NgramDrafter, DISABLED_TakesLittleMemoryAlsoWhereEveryRoundIsTruncated) {
+TEST(NgramDrafter, TakesLittleMemoryAlsoWhereEveryRoundIsTruncated) {
   NgramDrafter<> drafter;
   drafter.begin(Tokens{1, 2, 3});
   for (std::size_t size = 4; size < 5000; ++size) {

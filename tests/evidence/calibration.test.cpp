@@ -286,7 +286,7 @@ TEST(Calibration, KeepsItsBiasesBoundedWhateverIsLearned) {
   }
 }
 
-TEST(Calibration, DISABLED_LearnsSafelyFromAnyState) {
+TEST(Calibration, LearnsSafelyFromAnyState) {
   // A state may come from a file.
   support::Random random(7);
   const auto any = [&] {

@@ -321,7 +321,7 @@ class NgramModel {
       for (std::size_t i = 0; i < voters_.size(); ++i) voters.push_back(i);
     } else {
       Candidate& node = nodes_[static_cast<std::size_t>(parent)];
-      if (looks_again_ && path >= Probability::ratio(1, 50)) look_again(node, text);
+      if (looks_again_ && path >= Probability::ratio(1, 10)) look_again(node, text);
       voters = node.voters;
     }
     std::vector<Child> children;
@@ -372,8 +372,7 @@ class NgramModel {
     for (const auto& [token, times] : frequent()) {
       if (std::any_of(children.begin(), children.end(), [t = token](const Child& c) { return c.token == t; })) continue;
       const detail::Weight votes = detail::frequency_weight(times, text_.size());
-      const Probability needed = std::max(least_, bar(candidates, wanted));
-      if (std::uint64_t{path.raw()} * votes < std::uint64_t{needed.raw()} * total) break;
+      if (std::uint64_t{path.raw()} * votes < std::uint64_t{least_.raw()} * total) break;
       offer({token, {}, {.votes = votes, .strongest = votes, .rival = longest, .count = times}});
     }
   }

@@ -51,11 +51,12 @@ class CostControl {
 
   explicit CostControl(CostOptions options = {}) noexcept : options_(std::move(options)) {
     options_.max_nodes = std::min(options_.max_nodes, most_nodes);
+    guard_ = first_guard();
   }
 
   void begin() noexcept {
     throughput_ = {};
-    guard_ = {};
+    guard_ = first_guard();
     trust_ = {};
     gain_ = rate_one;
     rest_ = 0;
@@ -126,6 +127,11 @@ class CostControl {
   }
 
  private:
+  /// A strategy that is not trusted may lose half a plain pass before it has won anything: sessions can be short.
+  [[nodiscard]] LossGuard first_guard() const noexcept {
+    return options_.calibrated ? LossGuard() : LossGuard(cost_one / 2);
+  }
+
   /// Costs of the pass without a draft and with k = 1 ... max_nodes rows more, and what follows from them alone.
   struct Costs {
     PassShape plain{unlimited, 0, 0};  // no such pass

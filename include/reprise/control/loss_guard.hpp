@@ -32,6 +32,10 @@ class LossGuard {
   static constexpr std::int64_t burst = 6 * std::int64_t{cost_one};
   static constexpr std::int64_t leak = 261;
 
+  /// `allowance`: what may be lost to begin with, at most `burst`. Less than that is made up by the first wins.
+  explicit constexpr LossGuard(std::int64_t allowance = burst) noexcept
+      : debt_(burst - std::clamp<std::int64_t>(allowance, 0, burst)) {}
+
   /// What a pass may cost more than the plain one, rollback included. Never below 0, so a plain pass always may.
   [[nodiscard]] std::int64_t allowance() const noexcept { return std::max<std::int64_t>(0, burst - debt_); }
   /// What was lost lately and has not leaked away.
@@ -45,7 +49,7 @@ class LossGuard {
   }
 
  private:
-  std::int64_t debt_ = 0;
+  std::int64_t debt_;
 };
 
 }  // namespace reprise

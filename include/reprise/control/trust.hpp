@@ -15,11 +15,12 @@ namespace reprise {
 /// it are right, to what the target made of such claims. For strategies that are not calibrated; CopyDrafter claims
 /// probability one for everything.
 ///
-/// Seventeen knots at 0, 1/16, ..., 1, straight between them, the identity at first. Every tested node moves the two
-/// knots around its claim towards what happened, by 1 / (tests + 16) and 1 / 272 at least, so old tests fade over a few
-/// hundred. The error is taken against the interpolated value: where claims are right, the map stays where it is but
-/// for noise. Neighbours that come out of order are pooled (pool adjacent violators: Ayer et al. 1955), so a likelier
-/// claim never becomes the less likely one. The form is that of the adaptive probability maps of PAQ (Mahoney 2005).
+/// Seventeen knots at 0, 1/16, ..., 1, straight between them. At first half of what is claimed is believed, and that
+/// counts for four tests only. Every tested node moves the two knots around its claim towards what happened, by
+/// 1 / (tests + 4) and 1 / 260 at least, so old tests fade over a few hundred. The error is taken against the
+/// interpolated value: where claims are right, the map comes to be the identity, and stays it but for noise. Neighbours
+/// that come out of order are pooled (pool adjacent violators: Ayer et al. 1955), so a likelier claim never becomes the
+/// less likely one. The form is that of the adaptive probability maps of PAQ (Mahoney 2005).
 ///
 /// 136 bytes, no allocation. learn(): for each tested node about ten operations. Threads: one at a time.
 class Trust {
@@ -28,7 +29,7 @@ class Trust {
   static constexpr std::uint32_t one = 1 << 16;
 
   Trust() noexcept {
-    for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(i) * (full / (knots - 1));
+    for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(i * (full / (knots - 1)) / 2);
   }
 
   /// What a claim is worth; both in 2^-16. Never falls as the claim rises.
@@ -63,7 +64,7 @@ class Trust {
   static constexpr std::size_t knots = 17;
   static constexpr std::uint32_t step = one / (knots - 1);
   static constexpr std::uint32_t full = 1 << 24;       // knots are finer than claims, or slow steps would be lost
-  static constexpr std::uint32_t prior = 16 * step;    // as many tests as the identity counts for
+  static constexpr std::uint32_t prior = 4 * step;     // as many tests as the beginning counts for
   static constexpr std::uint32_t memory = 256 * step;  // tests that are remembered
 
   struct Knot {

@@ -92,12 +92,17 @@ class NgramDrafter {
     size_ = size;
     origins_.truncate(size);
     if (size > index_.tokens().size()) return index_.truncate(size);  // more than there was memory for
+    if (size == 0) counts_.clear();
     counts_.remove(index_.tokens().subspan(size));
     rebuild(size);
   }
 
+  /// Afterwards observe() does not allocate up to there, as long as there are no more than 32,768 distinct tokens, and
+  /// no more than 1,024 changes between prompt and output.
   void reserve(std::size_t max_context) {
     static_cast<void>(index_.reserve(max_context));
+    static_cast<void>(counts_.reserve(std::min<std::size_t>(max_context, 32'768)));
+    static_cast<void>(origins_.reserve(std::min<std::size_t>(max_context, 1'024)));
     static_cast<void>(checkpoints_.reserve(max_context / checkpoint_distance + 2));
   }
 
@@ -165,7 +170,7 @@ class NgramDrafter {
   static constexpr std::size_t followed = 64;  // tokens before the end of a long run that matches are followed from
   static constexpr std::size_t checkpoint_distance = 256;
   static constexpr std::size_t compared_again = 8;
-  static constexpr Probability worth_looking_again = Probability::ratio(1, 50);
+  static constexpr Probability worth_looking_again = Probability::ratio(1, 10);
 
   /// What truncate() needs to have the matches again as they were.
   struct Checkpoint {
@@ -220,7 +225,8 @@ class NgramDrafter {
   template <class Append>
   void count_from(std::size_t before, Append&& append) {
     append();
-    for (const Token token : index_.tokens().subspan(before)) counts_.add(token);
+    const TokenSpan tokens = index_.tokens();  // none at all, if the index has had to give up
+    for (const Token token : tokens.subspan(std::min(before, tokens.size()))) counts_.add(token);
   }
   void follow(Token token) {
     count_from(index_.tokens().size(), [&] { index_.append(TokenSpan(&token, 1)); });
@@ -239,6 +245,7 @@ class NgramDrafter {
   }
 
   void mark(typename Checkpoint::Next next) {
+    if (index_.exhausted()) return;
     const Checkpoint here{static_cast<Position>(index_.tokens().size()), next, matches_};
     if (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position == here.position)
       checkpoints_.truncate(checkpoints_.size() - 1);
@@ -267,7 +274,9 @@ class NgramDrafter {
       index_.append(TokenSpan(&token, 1));
       move_matches();
     }
-    mark(Checkpoint::Next::few);
+    // The tokens behind a checkpoint before many would be read as the beginning of those.
+    if (checkpoints_.empty() || checkpoints_[checkpoints_.size() - 1].next == Checkpoint::Next::many)
+      mark(Checkpoint::Next::few);
   }
 
   // ---- growing the draft
@@ -400,8 +409,10 @@ class NgramDrafter {
       const auto same = [&](const Child& child) { return child.token == entry.token; };
       if (std::any_of(children_.begin(), children_.begin() + static_cast<std::ptrdiff_t>(count), same)) continue;
       const detail::Weight votes = detail::frequency_weight(entry.count, counts_.total());
-      // The list goes from frequent to rare: once the plain share of the vote is too small, all further ones are.
-      if (std::uint64_t{path.raw()} * votes < std::uint64_t{std::max(least_, frontier_.bar()).raw()} * total) break;
+      // The list goes from frequent to rare: once the plain share of the vote is too small, all further ones are. (The
+      // bar of the frontier would end it sooner, but it is higher for smaller drafts, which have to be prefixes of
+      // larger ones.)
+      if (std::uint64_t{path.raw()} * votes < std::uint64_t{least_.raw()} * total) break;
       offer(entry.token, 0, {.votes = votes, .strongest = votes, .rival = longest, .count = entry.count});
     }
   }

@@ -15,6 +15,7 @@ namespace reprise::detail {
 class OriginRuns {
  public:
   void clear() noexcept { runs_.clear(); }
+  [[nodiscard]] bool reserve(std::size_t runs) noexcept { return runs_.reserve(runs); }
   /// Tokens from position `begin` on come from `origin`.
   void append(std::size_t begin, Origin origin) noexcept {
     if (!runs_.empty() && runs_[runs_.size() - 1].origin == origin) return;

@@ -96,7 +96,17 @@ class Calibration {
     std::uint16_t token_and_length = 0;
   };
 
-  explicit constexpr Calibration(const CalibrationState& state = {}) noexcept : state_(state) {}
+  /// A state from anywhere will do: what is beyond the bounds of learning is moved to them.
+  explicit constexpr Calibration(const CalibrationState& state = {}) noexcept : state_(state) {
+    adjust(state_.all, 0, limit);
+    adjust(state_.slope, 0, slope_limit);
+    for (std::int32_t& bias : state_.by_length) adjust(bias, 0, limit);
+    for (std::int32_t& bias : state_.by_depth) adjust(bias, 0, limit);
+    for (const auto table :
+         {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
+      for (std::int16_t& bias : state_.*table) adjust(bias, 0);
+    state_.recent = std::min<std::uint32_t>(state_.recent, 65535);
+  }
 
   /// `depth`: 0 after the anchor; `previous`: the token before, `count`: how often it has been seen.
   [[nodiscard]] constexpr Place place(std::size_t depth, Token previous, std::uint64_t count) const noexcept {

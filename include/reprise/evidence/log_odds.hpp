@@ -17,7 +17,7 @@ namespace reprise::detail {
 using LogOdds = std::int32_t;
 inline constexpr LogOdds log_odds_one = 256;
 
-/// 256 times the logarithm to base 2 of x, of 1 for x = 0; exact for powers of two, else within 2.
+/// 256 times the logarithm to base 2 of x, of 1 for x = 0; exact for powers of two, else within 5.
 constexpr std::int32_t log2_q8(std::uint64_t x) noexcept {
   x |= x == 0 ? 1 : 0;
   const int whole = 63 - std::countl_zero(x);

@@ -215,7 +215,7 @@ class StrategyRuns {
       expect_same(pure, round(twin, all.subspan(at, n)), draft, at);
       expect_same(forgets, round(again, all.subspan(at, n)), draft, at, true);
       at += n;
-      if (random_.chance(25)) truncate(one, all, at);
+      if (random_.chance(25)) truncate(all, at);
     }
   }
   /// A copy that goes astray does not touch the one it was taken from.
@@ -233,10 +233,13 @@ class StrategyRuns {
     second.begin(astray);
     expect_same(forks, propose(copy, check_.budget), before, at);
   }
-  /// On a copy: one that has seen more and went back drafts what a fresh one drafts that never saw more.
-  void truncate(const Strategy& strategy, TokenSpan all, std::size_t at) {
+  /// One that has seen more and went back drafts what a fresh one drafts that never saw more. Neither has had feedback:
+  /// what was learned from it may stay.
+  void truncate(TokenSpan all, std::size_t at) {
     const std::size_t to = 1 + random_.below(at);
-    Strategy cut = strategy;
+    Strategy cut = make_();
+    cut.begin(all.first(at));
+    static_cast<void>(propose(cut, check_.budget));
     cut.truncate(to);
     Strategy fresh = make_();
     fresh.begin(all.first(to));
