@@ -15,21 +15,51 @@
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
+#include "reprise/speculator.hpp"
 
 namespace reprise::bench {
 namespace {
 
 constexpr std::size_t rounds_tokens = 4096;  // decoded behind the context, then cut off again
 
+/// What the target picks after each row: the token of the stream at the row's place.
+struct StreamPicks {
+  TokenSpan coming;  // from the anchor on
+  std::span<const std::uint32_t> depths;
+
+  Token operator[](std::size_t i) const { return coming[i == 0 ? 0 : depths[i - 1]]; }
+};
+
+/// A session as made for one of the benchmarks.
+struct Copying {
+  static Session<CopyDrafter<RollingHashIndex>> make() { return {}; }
+};
+struct CopyingSuffixArray {
+  static Session<CopyDrafter<SuffixArrayIndex>> make() { return {}; }
+};
+struct Plain {
+  static Session<NoDraft> make() { return {}; }
+};
+template <int Thousandths>
+struct Speculating {
+  static Speculator make() { return Speculator(CostCurve::linear(Thousandths / 1000.0)); }
+};
+
+Capabilities trees() {
+  Capabilities can;
+  can.max_leaves = unlimited;
+  return can;
+}
+
 /// Decodes what follows the context in the stream, round by round.
-template <DraftStrategy Strategy>
+template <class Kind>
 void rounds(benchmark::State& state, bool cold) {
   const auto length = static_cast<std::size_t>(state.range(0));
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, length + rounds_tokens + 64);
-  Session<Strategy> session;
+  auto session = Kind::make();
   // A cold run is too short to spread the cost of growing over its tokens.
   if (cold && !session.reserve(tokens.size())) return state.SkipWithError("reserve");
-  if (!session.begin(std::span(tokens).first(length))) return state.SkipWithError("begin");
+  if (!session.begin(std::span(tokens).first(length), trees())) return state.SkipWithError("begin");
   const Limits limits;
   CacheFlush flush;
   std::size_t decoded = 0;
@@ -48,7 +78,7 @@ void rounds(benchmark::State& state, bool cold) {
       session.propose(limits);
       const auto pass = session.plan();
       const auto decision =
-          session.resolve(pass->ticket, std::span(tokens).subspan(session.context().size(), pass->drafted + 1));
+          session.resolve(pass->ticket, StreamPicks{TokenSpan(tokens).subspan(session.context().size()), pass->depths});
       benchmark::DoNotOptimize(decision->keep);
       static_cast<void>(session.commit(pass->ticket));
       ++passes;
@@ -66,13 +96,13 @@ void rounds(benchmark::State& state, bool cold) {
 }
 
 /// begin(): a whole prompt.
-template <DraftStrategy Strategy>
+template <class Kind>
 void begin(benchmark::State& state) {
   const auto length = static_cast<std::size_t>(state.range(0));
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, length);
   for (auto step : state) {
-    Session<Strategy> session;
-    if (!session.begin(tokens)) return state.SkipWithError("begin");
+    auto session = Kind::make();
+    if (!session.begin(tokens, trees())) return state.SkipWithError("begin");
     benchmark::DoNotOptimize(session.context().data());
   }
   report_tokens(state, length, 0);
@@ -80,33 +110,32 @@ void begin(benchmark::State& state) {
 }
 
 /// propose() alone, at the end of the context.
-template <DraftStrategy Strategy>
+template <class Kind>
 void propose(benchmark::State& state, Stream stream) {
   const auto length = static_cast<std::size_t>(state.range(0));
   const std::vector<Token> tokens = bench_tokens(stream, length);
-  Session<Strategy> session;
-  if (!session.begin(tokens)) return state.SkipWithError("begin");
+  auto session = Kind::make();
+  if (!session.begin(tokens, trees())) return state.SkipWithError("begin");
   const Limits limits;
   for (auto step : state) benchmark::DoNotOptimize(session.propose(limits).size());
 }
 
-template <DraftStrategy Strategy>
-void register_strategy(const std::string& name) {
+template <class Kind>
+void register_kind(const std::string& name) {
   for (const std::int64_t size : context_sizes) {
-    benchmark::RegisterBenchmark((name + "/begin").c_str(), begin<Strategy>)->Arg(size)->Unit(benchmark::kMicrosecond);
-    benchmark::RegisterBenchmark((name + "/propose/trace_like").c_str(), propose<Strategy>, Stream::trace_like)
-        ->Arg(size);
-    benchmark::RegisterBenchmark((name + "/round_warm").c_str(), rounds<Strategy>, false)
+    benchmark::RegisterBenchmark((name + "/begin").c_str(), begin<Kind>)->Arg(size)->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark((name + "/propose/trace_like").c_str(), propose<Kind>, Stream::trace_like)->Arg(size);
+    benchmark::RegisterBenchmark((name + "/round_warm").c_str(), rounds<Kind>, false)
         ->Arg(size)
         ->UseManualTime()
         ->Unit(benchmark::kMicrosecond);
-    benchmark::RegisterBenchmark((name + "/round_cold").c_str(), rounds<Strategy>, true)
+    benchmark::RegisterBenchmark((name + "/round_cold").c_str(), rounds<Kind>, true)
         ->Arg(size)
         ->UseManualTime()
         ->Iterations(1)
         ->Unit(benchmark::kMicrosecond);
   }
-  benchmark::RegisterBenchmark((name + "/propose/period_1").c_str(), propose<Strategy>, Stream::period_1)->Arg(1 << 17);
+  benchmark::RegisterBenchmark((name + "/propose/period_1").c_str(), propose<Kind>, Stream::period_1)->Arg(1 << 17);
 }
 
 }  // namespace
@@ -115,8 +144,13 @@ void register_strategy(const std::string& name) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  reprise::bench::register_strategy<reprise::NoDraft>("none");
-  reprise::bench::register_strategy<reprise::CopyDrafter<reprise::RollingHashIndex>>("rolling_hash");
-  reprise::bench::register_strategy<reprise::CopyDrafter<reprise::SuffixArrayIndex>>("suffix_array");
+  namespace bench = reprise::bench;
+  bench::register_kind<bench::Plain>("none");
+  bench::register_kind<bench::Speculating<0>>("speculator_0");
+  bench::register_kind<bench::Speculating<20>>("speculator_0.02");
+  bench::register_kind<bench::Speculating<50>>("speculator_0.05");
+  bench::register_kind<bench::Speculating<300>>("speculator_0.3");
+  bench::register_kind<bench::Copying>("copy");
+  bench::register_kind<bench::CopyingSuffixArray>("copy_suffix_array");
   benchmark::RunSpecifiedBenchmarks();
 }
