@@ -16,10 +16,10 @@ struct Engine {  // yours runs a transformer; the "model" of this one says the a
 
 int main() {
   Engine engine;
-  reprise::Session session(reprise::CopyDrafter{});
+  reprise::Speculator speculator;
   const std::vector<reprise::Token> prompt = {'a', 'b', 'c'};
   const reprise::Limits limits{.max_tokens = 100};
-  const auto generated = reprise::generate(session, engine, prompt, limits);
+  const auto generated = reprise::generate(speculator, engine, prompt, limits);
   if (!generated) return std::puts(generated.error().message.data()), 1;
   for (const reprise::Token token : generated->tokens) std::putchar(token);
   std::printf("\n%.2f tokens per pass\n", generated->statistics.mean_accepted_tokens());

@@ -25,7 +25,7 @@ int main() {
   limits.max_tokens = 120;
   limits.stop_sequences = {{'.', ' ', 't'}};
 
-  reprise::Session session(reprise::CopyDrafter{});
+  reprise::Speculator session;  // a Session with the drafter and the control that are recommended
   if (const auto begun = session.begin(prompt); !begun) {
     std::fprintf(stderr, "%s\n", begun.error().message.data());
     return 1;
@@ -42,7 +42,7 @@ int main() {
     const auto decision = session.resolve(pass->ticket, after_anchor);
     if (!decision) return 1;
     // Here the engine keeps decision->keep rows of the pass, and reads logprobs at decision->tokens[i].row.
-    if (!session.commit(pass->ticket)) return 1;
+    if (!session.commit(pass->ticket)) return 1;  // a second argument: how long the pass took, to learn from
   }
   for (const reprise::Token token : session.output()) std::putchar(token);
   const auto& statistics = session.statistics();

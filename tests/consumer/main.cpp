@@ -5,7 +5,7 @@
 
 int main() {
   Engine engine;
-  reprise::Session session(reprise::CopyDrafter{});
+  reprise::Speculator session;
   const std::vector<reprise::Token> prompt = {'>'};
   reprise::Limits limits;
   limits.max_tokens = 200;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/speculator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reprise/control/cost_control.hpp"
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/testing/hostile_strategy.hpp"
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using support::Stream;
+
+Capabilities trees() {
+  Capabilities can;
+  can.max_leaves = unlimited;
+  return can;
+}
+
+/// The tokens of a stream, wherever the rows of a pass lie.
+struct StreamPicks {
+  TokenSpan coming;  // from the anchor on
+  std::span<const std::uint32_t> depths;
+  Token operator[](std::size_t i) const { return coming[i == 0 ? 0 : depths[i - 1]]; }
+};
+
+struct Played {
+  double speedup = 0;
+  double worst_loss = 0;  // of any 1,000 passes in a row
+  bool exact = true;
+};
+
+/// Decodes all of `text` behind its first tokens; `cost` of k drafted tokens.
+template <class Session, class Cost>
+Played play(Session& session, TokenSpan text, std::size_t prompt, Cost cost, bool timed = false) {
+  Played played;
+  const Limits limits{.max_tokens = text.size() - prompt - 70};
+  if (!session.begin(text.first(prompt), trees())) return {};
+  std::vector<double> losses = {0};
+  double spent = 0;
+  for (session.propose(limits); !session.finished(); session.propose(limits)) {
+    const auto pass = session.plan();
+    const std::size_t before = session.context().size();
+    if (!session.resolve(pass->ticket, StreamPicks{text.subspan(before), pass->depths})) return {};
+    const double paid = cost(pass->drafted);
+    std::optional<std::chrono::nanoseconds> time;
+    if (timed) time = std::chrono::nanoseconds(static_cast<std::int64_t>(paid * 1e7));
+    if (!session.commit(pass->ticket, time)) return {};
+    spent += paid;
+    losses.push_back(losses.back() + paid - static_cast<double>(session.context().size() - before));
+  }
+  for (std::size_t end = 1; end < losses.size(); ++end)
+    for (std::size_t begin = end > 1000 ? end - 1000 : 0; begin < end; begin += 7)
+      played.worst_loss = std::max(played.worst_loss, losses[end] - losses[begin]);
+  played.speedup = static_cast<double>(session.output().size()) / spent;
+  const TokenSpan expected = text.subspan(prompt, session.output().size());
+  played.exact = std::equal(expected.begin(), expected.end(), session.output().begin(), session.output().end());
+  return played;
+}
+
+TEST(Speculator, NeverLosesWhateverTheText) {
+  for (const Stream stream : support::all_streams) {
+    const std::vector<Token> text = support::make_stream(stream, 3000, 5);
+    for (const double slope : {0.0, 0.005, 0.02, 0.1, 0.3, 1.0}) {
+      Speculator speculator(CostCurve::linear(slope));
+      const Played played =
+          play(speculator, text, 500, [&](std::size_t k) { return 1 + slope * static_cast<double>(k); });
+      EXPECT_TRUE(played.exact);
+      EXPECT_GE(played.speedup, 0.99) << support::name(stream) << ", s = " << slope;
+      EXPECT_LE(played.worst_loss, 10) << support::name(stream) << ", s = " << slope;
+    }
+  }
+}
+
+TEST(Speculator, IsFasterWhereTextRepeats) {
+  const std::vector<Token> text = support::make_stream(Stream::trace_like, 4000, 5);
+  const auto speedup = [&](double slope) {
+    Speculator speculator(CostCurve::linear(slope));
+    return play(speculator, text, 1000, [&](std::size_t k) { return 1 + slope * static_cast<double>(k); }).speedup;
+  };
+  EXPECT_GT(speedup(0), 1.8);
+  EXPECT_GT(speedup(0.1), 1.3);
+  EXPECT_GT(speedup(0.3), 1.1);
+}
+
+TEST(Speculator, WithoutACurveLearnsItFromTheTimesOfPasses) {
+  const std::vector<Token> text = support::make_stream(Stream::trace_like, 12'000, 5);
+  const auto dear = [](std::size_t k) { return 1 + 0.5 * static_cast<double>(k); };
+  Speculator told(CostCurve::linear(0.5));
+  Speculator learns;
+  Speculator ignorant;
+  const double best = play(told, text, 1000, dear).speedup;
+  EXPECT_GE(play(learns, text, 1000, dear, true).speedup, 0.97 * best);
+  EXPECT_LT(play(ignorant, text, 1000, dear, false).speedup, 0.97 * best) << "or the test says nothing";
+}
+
+TEST(Speculator, KeepsItsGuardAgainstHostileStrategies) {
+  const std::vector<Token> text = support::make_stream(Stream::random_small, 6000, 5);
+  for (const double slope : {0.02, 0.1, 0.3}) {
+    Session<testing::HostileStrategy, CostControl> session(testing::HostileStrategy(3),
+                                                           CostControl({.curve = CostCurve::linear(slope)}));
+    const Played played = play(session, text, 100, [&](std::size_t k) { return 1 + slope * static_cast<double>(k); });
+    EXPECT_TRUE(played.exact);
+    EXPECT_GE(played.speedup, 0.99) << slope;
+    EXPECT_LE(played.worst_loss, 10) << slope;
+  }
+}
+
+TEST(Speculator, SaysWhyItDoesNotDraft) {
+  const std::vector<Token> text = support::make_stream(Stream::zipf, 3000, 5);
+  Speculator speculator(CostCurve::linear(0.3));
+  play(speculator, text, 500, [](std::size_t k) { return 1 + 0.3 * static_cast<double>(k); });
+  const Statistics& counted = speculator.statistics();
+  EXPECT_GT(counted.count(Cut::unlikely), counted.passes / 2);
+  EXPECT_GT(counted.count(Cut::no_match), 0U) << "tokens that were never seen before";
+}
+
+TEST(Speculator, IsASessionToGenerateWithAndCanBeForked) {
+  struct Engine {
+    std::vector<Token> picks;
+    const std::vector<Token>& verify(TokenSpan batch, std::size_t drafted) {
+      picks.clear();
+      for (const Token token : batch.last(drafted + 1)) picks.push_back((token + 1) % 10);
+      return picks;
+    }
+    void commit(std::size_t) {}
+  } engine;
+  Speculator speculator;
+  const std::vector<Token> prompt = {0, 1, 2};
+  const auto generated = generate(speculator, engine, prompt, {.max_tokens = 60});
+  ASSERT_TRUE(generated);
+  EXPECT_GT(generated->statistics.mean_accepted_tokens(), 1.5);
+  auto fork = speculator.fork();
+  ASSERT_TRUE(fork);
+  Speculator second(std::move(*fork));
+  const Limits limits{.max_tokens = 90};
+  const DraftView draft = second.propose(limits);
+  ASSERT_FALSE(draft.empty());
+  EXPECT_EQ(draft[0].token, 3);
+  EXPECT_EQ(speculator.propose(limits).size(), draft.size());
+}
+
+TEST(Speculator, TrustsItsDrafterAndTakesAPrior) {
+  EXPECT_TRUE(Speculator().control().options().calibrated);
+  CalibrationState prior;
+  prior.all = 1 << 18;
+  const Speculator speculator(NgramOptions{.prior = prior}, CostOptions{.max_nodes = 5});
+  EXPECT_EQ(speculator.strategy().calibration().all, 1 << 18);
+  EXPECT_EQ(speculator.control().options().max_nodes, 5U);
+}
+
+}  // namespace
+}  // namespace reprise
