@@ -41,7 +41,7 @@ struct NgramOptions {
 ///
 /// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
 /// the index, three lookups and one step of the matches that are followed. Memory: the index over three n-gram lengths,
-/// 11 to 21 bytes for each distinct token, below one byte for each token, and 10 KB. truncate takes back what it has
+/// 11 to 21 bytes for each distinct token, below one byte for each token, and 24 KB. truncate takes back what it has
 /// to, and at most 320 tokens more. Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
