@@ -9,11 +9,9 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
 #include "reprise/core/strategy.hpp"
+#include "reprise/draft/followed_context.hpp"
 #include "reprise/draft/frontier.hpp"
-#include "reprise/draft/live_matches.hpp"
-#include "reprise/draft/origin_runs.hpp"
 #include "reprise/evidence/calibration.hpp"
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -41,8 +39,8 @@ struct NgramOptions {
 ///
 /// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
 /// the index, three lookups and one step of the matches that are followed. Memory: the index over three n-gram lengths,
-/// 11 to 21 bytes for each distinct token, below one byte for each token, and 24 KB. truncate takes back what it has
-/// to, and at most 320 tokens more. Threads: one at a time; copies are independent.
+/// 11 to 21 bytes for each distinct token, below one byte for each token, and 24 KB. truncate: see FollowedContext.
+/// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
@@ -50,66 +48,30 @@ class NgramDrafter {
   static constexpr std::size_t max_nodes = 64;
 
   explicit NgramDrafter(const NgramOptions& options = {})
-      : options_(options),
-        index_(IndexOptions{.orders = orders, .key = options.key, .max_bytes = options.max_bytes}),
-        counts_(options.key),
-        calibration_(options.prior) {}
+      : options_(options), context_(options.key, options.max_bytes), calibration_(options.prior) {}
 
   void begin(TokenSpan tokens) {
-    index_.clear();
-    counts_.clear();
-    origins_.clear();
-    checkpoints_.clear();
-    matches_.reset();
+    context_.clear();
     calibration_ = Calibration(options_.prior);
-    size_ = 0;
     observe(tokens, Origin::prompt);
   }
 
   void observe(TokenSpan tokens, Origin origin) {
     forget_proposal();
-    if (tokens.empty()) return;
-    origins_.append(size_, origin);
-    size_ += tokens.size();
-    if (tokens.size() > followed) {
-      // Of many tokens at once only the end matters for what is followed.
-      mark(Checkpoint::Next::many);
-      count_from(index_.tokens().size(), [&] { index_.append(tokens.first(tokens.size() - followed)); });
-      matches_.reset();
-      for (const Token token : tokens.last(followed)) follow(token);
-      mark(Checkpoint::Next::few);
-      return;
-    }
-    for (const Token token : tokens) {
-      if (index_.tokens().size() % checkpoint_distance == 0) mark(Checkpoint::Next::few);
-      follow(token);
-    }
+    context_.observe(tokens, origin);
   }
-
   void truncate(std::size_t size) {
     forget_proposal();
-    if (size >= size_) return;
-    size_ = size;
-    origins_.truncate(size);
-    if (size > index_.tokens().size()) return index_.truncate(size);  // more than there was memory for
-    if (size == 0) counts_.clear();
-    counts_.remove(index_.tokens().subspan(size));
-    rebuild(size);
+    context_.truncate(size);
   }
-
   /// Afterwards observe() does not allocate up to there, as long as there are no more than 32,768 distinct tokens, and
   /// no more than 1,024 changes between prompt and output.
-  void reserve(std::size_t max_context) {
-    static_cast<void>(index_.reserve(max_context));
-    static_cast<void>(counts_.reserve(std::min<std::size_t>(max_context, 32'768)));
-    static_cast<void>(origins_.reserve(std::min<std::size_t>(max_context, 1'024)));
-    static_cast<void>(checkpoints_.reserve(max_context / checkpoint_distance + 2));
-  }
+  void reserve(std::size_t max_context) { context_.reserve(max_context); }
 
   void propose(const DraftBudget& budget, Draft& draft) {
     forget_proposal();
     const std::size_t most = std::min({budget.max_nodes, max_nodes, draft.capacity()});
-    if (index_.exhausted() || size_ == 0 || most == 0 || budget.max_depth == 0) return;
+    if (exhausted() || context_.empty() || most == 0 || budget.max_depth == 0) return;
     const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
     least_ = std::max(options_.min_path_probability, budget.min_path_probability);
     gather();
@@ -154,31 +116,17 @@ class NgramDrafter {
   }
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
-  [[nodiscard]] const Index& index() const noexcept { return index_; }
+  [[nodiscard]] const Index& index() const noexcept { return context_.index(); }
   /// What has been learned since begin(): the prior of the next sequence, if the caller wants that.
   [[nodiscard]] const CalibrationState& calibration() const noexcept { return calibration_.state(); }
   /// Indexing has stopped for want of memory (see NgramOptions::max_bytes); nothing is drafted until begin(),
   /// or until truncate() leaves only what is indexed.
-  [[nodiscard]] bool exhausted() const noexcept { return index_.exhausted(); }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return index_.memory_bytes() + counts_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
-  }
+  [[nodiscard]] bool exhausted() const noexcept { return context_.index().exhausted(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
 
  private:
-  static constexpr NgramOrders orders = {1, 2, 4};
-  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // looked at, for each of them
-  static constexpr std::size_t followed = 64;  // tokens before the end of a long run that matches are followed from
-  static constexpr std::size_t checkpoint_distance = 256;
   static constexpr std::size_t compared_again = 8;
   static constexpr Probability worth_looking_again = Probability::ratio(1, 10);
-
-  /// What truncate() needs to have the matches again as they were.
-  struct Checkpoint {
-    enum class Next : std::uint8_t { few, many };  // tokens that were observed at once from here on
-    Position position = 0;
-    Next next = Next::few;
-    detail::LiveMatches matches;
-  };
 
   /// An occurrence that votes, at any depth of the draft.
   struct Voter {
@@ -219,75 +167,14 @@ class NgramDrafter {
     root_inner_ = false;
   }
 
-  // ---- following the context
-
-  /// Runs `append` and counts the tokens that the index took.
-  template <class Append>
-  void count_from(std::size_t before, Append&& append) {
-    append();
-    const TokenSpan tokens = index_.tokens();  // none at all, if the index has had to give up
-    for (const Token token : tokens.subspan(std::min(before, tokens.size()))) counts_.add(token);
-  }
-  void follow(Token token) {
-    count_from(index_.tokens().size(), [&] { index_.append(TokenSpan(&token, 1)); });
-    move_matches();
-  }
-  /// The index has grown by one token.
-  void move_matches() {
-    if (index_.exhausted()) return matches_.reset();
-    matches_.advance(index_.tokens());
-    std::array<Match, 4> found;
-    for (std::size_t i = orders.size(); i-- > 0;) {
-      const MatchLimits limits{orders[i], orders[i], occurrences[i], MatchOrder::most_recent};
-      const std::size_t count = index_.find(limits, found);
-      for (const Match& match : std::span(found).first(count)) matches_.look_at(index_.tokens(), match.end);
-    }
-  }
-
-  void mark(typename Checkpoint::Next next) {
-    if (index_.exhausted()) return;
-    const Checkpoint here{static_cast<Position>(index_.tokens().size()), next, matches_};
-    if (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position == here.position)
-      checkpoints_.truncate(checkpoints_.size() - 1);
-    if (checkpoints_.reserve_extra(1)) checkpoints_.push_reserved(here);  // without one, truncate() is less exact
-  }
-
-  /// Cuts the index to `size` tokens and follows the matches again from the last checkpoint before.
-  void rebuild(std::size_t size) {
-    while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
-      checkpoints_.truncate(checkpoints_.size() - 1);
-    std::size_t from = size - std::min(size, followed);
-    matches_.reset();
-    if (!checkpoints_.empty()) {
-      const Checkpoint& last = checkpoints_[checkpoints_.size() - 1];
-      const std::size_t again = size - last.position;
-      if (again <= (last.next == Checkpoint::Next::many ? followed : checkpoint_distance)) {
-        from = last.position;
-        matches_ = last.matches;
-      }
-    }
-    std::array<Token, checkpoint_distance> tokens;
-    const std::size_t count = size - from;
-    std::copy_n(index_.tokens().begin() + static_cast<std::ptrdiff_t>(from), count, tokens.begin());
-    index_.truncate(from);
-    for (const Token token : std::span(tokens).first(count)) {
-      index_.append(TokenSpan(&token, 1));
-      move_matches();
-    }
-    // The tokens behind a checkpoint before many would be read as the beginning of those.
-    if (checkpoints_.empty() || checkpoints_[checkpoints_.size() - 1].next == Checkpoint::Next::many)
-      mark(Checkpoint::Next::few);
-  }
-
-  // ---- growing the draft
-
   /// The occurrences that vote on this draft.
   void gather() noexcept {
     voter_count_ = 0;
-    for (const detail::LiveMatch& match : matches_.matches()) {
+    for (const detail::LiveMatch& match : context_.matches()) {
       const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
       voters_[voter_count_++] = {
-          match.next, detail::standing(index_.tokens().size() - match.next, origins_.of(match.next), match.kind),
+          match.next,
+          detail::standing(context_.tokens().size() - match.next, context_.origin_of(match.next), match.kind),
           &detail::length_weights(std::popcount(earlier)), int{match.length}};
     }
   }
@@ -301,7 +188,7 @@ class NgramDrafter {
   /// What follows the context and the path to `parent` at this place; a copy that runs past the end of the context goes
   /// on in the draft.
   [[nodiscard]] Token token_at(std::size_t position, NodeIndex parent) const noexcept {
-    const TokenSpan tokens = index_.tokens();
+    const TokenSpan tokens = context_.tokens();
     if (position < tokens.size()) return tokens[position];
     const std::size_t depth = position - tokens.size() + 1;
     const Node* node = &nodes_[static_cast<std::size_t>(parent)];
@@ -312,7 +199,7 @@ class NgramDrafter {
   /// The draft may have come to words that the context knows: the latest places where its last two tokens, or its last
   /// one, occurred vote too.
   void look_again(NodeIndex parent) noexcept {
-    const TokenSpan tokens = index_.tokens();
+    const TokenSpan tokens = context_.tokens();
     Node& node = nodes_[static_cast<std::size_t>(parent)];
     std::array<Token, compared_again> end;  // the last tokens of the context and the path, the last one last
     const std::size_t known = std::min(end.size(), tokens.size() + node.depth);
@@ -325,7 +212,7 @@ class NgramDrafter {
     }
     for (const std::size_t n : {std::size_t{2}, std::size_t{1}}) {
       if (voter_count_ == max_voters || known < n) return;
-      const Position place = index_.latest(TokenSpan(end).last(n));
+      const Position place = context_.index().latest(TokenSpan(end).last(n));
       if (place >= tokens.size() || place < node.depth) continue;
       const auto next = static_cast<Position>(place - node.depth);
       const auto follows = [&](Voters voters) {
@@ -340,7 +227,7 @@ class NgramDrafter {
       const int length = std::countr_one(agreements);
       node.voters |= Voters{1} << voter_count_;
       voters_[voter_count_++] = {
-          next, detail::standing(tokens.size() - next, origins_.of(place), detail::MatchKind::lookup),
+          next, detail::standing(tokens.size() - next, context_.origin_of(place), detail::MatchKind::lookup),
           &detail::length_weights(std::popcount(agreements >> length)), length - static_cast<int>(node.depth)};
     }
   }
@@ -380,8 +267,8 @@ class NgramDrafter {
       second = std::max(second, std::min(longest, child.evidence.longest));
       longest = std::max(longest, child.evidence.longest);
     }
-    const Token before = root ? index_.tokens().back() : node->token;
-    const Calibration::Place place = calibration_.place(depth, before, counts_.count(before));
+    const Token before = root ? context_.tokens().back() : node->token;
+    const Calibration::Place place = calibration_.place(depth, before, context_.counts().count(before));
     Probability best = Probability::zero();
     const auto offer = [&](Token token, Voters voters, const TokenEvidence& evidence) {
       const Calibration::Lesson lesson = calibration_.weigh(token, evidence, total, place);
@@ -398,17 +285,17 @@ class NgramDrafter {
                       static_cast<std::uint16_t>(std::clamp(evidence.longest, 0, 65535)), false});
     };
     for (Child& child : std::span(children_).first(count)) {
-      child.evidence.count = counts_.count(child.token);
+      child.evidence.count = context_.counts().count(child.token);
       child.evidence.rival = child.evidence.longest == longest ? second : longest;
       offer(child.token, child.voters, child.evidence);
     }
 
     // Where "something else" is likely, the tokens that are always likely.
     if ((std::uint64_t{path.raw()} << 16) * 20 <= std::uint64_t{total} << 30) return;
-    for (const TokenCounts::Entry& entry : counts_.frequent()) {
+    for (const TokenCounts::Entry& entry : context_.counts().frequent()) {
       const auto same = [&](const Child& child) { return child.token == entry.token; };
       if (std::any_of(children_.begin(), children_.begin() + static_cast<std::ptrdiff_t>(count), same)) continue;
-      const detail::Weight votes = detail::frequency_weight(entry.count, counts_.total());
+      const detail::Weight votes = detail::frequency_weight(entry.count, context_.counts().total());
       // The list goes from frequent to rare: once the plain share of the vote is too small, all further ones are. (The
       // bar of the frontier would end it sooner, but it is higher for smaller drafts, which have to be prefixes of
       // larger ones.)
@@ -418,13 +305,8 @@ class NgramDrafter {
   }
 
   NgramOptions options_;
-  Index index_;
-  TokenCounts counts_;
-  detail::OriginRuns origins_;
-  detail::LiveMatches matches_;
-  Buffer<Checkpoint> checkpoints_;
+  detail::FollowedContext<Index> context_;
   Calibration calibration_;
-  std::size_t size_ = 0;
 
   std::array<Child, max_voters> children_;  // scratch of expand()
 
