@@ -116,6 +116,40 @@ TEST(Speculator, KeepsItsGuardAgainstHostileStrategies) {
   }
 }
 
+TEST(Speculator, KeepsItsGuardWherePadRowsHaveNoPath) {
+  // A wide pass is cheap, a narrow one dear, and the paths do not suffice to pad a draft to the wide one.
+  struct Wrong {
+    void begin(TokenSpan) {}
+    void observe(TokenSpan, Origin) {}
+    void feedback(const Outcome&) {}
+    void truncate(std::size_t) {}
+    void propose(const DraftBudget&, Draft& draft) {
+      for (Token token = 1000; token < 1003; ++token) draft.push({.token = token});
+    }
+  };
+  for (const double wide : {90.0, 100.0, 101.0}) {
+    const std::vector<CostPoint> points = {{1, 0, 1, 100}, {1, 0, 4, 178}, {1, 0, 11, wide}};
+    Session<Wrong, CostControl> session(Wrong{},
+                                        CostControl({.curve = *CostCurve::from_points(points), .calibrated = true}));
+    Capabilities can;
+    can.max_leaves = 3;
+    can.allowed_widths = {4, 11};
+    can.pad_token = 0;
+    ASSERT_TRUE(session.begin(std::vector<Token>{1, 2, 3}, can));
+    const Limits limits;
+    double lost = 0;
+    for (int i = 0; i < 1000; ++i) {
+      session.propose(limits);
+      const auto pass = session.plan();
+      const std::size_t rows = pass->batch.size();
+      lost += rows == 4 ? 0.78 : rows == 11 ? wide / 100 - 1 : 0;
+      ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{7}));
+      ASSERT_TRUE(session.commit(pass->ticket));
+    }
+    EXPECT_LE(lost, 10) << wide;
+  }
+}
+
 TEST(Speculator, SaysWhyItDoesNotDraft) {
   const std::vector<Token> text = support::make_stream(Stream::zipf, 3000, 5);
   Speculator speculator(CostCurve::linear(0.3));

@@ -160,6 +160,12 @@ TEST(CostControl, AsksForUnlikelyTokensWhereRowsAreFree) {
   EXPECT_GT(least({.curve = CostCurve::linear(0.1), .calibrated = true}, {}), 0.09);
 }
 
+TEST(CostControl, ChargesWhatOthersHaveSentBeyondItsOwnLimit) {
+  CostControl control({.curve = CostCurve::linear(1), .max_nodes = 8, .calibrated = true});
+  control.learn({}, {.plain = {1, 1, 10}, .sent = {1, 13, 10}, .committed = 1});
+  EXPECT_GT(control.guard().debt(), 11 * std::int64_t{cost_one});
+}
+
 TEST(CostControl, LearnsThatAStrategyIsNotToBeTrusted) {
   CostControl control({.curve = CostCurve::linear(0.1)});
   const std::vector<DraftNode> draft = chain(std::vector<double>(10, 1.0));

@@ -224,7 +224,7 @@ struct TreeThatCannotCommitChains {
 static_assert(!TreeVerifier<TreeThatCannotCommitChains>, "it is a Verifier first");
 
 struct TimedInMilliseconds : archetype::Engine {
-  [[nodiscard]] std::chrono::milliseconds pass_time() const { return {}; }
+  [[nodiscard]] std::chrono::milliseconds pass_time() const noexcept { return {}; }
 };
 static_assert(TimedVerifier<archetype::TimedEngine> && TimedVerifier<TimedInMilliseconds>);
 static_assert(!TimedVerifier<archetype::Engine>);

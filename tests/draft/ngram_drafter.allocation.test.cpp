@@ -58,6 +58,19 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhateverIsSaid) {
   EXPECT_EQ(watch.allocations(), 0U);
 }
 
+TEST(NgramDrafterMemory, IsNotAskedForInObserveOfManyTurnsAfterReserve) {
+  for (const std::size_t turn : {64U, 65U, 66U, 200U}) {
+    NgramDrafter<> drafter;
+    const Tokens text = support::make_stream(support::Stream::random_small, 4000, 2);
+    drafter.begin(TokenSpan(text).first(8));
+    drafter.reserve(text.size());
+    const AllocationWatch watch;
+    for (std::size_t at = 8; at + turn <= text.size(); at += turn)
+      drafter.observe(TokenSpan(text).subspan(at, turn), Origin::prompt);
+    EXPECT_EQ(watch.allocations(), 0U) << turn;
+  }
+}
+
 /// Runs the calls of a sequence in which some allocations fail, from one on; true when one did.
 bool survive_failures(std::size_t fail_at, std::size_t failures) {
   static const Tokens text = text_of(900, 3);

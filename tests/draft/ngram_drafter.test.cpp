@@ -173,6 +173,16 @@ TYPED_TEST(NgramDrafterOver, KeepsToTheBudgetAndToTheOrderOfADraft) {
 
 // --- Budgets ---
 
+TEST(NgramDrafter, ProposesNothingAfterItWasMovedFrom) {
+  NgramDrafter<> drafter;
+  drafter.begin(Tokens{1, 2, 3, 1, 2, 3});
+  const NgramDrafter<> taken = std::move(drafter);
+  std::vector<DraftNode> storage(8);
+  Draft draft(storage);
+  drafter.propose({}, draft);  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(draft.empty());
+}
+
 TEST(NgramDrafter, ASmallerDraftIsAPrefixOfALargerOne) {
   // Whether a token that is only frequent is considered must not depend on how many nodes are wanted.
   for (std::uint64_t seed = 0; seed < 30; ++seed) {

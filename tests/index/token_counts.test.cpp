@@ -57,6 +57,8 @@ void expect_same(const TokenCounts& counts, const CountsModel& model, Token voca
   ASSERT_EQ(std::vector<Entry>(frequent.begin(), frequent.end()), model.frequent());
 }
 
+TEST(TokenCounts, RefusesToReserveWhatNoMemoryHas) { EXPECT_FALSE(TokenCounts().reserve(unlimited)); }
+
 TEST(TokenCounts, AreEmptyAtFirst) {
   const TokenCounts counts;
   EXPECT_EQ(counts.count(5), 0U);

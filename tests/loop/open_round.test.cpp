@@ -76,6 +76,13 @@ TEST_F(OpenRoundTest, HasPadRowsForThePathsThatAreLeft) {
   ASSERT_TRUE(unpadded.reserve(8, false, 1));
   EXPECT_EQ(unpadded.most_padding(0), 0U);
 }
+TEST_F(OpenRoundTest, SendsNothingWhereThereCannotBeAsManyPadRows) {
+  propose(tree, 4);
+  const std::array<std::size_t, 2> widths = {2, 9};
+  const PassRoom room{.plain = {1, 1, 10}, .nodes = 8, .widths = widths, .padded = true};
+  EXPECT_EQ(round.fit({.nodes = 3, .padding = 5}, 3, room).nodes, 0U) << "there are paths for two";
+  EXPECT_EQ(round.fit({.nodes = 1}, 3, room).nodes, 1U);
+}
 TEST_F(OpenRoundTest, KnowsAPathOfItsBatch) {
   propose(tree, 4);
   ASSERT_TRUE(round.build(pending, {3, 0, Cut::none}, 0));  // rows 1: anchor, 2: 1, 3: 2, 4: 3 behind 1

@@ -41,7 +41,8 @@ struct PassReport {
 /// Decides how much is drafted: the only part that knows what a pass costs. A strategy says how likely each token
 /// is; the engine says what it can do; control weighs the two. What a compiler cannot check:
 ///
-///  K1  begin() starts a new sequence: nothing of the previous one is left but settings.
+///  K1  begin() starts a new sequence: nothing of the previous one is left but settings, and what was learned of the
+///      engine.
 ///  K2  budget(asked, room) narrows what the strategy is asked for: never more nodes than `asked` allows. What it
 ///      leaves out should not be worth sending, but this is a hint: choose() decides.
 ///  K3  choose(draft, sendable, room) answers how many of the `sendable` nodes (indices into `draft`, parents first,

@@ -104,7 +104,7 @@ class CostControl {
     const Costs& known = costs_at(report.plain);
     const std::size_t drafted = report.sent.rows - std::min(report.sent.rows, report.plain.rows);
     const Cost plain = known.costs[0];
-    Cost sent = drafted < known.costs.size() ? known.costs[drafted] : cost(report.sent);
+    Cost sent = drafted <= options_.max_nodes ? known.costs[drafted] : cost(report.sent);
     if (outcome.accepted.size() < drafted) sent = saturated(std::uint64_t{sent} + options_.rollback);
     throughput_.add(report.committed, std::int64_t{sent} + (rest_ > 0 ? 0 : options_.drafting));
     guard_.add(options_.curve || drafted == 0 ? sent : cautious(sent, report), plain, report.committed);

@@ -23,6 +23,7 @@ namespace reprise::detail {
 /// lookup), so they are kept every 256 tokens, and truncate() follows the tokens behind again: at most 320 more than it
 /// takes back. Of more than 64 tokens at once only the last 64 are followed.
 ///
+/// A copy that runs short of memory may find less to draft; so may this one, should there be none for checkpoints.
 /// Without memory for the index nothing is followed until clear(), or until truncate() leaves only what is indexed.
 template <LookupIndex Index>
 class FollowedContext {
@@ -74,10 +75,9 @@ class FollowedContext {
     static_cast<void>(index_.reserve(max_context));
     static_cast<void>(counts_.reserve(std::min<std::size_t>(max_context, 32'768)));
     static_cast<void>(origins_.reserve(std::min<std::size_t>(max_context, 1'024)));
-    static_cast<void>(checkpoints_.reserve(max_context / checkpoint_distance + 2));
+    static_cast<void>(checkpoints_.reserve(max_context / (followed + 1) + 2));  // if all come in runs of many
   }
 
-  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] const Index& index() const noexcept { return index_; }
   [[nodiscard]] TokenSpan tokens() const noexcept { return index_.tokens(); }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return matches_.matches(); }

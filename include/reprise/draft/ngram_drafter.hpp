@@ -39,7 +39,7 @@ struct NgramOptions {
 ///
 /// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
 /// the index, three lookups and one step of the matches that are followed. Memory: the index over three n-gram lengths,
-/// 11 to 21 bytes for each distinct token, below one byte for each token, and 24 KB. truncate: see FollowedContext.
+/// 11 to 21 bytes for each distinct token, below two bytes for each token, and 24 KB. truncate: see FollowedContext.
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
@@ -71,7 +71,7 @@ class NgramDrafter {
   void propose(const DraftBudget& budget, Draft& draft) {
     forget_proposal();
     const std::size_t most = std::min({budget.max_nodes, max_nodes, draft.capacity()});
-    if (exhausted() || context_.empty() || most == 0 || budget.max_depth == 0) return;
+    if (exhausted() || context_.tokens().empty() || most == 0 || budget.max_depth == 0) return;
     const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
     least_ = std::max(options_.min_path_probability, budget.min_path_probability);
     gather();

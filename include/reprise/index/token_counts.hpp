@@ -67,6 +67,7 @@ class TokenCounts {
     total_ = 0;
   }
   [[nodiscard]] bool reserve(std::size_t distinct) noexcept {
+    if (distinct > unlimited / 8) return false;
     std::size_t slots = smallest;
     while (3 * slots < 4 * distinct) slots *= 2;
     return slots <= slots_.size() || resize(slots);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
@@ -66,10 +67,13 @@ Result<void> finish_pass(Session& session, Ticket ticket, V& verifier, Answer&& 
   } else {
     keep(*decision);
   }
-  if constexpr (TimedVerifier<V>)
+  if constexpr (TimedVerifier<V>) {
+    static_assert(noexcept(std::chrono::nanoseconds(verifier.pass_time())),
+                  "pass_time() has to be noexcept: the engine has kept its rows, and the session has to follow");
     return session.commit(ticket, verifier.pass_time());
-  else
+  } else {
     return session.commit(ticket);
+  }
 }
 
 /// Runs one planned pass through the verifier and commits it.

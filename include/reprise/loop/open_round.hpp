@@ -75,12 +75,11 @@ class OpenRound {
     return std::min(most_padding_, max_leaves_ - (nodes - inner));
   }
 
-  /// What is sent of `choice`: an answer of control, with no more pad rows than there can be.
+  /// What is sent of `choice`: an answer of control. Nothing, if there cannot be as many pad rows.
   [[nodiscard]] DraftChoice fit(DraftChoice choice, std::size_t most, const PassRoom& room) const noexcept {
     choice = within(choice, most, room);
     if (choice.padding == 0 || choice.padding <= most_padding(choice.nodes)) return choice;
-    choice.padding = 0;
-    return within(choice, most, room);
+    return {0, 0, Cut::width};  // a narrower pass could cost more than the one that control has weighed
   }
 
   /// Writes the batch: `pending`, the first sendable nodes and the pad rows of `choice`. False: out of memory.

@@ -61,8 +61,9 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session() = default;
 
-  /// Room for `max_context` tokens, for this and all further sequences: nothing allocates then on the way there. An
-  /// open round is given up. Errors: out_of_memory; then the session grows as it goes.
+  /// Room for `max_context` tokens, for this and all further sequences: nothing allocates then on the way there, as
+  /// long as no more tokens are pending than at begin(), and as the strategy promises. An open round is given up.
+  /// Errors: out_of_memory; then the session grows as it goes.
   Result<void> reserve(std::size_t max_context) {
     drop_round();
     if (!sequence_.reserve(max_context)) return Sequence::no_memory();
@@ -121,7 +122,7 @@ class Session {
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
     const DraftBudget budget = within(DraftBudget(control_.budget(asked, offered(unlimited))), asked);
     Draft draft = round_.blank();
-    if (budget.max_nodes != 0) strategy_.propose(budget, draft);
+    if (budget.max_nodes != 0) in_step([&] { strategy_.propose(budget, draft); });
     draft.truncate(budget.max_nodes);
     round_.propose(draft.view());
     gated_ = asked.max_nodes != 0 && budget.max_nodes == 0;
@@ -147,6 +148,7 @@ class Session {
       return Sequence::too_many_pending(pending, rows);
     }
 
+    if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
     const Room room = find_room(rows - pending, nodes, why);
     const PassRoom offered = this->offered(room.rows());
     DraftChoice choice = round_.fit(control_.choose(round_.draft(), round_.sendable(), offered), room.nodes(), offered);
