@@ -451,7 +451,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
                           static_cast<std::uint64_t>(control->throughput()) << 8);
     }
   }
-  EXPECT_EQ(hash, 5870565997814533712U);
+  EXPECT_EQ(hash, 12076682679544297531U);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST(LearnedCurve, IsTheDefaultCurveAtFirst) {
   for (std::size_t rows = 1; rows <= 100; ++rows)
     EXPECT_NEAR(cost(curve, rows), 1 + CostCurve::default_per_row * static_cast<double>(rows - 1), 0.01) << rows;
   EXPECT_EQ(curve.cost(0), cost_one);
-  EXPECT_FALSE(curve.wants_plain(false));
+  EXPECT_FALSE(curve.wants_plain(cost_one, false));
 }
 
 TEST(LearnedCurve, FindsEveryCurveInNoise) {
@@ -144,23 +144,56 @@ TEST(LearnedCurve, SavesUpForTries) {
 TEST(LearnedCurve, WantsPlainPassesNowAndThen) {
   LearnedCurve curve;
   curve.learn(5, false, exactly(1.2));
-  EXPECT_TRUE(curve.wants_plain(false));
-  for (int i = 0; i < 16; ++i) curve.learn(1, true, exactly(1));
-  EXPECT_FALSE(curve.wants_plain(false));
-  for (int i = 0; i < 300; ++i) curve.learn(5, false, exactly(1.2));
-  EXPECT_TRUE(curve.wants_plain(false));
+  EXPECT_TRUE(curve.wants_plain(to_cost(0.5), false));
+  EXPECT_FALSE(curve.wants_plain(to_cost(0.6), false)) << "a better place may come soon";
+  for (int i = 0; i < 40; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_FALSE(curve.wants_plain(0, false) && curve.wants_plain(to_cost(0.01), false));
+  for (int i = 0; i < 64; ++i) curve.learn(5, false, exactly(1.2));
+  EXPECT_TRUE(curve.wants_plain(to_cost(0.25), false));
+  EXPECT_FALSE(curve.wants_plain(to_cost(0.26), false));
+  EXPECT_TRUE(curve.wants_plain(to_cost(0.26), true));
+  for (int i = 0; i < 192; ++i) curve.learn(5, false, exactly(1.2));
+  EXPECT_TRUE(curve.wants_plain(to_cost(30), false));
+}
+
+TEST(LearnedCurve, ReachesFurtherAsLongerPassesHaveBeenTimed) {
+  LearnedCurve curve;
+  EXPECT_EQ(curve.reach(), 3U);
+  for (int i = 0; i < 2; ++i) curve.learn(1, true, exactly(1));
+  for (int i = 0; i < 2; ++i) curve.learn(3, false, exactly(1.1));
+  EXPECT_EQ(curve.reach(), 6U);
+  for (int i = 0; i < 600; ++i) curve.learn(3, false, exactly(1.1));
+  EXPECT_GT(curve.reach(), LearnedCurve::most_rows);
+  curve.learn(3, false, {});
+  EXPECT_GT(curve.reach(), LearnedCurve::most_rows) << "nothing is measured";
+}
+
+TEST(LearnedCurve, StartsAgainAfterASlowFirstPlainPass) {
+  LearnedCurve curve;
+  curve.learn(1, true, exactly(10));
+  curve.learn(3, false, exactly(3));
+  EXPECT_TRUE(curve.wants_plain(to_cost(0.5), false));
   curve.learn(1, true, exactly(1));
-  EXPECT_FALSE(curve.wants_plain(true));
-  for (int i = 0; i < 16; ++i) curve.learn(5, false, exactly(1.2));
-  EXPECT_FALSE(curve.wants_plain(false));
-  EXPECT_TRUE(curve.wants_plain(true));
+  for (int i = 0; i < 3; ++i) curve.learn(3, false, exactly(3));
+  EXPECT_NEAR(cost(curve, 3), 3, 0.01);
+}
+
+TEST(LearnedCurve, DoesNotMistakeAWrongRatioForAWrongPlainTime) {
+  // A plain pass in 64: ratios that were learned against noise must not pull the plain time after them.
+  LearnedCurve curve;
+  testing::Random random(5);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::size_t rows = i % 64 == 0 ? 1 : 8;
+    curve.learn(rows, rows == 1, noisy_time(rows == 1 ? 1 : 1.14, random));
+  }
+  EXPECT_NEAR(cost(curve, 8), 1.14, 0.05);
 }
 
 TEST(LearnedCurve, DoesNotWaitForTimesOfPlainPassesThatNobodyMeasures) {
   LearnedCurve curve;
   curve.learn(5, false, exactly(1.2));
   curve.learn(1, true, {});
-  EXPECT_FALSE(curve.wants_plain(false));
+  EXPECT_FALSE(curve.wants_plain(cost_one, false));
 }
 
 TEST(LearnedCurve, TakesAnyNumbers) {

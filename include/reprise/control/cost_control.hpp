@@ -36,8 +36,9 @@ struct CostOptions {
 /// begin() forgets what it knows of the sequence: throughput, debt, trust. What was learned about the cost of passes
 /// stays: it is a property of the engine. A control made anew starts without.
 ///
-/// With a learned curve, passes of several sequences teach nothing, a first few passes go out plain, and later one in
-/// 256 does if no other was (one in 16 at first, and while drafting seems to lose). The guard then holds in the costs
+/// With a learned curve, passes of several sequences teach nothing, drafts grow as longer ones have been timed, and now
+/// and then one that is worth little is left out to time a plain pass (at the latest the 256th after another; one in 16
+/// while drafting seems to lose). The guard then holds in the costs
 /// it has learned, each drafted pass being charged a 32nd more for what may be wrong with them. In true cost it holds
 /// after 1,500 passes, as far as the row counts sent were sent before; docs/decisions/0006 has the figures.
 ///
@@ -75,10 +76,9 @@ class CostControl {
                                    const PassRoom& room) const noexcept {
     if (rest_ > 0) return {0, 0, Cut::gated};
     if (sendable.empty()) return {};
-    // Where drafting seems to lose, knowing what a plain pass takes matters more than one draft.
-    if (!options_.curve && learned_.wants_plain(guard_.debt() > LossGuard::burst / 2)) return {0, 0, Cut::gated};
     const Costs& known = costs_at(room.plain);
-    const std::size_t most = std::min(room.nodes, options_.max_nodes);
+    std::size_t most = std::min(room.nodes, options_.max_nodes);
+    if (!options_.curve) most = std::min(most, within_reach(room));
     const std::size_t nodes = std::min(sendable.size(), most);
     std::array<Cost, most_nodes + 1> sums;  // NOLINT(*-member-init): filled up to `nodes`
     add_up(draft, sendable.first(nodes), sums);
@@ -92,9 +92,15 @@ class CostControl {
                             .top = known.top,
                             .allowance = guard_.allowance(),
                             .rollback = options_.rollback};
-    if (!room.widths.empty() || most != options_.max_nodes)
+    if (!room.widths.empty() || std::min(room.nodes, options_.max_nodes) != options_.max_nodes)
       question.top = highest_throughput(question.costs, room.widths, room.plain.rows);
     LengthAnswer answer = length_of(draft.kind(), question);
+    if (!options_.curve && answer.nodes + answer.padding > 0) {
+      // Where drafting seems to lose, knowing what a plain pass takes matters more than one draft.
+      const std::int64_t more = std::int64_t{question.costs[answer.nodes + answer.padding]} - question.costs[0];
+      const std::int64_t gain = (std::int64_t{sums[answer.nodes]} << 16) / throughput_.rate() - more;
+      if (learned_.wants_plain(gain, guard_.debt() > LossGuard::burst / 2)) return {0, 0, Cut::gated};
+    }
     if (!options_.curve && learned_.may_try(0)) answer = try_another(draft.kind(), question, answer);
     if (answer.nodes == nodes && nodes < std::min(sendable.size(), room.nodes)) answer.cut = Cut::budget;
     return {answer.nodes, answer.padding, answer.cut};
@@ -178,6 +184,14 @@ class CostControl {
       }
       sums[i + 1] = sums[i] + path;
     }
+  }
+
+  /// Drafted rows that lie within reach of what was learned; where widths are given, up to the next one.
+  [[nodiscard]] std::size_t within_reach(const PassRoom& room) const noexcept {
+    std::size_t rows = learned_.reach();
+    const auto width = std::lower_bound(room.widths.begin(), room.widths.end(), std::max(rows, room.plain.rows + 1));
+    if (width != room.widths.end()) rows = *width;
+    return rows - std::min(rows, room.plain.rows);
   }
 
   static LengthAnswer length_of(DraftKind kind, const LengthQuestion& question) noexcept {

@@ -15,11 +15,11 @@ namespace reprise {
 /// The cost curve of one engine, learned from the times of its passes (one sequence each).
 ///
 /// Two things are tracked: the time of a plain pass, which drifts as the context grows, and for each number of rows
-/// the ratio to it. The first time of a row count is believed if it is about what was expected, else the second if it
-/// is like the first, else the median of three. Later ones move the ratio by their relative error over the number of
-/// times seen (at most 64 are remembered), held within three times the usual deviation: one pass in a hundred may take
-/// ten times as long without harm. In long stretches without a plain pass, the plain time is corrected by what well
-/// known ratios deviate.
+/// the ratio to it, corrected while the first plain times are being averaged. The first time of a row count is believed
+/// if it is about what was expected, else the second if it is like the first, else the median of three. Later ones move
+/// the ratio by their relative error over the number of times seen (at most 64 are remembered), held within three times
+/// the usual deviation: one pass in a hundred may take ten times as long without harm. In long stretches without a
+/// plain pass, the plain time is corrected by what well known ratios deviate.
 ///
 /// Reading: ratios are made to rise with the rows (pool adjacent violators, weighted by the times seen), which takes
 /// out most of the noise and keeps steps sharp; curves that fall somewhere are learned as flat there. Behind a known
@@ -49,7 +49,8 @@ class LearnedCurve {
     ++passes_;
     if (plain) {
       learn_plain(std::max<std::uint64_t>(1, (took << 16) / cost(rows)));
-    } else if (plain_.count >= enough) {
+    } else if (plain_.count > 0) {
+      if (plain_.count < enough && (took << 9) < plain_.value) return forget();  // that plain pass was an accident
       if (uncertain(rows)) tried_ = passes_;
       learn_rows(rows_[rows - 1], took, cost(rows));
     }
@@ -64,11 +65,21 @@ class LearnedCurve {
     return static_cast<Cost>(std::min<std::uint64_t>(fitted_[most_rows - 1] + beyond * slope_, largest));
   }
 
-  /// A time has been reported, and too few of plain passes lately: the next pass should be plain. `closely`: one in 16
-  /// is wanted, not one in 256; so it is for the first 16.
-  [[nodiscard]] bool wants_plain(bool closely) const noexcept {
+  /// Should the next pass be plain, to see what that takes? `loss`: what is expected to be lost by it, in plain passes.
+  /// Where a draft is worth little the time of a plain pass is nearly free, so that is waited for: a 256th of a plain
+  /// pass is saved up with every pass, more of it while few times are known. `closely`: one in 16 is wanted anyway.
+  [[nodiscard]] bool wants_plain(std::int64_t loss, bool closely) const noexcept {
     if (passes_ == 0 || !plain_timed_) return false;  // an engine that does not time plain passes is not asked for them
-    return plain_.count < enough || passes_ - plain_.seen >= (closely || plain_.count < 16 ? 16 : 256);
+    const std::int64_t since = passes_ - plain_.seen;
+    if (since >= (closely ? 16 : 256)) return true;
+    const std::int64_t share = cost_one / (plain_.count == 0 ? 2 : 8 * std::int64_t{std::min(1 + plain_.count, 32U)});
+    return loss <= since * share;
+  }
+  /// The most rows that the next pass should have: what lies far beyond all that was timed may be dear. After a few
+  /// hundred passes there is no limit, nor for an engine that measures nothing.
+  [[nodiscard]] std::size_t reach() const noexcept {
+    if (!timed_) return most_rows + 1;
+    return std::max<std::size_t>({3, plain_.count < 2 ? 0 : 2 * widest_, passes_ / 8});
   }
 
   /// Not known well: never seen, nor believed yet, or not seen for 512 passes.
@@ -88,14 +99,13 @@ class LearnedCurve {
   }
   /// What a pass has cost that took `time`, as measured, but within two and a half times what was expected.
   [[nodiscard]] Cost measured(std::size_t rows, std::chrono::nanoseconds time) const noexcept {
-    if (plain_.count < enough || time.count() <= 0) return cost(rows);
+    if (plain_.count == 0 || time.count() <= 0) return cost(rows);
     const auto took = static_cast<std::uint64_t>(std::min<std::int64_t>(time.count(), most_time));
     return static_cast<Cost>(std::min((took << 24) / plain_.value, std::uint64_t{cost(rows)} * 5 / 2));
   }
   /// Is a try that is expected to lose so much allowed now? A 256th of a plain pass is saved up with every pass.
   [[nodiscard]] bool may_try(std::int64_t loss) const noexcept {
-    return timed_ && passes_ % 32 == 0 && plain_.count >= enough &&
-           loss <= std::int64_t{passes_ - tried_} * (cost_one / 256);
+    return timed_ && passes_ % 32 == 0 && plain_.count > 0 && loss <= std::int64_t{passes_ - tried_} * (cost_one / 256);
   }
 
   /// Passes whose time was learned from. What was read from the curve holds until this changes.
@@ -108,7 +118,9 @@ class LearnedCurve {
   static constexpr std::uint32_t stale = 512;
   static constexpr std::uint64_t least = cost_one / 64;
   static constexpr std::uint64_t largest = std::uint64_t{cost_one} << 10;
-  static constexpr std::uint64_t prior_slope = 3277;  // CostCurve::default_per_row
+  static constexpr std::uint64_t default_slope = 3277;  // CostCurve::default_per_row
+  static constexpr std::uint64_t hoped_slope =
+      983;  // 0.015: as soon as there are times, what was never sent is to be tried
   static constexpr std::uint64_t prior_rows = 4;
 
   /// The plain time in nanoseconds x 2^8, or a ratio.
@@ -122,6 +134,8 @@ class LearnedCurve {
     /// The first few values: the smaller, then the median, because a pass is slow by accident, hardly ever fast.
     void begin_with(std::uint64_t sample, std::uint64_t expected) noexcept {
       sound = sound || count + 1 >= enough || alike(sample, count == 0 ? expected : value);
+      if (count == 0 && 3 * std::max(sample, expected) <= 4 * std::min(sample, expected))
+        sample = (sample + expected) / 2;
       if (count < early.size()) early[count] = sample;
       const auto [low, high] = std::minmax(early[0], early[1]);
       value = count == 0 ? sample : count == 1 ? low : std::clamp(sample, low, high);
@@ -133,9 +147,28 @@ class LearnedCurve {
 
   void learn_plain(std::uint64_t time) noexcept {
     plain_.seen = passes_;
-    if (plain_.count < enough) return plain_.begin_with(time << 8, 0);
-    plain_.count = std::min(plain_.count + 1, memory);
-    correct(plain_.value, bounded_error(time << 8, plain_.value), std::min<std::uint32_t>(plain_.count, 24));
+    rescale_plain([&] {
+      if (plain_.count < enough) return plain_.begin_with(time << 8, 0);
+      plain_.count = std::min(plain_.count + 1, memory);
+      correct(plain_.value, bounded_error(time << 8, plain_.value), std::min<std::uint32_t>(plain_.count, 24));
+    });
+  }
+  void forget() noexcept {
+    plain_ = {};
+    rows_.fill({});
+    refit();
+  }
+  /// As long as the plain time is still being found, the ratios to it move with it.
+  template <class Change>
+  void rescale_plain(Change&& change) noexcept {
+    const std::uint64_t before = plain_.value;
+    change();
+    if (before == 0 || plain_.count >= 24) return;
+    for (Row& row : rows_) {
+      if (row.count == 0) continue;
+      row.value = std::clamp(rescaled(row.value, before, plain_.value), least, largest);
+      for (std::uint64_t& early : row.early) early = rescaled(early, before, plain_.value);
+    }
   }
   void learn_rows(Row& row, std::uint64_t time, std::uint64_t expected) noexcept {
     const std::uint64_t sample = std::clamp((time << 24) / plain_.value, least, largest);
@@ -145,8 +178,9 @@ class LearnedCurve {
     row.count = std::min(row.count + 1, memory);
     const std::int64_t error = bounded_error(sample, row.value);
     correct(row.value, error, row.count);
-    // Who is wrong, the ratio or the plain time? Mostly the plain time, if it was not looked at lately.
-    if (row.count >= 16 && passes_ - plain_.seen >= 32) correct(plain_.value, error, 16);
+    // Who is wrong, the ratio or the plain time? Only where plain passes are never timed can it be the latter: else
+    // both wander off together.
+    if (row.count >= 16 && passes_ - plain_.seen >= 128) correct(plain_.value, error, 16);
     row.value = std::clamp(row.value, least, largest);
   }
   /// The relative error, 2^16 is one, within three usual deviations; and learns what is usual.
@@ -163,6 +197,10 @@ class LearnedCurve {
   static std::int64_t scaled(std::uint64_t part, std::uint64_t whole) noexcept {
     while (part >= std::uint64_t{1} << 47) part >>= 1, whole >>= 1;
     return static_cast<std::int64_t>((part << 16) / std::max<std::uint64_t>(whole, 1));
+  }
+  static std::uint64_t rescaled(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
+    while (b >= std::uint64_t{1} << 36) b >>= 1, c >>= 1;
+    return std::min<std::uint64_t>(a, largest) * b / std::max<std::uint64_t>(c, 1);
   }
   static void correct(std::uint64_t& value, std::int64_t error, std::uint32_t weight) noexcept {
     const auto size = static_cast<std::uint64_t>(error < 0 ? -error : error) / weight;
@@ -191,6 +229,9 @@ class LearnedCurve {
         --count;
       }
     }
+    widest_ = 1;
+    for (std::size_t i = 1; i < most_rows; ++i)
+      if (rows_[i].sound) widest_ = i + 1;
     fitted_[0] = cost_one;
     std::size_t last = 0;  // the known row before
     for (std::size_t i = 1, pool = 0; i < most_rows && pool < count; ++i) {
@@ -210,7 +251,8 @@ class LearnedCurve {
   /// How the cost goes on behind a known row: as in the upper half of those up to it, and four rows of the prior.
   [[nodiscard]] std::uint64_t slope_at(std::size_t i) const noexcept {
     const std::size_t half = i / 2;
-    return (fitted_[i] - fitted_[half] + prior_rows * prior_slope) / (i - half + prior_rows);
+    return (fitted_[i] - fitted_[half] + prior_rows * (passes_ == 0 ? default_slope : hoped_slope)) /
+           (i - half + prior_rows);
   }
 
   std::array<Row, most_rows> rows_{};
@@ -219,7 +261,8 @@ class LearnedCurve {
   std::uint64_t slope_ = 0;         // beyond the last known row
   std::int64_t deviation_ = 16384;  // mean size of the relative error, 2^16 is one
   std::uint32_t passes_ = 0;
-  bool timed_ = false;       // the last pass was
+  std::size_t widest_ = 1;   // the most rows that are known
+  bool timed_ = true;        // the last pass was
   bool plain_timed_ = true;  // the last plain pass was
   std::uint32_t tried_ = 0;  // passes_ when an uncertain row count was sent last
 };
