@@ -147,7 +147,6 @@ TEST(LearnedCurve, WantsPlainPassesNowAndThen) {
   EXPECT_TRUE(curve.wants_plain(to_cost(0.5), false));
   EXPECT_FALSE(curve.wants_plain(to_cost(0.6), false)) << "a better place may come soon";
   for (int i = 0; i < 40; ++i) curve.learn(1, true, exactly(1));
-  EXPECT_FALSE(curve.wants_plain(0, false) && curve.wants_plain(to_cost(0.01), false));
   for (int i = 0; i < 64; ++i) curve.learn(5, false, exactly(1.2));
   EXPECT_TRUE(curve.wants_plain(to_cost(0.25), false));
   EXPECT_FALSE(curve.wants_plain(to_cost(0.26), false));
