@@ -67,8 +67,8 @@ void one_pass(benchmark::State& state, CostControl control, bool timed) {
 
 CostCurve measured() {
   std::vector<CostPoint> points;
-  for (const std::size_t context : {0, 1000, 10'000, 100'000})
-    for (const std::size_t rows : {1, 2, 4, 8, 16, 32, 64})
+  for (const std::size_t context : {0U, 1000U, 10'000U, 100'000U})
+    for (const std::size_t rows : {1U, 2U, 4U, 8U, 16U, 32U, 64U})
       points.push_back({1, context, rows, 1e7 + 5e5 * static_cast<double>(rows) + 10 * static_cast<double>(context)});
   return CostCurve::from_points(points).value();
 }
