@@ -158,7 +158,7 @@ class Calibration {
   }
   /// The token that seemed likeliest after the anchor was picked, or not.
   constexpr void learn_recent(bool picked) noexcept {
-    const std::int32_t recent = static_cast<std::int32_t>(state_.recent);
+    const auto recent = static_cast<std::int32_t>(state_.recent);
     state_.recent = static_cast<std::uint32_t>(recent + (((picked ? 65535 : 0) - recent) * 13107 >> 16));
   }
 
@@ -192,10 +192,10 @@ class Calibration {
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(count + 1)) - 1, 11);
   }
-  static constexpr std::array<std::uint8_t, 19> agreement_classes = {0, 1, 1, 2, 3, 3, 4, 4, 4, 4,
+  static constexpr std::array<std::uint8_t, 18> agreement_classes = {1, 1, 2, 3, 3, 4, 4, 4, 4,
                                                                      5, 5, 5, 5, 5, 5, 5, 5, 6};
   static constexpr std::size_t agreement_class(int length) noexcept {
-    return agreement_classes[static_cast<std::size_t>(std::min(length, 17) + 1)];
+    return length < 0 ? 0 : agreement_classes[static_cast<std::size_t>(std::min(length, 17))];
   }
   static constexpr std::array<std::uint8_t, 18> occurrence_classes = {0, 0, 1, 2, 3, 3, 4, 4, 4,
                                                                       5, 5, 5, 5, 5, 5, 5, 5, 6};
@@ -208,7 +208,8 @@ class Calibration {
 
   /// What a vote of these log-odds is worth, between knots at -6 ... 6.
   static constexpr detail::LogOdds curve(detail::LogOdds vote) noexcept {
-    const auto from = static_cast<std::size_t>(vote + 6 * detail::log_odds_one);
+    const detail::LogOdds shifted = vote + 6 * detail::log_odds_one;
+    const auto from = static_cast<std::size_t>(shifted);
     const auto between = static_cast<std::int32_t>(from & 255);
     return (curve_values[from >> 8] * (256 - between) + curve_values[(from >> 8) + 1] * between) >> 8;
   }

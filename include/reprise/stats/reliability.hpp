@@ -50,7 +50,7 @@ class Reliability {
 
   /// One test: `claimed` was stated of a token, which was picked or not.
   void record(Probability claimed, bool hit) noexcept {
-    const std::size_t bin = static_cast<std::size_t>(std::uint64_t{claimed.raw()} * bin_count / Probability::scale);
+    const auto bin = static_cast<std::size_t>(std::uint64_t{claimed.raw()} * bin_count / Probability::scale);
     bins_[std::min(bin, bin_count - 1)] += {1, claimed.raw(), hit ? std::uint64_t{1} : std::uint64_t{0}};
   }
 
@@ -83,7 +83,7 @@ class Reliability {
     if (all.tests == 0) return 0.0;
     double sum = 0;
     for (const Bin& bin : bins_) {
-      const double hits = static_cast<double>(bin.hits);
+      const auto hits = static_cast<double>(bin.hits);
       const double claimed = static_cast<double>(bin.claimed) / Probability::scale;
       sum += hits > claimed ? hits - claimed : claimed - hits;
     }
