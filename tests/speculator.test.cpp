@@ -27,13 +27,6 @@ Capabilities trees() {
   return can;
 }
 
-/// The tokens of a stream, wherever the rows of a pass lie.
-struct StreamPicks {
-  TokenSpan coming;  // from the anchor on
-  std::span<const std::uint32_t> depths;
-  Token operator[](std::size_t i) const { return coming[i == 0 ? 0 : depths[i - 1]]; }
-};
-
 struct Played {
   double speedup = 0;
   double worst_loss = 0;  // of any 1,000 passes in a row
@@ -51,7 +44,7 @@ Played play(Session& session, TokenSpan text, std::size_t prompt, Cost cost, boo
   for (session.propose(limits); !session.finished(); session.propose(limits)) {
     const auto pass = session.plan();
     const std::size_t before = session.context().size();
-    if (!session.resolve(pass->ticket, StreamPicks{text.subspan(before), pass->depths})) return {};
+    if (!session.resolve(pass->ticket, support::StreamPicks{text.subspan(before), pass->depths})) return {};
     const double paid = cost(pass->drafted);
     std::optional<std::chrono::nanoseconds> time;
     if (timed) time = std::chrono::nanoseconds(static_cast<std::int64_t>(paid * 1e7));

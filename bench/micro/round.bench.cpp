@@ -22,14 +22,6 @@ namespace {
 
 constexpr std::size_t rounds_tokens = 4096;  // decoded behind the context, then cut off again
 
-/// What the target picks after each row: the token of the stream at the row's place.
-struct StreamPicks {
-  TokenSpan coming;  // from the anchor on
-  std::span<const std::uint32_t> depths;
-
-  Token operator[](std::size_t i) const { return coming[i == 0 ? 0 : depths[i - 1]]; }
-};
-
 /// A session as made for one of the benchmarks.
 struct Copying {
   static Session<CopyDrafter<RollingHashIndex>> make() { return {}; }
@@ -77,8 +69,8 @@ void rounds(benchmark::State& state, bool cold) {
       }
       session.propose(limits);
       const auto pass = session.plan();
-      const auto decision =
-          session.resolve(pass->ticket, StreamPicks{TokenSpan(tokens).subspan(session.context().size()), pass->depths});
+      const auto decision = session.resolve(
+          pass->ticket, support::StreamPicks{TokenSpan(tokens).subspan(session.context().size()), pass->depths});
       benchmark::DoNotOptimize(decision->keep);
       static_cast<void>(session.commit(pass->ticket));
       ++passes;

@@ -130,5 +130,22 @@ TEST(DraftSource, CountIsOneMoreThanTheLastSource) {
   EXPECT_EQ(draft_source_count, static_cast<std::size_t>(DraftSource::padding) + 1);
 }
 
+TEST(ConditionalProbability, IsThatOfTheNodeOverThatOfItsParent) {
+  const auto part = [](std::uint32_t of) { return Probability::ratio(1, of); };
+  const std::array<DraftNode, 6> nodes = {{{.token = 1, .path_probability = part(2)},
+                                           {.token = 2, .parent = 0, .path_probability = part(8)},
+                                           {.token = 3, .parent = 0, .path_probability = part(2)},
+                                           {.token = 4, .parent = 1, .path_probability = part(4)},
+                                           {.token = 5, .path_probability = Probability::zero()},
+                                           {.token = 6, .parent = 4, .path_probability = Probability::zero()}}};
+  const DraftView draft(nodes, DraftKind::ordered);
+  EXPECT_EQ(conditional_probability(draft, 0), part(2));
+  EXPECT_EQ(conditional_probability(draft, 1), part(4));
+  EXPECT_EQ(conditional_probability(draft, 2), Probability::one());
+  EXPECT_EQ(conditional_probability(draft, 3), Probability::one()) << "more probable than its parent";
+  EXPECT_EQ(conditional_probability(draft, 4), Probability::zero());
+  EXPECT_EQ(conditional_probability(draft, 5), Probability::one()) << "of nothing, all";
+}
+
 }  // namespace
 }  // namespace reprise

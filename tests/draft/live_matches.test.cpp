@@ -47,11 +47,11 @@ class Copying {
 
 TEST(AgreementsAt, AreTheTokensBeforeAPlaceThatAgree) {
   const Tokens text = {7, 1, 2, 3, 9, 7, 8, 2, 3};
-  EXPECT_EQ(agreements_at(text, 4), 0b1011U) << "3 and 2 agree, 1 does not, 7 does";
-  EXPECT_EQ(agreements_at(text, 2), 0U);
-  EXPECT_EQ(agreements_at(text, 0), 0U);
-  EXPECT_EQ(agreements_at(Tokens(100, 5), 50), 0xffffffffU) << "no more than 32 are compared";
-  EXPECT_EQ(agreements_at(Tokens(100, 5), 3), 0b111U) << "no more than there are";
+  EXPECT_EQ(agreements_of(TokenSpan(text).first(4), text), 0b1011U) << "3 and 2 agree, 1 does not, 7 does";
+  EXPECT_EQ(agreements_of(TokenSpan(text).first(2), text), 0U);
+  EXPECT_EQ(agreements_of(TokenSpan(text).first(0), text), 0U);
+  EXPECT_EQ(agreements_of(Tokens(50, 5), Tokens(100, 5)), 0xffffffffU) << "no more than 32 are compared";
+  EXPECT_EQ(agreements_of(Tokens(3, 5), Tokens(100, 5)), 0b111U) << "no more than there are";
 }
 
 TEST(LiveMatches, FollowACopy) {

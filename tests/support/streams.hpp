@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -36,6 +37,13 @@ class Random {
 
  private:
   std::uint64_t state_;
+};
+
+/// The picks of a target that says a known text: after each row of a pass, the token at the row's place.
+struct StreamPicks {
+  TokenSpan coming;                       ///< from the anchor on
+  std::span<const std::uint32_t> depths;  ///< see Pass::depths
+  Token operator[](std::size_t i) const { return coming[i == 0 ? 0 : depths[i - 1]]; }
 };
 
 /// Token streams that lookups find hard or easy in different ways.

@@ -227,9 +227,7 @@ class CostControl {
       --rest_;
       return;
     }
-    constexpr std::size_t many = 1 << 20;
-    const auto saved = static_cast<std::int64_t>(std::clamp<std::size_t>(committed, 1, many) - 1) * cost_one;
-    gain_ += (saved - more - options_.drafting - gain_) / 16;
+    gain_ += (LossGuard::saved(committed) - more - options_.drafting - gain_) / 16;
     if (gain_ < 0) rest_ = 15;
   }
 

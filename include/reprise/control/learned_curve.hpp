@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/isotonic.hpp"
 
 namespace reprise {
 
@@ -24,8 +25,8 @@ namespace reprise {
 /// Reading: ratios are made to rise with the rows (pool adjacent violators, weighted by the times seen), which takes
 /// out most of the noise and keeps steps sharp; curves that fall somewhere are learned as flat there. Behind a known
 /// row count, the slope of the upper half of those up to it goes on, counted together with four rows of the prior
-/// (CostCurve::default_per_row), but not above the line to the next known one. That is rather low, so that lengths
-/// which were never sent get tried.
+/// (CostCurve::default_per_row before there are times, 0.015 then), but not above the line to the next known one. That
+/// is rather low, so that lengths which were never sent get tried.
 ///
 /// What was learned can be outdated, or one slow pass can have given a row count a bad name: hopeful() says what such a
 /// row count might cost at best, and may_try() whether a try is due. Tries are expected to cost at most a 256th of all
@@ -118,9 +119,8 @@ class LearnedCurve {
   static constexpr std::uint32_t stale = 512;
   static constexpr std::uint64_t least = cost_one / 64;
   static constexpr std::uint64_t largest = std::uint64_t{cost_one} << 10;
-  static constexpr std::uint64_t default_slope = 3277;  // CostCurve::default_per_row
-  static constexpr std::uint64_t hoped_slope =
-      983;  // 0.015: as soon as there are times, what was never sent is to be tried
+  static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
+  static constexpr std::uint64_t hoped_slope = to_cost(0.015);  // once there are times: what was never sent gets tried
   static constexpr std::uint64_t prior_rows = 4;
 
   /// The plain time in nanoseconds x 2^8, or a ratio.
@@ -209,40 +209,19 @@ class LearnedCurve {
   }
 
   void refit() noexcept {
-    struct Pool {
-      std::uint64_t sum;
-      std::uint64_t weight;
-      std::size_t end;
-      [[nodiscard]] std::uint64_t mean() const noexcept { return std::max<std::uint64_t>(sum / weight, cost_one); }
-    };
-    std::array<Pool, most_rows> pools;  // NOLINT(*-member-init): filled up to `count`
-    std::size_t count = 0;
-    for (std::size_t i = 1; i < most_rows; ++i) {
-      if (!rows_[i].sound) continue;
-      const std::uint64_t weight = std::min<std::uint32_t>(rows_[i].count, 64);
-      pools[count++] = {rows_[i].value * weight, weight, i + 1};
-      while (count > 1 &&
-             pools[count - 2].sum * pools[count - 1].weight >= pools[count - 1].sum * pools[count - 2].weight) {
-        pools[count - 2].sum += pools[count - 1].sum;
-        pools[count - 2].weight += pools[count - 1].weight;
-        pools[count - 2].end = pools[count - 1].end;
-        --count;
-      }
-    }
-    widest_ = 1;
+    detail::IsotonicPools<most_rows> pools;
     for (std::size_t i = 1; i < most_rows; ++i)
-      if (rows_[i].sound) widest_ = i + 1;
+      if (rows_[i].sound) pools.add(rows_[i].value, std::min<std::uint32_t>(rows_[i].count, 64));
     fitted_[0] = cost_one;
     std::size_t last = 0;  // the known row before
-    for (std::size_t i = 1, pool = 0; i < most_rows && pool < count; ++i) {
+    for (std::size_t i = 1; i < most_rows; ++i) {
       if (!rows_[i].sound) continue;
-      if (i >= pools[pool].end) ++pool;
-      fitted_[i] = static_cast<Cost>(pools[pool].mean());
+      fitted_[i] = static_cast<Cost>(std::max<std::uint64_t>(pools.next(), cost_one));
       const std::uint64_t rise = std::min<std::uint64_t>((fitted_[i] - fitted_[last]) / (i - last), slope_at(last));
       for (std::size_t j = last + 1; j < i; ++j) fitted_[j] = static_cast<Cost>(fitted_[last] + (j - last) * rise);
       last = i;
-      if (i + 1 == pools[pool].end) ++pool;
     }
+    widest_ = last + 1;
     slope_ = slope_at(last);
     for (std::size_t i = last + 1; i < most_rows; ++i)
       fitted_[i] = static_cast<Cost>(std::min<std::uint64_t>(fitted_[last] + (i - last) * slope_, largest));

@@ -43,9 +43,12 @@ class LossGuard {
 
   /// Once for each pass. `committed` of 0 counts as 1: a stop rule took the token that plain decoding had got as well.
   void add(Cost sent, Cost plain, std::size_t committed) noexcept {
+    debt_ = std::max<std::int64_t>(0, debt_ + sent - plain - saved(committed) - leak);
+  }
+  /// What the tokens of a pass would have cost more in plain passes.
+  [[nodiscard]] static std::int64_t saved(std::size_t committed) noexcept {
     constexpr std::size_t many = 1 << 20;
-    const auto saved = static_cast<std::int64_t>(std::clamp<std::size_t>(committed, 1, many) - 1) * cost_one;
-    debt_ = std::max<std::int64_t>(0, debt_ + sent - plain - saved - leak);
+    return static_cast<std::int64_t>(std::clamp<std::size_t>(committed, 1, many) - 1) * cost_one;
   }
 
  private:

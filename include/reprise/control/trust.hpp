@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/control/isotonic.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
+#include "reprise/core/probability.hpp"
 
 namespace reprise {
 
@@ -35,14 +37,9 @@ class Trust {
   /// What a claim is worth; both in 2^-16. Never falls as the claim rises.
   [[nodiscard]] std::uint32_t trusted(std::uint32_t claim) const noexcept { return value(place(claim)) >> 8; }
 
-  /// The probability that a node claims, given that its parent is right: its path probability over its parent's.
+  /// The claim of a node: see conditional_probability().
   [[nodiscard]] static std::uint32_t claim(DraftView draft, std::size_t i) noexcept {
-    const std::uint32_t path = draft[i].path_probability.raw();
-    const NodeIndex parent = draft[i].parent;
-    const std::uint32_t before =
-        parent == anchor_parent ? Probability::scale : draft[static_cast<std::size_t>(parent)].path_probability.raw();
-    if (path >= before) return one;  // also when both are 0; and spares chains of certainty the division
-    return static_cast<std::uint32_t>((std::uint64_t{path} << 16) / before);
+    return conditional_probability(draft, i).raw() / (Probability::scale / one);
   }
 
   /// Learns from every node that the outcome says something about.
@@ -92,29 +89,10 @@ class Trust {
     knot.value = static_cast<std::uint32_t>(std::clamp<std::int64_t>(moved, 0, full));
   }
   void restore_order() noexcept {
-    struct Pool {
-      std::uint64_t sum;
-      std::uint64_t weight;
-      std::size_t end;
-    };
-    std::array<Pool, knots> pools;  // NOLINT(*-member-init): filled up to `count`
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < knots; ++i) {
-      // Knots that nothing was learned of follow the others, or they would hold them where they began.
-      const std::uint64_t weight = 1 + knots_[i].tests / (step / 16);
-      pools[count++] = {knots_[i].value * weight, weight, i + 1};
-      while (count > 1 &&
-             pools[count - 2].sum * pools[count - 1].weight > pools[count - 1].sum * pools[count - 2].weight) {
-        pools[count - 2].sum += pools[count - 1].sum;
-        pools[count - 2].weight += pools[count - 1].weight;
-        pools[count - 2].end = pools[count - 1].end;
-        --count;
-      }
-    }
-    for (std::size_t i = 0, pool = 0; i < knots; ++i) {
-      if (i == pools[pool].end) ++pool;
-      knots_[i].value = static_cast<std::uint32_t>(pools[pool].sum / pools[pool].weight);
-    }
+    detail::IsotonicPools<knots> pools;
+    // Knots that nothing was learned of follow the others, or they would hold them where they began.
+    for (std::size_t i = 0; i < knots; ++i) pools.add(knots_[i].value, 1 + knots_[i].tests / (step / 16));
+    for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(pools.next());
   }
 
   std::array<Knot, knots> knots_;

@@ -81,6 +81,18 @@ class DraftView {
   DraftKind kind_ = DraftKind::ordered;
 };
 
+/// What node i claims given that its parent is right: its path probability over its parent's; one if it is no less
+/// probable than its parent, also where both are impossible.
+[[nodiscard]] inline Probability conditional_probability(DraftView draft, std::size_t i) noexcept {
+  const std::uint64_t path = draft[i].path_probability.raw();
+  const NodeIndex parent = draft[i].parent;
+  const std::uint64_t before =
+      parent == anchor_parent ? Probability::scale : draft[static_cast<std::size_t>(parent)].path_probability.raw();
+  // Spares chains of certainty the division.
+  if (path >= before) return Probability::one();
+  return Probability::from_raw(static_cast<std::uint32_t>(path * Probability::scale / before));
+}
+
 /// A draft to write, over memory that the caller owns. Its capacity is fixed, so writing never allocates.
 class Draft {
  public:

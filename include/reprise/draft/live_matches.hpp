@@ -23,11 +23,11 @@ struct LiveMatch {
   friend bool operator==(const LiveMatch&, const LiveMatch&) = default;
 };
 
-/// Which of the 32 tokens before `place` equal those before the end of `tokens`, at the same distance; as in LiveMatch.
-inline std::uint32_t agreements_at(TokenSpan tokens, std::size_t place) noexcept {
-  const std::size_t compared = std::min<std::size_t>(place, 32);
-  const Token* there = tokens.data() + place;
-  const Token* here = tokens.data() + tokens.size();
+/// Which of the last 32 tokens of the two agree, at the same distance from the ends; as in LiveMatch.
+inline std::uint32_t agreements_of(TokenSpan a, TokenSpan b) noexcept {
+  const auto compared = std::min<std::size_t>({a.size(), b.size(), 32});
+  const Token* there = a.data() + a.size();
+  const Token* here = b.data() + b.size();
   std::uint32_t agreements = 0;
   for (std::size_t i = 1; i <= compared; ++i) agreements |= std::uint32_t{*(there - i) == *(here - i)} << (i - 1);
   return agreements;
@@ -72,7 +72,7 @@ class LiveMatches {
   /// Follows a further place, unless it is followed already or all others are better.
   void look_at(TokenSpan tokens, Position place) noexcept {
     if (follows(place)) return;
-    const std::uint32_t agreements = agreements_at(tokens, place);
+    const std::uint32_t agreements = agreements_of(tokens.first(place), tokens);
     insert({place, agreements, static_cast<std::uint16_t>(std::countr_one(agreements)), MatchKind::lookup});
   }
 

@@ -221,9 +221,7 @@ class NgramDrafter {
         return false;
       };
       if (follows(node.voters)) continue;
-      std::uint32_t agreements = 0;
-      for (std::size_t i = 1; i <= std::min<std::size_t>(known, place); ++i)
-        agreements |= std::uint32_t{tokens[place - i] == end[end.size() - i]} << (i - 1);
+      const std::uint32_t agreements = detail::agreements_of(tokens.first(place), TokenSpan(end).last(known));
       const int length = std::countr_one(agreements);
       node.voters |= Voters{1} << voter_count_;
       voters_[voter_count_++] = {

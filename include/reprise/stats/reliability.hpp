@@ -57,15 +57,10 @@ class Reliability {
   /// Every node that `outcome` tests. Children of a node that was called impossible claim nothing and are left out.
   void record(const Outcome& outcome) noexcept {
     for_each_tested(outcome, [&](std::size_t index, bool hit) {
-      const DraftNode& node = outcome.draft[index];
-      const std::uint64_t path = node.path_probability.raw();
-      const std::uint64_t before = node.parent == anchor_parent
-                                       ? Probability::scale
-                                       : outcome.draft[static_cast<std::size_t>(node.parent)].path_probability.raw();
-      if (before == 0) return;
-      // A node that claims more than its parent is malformed; it claims certainty at most.
-      const std::uint64_t raw = std::min<std::uint64_t>(path * Probability::scale / before, Probability::scale);
-      record(Probability::from_raw(static_cast<std::uint32_t>(raw)), hit);
+      const NodeIndex parent = outcome.draft[index].parent;
+      const bool impossible = parent != anchor_parent &&
+                              outcome.draft[static_cast<std::size_t>(parent)].path_probability == Probability::zero();
+      if (!impossible) record(conditional_probability(outcome.draft, index), hit);
     });
   }
 

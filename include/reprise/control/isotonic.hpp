@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/contract.hpp"
+
+namespace reprise::detail {
+
+/// The rising sequence that is closest to a given one (isotonic regression): neighbours that come out of order are
+/// pooled to their weighted mean (pool adjacent violators: Ayer et al. 1955). add() all of at most `Most` values, then
+/// read as many with next(). Weights are above 0; values times weights, all added up, times a sum of weights have to
+/// fit 64 bits. Linear in all.
+template <std::size_t Most>
+class IsotonicPools {
+ public:
+  void add(std::uint64_t value, std::uint64_t weight) noexcept {
+    REPRISE_EXPECTS(count_ < Most);
+    pools_[count_++] = {value * weight, weight, 1};
+    while (count_ > 1 &&
+           pools_[count_ - 2].sum * pools_[count_ - 1].weight > pools_[count_ - 1].sum * pools_[count_ - 2].weight) {
+      --count_;
+      pools_[count_ - 1].sum += pools_[count_].sum;
+      pools_[count_ - 1].weight += pools_[count_].weight;
+      pools_[count_ - 1].size += pools_[count_].size;
+    }
+  }
+  [[nodiscard]] std::uint64_t next() noexcept {
+    if (read_ == pools_[pool_].size) {
+      ++pool_;
+      read_ = 0;
+    }
+    ++read_;
+    return pools_[pool_].sum / pools_[pool_].weight;
+  }
+
+ private:
+  struct Pool {
+    std::uint64_t sum;
+    std::uint64_t weight;
+    std::size_t size;
+  };
+  std::array<Pool, Most> pools_;  // NOLINT(*-member-init): filled up to `count_`
+  std::size_t count_ = 0;
+  std::size_t pool_ = 0;  // that next() is in
+  std::size_t read_ = 0;  // values of it
+};
+
+}  // namespace reprise::detail

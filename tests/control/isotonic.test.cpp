@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/control/isotonic.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+
+namespace reprise::detail {
+namespace {
+
+struct Given {
+  std::uint64_t value;
+  std::uint64_t weight;
+};
+
+std::vector<std::uint64_t> fitted(const std::vector<Given>& all) {
+  IsotonicPools<32> pools;
+  for (const Given& given : all) pools.add(given.value, given.weight);
+  std::vector<std::uint64_t> values;
+  for (std::size_t i = 0; i < all.size(); ++i) values.push_back(pools.next());
+  return values;
+}
+
+TEST(IsotonicPools, LeavesWhatRises) {
+  EXPECT_EQ(fitted({{1, 5}, {1, 1}, {3, 2}, {7, 1}}), (std::vector<std::uint64_t>{1, 1, 3, 7}));
+}
+TEST(IsotonicPools, PoolsNeighboursByWeight) {
+  EXPECT_EQ(fitted({{10, 3}, {2, 1}}), (std::vector<std::uint64_t>{8, 8}));
+  EXPECT_EQ(fitted({{1, 1}, {9, 1}, {6, 1}, {3, 1}, {8, 1}}), (std::vector<std::uint64_t>{1, 6, 6, 6, 8}));
+}
+TEST(IsotonicPools, IsTheGreatestOfTheLeastMeans) {
+  // The textbook formula: value i is the maximum over a <= i of the minimum over b >= i of the mean of a ... b.
+  testing::Random random(3);
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::vector<Given> all(1 + random.below(12));
+    for (Given& given : all) given = {random.below(1000), 1 + random.below(20)};
+    const std::vector<std::uint64_t> found = fitted(all);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      double best = 0;
+      for (std::size_t a = 0; a <= i; ++a) {
+        double least = 1e9;
+        double sum = 0;
+        double weight = 0;
+        for (std::size_t b = a; b < all.size(); ++b) {
+          sum += static_cast<double>(all[b].value * all[b].weight);
+          weight += static_cast<double>(all[b].weight);
+          if (b >= i && sum / weight < least) least = sum / weight;
+        }
+        best = a == 0 || least > best ? least : best;
+      }
+      EXPECT_NEAR(static_cast<double>(found[i]), best, 1) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::detail
