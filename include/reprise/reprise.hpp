@@ -35,6 +35,7 @@
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/index/token_counts.hpp"
 #include "reprise/loop/choice.hpp"
+#include "reprise/loop/constraint.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/open_round.hpp"
 #include "reprise/loop/pass.hpp"

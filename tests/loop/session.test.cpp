@@ -79,9 +79,10 @@ struct SessionTest : ::testing::Test {
 
 // ------------------------------------------------------------------------------------------------ begin
 TEST_F(SessionTest, RefusesAnEmptyContext) { EXPECT_EQ(code_of(session.begin({})), ErrorCode::empty_context); }
-TEST_F(SessionTest, RefusesEnginesThatCannotTrim) {
-  for (const Rollback rollback : {Rollback::none, Rollback::snapshot, Rollback::per_row})
-    EXPECT_EQ(code_of(session.begin(prompt, {.rollback = rollback})), ErrorCode::unsupported);
+TEST_F(SessionTest, RefusesEnginesThatCannotRollBack) {
+  EXPECT_EQ(code_of(session.begin(prompt, {.rollback = Rollback::none})), ErrorCode::unsupported);
+  for (const Rollback rollback : {Rollback::trim, Rollback::snapshot, Rollback::per_row})
+    EXPECT_TRUE(session.begin(prompt, {.rollback = rollback}));
   EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 0})), ErrorCode::unsupported);
 }
 TEST_F(SessionTest, RefusesAPromptLongerThanTheContext) {

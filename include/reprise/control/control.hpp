@@ -21,6 +21,8 @@ struct PassRoom {
   std::size_t nodes = unlimited;             ///< at most so many drafted tokens
   std::span<const std::size_t> widths = {};  ///< the rows that a pass may have, ascending; empty: any
   bool padded = false;                       ///< rows may be filled with the caller's pad token to reach a width
+  bool replayed = false;  ///< unless all of a draft is accepted, the pass is run again as far as it was: in the next
+                          ///< one (Rollback::snapshot)
 };
 
 /// How much of a draft to send: its first `nodes` sendable nodes, and `padding` rows of the pad token behind them.
@@ -36,6 +38,7 @@ struct PassReport {
   PassShape sent;                                     ///< the pass as it was
   std::size_t committed = 0;                          ///< tokens it gave
   std::optional<std::chrono::nanoseconds> time = {};  ///< how long it took, if the engine measures that
+  bool replayed = false;  ///< nothing of it stays in the cache: what it gave is pending, with what was before
 };
 
 /// Decides how much is drafted: the only part that knows what a pass costs. A strategy says how likely each token

@@ -91,7 +91,8 @@ class CostControl {
                             .throughput = throughput_.rate(),
                             .top = known.top,
                             .allowance = guard_.allowance(),
-                            .rollback = options_.rollback};
+                            .rollback = options_.rollback,
+                            .replayed = room.replayed};
     if (!room.widths.empty() || std::min(room.nodes, options_.max_nodes) != options_.max_nodes)
       question.top = highest_throughput(question.costs, room.widths, room.plain.rows);
     LengthAnswer answer = length_of(draft.kind(), question);
@@ -112,8 +113,12 @@ class CostControl {
     const Cost plain = known.costs[0];
     Cost sent = drafted <= options_.max_nodes ? known.costs[drafted] : cost(report.sent);
     if (outcome.accepted.size() < drafted) sent = saturated(std::uint64_t{sent} + options_.rollback);
+    // What is run again is paid for in the next pass, but it is this draft that it is owed to.
+    const PassShape next{1, report.plain.rows + report.committed, report.plain.context};
+    const std::uint64_t again = report.replayed ? std::max(cost(next), cost_one) - cost_one : 0;
     throughput_.add(report.committed, std::int64_t{sent} + (rest_ > 0 ? 0 : options_.drafting));
-    guard_.add(options_.curve || drafted == 0 ? sent : cautious(sent, report), plain, report.committed);
+    const Cost charged = options_.curve || drafted == 0 ? sent : cautious(sent, report);
+    guard_.add(saturated(charged + again), plain, report.committed);
     if (options_.drafting != 0) weigh_drafting(std::int64_t{sent} - plain, report.committed);
     if (!options_.calibrated) trust_.learn(outcome);
     if (!options_.curve && report.sent.sequences == 1) learned_.learn(report.sent.rows, drafted == 0, report.time);
@@ -209,7 +214,7 @@ class CostControl {
     const std::size_t rows = other.nodes + other.padding;
     if (rows == 0 || !learned_.uncertain(question.plain_rows + rows)) return usual;
     const std::int64_t loss = std::int64_t{expected[rows]} - expected[usual.nodes + usual.padding];
-    const std::int64_t more = std::int64_t{expected[rows]} - expected[0] + question.rollback;
+    const std::int64_t more = std::int64_t{expected[rows]} - expected[0] + detail::rejection_cost(question, rows - 1);
     return learned_.may_try(loss) && more <= question.allowance ? other : usual;
   }
 

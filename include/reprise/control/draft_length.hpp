@@ -45,6 +45,7 @@ struct LengthQuestion {
   Rate top = rate_one;                       ///< see highest_throughput()
   std::int64_t allowance = most_rate;        ///< a pass may cost at most so much more than a plain one
   Cost rollback = 0;                         ///< what it costs if not all of a pass is accepted
+  bool replayed = false;                     ///< and then what was accepted is run again, see PassRoom
 };
 
 struct LengthAnswer {
@@ -77,17 +78,26 @@ struct BestLength {
   bool excluded = false;  // some length was beyond the allowance
 };
 
+/// What it costs if `accepted` drafted rows are accepted and others are not. The next pass then carries the accepted
+/// rows and the pending ones again, where a state was put back.
+inline std::int64_t rejection_cost(const LengthQuestion& question, std::size_t accepted) noexcept {
+  if (!question.replayed) return question.rollback;
+  const Cost next = question.costs[std::min(accepted + 1, question.costs.size() - 1)];
+  return std::int64_t{question.rollback} + (next - std::min(next, cost_one));
+}
+
 /// The length of the highest value at a price per plain pass; the shortest of equals.
 inline BestLength best_length(const LengthQuestion& question, Rate price) noexcept {
   const std::size_t nodes = question.sums.size() - 1;
   const std::size_t room = question.costs.size() - 1;
   const std::int64_t plain = question.costs[0];
-  const std::int64_t most = question.allowance - question.rollback + plain;
+  const std::int64_t most = question.allowance + plain;
   // All is accepted as often as the last node is, padding never.
   const auto rollback = [&](std::size_t rows) -> std::int64_t {
-    if (question.rollback == 0 || rows == 0) return 0;
-    const std::uint32_t all = rows > nodes ? 0 : question.sums[rows] - question.sums[rows - 1];
-    return std::int64_t{question.rollback} * (std::int64_t{cost_one} - all) >> 16;
+    if ((question.rollback == 0 && !question.replayed) || rows == 0) return 0;
+    const std::uint32_t sum = question.sums[std::min(rows, nodes)];
+    const std::uint32_t all = rows > nodes ? 0 : sum - question.sums[rows - 1];
+    return rejection_cost(question, sum >> 16) * (std::int64_t{cost_one} - all) >> 16;
   };
   std::size_t best_rows = 0;
   std::int64_t best_value = 0;
@@ -96,8 +106,9 @@ inline BestLength best_length(const LengthQuestion& question, Rate price) noexce
     const std::int64_t cost = question.costs[rows];
     const std::int64_t sum = question.sums[std::min(rows, nodes)];
     const std::int64_t value = sum - (price * (cost - plain + rollback(rows)) >> 16);
-    const bool better = value > best_value && cost <= most;
-    costliest = std::max(costliest, cost);
+    const std::int64_t highest = cost + rejection_cost(question, rows - 1);
+    const bool better = value > best_value && highest <= most;
+    costliest = std::max(costliest, highest);
     best_value = better ? value : best_value;
     best_rows = better ? rows : best_rows;
   };
@@ -178,7 +189,8 @@ inline LengthAnswer stopping_length(const LengthQuestion& question) noexcept {
     const std::size_t sent = answer.nodes + answer.padding;
     if (stopped || sent >= nodes || (rows > nodes && !question.padded)) return;
     const std::int64_t step = std::int64_t{question.costs[rows]} - question.costs[sent];
-    const std::int64_t more = std::int64_t{question.costs[rows]} - question.costs[0] + question.rollback;
+    const std::int64_t more =
+        std::int64_t{question.costs[rows]} - question.costs[0] + detail::rejection_cost(question, rows - 1);
     const std::int64_t gain = static_cast<std::int64_t>(question.sums[sent + 1] - question.sums[sent]) *
                               static_cast<std::int64_t>(rows - sent);
     stopped = more > question.allowance || gain <= price * step >> 16;

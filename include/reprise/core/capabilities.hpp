@@ -16,9 +16,9 @@ namespace reprise {
 /// How an engine forgets the rows that were not agreed on.
 enum class Rollback : std::uint8_t {
   trim,      ///< cuts the end of its cache (attention)
-  snapshot,  ///< restores a saved state and replays the accepted tokens (recurrent, hybrid)
-  per_row,   ///< keeps one state per row of the pass
-  none,      ///< cannot
+  snapshot,  ///< puts a saved state back, and runs the accepted tokens again in the next pass (recurrent, hybrid)
+  per_row,   ///< keeps one state per row of the pass: for the loop the same as trim
+  none,      ///< cannot: refused when a sequence begins
 };
 
 /// The row counts that a pass may have, ascending; none: any. For engines with one captured graph per width.
@@ -64,6 +64,8 @@ struct Capabilities {
   Rollback rollback = Rollback::trim;
   std::size_t max_rollback = unlimited;  ///< drafted rows that can be rolled back after a pass (sliding windows);
                                          ///< a predicate that refuses the first pick gives back the anchor's too
+  std::size_t max_replay = 16;           ///< with Rollback::snapshot: a pass that has more pending tokens than that
+                                         ///< goes without a draft, so that they settle; they would ride along again
   bool deterministic = true;             ///< a row's pick does not depend on the other rows of the batch;
                                          ///< informs tools, the loop does not read it
 };

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
@@ -54,6 +55,21 @@ concept DraftStrategy = detail::StrategyFunctions<S> && std::copyable<S>;
 template <class S>
 concept ReservableStrategy = DraftStrategy<S> && requires(S& s, std::size_t max_context) {
   s.reserve(max_context);
+};
+
+/// Optional: it learns from what the target ranks high (Outcome::revealed), `candidates_wanted()` tokens of each row;
+/// 0: none at present. Only a RankedVerifier has them to give.
+template <class S>
+concept LearnsCandidates = DraftStrategy<S> && requires(const S& s) {
+  { s.candidates_wanted() } -> std::convertible_to<std::size_t>;
+};
+
+/// Optional, for sampled drafts: distribution(node) is what that node's token was drawn from, a weight for each token
+/// of the vocabulary; asked between propose() and feedback(). With it and a DistributionVerifier drafts are checked by
+/// rejection sampling, which accepts more of them; without either by agreement, as all others.
+template <class S>
+concept DistributionStrategy = DraftStrategy<S> && requires(const S& s, NodeIndex node) {
+  { s.distribution(node) } -> std::convertible_to<std::span<const float>>;
 };
 
 /// Optional: bytes of heap held, for ceilings and reports.

@@ -104,6 +104,74 @@ concept TreeVerifier = Verifier<V> && requires(V& v, TokenSpan batch, std::size_
   v.commit_rows(rows);
 };
 
+/// A verifier whose state cannot be cut at any row (recurrent and hybrid models), but saved and put back as a whole:
+/// Capabilities::rollback is Rollback::snapshot. What a compiler cannot check:
+///
+///  V10 snapshot() saves the state before a pass, replacing what it saved before. It is called before each verify
+///      with a draft, and before each one whose pick a predicate may refuse; of a pass without either nothing is ever
+///      given back. restore(committed) is called instead of commit where not all rows of the pass are kept: it puts the
+///      saved state back, as if the pass had never been run, all but a sampler's, which has drawn `committed` tokens
+///      for good. They are pending then, and ride in the next pass. After a void pass (V5) it is the engine that goes
+///      back, when snapshot() or verify() is called the next time.
+template <class V>
+concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed) {
+  v.snapshot();
+  v.restore(committed);
+};
+
+/// A verifier that shows what else it would have picked, for strategies that learn from it (LearnsCandidates):
+///
+///  V11 candidates(i) are the target's likeliest tokens after row (anchor + i) of the last pass, the likeliest first,
+///  as
+///      many as the engine cares to give, also none. It is called between verify and commit, in any order, for any
+///      row, also for those that were rejected. They inform drafts, nothing else: they need not be exact.
+template <class V>
+concept RankedVerifier = Verifier<V> && requires(V& v, std::size_t i) {
+  { v.candidates(i) } -> std::convertible_to<TokenSpan>;
+};
+
+/// A verifier that shows its distributions, for rejection sampling of drafts that were themselves sampled
+/// (verify/rejection.hpp). generate() then draws the picks itself, and reads none of those that verify returns:
+///
+///  V12 probabilities(i) is the distribution that plain decoding would sample from after row (anchor + i), one weight
+///      for each token of the vocabulary: after temperature, cuts, penalties and grammar. It is read as V3 says of
+///      picks. uniform() is the engine's random source: a number in [0, 1), independent of all earlier ones.
+template <class V>
+concept DistributionVerifier = Verifier<V> && requires(V& v, std::size_t i) {
+  { v.probabilities(i) } -> std::convertible_to<std::span<const float>>;
+  { v.uniform() } -> std::convertible_to<double>;
+};
+
+/// What a pass has committed, from an engine that walks the draft itself (on its device): the accepted tokens, then
+/// the pick that ends the path, each with the row of the batch that it was picked after.
+struct Accepted {
+  std::span<const std::size_t> rows;
+  TokenSpan tokens;
+};
+
+/// A verifier that walks drafts itself, where the logits are. generate() uses it for every pass:
+///
+///  V13 verify_and_walk(batch, drafted, parents) is verify() or, where parents do not form a chain, verify_tree(); it
+///      answers the path on which each row holds the pick after the row before it, as far as it goes, and the pick that
+///      ends it. Where several rows hold that pick behind one row, the first. A stop rule may keep less of it (V4, V8).
+template <class V>
+concept WalkingVerifier = Verifier<V> &&
+    requires(V& v, TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+  {v.verify_and_walk(batch, drafted, parents)};
+  requires std::same_as<detail::unwrap_t<decltype(v.verify_and_walk(batch, drafted, parents))>, Accepted>;
+};
+
+/// A verifier that decodes under a grammar, or any other rule of what may follow what:
+///
+///  V14 allowed(path) is how many tokens of this run the rule lets follow the committed tokens, one after the other;
+///      `path` begins behind the anchor. It is called before verify, once for each path of a draft, and changes
+///      nothing. Drafted tokens that it refuses are not sent. An answer that is wrong costs time, nothing else: the
+///      rule holds because the engine's sampler follows it, with a draft as without.
+template <class V>
+concept ConstrainedVerifier = Verifier<V> && requires(V& v, TokenSpan path) {
+  { v.allowed(path) } -> std::convertible_to<std::size_t>;
+};
+
 /// A verifier that times its passes, for control to learn what they cost:
 ///
 ///  V9  pass_time() says how long the last verify took, rollback included; it is called after commit
@@ -150,6 +218,28 @@ struct TimedEngine : Engine {
   [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept { return {}; }
 };
 static_assert(TimedVerifier<TimedEngine>);
+struct CheckpointEngine : Engine {
+  void snapshot() {}
+  void restore(std::size_t) {}
+};
+static_assert(CheckpointVerifier<CheckpointEngine>);
+struct RankedEngine : Engine {
+  TokenSpan candidates(std::size_t) { return {}; }
+};
+static_assert(RankedVerifier<RankedEngine>);
+struct DistributionEngine : Engine {
+  std::span<const float> probabilities(std::size_t) { return {}; }
+  double uniform() { return 0; }
+};
+static_assert(DistributionVerifier<DistributionEngine>);
+struct WalkingEngine : Engine {
+  Accepted verify_and_walk(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
+};
+static_assert(WalkingVerifier<WalkingEngine>);
+struct ConstrainedEngine : Engine {
+  std::size_t allowed(TokenSpan path) { return path.size(); }
+};
+static_assert(ConstrainedVerifier<ConstrainedEngine>);
 
 }  // namespace archetype
 }  // namespace reprise

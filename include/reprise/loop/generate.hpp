@@ -47,47 +47,102 @@ class CancelAtEnd {
   Ticket ticket_;
 };
 
-/// Commits what the verifier's answer decides; `keep(decision)` has the verifier keep the rows.
-template <class Session, class V, class Answer, class Keep, class Predicate>
-Result<void> finish_pass(Session& session, Ticket ticket, V& verifier, Answer&& answer, Keep keep,
+/// Calls what may answer with a Result<void> or with nothing.
+template <class Call>
+Result<void> attempt(Call&& call) {
+  if constexpr (is_result<std::remove_cvref_t<std::invoke_result_t<Call&>>>)
+    return call();
+  else
+    return call(), Result<void>();
+}
+
+inline Error no_checkpoints() {
+  return {ErrorCode::unsupported,
+          "the engine rolls back by snapshot, but the verifier has no snapshot() and restore(committed): add them "
+          "(CheckpointVerifier), or keep a state for each row (Rollback::per_row)"};
+}
+
+/// The engine keeps what was agreed on and forgets the rest.
+template <Verifier V>
+Result<void> keep_rows(V& verifier, const Capabilities& can, const Decision& decision) {
+  if (decision.restore) {
+    if constexpr (CheckpointVerifier<V>)
+      return attempt([&] { return verifier.restore(decision.tokens.size()); });
+    else
+      return no_checkpoints();
+  }
+  if constexpr (TreeVerifier<V>)
+    if (can.max_leaves > 1) return attempt([&] { return verifier.commit_rows(decision.rows); });
+  return attempt([&] { return verifier.commit(decision.keep); });
+}
+
+/// Shows the strategy what the target ranks high, row by row.
+template <class Strategy, class Control, class V>
+void reveal(Session<Strategy, Control>& session, const Pass& pass, V& verifier) {
+  if constexpr (RankedVerifier<V> && LearnsCandidates<Strategy>) {
+    const auto wanted = static_cast<std::size_t>(session.strategy().candidates_wanted());
+    for (std::size_t i = 0; wanted > 0 && i <= pass.drafted; ++i) {
+      const TokenSpan tokens = verifier.candidates(i);
+      static_cast<void>(session.reveal(pass.ticket, i, tokens.first(std::min(wanted, tokens.size()))));
+    }
+  }
+}
+
+/// Commits what the verifier's answer decides.
+template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
+Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer&& answer,
                          Predicate& predicate) {
   constexpr bool may_fail = is_result<std::remove_cvref_t<Answer>>;
   if constexpr (may_fail) {
     if (!answer) return answer.error();
   }
-  auto decision = [&] {
+  auto decision = [&]() -> Result<Decision> {
     if constexpr (may_fail)
-      return session.resolve(ticket, *answer, predicate);
+      return session.resolve(pass.ticket, *answer, predicate);
     else
-      return session.resolve(ticket, answer, predicate);
+      return session.resolve(pass.ticket, answer, predicate);
   }();
   if (!decision) return decision.error();
-  if constexpr (is_result<std::remove_cvref_t<decltype(keep(*decision))>>) {
-    if (auto kept = keep(*decision); !kept) return kept.error();
-  } else {
-    keep(*decision);
-  }
+  reveal(session, pass, verifier);
+  if (auto kept = keep_rows(verifier, session.capabilities(), *decision); !kept) return kept;
   if constexpr (TimedVerifier<V>) {
     static_assert(noexcept(std::chrono::nanoseconds(verifier.pass_time())),
                   "pass_time() has to be noexcept: the engine has kept its rows, and the session has to follow");
-    return session.commit(ticket, verifier.pass_time());
+    return session.commit(pass.ticket, verifier.pass_time());
   } else {
-    return session.commit(ticket);
+    return session.commit(pass.ticket);
   }
 }
 
 /// Runs one planned pass through the verifier and commits it.
-template <class Session, Verifier V, class Predicate>
-Result<void> run_pass(Session& session, const Pass& pass, V& verifier, Predicate& predicate) {
+template <class Strategy, class Control, Verifier V, class Predicate>
+Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Predicate& predicate) {
   const CancelAtEnd round(session, pass.ticket);
-  if constexpr (TreeVerifier<V>)
-    if (session.capabilities().max_leaves > 1)
-      return finish_pass(
-          session, pass.ticket, verifier, verifier.verify_tree(pass.batch, pass.drafted, pass.parents),
-          [&](const Decision& decision) { return verifier.commit_rows(decision.rows); }, predicate);
-  return finish_pass(
-      session, pass.ticket, verifier, verifier.verify(pass.batch, pass.drafted),
-      [&](const Decision& decision) { return verifier.commit(decision.keep); }, predicate);
+  if constexpr (CheckpointVerifier<V>) {
+    constexpr bool may_refuse = !std::is_same_v<std::remove_cvref_t<Predicate>, NeverStop>;
+    if (session.capabilities().rollback == Rollback::snapshot && (may_refuse || pass.drafted > 0))
+      if (auto saved = attempt([&] { return verifier.snapshot(); }); !saved) return saved;
+  }
+  if constexpr (WalkingVerifier<V>) {
+    return finish_pass(session, pass, verifier, verifier.verify_and_walk(pass.batch, pass.drafted, pass.parents),
+                       predicate);
+  } else {
+    if constexpr (TreeVerifier<V>)
+      if (session.capabilities().max_leaves > 1)
+        return finish_pass(session, pass, verifier, verifier.verify_tree(pass.batch, pass.drafted, pass.parents),
+                           predicate);
+    return finish_pass(session, pass, verifier, verifier.verify(pass.batch, pass.drafted), predicate);
+  }
+}
+
+/// What a verifier says of itself, held to what it has functions for.
+template <Verifier V>
+Result<Capabilities> capabilities_of(const V& verifier) {
+  Capabilities can;
+  if constexpr (DescribedVerifier<V>) can = verifier.capabilities();
+  if constexpr (!TreeVerifier<V>) can.max_leaves = 1;
+  if (!CheckpointVerifier<V> && can.rollback == Rollback::snapshot) return no_checkpoints();
+  return can;
 }
 
 /// Hands tokens to the callback; false when it says stop. A callback that returns nothing goes on.
@@ -118,6 +173,8 @@ Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, co
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
   constexpr DraftShape shape = TreeVerifier<V> ? DraftShape::tree : DraftShape::chain;
   for (session.propose(limits, shape); !session.finished(); session.propose(limits, shape)) {
+    if constexpr (ConstrainedVerifier<V>)
+      session.constrain([&](TokenSpan path) { return static_cast<std::size_t>(verifier.allowed(path)); });
     const auto pass = session.plan();
     if (!pass) return pass.error();
     if (auto done = detail::run_pass(session, *pass, verifier, predicate); !done) return done.error();
@@ -135,14 +192,13 @@ template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocab
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, TokenSpan prompt, const Limits& limits,
                             OnTokens&& on_tokens = OnTokens(), Predicate&& predicate = Predicate()) {
-  Capabilities capabilities;
-  if constexpr (DescribedVerifier<V>) capabilities = verifier.capabilities();
-  if constexpr (!TreeVerifier<V>) capabilities.max_leaves = 1;
+  const auto capabilities = detail::capabilities_of(verifier);
+  if (!capabilities) return capabilities.error();
   if (prompt.size() > limits.max_context)
     return Error{ErrorCode::context_too_long,
                  "the prompt is longer than Limits::max_context: shorten it or raise the limit", prompt.size(),
                  limits.max_context};
-  if (auto begun = session.begin(prompt, capabilities); !begun) return begun.error();
+  if (auto begun = session.begin(prompt, *capabilities); !begun) return begun.error();
   return generate(session, verifier, limits, on_tokens, predicate);
 }
 

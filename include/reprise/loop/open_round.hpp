@@ -12,6 +12,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/choice.hpp"
+#include "reprise/loop/constraint.hpp"
 #include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"
 
@@ -20,7 +21,7 @@ namespace reprise {
 /// The arrays of a session's round, from the draft as it was proposed to the batch and what was committed of it. The
 /// batch has memory of its own: walking a tree writes the accepted path behind the context.
 ///
-/// Memory: about 70 bytes per node of the largest draft, twice that where pad rows may come behind, and 12 bytes per
+/// Memory: about 72 bytes per node of the largest draft, twice that where pad rows may come behind, and 12 bytes per
 /// pending token. Only reserve() and build() allocate. Threads: as the session.
 class OpenRound {
  public:
@@ -31,7 +32,7 @@ class OpenRound {
     const std::size_t rows = padded ? 2 * nodes : nodes;
     if (!nodes_.reserve(rows) || !sent_.reserve(rows) || !parents_.reserve(rows) || !depths_.reserve(rows) ||
         !path_.reserve(rows) || !committed_.reserve(rows + 1) || !batch_.reserve(pending + rows) ||
-        !kept_.reserve(pending + rows))
+        !kept_.reserve(pending + rows) || !auxiliary_.reserve(rows) || !constraints_.reserve(nodes))
       return false;
     most_nodes_ = nodes;
     most_padding_ = rows - nodes;
@@ -42,6 +43,8 @@ class OpenRound {
     draft_ = {};
     drafted_ = 0;
     padding_ = 0;
+    constraints_.clear();
+    revealed_.clear();
   }
 
   /// Where a strategy writes.
@@ -50,12 +53,22 @@ class OpenRound {
   void propose(DraftView draft) noexcept { draft_ = draft; }
   [[nodiscard]] DraftView draft() const noexcept { return draft_; }
 
+  /// Refuses what `allowed` does not allow, up to the next draft. Not of a sampled one: to look at its tokens before
+  /// they are sent would be a bias, and the target refuses them anyway.
+  template <class Allowed>
+  void constrain(Allowed&& allowed) {
+    if (draft_.kind() == DraftKind::sampled || draft_.empty()) return;
+    static_cast<void>(constraints_.resize(draft_.size(), Constraint::inner));  // there is room
+    // The batch is not built yet, and has room for a path.
+    reprise::constrain(draft_, allowed, {constraints_.data(), draft_.size()}, {batch_.data(), draft_.size()});
+  }
   /// Finds the nodes that can be sent. A sampled draft is sent as a chain.
   Sendable select(std::size_t max_leaves, std::size_t max_depth) noexcept {
     max_leaves_ = draft_.kind() == DraftKind::sampled ? 1 : max_leaves;
     const Sendable found =
         reprise::sendable(draft_, max_leaves_, max_depth,
-                          {{sent_.data(), most_nodes_}, {parents_.data(), most_nodes_}, {depths_.data(), most_nodes_}});
+                          {{sent_.data(), most_nodes_}, {parents_.data(), most_nodes_}, {depths_.data(), most_nodes_}},
+                          {constraints_.data(), constraints_.size()});
     selected_ = found.nodes;
     return found;
   }
@@ -87,13 +100,20 @@ class OpenRound {
     const std::size_t rows = pending.size() + choice.nodes + choice.padding;
     batch_.clear();
     kept_.clear();
+    revealed_.clear();
     if (!batch_.reserve_extra(rows) || !kept_.reserve_extra(rows)) return false;
     static_cast<void>(batch_.append(pending));
     pending_ = pending.size();
     padding_ = choice.padding;
     drafted_ = choice.nodes + choice.padding;
     add_padding(pad);
-    for (std::size_t row = 0; row < drafted_; ++row) batch_.push_reserved(node_of(row).token);
+    any_auxiliary_ = false;
+    for (std::size_t row = 0; row < drafted_; ++row) {
+      const DraftNode& node = node_of(row);
+      batch_.push_reserved(node.token);
+      auxiliary_[row] = node.auxiliary;
+      any_auxiliary_ = any_auxiliary_ || node.auxiliary;
+    }
     return true;
   }
   [[nodiscard]] TokenSpan batch() const noexcept { return {batch_.data(), batch_.size()}; }
@@ -101,10 +121,26 @@ class OpenRound {
   [[nodiscard]] std::size_t drafted() const noexcept { return drafted_; }
   [[nodiscard]] std::size_t padding() const noexcept { return padding_; }
   [[nodiscard]] std::span<const NodeIndex> parents() const noexcept { return {parents_.data(), drafted_}; }
+  [[nodiscard]] std::span<const NodeIndex> nodes() const noexcept { return {sent_.data(), drafted_}; }
   [[nodiscard]] std::span<const std::uint32_t> depths() const noexcept { return {depths_.data(), drafted_}; }
+  /// Which drafted rows are never accepted; empty: none.
+  [[nodiscard]] std::span<const bool> auxiliary() const noexcept {
+    return {auxiliary_.data(), any_auxiliary_ ? drafted_ : 0};
+  }
+
+  /// What the target ranks high after row (anchor + i). Left out where there is no memory: it informs, no more.
+  void reveal(std::size_t i, TokenSpan tokens) noexcept {
+    if (i > drafted_ || !revealed_.reserve_extra(tokens.size())) return;
+    const NodeIndex after = i == 0 ? anchor_parent : sent_[i - 1];
+    std::uint16_t rank = 0;
+    for (const Token token : tokens.first(std::min<std::size_t>(tokens.size(), 1024)))
+      revealed_.push_reserved({after, rank++, token});
+  }
 
   /// True when `accepted` is a path of the batch: it begins at the anchor's row, and each further row follows the one
-  /// before it and holds the token that was picked there.
+  /// before it and holds the token that was picked there. (Through an auxiliary row, too: an engine that walks the
+  /// draft does not know which they are. The walk then ends there, or goes by the row beside it that holds the same
+  /// token.)
   [[nodiscard]] bool holds(const Accepted& accepted) const noexcept {
     if (accepted.rows.empty() || accepted.rows.size() != accepted.tokens.size()) return false;
     if (accepted.rows[0] != pending_ - 1) return false;
@@ -128,7 +164,11 @@ class OpenRound {
     for (std::size_t row = 0; row + 1 < pending_; ++row) kept_.push_reserved(row);
     // A token that is committed follows a row that is kept: the anchor's, then those of the tokens before it.
     for (const CommittedToken& token : tokens) kept_.push_reserved(token.row);
-    return {tokens, {kept_.data(), kept_.size()}, kept_.size(), walked.accepted, walked.finish};
+    return {.tokens = tokens,
+            .rows = {kept_.data(), kept_.size()},
+            .keep = kept_.size(),
+            .accepted = walked.accepted,
+            .finish = walked.finish};
   }
   /// What a walk decided, as strategy and control are told; once. Its views stay until the next draft is written.
   [[nodiscard]] Outcome outcome(const Walk& walked, Cut cut) noexcept {
@@ -138,12 +178,13 @@ class OpenRound {
             {path_.data(), walked.accepted},
             walked.pick,
             cut,
-            {}};
+            {revealed_.data(), revealed_.size()}};
   }
 
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return nodes_.memory_bytes() + sent_.memory_bytes() + parents_.memory_bytes() + depths_.memory_bytes() +
-           batch_.memory_bytes() + kept_.memory_bytes() + committed_.memory_bytes() + path_.memory_bytes();
+           batch_.memory_bytes() + kept_.memory_bytes() + committed_.memory_bytes() + path_.memory_bytes() +
+           auxiliary_.memory_bytes() + constraints_.memory_bytes() + revealed_.memory_bytes();
   }
 
  private:
@@ -186,6 +227,10 @@ class OpenRound {
   Buffer<std::size_t> kept_;
   Buffer<CommittedToken> committed_;
   Buffer<NodeIndex> path_;
+  Buffer<bool> auxiliary_;  // by row
+  bool any_auxiliary_ = false;
+  Buffer<Constraint> constraints_;  // by node; empty: none is refused
+  Buffer<Candidate> revealed_;
 };
 
 }  // namespace reprise

@@ -29,15 +29,17 @@ struct Pass {
                                           ///< anchor_parent; of a chain -1, 0, 1, ...
   std::span<const std::uint32_t> depths;  ///< of each drafted row: 1 follows the anchor. With n tokens of context, the
                                           ///< row's position in the sequence is n - 1 + depth
+  std::span<const NodeIndex> nodes;       ///< of each drafted row: its node in the draft that was proposed
+  DraftKind kind = DraftKind::ordered;    ///< of that draft: one that was sampled may be checked by rejection sampling
   PassShape shape;
   Ticket ticket;
 };
 
-/// For engines that walk the draft themselves (on the device): the committed tokens, the accepted ones first and
-/// then the pick that ends the path, each with the row of the batch that it was picked after.
-struct Accepted {
-  std::span<const std::size_t> rows;
-  TokenSpan tokens;
+/// What a round has to offer, for planners of several sequences; see Session::offer(). Valid until the next call.
+struct Offer {
+  DraftView draft;                      ///< as it was proposed
+  std::span<const NodeIndex> sendable;  ///< the nodes that fit: each prefix of them can be planned
+  std::size_t pending = 0;              ///< rows of the pass without a draft
 };
 
 /// What the picks of a pass decided. Nothing has changed yet: that is commit(). Its views are valid until the next
@@ -47,6 +49,8 @@ struct Decision {
   std::span<const std::size_t> rows;  ///< of the batch, ascending: those that stay in the cache. Pending ones, then the
                                       ///< accepted path; of a chain, a prefix. The last committed token has none.
   std::size_t keep = 0;               ///< how many these are
+  bool restore = false;               ///< the state before the pass has to be put back instead (Rollback::snapshot):
+                                      ///< not every row stays. The committed tokens are pending then
   std::size_t accepted = 0;           ///< tokens that the draft had foreseen
   FinishReason finish = FinishReason::none;
 };

@@ -23,6 +23,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/loop/constraint.hpp"
 
 namespace reprise {
 
@@ -37,32 +38,39 @@ struct DraftRows {
 struct Sendable {
   std::size_t nodes = 0;  ///< rows written; every prefix of them is a draft of its own
   bool too_deep = false;  ///< a node was left out because of its depth
+  bool refused = false;   ///< a node was left out because it was refused
 };
 
 /// Writes the nodes of `draft` that can be sent, in their order: whose parent is the anchor or was written, no deeper
-/// than `max_depth`, on at most `max_leaves` paths, neither auxiliary nor the same token as an earlier child of its
-/// parent. Where a node would make a path too many it is left out, and later ones that only go on with a path may still
-/// come. So of one path, it is the first child of the anchor, the first child of that node, and so on: in an ordered
-/// draft the likeliest. Nodes whose parent is anything else (out of range, a later node, the node itself) are never
-/// reached. Cost: linear for a chain; at worst the square of the nodes.
-inline Sendable sendable(DraftView draft, std::size_t max_leaves, std::size_t max_depth,
-                         const DraftRows& rows) noexcept {
+/// than `max_depth`, on at most `max_leaves` paths, not the same token as an earlier child of its parent, not refused
+/// (`constraints` empty: none is). Auxiliary nodes are children of their own kind: they repeat nothing, and
+/// other nodes do not follow them. Where a node would make a path too many it is left out, and later ones that only go
+/// on with a path may still come. So of one path, it is the first child of the anchor, the first child of that node,
+/// and so on: in an ordered draft the likeliest. Nodes whose parent is anything else (out of range, a later node, the
+/// node itself) are never reached. Cost: linear for a chain; at worst the square of the nodes.
+inline Sendable sendable(DraftView draft, std::size_t max_leaves, std::size_t max_depth, const DraftRows& rows,
+                         std::span<const Constraint> constraints = {}) noexcept {
   Sendable found;
   std::size_t leaves = 0;
   const auto at = [](NodeIndex row) { return static_cast<std::size_t>(row); };
   for (std::size_t i = 0; i < draft.size() && found.nodes < rows.nodes.size(); ++i) {
     const DraftNode& node = draft[i];
-    if (node.auxiliary) continue;
     auto parent = static_cast<NodeIndex>(found.nodes) - 1;  // its row; rows ascend like their nodes
     while (parent != anchor_parent && rows.nodes[at(parent)] > node.parent) --parent;
     if (node.parent != (parent == anchor_parent ? anchor_parent : rows.nodes[at(parent)])) continue;
+    if (node.parent != anchor_parent && draft[at(node.parent)].auxiliary && !node.auxiliary) continue;
+    if (!constraints.empty() && constraints[i] == Constraint::refused) {
+      found.refused = true;
+      continue;
+    }
 
     bool extends = parent != anchor_parent;  // a path, which is then no longer a leaf at its parent
     bool repeats = false;
     for (std::size_t row = at(parent + 1); row < found.nodes; ++row) {
       if (rows.parents[row] != parent) continue;
       extends = false;
-      repeats = repeats || draft[at(rows.nodes[row])].token == node.token;
+      const DraftNode& sibling = draft[at(rows.nodes[row])];
+      repeats = repeats || (sibling.token == node.token && !sibling.auxiliary && !node.auxiliary);
     }
     if (repeats || (!extends && leaves == max_leaves)) continue;
     const std::uint32_t depth = parent == anchor_parent ? 1 : rows.depths[at(parent)] + 1;
@@ -131,11 +139,12 @@ struct WalkInput {
   std::size_t output = 0;   ///< tokens of output so far
   std::size_t context = 0;  ///< committed tokens in all
   std::size_t max_context = unlimited;
-  TokenSpan draft;                      ///< the drafted rows
-  std::span<const NodeIndex> parents;   ///< of each, the drafted row that it follows, or anchor_parent
-  std::size_t anchor_row = 0;           ///< row of the anchor in the batch
-  std::size_t picked_rows = unlimited;  ///< rows with a pick, from the anchor's on; reading stops there
-  std::size_t most_picks = unlimited;   ///< picks to read at most
+  TokenSpan draft;                       ///< the drafted rows
+  std::span<const NodeIndex> parents;    ///< of each, the drafted row that it follows, or anchor_parent
+  std::span<const bool> auxiliary = {};  ///< of each: it is never accepted; empty: all may be
+  std::size_t anchor_row = 0;            ///< row of the anchor in the batch
+  std::size_t picked_rows = unlimited;   ///< rows with a pick, from the anchor's on; reading stops there
+  std::size_t most_picks = unlimited;    ///< picks to read at most
 };
 
 /// Where a walk goes. Room for the draft and, of `committed`, for one token more.
@@ -149,10 +158,11 @@ inline std::size_t pick_after(NodeIndex row) noexcept {
   return row == anchor_parent ? 0 : static_cast<std::size_t>(row) + 1;
 }
 
-/// The first drafted row that follows `parent` with `token`; anchor_parent when there is none.
+/// The first drafted row that follows `parent` with `token` and may be accepted; anchor_parent when there is none.
 inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) noexcept {
   for (std::size_t row = pick_after(parent); row < in.draft.size(); ++row)
-    if (in.parents[row] == parent && in.draft[row] == token) return static_cast<NodeIndex>(row);
+    if (in.parents[row] == parent && in.draft[row] == token && (in.auxiliary.empty() || !in.auxiliary[row]))
+      return static_cast<NodeIndex>(row);
   return anchor_parent;
 }
 

@@ -34,9 +34,10 @@ class Sequence {
                                                 std::optional<std::size_t> cached) {
     if (context.empty())
       return Error{ErrorCode::empty_context, "the context is empty: begin with at least one token (BOS will do)"};
-    if (capabilities.rollback != Rollback::trim)
+    if (capabilities.rollback == Rollback::none)
       return Error{ErrorCode::unsupported,
-                   "the engine cannot trim its cache: this loop needs Rollback::trim (drop the last rows of a pass)"};
+                   "the engine cannot roll back (Rollback::none): let it drop the last rows of a pass (trim), keep a "
+                   "state for each row (per_row), or save its state and put it back (snapshot, CheckpointVerifier)"};
     if (capabilities.max_rows == 0)
       return Error{ErrorCode::unsupported, "Capabilities::max_rows is 0: a pass needs at least the anchor's row"};
     if (context.size() > capabilities.max_context)

@@ -131,25 +131,32 @@ class Session {
   }
   DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // they are read until the round ends
 
+  /// Leaves out of this round's draft what a rule does not allow: `allowed(path)` answers how many tokens of a run that
+  /// begins behind the anchor may follow the committed ones, see ConstrainedVerifier. Between propose() and plan(); not
+  /// applied to sampled drafts, whose tokens may not be looked at. Throws what `allowed` throws.
+  template <std::invocable<TokenSpan> Allowed>
+  void constrain(Allowed&& allowed) {
+    round_.constrain(allowed);
+  }
+
+  /// What of the proposed draft fits into a pass, for a planner that shares one pass between sequences: it chooses how
+  /// many nodes each may send, and says so to plan(). Errors: those of plan(); out_of_memory not.
+  Result<Offer> offer() {
+    const auto room = find_room(unlimited, Cut::budget);
+    if (!room) return room.error();
+    const auto fitting = round_.sendable();
+    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), room->nodes())), pending().size()};
+  }
+
   /// The pass to run, with as many tokens of the proposed draft as control chooses of those that fit, and at most
   /// `nodes` drafted rows; `why` is what is counted when that is the binding rule. May be called again in the same
   /// round: the older ticket is void then.
   /// Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
   Result<Pass> plan(std::size_t nodes = unlimited, Cut why = Cut::budget) {
-    if (phase_ == Phase::empty) return not_begun();
-    if (limits_ == nullptr)
-      return Error{ErrorCode::not_proposed, "plan() belongs to a round: call propose() first, once for each round"};
-    if (finished())
-      return Error{ErrorCode::finished, "generation has ended: append() a turn, raise the limits or begin() anew"};
-    const std::size_t pending = this->pending().size();
-    const std::size_t rows = std::min(limits_->max_rows, capabilities().max_rows);
-    if (pending > rows) {
-      drop_round();
-      return Sequence::too_many_pending(pending, rows);
-    }
-
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
-    const Room room = find_room(rows - pending, nodes, why);
+    const auto found = find_room(nodes, why);
+    if (!found) return found.error();
+    const Room room = *found;
     const PassRoom offered = this->offered(room.rows());
     DraftChoice choice = round_.fit(control_.choose(round_.draft(), round_.sendable(), offered), room.nodes(), offered);
     // Room for everything this pass can commit exists before the engine is asked to run it.
@@ -160,9 +167,15 @@ class Session {
     cut_ = why_cut(room, choice);
     phase_ = Phase::planned;
     ++ticket_.id;
-    return Pass{round_.batch(),   pending,         round_.drafted(),
-                round_.parents(), round_.depths(), PassShape{1, round_.batch().size(), context().size()},
-                ticket_};
+    return Pass{.batch = round_.batch(),
+                .pending = round_.pending(),
+                .drafted = round_.drafted(),
+                .parents = round_.parents(),
+                .depths = round_.depths(),
+                .nodes = round_.nodes(),
+                .kind = round_.draft().kind(),
+                .shape = {1, round_.batch().size(), context().size()},
+                .ticket = ticket_};
   }
 
   /// Reads the picks of the pass and decides what to commit. Changes nothing that a cancel() would not undo.
@@ -192,12 +205,22 @@ class Session {
     return decide(picks, predicate, unlimited, accepted.tokens.size());
   }
 
-  /// Makes the decision true: the engine has kept Decision::rows. `pass_time`: how long the pass took, rollback
+  /// Tells the strategy what the target ranks high after row (anchor + i) of the pass, the likeliest first, also after
+  /// rows that were not accepted (RankedVerifier). Between plan() and commit(), each row at most once; may allocate.
+  /// Errors: bad_ticket.
+  Result<void> reveal(Ticket ticket, std::size_t i, TokenSpan tokens) {
+    if (ticket != ticket_ || (phase_ != Phase::planned && phase_ != Phase::resolved)) return bad_ticket();
+    round_.reveal(i, tokens);
+    return {};
+  }
+
+  /// Makes the decision true: the engine has kept Decision::rows, or has put its state back where
+  /// Decision::restore says so. `pass_time`: how long the pass took, rollback
   /// included, for control to learn from. Errors: bad_ticket.
   Result<void> commit(Ticket ticket, std::optional<std::chrono::nanoseconds> pass_time = {}) {
     if (auto checked = check_ticket(ticket, Phase::resolved); !checked) return checked;
     const std::size_t before = context().size();
-    PassReport report{plain_shape(), plain_shape(), walked_.committed, pass_time};
+    PassReport report{plain_shape(), plain_shape(), walked_.committed, pass_time, replays() && keep_ == 0};
     report.sent.rows += round_.drafted();
     sequence_.commit(round_.walk_output().committed.first(walked_.committed), walked_, keep_);
     Statistics& counted = sequence_.statistics();
@@ -313,15 +336,28 @@ class Session {
   [[nodiscard]] PassShape plain_shape() const noexcept { return {1, pending().size(), context().size()}; }
   /// What a pass has room for, with at most `rows` drafted rows.
   [[nodiscard]] PassRoom offered(std::size_t rows) const noexcept {
-    return {plain_shape(), rows, capabilities().allowed_widths.values(), pads(capabilities())};
+    return {plain_shape(), rows, capabilities().allowed_widths.values(), pads(capabilities()), replays()};
   }
+  /// Whether a pass of which something is rejected has to be run again as far as it was accepted.
+  [[nodiscard]] bool replays() const noexcept { return capabilities().rollback == Rollback::snapshot; }
   /// Paths that a draft of this round may have: caller, engine and whoever drives the round all agree to a tree.
   [[nodiscard]] std::size_t max_leaves() const noexcept {
     if (shape_ == DraftShape::chain || limits_->draft.shape == DraftShape::chain) return 1;
     return std::max<std::size_t>(1, std::min(limits_->draft.max_leaves, capabilities().max_leaves));
   }
-  /// How much of the draft fits, besides `free` rows; finds the nodes that can be sent.
-  [[nodiscard]] Room find_room(std::size_t free, std::size_t nodes, Cut why) noexcept {
+  /// How much of the draft fits; finds the nodes that can be sent.
+  [[nodiscard]] Result<Room> find_room(std::size_t nodes, Cut why) noexcept {
+    if (phase_ == Phase::empty) return not_begun();
+    if (limits_ == nullptr)
+      return Error{ErrorCode::not_proposed, "plan() belongs to a round: call propose() first, once for each round"};
+    if (finished())
+      return Error{ErrorCode::finished, "generation has ended: append() a turn, raise the limits or begin() anew"};
+    const std::size_t rows = std::min(limits_->max_rows, capabilities().max_rows);
+    if (pending().size() > rows) {
+      const std::size_t too_many = pending().size();
+      drop_round();
+      return Sequence::too_many_pending(too_many, rows);
+    }
     const std::size_t context_left = sequence_.context_left(*limits_);
     const std::size_t tokens_left = sequence_.tokens_left(*limits_);
     const std::size_t deepest =
@@ -331,12 +367,14 @@ class Session {
     const auto bound_depth = [&](std::size_t depth, Cut cut) {
       if (depth == deepest) room.bound_draft(found.nodes, cut);
     };
-    if (!found.too_deep) room.bound_draft(found.nodes, Cut::shape);
+    if (!found.too_deep) room.bound_draft(found.nodes, found.refused ? Cut::constraint : Cut::shape);
     bound_depth(limits_->draft.max_depth, Cut::budget);
     room.bound(nodes, why);
     bound_depth(capabilities().max_depth, Cut::depth);
     room.bound(capabilities().max_rollback, Cut::rollback);
-    room.bound(free, Cut::rows);
+    if (replays() && pending().size() > capabilities().max_replay) room.bound(0, Cut::rollback);
+    // Where a pass is run again, what it has accepted is pending in the next one, and fits there as it fitted here.
+    room.bound(rows - pending().size(), Cut::rows);
     room.bound(context_left, Cut::context);
     bound_depth(tokens_left, Cut::max_tokens);
     // Pad rows go on with a chain, and follow the anchor of a tree.
@@ -368,13 +406,15 @@ class Session {
                        .max_context = sequence_.max_context(*limits_),
                        .draft = round_.batch().last(round_.drafted()),
                        .parents = round_.parents(),
+                       .auxiliary = round_.auxiliary(),
                        .anchor_row = round_.pending() - 1,
                        .picked_rows = picked_rows,
                        .most_picks = most_picks};
     walked_ = walk(in, *limits_, picks, predicate, round_.walk_output());
     phase_ = Phase::resolved;
-    const Decision decision = round_.decision(walked_);
-    keep_ = decision.keep;
+    Decision decision = round_.decision(walked_);
+    decision.restore = replays() && decision.keep < round_.batch().size();
+    keep_ = decision.restore ? 0 : decision.keep;
     return decision;
   }
 
