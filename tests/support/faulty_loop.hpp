@@ -98,13 +98,15 @@ class FaultySession {
                       std::min({found.nodes, nodes, capabilities_.max_rollback, rows, context_left}));
     batch_.assign(context_.begin() + static_cast<std::ptrdiff_t>(cached_), context_.end());
     for (std::size_t i = 0; i < drafted_; ++i) batch_.push_back(draft_[static_cast<std::size_t>(nodes_of_[i])].token);
-    return Pass{batch_,
-                pending,
-                drafted_,
-                std::span(parents_).first(drafted_),
-                std::span(depths_).first(drafted_),
-                PassShape{1, batch_.size(), context_.size()},
-                {}};
+    return Pass{.batch = batch_,
+                .pending = pending,
+                .drafted = drafted_,
+                .parents = std::span(parents_).first(drafted_),
+                .depths = std::span(depths_).first(drafted_),
+                .nodes = std::span(nodes_of_).first(drafted_),
+                .kind = DraftKind::ordered,
+                .shape = {1, batch_.size(), context_.size()},
+                .ticket = {}};
   }
   template <Picks P, class Predicate>
   Result<Decision> resolve(Ticket, P&& picks, Predicate&& predicate) {
@@ -155,7 +157,8 @@ class FaultySession {
     if (fault_ == Fault::rollback_one_long && keep_ > anchor + 1) rows_.pop_back();
     if (fault_ == Fault::kept_rows_off_the_path)
       for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] = i;
-    return Decision{committed_, rows_, rows_.size(), path_.size(), walked_.reason};
+    return Decision{
+        .tokens = committed_, .rows = rows_, .keep = rows_.size(), .accepted = path_.size(), .finish = walked_.reason};
   }
   Result<void> commit(Ticket) {
     const std::size_t before = context_.size();
