@@ -45,4 +45,5 @@
 #include "reprise/speculator.hpp"
 #include "reprise/stats/reliability.hpp"
 #include "reprise/stats/statistics.hpp"
+#include "reprise/verify/rejection.hpp"
 #include "reprise/verify/tree.hpp"

@@ -101,6 +101,7 @@ class FaultySession {
     return Pass{.batch = batch_,
                 .pending = pending,
                 .drafted = drafted_,
+                .padding = 0,
                 .parents = std::span(parents_).first(drafted_),
                 .depths = std::span(depths_).first(drafted_),
                 .nodes = std::span(nodes_of_).first(drafted_),

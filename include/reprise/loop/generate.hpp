@@ -16,6 +16,7 @@
 #include "reprise/core/verifier.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
+#include "reprise/verify/rejection.hpp"
 
 namespace reprise {
 
@@ -88,6 +89,24 @@ void reveal(Session<Strategy, Control>& session, const Pass& pass, V& verifier) 
   }
 }
 
+/// Decides on a sampled draft by rejection sampling.
+template <class Strategy, class Control, DistributionVerifier V, class Predicate>
+Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass& pass, V& verifier,
+                                Predicate& predicate) {
+  const auto target = [&](std::size_t i) { return std::span<const float>(verifier.probabilities(i)); };
+  const auto drafter = [&](std::size_t i) {
+    return std::span<const float>(session.strategy().distribution(pass.nodes[i]));
+  };
+  const auto uniform = [&] { return static_cast<double>(verifier.uniform()); };
+  const TokenSpan drafted = pass.batch.last(pass.drafted).first(pass.drafted - pass.padding);
+  RejectionPicks picks(drafted, target, drafter, uniform);
+  auto decision = session.resolve(pass.ticket, picks, predicate);
+  if (picks.failed())
+    return Error{ErrorCode::verifier_failed,
+                 "probabilities(i) holds no weight at all: a distribution has a token that can follow"};
+  return decision;
+}
+
 /// Commits what the verifier's answer decides.
 template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
 Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer&& answer,
@@ -97,6 +116,8 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
     if (!answer) return answer.error();
   }
   auto decision = [&]() -> Result<Decision> {
+    if constexpr (DistributionVerifier<V> && DistributionStrategy<Strategy>)
+      if (pass.kind == DraftKind::sampled) return reject_or_take(session, pass, verifier, predicate);
     if constexpr (may_fail)
       return session.resolve(pass.ticket, *answer, predicate);
     else

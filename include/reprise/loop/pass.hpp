@@ -25,6 +25,7 @@ struct Pass {
   TokenSpan batch;          ///< [pending | draft]
   std::size_t pending = 0;  ///< committed tokens at its front that are not in the cache; the last is the anchor
   std::size_t drafted = 0;  ///< drafted tokens behind them, pad rows included
+  std::size_t padding = 0;  ///< how many of these, at the end, are pad rows
   std::span<const NodeIndex> parents;     ///< of each drafted row: the drafted row that it follows, counted from 0, or
                                           ///< anchor_parent; of a chain -1, 0, 1, ...
   std::span<const std::uint32_t> depths;  ///< of each drafted row: 1 follows the anchor. With n tokens of context, the

@@ -170,6 +170,7 @@ class Session {
     return Pass{.batch = round_.batch(),
                 .pending = round_.pending(),
                 .drafted = round_.drafted(),
+                .padding = round_.padding(),
                 .parents = round_.parents(),
                 .depths = round_.depths(),
                 .nodes = round_.nodes(),
