@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,24 @@ struct SizedRecorder : Recorder {
   [[nodiscard]] std::size_t memory_bytes() const { return 123; }
 };
 
+struct Sampler : Recorder {
+  [[nodiscard]] std::size_t candidates_wanted() const { return 5; }
+  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
+    return std::span(weights).first(static_cast<std::size_t>(node));
+  }
+  static constexpr std::array<float, 3> weights = {0.25F, 0.5F, 0.25F};
+};
+
+TEST(AnyStrategy, SaysWhatItsStrategySaysOfCandidatesAndDistributions) {
+  const AnyStrategy sampler{Sampler()};
+  EXPECT_EQ(sampler.candidates_wanted(), 5U);
+  EXPECT_EQ(sampler.distribution(2).size(), 2U);
+  EXPECT_EQ(sampler.distribution(2)[1], 0.5F);
+  for (const AnyStrategy& other : {AnyStrategy(), AnyStrategy(Recorder())}) {
+    EXPECT_EQ(other.candidates_wanted(), 0U);
+    EXPECT_TRUE(other.distribution(2).empty());
+  }
+}
 TEST(AnyStrategy, PassesEveryCallOn) {
   const SizedRecorder recorder;
   AnyStrategy strategy(recorder);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that README.md shows is a program that is compiled and run.
+// The code that README.md and docs/sketches.md show is part of programs that are compiled and run.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -31,6 +31,26 @@ TEST(Readme, ItsFirstExampleIsTheQuickstart) {
   ASSERT_TRUE(program.starts_with("// SPDX-License-Identifier: Apache-2.0\n"));
   program.erase(0, program.find('\n') + 1);
   EXPECT_EQ(first_example(read("README.md")), program);
+}
+
+TEST(Readme, EverySketchIsPartOfAProgram) {
+  const std::string page = read("docs/sketches.md");
+  std::size_t sketches = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(REPRISE_SOURCE_DIR) / "examples/sketches")) {
+    if (file.path().extension() != ".cpp") continue;
+    const std::string name = file.path().filename().string();
+    const std::string program = read("examples/sketches/" + name);
+    const std::string mark = "// [sketch]\n";
+    const std::size_t begin = program.find(mark);
+    const std::size_t end = program.find("// [/sketch]");
+    ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << name;
+    const std::size_t link = page.find("[" + name + "]");
+    ASSERT_NE(link, std::string::npos) << name << " is not on the page";
+    EXPECT_EQ(first_example(page.substr(link)), program.substr(begin + mark.size(), end - begin - mark.size())) << name;
+    ++sketches;
+  }
+  EXPECT_GE(sketches, 4U);
 }
 
 TEST(Readme, AnExampleIsFoundInMarkdown) {

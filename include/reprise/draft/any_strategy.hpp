@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <new>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -60,6 +61,15 @@ class AnyStrategy {
   void reserve(std::size_t max_context) {
     if (calls_ != nullptr) calls_->reserve(object_, max_context);
   }
+  /// Candidates of each row that the strategy learns from; 0: it does not.
+  [[nodiscard]] std::size_t candidates_wanted() const {
+    return calls_ == nullptr ? 0 : calls_->candidates_wanted(object_);
+  }
+  /// What a node of a sampled draft was drawn from; empty where the strategy does not say: then it is taken for
+  /// certain.
+  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
+    return calls_ == nullptr ? std::span<const float>() : calls_->distribution(object_, node);
+  }
   /// What the strategy says it holds on the heap, without the strategy itself; 0 when it does not measure itself.
   [[nodiscard]] std::size_t memory_bytes() const { return calls_ == nullptr ? 0 : calls_->memory_bytes(object_); }
 
@@ -71,6 +81,8 @@ class AnyStrategy {
     void (*feedback)(void*, const Outcome&);
     void (*truncate)(void*, std::size_t);
     void (*reserve)(void*, std::size_t);
+    std::size_t (*candidates_wanted)(const void*);
+    std::span<const float> (*distribution)(const void*, NodeIndex);
     std::size_t (*memory_bytes)(const void*);
     void* (*clone)(const void*);
     void (*destroy)(void*);
@@ -79,6 +91,16 @@ class AnyStrategy {
   template <class S>
   static void reserve_if_possible(void* object, std::size_t max_context) {
     if constexpr (ReservableStrategy<S>) static_cast<S*>(object)->reserve(max_context);
+  }
+  template <class S>
+  static std::size_t candidates_if_wanted(const void* object) {
+    if constexpr (LearnsCandidates<S>) return static_cast<const S*>(object)->candidates_wanted();
+    return 0;
+  }
+  template <class S>
+  static std::span<const float> distribution_if_known(const void* object, NodeIndex node) {
+    if constexpr (DistributionStrategy<S>) return static_cast<const S*>(object)->distribution(node);
+    return {};
   }
   template <class S>
   static std::size_t measure_if_possible(const void* object) {
@@ -93,6 +115,8 @@ class AnyStrategy {
       [](void* s, const Outcome& outcome) { static_cast<S*>(s)->feedback(outcome); },
       [](void* s, std::size_t size) { static_cast<S*>(s)->truncate(size); },
       &reserve_if_possible<S>,
+      &candidates_if_wanted<S>,
+      &distribution_if_known<S>,
       &measure_if_possible<S>,
       [](const void* s) -> void* { return new (std::nothrow) S(*static_cast<const S*>(s)); },
       [](void* s) { delete static_cast<S*>(s); },
@@ -101,6 +125,6 @@ class AnyStrategy {
   void* object_ = nullptr;
   const Calls* calls_ = nullptr;
 };
-static_assert(DraftStrategy<AnyStrategy>);
+static_assert(DraftStrategy<AnyStrategy> && LearnsCandidates<AnyStrategy> && DistributionStrategy<AnyStrategy>);
 
 }  // namespace reprise
