@@ -70,6 +70,7 @@ class OpenRound {
                           {{sent_.data(), most_nodes_}, {parents_.data(), most_nodes_}, {depths_.data(), most_nodes_}},
                           {constraints_.data(), constraints_.size()});
     selected_ = found.nodes;
+    any_auxiliary_ = found.auxiliary;
     return found;
   }
   /// The nodes that select() found. Valid until build().
@@ -107,13 +108,8 @@ class OpenRound {
     padding_ = choice.padding;
     drafted_ = choice.nodes + choice.padding;
     add_padding(pad);
-    any_auxiliary_ = false;
-    for (std::size_t row = 0; row < drafted_; ++row) {
-      const DraftNode& node = node_of(row);
-      batch_.push_reserved(node.token);
-      auxiliary_[row] = node.auxiliary;
-      any_auxiliary_ = any_auxiliary_ || node.auxiliary;
-    }
+    for (std::size_t row = 0; row < drafted_; ++row) batch_.push_reserved(node_of(row).token);
+    for (std::size_t row = 0; any_auxiliary_ && row < drafted_; ++row) auxiliary_[row] = node_of(row).auxiliary;
     return true;
   }
   [[nodiscard]] TokenSpan batch() const noexcept { return {batch_.data(), batch_.size()}; }

@@ -36,9 +36,10 @@ struct DraftRows {
 
 /// What sendable() found.
 struct Sendable {
-  std::size_t nodes = 0;  ///< rows written; every prefix of them is a draft of its own
-  bool too_deep = false;  ///< a node was left out because of its depth
-  bool refused = false;   ///< a node was left out because it was refused
+  std::size_t nodes = 0;   ///< rows written; every prefix of them is a draft of its own
+  bool too_deep = false;   ///< a node was left out because of its depth
+  bool refused = false;    ///< a node was left out because it was refused
+  bool auxiliary = false;  ///< a node that was written is auxiliary
 };
 
 /// Writes the nodes of `draft` that can be sent, in their order: whose parent is the anchor or was written, no deeper
@@ -80,6 +81,7 @@ inline Sendable sendable(DraftView draft, std::size_t max_leaves, std::size_t ma
       found.too_deep = true;
       continue;
     }
+    found.auxiliary = found.auxiliary || node.auxiliary;
     rows.nodes[found.nodes] = static_cast<NodeIndex>(i);
     rows.parents[found.nodes] = parent;
     rows.depths[found.nodes] = depth;
