@@ -45,3 +45,4 @@
 #include "reprise/speculator.hpp"
 #include "reprise/stats/reliability.hpp"
 #include "reprise/stats/statistics.hpp"
+#include "reprise/stats/statistics_text.hpp"
