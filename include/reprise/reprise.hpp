@@ -45,5 +45,6 @@
 #include "reprise/speculator.hpp"
 #include "reprise/stats/reliability.hpp"
 #include "reprise/stats/statistics.hpp"
+#include "reprise/stats/statistics_text.hpp"
 #include "reprise/verify/rejection.hpp"
 #include "reprise/verify/tree.hpp"

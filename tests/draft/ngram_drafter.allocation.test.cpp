@@ -71,6 +71,18 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveOfManyTurnsAfterReserve) {
   }
 }
 
+TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhenTheContextHasChanged) {
+  NgramDrafter<> drafter;
+  const Tokens text = support::make_stream(support::Stream::random_small, 4000, 2);
+  drafter.begin(TokenSpan(text).first(1000));
+  drafter.reserve(text.size());
+  drafter.rebase(TokenSpan(text).first(8));
+  ASSERT_GT(drafter.evidence(), 900U);
+  const AllocationWatch watch;
+  for (std::size_t at = 8; at < text.size(); at += 4) drafter.observe(TokenSpan(text).subspan(at, 4), Origin::prompt);
+  EXPECT_EQ(watch.allocations(), 0U);
+}
+
 /// Runs the calls of a sequence in which some allocations fail, from one on; true when one did.
 bool survive_failures(std::size_t fail_at, std::size_t failures) {
   static const Tokens text = text_of(900, 3);
@@ -88,6 +100,8 @@ bool survive_failures(std::size_t fail_at, std::size_t failures) {
     for (std::size_t at = 100; at < 500; at += 3) drafter.observe(TokenSpan(text).subspan(at, 3), Origin::output);
     drafter.observe(TokenSpan(text).subspan(502), Origin::prompt);
     drafter.truncate(700);
+    drafter.observe(TokenSpan(text).subspan(700), Origin::output);
+    drafter.rebase(TokenSpan(text).subspan(300));
     drafter.observe(TokenSpan(text).subspan(700), Origin::output);
     failed = watch.allocations() >= fail_at;
   }

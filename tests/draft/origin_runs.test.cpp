@@ -30,6 +30,19 @@ TEST(OriginRuns, BeginWhereTheyAreAppended) {
   EXPECT_EQ(runs.of(15), Origin::prompt);
 }
 
+TEST(OriginRuns, TakeAPartOfOthers) {
+  OriginRuns others;
+  others.append(0, Origin::prompt);
+  others.append(10, Origin::output);
+  others.append(15, Origin::prompt);
+  OriginRuns runs;
+  runs.append(0, Origin::output);
+  runs.append(3, others, 12, 17);  // three of output and two of prompt
+  runs.append(8, others, 9, 9);    // none
+  runs.append(8, others, 9, 11);
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(runs.of(i), i < 6 || i == 9 ? Origin::output : Origin::prompt) << i;
+}
+
 TEST(OriginRuns, CostNothingWhileTheOriginStaysTheSame) {
   OriginRuns runs;
   runs.append(0, Origin::output);

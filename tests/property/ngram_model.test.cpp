@@ -52,6 +52,8 @@ TEST(NgramModelProperty, RandomWorldsMeetEveryKindOfDraft) {
   EXPECT_GT(all.fillers, 1000U);
   EXPECT_GT(all.past_end, 10U);
   EXPECT_GT(all.truncations, 200U);
+  EXPECT_GT(all.rebases, 200U);
+  EXPECT_GT(all.most_evidence, 300U);
   EXPECT_GT(all.longest, 600U);
 }
 

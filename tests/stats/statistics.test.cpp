@@ -1,37 +1,272 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reprise/stats/statistics.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "reprise/loop/session.hpp"
 
 namespace reprise {
 namespace {
+
+using std::chrono::nanoseconds;
+
+static_assert(std::is_trivially_copyable_v<Statistics> && sizeof(Statistics) < 1024, "made to be copied");
+
+/// A round over nodes that are all sent, in their order.
+struct Round {
+  std::vector<DraftNode> nodes;
+  std::vector<NodeIndex> sent;
+  std::vector<std::uint32_t> depths;
+  std::vector<NodeIndex> accepted;
+  Cut cut = Cut::none;
+  std::size_t pads = 0;
+
+  Round& pad(NodeIndex parent) {
+    ++pads;
+    return add(DraftSource::padding, parent);
+  }
+  Round& add(DraftSource source, NodeIndex parent, bool auxiliary = false) {
+    sent.push_back(static_cast<NodeIndex>(nodes.size()));
+    depths.push_back(parent == anchor_parent ? 1 : depths[static_cast<std::size_t>(parent)] + 1);
+    nodes.push_back({.parent = parent, .source = source, .auxiliary = auxiliary});
+    return *this;
+  }
+  Round& accept(std::vector<NodeIndex> path) {
+    accepted = std::move(path);
+    return *this;
+  }
+  void count_in(Statistics& statistics, std::optional<nanoseconds> time = {}) const {
+    statistics.record({DraftView(nodes, DraftKind::ordered), sent, accepted, {}, cut, {}}, depths, pads,
+                      accepted.size() + 1, time);
+  }
+};
+
+std::uint64_t sum_of(const Statistics& statistics, std::uint64_t SentTokens::*field) {
+  std::uint64_t sum = 0;
+  for (const SentTokens& tokens : statistics.by_source) sum += tokens.*field;
+  return sum;
+}
 
 TEST(Statistics, AreZeroBeforeTheFirstPass) {
   const Statistics none;
   EXPECT_EQ(none.mean_accepted_tokens(), 0.0);
   EXPECT_EQ(none.acceptance_rate(), 0.0);
   EXPECT_EQ(none.drafted_per_pass(), 0.0);
+  EXPECT_EQ(none.wasted(), 0U);
+  EXPECT_EQ(none.passes_saved(), 0);
+  EXPECT_EQ(none.pass_time.mean(), 0.0);
+  EXPECT_EQ(none.at_depth(1).acceptance_rate(), 0.0);
   for (std::size_t i = 0; i < cut_count; ++i) EXPECT_EQ(none.count(static_cast<Cut>(i)), 0U);
+}
+TEST(Statistics, CountARoundByDepthAndSource) {
+  Statistics counted;
+  Round()
+      .add(DraftSource::context, anchor_parent)
+      .add(DraftSource::model, 0)
+      .add(DraftSource::context, 0)
+      .add(DraftSource::context, 2)
+      .accept({0, 2})
+      .count_in(counted);
+  EXPECT_EQ(counted.passes, 1U);
+  EXPECT_EQ(counted.drafted_passes, 1U);
+  EXPECT_EQ(counted.tokens, 3U);
+  EXPECT_EQ(counted.drafted, 4U);
+  EXPECT_EQ(counted.accepted, 2U);
+  EXPECT_EQ(counted.wasted(), 2U);
+  EXPECT_EQ(counted.passes_saved(), 2);
+  EXPECT_EQ(counted.at_depth(1), (SentTokens{1, 1}));
+  EXPECT_EQ(counted.at_depth(2), (SentTokens{2, 1}));
+  EXPECT_EQ(counted.at_depth(3), (SentTokens{1, 0}));
+  EXPECT_EQ(counted.from(DraftSource::context), (SentTokens{3, 2}));
+  EXPECT_EQ(counted.from(DraftSource::model), (SentTokens{1, 0}));
+  EXPECT_EQ(counted.from(DraftSource::context).acceptance_rate(), 2.0 / 3.0);
+}
+TEST(Statistics, CountAPassWithoutADraftByItsReasonAlone) {
+  Statistics counted;
+  Round round;
+  round.cut = Cut::gated;
+  round.count_in(counted);
+  EXPECT_EQ(counted.passes, 1U);
+  EXPECT_EQ(counted.drafted_passes, 0U);
+  EXPECT_EQ(counted.count(Cut::gated), 1U);
+  EXPECT_EQ(counted.count(Cut::none), 0U);
+}
+TEST(Statistics, PutAllThatLiesDeepIntoTheLastBin) {
+  Statistics counted;
+  Round round;
+  for (NodeIndex i = 0; i < 20; ++i) round.add(DraftSource::context, i - 1);
+  std::vector<NodeIndex> path(18);
+  for (std::size_t i = 0; i < path.size(); ++i) path[i] = static_cast<NodeIndex>(i);
+  round.accept(path).count_in(counted);
+  for (std::size_t depth = 1; depth <= 16; ++depth) EXPECT_EQ(counted.at_depth(depth), (SentTokens{1, 1})) << depth;
+  EXPECT_EQ(counted.at_depth(17), (SentTokens{4, 2}));
+  EXPECT_EQ(&counted.at_depth(1000), &counted.at_depth(17));
+}
+TEST(Statistics, KeepPadRowsOutOfTheDepths) {
+  Statistics counted;
+  Round()
+      .add(DraftSource::context, anchor_parent)
+      .pad(0)
+      .pad(1)
+      .accept({0, 1})  // a pad token that the target picked is committed like any other
+      .count_in(counted);
+  EXPECT_EQ(counted.padding, 2U);
+  EXPECT_EQ(counted.drafted, 3U);
+  EXPECT_EQ(counted.accepted, 2U);
+  EXPECT_EQ(counted.from(DraftSource::padding), (SentTokens{2, 1}));
+  EXPECT_EQ(counted.at_depth(2), SentTokens{});
+  EXPECT_EQ(sum_of(counted, &SentTokens::accepted), counted.accepted);
+}
+TEST(Statistics, KeepAuxiliaryTokensOutOfDepthsAndSources) {
+  Statistics counted;
+  Round()
+      .add(DraftSource::lookahead, anchor_parent)
+      .add(DraftSource::lookahead, anchor_parent, true)
+      .accept({0})
+      .count_in(counted);
+  EXPECT_EQ(counted.auxiliary, 1U);
+  EXPECT_EQ(counted.drafted, 2U);
+  EXPECT_EQ(counted.from(DraftSource::lookahead), (SentTokens{1, 1}));
+  EXPECT_EQ(counted.at_depth(1), (SentTokens{1, 1}));
+  EXPECT_EQ(sum_of(counted, &SentTokens::sent) + counted.auxiliary, counted.drafted);
+}
+TEST(Statistics, TakeAnySourceForWhatItIs) {
+  Statistics counted;
+  Round().add(static_cast<DraftSource>(200), anchor_parent).accept({0}).count_in(counted);
+  Round().add(DraftSource::padding, anchor_parent).accept({0}).count_in(counted);  // no pad row: a strategy says so
+  EXPECT_EQ(counted.from(DraftSource::unknown), (SentTokens{2, 2}));
+  EXPECT_EQ(counted.padding, 0U);
+}
+TEST(Statistics, SumTimesWhereThereWereAny) {
+  Statistics counted;
+  const Round round;
+  round.count_in(counted, nanoseconds(30));
+  round.count_in(counted);
+  round.count_in(counted, nanoseconds(10));
+  round.count_in(counted, nanoseconds(-5));
+  EXPECT_EQ(counted.pass_time, (SummedTime{3, 40}));
+  EXPECT_EQ(counted.pass_time.mean(), 40.0 / 3);
+}
+TEST(Statistics, SayWhatWasSavedAlsoWhereItIsLessThanNothing) {
+  Statistics counted;
+  counted.tokens = 2;
+  counted.passes = 5;
+  EXPECT_EQ(counted.passes_saved(), -3);
 }
 TEST(Statistics, AddUpFieldByField) {
   Statistics one;
-  one.tokens = 9;
-  one.passes = 3;
-  one.drafted = 8;
-  one.accepted = 6;
-  one.padding = 2;
-  one.cuts[static_cast<std::size_t>(Cut::gated)] = 1;
+  Round()
+      .add(DraftSource::context, anchor_parent)
+      .add(DraftSource::context, anchor_parent, true)
+      .pad(0)
+      .accept({0})
+      .count_in(one, nanoseconds(7));
+  one.drafting_time.add(nanoseconds(3));
   Statistics two = one;
   two += one;
-  EXPECT_EQ(two.tokens, 18U);
-  EXPECT_EQ(two.passes, 6U);
-  EXPECT_EQ(two.drafted, 16U);
-  EXPECT_EQ(two.accepted, 12U);
-  EXPECT_EQ(two.padding, 4U);
-  EXPECT_EQ(two.count(Cut::gated), 2U);
-  EXPECT_EQ(two.mean_accepted_tokens(), 3.0);
-  EXPECT_EQ(two.acceptance_rate(), 0.75);
+  EXPECT_EQ(two.tokens, 4U);
+  EXPECT_EQ(two.passes, 2U);
+  EXPECT_EQ(two.drafted_passes, 2U);
+  EXPECT_EQ(two.drafted, 6U);
+  EXPECT_EQ(two.accepted, 2U);
+  EXPECT_EQ(two.padding, 2U);
+  EXPECT_EQ(two.auxiliary, 2U);
+  EXPECT_EQ(two.count(Cut::none), 2U);
+  EXPECT_EQ(two.at_depth(1), (SentTokens{2, 2}));
+  EXPECT_EQ(two.from(DraftSource::context), (SentTokens{2, 2}));
+  EXPECT_EQ(two.pass_time, (SummedTime{2, 14}));
+  EXPECT_EQ(two.drafting_time, (SummedTime{2, 6}));
+  EXPECT_EQ(two.mean_accepted_tokens(), 2.0);
   EXPECT_NE(two, one);
+  // A field that is forgotten in the sum would show here: every word of the struct was zero or has doubled.
+  Statistics all;
+  static_assert(sizeof(Statistics) % sizeof(std::uint64_t) == 0);
+  std::array<std::uint64_t, sizeof(Statistics) / sizeof(std::uint64_t)> words;
+  words.fill(1);
+  std::memcpy(static_cast<void*>(&all), words.data(), sizeof(all));
+  all += all;
+  std::memcpy(words.data(), static_cast<const void*>(&all), sizeof(all));
+  EXPECT_THAT(words, ::testing::Each(2U));
+}
+
+// ------------------------------------------------------------------------------------------- of a session
+
+/// Drafts the same tokens every time.
+struct Fixed {
+  std::vector<Token> draft;
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, Origin) {}
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t) {}
+  void propose(const DraftBudget&, Draft& out) const {
+    for (const Token token : draft) out.extend({.token = token, .source = DraftSource::external});
+  }
+};
+
+void run(Session<Fixed>& session, const Limits& limits, const std::vector<Token>& picks,
+         std::optional<nanoseconds> time = {}) {
+  session.propose(limits);
+  const auto pass = session.plan();
+  ASSERT_TRUE(pass);
+  ASSERT_TRUE(session.resolve(pass->ticket, TokenSpan(picks)));
+  ASSERT_TRUE(session.commit(pass->ticket, time));
+}
+
+TEST(SessionStatistics, CountWhatCommittedRoundsDid) {
+  Session<Fixed> session{Fixed{{1, 2, 3}}};
+  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
+  const Limits limits;
+  run(session, limits, {1, 2, 8}, nanoseconds(100));
+  run(session, limits, {8});
+  session.propose(limits);
+  ASSERT_TRUE(session.plan());  // never committed
+  const Statistics& counted = session.statistics();
+  EXPECT_EQ(counted.passes, 2U);
+  EXPECT_EQ(counted.tokens, 4U);
+  EXPECT_EQ(counted.from(DraftSource::external), (SentTokens{6, 2}));
+  EXPECT_EQ(counted.at_depth(1), (SentTokens{2, 1}));
+  EXPECT_EQ(counted.at_depth(3), (SentTokens{2, 0}));
+  EXPECT_EQ(counted.pass_time, (SummedTime{1, 100}));
+}
+TEST(SessionStatistics, CountTheDraftingTimeThatTheCallerHasMeasured) {
+  Session<Fixed> session{Fixed{{1}}};
+  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
+  session.add_drafting_time(nanoseconds(40));
+  run(session, Limits{}, {8});
+  session.add_drafting_time(nanoseconds(2));
+  EXPECT_EQ(session.statistics().drafting_time, (SummedTime{2, 42}));
+}
+TEST(SessionStatistics, LoseTheTokensThatAreCutAndKeepTheWork) {
+  Session<Fixed> session{Fixed{{1, 2, 3}}};
+  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
+  run(session, Limits{}, {1, 2, 8});
+  const Statistics before = session.statistics();
+  ASSERT_TRUE(session.truncate(2));
+  Statistics expected = before;
+  expected.tokens = 1;
+  EXPECT_EQ(session.statistics(), expected);
+  EXPECT_EQ(session.statistics().passes_saved(), 0);
+}
+TEST(SessionStatistics, BeginAnewWithATurnAndAreCopiedByAFork) {
+  Session<Fixed> session{Fixed{{1, 2, 3}}};
+  ASSERT_TRUE(session.begin(std::vector<Token>{9}));
+  run(session, Limits{}, {1, 2, 8});
+  auto fork = session.fork();
+  ASSERT_TRUE(fork);
+  EXPECT_EQ(fork->statistics(), session.statistics());
+  ASSERT_TRUE(session.append(std::vector<Token>{5}));
+  EXPECT_EQ(session.statistics(), Statistics{});
+  EXPECT_EQ(fork->statistics().tokens, 3U);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@
 namespace reprise::testing {
 
 /// The policy of NgramDrafter the slow and obvious way: it looks at all tokens for every occurrence, counts with a map,
-/// searches all candidates for the best one, and truncates by making the calls once more. Only the pure functions of
-/// evidence/ are shared. Memory never ends.
+/// searches all candidates for the best one, and truncates by making the calls once more. Evidence is a text before the
+/// context. Only the pure functions of evidence/ are shared. Memory never ends.
 class NgramModel {
  public:
   /// `looks_again`: as over an index that models NgramIndex.
@@ -30,18 +30,55 @@ class NgramModel {
 
   void begin(TokenSpan tokens) {
     pieces_.clear();
+    evidence_ = 0;
     start();
     calibration_ = Calibration(options_.prior);
     observe(tokens, Origin::prompt);
   }
+  void rebase(TokenSpan tokens) {
+    forget();
+    const std::vector<Token> old(text_.begin() + static_cast<std::ptrdiff_t>(evidence_), text_.end());
+    std::size_t head = 0;
+    while (head < std::min(old.size(), tokens.size()) && old[head] == tokens[head]) ++head;
+    if (head == old.size()) return observe(tokens.subspan(head), Origin::prompt);
+    std::size_t tail = 0;
+    while (head + tail < std::min(old.size(), tokens.size()) &&
+           old[old.size() - 1 - tail] == tokens[tokens.size() - 1 - tail])
+      ++tail;
+    Piece text;
+    const auto keep = [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        text.tokens.push_back(text_[i]);
+        text.origins.push_back(origins_[i]);
+      }
+    };
+    keep(0, evidence_);
+    if (head + tail < old.size())
+      keep(evidence_ + head - std::min<std::size_t>(head, 32), text_.size() - tail + std::min<std::size_t>(tail, 32));
+    const auto excess =
+        static_cast<std::ptrdiff_t>(text.tokens.size() - std::min(text.tokens.size(), options_.max_evidence));
+    text.tokens.erase(text.tokens.begin(), text.tokens.begin() + excess);
+    text.origins.erase(text.origins.begin(), text.origins.begin() + excess);
+    const std::size_t evidence = text.tokens.size();
+    keep(evidence_, evidence_ + head);
+    text.tokens.insert(text.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(head),
+                       tokens.end() - static_cast<std::ptrdiff_t>(tail));
+    text.origins.resize(text.tokens.size(), Origin::prompt);
+    keep(text_.size() - tail, text_.size());
+    evidence_ = evidence;
+    pieces_.assign(1, text);
+    start();
+    if (!text.tokens.empty()) take(text);
+  }
   void observe(TokenSpan tokens, Origin origin) {
     forget();
     if (tokens.empty()) return;
-    pieces_.push_back({{tokens.begin(), tokens.end()}, origin});
+    pieces_.push_back({{tokens.begin(), tokens.end()}, std::vector<Origin>(tokens.size(), origin)});
     take(pieces_.back());
   }
   void truncate(std::size_t size) {
     forget();
+    size += evidence_;
     if (size >= text_.size()) return;
     std::vector<Piece> pieces;
     for (std::size_t left = size; left > 0; left -= pieces.back().tokens.size()) {
@@ -56,7 +93,7 @@ class NgramModel {
   std::vector<DraftNode> propose(const DraftBudget& budget, std::size_t capacity) {
     forget();
     std::size_t wanted = std::min({budget.max_nodes, capacity, std::size_t{64}});
-    if (text_.empty() || wanted == 0 || budget.max_depth == 0) return {};
+    if (size() == 0 || wanted == 0 || budget.max_depth == 0) return {};
     const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
     // Candidates that are too many are given up for good; without a limit on the leaves that changes nothing.
     const bool give_up = chain || budget.max_leaves < wanted;
@@ -108,12 +145,15 @@ class NgramModel {
   }
 
   [[nodiscard]] const CalibrationState& calibration() const { return calibration_.state(); }
-  [[nodiscard]] std::size_t size() const { return text_.size(); }
+  /// Of the context.
+  [[nodiscard]] std::size_t size() const { return text_.size() - evidence_; }
+  [[nodiscard]] std::size_t evidence() const { return evidence_; }
+  [[nodiscard]] TokenSpan context() const { return TokenSpan(text_).subspan(evidence_); }
 
  private:
   struct Piece {
     std::vector<Token> tokens;
-    Origin origin = Origin::prompt;
+    std::vector<Origin> origins;
   };
   struct Followed {
     std::size_t next = 0;
@@ -179,7 +219,7 @@ class NgramModel {
     const std::size_t unfollowed = piece.tokens.size() > 64 ? piece.tokens.size() - 64 : 0;
     for (std::size_t i = 0; i < piece.tokens.size(); ++i) {
       text_.push_back(piece.tokens[i]);
-      origins_.push_back(piece.origin);
+      origins_.push_back(piece.origins[i]);
       ++counts_[piece.tokens[i]];
       if (unfollowed > 0 && i < unfollowed) {
         followed_.clear();
@@ -381,7 +421,8 @@ class NgramModel {
   bool looks_again_;
   Calibration calibration_;
   std::vector<Piece> pieces_;  // the calls
-  std::vector<Token> text_;
+  std::vector<Token> text_;    // evidence, then the context
+  std::size_t evidence_ = 0;
   std::vector<Origin> origins_;
   std::map<Token, std::uint64_t> counts_;
   std::vector<Followed> followed_;

@@ -176,6 +176,8 @@ struct NgramCoverage {
   std::size_t past_end = 0;
   std::size_t fillers = 0;  ///< nodes that are only frequent
   std::size_t truncations = 0;
+  std::size_t rebases = 0;
+  std::size_t most_evidence = 0;
   std::size_t longest = 0;  ///< context
 
   NgramCoverage& operator+=(const NgramCoverage& other) {
@@ -184,6 +186,8 @@ struct NgramCoverage {
     past_end += other.past_end;
     fillers += other.fillers;
     truncations += other.truncations;
+    rebases += other.rebases;
+    most_evidence = std::max(most_evidence, other.most_evidence);
     longest = std::max(longest, other.longest);
     return *this;
   }
@@ -226,6 +230,7 @@ class NgramWorld {
     if (choices_.chance(20)) options.min_path_probability = Probability::ratio(1, choices_.chance(50) ? 20 : 5000);
     if (choices_.chance(20)) options.prior.all = static_cast<std::int32_t>(choices_.below(1 << 22)) - (1 << 21);
     if (choices_.chance(20)) options.key = choices_.below(1U << 16);
+    if (choices_.chance(30)) options.max_evidence = choices_.below(200);
     std::vector<Sequence> sequences;
     sequences.reserve(most_sequences);  // they are referred to while others are added
     sequences.emplace_back(options);
@@ -249,6 +254,12 @@ class NgramWorld {
           break;
         case 3:
           if (choices_.chance(20)) sequence.begin(source.next(piece()));
+          break;
+        case 4:
+          sequence.rebase(changed(sequence.model.context(), source));
+          ++coverage_.rebases;
+          coverage_.most_evidence = std::max(coverage_.most_evidence, sequence.model.evidence());
+          if (sequence.first.evidence() != sequence.model.evidence()) return "other evidence than the model";
           break;
         default: {
           if (std::string fault = round(sequence); !fault.empty()) return fault;
@@ -280,6 +291,9 @@ class NgramWorld {
     void truncate(std::size_t size) {
       each([&](auto& drafter) { drafter.truncate(size); });
     }
+    void rebase(const std::vector<Token>& tokens) {
+      each([&](auto& drafter) { drafter.rebase(tokens); });
+    }
     void feedback(const Outcome& outcome) {
       each([&](auto& drafter) { drafter.feedback(outcome); });
     }
@@ -300,6 +314,16 @@ class NgramWorld {
     if (kind == 1) return choices_.between(1, 260);
     if (kind == 2) return 0;
     return choices_.between(1, 12);
+  }
+  /// A context with another middle: shorter, longer or the same; also the beginning and the end count as such.
+  std::vector<Token> changed(TokenSpan context, TextSource& source) {
+    const std::size_t begin = choices_.below(context.size() + 1);
+    const std::size_t end = choices_.between(begin, context.size());
+    std::vector<Token> tokens(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(begin));
+    const std::vector<Token> middle = source.next(choices_.chance(50) ? piece() : 0);
+    tokens.insert(tokens.end(), middle.begin(), middle.end());
+    tokens.insert(tokens.end(), context.begin() + static_cast<std::ptrdiff_t>(end), context.end());
+    return tokens;
   }
   DraftBudget budget() {
     DraftBudget budget;

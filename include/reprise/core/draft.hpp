@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/probability.hpp"
@@ -38,6 +39,12 @@ enum class DraftSource : std::uint8_t {
   padding  ///< no proposal: fills the rows of a pass up to an allowed width, see Capabilities::pad_token
 };
 inline constexpr std::size_t draft_source_count = 10;
+
+constexpr std::string_view name(DraftSource source) noexcept {
+  constexpr std::string_view names[draft_source_count] = {"unknown",   "context",  "memory",   "reference", "model",
+                                                          "lookahead", "recycled", "external", "forced",    "padding"};
+  return names[static_cast<std::size_t>(source)];
+}
 
 /// One proposed token.
 struct DraftNode {

@@ -57,6 +57,18 @@ concept ReservableStrategy = DraftStrategy<S> && requires(S& s, std::size_t max_
   s.reserve(max_context);
 };
 
+/// Optional: a context that changes elsewhere than at its end (compacted, or without a block that was dropped) need not
+/// cost what was learned from the old one:
+///
+///  S9  rebase(tokens) makes `tokens` the committed tokens, as begin() does: what comes next, sizes of truncate()
+///      included, counts from them. Only that what was seen before may go on to back drafts until begin(), whatever
+///      is truncated. Rebasing to what is committed already changes nothing that can be seen. `tokens` may not lie in
+///      the strategy's own memory. As the other three, it may allocate.
+template <class S>
+concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan tokens) {
+  s.rebase(tokens);
+};
+
 /// Optional: it learns from what the target ranks high (Outcome::revealed), `candidates_wanted()` tokens of each row;
 /// 0: none at present. Only a RankedVerifier has them to give.
 template <class S>
@@ -89,6 +101,12 @@ struct Strategy {
   void truncate(std::size_t) {}
 };
 static_assert(DraftStrategy<Strategy>);
+
+/// The least that models RebasableStrategy.
+struct RebasedStrategy : Strategy {
+  void rebase(TokenSpan) {}
+};
+static_assert(RebasableStrategy<RebasedStrategy> && !RebasableStrategy<Strategy>);
 
 }  // namespace archetype
 }  // namespace reprise

@@ -58,6 +58,10 @@ class AnyStrategy {
   void truncate(std::size_t size) {
     if (calls_ != nullptr) calls_->truncate(object_, size);
   }
+  /// A strategy that cannot rebase begins anew.
+  void rebase(TokenSpan tokens) {
+    if (calls_ != nullptr) calls_->rebase(object_, tokens);
+  }
   void reserve(std::size_t max_context) {
     if (calls_ != nullptr) calls_->reserve(object_, max_context);
   }
@@ -80,6 +84,7 @@ class AnyStrategy {
     void (*propose)(void*, const DraftBudget&, Draft&);
     void (*feedback)(void*, const Outcome&);
     void (*truncate)(void*, std::size_t);
+    void (*rebase)(void*, TokenSpan);
     void (*reserve)(void*, std::size_t);
     std::size_t (*candidates_wanted)(const void*);
     std::span<const float> (*distribution)(const void*, NodeIndex);
@@ -88,6 +93,13 @@ class AnyStrategy {
     void (*destroy)(void*);
   };
 
+  template <class S>
+  static void rebase_or_begin(void* object, TokenSpan tokens) {
+    if constexpr (RebasableStrategy<S>)
+      static_cast<S*>(object)->rebase(tokens);
+    else
+      static_cast<S*>(object)->begin(tokens);
+  }
   template <class S>
   static void reserve_if_possible(void* object, std::size_t max_context) {
     if constexpr (ReservableStrategy<S>) static_cast<S*>(object)->reserve(max_context);
@@ -114,6 +126,7 @@ class AnyStrategy {
       [](void* s, const DraftBudget& budget, Draft& draft) { static_cast<S*>(s)->propose(budget, draft); },
       [](void* s, const Outcome& outcome) { static_cast<S*>(s)->feedback(outcome); },
       [](void* s, std::size_t size) { static_cast<S*>(s)->truncate(size); },
+      &rebase_or_begin<S>,
       &reserve_if_possible<S>,
       &candidates_if_wanted<S>,
       &distribution_if_known<S>,
@@ -126,5 +139,6 @@ class AnyStrategy {
   const Calls* calls_ = nullptr;
 };
 static_assert(DraftStrategy<AnyStrategy> && LearnsCandidates<AnyStrategy> && DistributionStrategy<AnyStrategy>);
+static_assert(RebasableStrategy<AnyStrategy>);
 
 }  // namespace reprise

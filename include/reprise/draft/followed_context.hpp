@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/token.hpp"
@@ -18,6 +19,10 @@ namespace reprise::detail {
 
 /// A growing context and all that NgramDrafter knows of it: an index of n-grams, the matches that are followed, how
 /// often each token occurred, and where tokens came from.
+///
+/// The indexed text is [evidence | context]: what rebase() has taken out of the context lies before it, so that the
+/// context is one piece at the end of the text whatever became of it, and can be truncated as ever. Positions are those
+/// of the text.
 ///
 /// Which matches are followed depends on how the context came to be (one that survived an edit is not found again by
 /// lookup), so they are kept every 256 tokens, and truncate() follows the tokens behind again: at most 320 more than it
@@ -38,12 +43,109 @@ class FollowedContext {
     checkpoints_.clear();
     matches_.reset();
     size_ = 0;
+    evidence_ = 0;
   }
 
   void observe(TokenSpan tokens, Origin origin) {
     if (tokens.empty()) return;
+    const bool whole = !index_.exhausted();
     origins_.append(size_, origin);
     size_ += tokens.size();
+    grow(tokens);
+    if (whole && index_.exhausted() && evidence_ != 0) give_up_evidence(tokens);
+  }
+
+  /// The context is `tokens` from now on, which may not lie in this index. What it had between the common beginning and
+  /// the common end goes to the evidence, with the 32 tokens before and behind it; of all evidence the latest
+  /// `max_evidence` tokens stay. What is new counts as prompt.
+  void rebase(TokenSpan tokens, std::size_t max_evidence) {
+    const TokenSpan old = context();
+    const auto [here, there] = std::mismatch(old.begin(), old.end(), tokens.begin(), tokens.end());
+    const auto head = static_cast<std::size_t>(here - old.begin());
+    Buffer<Token> text;
+    if (!index_.exhausted() && head == old.size()) return observe(tokens.subspan(head), Origin::prompt);
+    if (index_.exhausted() || !text.reserve(size_ + tokens.size())) {
+      clear();
+      return observe(tokens, Origin::prompt);
+    }
+    const auto tail = static_cast<std::size_t>(std::mismatch(old.rbegin(), old.rend() - (here - old.begin()),
+                                                             tokens.rbegin(), tokens.rend() - (there - tokens.begin()))
+                                                   .first -
+                                               old.rbegin());
+
+    OriginRuns origins;
+    const auto keep = [&](std::size_t begin, std::size_t end) {
+      origins.append(text.size(), origins_, begin, end);
+      static_cast<void>(text.append(this->tokens().subspan(begin, end - begin)));
+    };
+    const std::size_t begin = evidence_ + head - std::min(head, seam);
+    const std::size_t end = head + tail == old.size() ? begin : size_ - tail + std::min(tail, seam);
+    std::size_t excess = evidence_ + (end - begin);
+    excess -= std::min(excess, max_evidence);
+    keep(std::min(excess, evidence_), evidence_);
+    keep(begin + (excess - std::min(excess, evidence_)), end);
+    const std::size_t evidence = text.size();
+    origins.append(evidence, origins_, evidence_, evidence_ + head);
+    if (head + tail < tokens.size()) origins.append(evidence + head, Origin::prompt);
+    origins.append(evidence + tokens.size() - tail, origins_, size_ - tail, size_);
+    static_cast<void>(text.append(tokens));
+    restart({text.data(), text.size()}, std::move(origins), evidence);
+    if (index_.exhausted() && evidence_ != 0) give_up_evidence(tokens);
+  }
+
+  void truncate(std::size_t size) {
+    if (size >= size_ - evidence_) return;
+    size += evidence_;
+    size_ = size;
+    origins_.truncate(size);
+    if (size > index_.tokens().size()) return index_.truncate(size);  // more than there was memory for
+    if (size == 0) counts_.clear();
+    counts_.remove(index_.tokens().subspan(size));
+    rebuild(size);
+  }
+
+  /// Afterwards observe() does not allocate up to there, as long as there are no more than 32,768 distinct tokens, and
+  /// no more than 1,024 changes between prompt and output.
+  void reserve(std::size_t max_context) {
+    reserved_ = max_context;
+    const std::size_t text = evidence_ + max_context;
+    static_cast<void>(index_.reserve(text));
+    static_cast<void>(counts_.reserve(std::min<std::size_t>(text, 32'768)));
+    static_cast<void>(origins_.reserve(std::min<std::size_t>(text, 1'024)));
+    static_cast<void>(checkpoints_.reserve(text / (followed + 1) + 2));  // if all come in runs of many
+  }
+
+  [[nodiscard]] const Index& index() const noexcept { return index_; }
+  /// The text as far as it is indexed.
+  [[nodiscard]] TokenSpan tokens() const noexcept { return index_.tokens(); }
+  /// The context as far as it is indexed.
+  [[nodiscard]] TokenSpan context() const noexcept { return tokens().subspan(std::min(evidence_, tokens().size())); }
+  /// Tokens of evidence before the context.
+  [[nodiscard]] std::size_t evidence() const noexcept { return evidence_; }
+  [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return matches_.matches(); }
+  [[nodiscard]] const TokenCounts& counts() const noexcept { return counts_; }
+  [[nodiscard]] Origin origin_of(Position position) const noexcept { return origins_.of(position); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return index_.memory_bytes() + counts_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
+  }
+
+ private:
+  static constexpr NgramOrders orders = {1, 2, 4};
+  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // looked at, for each of them
+  static constexpr std::size_t followed = 64;  // tokens before the end of a long run that matches are followed from
+  static constexpr std::size_t checkpoint_distance = 256;
+  static constexpr std::size_t seam = 32;  // what stands around evidence is what leads to it, and on from it
+
+  /// What truncate() needs to have the matches again as they were.
+  struct Checkpoint {
+    enum class Next : std::uint8_t { few, many };  // tokens that were observed at once from here on
+    Position position = 0;
+    Next next = Next::few;
+    LiveMatches matches;
+  };
+
+  /// The text goes on with `tokens`; `size_` and `origins_` know of them.
+  void grow(TokenSpan tokens) {
     if (tokens.size() > followed) {
       // Of many tokens at once only the end matters for what is followed.
       mark(Checkpoint::Next::many);
@@ -58,48 +160,27 @@ class FollowedContext {
       follow(token);
     }
   }
-
-  void truncate(std::size_t size) {
-    if (size >= size_) return;
-    size_ = size;
-    origins_.truncate(size);
-    if (size > index_.tokens().size()) return index_.truncate(size);  // more than there was memory for
-    if (size == 0) counts_.clear();
-    counts_.remove(index_.tokens().subspan(size));
-    rebuild(size);
+  /// Everything anew: a text whose first `evidence` tokens are not the context.
+  void restart(TokenSpan text, OriginRuns origins, std::size_t evidence) {
+    clear();
+    origins_ = std::move(origins);
+    evidence_ = evidence;
+    size_ = text.size();
+    if (reserved_ != 0) reserve(reserved_);
+    grow(text);
   }
-
-  /// Afterwards observe() does not allocate up to there, as long as there are no more than 32,768 distinct tokens, and
-  /// no more than 1,024 changes between prompt and output.
-  void reserve(std::size_t max_context) {
-    static_cast<void>(index_.reserve(max_context));
-    static_cast<void>(counts_.reserve(std::min<std::size_t>(max_context, 32'768)));
-    static_cast<void>(origins_.reserve(std::min<std::size_t>(max_context, 1'024)));
-    static_cast<void>(checkpoints_.reserve(max_context / (followed + 1) + 2));  // if all come in runs of many
+  /// Evidence must not cost what the context alone would have had room for: when the index gives up, it starts again
+  /// without. `last`: what came last; if what was before it is lost too, nothing can be done.
+  void give_up_evidence(TokenSpan last) {
+    const std::size_t before = size_ - evidence_ - last.size();
+    Buffer<Token> text;
+    if (before > context().size() || !text.reserve(before + last.size())) return;
+    static_cast<void>(text.append(context().first(before)));
+    static_cast<void>(text.append(last));
+    OriginRuns origins;
+    origins.append(0, origins_, evidence_, size_);
+    restart({text.data(), text.size()}, std::move(origins), 0);
   }
-
-  [[nodiscard]] const Index& index() const noexcept { return index_; }
-  [[nodiscard]] TokenSpan tokens() const noexcept { return index_.tokens(); }
-  [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return matches_.matches(); }
-  [[nodiscard]] const TokenCounts& counts() const noexcept { return counts_; }
-  [[nodiscard]] Origin origin_of(Position position) const noexcept { return origins_.of(position); }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return index_.memory_bytes() + counts_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
-  }
-
- private:
-  static constexpr NgramOrders orders = {1, 2, 4};
-  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // looked at, for each of them
-  static constexpr std::size_t followed = 64;  // tokens before the end of a long run that matches are followed from
-  static constexpr std::size_t checkpoint_distance = 256;
-
-  /// What truncate() needs to have the matches again as they were.
-  struct Checkpoint {
-    enum class Next : std::uint8_t { few, many };  // tokens that were observed at once from here on
-    Position position = 0;
-    Next next = Next::few;
-    LiveMatches matches;
-  };
 
   /// Indexes the tokens and counts those that the index took.
   void add(TokenSpan tokens) {
@@ -164,7 +245,9 @@ class FollowedContext {
   OriginRuns origins_;
   LiveMatches matches_;
   Buffer<Checkpoint> checkpoints_;
-  std::size_t size_ = 0;  // tokens observed, those that found no room too
+  std::size_t size_ = 0;      // of the text, with what found no room in the index
+  std::size_t evidence_ = 0;  // of these, what lies before the context
+  std::size_t reserved_ = 0;
 };
 
 }  // namespace reprise::detail

@@ -27,6 +27,7 @@ struct NgramOptions {
   CalibrationState prior;                  ///< what is known of the target before the first token
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< see IndexOptions; for the index
+  std::size_t max_evidence = 1 << 16;      ///< tokens that rebase() keeps of what is no longer the context; 0: none
 };
 
 /// Drafts from what the context has said before, and says how likely it is.
@@ -64,6 +65,15 @@ class NgramDrafter {
     forget_proposal();
     context_.truncate(size);
   }
+  /// See RebasableStrategy. What was between the common beginning and the common end of the two contexts stays as
+  /// evidence, the latest NgramOptions::max_evidence tokens of all that was so replaced; so does what was learned about
+  /// the target. Where NgramOptions::max_bytes, or the memory, has no room for both, the evidence is dropped. Cost:
+  /// that of begin() with evidence and context, also in memory, and 4 bytes for each of their tokens meanwhile; where
+  /// the context has only grown, that of observe().
+  void rebase(TokenSpan tokens) {
+    forget_proposal();
+    context_.rebase(tokens, options_.max_evidence);
+  }
   /// Afterwards observe() does not allocate up to there, as long as there are no more than 32,768 distinct tokens, and
   /// no more than 1,024 changes between prompt and output.
   void reserve(std::size_t max_context) { context_.reserve(max_context); }
@@ -71,7 +81,7 @@ class NgramDrafter {
   void propose(const DraftBudget& budget, Draft& draft) {
     forget_proposal();
     const std::size_t most = std::min({budget.max_nodes, max_nodes, draft.capacity()});
-    if (exhausted() || context_.tokens().empty() || most == 0 || budget.max_depth == 0) return;
+    if (exhausted() || context_.context().empty() || most == 0 || budget.max_depth == 0) return;
     const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
     least_ = std::max(options_.min_path_probability, budget.min_path_probability);
     gather();
@@ -116,7 +126,10 @@ class NgramDrafter {
   }
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
+  /// Of [evidence | context]; see rebase().
   [[nodiscard]] const Index& index() const noexcept { return context_.index(); }
+  /// Tokens of evidence that rebase() has kept.
+  [[nodiscard]] std::size_t evidence() const noexcept { return context_.evidence(); }
   /// What has been learned since begin(): the prior of the next sequence, if the caller wants that.
   [[nodiscard]] const CalibrationState& calibration() const noexcept { return calibration_.state(); }
   /// Indexing has stopped for want of memory (see NgramOptions::max_bytes); nothing is drafted until begin(),
@@ -321,6 +334,6 @@ class NgramDrafter {
   Probability least_;
 };
 
-static_assert(DraftStrategy<NgramDrafter<>>);
+static_assert(RebasableStrategy<NgramDrafter<>>);
 
 }  // namespace reprise

@@ -21,6 +21,13 @@ class OriginRuns {
     if (!runs_.empty() && runs_[runs_.size() - 1].origin == origin) return;
     if (runs_.reserve_extra(1)) runs_.push_reserved({static_cast<Position>(begin), origin});
   }
+  /// Tokens from position `at` on come from where those of `other` from `begin` up to `end` came from.
+  void append(std::size_t at, const OriginRuns& other, std::size_t begin, std::size_t end) noexcept {
+    if (begin >= end) return;
+    append(at, other.of(begin));
+    for (const Run& run : other.runs_)
+      if (run.begin > begin && run.begin < end) append(at + (run.begin - begin), run.origin);
+  }
   void truncate(std::size_t size) noexcept {
     while (!runs_.empty() && runs_[runs_.size() - 1].begin >= size) runs_.truncate(runs_.size() - 1);
   }

@@ -62,6 +62,13 @@ class Sequence {
     restart(cached);
     return true;
   }
+  /// Begins anew with the same capabilities and goes on counting. As begin().
+  [[nodiscard]] bool rebase(TokenSpan context, std::optional<std::size_t> cached) {
+    const Statistics counted = statistics_;
+    if (!begin(context, Capabilities(capabilities_), cached)) return false;
+    statistics_ = counted;
+    return true;
+  }
   /// Room for `max_context` tokens, in this and all further sequences. False: out of memory.
   [[nodiscard]] bool reserve(std::size_t max_context) noexcept {
     if (!tokens_.reserve(max_context)) return false;
@@ -121,8 +128,6 @@ class Sequence {
     for (const CommittedToken& committed : tokens) tokens_.push_reserved(committed.token);
     finish_ = walked.finish;
     trim_ = walked.trim;
-    ++statistics_.passes;
-    statistics_.tokens += tokens.size();
   }
   /// Ends where a limit is reached, and goes on where one was that is not any more.
   void apply(const Limits& limits) noexcept {

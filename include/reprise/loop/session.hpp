@@ -224,13 +224,8 @@ class Session {
     PassReport report{plain_shape(), plain_shape(), walked_.committed, pass_time, replays() && keep_ == 0};
     report.sent.rows += round_.drafted();
     sequence_.commit(round_.walk_output().committed.first(walked_.committed), walked_, keep_);
-    Statistics& counted = sequence_.statistics();
-    counted.drafted += round_.drafted();
-    counted.accepted += walked_.accepted;
-    counted.padding += round_.padding();
-    ++counted.cuts[static_cast<std::size_t>(cut_)];
-
     const Outcome outcome = round_.outcome(walked_, cut_);
+    sequence_.statistics().record(outcome, round_.depths(), round_.padding(), walked_.committed, pass_time);
     drop_round();  // the round is over, whatever control and strategy do now; the memory behind the outcome stays
     const bool in_step = std::exchange(strategy_in_step_, false);
     control_.learn(outcome, report);
@@ -257,6 +252,37 @@ class Session {
     if (auto cut = sequence_.truncate(size); !cut) return cut;
     drop_round();
     in_step([&] { strategy_.truncate(size); });
+    return {};
+  }
+
+  /// The context is `context` from now on: it was compacted, or lost a block in the middle. As begin() with the same
+  /// capabilities, but control and statistics go on, and a strategy that can (RebasableStrategy) keeps what it has seen
+  /// as evidence. A new output begins behind it. `context` may be a part of this session's own.
+  ///
+  /// `cached`: the first tokens of `context` whose rows the engine's cache holds, by default all but the last. Of the
+  /// old rows only those of the common beginning are worth keeping: a row behind it was computed at another position,
+  /// and with the dropped tokens in its past. So cut the cache there, and prefill the rest again or leave it pending.
+  /// Rows that were moved to their new positions instead (a context shift) give another output than prefill would; what
+  /// is drafted does not add to that.
+  /// Errors: not_begun, and those of begin(). After an error the session is as before; out_of_memory gives an open
+  /// round up.
+  Result<void> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {
+    if (phase_ == Phase::empty) return not_begun();
+    if (auto checked = Sequence::check_begin(context, capabilities(), cached); !checked) return checked;
+    const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
+    const bool room = round_.reserve(max_draft_nodes_, pads(capabilities()), pending);
+    drop_round();
+    if (!room || !sequence_.rebase(context, cached)) return Sequence::no_memory();
+    [[maybe_unused]] const bool in_step = std::exchange(strategy_in_step_, false);
+    if constexpr (RebasableStrategy<Strategy>) {
+      if (in_step)
+        strategy_.rebase(this->context());
+      else  // it has thrown, and may have lost track of what it has seen
+        strategy_.begin(this->context());
+    } else {
+      strategy_.begin(this->context());
+    }
+    strategy_in_step_ = true;
     return {};
   }
 
@@ -307,8 +333,12 @@ class Session {
   [[nodiscard]] std::size_t cached() const noexcept { return sequence_.cached(); }
   [[nodiscard]] TokenSpan pending() const noexcept { return sequence_.pending(); }
   [[nodiscard]] const Capabilities& capabilities() const noexcept { return sequence_.capabilities(); }
-  /// Counts since begin() or the last append().
+  /// Counts since begin() or the last append(); rebase() does not end them.
   [[nodiscard]] const Statistics& statistics() const noexcept { return sequence_.statistics(); }
+  /// Counts time that the caller has spent on drafting (in propose() and plan(), say): this library reads no clock.
+  /// Once for each round, if the mean is to be that of a round. Nothing decides on it; see CostOptions::drafting for
+  /// that.
+  void add_drafting_time(std::chrono::nanoseconds time) noexcept { sequence_.statistics().drafting_time.add(time); }
   [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
   [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
   [[nodiscard]] Control& control() noexcept { return control_; }

@@ -1,38 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 
+#include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 
 namespace reprise {
 
-/// Counts of one generation. A plain struct: no atomics, no clock. Truncating a session cuts `tokens`; the work
-/// that was done (passes, drafted) stays counted.
+/// Drafted tokens and what became of them.
+struct SentTokens {
+  std::uint64_t sent = 0;
+  std::uint64_t accepted = 0;
+
+  /// Accepted / sent. 0 when nothing was sent.
+  [[nodiscard]] double acceptance_rate() const noexcept {
+    return sent == 0 ? 0.0 : static_cast<double>(accepted) / static_cast<double>(sent);
+  }
+  SentTokens& operator+=(const SentTokens& other) noexcept {
+    sent += other.sent;
+    accepted += other.accepted;
+    return *this;
+  }
+  friend bool operator==(const SentTokens&, const SentTokens&) = default;
+};
+
+/// Times that the caller has measured, in nanoseconds.
+struct SummedTime {
+  std::uint64_t count = 0;        ///< measurements
+  std::uint64_t nanoseconds = 0;  ///< their sum
+
+  /// A time below zero counts as none.
+  void add(std::chrono::nanoseconds time) noexcept {
+    ++count;
+    nanoseconds += static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+  }
+  /// 0 without measurements.
+  [[nodiscard]] double mean() const noexcept {
+    return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count);
+  }
+  SummedTime& operator+=(const SummedTime& other) noexcept {
+    count += other.count;
+    nanoseconds += other.nanoseconds;
+    return *this;
+  }
+  friend bool operator==(const SummedTime&, const SummedTime&) = default;
+};
+
+/// Counts of one generation: what drafting brought, what it cost, and why there was none. A plain struct of 0.7 KB: no
+/// atomics, no clock; copy it, add it up, print it (statistics_text.hpp).
+///
+/// A session counts from begin() or its last append() on. Truncating it cuts `tokens`; the work that was done
+/// (everything else) stays counted.
 struct Statistics {
-  std::uint64_t tokens = 0;                     ///< output tokens committed by passes
-  std::uint64_t passes = 0;                     ///< committed verify passes, those without a draft included
-  std::uint64_t drafted = 0;                    ///< draft tokens sent, pad rows included
-  std::uint64_t accepted = 0;                   ///< draft tokens committed
-  std::uint64_t padding = 0;                    ///< pad rows sent, counted in `drafted` too
+  /// Bins of `by_depth`: depths 1 to 16, and one for all that lie deeper.
+  static constexpr std::size_t depth_count = 17;
+
+  std::uint64_t tokens = 0;          ///< output tokens committed by passes
+  std::uint64_t passes = 0;          ///< committed verify passes, those without a draft included
+  std::uint64_t drafted_passes = 0;  ///< of these, those that carried a draft or pad rows
+  std::uint64_t drafted = 0;         ///< draft tokens sent, pad rows and auxiliary ones included
+  std::uint64_t accepted = 0;        ///< draft tokens committed
+  std::uint64_t padding = 0;         ///< pad rows sent, counted in `drafted` too
+  std::uint64_t auxiliary = 0;       ///< auxiliary tokens sent, counted in `drafted` too; none is ever committed
   std::array<std::uint64_t, cut_count> cuts{};  ///< passes by the reason their draft was cut; see Cut
+  /// By depth in the draft: by_depth[0] follows the anchor. Neither pad rows nor auxiliary tokens are among them.
+  std::array<SentTokens, depth_count> by_depth{};
+  /// By DraftSource, pad rows included. Auxiliary tokens are not among them.
+  std::array<SentTokens, draft_source_count> by_source{};
+  SummedTime pass_time;      ///< of the passes that were committed with a time
+  SummedTime drafting_time;  ///< see Session::add_drafting_time()
 
   /// Mean accepted tokens: tokens per pass, 1.0 without drafting. 0 before the first pass.
   [[nodiscard]] double mean_accepted_tokens() const noexcept { return ratio(tokens, passes); }
   /// Accepted / drafted. 0 when nothing was drafted.
   [[nodiscard]] double acceptance_rate() const noexcept { return ratio(accepted, drafted); }
   [[nodiscard]] double drafted_per_pass() const noexcept { return ratio(drafted, passes); }
+  /// Rows that were verified in vain.
+  [[nodiscard]] std::uint64_t wasted() const noexcept { return drafted - std::min(accepted, drafted); }
+  /// Passes that plain decoding would have needed on top: tokens - passes. Below 0 where tokens that were paid for
+  /// have been cut again.
+  [[nodiscard]] std::int64_t passes_saved() const noexcept { return static_cast<std::int64_t>(tokens - passes); }
   [[nodiscard]] std::uint64_t count(Cut cut) const noexcept { return cuts[static_cast<std::size_t>(cut)]; }
+  [[nodiscard]] const SentTokens& from(DraftSource source) const noexcept {
+    return by_source[static_cast<std::size_t>(source)];
+  }
+  /// `depth`: 1 follows the anchor.
+  [[nodiscard]] const SentTokens& at_depth(std::size_t depth) const noexcept { return by_depth[depth_bin(depth)]; }
 
+  /// One committed round. `depths`: of each sent node, in the order of `outcome.sent` (Pass::depths). `pads`: how many
+  /// nodes at the end of the draft, all of them sent, are pad rows. `committed`: tokens that the pass committed. Cost:
+  /// a few additions for each sent node.
+  void record(const Outcome& outcome, std::span<const std::uint32_t> depths, std::size_t pads, std::size_t committed,
+              std::optional<std::chrono::nanoseconds> time = {}) noexcept {
+    ++passes;
+    tokens += committed;
+    ++cuts[static_cast<std::size_t>(outcome.cut)];
+    if (time) pass_time.add(*time);
+    if (outcome.sent.empty()) return;
+    ++drafted_passes;
+    drafted += outcome.sent.size();
+    accepted += outcome.accepted.size();
+    padding += pads;
+    SentTokens& from_pads = by_source[static_cast<std::size_t>(DraftSource::padding)];
+    from_pads.sent += pads;
+    for (std::size_t row = 0; row + pads < outcome.sent.size(); ++row) {
+      const DraftNode& node = outcome.draft[static_cast<std::size_t>(outcome.sent[row])];
+      if (node.auxiliary) {
+        ++auxiliary;
+        continue;
+      }
+      ++by_source[source_bin(node.source)].sent;
+      ++by_depth[depth_bin(depths[row])].sent;
+    }
+    for (std::size_t i = 0; i < outcome.accepted.size(); ++i) {
+      const auto index = static_cast<std::size_t>(outcome.accepted[i]);
+      if (index + pads >= outcome.draft.size()) {
+        ++from_pads.accepted;
+        continue;
+      }
+      ++by_source[source_bin(outcome.draft[index].source)].accepted;
+      ++by_depth[depth_bin(i + 1)].accepted;
+    }
+  }
+
+  /// Both together.
   Statistics& operator+=(const Statistics& other) noexcept {
     tokens += other.tokens;
     passes += other.passes;
+    drafted_passes += other.drafted_passes;
     drafted += other.drafted;
     accepted += other.accepted;
     padding += other.padding;
+    auxiliary += other.auxiliary;
     for (std::size_t i = 0; i < cuts.size(); ++i) cuts[i] += other.cuts[i];
+    for (std::size_t i = 0; i < by_depth.size(); ++i) by_depth[i] += other.by_depth[i];
+    for (std::size_t i = 0; i < by_source.size(); ++i) by_source[i] += other.by_source[i];
+    pass_time += other.pass_time;
+    drafting_time += other.drafting_time;
     return *this;
   }
   friend bool operator==(const Statistics&, const Statistics&) = default;
@@ -40,6 +151,14 @@ struct Statistics {
  private:
   static double ratio(std::uint64_t part, std::uint64_t whole) noexcept {
     return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+  static constexpr std::size_t depth_bin(std::size_t depth) noexcept {
+    return std::min(depth == 0 ? 0 : depth - 1, depth_count - 1);
+  }
+  /// A strategy may write any number; pad rows are not for it to make.
+  static constexpr std::size_t source_bin(DraftSource source) noexcept {
+    const auto bin = static_cast<std::size_t>(source);
+    return bin < draft_source_count && source != DraftSource::padding ? bin : 0;
   }
 };
 

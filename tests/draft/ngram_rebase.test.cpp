@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// NgramDrafter::rebase(): what was seen stays evidence when the context is no longer what it was. That every draft is
+// that of the model (support/ngram_model.hpp), also in random worlds with rebases, is a property test.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "reprise/draft/any_strategy.hpp"
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "support/ngram_world.hpp"
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::draft_of;
+using testing::same_nodes;
+using Tokens = std::vector<Token>;
+
+constexpr DraftBudget tree = {.max_nodes = 32};
+constexpr DraftBudget chain = {.max_nodes = 8, .shape = DraftShape::chain};
+
+static_assert(RebasableStrategy<NgramDrafter<>> && RebasableStrategy<AnyStrategy>);
+static_assert(!RebasableStrategy<CopyDrafter<>>, "presets draft what other systems draft, from the context alone");
+
+/// Tokens from..from + count - 1: said nowhere else.
+Tokens numbers(Token from, std::size_t count) {
+  Tokens tokens(count);
+  for (std::size_t i = 0; i < count; ++i) tokens[i] = from + static_cast<Token>(i);
+  return tokens;
+}
+Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+template <class Strategy>
+Tokens tokens_of(Strategy& strategy) {
+  Tokens tokens;
+  for (const DraftNode& node : draft_of(strategy, chain)) tokens.push_back(node.token);
+  return tokens;
+}
+template <class A, class B>
+void expect_same_drafts(A& a, B& b) {
+  for (const DraftBudget& budget : {tree, chain}) {
+    const auto first = draft_of(a, budget);
+    const auto second = draft_of(b, budget);
+    EXPECT_TRUE(same_nodes(first, second)) << testing::describe(first) << "\ninstead of\n" << testing::describe(second);
+  }
+}
+
+const Tokens system_prompt = numbers(0, 40);
+const Tokens reasoning = numbers(1000, 50);
+const Tokens answer = numbers(2000, 40);
+
+struct Rebased : ::testing::Test {
+  NgramDrafter<> drafter;
+  Rebased() {
+    drafter.begin(system_prompt);
+    drafter.observe(reasoning + answer, Origin::output);
+  }
+  static Tokens without_reasoning() { return system_prompt + answer; }
+};
+
+TEST_F(Rebased, DraftsWhatOnlyTheOldContextSaid) {
+  drafter.rebase(without_reasoning());
+  NgramDrafter<> fresh;
+  fresh.begin(without_reasoning());
+  const Tokens said_again(reasoning.begin() + 10, reasoning.begin() + 14);
+  drafter.observe(said_again, Origin::output);
+  fresh.observe(said_again, Origin::output);
+  EXPECT_EQ(tokens_of(drafter), numbers(1014, 8));
+  for (const Token token : tokens_of(fresh)) EXPECT_TRUE(token < 1000 || token >= 2000) << token;
+}
+TEST_F(Rebased, KnowsWhatLedToADroppedBlockAndOnFromIt) {
+  drafter.rebase(system_prompt);  // the whole answer is to be given again
+  EXPECT_EQ(tokens_of(drafter), numbers(1000, 8));
+  drafter.observe(reasoning, Origin::output);
+  EXPECT_EQ(tokens_of(drafter), numbers(2000, 8));
+}
+TEST_F(Rebased, ToTheSameContextChangesNothing) {
+  NgramDrafter<> before = drafter;
+  drafter.rebase(system_prompt + reasoning + answer);
+  EXPECT_EQ(drafter.evidence(), 0U);
+  EXPECT_EQ(drafter.index().tokens().size(), before.index().tokens().size());
+  drafter.observe(Tokens{1000, 1001}, Origin::output);
+  before.observe(Tokens{1000, 1001}, Origin::output);
+  expect_same_drafts(drafter, before);
+}
+TEST_F(Rebased, ToALongerContextIsAPromptObserved) {
+  NgramDrafter<> other = drafter;
+  drafter.rebase(system_prompt + reasoning + answer + Tokens{1000, 1001});
+  other.observe(Tokens{1000, 1001}, Origin::prompt);
+  EXPECT_EQ(drafter.evidence(), 0U);
+  expect_same_drafts(drafter, other);
+}
+TEST_F(Rebased, KeepsTheDroppedBlockWithWhatStoodAroundIt) {
+  drafter.rebase(without_reasoning());
+  EXPECT_EQ(drafter.evidence(), 32 + reasoning.size() + 32);
+  const TokenSpan text = drafter.index().tokens();
+  const Tokens whole = numbers(8, 32) + reasoning + numbers(2000, 32) + without_reasoning();
+  EXPECT_TRUE(std::equal(text.begin(), text.end(), whole.begin(), whole.end()));
+}
+TEST_F(Rebased, KeepsNoEvidenceWhereOnlySomethingWasPutIn) {
+  drafter.rebase(system_prompt + Tokens{7777} + reasoning + answer);
+  EXPECT_EQ(drafter.evidence(), 0U);
+}
+TEST_F(Rebased, CountsTruncationsFromTheNewContext) {
+  drafter.rebase(without_reasoning());
+  NgramDrafter<> shorter = drafter;
+  drafter.observe(numbers(5000, 100), Origin::output);
+  drafter.truncate(without_reasoning().size());
+  expect_same_drafts(drafter, shorter);
+  drafter.truncate(without_reasoning().size() + 1);
+  expect_same_drafts(drafter, shorter);
+  // Back into the new context, as if it had never been longer; the evidence stays.
+  drafter.truncate(system_prompt.size());
+  EXPECT_EQ(drafter.index().tokens().size(), drafter.evidence() + system_prompt.size());
+  EXPECT_EQ(tokens_of(drafter), numbers(1000, 8));
+  drafter.truncate(0);
+  EXPECT_TRUE(draft_of(drafter, tree).empty());
+  drafter.observe(numbers(1003, 4), Origin::prompt);
+  EXPECT_EQ(tokens_of(drafter), numbers(1007, 8));
+}
+TEST_F(Rebased, DraftsTheSameWhetherTruncatedOrNeverLonger) {
+  const Tokens text = support::make_stream(support::Stream::trace_like, 900, 4, 60);
+  const Tokens compacted(text.begin() + 300, text.end() - 100);
+  for (const std::size_t back : {1U, 5U, 63U, 64U, 65U, 300U}) {
+    NgramDrafter<> first;
+    first.begin(TokenSpan(text).first(800));
+    NgramDrafter<> second = first;
+    first.rebase(compacted);
+    first.observe(TokenSpan(text).last(back % 100), Origin::output);
+    first.truncate(compacted.size() - back);
+    second.rebase(compacted);
+    second.truncate(compacted.size() - back);
+    expect_same_drafts(first, second);
+  }
+}
+TEST_F(Rebased, ForksGoOnIndependently) {
+  NgramDrafter<> fork = drafter;
+  drafter.rebase(without_reasoning());
+  NgramDrafter<> rebased = drafter;
+  fork.truncate(10);
+  fork.rebase(numbers(1, 3));
+  fork.begin(numbers(1, 3));
+  EXPECT_EQ(fork.evidence(), 0U);
+  expect_same_drafts(drafter, rebased);
+}
+TEST_F(Rebased, BeginForgetsTheEvidence) {
+  drafter.rebase(without_reasoning());
+  drafter.begin(without_reasoning());
+  EXPECT_EQ(drafter.evidence(), 0U);
+  NgramDrafter<> fresh;
+  fresh.begin(without_reasoning());
+  expect_same_drafts(drafter, fresh);
+}
+TEST_F(Rebased, KeepsWhatItHasLearnedOfTheTarget) {
+  std::vector<DraftNode> nodes = draft_of(drafter, tree);
+  drafter.feedback({DraftView(nodes, DraftKind::ordered), {}, {}, 5, Cut::none, {}});
+  const CalibrationState learned = drafter.calibration();
+  ASSERT_NE(learned, CalibrationState{});
+  drafter.rebase(without_reasoning());
+  EXPECT_EQ(drafter.calibration(), learned);
+}
+TEST_F(Rebased, KeepsWhereTokensCameFrom) {
+  // What the model said weighs more than what it read; so the drafts differ where origins do.
+  const Tokens other = system_prompt + Tokens{900, 901} + answer;
+  NgramDrafter<> read;
+  read.begin(system_prompt + reasoning + answer);
+  read.rebase(other);
+  drafter.rebase(other);
+  read.observe(numbers(2003, 2), Origin::output);
+  drafter.observe(numbers(2003, 2), Origin::output);
+  ASSERT_EQ(tokens_of(drafter), tokens_of(read));
+  EXPECT_GT(draft_of(drafter, chain)[0].path_probability, draft_of(read, chain)[0].path_probability);
+}
+
+TEST(MaxEvidence, BoundsWhatIsKeptHoweverOftenTheContextChanges) {
+  for (const std::size_t most : {0U, 10U, 500U}) {
+    NgramOptions options;
+    options.max_evidence = most;
+    NgramDrafter<> drafter(options);
+    drafter.begin(numbers(0, 300));
+    for (Token i = 1; i < 40; ++i) {
+      drafter.rebase(numbers(i * 1000, 300));
+      EXPECT_LE(drafter.evidence(), most);
+      EXPECT_EQ(drafter.index().tokens().size(), drafter.evidence() + 300);
+    }
+    EXPECT_EQ(drafter.evidence(), most);
+    // The latest stays.
+    drafter.observe(numbers(38'000 + 292, 4), Origin::output);
+    const Tokens drafted = tokens_of(drafter);
+    const Tokens wanted = numbers(38'296, 4);
+    EXPECT_EQ(drafted.size() >= 4 && std::equal(wanted.begin(), wanted.end(), drafted.begin()), most >= 10) << most;
+  }
+}
+TEST(MaxEvidence, OfZeroDraftsAsIfBegunAnew) {
+  NgramOptions options;
+  options.max_evidence = 0;
+  NgramDrafter<> drafter(options);
+  NgramDrafter<> fresh(options);
+  const Tokens text = support::make_stream(support::Stream::trace_like, 900, 3, 60);
+  drafter.begin(text);
+  drafter.rebase(TokenSpan(text).subspan(400));
+  fresh.begin(TokenSpan(text).subspan(400));
+  expect_same_drafts(drafter, fresh);
+}
+
+TEST(MaxBytes, DropTheEvidenceWhereThereIsNoRoomForBoth) {
+  const Tokens text = numbers(0, 4000);
+  NgramOptions options;
+  options.max_bytes = 140'000;
+  NgramDrafter<> drafter(options);
+  drafter.begin(TokenSpan(text).first(3000));
+  ASSERT_FALSE(drafter.exhausted());
+  drafter.rebase(TokenSpan(text).last(3000));
+  EXPECT_FALSE(drafter.exhausted());
+  EXPECT_EQ(drafter.evidence(), 0U);
+  NgramDrafter<> fresh(options);
+  fresh.begin(TokenSpan(text).last(3000));
+  expect_same_drafts(drafter, fresh);
+}
+TEST(MaxBytes, DropTheEvidenceWhereTheContextComesToNeedTheRoom) {
+  const Tokens text = numbers(0, 8000);
+  NgramOptions options;
+  options.max_bytes = 140'000;
+  NgramDrafter<> drafter(options);
+  drafter.begin(TokenSpan(text).first(1500));
+  drafter.rebase(TokenSpan(text).subspan(1500, 500));
+  ASSERT_GT(drafter.evidence(), 1000U);
+  std::size_t dropped_at = 0;
+  for (std::size_t at = 2000; at < 4300; at += 100) {
+    drafter.observe(TokenSpan(text).subspan(at, 100), Origin::output);
+    ASSERT_FALSE(drafter.exhausted()) << at;
+    if (drafter.evidence() == 0 && dropped_at == 0) dropped_at = at;
+  }
+  EXPECT_GT(dropped_at, 2200U);
+  EXPECT_LE(drafter.index().memory_bytes(), options.max_bytes);
+  const TokenSpan indexed = drafter.index().tokens();
+  EXPECT_TRUE(std::equal(indexed.begin(), indexed.end(), text.begin() + 1500, text.begin() + 4300));
+}
+
+TEST(AnyStrategyRebase, PassesItOnOrBeginsAnew) {
+  AnyStrategy keeps = NgramDrafter<>();
+  AnyStrategy begins = CopyDrafter<>();
+  AnyStrategy nothing;
+  for (AnyStrategy* strategy : {&keeps, &begins, &nothing}) {
+    strategy->begin(system_prompt + reasoning + answer);
+    strategy->rebase(system_prompt + answer);
+    strategy->observe(numbers(1010, 4), Origin::output);
+  }
+  EXPECT_EQ(tokens_of(keeps), numbers(1014, 8));
+  EXPECT_EQ(tokens_of(begins), Tokens());
+  EXPECT_EQ(tokens_of(nothing), Tokens());
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session::rebase(): a context that was compacted, or lost a block in the middle.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/speculator.hpp"
+#include "reprise/testing/scripted_verifier.hpp"
+#include "support/choices.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::Choices;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using testing::ScriptedOptions;
+using testing::ScriptedVerifier;
+
+/// Writes down what it is called with, and drafts two tokens.
+struct Told {
+  std::shared_ptr<std::vector<std::string>> log = std::make_shared<std::vector<std::string>>();
+  std::vector<Token> told;
+
+  void begin(TokenSpan tokens) {
+    log->push_back("begin " + std::to_string(tokens.size()));
+    told.assign(tokens.begin(), tokens.end());
+  }
+  void observe(TokenSpan tokens, Origin) { told.insert(told.end(), tokens.begin(), tokens.end()); }
+  void propose(const DraftBudget&, Draft& draft) {
+    draft.extend({.token = 1});
+    draft.extend({.token = 2});
+  }
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t size) { told.resize(size); }
+};
+struct Rebasable : Told {
+  bool throws = false;
+  void rebase(TokenSpan tokens) {
+    if (throws) throw std::runtime_error("rebase");
+    log->push_back("rebase " + std::to_string(tokens.size()));
+    told.assign(tokens.begin(), tokens.end());
+  }
+};
+static_assert(RebasableStrategy<Rebasable> && !RebasableStrategy<Told>);
+
+/// Sends everything and counts the sequences.
+struct Counting : SendAll {
+  int begins = 0;
+  void begin() { ++begins; }
+};
+
+template <class T>
+ErrorCode code_of(const Result<T>& result) {
+  EXPECT_FALSE(result.has_value());
+  return result.error().code;
+}
+
+template <class Strategy>
+struct RebaseOf : ::testing::Test {
+  Limits limits;
+  const std::vector<Token> prompt = {10, 20, 30, 40};
+  const std::vector<Token> compacted = {10, 40, 50};
+  Session<Strategy, Counting> session;
+
+  void round(const std::vector<Token>& picks) {
+    session.propose(limits);
+    const auto pass = session.plan();
+    ASSERT_TRUE(pass);
+    ASSERT_TRUE(session.resolve(pass->ticket, TokenSpan(picks)));
+    ASSERT_TRUE(session.commit(pass->ticket));
+  }
+};
+using Rebase = RebaseOf<Rebasable>;
+using RebaseByBeginning = RebaseOf<Told>;
+
+TEST_F(Rebase, TellsAStrategyThatCanWhatTheContextIsNow) {
+  ASSERT_TRUE(session.begin(prompt));
+  round({1, 9});
+  ASSERT_TRUE(session.rebase(compacted));
+  EXPECT_THAT(*session.strategy().log, ElementsAre("begin 4", "rebase 3"));
+  round({1, 2, 7});
+  EXPECT_THAT(session.strategy().told, ElementsAre(10, 40, 50, 1, 2, 7));
+  ASSERT_TRUE(session.truncate(2));
+  EXPECT_THAT(session.strategy().told, ElementsAre(10, 40));
+}
+TEST_F(RebaseByBeginning, BeginsAStrategyAnewThatCannot) {
+  ASSERT_TRUE(session.begin(prompt));
+  ASSERT_TRUE(session.rebase(compacted));
+  EXPECT_THAT(*session.strategy().log, ElementsAre("begin 4", "begin 3"));
+  EXPECT_THAT(session.strategy().told, ElementsAreArray(compacted));
+}
+TEST_F(Rebase, KeepsCapabilitiesControlAndStatistics) {
+  ASSERT_TRUE(session.begin(prompt, {.max_rows = 2, .max_context = 6}));
+  round({1, 9});
+  const Statistics counted = session.statistics();
+  ASSERT_TRUE(session.rebase(compacted));
+  EXPECT_EQ(session.statistics(), counted);
+  EXPECT_EQ(session.control().begins, 1);
+  EXPECT_EQ(session.capabilities().max_rows, 2U);
+  round({1, 9});
+  EXPECT_EQ(session.statistics().passes, 2U);
+  EXPECT_EQ(session.statistics().tokens, 4U);
+  EXPECT_EQ(session.statistics().drafted, 2U);
+  ASSERT_TRUE(session.rebase(prompt));
+  ASSERT_TRUE(session.truncate(2));
+  EXPECT_EQ(session.statistics().tokens, 4U) << "tokens of outputs before the rebase are not cut";
+}
+TEST_F(Rebase, BeginsANewOutputAlsoAfterTheEnd) {
+  limits.eos = {9};
+  ASSERT_TRUE(session.begin(prompt));
+  round({1, 9});
+  ASSERT_TRUE(session.finished());
+  static_cast<void>(session.take_settled(limits));
+  ASSERT_TRUE(session.rebase(compacted));
+  EXPECT_FALSE(session.finished());
+  EXPECT_THAT(session.context(), ElementsAreArray(compacted));
+  EXPECT_TRUE(session.output().empty());
+  EXPECT_EQ(session.taken(), 0U);
+  limits.max_tokens = 2;
+  round({1, 5});
+  EXPECT_THAT(session.take_settled(limits), ElementsAre(1, 5));
+  EXPECT_EQ(session.finish_reason(), FinishReason::max_tokens);
+}
+TEST_F(Rebase, TakesAPartOfItsOwnContext) {
+  ASSERT_TRUE(session.begin(prompt));
+  round({1, 9});
+  ASSERT_TRUE(session.rebase(session.context().subspan(2)));
+  EXPECT_THAT(session.context(), ElementsAre(30, 40, 1, 9));
+  EXPECT_THAT(session.strategy().told, ElementsAre(30, 40, 1, 9));
+}
+TEST_F(Rebase, TakesWhatIsNotInTheCacheForPending) {
+  ASSERT_TRUE(session.begin(prompt));
+  ASSERT_TRUE(session.rebase(compacted));
+  EXPECT_EQ(session.cached(), 2U);
+  ASSERT_TRUE(session.rebase(compacted, 1));  // the common beginning with `prompt`
+  EXPECT_THAT(session.pending(), ElementsAre(40, 50));
+  session.propose(limits);
+  EXPECT_THAT(session.plan()->batch, ElementsAre(40, 50, 1, 2));
+}
+TEST_F(Rebase, GivesAnOpenRoundUp) {
+  ASSERT_TRUE(session.begin(prompt));
+  session.propose(limits);
+  const auto pass = session.plan();
+  ASSERT_TRUE(session.rebase(compacted));
+  EXPECT_EQ(code_of(session.resolve(pass->ticket, std::array<Token, 1>{5})), ErrorCode::bad_ticket);
+  EXPECT_EQ(code_of(session.plan()), ErrorCode::not_proposed);
+}
+TEST_F(Rebase, RefusesWhatBeginRefusesAndChangesNothing) {
+  EXPECT_EQ(code_of(session.rebase(compacted)), ErrorCode::not_begun);
+  ASSERT_TRUE(session.begin(prompt, {.max_rows = 2, .max_context = 6}));
+  session.propose(limits);
+  const auto pass = session.plan();
+  EXPECT_EQ(code_of(session.rebase({})), ErrorCode::empty_context);
+  EXPECT_EQ(code_of(session.rebase(std::vector<Token>(7))), ErrorCode::context_too_long);
+  EXPECT_EQ(code_of(session.rebase(compacted, 3)), ErrorCode::cached_out_of_range);
+  EXPECT_EQ(code_of(session.rebase(compacted, 0)), ErrorCode::too_many_pending);
+  EXPECT_THAT(session.context(), ElementsAreArray(prompt));
+  EXPECT_THAT(*session.strategy().log, ElementsAre("begin 4"));
+  EXPECT_TRUE(session.resolve(pass->ticket, std::array<Token, 1>{5})) << "the round is still open";
+}
+TEST_F(Rebase, DoesNotAskAStrategyThatThrewUntilItBeginsAnew) {
+  ASSERT_TRUE(session.begin(prompt));
+  session.strategy().throws = true;
+  EXPECT_THROW(static_cast<void>(session.rebase(compacted)), std::runtime_error);
+  EXPECT_THAT(session.context(), ElementsAreArray(compacted));
+  EXPECT_TRUE(session.propose(limits).empty());
+  // Once out of step it is not trusted to rebase: what it remembers may be wrong.
+  ASSERT_TRUE(session.rebase(prompt));
+  EXPECT_THAT(*session.strategy().log, ElementsAre("begin 4", "begin 4"));
+  EXPECT_EQ(session.propose(limits).size(), 2U);
+}
+
+// --------------------------------------------------------------------------------------- with real drafters
+
+std::vector<Token> decode_plainly(const ScriptedOptions& options, const std::vector<Token>& context,
+                                  std::size_t count) {
+  ScriptedVerifier engine(options, context);
+  Session<archetype::Strategy> plain;
+  Limits limits;
+  limits.max_tokens = count;
+  const auto generated = generate(plain, engine, context, limits);
+  EXPECT_TRUE(generated);
+  return {generated->tokens.begin(), generated->tokens.end()};
+}
+
+/// Decodes, changes the context somewhere, decodes again, and so on; every output has to be that of plain decoding.
+template <class Session>
+void check_lossless(Session& session, std::uint64_t seed) {
+  Choices random(seed);
+  ScriptedOptions options;
+  options.seed = seed;
+  options.vocabulary = 6;
+  options.order = 3;
+  std::vector<Token> context(random.between(1, 30));
+  for (Token& token : context) token = static_cast<Token>(random.below(6));
+  ScriptedVerifier engine(options, context);
+  ASSERT_TRUE(session.begin(context));
+  for (int turn = 0; turn < 12; ++turn) {
+    Limits limits;
+    limits.max_tokens = random.between(1, 40);
+    limits.draft.max_nodes = random.below(12);
+    const auto generated = generate(session, engine, limits);
+    ASSERT_TRUE(generated);
+    ASSERT_THAT(generated->tokens, ElementsAreArray(decode_plainly(options, context, limits.max_tokens)));
+    context.assign(session.context().begin(), session.context().end());
+
+    const std::size_t begin = random.below(context.size());
+    const std::size_t end = random.between(begin, context.size() - 1);
+    std::vector<Token> changed(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(begin));
+    for (std::size_t i = random.below(5); i > 0; --i) changed.push_back(static_cast<Token>(random.below(6)));
+    changed.insert(changed.end(), context.begin() + static_cast<std::ptrdiff_t>(end), context.end());
+    // The cache is good up to the first difference; of the rest, some may be pending.
+    const std::size_t cached = random.between(std::min(begin, changed.size() - 1), changed.size() - 1);
+    engine.truncate(std::min({begin, cached, engine.cache().size()}));
+    engine.prefill(TokenSpan(changed).first(cached).subspan(std::min(engine.cache().size(), cached)));
+    ASSERT_TRUE(session.rebase(changed, cached));
+    context = changed;
+  }
+  EXPECT_THAT(engine.violations(), ElementsAre());
+}
+
+TEST(RebaseProperty, TheOutputIsThatOfPlainDecodingWithASpeculator) {
+  for (std::uint64_t seed = 0; seed < 200 && !::testing::Test::HasFailure(); ++seed) {
+    Speculator speculator(CostCurve::linear(0.01));
+    check_lossless(speculator, seed);
+  }
+}
+TEST(RebaseProperty, TheOutputIsThatOfPlainDecodingWithAStrategyThatBeginsAnew) {
+  for (std::uint64_t seed = 0; seed < 200 && !::testing::Test::HasFailure(); ++seed) {
+    Session<CopyDrafter<>> session;
+    check_lossless(session, seed);
+  }
+}
+TEST(RebaseProperty, ASpeculatorSavesPassesWithWhatTheOldContextSaid) {
+  // A reasoning block is dropped from the context, and the model says it again.
+  std::vector<Token> reasoning(200);
+  for (std::size_t i = 0; i < reasoning.size(); ++i) reasoning[i] = static_cast<Token>(100 + i);
+  ScriptedOptions options;
+  options.order = 1;
+  options.table = [](TokenSpan last) { return last.back() == 299 ? 100 : last.back() + 1; };
+  const std::vector<Token> prompt = {98, 99};
+  const auto passes_after = [&](bool rebase) {
+    Speculator speculator(CostCurve::linear(0.02));
+    ScriptedVerifier engine(options, prompt);
+    Limits limits;
+    limits.max_tokens = reasoning.size();
+    EXPECT_TRUE(generate(speculator, engine, prompt, limits));
+    engine.truncate(1);
+    EXPECT_TRUE(rebase ? speculator.rebase(prompt) : speculator.begin(prompt));
+    const std::uint64_t before = speculator.statistics().passes;
+    EXPECT_TRUE(generate(speculator, engine, limits));
+    return speculator.statistics().passes - before;
+  };
+  EXPECT_EQ(passes_after(false), reasoning.size());
+  EXPECT_LT(passes_after(true), reasoning.size() / 4);
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every limit and every capability has an effect that can be seen, and limits may change between the rounds of one
+// request. What CostOptions, NgramOptions and CopyOptions do is shown where they belong (control/, draft/).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reprise/control/cost_control.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/speculator.hpp"
+#include "reprise/testing/scripted_verifier.hpp"
+#include "support/choices.hpp"
+#include "support/oracle_strategy.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::Choices;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using testing::OracleStrategy;
+using testing::ScriptedOptions;
+using testing::ScriptedVerifier;
+
+/// Drafts the same tree every time, as far as it is likely enough:
+///
+///   anchor - 1 - 2 - 4
+///          |   ` 5
+///          ` 3
+struct Drawn {
+  std::vector<Token> told;
+
+  void begin(TokenSpan tokens) { told.assign(tokens.begin(), tokens.end()); }
+  void observe(TokenSpan tokens, Origin) { told.insert(told.end(), tokens.begin(), tokens.end()); }
+  void feedback(const Outcome&) {}
+  void truncate(std::size_t size) { told.resize(size); }
+  void propose(const DraftBudget& budget, Draft& draft) {
+    struct Node {
+      Token token;
+      NodeIndex parent;
+      std::uint32_t percent;
+    };
+    for (const Node& node :
+         std::array<Node, 5>{{{1, anchor_parent, 90}, {2, 0, 80}, {3, anchor_parent, 50}, {4, 1, 40}, {5, 0, 5}}}) {
+      const Probability path = Probability::ratio(node.percent, 100);
+      if (path < budget.min_path_probability) {
+        draft.leave_out();
+        break;
+      }
+      draft.push({.token = node.token, .parent = node.parent, .path_probability = path});
+    }
+  }
+};
+
+/// What a round has sent and, where it was less than the draft, why.
+struct Round {
+  std::vector<Token> sent;
+  Cut cut = Cut::none;
+  FinishReason finish = FinishReason::none;
+};
+
+struct Request : ::testing::Test {
+  Limits limits;
+  Session<Drawn> session;
+
+  void begin(Capabilities capabilities) { ASSERT_TRUE(session.begin(std::vector<Token>{10, 11}, capabilities)); }
+  /// The target refuses the whole draft, or picks `picks`.
+  Round round(const std::vector<Token>& picks = {99}) {
+    const auto before = session.statistics().cuts;
+    Round result;
+    session.propose(limits);
+    const auto pass = session.plan();
+    result.finish = session.finish_reason();
+    if (!pass) return result;
+    result.sent.assign(pass->batch.begin() + static_cast<std::ptrdiff_t>(pass->pending), pass->batch.end());
+    EXPECT_TRUE(session.resolve(pass->ticket, TokenSpan(picks)));
+    EXPECT_TRUE(session.commit(pass->ticket));
+    for (std::size_t i = 0; i < cut_count; ++i)
+      if (session.statistics().cuts[i] != before[i]) result.cut = static_cast<Cut>(i);
+    result.finish = session.finish_reason();
+    return result;
+  }
+  void expect_sent(const std::vector<Token>& tokens, Cut cut, const char* setting) {
+    const Round now = round();
+    EXPECT_THAT(now.sent, ElementsAreArray(tokens)) << setting;
+    EXPECT_EQ(name(now.cut), name(cut)) << setting;
+    EXPECT_EQ(now.finish, FinishReason::none) << setting;
+  }
+  /// Changes a setting for one round; the next one is as the first was.
+  template <class Change>
+  void expect_only_with(Change&& change, const std::vector<Token>& tokens, Cut cut, const char* setting) {
+    expect_sent({1, 2, 3, 4, 5}, Cut::none, setting);
+    change(limits);
+    expect_sent(tokens, cut, setting);
+    limits = {};
+    expect_sent({1, 2, 3, 4, 5}, Cut::none, setting);
+  }
+};
+
+// ------------------------------------------------------------- limits, each changed in the middle of a request
+TEST_F(Request, ChangesHowMuchIsDrafted) {
+  begin({.max_leaves = 8});
+  expect_only_with([](Limits& l) { l.draft.max_nodes = 0; }, {}, Cut::budget, "DraftBudget::max_nodes, off");
+  expect_only_with([](Limits& l) { l.draft.max_nodes = 3; }, {1, 2, 3}, Cut::none, "DraftBudget::max_nodes");
+  expect_only_with([](Limits& l) { l.draft.max_depth = 1; }, {1, 3}, Cut::budget, "DraftBudget::max_depth");
+  expect_only_with([](Limits& l) { l.draft.max_leaves = 2; }, {1, 2, 3, 4}, Cut::shape, "DraftBudget::max_leaves");
+  expect_only_with([](Limits& l) { l.draft.shape = DraftShape::chain; }, {1, 2, 4}, Cut::shape, "DraftBudget::shape");
+  expect_only_with([](Limits& l) { l.draft.min_path_probability = Probability::ratio(1, 2); }, {1, 2, 3}, Cut::none,
+                   "DraftBudget::min_path_probability");
+  expect_only_with([](Limits& l) { l.draft.min_path_probability = Probability::one(); }, {}, Cut::unlikely,
+                   "DraftBudget::min_path_probability, nothing left");
+  expect_only_with([](Limits& l) { l.max_rows = 3; }, {1, 2}, Cut::rows, "Limits::max_rows");
+  expect_only_with([&](Limits& l) { l.max_context = session.context().size() + 2; }, {1}, Cut::context,
+                   "Limits::max_context");
+  expect_only_with([&](Limits& l) { l.max_tokens = session.output().size() + 2; }, {1, 3}, Cut::max_tokens,
+                   "Limits::max_tokens");
+}
+TEST_F(Request, ChangesWhatEndsIt) {
+  begin({.max_leaves = 8});
+  const auto ends_with = [&](FinishReason reason, const std::vector<Token>& picks, const char* setting) {
+    EXPECT_EQ(round(picks).finish, reason) << setting;
+    ASSERT_TRUE(session.truncate(session.context().size() - picks.size()));
+    limits = {};
+    EXPECT_EQ(round(picks).finish, FinishReason::none) << setting;
+  };
+  limits.eos = {2};
+  ends_with(FinishReason::eos, {1, 2}, "Limits::eos");
+  limits.stop_ids = {1, 7};
+  ends_with(FinishReason::stop_id, {7}, "Limits::stop_ids");
+  limits.stop_sequences = {{1, 2}};
+  ends_with(FinishReason::stop_sequence, {1, 2}, "Limits::stop_sequences");
+  // A limit that was reached may be raised, and the request goes on.
+  limits.max_tokens = session.output().size() + 1;
+  EXPECT_EQ(round().finish, FinishReason::max_tokens) << "Limits::max_tokens";
+  limits = {};
+  limits.max_context = session.context().size() + 1;
+  EXPECT_EQ(round().finish, FinishReason::context_full) << "Limits::max_context";
+  limits = {};
+  expect_sent({1, 2, 3, 4, 5}, Cut::none, "raised again");
+}
+TEST_F(Request, IsFollowedByTheStrategyWhileDraftingIsOff) {
+  begin({.max_leaves = 8});
+  limits.draft.max_nodes = 0;
+  for (Token i = 0; i < 5; ++i) EXPECT_THAT(round({50 + i}).sent, ElementsAre());
+  EXPECT_THAT(session.strategy().told, ElementsAreArray(session.context()));
+  EXPECT_EQ(session.statistics().count(Cut::budget), 5U);
+  EXPECT_EQ(session.statistics().drafted_passes, 0U);
+  limits.draft.max_nodes = 8;
+  expect_sent({1, 2, 3, 4, 5}, Cut::none, "on again");
+}
+TEST(Speculation, IsSwitchedOffAndOnWithinARequest) {
+  // A target that counts to 20 and begins again.
+  ScriptedOptions options;
+  options.order = 1;
+  options.table = [](TokenSpan last) { return (last.back() + 1) % 20; };
+  const std::vector<Token> prompt = {0};
+  ScriptedVerifier engine(options, prompt);
+  Speculator speculator(CostCurve::linear(0.02));
+  ASSERT_TRUE(speculator.begin(prompt));
+  Limits limits;
+  const auto passes_for = [&](std::size_t tokens) {
+    const std::uint64_t before = speculator.statistics().passes;
+    limits.max_tokens = speculator.output().size() + tokens;
+    EXPECT_TRUE(generate(speculator, engine, limits));
+    return speculator.statistics().passes - before;
+  };
+  static_cast<void>(passes_for(100));
+  EXPECT_LT(passes_for(100), 50U);
+  limits.draft.max_nodes = 0;
+  EXPECT_EQ(passes_for(100), 100U);
+  limits.draft.max_nodes = 32;
+  EXPECT_LT(passes_for(100), 50U);
+  for (std::size_t i = 0; i < speculator.output().size(); ++i)
+    ASSERT_EQ(speculator.output()[i], static_cast<Token>((i + 1) % 20));
+}
+TEST(LimitsProperty, MayChangeInEveryRoundWithoutChangingTheOutput) {
+  for (std::uint64_t seed = 0; seed < 300 && !::testing::Test::HasFailure(); ++seed) {
+    Choices choices(seed);
+    ScriptedOptions options;
+    options.seed = seed;
+    options.vocabulary = 8;
+    options.sampled = seed % 2 == 0;
+    options.capabilities.max_leaves = choices.between(1, 4);
+    const std::vector<Token> prompt = {1, 2, 3};
+    Limits limits;
+    limits.max_tokens = choices.between(1, 80);
+    limits.eos = {7};
+    ScriptedVerifier plain_engine(options, prompt);
+    Session<archetype::Strategy> plain;
+    const auto expected = generate(plain, plain_engine, prompt, limits);
+    ASSERT_TRUE(expected);
+
+    const std::vector<Token> truth(plain.context().begin(), plain.context().end());
+    Session<OracleStrategy> session{
+        OracleStrategy(truth, {.right_percent = 70, .length = 6, .seed = seed, .siblings = true})};
+    ScriptedVerifier engine(options, prompt);
+    ASSERT_TRUE(session.begin(prompt, options.capabilities));
+    for (;;) {
+      limits.draft.max_nodes = choices.chance(30) ? 0 : choices.below(12);
+      limits.draft.max_depth = choices.chance(70) ? unlimited : choices.below(5);
+      limits.draft.max_leaves = choices.chance(70) ? unlimited : choices.below(4);
+      limits.draft.shape = choices.chance(50) ? DraftShape::tree : DraftShape::chain;
+      limits.max_rows = choices.chance(50) ? unlimited : choices.between(1, 8);
+      session.propose(limits);
+      if (session.finished()) break;
+      const auto pass = session.plan();
+      ASSERT_TRUE(pass);
+      const auto picks = engine.verify_tree(pass->batch, pass->drafted, pass->parents);
+      ASSERT_TRUE(picks);
+      const auto decision = session.resolve(pass->ticket, *picks);
+      ASSERT_TRUE(decision);
+      ASSERT_TRUE(engine.commit_rows(decision->rows));
+      ASSERT_TRUE(session.commit(pass->ticket));
+    }
+    EXPECT_THAT(session.output(), ElementsAreArray(expected->tokens)) << seed;
+    EXPECT_EQ(session.finish_reason(), expected->finish) << seed;
+    EXPECT_THAT(engine.violations(), ElementsAre()) << seed;
+  }
+}
+
+// ------------------------------------------------------------------------------------------- capabilities
+TEST_F(Request, SendsWhatTheEngineCanTake) {
+  begin({.max_leaves = 8});
+  expect_sent({1, 2, 3, 4, 5}, Cut::none, "everything");
+  begin({.max_rows = 3, .max_leaves = 8});
+  expect_sent({1, 2}, Cut::rows, "Capabilities::max_rows");
+  begin({.max_context = 5, .max_leaves = 8});
+  expect_sent({1, 2}, Cut::context, "Capabilities::max_context");
+  begin({.allowed_widths = {1, 4}, .max_leaves = 8});
+  expect_sent({1, 2, 3}, Cut::width, "Capabilities::allowed_widths");
+  begin({.max_depth = 1, .max_leaves = 8});
+  expect_sent({1, 3}, Cut::depth, "Capabilities::max_depth");
+  begin({.max_leaves = 1});
+  expect_sent({1, 2, 4}, Cut::shape, "Capabilities::max_leaves");
+  begin({.max_leaves = 8, .max_rollback = 2});
+  expect_sent({1, 2}, Cut::rollback, "Capabilities::max_rollback");
+}
+TEST(CapabilitiesSetting, PadTokenFillsThePassUpToAnAllowedWidth) {
+  const auto rows_with = [](std::optional<Token> pad) {
+    Session<Drawn, CostControl> session(Drawn(), CostControl({.curve = CostCurve::linear(0), .calibrated = true}));
+    EXPECT_TRUE(session.begin(std::vector<Token>{10, 11},
+                              {.allowed_widths = {1, 8}, .pad_token = pad, .max_leaves = unlimited}));
+    const Limits limits;
+    session.propose(limits);
+    const auto pass = session.plan();
+    EXPECT_TRUE(pass);
+    return std::vector<Token>(pass->batch.begin(), pass->batch.end());
+  };
+  EXPECT_THAT(rows_with({}), ElementsAre(11)) << "no width for six rows";
+  EXPECT_THAT(rows_with(77), ElementsAre(11, 1, 2, 3, 4, 5, 77, 77));
+}
+TEST_F(Request, SaysHowTheEngineRollsBack) {
+  EXPECT_FALSE(session.begin(std::vector<Token>{10, 11}, {.rollback = Rollback::none}));
+  const auto restores = [&](Rollback rollback) {
+    begin({.rollback = rollback});
+    session.propose(limits);
+    const auto pass = session.plan();
+    return session.resolve(pass->ticket, std::array<Token, 1>{99})->restore;
+  };
+  EXPECT_FALSE(restores(Rollback::trim));
+  EXPECT_FALSE(restores(Rollback::per_row));
+  EXPECT_TRUE(restores(Rollback::snapshot));
+}
+TEST_F(Request, SettlesWhatWouldBeReplayedTooOften) {
+  for (const std::size_t most : {0U, 1U, 2U}) {
+    begin({.max_leaves = 8, .rollback = Rollback::snapshot, .max_replay = most});
+    // Each round leaves one token more pending, until there are too many to ride along.
+    for (std::size_t pending = 1; pending <= most; ++pending)
+      EXPECT_THAT(round().sent, ElementsAre(1, 2, 3, 4, 5)) << most;
+    EXPECT_THAT(round().sent, ElementsAre()) << "Capabilities::max_replay " << most;
+  }
+}
+
+// ------------------------------------------------------------------- settings of control that nothing else shows
+TEST(CostOptionsSetting, RollbackMakesDraftsThatMayFailDearer) {
+  std::array<DraftNode, 1> nodes = {DraftNode{.token = 1, .path_probability = Probability::ratio(1, 2)}};
+  const std::array<NodeIndex, 1> sendable = {0};
+  const auto sent = [&](double rollback) {
+    const CostControl control({.curve = CostCurve::linear(0.01), .rollback = to_cost(rollback), .calibrated = true});
+    return control.choose({nodes, DraftKind::ordered}, sendable, {}).nodes;
+  };
+  EXPECT_EQ(sent(0), 1U);
+  EXPECT_EQ(sent(2), 0U) << "one time in two, two plain passes more";
+}
+
+}  // namespace
+}  // namespace reprise

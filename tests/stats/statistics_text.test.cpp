@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/stats/statistics_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace reprise {
+namespace {
+
+std::string json_of(const Statistics& statistics) {
+  std::string text;
+  write_json(statistics, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+std::string table_of(const Statistics& statistics) {
+  std::string text;
+  write_table(statistics, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+Statistics some() {
+  Statistics statistics;
+  statistics.tokens = 71;
+  statistics.passes = 28;
+  statistics.drafted_passes = 20;
+  statistics.drafted = 90;
+  statistics.accepted = 43;
+  statistics.cuts[static_cast<std::size_t>(Cut::none)] = 20;
+  statistics.cuts[static_cast<std::size_t>(Cut::no_match)] = 8;
+  statistics.by_source[static_cast<std::size_t>(DraftSource::context)] = {90, 43};
+  statistics.by_depth[0] = {30, 20};
+  statistics.by_depth[1] = {30, 15};
+  statistics.by_depth[16] = {30, 8};
+  statistics.pass_time = {28, 2800};
+  return statistics;
+}
+
+TEST(StatisticsJson, IsOneObjectWithEveryField) {
+  EXPECT_EQ(
+      json_of(some()),
+      R"({"tokens": 71, "passes": 28, "passes_saved": 43, "drafted_passes": 20, "drafted": 90, "accepted": 43, )"
+      R"("wasted": 47, "padding": 0, "auxiliary": 0, "mat": 2.535, "acceptance_rate": 0.477, )"
+      R"("drafted_per_pass": 3.214, "cuts": {"none": 20, "no_match": 8, "unlikely": 0, "gated": 0, "budget": 0, )"
+      R"("shape": 0, "depth": 0, "rows": 0, "width": 0, "rollback": 0, "context": 0, "max_tokens": 0, "memory": 0, )"
+      R"("constraint": 0, "failed": 0}, "by_source": {"unknown": {"sent": 0, "accepted": 0}, )"
+      R"("context": {"sent": 90, "accepted": 43}, "memory": {"sent": 0, "accepted": 0}, )"
+      R"("reference": {"sent": 0, "accepted": 0}, "model": {"sent": 0, "accepted": 0}, )"
+      R"("lookahead": {"sent": 0, "accepted": 0}, "recycled": {"sent": 0, "accepted": 0}, )"
+      R"("external": {"sent": 0, "accepted": 0}, "forced": {"sent": 0, "accepted": 0}, )"
+      R"("padding": {"sent": 0, "accepted": 0}}, "by_depth": [{"sent": 30, "accepted": 20}, )"
+      R"({"sent": 30, "accepted": 15}, {"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, )"
+      R"({"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, )"
+      R"({"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, )"
+      R"({"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, )"
+      R"({"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, {"sent": 0, "accepted": 0}, )"
+      R"({"sent": 30, "accepted": 8}], "timed_passes": 28, "pass_ns": 2800, "timed_drafts": 0, "drafting_ns": 0})");
+}
+TEST(StatisticsJson, WritesNumbersOfEverySize) {
+  Statistics statistics;
+  statistics.tokens = 3;
+  statistics.passes = 7;
+  statistics.pass_time = {1, std::numeric_limits<std::uint64_t>::max()};
+  const std::string text = json_of(statistics);
+  EXPECT_NE(text.find(R"("passes_saved": -4,)"), std::string::npos);
+  EXPECT_NE(text.find(R"("mat": 0.428,)"), std::string::npos);
+  EXPECT_NE(text.find(R"("pass_ns": 18446744073709551615,)"), std::string::npos);
+  statistics.drafted = std::numeric_limits<std::uint64_t>::max();
+  statistics.accepted = statistics.drafted - 1;
+  EXPECT_NE(json_of(statistics).find(R"("acceptance_rate": 0.000,)"), std::string::npos) << "no such generation";
+}
+TEST(StatisticsTable, ShowsTotalsAndWhatOccurred) {
+  EXPECT_EQ(table_of(some()),
+            "tokens                        71\n"
+            "passes                        28\n"
+            "  with a draft                20\n"
+            "drafted                       90\n"
+            "accepted                      43\n"
+            "wasted                        47\n"
+            "tokens per pass       2.535\n"
+            "acceptance rate       0.477\n"
+            "ns per pass           100.000\n"
+            "\n"
+            "cut                       passes\n"
+            "none                          20\n"
+            "no_match                       8\n"
+            "\n"
+            "source                      sent    accepted  rate\n"
+            "context                       90          43  0.477\n"
+            "\n"
+            "depth                       sent    accepted  rate\n"
+            "1                             30          20  0.666\n"
+            "2                             30          15  0.500\n"
+            "deeper                        30           8  0.266\n");
+}
+TEST(StatisticsTable, ShowsPaddingAuxiliaryTokensAndDraftingTimeWhereThereAreAny) {
+  Statistics statistics;
+  EXPECT_EQ(table_of(statistics).find("pad rows"), std::string::npos);
+  statistics.padding = 2;
+  statistics.auxiliary = 3;
+  statistics.drafting_time.add(std::chrono::nanoseconds(1500));
+  const std::string text = table_of(statistics);
+  EXPECT_NE(text.find("pad rows                       2\n"), std::string::npos);
+  EXPECT_NE(text.find("auxiliary                      3\n"), std::string::npos);
+  EXPECT_NE(text.find("ns per draft          1500.000\n"), std::string::npos);
+}
+TEST(StatisticsText, NamesEverySource) {
+  for (std::size_t i = 0; i < draft_source_count; ++i) EXPECT_FALSE(name(static_cast<DraftSource>(i)).empty());
+  EXPECT_EQ(name(DraftSource::padding), "padding");
+}
+
+}  // namespace
+}  // namespace reprise
