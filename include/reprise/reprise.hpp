@@ -44,3 +44,6 @@
 #include "reprise/speculator.hpp"
 #include "reprise/stats/reliability.hpp"
 #include "reprise/stats/statistics.hpp"
+#include "reprise/verify/greedy.hpp"
+#include "reprise/verify/rejection.hpp"
+#include "reprise/verify/sampler_history.hpp"
