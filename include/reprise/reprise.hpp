@@ -46,5 +46,7 @@
 #include "reprise/stats/reliability.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "reprise/stats/statistics_text.hpp"
+#include "reprise/verify/greedy.hpp"
 #include "reprise/verify/rejection.hpp"
+#include "reprise/verify/sampler_history.hpp"
 #include "reprise/verify/tree.hpp"

@@ -97,9 +97,13 @@ class CostControl {
       question.top = highest_throughput(question.costs, room.widths, room.plain.rows);
     LengthAnswer answer = length_of(draft.kind(), question);
     if (!options_.curve && answer.nodes + answer.padding > 0) {
-      // Where drafting seems to lose, knowing what a plain pass takes matters more than one draft.
-      const std::int64_t more = std::int64_t{question.costs[answer.nodes + answer.padding]} - question.costs[0];
-      const std::int64_t gain = (std::int64_t{sums[answer.nodes]} << 16) / throughput_.rate() - more;
+      // Where drafting seems to lose, knowing what a plain pass takes matters more than one draft. Of a sampled draft,
+      // only what is stated of its first node may decide whether anything is sent.
+      const bool sampled = draft.kind() == DraftKind::sampled;
+      const std::size_t weighed = sampled ? 1 : answer.nodes;
+      const std::size_t rows = sampled ? 1 : answer.nodes + answer.padding;
+      const std::int64_t more = std::int64_t{question.costs[rows]} - question.costs[0];
+      const std::int64_t gain = (std::int64_t{sums[weighed]} << 16) / throughput_.rate() - more;
       if (learned_.wants_plain(gain, guard_.debt() > LossGuard::burst / 2)) return {0, 0, Cut::gated};
     }
     if (!options_.curve && learned_.may_try(0)) answer = try_another(draft.kind(), question, answer);
@@ -210,6 +214,12 @@ class CostControl {
     for (std::size_t i = 0; i < question.costs.size(); ++i) hopeful[i] = learned_.hopeful(question.plain_rows + i);
     const std::span<const Cost> expected = question.costs;
     question.costs = std::span(hopeful).first(expected.size());
+    if (kind == DraftKind::sampled) {
+      // Neither the drawn tokens nor their number may decide whether this is a try: the most that it can cost does.
+      const std::int64_t most = std::int64_t{expected.back()} - expected[0];
+      const bool affordable = learned_.may_try(most) && most + question.rollback <= question.allowance;
+      return affordable ? length_of(kind, question) : usual;
+    }
     const LengthAnswer other = length_of(kind, question);
     const std::size_t rows = other.nodes + other.padding;
     if (rows == 0 || !learned_.uncertain(question.plain_rows + rows)) return usual;

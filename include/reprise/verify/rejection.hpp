@@ -41,11 +41,11 @@ namespace detail {
 
 /// Sums are at least of double precision: vocabularies are large.
 template <class Number>
-struct weight_type {
+struct WeightType {
   using type = Number;
 };
 template <std::floating_point Number>
-struct weight_type<Number> {
+struct WeightType<Number> {
   using type = std::common_type_t<Number, double>;
 };
 
@@ -60,14 +60,14 @@ auto to_read(Range&& range) {
 
 /// The type in which weights of this type of number are added and compared.
 template <class Number>
-using weight_t = typename detail::weight_type<std::remove_cv_t<Number>>::type;
+using WeightOf = typename detail::WeightType<std::remove_cv_t<Number>>::type;
 
 /// weights[i] as it is read here: zero where it is no usable weight, or outside.
 template <class Number, std::size_t extent>
-[[nodiscard]] weight_t<Number> weight_at(std::span<const Number, extent> weights, std::size_t i) {
-  const weight_t<Number> none{};
+[[nodiscard]] WeightOf<Number> weight_at(std::span<const Number, extent> weights, std::size_t i) {
+  const WeightOf<Number> none{};
   if (i >= weights.size()) return none;
-  const weight_t<Number> weight = weights[i];
+  const WeightOf<Number> weight = weights[i];
   if constexpr (std::floating_point<Number>)
     if (!(weight <= std::numeric_limits<Number>::max())) return none;
   return weight > none ? weight : none;
@@ -76,22 +76,22 @@ template <class Number, std::size_t extent>
 /// max(p(i) - q(i), 0): what a token is drawn from after a rejection. Zero for the rejected token: it was rejected
 /// because q gives it more than p.
 template <class Number, std::size_t target_extent, std::size_t drafter_extent>
-[[nodiscard]] weight_t<Number> residual_at(std::span<const Number, target_extent> target,
+[[nodiscard]] WeightOf<Number> residual_at(std::span<const Number, target_extent> target,
                                            std::span<const Number, drafter_extent> drafter, std::size_t i) {
-  const weight_t<Number> p = weight_at(target, i);
-  const weight_t<Number> q = weight_at(drafter, i);
-  return p > q ? p - q : weight_t<Number>{};
+  const WeightOf<Number> p = weight_at(target, i);
+  const WeightOf<Number> q = weight_at(drafter, i);
+  return p > q ? p - q : WeightOf<Number>{};
 }
 
 /// min(1, p(x) / q(x)); where q(x) is zero, p(x).
 template <class Number, std::size_t target_extent, std::size_t drafter_extent>
-[[nodiscard]] weight_t<Number> acceptance_probability(std::span<const Number, target_extent> target,
+[[nodiscard]] WeightOf<Number> acceptance_probability(std::span<const Number, target_extent> target,
                                                       std::span<const Number, drafter_extent> drafter, Token token) {
   const auto x = static_cast<std::size_t>(token);  // negative ones become huge
-  const weight_t<Number> one(1);
-  const weight_t<Number> p = weight_at(target, x);
-  const weight_t<Number> q = weight_at(drafter, x);
-  const weight_t<Number> whole = q > weight_t<Number>{} ? q : one;
+  const WeightOf<Number> one(1);
+  const WeightOf<Number> p = weight_at(target, x);
+  const WeightOf<Number> q = weight_at(drafter, x);
+  const WeightOf<Number> whole = q > WeightOf<Number>{} ? q : one;
   return p < whole ? p / whole : one;
 }
 
@@ -144,11 +144,12 @@ struct UniformDecisions {
 template <class Random>
 UniformDecisions(Random&&) -> UniformDecisions<Random>;
 
-/// Draws an index from `weights` by one number in [0, 1); they need not add up to one. None where all are zero.
-/// For engines that sample from probabilities themselves. Cost: two scans.
-template <class Number, std::size_t extent>
-[[nodiscard]] std::optional<std::size_t> draw_index(std::span<const Number, extent> weights, double u) {
-  return UniformDecisions{[u] { return u; }}.draw(weights.size(), [&](std::size_t i) { return weight_at(weights, i); });
+/// Draws an index from `weights`, any array of numbers, by one number in [0, 1); they need not add up to one. None
+/// where all are zero. For drafters, and for engines that sample from probabilities themselves. Cost: two scans.
+template <class Weights>
+[[nodiscard]] std::optional<std::size_t> draw_index(const Weights& weights, double u) {
+  const auto read = detail::to_read(weights);
+  return UniformDecisions{[u] { return u; }}.draw(read.size(), [&](std::size_t i) { return weight_at(read, i); });
 }
 
 /// Rejection sampling as Picks: hand it to Session::resolve(), and the ordinary walk decides, with stop rules and
