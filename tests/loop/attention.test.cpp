@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// \file The loop on engines that really compute: attention, recurrent states, hybrids. Whatever is drafted, however it
+/// is verified, the text is that of plain decoding, token for token.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/testing/hostile_strategy.hpp"
+#include "reprise/verify/tree.hpp"
+#include "support/drafted_text.hpp"
+#include "support/oracle_strategy.hpp"
+#include "support/recurrent.hpp"
+#include "support/transformer.hpp"
+#include "support/transformer_engine.hpp"
+#include "support/transformer_server.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAreArray;
+using testing::HostileStrategy;
+using testing::OracleOptions;
+using testing::OracleStrategy;
+using testing::PerRowRecurrentEngine;
+using testing::plain_text;
+using testing::random_tokens;
+using testing::RecurrentEngine;
+using testing::RecurrentFault;
+using testing::RecurrentModel;
+using testing::RecurrentOptions;
+using testing::SamplerOptions;
+using testing::Transformer;
+using testing::TransformerEngine;
+using testing::TransformerFault;
+using testing::TransformerOptions;
+using testing::TransformerServer;
+using testing::WalkingTransformerEngine;
+
+std::vector<Token> as_vector(TokenSpan tokens) { return {tokens.begin(), tokens.end()}; }
+
+CopyDrafter<> copier() {
+  CopyOptions options;
+  options.draft_length = 4;
+  return CopyDrafter<>(options);
+}
+
+struct Case {
+  const char* name;
+  SamplerOptions sampler;
+  Capabilities capabilities;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& which) { return out << which.name; }
+};
+
+Capabilities leaves(std::size_t most) {
+  Capabilities can;
+  can.max_leaves = most;
+  return can;
+}
+/// Few rows, few widths, pads, drafts of limited depth.
+Capabilities narrow(std::size_t most_leaves) {
+  Capabilities can = leaves(most_leaves);
+  can.max_rows = 8;
+  can.allowed_widths = {2, 5, 8};
+  can.pad_token = 1;
+  can.max_depth = 3;
+  can.max_replay = 2;
+  return can;
+}
+
+struct Attention : ::testing::TestWithParam<Case> {
+  static constexpr std::size_t count = 48;
+  const std::vector<Token> prompt = random_tokens(24, 2);
+  Limits limits = [] {
+    Limits all;
+    all.max_tokens = count;
+    all.draft.max_nodes = 8;
+    return all;
+  }();
+
+  template <class Engine, class Model>
+  [[nodiscard]] Engine engine(const Model& model) const {
+    using Options =
+        std::conditional_t<std::is_base_of_v<TransformerEngine, Engine>, TransformerOptions, RecurrentOptions>;
+    Options options;
+    options.sampler = GetParam().sampler;
+    options.capabilities = GetParam().capabilities;
+    return Engine(model, prompt, options);
+  }
+  template <class Engine, class Model>
+  [[nodiscard]] std::vector<Token> truth(const Model& model) const {
+    auto plain = engine<Engine>(model);
+    return plain_text(plain, prompt, count);
+  }
+  /// Gives what the drafts have saved.
+  template <class Engine, class Model, class Strategy>
+  [[nodiscard]] Statistics compare(const Model& model, const std::vector<Token>& plain, Strategy strategy) const {
+    auto drafted = engine<Engine>(model);
+    Session<Strategy> session(std::move(strategy));
+    const auto generation = generate(session, drafted, prompt, limits);
+    EXPECT_TRUE(generation);
+    if (!generation) return {};
+    EXPECT_EQ(as_vector(generation->tokens), plain);
+    return generation->statistics;
+  }
+  template <class Engine, class Model>
+  void compare_all(const Model& model) const {
+    const std::vector<Token> plain = truth<Engine>(model);
+    const Statistics copied = compare<Engine>(model, plain, copier());
+    EXPECT_GT(copied.accepted, 0U);
+    EXPECT_LT(copied.accepted, copied.drafted);
+    EXPECT_GT(compare<Engine>(model, plain, NgramDrafter<>()).accepted, 0U);
+    EXPECT_GT(compare<Engine>(model, plain, HostileStrategy(1, 64)).drafted, 0U);
+    std::vector<Token> known = prompt;
+    known.insert(known.end(), plain.begin(), plain.end());
+    const OracleOptions mostly_right{.right_percent = 80, .length = 4, .vocabulary = 64, .seed = 1, .siblings = true};
+    EXPECT_GT(compare<Engine>(model, plain, OracleStrategy(known, mostly_right)).accepted, count / 4);
+  }
+  /// A predicate refuses a token, which ends generation; then it goes on without.
+  template <class Engine, class Model>
+  void refuse_and_go_on(const Model& model) const {
+    const std::vector<Token> plain = truth<Engine>(model);
+    for (std::size_t at = 3; at < count; at += 15) {
+      auto drafted = engine<Engine>(model);
+      Session session(copier());
+      const auto refuse = [&](TokenSpan output, Token) {
+        return output.size() == at ? StopDecision::stop_before : StopDecision::proceed;
+      };
+      const auto first = generate(session, drafted, prompt, limits, IgnoreTokens(), refuse);
+      ASSERT_TRUE(first);
+      ASSERT_EQ(first->finish, FinishReason::predicate);
+      ASSERT_EQ(as_vector(first->tokens), as_vector(TokenSpan(plain).first(at)));
+      ASSERT_TRUE(session.append({}, Origin::prompt, session.cached()));  // what was restored is pending
+      Limits rest = limits;
+      rest.max_tokens = count - at;
+      const auto second = generate(session, drafted, rest);
+      ASSERT_TRUE(second);
+      ASSERT_EQ(as_vector(second->tokens), as_vector(TokenSpan(plain).subspan(at)));
+    }
+  }
+};
+
+TEST_P(Attention, TransformerGivesThePlainText) {
+  const Transformer model;
+  compare_all<TransformerEngine>(model);
+  refuse_and_go_on<TransformerEngine>(model);
+}
+TEST_P(Attention, TransformerThatWalksDraftsGivesThePlainText) {
+  const Transformer model;
+  compare_all<WalkingTransformerEngine>(model);
+}
+struct Recurrence : Attention {};
+
+TEST_P(Recurrence, RecurrentModelWithSnapshotsGivesThePlainText) {
+  const RecurrentModel model;
+  compare_all<RecurrentEngine>(model);
+  refuse_and_go_on<RecurrentEngine>(model);
+}
+TEST_P(Recurrence, HybridModelWithSnapshotsGivesThePlainText) {
+  const RecurrentModel model({.attention_layers = 1});
+  compare_all<RecurrentEngine>(model);
+  refuse_and_go_on<RecurrentEngine>(model);
+}
+TEST_P(Recurrence, RecurrentModelWithAStateForEachRowGivesThePlainText) {
+  const RecurrentModel model;
+  compare_all<PerRowRecurrentEngine>(model);
+  refuse_and_go_on<PerRowRecurrentEngine>(model);
+}
+
+constexpr auto name_of = [](const auto& test) { return std::string(test.param.name); };
+INSTANTIATE_TEST_SUITE_P(Verifying, Attention,
+                         ::testing::Values(Case{"GreedyChains", {}, {}}, Case{"GreedyTrees", {}, leaves(unlimited)},
+                                           Case{"GreedyNarrowTrees", {}, narrow(2)},
+                                           Case{"SampledChains", {.sampled = true, .penalty = 0.5F}, {}},
+                                           Case{"SampledTrees", {.sampled = true, .penalty = 0.5F}, leaves(unlimited)},
+                                           Case{"SampledNarrowTrees", {.sampled = true}, narrow(3)}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Verifying, Recurrence,
+                         ::testing::Values(Case{"Greedy", {}, {}}, Case{"GreedyNarrow", {}, narrow(1)},
+                                           Case{"Sampled", {.sampled = true, .penalty = 0.5F}, {}},
+                                           Case{"SampledNarrow", {.sampled = true}, narrow(1)}),
+                         name_of);
+
+// ------------------------------------------------------------------ a pass without a draft after one that accepted
+
+/// Drafts in every other round.
+struct EveryOther {
+  CopyDrafter<> drafter = copier();
+  bool now = false;
+
+  void begin(TokenSpan tokens) { drafter.begin(tokens); }
+  void observe(TokenSpan tokens, Origin origin) { drafter.observe(tokens, origin); }
+  void feedback(const Outcome& outcome) { drafter.feedback(outcome); }
+  void truncate(std::size_t size) { drafter.truncate(size); }
+  void propose(const DraftBudget& budget, Draft& draft) {
+    now = !now;
+    if (now) drafter.propose(budget, draft);
+  }
+};
+
+struct PlainAfterDraft : ::testing::Test {
+  const std::vector<Token> prompt = random_tokens(24, 2);
+  const RecurrentModel recurrent{};
+  const RecurrentModel hybrid{{.attention_layers = 1}};
+
+  [[nodiscard]] bool gives_the_plain_text(const RecurrentModel& model, RecurrentFault fault) const {
+    RecurrentEngine plain(model, prompt);
+    const std::vector<Token> truth = plain_text(plain, prompt, 120);
+    RecurrentEngine engine(model, prompt, {.sampler = {}, .capabilities = {}, .fault = fault});
+    Session session((EveryOther()));
+    Limits limits;
+    limits.max_tokens = truth.size();
+    const auto generation = generate(session, engine, prompt, limits);
+    EXPECT_TRUE(generation);
+    EXPECT_GT(generation->statistics.accepted, 0U);
+    return std::equal(truth.begin(), truth.end(), generation->tokens.begin(), generation->tokens.end());
+  }
+};
+
+TEST_F(PlainAfterDraft, IsThePlainText) {
+  EXPECT_TRUE(gives_the_plain_text(recurrent, RecurrentFault::none));
+  EXPECT_TRUE(gives_the_plain_text(hybrid, RecurrentFault::none));
+}
+TEST_F(PlainAfterDraft, ShowsAStateThatIsPutBackOnlyBeforeTheNextDraft) {
+  EXPECT_FALSE(gives_the_plain_text(recurrent, RecurrentFault::restore_before_drafts));
+  EXPECT_FALSE(gives_the_plain_text(hybrid, RecurrentFault::restore_before_drafts));
+}
+
+// ------------------------------------------------------------------ what engines get wrong is seen in the text
+
+struct AttentionFaults : ::testing::TestWithParam<TransformerFault> {};
+
+TEST_P(AttentionFaults, ChangeWhatIsGenerated) {
+  const Transformer model;
+  const std::vector<Token> prompt = random_tokens(24, 2);
+  TransformerEngine plain(model, prompt);
+  const std::vector<Token> truth = plain_text(plain, prompt, 64);
+  std::vector<Token> context = prompt;
+  context.insert(context.end(), truth.begin(), truth.end());
+  std::size_t different = 0;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    TransformerOptions options;
+    options.fault = GetParam();
+    TransformerEngine engine(model, prompt, options);
+    Session session(
+        OracleStrategy(context, {.right_percent = 85, .length = 3, .vocabulary = 64, .seed = seed, .siblings = true}));
+    Limits limits;
+    limits.max_tokens = 64;
+    const auto generation = generate(session, engine, prompt, limits);
+    ASSERT_TRUE(generation);
+    different += as_vector(generation->tokens) != truth ? 1 : 0;
+  }
+  if (GetParam() == TransformerFault::none)
+    EXPECT_EQ(different, 0U);
+  else
+    EXPECT_GT(different, 0U);
+}
+INSTANTIATE_TEST_SUITE_P(Engine, AttentionFaults,
+                         ::testing::Values(TransformerFault::none, TransformerFault::rollback_one_short,
+                                           TransformerFault::rollback_one_long, TransformerFault::positions_by_row,
+                                           TransformerFault::positions_one_off, TransformerFault::siblings_visible,
+                                           TransformerFault::stale_row, TransformerFault::anchor_position));
+
+// ------------------------------------------------------------------------------------- turns, masks, candidates
+
+TEST(AttentionTurns, AnEditedTurnIsDecodedAsIfItHadAlwaysBeenSo) {
+  const Transformer model;
+  const std::vector<Token> prompt = random_tokens(24, 2);
+  TransformerEngine engine(model, prompt);
+  Session session((NgramDrafter<>()));
+  Limits limits;
+  limits.max_tokens = 30;
+  ASSERT_TRUE(generate(session, engine, prompt, limits));
+  std::vector<Token> context(session.context().begin(), session.context().begin() + 40);
+  const std::vector<Token> turn = {5, 6, 7};
+  ASSERT_TRUE(session.truncate(40));
+  engine.truncate(session.cached());
+  ASSERT_TRUE(session.append(turn));
+  context.insert(context.end(), turn.begin(), turn.end());
+  engine.prefill(TokenSpan(context).first(context.size() - 1).subspan(engine.cache().size()));
+  const auto generation = generate(session, engine, limits);
+  ASSERT_TRUE(generation);
+  TransformerEngine plain(model, context);
+  EXPECT_EQ(as_vector(generation->tokens), plain_text(plain, context, 30));
+}
+TEST(AttentionMasks, AreTheOnesOfTheLibrary) {
+  const Transformer model;
+  const std::vector<Token> prompt = random_tokens(10, 3);
+  testing::Random random(4);
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    constexpr std::size_t drafted = 9;
+    const std::size_t pending = 1 + random.below(3);
+    const std::size_t rows = pending + drafted;
+    std::vector<NodeIndex> parents;
+    for (std::size_t row = 0; row < drafted; ++row)
+      parents.push_back(static_cast<NodeIndex>(random.below(row + 1)) - 1);
+    const std::vector<Token> batch = random_tokens(rows, random.next());
+    TransformerEngine engine(model, prompt);
+    static_cast<void>(engine.verify_tree(batch, drafted, parents));
+
+    // The same with positions and mask from verify/tree.hpp, and no word of who follows whom.
+    std::vector<std::uint8_t> mask(rows * rows);
+    std::vector<std::size_t> depths(drafted);
+    tree_mask(parents, pending, mask);
+    tree_depths(parents, std::span(depths));
+    testing::KvCache cache = TransformerEngine(model, prompt).cache();
+    const std::size_t base = cache.size();
+    std::vector<testing::PassRow> flat;
+    for (std::size_t row = 0; row < rows; ++row)
+      flat.push_back({batch[row], row < pending ? base + row : base + pending - 1 + depths[row - pending]});
+    const auto scores = run_rows(model, flat, {&cache, 1}, [&](std::size_t row, std::vector<std::size_t>& seen) {
+      seen.pop_back();
+      for (std::size_t j = 0; j < rows; ++j)
+        if (mask[row * rows + j] != 0) seen.push_back(base + j);
+    });
+    for (std::size_t i = 0; i <= drafted; ++i)
+      ASSERT_THAT(engine.scores(i), ElementsAreArray(scores[pending - 1 + i])) << "row " << i;
+  }
+}
+
+/// Copies, and looks at what is revealed.
+struct CandidateReader {
+  CopyDrafter<> drafter = copier();
+  std::vector<std::string>* mistakes = nullptr;
+  std::size_t* revealed = nullptr;
+
+  void begin(TokenSpan tokens) { drafter.begin(tokens); }
+  void observe(TokenSpan tokens, Origin origin) { drafter.observe(tokens, origin); }
+  void truncate(std::size_t size) { drafter.truncate(size); }
+  void propose(const DraftBudget& budget, Draft& draft) { drafter.propose(budget, draft); }
+  [[nodiscard]] std::size_t candidates_wanted() const { return 3; }
+  void feedback(const Outcome& outcome) {
+    *revealed += outcome.revealed.size();
+    if (outcome.revealed.size() != 3 * (outcome.sent.size() + 1)) mistakes->emplace_back("not three of each row");
+    for (const Candidate& candidate : outcome.revealed) {
+      if (candidate.rank != 0) continue;
+      const auto at = std::find(outcome.accepted.begin(), outcome.accepted.end(), candidate.after);
+      if (candidate.after != anchor_parent && at == outcome.accepted.end()) continue;
+      const auto next = candidate.after == anchor_parent ? outcome.accepted.begin() : at + 1;
+      const Token picked = next == outcome.accepted.end() ? outcome.pick.value_or(candidate.token)
+                                                          : outcome.draft[static_cast<std::size_t>(*next)].token;
+      if (candidate.token != picked) mistakes->emplace_back("the best candidate is not what a greedy target picks");
+    }
+  }
+};
+
+TEST(AttentionCandidates, TheBestOfEachRowIsTheGreedyPick) {
+  const Transformer model;
+  const std::vector<Token> prompt = random_tokens(24, 2);
+  TransformerEngine engine(model, prompt);
+  std::vector<std::string> mistakes;
+  std::size_t revealed = 0;
+  Session session(CandidateReader{copier(), &mistakes, &revealed});
+  Limits limits;
+  limits.max_tokens = 60;
+  ASSERT_TRUE(generate(session, engine, prompt, limits));
+  EXPECT_GT(revealed, 60U);
+  EXPECT_TRUE(mistakes.empty()) << mistakes.front();
+}
+
+// ----------------------------------------------------------------------------------------- one pass for many
+
+TEST(AttentionServer, SessionsThatShareAPassGetWhatTheyWouldGetAlone) {
+  const Transformer model;
+  TransformerServer server(model);
+  struct Client {
+    Session<NgramDrafter<>> session{NgramDrafter<>()};
+    std::size_t slot = 0;
+    std::vector<Token> truth;
+    Pass pass;
+  };
+  std::vector<std::unique_ptr<Client>> clients;
+  Limits limits;
+  limits.max_tokens = 40;
+  limits.draft.max_nodes = 6;
+  Capabilities can;
+  can.max_leaves = unlimited;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::vector<Token> prompt = random_tokens(4 + 9 * i, 30 + i);
+    clients.push_back(std::make_unique<Client>());
+    TransformerEngine alone(model, prompt);
+    clients.back()->truth = plain_text(alone, prompt, limits.max_tokens);
+    clients.back()->slot = server.join(prompt);
+    ASSERT_TRUE(clients.back()->session.begin(prompt, can));
+  }
+  std::size_t accepted = 0;
+  for (;;) {
+    std::vector<Token> tokens;
+    std::vector<std::size_t> positions;
+    std::vector<std::size_t> sequences;
+    std::vector<std::size_t> offsets = {0};
+    std::vector<NodeIndex> parents;
+    std::vector<Client*> running;
+    for (const auto& client : clients) {
+      client->session.propose(limits);
+      if (client->session.finished()) continue;
+      const auto pass = client->session.plan();
+      ASSERT_TRUE(pass);
+      client->pass = *pass;
+      running.push_back(client.get());
+      const std::size_t cached = client->session.cached();
+      for (std::size_t row = 0; row < pass->batch.size(); ++row) {
+        const bool drafted = row >= pass->pending;
+        tokens.push_back(pass->batch[row]);
+        positions.push_back(drafted ? cached + pass->pending - 1 + pass->depths[row - pass->pending] : cached + row);
+        parents.push_back(drafted ? pass->parents[row - pass->pending] + static_cast<NodeIndex>(pass->pending)
+                                  : static_cast<NodeIndex>(row) - 1);
+      }
+      sequences.resize(tokens.size(), client->slot);
+      offsets.push_back(tokens.size());
+    }
+    if (running.empty()) break;
+    const TokenSpan picks = server.forward(testing::PackedRows{tokens, positions, sequences, offsets, parents});
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      Client& client = *running[i];
+      const std::size_t anchor = offsets[i] + client.pass.pending - 1;
+      const auto decision = client.session.resolve(client.pass.ticket, picks.subspan(anchor, client.pass.drafted + 1));
+      ASSERT_TRUE(decision);
+      accepted += decision->accepted;
+      server.commit(client.slot, decision->rows);
+      ASSERT_TRUE(client.session.commit(client.pass.ticket));
+    }
+  }
+  EXPECT_GT(accepted, 0U);
+  for (const auto& client : clients) EXPECT_EQ(as_vector(client->session.output()), client->truth);
+}
+
+}  // namespace
+}  // namespace reprise

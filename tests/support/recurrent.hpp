@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/core/verifier.hpp"
+#include "reprise/testing/random.hpp"
+#include "support/layers.hpp"
+#include "support/row_answers.hpp"
+#include "support/transformer.hpp"
+
+namespace reprise::testing {
+
+/// Weights of a RecurrentModel; the sizes are those of TransformerShape. Greedy text comes back to what it has said:
+/// three tenths of the tokens follow as they did after the same two before, and no loop ends it for some hundred
+/// tokens.
+struct RecurrentShape {
+  std::size_t attention_layers = 0;  ///< below the recurrence; more than 0: a hybrid
+  std::uint64_t seed = 3;
+  float state_gain = 1.5F;  ///< how strongly the state acts on itself
+};
+
+/// What a recurrent sequence knows: a state that only goes forward, and the cache of the layers below.
+struct RecurrentState {
+  Vector hidden;
+  KvCache cache;  ///< of a model without attention, the tokens only
+};
+
+/// One gated recurrence (a GRU without reset gate: the minimal gated unit, Zhou et al. 2016) over an embedding or over
+/// layers of attention. Random weights, float32. Threads: const, any number.
+class RecurrentModel {
+ public:
+  explicit RecurrentModel(const RecurrentShape& shape = {}) : RecurrentModel(shape, Random(shape.seed + 1000)) {}
+
+  /// Advances a state by one token. The result is a score for each token of the vocabulary.
+  Vector advance(RecurrentState& state, Token token) const {
+    const std::size_t position = state.cache.size();
+    std::vector<std::size_t> seen(position + 1);
+    for (std::size_t at = 0; at < seen.size(); ++at) seen[at] = at;
+    Vector x = below_.encode(token, position, state.cache, seen);
+    state.hidden.resize(x.size());
+    const Vector input = normalized(x);
+    Vector gate = gate_input_ * input;
+    Vector fresh = fresh_input_ * input;
+    add(gate, gate_state_ * state.hidden);
+    add(fresh, fresh_state_ * state.hidden);
+    for (std::size_t i = 0; i < state.hidden.size(); ++i)
+      state.hidden[i] += sigmoid(gate[i]) * (std::tanh(fresh[i]) - state.hidden[i]);
+    add(x, output_ * state.hidden);
+    return below_.scores(x);
+  }
+
+ private:
+  RecurrentModel(const RecurrentShape& shape, Random random)
+      : below_(layers_below(shape)),
+        gate_input_(below_.width(), below_.width(), random),
+        gate_state_(below_.width(), below_.width(), random, shape.state_gain),
+        fresh_input_(below_.width(), below_.width(), random),
+        fresh_state_(below_.width(), below_.width(), random, shape.state_gain),
+        output_(below_.width(), below_.width(), random, 3) {}
+  static TransformerShape layers_below(const RecurrentShape& shape) {
+    TransformerShape below;
+    below.layers = shape.attention_layers;
+    below.seed = shape.seed;
+    return below;
+  }
+
+  Transformer below_;
+  Matrix gate_input_, gate_state_, fresh_input_, fresh_state_, output_;
+};
+
+/// What engines with a state get wrong.
+enum class RecurrentFault : std::uint8_t {
+  none,
+  restore_forgotten,        ///< rejected rows stay in the state
+  restore_before_drafts,    ///< the state is put back before the next pass with a draft, not before one without
+  snapshot_too_late,        ///< saved when the first row of the pass has been run
+  attention_not_restored,   ///< of a hybrid, the state is put back, the cache is not
+  recurrence_not_restored,  ///< the other way round
+  restore_rewinds_sampler,  ///< the random numbers of committed tokens are drawn again
+  row_one_off,              ///< with a state for each row, that of the row before is kept
+  void_rows_stay,           ///< a void pass is not undone
+};
+inline constexpr std::size_t recurrent_fault_count = 9;
+
+/// What a RecurrentEngine is.
+struct RecurrentOptions {
+  SamplerOptions sampler = {};
+  Capabilities capabilities = {};  ///< but for the rollback, which is the engine's own
+  RecurrentFault fault = RecurrentFault::none;
+};
+
+/// What recurrent engines have in common: they run chains, one row after the other.
+class RecurrentBase : public RowAnswers {
+ public:
+  /// Appends tokens that nobody picked here: a prompt, a user turn.
+  void prefill(TokenSpan tokens) {
+    discard_void_pass();
+    for (const Token token : tokens) static_cast<void>(model_->advance(state_, token));
+  }
+  [[nodiscard]] const RecurrentState& state() const noexcept { return state_; }
+
+ protected:
+  RecurrentBase(const RecurrentModel& model, TokenSpan prompt, const RecurrentOptions& options)
+      : RowAnswers(options.sampler), model_(&model), options_(options) {
+    if (!prompt.empty()) prefill(prompt.first(prompt.size() - 1));
+  }
+  /// Runs a pass; `after(row)` is called when a row has been run.
+  template <class After>
+  LazyPicks run(TokenSpan batch, std::size_t drafted, After after) {
+    discard_void_pass();
+    before_ = state_;
+    run_ = batch.size();
+    pending_ = batch.size() - drafted;
+    clear();
+    for (std::size_t row = 0; row < batch.size(); ++row) {
+      Vector scores = model_->advance(state_, batch[row]);
+      if (row + 1 >= pending_) add(std::move(scores), recent());
+      after(row);
+    }
+    return LazyPicks(*this);
+  }
+  void discard_void_pass() {
+    if (open() && !is(RecurrentFault::void_rows_stay)) state_ = before_;
+    void_pass();
+  }
+  [[nodiscard]] bool is(RecurrentFault fault) const noexcept { return options_.fault == fault; }
+  [[nodiscard]] Capabilities capabilities_with(Rollback rollback) const {
+    Capabilities capabilities = options_.capabilities;
+    capabilities.rollback = rollback;
+    return capabilities;
+  }
+  [[nodiscard]] std::size_t run_rows() const noexcept { return run_; }
+  [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
+  [[nodiscard]] RecurrentState& current() noexcept { return state_; }
+  [[nodiscard]] const RecurrentState& before() const noexcept { return before_; }
+
+ private:
+  [[nodiscard]] std::vector<Token> recent() const {
+    std::vector<Token> tokens;
+    for (std::size_t i = state_.cache.size() - std::min(state_.cache.size(), penalized); i < state_.cache.size(); ++i)
+      tokens.push_back(state_.cache[i].token);
+    return tokens;
+  }
+
+  const RecurrentModel* model_;
+  RecurrentOptions options_;
+  RecurrentState state_;
+  RecurrentState before_;    // of the last pass, for the case that it is void
+  std::size_t run_ = 0;      // rows of the last pass
+  std::size_t pending_ = 0;  // of these, committed before
+};
+
+/// An engine that cannot cut its state: it saves and restores. Over a model with attention layers it is a hybrid: these
+/// are cut, the recurrent part is put back. Commits of less than the whole pass answer with an error, and so does a
+/// restore without a snapshot. A copy is an engine of its own; the model has to outlive it. Threads: one at a time.
+class RecurrentEngine : public RecurrentBase {
+ public:
+  /// Prefilled with all but the last token of `prompt`.
+  explicit RecurrentEngine(const RecurrentModel& model, TokenSpan prompt = {}, const RecurrentOptions& options = {})
+      : RecurrentBase(model, prompt, options) {}
+
+  LazyPicks verify(TokenSpan batch, std::size_t drafted) {
+    discard_void_pass();
+    if (deferred_ && drafted > 0) put_back();
+    deferred_ = false;
+    return run(batch, drafted, [&](std::size_t row) {
+      if (row == 0 && is(RecurrentFault::snapshot_too_late)) save();
+    });
+  }
+  Result<void> commit(std::size_t keep) {
+    if (!open() || keep != run_rows())
+      return Error{ErrorCode::verifier_failed, "this state cannot be cut: a pass is kept whole, or restored"};
+    settle(keep + 1 - pending());
+    return {};
+  }
+  void snapshot() {
+    discard_void_pass();
+    save();
+  }
+  Result<void> restore(std::size_t committed) {
+    if (!open() || !saved_any_) return Error{ErrorCode::verifier_failed, "there is no state to go back to"};
+    deferred_ = is(RecurrentFault::restore_before_drafts);
+    if (!deferred_) put_back();
+    if (is(RecurrentFault::restore_rewinds_sampler)) return void_pass(), Result<void>();
+    settle(committed);
+    return {};
+  }
+
+  [[nodiscard]] Capabilities capabilities() const { return capabilities_with(Rollback::snapshot); }
+
+ private:
+  void save() {
+    saved_hidden_ = current().hidden;
+    saved_rows_ = current().cache.size();
+    saved_any_ = true;
+  }
+  void put_back() {
+    if (is(RecurrentFault::restore_forgotten)) return;
+    if (!is(RecurrentFault::recurrence_not_restored)) current().hidden = saved_hidden_;
+    if (!is(RecurrentFault::attention_not_restored)) current().cache.resize(saved_rows_);
+  }
+
+  Vector saved_hidden_;
+  std::size_t saved_rows_ = 0;
+  bool saved_any_ = false;
+  bool deferred_ = false;
+};
+static_assert(DescribedVerifier<RecurrentEngine> && CheckpointVerifier<RecurrentEngine> &&
+              MarginVerifier<RecurrentEngine> && RankedVerifier<RecurrentEngine> &&
+              DistributionVerifier<RecurrentEngine>);
+
+/// An engine that keeps the state after each row of a pass, and goes on from any of them. Otherwise as the above.
+class PerRowRecurrentEngine : public RecurrentBase {
+ public:
+  /// Prefilled with all but the last token of `prompt`.
+  explicit PerRowRecurrentEngine(const RecurrentModel& model, TokenSpan prompt = {},
+                                 const RecurrentOptions& options = {})
+      : RecurrentBase(model, prompt, options) {}
+
+  LazyPicks verify(TokenSpan batch, std::size_t drafted) {
+    discard_void_pass();
+    after_.assign(1, current().hidden);
+    return run(batch, drafted, [&](std::size_t) { after_.push_back(current().hidden); });
+  }
+  Result<void> commit(std::size_t keep) {
+    if (!open() || keep > run_rows() || keep + 1 < pending())
+      return Error{ErrorCode::verifier_failed, "a commit that fits no pass"};
+    current().hidden = after_[is(RecurrentFault::row_one_off) && keep > 0 && keep < run_rows() ? keep - 1 : keep];
+    current().cache.resize(before().cache.size() + keep);
+    settle(keep + 1 - pending());
+    return {};
+  }
+
+  [[nodiscard]] Capabilities capabilities() const { return capabilities_with(Rollback::per_row); }
+
+ private:
+  std::vector<Vector> after_;  // 0 rows, 1 row, ...
+};
+static_assert(DescribedVerifier<PerRowRecurrentEngine> && !CheckpointVerifier<PerRowRecurrentEngine> &&
+              MarginVerifier<PerRowRecurrentEngine>);
+
+}  // namespace reprise::testing

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/core/verifier.hpp"
+#include "support/row_answers.hpp"
+#include "support/transformer.hpp"
+
+namespace reprise::testing {
+
+/// What engines with attention get wrong.
+enum class TransformerFault : std::uint8_t {
+  none,
+  rollback_one_short,       ///< a refused row stays in the cache
+  rollback_one_long,        ///< an accepted row is dropped from it
+  positions_by_row,         ///< drafted rows are counted where their depth would be right: rows side by side differ
+  positions_one_off,        ///< drafted rows that do not follow the row before them are one position too far
+  siblings_visible,         ///< the mask is causal: a row sees all rows before it, those of other paths too
+  stale_row,                ///< the last row of an accepted path is not moved to its place
+  anchor_position,          ///< before a draft, the anchor is run one position too far
+  void_rows_stay,           ///< the rows of a void pass are not discarded
+  void_picks_stay,          ///< the random numbers of a void pass are not drawn again
+  candidates_one_row_off,   ///< what is revealed belongs to the row before
+  walks_first_child,        ///< the walk on the device takes the first child, whatever was picked
+  walk_rows_from_draft,     ///< the walk on the device counts rows from the draft on, not from the batch
+  neighbours_cut,           ///< a commit of one sequence of a server cuts the others in the pass, too
+  sums_depend_on_the_pass,  ///< no mistake, but what fast kernels do: a pass of several rows sums in another order
+};
+inline constexpr std::size_t transformer_fault_count = 15;
+
+/// TransformerFault::rollback_one_short.
+inline void keep_one_more(std::vector<std::size_t>& rows, std::size_t run) {
+  const std::size_t next = rows.empty() ? 0 : rows.back() + 1;
+  if (next < run) rows.push_back(next);
+}
+
+/// What a TransformerEngine is.
+struct TransformerOptions {
+  SamplerOptions sampler = {};
+  /// Trees of any form, unless it says less.
+  Capabilities capabilities = [] {
+    Capabilities trees;
+    trees.max_leaves = unlimited;
+    return trees;
+  }();
+  TransformerFault fault = TransformerFault::none;
+};
+
+/// A true engine, small: one sequence, a cache of keys and values, a sampler. It models every refinement of Verifier
+/// that attention allows. Commits that fit no pass answer with an error. A copy is an engine of its own; the model has
+/// to outlive it. Threads: one at a time.
+class TransformerEngine : public RowAnswers {
+ public:
+  /// Prefilled with all but the last token of `prompt`.
+  explicit TransformerEngine(const Transformer& model, TokenSpan prompt = {}, const TransformerOptions& options = {})
+      : RowAnswers(options.sampler), model_(&model), options_(options) {
+    if (!prompt.empty()) prefill(prompt.first(prompt.size() - 1));
+  }
+
+  /// Appends tokens that nobody picked here: a prompt, a user turn.
+  void prefill(TokenSpan tokens) {
+    discard_void_pass();
+    static_cast<void>(run(tokens, 0, {}));
+  }
+
+  LazyPicks verify(TokenSpan batch, std::size_t drafted) {
+    std::vector<NodeIndex> parents(drafted);
+    for (std::size_t row = 0; row < drafted; ++row) parents[row] = static_cast<NodeIndex>(row) - 1;
+    return verify_tree(batch, drafted, parents);
+  }
+  LazyPicks verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+    discard_void_pass();
+    base_ = cache_.size();
+    pending_ = batch.size() - drafted;
+    const std::vector<Vector> scores = run(batch, drafted, parents);
+    clear();
+    for (std::size_t row = pending_ - 1; row < batch.size(); ++row) add(scores[row], text_to(row));
+    return LazyPicks(*this);
+  }
+  Result<void> commit(std::size_t keep) {
+    std::vector<std::size_t> rows(std::min(keep, cache_.size() + 1));  // too many stay too many
+    for (std::size_t row = 0; row < rows.size(); ++row) rows[row] = row;
+    return commit_rows(rows);
+  }
+  Result<void> commit_rows(std::span<const std::size_t> rows) {
+    bool legal = open() && rows.size() + 1 >= pending_;
+    for (std::size_t i = 0; legal && i < rows.size(); ++i)
+      legal = rows[i] < rows_.size() && (i == 0 || rows[i - 1] < rows[i]);
+    if (!legal) return Error{ErrorCode::verifier_failed, "a commit that fits no pass"};
+    std::vector<std::size_t> kept(rows.begin(), rows.end());
+    if (is(TransformerFault::stale_row) && !kept.empty()) kept.back() = kept.size() - 1;
+    if (is(TransformerFault::rollback_one_short)) keep_one_more(kept, rows_.size());
+    if (is(TransformerFault::rollback_one_long) && kept.size() > pending_) kept.pop_back();
+    keep_rows(cache_, base_, kept);
+    settle(rows.size() + 1 - pending_);
+    return {};
+  }
+  /// Keeps the first `size` rows of the cache. The sampler stays.
+  void truncate(std::size_t size) {
+    discard_void_pass();
+    cache_.resize(std::min(size, cache_.size()));
+  }
+  TokenSpan candidates(std::size_t i) {
+    return RowAnswers::candidates(is(TransformerFault::candidates_one_row_off) && i > 0 ? i - 1 : i);
+  }
+
+  [[nodiscard]] Capabilities capabilities() const { return options_.capabilities; }
+  [[nodiscard]] const KvCache& cache() const noexcept { return cache_; }
+
+ protected:
+  [[nodiscard]] bool is(TransformerFault fault) const noexcept { return options_.fault == fault; }
+  [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
+
+ private:
+  void discard_void_pass() {
+    if (!open()) return;
+    if (!is(TransformerFault::void_rows_stay)) cache_.resize(base_);
+    if (is(TransformerFault::void_picks_stay)) settle(unlimited);
+    void_pass();
+  }
+  std::vector<Vector> run(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+    const std::size_t base = cache_.size();
+    const std::size_t pending = batch.size() - drafted;
+    rows_.clear();
+    for (std::size_t row = 0; row < batch.size(); ++row) {
+      NodeIndex parent = static_cast<NodeIndex>(row) - 1;
+      if (row >= pending) parent = parents[row - pending] + static_cast<NodeIndex>(pending);
+      std::size_t position = parent == anchor_parent ? base : rows_[static_cast<std::size_t>(parent)].position + 1;
+      if (is(TransformerFault::positions_by_row)) position = base + row;
+      if (is(TransformerFault::positions_one_off) && parent + 1 < static_cast<NodeIndex>(row)) ++position;
+      rows_.push_back({batch[row], position, parent, 0});
+    }
+    if (is(TransformerFault::anchor_position) && drafted > 0) ++rows_[pending - 1].position;
+    return run_rows(*model_, rows_, std::span(&cache_, 1), [&](std::size_t row, std::vector<std::size_t>& seen) {
+      if (is(TransformerFault::siblings_visible)) {
+        seen.clear();
+        for (std::size_t at = 0; at <= base + row; ++at) seen.push_back(at);
+      }
+      if (is(TransformerFault::sums_depend_on_the_pass) && batch.size() > 1) std::reverse(seen.begin(), seen.end());
+    });
+  }
+  /// The end of the text up to a row of the pass.
+  [[nodiscard]] std::vector<Token> text_to(std::size_t row) const {
+    std::vector<Token> text;
+    auto at = static_cast<NodeIndex>(row);
+    for (; at != anchor_parent; at = rows_[static_cast<std::size_t>(at)].parent)
+      text.push_back(rows_[static_cast<std::size_t>(at)].token);
+    for (std::size_t i = base_; i > 0 && text.size() < penalized; --i) text.push_back(cache_[i - 1].token);
+    std::reverse(text.begin(), text.end());
+    return text;
+  }
+
+  const Transformer* model_;
+  TransformerOptions options_;
+  KvCache cache_;
+  std::vector<PassRow> rows_;  // of the last pass
+  std::size_t base_ = 0;       // rows in the cache before it
+  std::size_t pending_ = 0;
+};
+static_assert(DescribedVerifier<TransformerEngine> && TruncatableVerifier<TransformerEngine> &&
+              MarginVerifier<TransformerEngine> && TreeVerifier<TransformerEngine> &&
+              RankedVerifier<TransformerEngine> && DistributionVerifier<TransformerEngine>);
+
+/// The same engine when it walks drafts itself, as on a device.
+class WalkingTransformerEngine : public TransformerEngine {
+ public:
+  using TransformerEngine::TransformerEngine;
+
+  /// Valid until the next pass.
+  Accepted verify_and_walk(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+    const LazyPicks picks = verify_tree(batch, drafted, parents);
+    walked_rows_.assign(1, batch.size() - drafted - 1);
+    walked_tokens_.assign(1, picks[0]);
+    NodeIndex last = anchor_parent;
+    for (std::size_t row = 0; row < drafted; ++row) {
+      const Token token = batch[batch.size() - drafted + row];
+      if (parents[row] != last || (token != walked_tokens_.back() && !is(TransformerFault::walks_first_child)))
+        continue;
+      last = static_cast<NodeIndex>(row);
+      walked_tokens_.back() = token;
+      walked_tokens_.push_back(picks[row + 1]);
+      walked_rows_.push_back(is(TransformerFault::walk_rows_from_draft) ? row : batch.size() - drafted + row);
+    }
+    return {walked_rows_, walked_tokens_};
+  }
+
+ private:
+  std::vector<std::size_t> walked_rows_;
+  std::vector<Token> walked_tokens_;
+};
+static_assert(WalkingVerifier<WalkingTransformerEngine>);
+
+}  // namespace reprise::testing

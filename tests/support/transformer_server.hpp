@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "support/row_answers.hpp"
+#include "support/transformer.hpp"
+#include "support/transformer_engine.hpp"
+
+namespace reprise::testing {
+
+/// Rows of many sequences for one forward, as engines with continuous batching take them.
+struct PackedRows {
+  TokenSpan tokens;
+  std::span<const std::size_t> positions;  ///< of each row, in its sequence
+  std::span<const std::size_t> sequences;  ///< of each row, the slot of its sequence
+  std::span<const std::size_t> offsets;  ///< where each sequence of the pass begins, and behind them the number of rows
+  std::span<const NodeIndex> parents;    ///< of each row, the row of its sequence in this pass that it follows, counted
+                                         ///< from the sequence's first; anchor_parent: what is in the cache
+};
+
+/// A greedy server: many sequences in slots, one forward for all. Takes positions and masks as it is told, so wrong
+/// ones give wrong tokens; right ones give each sequence what it would get alone, to the last bit.
+///
+/// Rows that are not committed are void: the next forward drops them, of all sequences. The model has to outlive it.
+/// Threads: one at a time.
+class TransformerServer {
+ public:
+  explicit TransformerServer(const Transformer& model, TransformerFault fault = TransformerFault::none)
+      : model_(&model), fault_(fault) {}
+
+  /// Prefills all but the last token of a prompt. The result is its slot.
+  std::size_t join(TokenSpan prompt) {
+    drop_void_rows();
+    auto slot = static_cast<std::size_t>(std::find(used_.begin(), used_.end(), false) - used_.begin());
+    if (slot == used_.size()) {
+      used_.push_back(true);
+      caches_.emplace_back();
+      committed_.push_back(0);
+    }
+    used_[slot] = true;
+    std::vector<PassRow> rows;
+    for (std::size_t i = 0; i + 1 < prompt.size(); ++i)
+      rows.push_back({prompt[i], i, static_cast<NodeIndex>(i) - 1, slot});
+    static_cast<void>(run_rows(*model_, rows, caches_));
+    committed_[slot] = caches_[slot].size();
+    return slot;
+  }
+  /// Frees a slot, for the next who joins.
+  void leave(std::size_t slot) {
+    used_[slot] = false;
+    caches_[slot].clear();
+    committed_[slot] = 0;
+  }
+
+  /// One pass: PackedRows, or whatever has these five arrays, of any integers. The token after each row; valid until
+  /// the next pass. Rows behind the last sequence are pads: they are not run, and no token follows them.
+  template <class Packed = PackedRows>
+  TokenSpan forward(const Packed& pass) {
+    drop_void_rows();
+    const auto index = [](auto integer) { return static_cast<std::size_t>(integer); };
+    std::vector<PassRow> rows;
+    for (std::size_t sequence = 0; sequence + 1 < pass.offsets.size(); ++sequence)
+      for (std::size_t row = index(pass.offsets[sequence]); row < index(pass.offsets[sequence + 1]); ++row) {
+        const NodeIndex parent = pass.parents[row];
+        const auto first = static_cast<NodeIndex>(pass.offsets[sequence]);
+        rows.push_back({pass.tokens[row], index(pass.positions[row]), parent == anchor_parent ? parent : first + parent,
+                        index(pass.sequences[row])});
+      }
+    RowAnswers answers;
+    answers.clear();
+    for (Vector& scores : run_rows(*model_, rows, caches_, [&](std::size_t row, std::vector<std::size_t>&seen) {
+           if (fault_ != TransformerFault::siblings_visible) return;
+           seen.resize(caches_[rows[row].sequence].size() + 1);
+           for (std::size_t at = 0; at < seen.size(); ++at) seen[at] = at;
+         }))
+      answers.add(std::move(scores), {});
+    picks_.assign(pass.tokens.size(), 0);
+    for (std::size_t row = 0; row < answers.size(); ++row) picks_[row] = answers.pick(row);
+    return picks_;
+  }
+  /// Keeps these rows of the last pass of one sequence, ascending, counted from the first that it had there.
+  void commit(std::size_t slot, std::span<const std::size_t> rows) {
+    KvCache& cache = caches_[slot];
+    std::vector<std::size_t> kept(rows.begin(), rows.end());
+    if (fault_ == TransformerFault::rollback_one_short) keep_one_more(kept, cache.size() - committed_[slot]);
+    while (!kept.empty() && committed_[slot] + kept.back() >= cache.size())
+      kept.pop_back();  // a neighbour has cut them
+    keep_rows(cache, committed_[slot], kept);
+    committed_[slot] = cache.size();
+    if (fault_ == TransformerFault::neighbours_cut) drop_void_rows();
+  }
+
+  [[nodiscard]] const KvCache& cache(std::size_t slot) const { return caches_[slot]; }
+
+ private:
+  void drop_void_rows() {
+    for (std::size_t slot = 0; slot < caches_.size(); ++slot) caches_[slot].resize(committed_[slot]);
+  }
+
+  const Transformer* model_;
+  TransformerFault fault_;
+  std::vector<KvCache> caches_;         // by slot
+  std::vector<std::size_t> committed_;  // rows of it that stay
+  std::vector<bool> used_;
+  std::vector<Token> picks_;
+};
+
+}  // namespace reprise::testing
