@@ -15,7 +15,7 @@
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_guard.hpp"
 #include "reprise/control/throughput.hpp"
-#include "reprise/control/trust.hpp"
+#include "reprise/evidence/trust.hpp"
 
 namespace reprise {
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "reprise/control/cost_curve.hpp"
-#include "reprise/control/isotonic.hpp"
+#include "reprise/evidence/isotonic.hpp"
 
 namespace reprise {
 

@@ -84,6 +84,13 @@ concept DistributionStrategy = DraftStrategy<S> && requires(const S& s, NodeInde
   { s.distribution(node) } -> std::convertible_to<std::span<const float>>;
 };
 
+/// Optional: a strategy with `static constexpr bool calibrated = true` says that its probabilities are what they say:
+/// learned from what the target accepts. Combinations then believe them from the beginning.
+template <class S>
+concept CalibratedStrategy = DraftStrategy<S> && requires {
+  requires static_cast<bool>(S::calibrated);
+};
+
 /// Optional: bytes of heap held, for ceilings and reports.
 template <class S>
 concept MeasurableStrategy = DraftStrategy<S> && requires(const S& s) {

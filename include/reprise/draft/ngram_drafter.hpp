@@ -47,6 +47,7 @@ class NgramDrafter {
  public:
   /// Most nodes of a draft.
   static constexpr std::size_t max_nodes = 64;
+  static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
   explicit NgramDrafter(const NgramOptions& options = {})
       : options_(options), context_(options.key, options.max_bytes), calibration_(options.prior) {}

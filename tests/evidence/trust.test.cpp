@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/control/trust.hpp"
+#include "reprise/evidence/trust.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,6 +44,16 @@ TEST(Trust, BelievesHalfAtFirst) {
   for (std::uint32_t claim = 0; claim <= Trust::one; claim += 257) EXPECT_NEAR(trust.trusted(claim), claim / 2, 1);
   EXPECT_EQ(trust.trusted(Trust::one), Trust::one / 2);
   EXPECT_EQ(trust.trusted(~0U), Trust::one / 2);
+}
+
+TEST(Trust, BelievesACalibratedStrategyAndGivesUpSlowly) {
+  Trust trust = Trust::of_calibrated();
+  for (std::uint32_t claim = 0; claim <= Trust::one; claim += 257) EXPECT_NEAR(trust.trusted(claim), claim, 1);
+  for (int i = 0; i < 10; ++i) trust.learn(fixed(0.75), false);
+  EXPECT_GT(trusted(trust, 0.75), 0.5) << "ten tests against sixty";
+  for (int i = 0; i < 300; ++i) trust.learn(fixed(0.75), false);
+  EXPECT_LT(trusted(trust, 0.75), 0.35) << "claims below are taken along, and nothing was learned of them";
+  expect_rising(trust);
 }
 
 TEST(Trust, ComesToBelieveCalibratedClaimsButForNoise) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/control/isotonic.hpp"
+#include "reprise/evidence/isotonic.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reprise/control/isotonic.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
+#include "reprise/evidence/isotonic.hpp"
 
 namespace reprise {
 
@@ -18,11 +18,12 @@ namespace reprise {
 /// probability one for everything.
 ///
 /// Seventeen knots at 0, 1/16, ..., 1, straight between them. At first half of what is claimed is believed, and that
-/// counts for four tests only. Every tested node moves the two knots around its claim towards what happened, by
-/// 1 / (tests + 4) and 1 / 260 at least, so old tests fade over a few hundred. The error is taken against the
-/// interpolated value: where claims are right, the map comes to be the identity, and stays it but for noise. Neighbours
-/// that come out of order are pooled (pool adjacent violators: Ayer et al. 1955), so a likelier claim never becomes the
-/// less likely one. The form is that of the adaptive probability maps of PAQ (Mahoney 2005).
+/// counts for four tests only; of a calibrated strategy all of it, and that counts for sixty. Every tested node moves
+/// the two knots around its claim towards what happened, by 1 / (tests + 4) and 1 / 260 at least, so old tests fade
+/// over a few hundred. The error is taken against the interpolated value: where claims are right, the map comes to be
+/// the identity, and stays it but for noise. Neighbours that come out of order are pooled (pool adjacent violators:
+/// Ayer et al. 1955), so a likelier claim never becomes the less likely one. The form is that of the adaptive
+/// probability maps of PAQ (Mahoney 2005).
 ///
 /// 136 bytes, no allocation. learn(): for each tested node about ten operations. Threads: one at a time.
 class Trust {
@@ -32,6 +33,14 @@ class Trust {
 
   Trust() noexcept {
     for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(i * (full / (knots - 1)) / 2);
+  }
+
+  /// For a strategy that is calibrated by itself.
+  [[nodiscard]] static Trust of_calibrated() noexcept {
+    Trust trust;
+    for (std::size_t i = 0; i < knots; ++i)
+      trust.knots_[i] = {static_cast<std::uint32_t>(i * (full / (knots - 1))), 56 * step};
+    return trust;
   }
 
   /// What a claim is worth; both in 2^-16. Never falls as the claim rises.

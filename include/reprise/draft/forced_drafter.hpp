@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "reprise/core/strategy.hpp"
+
+namespace reprise {
+
+/// Knows which tokens there is no choice about: a grammar engine, or a handle to one. What a compiler cannot check:
+///
+///  F1  forced(out) writes the tokens that have to come next, after the committed context, as far as nothing else is
+///      allowed and as they fit; the answer is how many. It changes nothing, does not allocate and does not throw.
+///  F2  Either the caller keeps the source in step with what is committed, or the source has begin(tokens),
+///      observe(tokens, origin) and truncate(size), as a DraftStrategy has, and follows by itself.
+///  F3  Copies of a handle share what it points to: to fork a sequence, its grammar has to be forked too.
+template <class S>
+concept ForcedSource = std::copyable<S> && requires(S& s, std::span<Token> out) {
+  { s.forced(out) } -> std::convertible_to<std::size_t>;
+};
+
+namespace archetype {
+
+/// The least that models ForcedSource: nothing is forced.
+struct Forced {
+  std::size_t forced(std::span<Token>) { return 0; }
+};
+static_assert(ForcedSource<Forced>);
+
+}  // namespace archetype
+
+/// Drafts tokens that a grammar leaves no choice about (jump-forward decoding: SGLang, Zheng et al. 2024), with
+/// probability one. Combined with others by UnionDrafter, they come first, and what others foresaw goes on behind them.
+///
+/// Why they are drafted instead of committed at once, as pending tokens that nobody picked:
+///  - Plain decoding picks them too. A sampler's random stream advances once for each committed token, penalties and
+///    mirostat learn from each, logprobs are asked of each; skipping picks would give a seeded run other tokens later.
+///  - What is forced is text, and text has more than one tokenisation. Which of them the model would have picked, at
+///  the
+///    end of the run above all, only the target can say; a draft that guessed wrong costs its rows, never the output.
+///  - It saves nothing more: a forced token takes a row of a pass either way, pending or drafted.
+/// An engine that wants them pending all the same (it checks no drafts, or has no room for the rows of other drafts)
+/// appends them to the session and to the state of its sampler itself, and its output is then its own.
+///
+/// Cost: the source's. Limit: 64 tokens in a draft. Threads: as the source; copies share what it points to.
+template <ForcedSource Source>
+class ForcedDrafter {
+ public:
+  static constexpr std::size_t max_tokens = 64;
+
+  explicit ForcedDrafter(Source source) : source_(std::move(source)) {}
+
+  void begin(TokenSpan tokens) {
+    if constexpr (requires { source_.begin(tokens); }) source_.begin(tokens);
+  }
+  void observe(TokenSpan tokens, Origin origin) {
+    if constexpr (requires { source_.observe(tokens, origin); }) source_.observe(tokens, origin);
+  }
+  void truncate(std::size_t size) {
+    if constexpr (requires { source_.truncate(size); }) source_.truncate(size);
+  }
+  void feedback(const Outcome&) noexcept {}
+
+  void propose(const DraftBudget& budget, Draft& draft) {
+    const std::size_t most = std::min({budget.max_nodes, budget.max_depth, max_tokens});
+    if (most == 0 || budget.max_leaves == 0) return;
+    std::array<Token, max_tokens> tokens{};
+    const std::span<Token> out = std::span(tokens).first(most);
+    const std::size_t count = std::min<std::size_t>(source_.forced(out), most);
+    for (const Token token : out.first(count)) draft.extend({.token = token, .source = DraftSource::forced});
+  }
+
+  [[nodiscard]] Source& source() noexcept { return source_; }
+  [[nodiscard]] const Source& source() const noexcept { return source_; }
+
+ private:
+  Source source_;
+};
+static_assert(DraftStrategy<ForcedDrafter<archetype::Forced>>);
+
+}  // namespace reprise

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "reprise/core/strategy.hpp"
+
+namespace reprise::detail {
+
+/// Strategies that see the same sequence: what a combinator of drafts passes on to all of them alike.
+template <DraftStrategy... Strategies>
+class Members {
+  static_assert(sizeof...(Strategies) > 0, "a combinator needs at least one strategy");
+
+ public:
+  static constexpr std::size_t member_count = sizeof...(Strategies);
+
+  void begin(TokenSpan tokens) {
+    for_each([&](auto& member) { member.begin(tokens); });
+  }
+  void observe(TokenSpan tokens, Origin origin) {
+    for_each([&](auto& member) { member.observe(tokens, origin); });
+  }
+  void truncate(std::size_t size) {
+    for_each([&](auto& member) { member.truncate(size); });
+  }
+  void reserve(std::size_t max_context) {
+    for_each([&]<class Member>(Member& member) {
+      if constexpr (ReservableStrategy<Member>) member.reserve(max_context);
+    });
+  }
+  /// Heap bytes of those members that measure themselves.
+  [[nodiscard]] std::size_t memory_bytes() const {
+    std::size_t bytes = 0;
+    std::apply([&](const auto&... members) { ((bytes += bytes_of(members)), ...); }, members_);
+    return bytes;
+  }
+  /// The most that a member wants.
+  [[nodiscard]] std::size_t candidates_wanted() const requires(LearnsCandidates<Strategies> || ...) {
+    std::size_t most = 0;
+    std::apply([&](const auto&... members) { ((most = std::max(most, wanted_by(members))), ...); }, members_);
+    return most;
+  }
+
+  /// The i-th member, as the template was given them.
+  template <std::size_t i>
+  [[nodiscard]] auto& member() noexcept {
+    return std::get<i>(members_);
+  }
+  template <std::size_t i>
+  [[nodiscard]] const auto& member() const noexcept {
+    return std::get<i>(members_);
+  }
+
+ protected:
+  explicit Members(Strategies... strategies) : members_(std::move(strategies)...) {}
+
+  /// Calls visit(member) for each, in order.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    std::apply([&](auto&... members) { (visit(members), ...); }, members_);
+  }
+
+ private:
+  template <class Member>
+  static std::size_t bytes_of(const Member& member) {
+    if constexpr (MeasurableStrategy<Member>)
+      return member.memory_bytes();
+    else
+      return 0;
+  }
+  template <class Member>
+  static std::size_t wanted_by(const Member& member) {
+    if constexpr (LearnsCandidates<Member>)
+      return member.candidates_wanted();
+    else
+      return 0;
+  }
+
+  std::tuple<Strategies...> members_;
+};
+
+}  // namespace reprise::detail

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/probability.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/draft/member_outcome.hpp"
+#include "reprise/draft/members.hpp"
+#include "reprise/draft/merged_draft.hpp"
+#include "reprise/evidence/trust.hpp"
+
+namespace reprise::detail {
+
+/// What one member of a combination proposed, what it is worth, and which nodes of the combined draft stand for it.
+class SubDraft {
+ public:
+  /// Nodes of a member that are read.
+  static constexpr std::size_t most = 128;
+
+  template <class Member>
+  void propose(Member& member, const DraftBudget& budget) {
+    Draft draft(nodes_);
+    member.propose(budget, draft);
+    size_ = draft.size();
+    kind_ = draft.view().kind();
+    left_out_ = draft.left_out();
+    places_.fill(anchor_parent);
+  }
+  void clear() noexcept { size_ = 0; }
+  [[nodiscard]] DraftView view() const noexcept { return {std::span(nodes_).first(size_), kind_}; }
+  [[nodiscard]] bool left_out() const noexcept { return left_out_; }
+  [[nodiscard]] std::span<const NodeIndex> places() const noexcept { return std::span(places_).first(size_); }
+
+  /// Holds each claim against what became of such claims; the answer is the sum of all path probabilities, 2^30 for
+  /// one: the tokens that this draft can be expected to save. What is forced needs no trust, and of auxiliary nodes the
+  /// target never says anything.
+  std::uint64_t weigh(const Trust& trust) noexcept {
+    std::uint64_t sum = 0;
+    std::array<Probability, most> paths;  // NOLINT(*-member-init): filled as far as it is read
+    for (std::size_t i = 0; i < size_; ++i) {
+      claims_[i] = Probability::zero();
+      paths[i] = Probability::zero();
+      if (!sound(i)) continue;
+      claims_[i] = conditional_probability(view(), i);
+      if (nodes_[i].source != DraftSource::forced && !nodes_[i].auxiliary)
+        claims_[i] = Probability::from_raw(trust.trusted(Trust::claim(view(), i)) * (Probability::scale / Trust::one));
+      paths[i] = claims_[i] * (nodes_[i].parent == anchor_parent ? Probability::one() : paths[at(nodes_[i].parent)]);
+      sum += paths[i].raw();
+    }
+    return sum;
+  }
+
+  /// Adds the claims that were weighed to a tree, but for nodes behind nodes that are not there, and second children
+  /// with the same token.
+  template <std::size_t Most>
+  void add_to(MergedDraft<Most>& merged) noexcept {
+    place([&](std::size_t i, NodeIndex parent) {
+      const DraftNode& node = nodes_[i];
+      return merged.add(parent, {.token = node.token,
+                                 .probability = claims_[i],
+                                 .match_length = node.match_length,
+                                 .source = node.source,
+                                 .auxiliary = node.auxiliary});
+    });
+  }
+  /// Finds in a tree, without adding any, the nodes that say the same.
+  template <std::size_t Most>
+  void find_in(const MergedDraft<Most>& merged) noexcept {
+    place([&](std::size_t i, NodeIndex parent) {
+      return nodes_[i].auxiliary ? anchor_parent : merged.find(parent, nodes_[i].token);
+    });
+  }
+  /// The tree was written: from now on places() are nodes of that draft.
+  template <std::size_t Most>
+  void follow(const MergedDraft<Most>& merged) noexcept {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (places_[i] != anchor_parent) places_[i] = merged.written(places_[i]);
+  }
+
+ private:
+  [[nodiscard]] static std::size_t at(NodeIndex i) noexcept { return static_cast<std::size_t>(i); }
+  /// Its parent comes before it, and it is not committed behind what cannot be.
+  [[nodiscard]] bool sound(std::size_t i) const noexcept {
+    const NodeIndex parent = nodes_[i].parent;
+    if (parent == anchor_parent) return true;
+    return parent >= 0 && at(parent) < i && (nodes_[i].auxiliary || !nodes_[at(parent)].auxiliary);
+  }
+  template <class Place>
+  void place(Place where) noexcept {
+    for (std::size_t i = 0; i < size_; ++i) {
+      places_[i] = anchor_parent;
+      const NodeIndex parent = nodes_[i].parent;
+      if (!sound(i) || (parent != anchor_parent && places_[at(parent)] == anchor_parent)) continue;
+      const NodeIndex found = where(i, parent == anchor_parent ? anchor_parent : places_[at(parent)]);
+      const std::span<const NodeIndex> taken = std::span(places_).first(i);
+      if (std::find(taken.begin(), taken.end(), found) == taken.end()) places_[i] = found;
+    }
+  }
+
+  std::array<DraftNode, most> nodes_{};
+  std::array<Probability, most> claims_{};
+  std::array<NodeIndex, most> places_{};
+  std::size_t size_ = 0;
+  DraftKind kind_ = DraftKind::ordered;
+  bool left_out_ = false;
+};
+
+/// What BestOf and UnionDrafter share: a draft of each member, trust in each, one combined draft, and for each member
+/// an outcome of its own.
+///
+/// A member's sampled draft is taken as any other: the combined draft is ordered, and checked by agreement.
+template <DraftStrategy... Strategies>
+class SubDrafts : public Members<Strategies...> {
+  using Base = Members<Strategies...>;
+
+ public:
+  void begin(TokenSpan tokens) {
+    trusts_ = beginnings();
+    forget();
+    Base::begin(tokens);
+  }
+  void observe(TokenSpan tokens, Origin origin) {
+    forget();
+    Base::observe(tokens, origin);
+  }
+  void truncate(std::size_t size) {
+    forget();
+    Base::truncate(size);
+  }
+  void feedback(const Outcome& outcome) {
+    for_each_member([&]<class Member>(Member& member, std::size_t i) {
+      const SubDraft& draft = drafts_[i];
+      const Outcome own =
+          outcome_.translate(draft.view(), draft.places(), draft.left_out(), outcome, LearnsCandidates<Member>);
+      trusts_[i].learn(own);
+      member.feedback(own);
+    });
+    forget();
+  }
+
+  static constexpr bool calibrated = true;  ///< see CalibratedStrategy
+
+  /// What the claims of the i-th member have proved to be worth.
+  [[nodiscard]] const Trust& trust(std::size_t i) const noexcept { return trusts_[i]; }
+
+ protected:
+  explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}
+
+  /// Asks all members; the answer is what each draft is worth, see SubDraft::weigh().
+  std::array<std::uint64_t, sizeof...(Strategies)> propose_all(const DraftBudget& budget) {
+    std::array<std::uint64_t, sizeof...(Strategies)> worth{};
+    for_each_member([&](auto& member, std::size_t i) {
+      drafts_[i].propose(member, budget);
+      worth[i] = drafts_[i].weigh(trusts_[i]);
+    });
+    merged_.clear();
+    return worth;
+  }
+  void add(std::size_t i) noexcept { drafts_[i].add_to(merged_); }
+  void find(std::size_t i) noexcept { drafts_[i].find_in(merged_); }
+  void write(const DraftBudget& budget, Draft& draft) noexcept {
+    merged_.write(budget, draft);
+    for (SubDraft& own : drafts_) {
+      own.follow(merged_);
+      if (own.left_out() || own.view().size() > 0) draft.leave_out();
+    }
+  }
+
+ private:
+  static constexpr std::size_t rows = std::min<std::size_t>(sizeof...(Strategies) * SubDraft::most, 256);
+
+  template <class Visit>
+  void for_each_member(Visit visit) {
+    std::size_t i = 0;
+    this->for_each([&](auto& member) { visit(member, i++); });
+  }
+  static std::array<Trust, sizeof...(Strategies)> beginnings() noexcept {
+    return {CalibratedStrategy<Strategies> ? Trust::of_calibrated() : Trust()...};
+  }
+  /// Nothing is proposed any more.
+  void forget() noexcept {
+    for (SubDraft& draft : drafts_) draft.clear();
+  }
+
+  std::array<SubDraft, sizeof...(Strategies)> drafts_;
+  std::array<Trust, sizeof...(Strategies)> trusts_ = beginnings();
+  MergedDraft<rows> merged_;
+  MemberOutcome<SubDraft::most, rows, (LearnsCandidates<Strategies> || ...)> outcome_;
+};
+
+}  // namespace reprise::detail

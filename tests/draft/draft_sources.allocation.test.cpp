@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "reprise/draft/best_of.hpp"
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/external_draft.hpp"
+#include "reprise/draft/first_match.hpp"
+#include "reprise/draft/forced_drafter.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/reference_drafter.hpp"
+#include "reprise/draft/union_drafter.hpp"
+#include "support/allocation_counter.hpp"
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::AllocationWatch;
+using Tokens = std::vector<Token>;
+
+const Tokens text = support::make_stream(support::Stream::trace_like, 1200, 3, 60);
+
+ReferenceDrafter reference() {
+  ReferenceDrafter drafter;
+  EXPECT_TRUE(drafter.predict(TokenSpan(text).subspan(300)));
+  return drafter;
+}
+
+/// Rounds of a sequence; the allocations of propose() and feedback(), and of observe() after reserve().
+template <class Strategy>
+std::size_t allocations_of(Strategy strategy) {
+  strategy.begin(TokenSpan(text).first(200));
+  strategy.reserve(text.size());
+  std::vector<DraftNode> storage(64);
+  std::size_t drafted = 0;
+  const AllocationWatch watch;
+  for (std::size_t at = 200; at + 3 < text.size(); at += 3) {
+    Draft draft(storage);
+    strategy.propose({.max_nodes = 40}, draft);
+    drafted += draft.size();
+    strategy.feedback({draft.view(), {}, {}, text[at], Cut::none, {}});
+    strategy.observe(TokenSpan(text).subspan(at, 3), Origin::output);
+  }
+  EXPECT_GT(drafted, 100U);
+  return watch.allocations();
+}
+
+TEST(DraftSources, DoNotAllocateInSteadyState) {
+  EXPECT_EQ(allocations_of(reference()), 0U);
+  EXPECT_EQ(allocations_of(UnionDrafter(NgramDrafter<>(), reference(), CopyDrafter<>())), 0U);
+  EXPECT_EQ(allocations_of(BestOf(NgramDrafter<>(), reference())), 0U);
+  EXPECT_EQ(allocations_of(FirstMatch(CopyDrafter<>(), NgramDrafter<>())), 0U);
+}
+TEST(DraftSources, ExternalDraftsAllocateBelowTheirReserveNowhere) {
+  ExternalDraft strategy;
+  ASSERT_TRUE(strategy.reserve_nodes(64));
+  std::vector<DraftNode> storage(64);
+  const AllocationWatch watch;
+  ASSERT_TRUE(strategy.set({.tokens = TokenSpan(text).first(64)}));
+  Draft draft(storage);
+  strategy.propose({.max_nodes = 64}, draft);
+  EXPECT_EQ(draft.size(), 64U);
+  EXPECT_EQ(watch.allocations(), 0U);
+}
+TEST(DraftSources, AnExternalDraftWithoutMemoryIsRefused) {
+  for (std::size_t fail_at = 1; fail_at <= 3; ++fail_at) {
+    ExternalDraft strategy;
+    const auto set = [&] {
+      const AllocationWatch watch(fail_at, 2);  // growing is tried twice
+      return strategy.set({.tokens = TokenSpan(text).first(64)});
+    }();
+    ASSERT_FALSE(set);
+    EXPECT_EQ(set.error().code, ErrorCode::out_of_memory);
+    std::vector<DraftNode> storage(64);
+    Draft draft(storage);
+    strategy.propose({}, draft);
+    EXPECT_TRUE(draft.empty());
+  }
+}
+TEST(DraftSources, ACopyWithoutMemoryDraftsNothingOrTheSame) {
+  ExternalDraft external;
+  ASSERT_TRUE(external.set({.tokens = TokenSpan(text).first(20)}));
+  ReferenceDrafter drafter = reference();
+  drafter.begin(TokenSpan(text).first(300));
+  drafter.observe(TokenSpan(text).subspan(300, 150), Origin::output);
+  std::vector<DraftNode> storage(64);
+  const auto survive = [&](auto original, std::size_t fail_at) {
+    bool failed = false;
+    auto copy = [&] {
+      const AllocationWatch watch(fail_at);
+      auto made = original;
+      failed = watch.allocations() >= fail_at;
+      return made;
+    }();
+    Draft wanted(storage);
+    original.propose({}, wanted);
+    const std::vector<DraftNode> nodes(wanted.view().begin(), wanted.view().end());
+    Draft draft(storage);
+    copy.propose({}, draft);
+    EXPECT_TRUE(draft.empty() || draft.size() == nodes.size()) << "allocation " << fail_at;
+    copy.feedback({draft.view(), {}, {}, 1, Cut::none, {}});
+    copy.observe(TokenSpan(text).first(30), Origin::output);
+    copy.truncate(310);
+    Draft again(storage);
+    copy.propose({}, again);
+    copy.begin(TokenSpan(text).first(100));
+    return failed;
+  };
+  std::size_t fail_at = 1;
+  while (survive(external, fail_at)) ++fail_at;
+  EXPECT_GT(fail_at, 3U);
+  for (fail_at = 1; survive(drafter, fail_at);) ++fail_at;
+  EXPECT_GT(fail_at, 6U);
+}
+TEST(DraftSources, AReferenceWithoutMemoryIsRefusedAndTheOthersStay) {
+  const Tokens first = {1, 2, 3, 4, 5};
+  bool failed = true;
+  for (std::size_t fail_at = 1; failed; ++fail_at) {
+    ReferenceDrafter drafter;
+    ASSERT_TRUE(drafter.predict(first));
+    {
+      const AllocationWatch watch(fail_at);
+      const auto added = drafter.add_reference(text);
+      failed = watch.allocations() >= fail_at;
+      EXPECT_EQ(drafter.reference_size(), added ? text.size() + first.size() : first.size());
+    }
+    drafter.begin(TokenSpan(text).first(3));
+    std::vector<DraftNode> storage(64);
+    Draft draft(storage);
+    drafter.propose({}, draft);
+    EXPECT_TRUE(draft.empty() || draft[0].token == 1) << fail_at;
+    drafter.clear_references();
+    ASSERT_TRUE(drafter.predict(first));
+    drafter.begin(TokenSpan(text).first(3));
+    Draft again(storage);
+    drafter.propose({}, again);
+    ASSERT_FALSE(again.empty()) << fail_at;
+    EXPECT_EQ(again[0].token, 1);
+  }
+}
+TEST(DraftSources, AReferenceDrafterSurvivesAnyFailure) {
+  bool failed = true;
+  for (std::size_t fail_at = 1; failed; ++fail_at) {
+    ReferenceDrafter drafter = reference();
+    std::vector<DraftNode> storage(64);
+    {
+      const AllocationWatch watch(fail_at, 2);
+      drafter.begin(TokenSpan(text).first(300));
+      for (std::size_t at = 300; at + 7 < text.size(); at += 7)
+        drafter.observe(TokenSpan(text).subspan(at, 7), Origin::output);
+      drafter.truncate(700);
+      drafter.observe(TokenSpan(text).subspan(700, 50), Origin::output);
+      Draft draft(storage);
+      drafter.propose({}, draft);
+      drafter.feedback({draft.view(), {}, {}, 1, Cut::none, {}});
+      failed = watch.allocations() >= fail_at;
+    }
+    drafter.begin(TokenSpan(text).first(300));
+    Draft draft(storage);
+    drafter.propose({}, draft);
+    ASSERT_FALSE(draft.empty());
+    EXPECT_EQ(draft[0].token, text[300]);
+  }
+}
+
+}  // namespace
+}  // namespace reprise

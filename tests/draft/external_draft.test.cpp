@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/external_draft.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/union_drafter.hpp"
+#include "support/combined_world.hpp"
+
+namespace reprise::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const Tokens four = {10, 11, 12, 13};
+const std::vector<NodeIndex> parents = {-1, -1, 0, 1};
+const std::vector<float> likely = {0.25F, 0.5F, 0.5F, 0.75F};
+
+ExternalDraft with(const ExternalNodes& nodes) {
+  ExternalDraft strategy;
+  EXPECT_TRUE(strategy.set(nodes));
+  return strategy;
+}
+Draft proposed(ExternalDraft& strategy, std::vector<DraftNode>& storage, const DraftBudget& budget = {}) {
+  storage.resize(16);
+  Draft draft(storage);
+  strategy.propose(budget, draft);
+  return draft;
+}
+
+TEST(ExternalDraft, DraftsAChainAsItWasHandedIn) {
+  ExternalDraft strategy = with({.tokens = four});
+  const Nodes nodes = drafted_by(strategy);
+  EXPECT_EQ(tokens_of(nodes), four);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i].parent, static_cast<NodeIndex>(i) - 1);
+    EXPECT_EQ(nodes[i].path_probability, Probability::one());
+    EXPECT_EQ(nodes[i].source, DraftSource::external);
+  }
+}
+TEST(ExternalDraft, PutsATreeInOrder) {
+  ExternalDraft strategy = with({.tokens = four, .parents = parents, .probabilities = likely});
+  const Nodes nodes = drafted_by(strategy);
+  EXPECT_THAT(tokens_of(nodes), ElementsAre(11, 13, 10, 12));
+  EXPECT_THAT((std::vector<NodeIndex>{nodes[0].parent, nodes[1].parent, nodes[2].parent, nodes[3].parent}),
+              ElementsAre(-1, 0, -1, 2));
+  EXPECT_DOUBLE_EQ(nodes[1].path_probability.to_double(), 0.375) << "of the path: 0.5 times 0.75";
+  EXPECT_DOUBLE_EQ(nodes[3].path_probability.to_double(), 0.125);
+}
+TEST(ExternalDraft, IsForTheContextAsItIs) {
+  const ExternalDraft set = with({.tokens = four});
+  ExternalDraft strategy = set;
+  drafted_by(strategy);
+  EXPECT_EQ(drafted_by(strategy).size(), 4U) << "a round that was cancelled";
+  strategy.observe(Tokens{1}, Origin::output);
+  EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  strategy = set;
+  strategy.truncate(1);
+  EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  strategy = set;
+  strategy.begin(Tokens{1});
+  EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  strategy = set;
+  strategy.clear();
+  EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  strategy = set;
+  ASSERT_TRUE(strategy.set({.tokens = TokenSpan(four).first(1)}));
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(10)) << "the last one counts";
+}
+TEST(ExternalDraft, StaysInItsBudget) {
+  ExternalDraft strategy = with({.tokens = four, .parents = parents, .probabilities = likely});
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.max_nodes = 3})), ElementsAre(11, 13, 10));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.max_depth = 1})), ElementsAre(11, 10));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.max_leaves = 1})), ElementsAre(11, 13));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.shape = DraftShape::chain})), ElementsAre(11, 13));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.min_path_probability = Probability::ratio(3, 10)})),
+              ElementsAre(11, 13));
+}
+TEST(ExternalDraft, KeepsTheOrderOfASampledDraftAndItsDistributions) {
+  const std::vector<float> distributions = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0.5F, 0.5F, 0};
+  ExternalDraft strategy = with({.tokens = four,
+                                 .parents = parents,
+                                 .probabilities = likely,
+                                 .kind = DraftKind::sampled,
+                                 .distributions = distributions,
+                                 .vocabulary = 3});
+  std::vector<DraftNode> storage;
+  const Draft whole = proposed(strategy, storage);
+  EXPECT_EQ(whole.view().kind(), DraftKind::sampled);
+  EXPECT_EQ(tokens_of({whole.view().begin(), whole.view().end()}), four);
+  EXPECT_THAT(strategy.distribution(1), ElementsAre(0, 1, 0));
+  EXPECT_THAT(strategy.distribution(3), ElementsAre(0.5F, 0.5F, 0));
+  EXPECT_THAT(strategy.distribution(4), IsEmpty());
+  EXPECT_THAT(strategy.distribution(anchor_parent), IsEmpty());
+  // Where nodes are left out, distributions follow the others.
+  proposed(strategy, storage, {.max_leaves = 1});
+  EXPECT_THAT(strategy.distribution(1), ElementsAre(0, 0, 1)) << "12, the child of 10";
+  // It ends at the first node that is too unlikely: what was drawn later knew of that one.
+  const Draft cut = proposed(strategy, storage, {.min_path_probability = Probability::ratio(3, 10)});
+  EXPECT_EQ(cut.size(), 0U);
+  EXPECT_TRUE(cut.left_out());
+}
+TEST(ExternalDraft, RefusesWhatMakesNoSenseAndThenDraftsNothing) {
+  const auto refused = [](const ExternalNodes& nodes, std::string_view why) {
+    ExternalDraft strategy = with({.tokens = four});
+    const auto set = strategy.set(nodes);
+    ASSERT_FALSE(set) << why;
+    EXPECT_EQ(set.error().code, ErrorCode::unsupported);
+    EXPECT_THAT(std::string(set.error().message), HasSubstr(std::string(why)));
+    EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  };
+  for (const NodeIndex bad : {-2, 2, 3, std::numeric_limits<NodeIndex>::min(), std::numeric_limits<NodeIndex>::max()}) {
+    const std::vector<NodeIndex> wrong = {-1, 0, bad, 1};
+    refused({.tokens = four, .parents = wrong}, "a parent is neither an earlier node nor anchor_parent");
+  }
+  refused({.tokens = four, .parents = std::span(parents).first(3)}, "as many parents as tokens");
+  refused({.tokens = four, .probabilities = std::span(likely).first(3)}, "as many probabilities as tokens");
+  for (const float bad : {-0.1F, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    const std::vector<float> wrong = {0.5F, bad, 0.5F, 0.5F};
+    refused({.tokens = four, .probabilities = wrong}, "negative, or not a number");
+  }
+  const std::vector<float> distributions(8, 0.5F);
+  refused({.tokens = four, .kind = DraftKind::sampled, .distributions = distributions, .vocabulary = 3}, "one weight");
+  refused({.tokens = four, .kind = DraftKind::sampled, .distributions = distributions}, "one weight");
+  refused({.tokens = four, .distributions = distributions, .vocabulary = 2}, "only a sampled draft");
+}
+TEST(ExternalDraft, ReadsMoreThanOneAsOne) {
+  const std::vector<float> rounded = {1.001F, std::numeric_limits<float>::infinity(), 1, 0};
+  ExternalDraft strategy = with({.tokens = four, .probabilities = rounded});
+  const Nodes nodes = drafted_by(strategy);
+  EXPECT_EQ(nodes[2].path_probability, Probability::one());
+  EXPECT_EQ(nodes[3].path_probability, Probability::zero());
+}
+TEST(ExternalDraft, TakesNothingForNoDraft) {
+  ExternalDraft strategy = with({});
+  EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  EXPECT_EQ(strategy.size(), 0U);
+}
+
+/// A head of an engine, as a strategy: knows the context, and hands in a tree of guesses.
+class Head {
+ public:
+  explicit Head(DraftKind kind = DraftKind::ordered) : kind_(kind) {}
+  void begin(TokenSpan tokens) {
+    context_.assign(tokens.begin(), tokens.end());
+    external_.begin(tokens);
+    guess();
+  }
+  void observe(TokenSpan tokens, Origin origin) {
+    context_.insert(context_.end(), tokens.begin(), tokens.end());
+    external_.observe(tokens, origin);
+    guess();
+  }
+  void truncate(std::size_t size) {
+    context_.resize(std::min(size, context_.size()));
+    external_.truncate(size);
+    guess();
+  }
+  void feedback(const Outcome& outcome) { external_.feedback(outcome); }
+  void propose(const DraftBudget& budget, Draft& draft) { external_.propose(budget, draft); }
+
+ private:
+  void guess() {
+    if (context_.empty()) return;
+    Random random(static_cast<std::uint64_t>(context_.back()) + context_.size() % 3);
+    Tokens tokens;
+    std::vector<NodeIndex> from;
+    std::vector<float> probabilities;
+    for (std::size_t i = 0; i < 9; ++i) {
+      tokens.push_back(static_cast<Token>(random.below(4)));
+      from.push_back(static_cast<NodeIndex>(random.below(i + 1)) - 1);
+      probabilities.push_back(static_cast<float>(random.below(100)) / 100);
+    }
+    ASSERT_TRUE(external_.set({.tokens = tokens, .parents = from, .probabilities = probabilities, .kind = kind_}));
+  }
+  DraftKind kind_;
+  Tokens context_;
+  ExternalDraft external_;
+};
+
+TEST(ExternalDraft, KeepsTheContractOfStrategies) {
+  for (const DraftKind kind : {DraftKind::ordered, DraftKind::sampled}) {
+    StrategyCheck check;
+    check.budget = {.max_nodes = 7, .max_depth = 3, .max_leaves = 3};
+    const Report report = check_strategy([&] { return Head(kind); }, check);
+    EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
+  }
+}
+TEST(ExternalDraft, IsLossless) {
+  EXPECT_GT(passes_saved_losslessly([](TokenSpan) { return Head(); }), 20U);
+  passes_saved_losslessly([](TokenSpan) { return Head(DraftKind::sampled); });
+  EXPECT_GT(passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), Head()); }), 100U);
+}
+
+}  // namespace
+}  // namespace reprise::testing

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/first_match.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/external_draft.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/testing/hostile_strategy.hpp"
+#include "support/combined_world.hpp"
+
+namespace reprise::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+static_assert(DraftStrategy<FirstMatch<CopyDrafter<>, NgramDrafter<>>>);
+static_assert(DistributionStrategy<FirstMatch<CopyDrafter<>, ExternalDraft>>);
+static_assert(!DistributionStrategy<FirstMatch<CopyDrafter<>, NgramDrafter<>>>);
+static_assert(LearnsCandidates<FirstMatch<Scripted, Curious>> && !LearnsCandidates<FirstMatch<Scripted>>);
+
+TEST(FirstMatch, TakesTheFirstDraftAndAsksNoFurther) {
+  FirstMatch strategy(Scripted{}, Scripted{{node(1, -1, 10)}}, Scripted{{node(2, -1, 90)}});
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1));
+  EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("propose"));
+  EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("propose"));
+  EXPECT_THAT(strategy.member<2>().told->calls, IsEmpty());
+}
+TEST(FirstMatch, TellsEveryMemberOfEveryRound) {
+  FirstMatch strategy(Scripted{}, Scripted{{node(1, -1, 10)}}, Scripted{{node(2, -1, 90)}});
+  const Nodes nodes = drafted_by(strategy);
+  const std::vector<NodeIndex> sent = {0};
+  strategy.feedback({.draft = {nodes, DraftKind::ordered},
+                     .sent = sent,
+                     .accepted = sent,
+                     .pick = 5,
+                     .cut = Cut::none,
+                     .revealed = {}});
+  const KeptOutcome& first = strategy.member<0>().told->outcomes.at(0);
+  EXPECT_THAT(first.draft, IsEmpty());
+  EXPECT_THAT(first.accepted, IsEmpty());
+  EXPECT_EQ(first.pick, 1) << "the token that the target took first";
+  EXPECT_EQ(first.cut, Cut::no_match);
+  const KeptOutcome& second = strategy.member<1>().told->outcomes.at(0);
+  EXPECT_THAT(second.accepted, ElementsAre(0));
+  EXPECT_EQ(second.pick, 5);
+  EXPECT_EQ(strategy.member<2>().told->outcomes.at(0).pick, 1);
+}
+TEST(FirstMatch, KeepsASampledDraftAsItIs) {
+  const std::array<Token, 2> drawn = {7, 8};
+  const std::array<float, 2> stated = {0.25F, 0.5F};
+  const std::array<float, 6> distributions = {0.25F, 0.5F, 0.25F, 0.125F, 0.75F, 0.125F};
+  FirstMatch strategy(Scripted{}, ExternalDraft());
+  ASSERT_TRUE(strategy.member<1>().set({.tokens = drawn,
+                                        .probabilities = stated,
+                                        .kind = DraftKind::sampled,
+                                        .distributions = distributions,
+                                        .vocabulary = 3}));
+  std::vector<DraftNode> storage(8);
+  Draft draft(storage);
+  strategy.propose({}, draft);
+  EXPECT_EQ(draft.view().kind(), DraftKind::sampled);
+  EXPECT_THAT(strategy.distribution(0), ElementsAre(0.25F, 0.5F, 0.25F));
+  EXPECT_THAT(strategy.distribution(1), ElementsAre(0.125F, 0.75F, 0.125F));
+  strategy.observe(Tokens{1}, Origin::output);
+  EXPECT_THAT(strategy.distribution(0), IsEmpty());
+}
+TEST(FirstMatch, HasNoDistributionForADraftThatComesFromElsewhere) {
+  FirstMatch strategy(Scripted{{node(1, -1, 50)}}, ExternalDraft());
+  drafted_by(strategy);
+  EXPECT_THAT(strategy.distribution(0), IsEmpty());
+}
+TEST(FirstMatch, LeavesNothingOfAMemberThatOnlySaidItsDraftWasSampled) {
+  FirstMatch strategy(Scripted{{}, DraftKind::sampled}, Scripted{{node(1, -1, 50)}});
+  std::vector<DraftNode> storage(8);
+  Draft draft(storage);
+  strategy.propose({}, draft);
+  EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
+}
+TEST(FirstMatch, SaysThatSomethingWasLeftOut) {
+  for (const bool left_out : {false, true}) {
+    FirstMatch strategy(Scripted{{}, DraftKind::ordered, left_out}, Scripted{});
+    std::vector<DraftNode> storage(8);
+    Draft draft(storage);
+    strategy.propose({}, draft);
+    EXPECT_EQ(draft.left_out(), left_out);
+  }
+}
+TEST(FirstMatch, PassesOnWhatMembersAreTold) {
+  FirstMatch strategy(Scripted{}, Scripted{});
+  strategy.begin(Tokens{1, 2});
+  strategy.observe(Tokens{3}, Origin::output);
+  strategy.truncate(1);
+  EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("begin 2", "observe 1", "truncate 1"));
+  EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 2", "observe 1", "truncate 1"));
+}
+TEST(FirstMatch, KeepsTheContractOfStrategies) {
+  CopyOptions long_matches;
+  long_matches.min_ngram = 3;
+  const Report report = check_strategy([&] { return FirstMatch(CopyDrafter<>(long_matches), NgramDrafter<>()); });
+  EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
+}
+TEST(FirstMatch, IsLossless) {
+  CopyOptions long_matches;
+  long_matches.min_ngram = 3;
+  EXPECT_GT(
+      passes_saved_losslessly([&](TokenSpan) { return FirstMatch(CopyDrafter<>(long_matches), NgramDrafter<>()); }),
+      100U);
+  passes_saved_losslessly([](TokenSpan) { return FirstMatch(HostileStrategy(1, 4), NgramDrafter<>()); });
+}
+
+}  // namespace
+}  // namespace reprise::testing

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/union_drafter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "reprise/draft/any_strategy.hpp"
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/testing/hostile_strategy.hpp"
+#include "support/combined_world.hpp"
+
+namespace reprise::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+static_assert(DraftStrategy<UnionDrafter<CopyDrafter<>, NgramDrafter<>>>);
+static_assert(DraftStrategy<UnionDrafter<AnyStrategy, UnionDrafter<AnyStrategy>>>);
+static_assert(CalibratedStrategy<UnionDrafter<CopyDrafter<>>> && CalibratedStrategy<NgramDrafter<>>);
+static_assert(!CalibratedStrategy<CopyDrafter<>>);
+static_assert(LearnsCandidates<UnionDrafter<Scripted, Curious>> && !LearnsCandidates<UnionDrafter<Scripted>>);
+
+TEST(UnionDrafter, MergesTheSameTokenUnderTheSameParent) {
+  UnionDrafter strategy(Calibrated{{{node(1, -1, 80), node(2, 0, 60)}}},
+                        Calibrated{{{node(1, -1, 50, DraftSource::model), node(3, 0, 25, DraftSource::model)}}});
+  const Nodes nodes = drafted_by(strategy);
+  EXPECT_THAT(tokens_of(nodes), ElementsAre(1, 2, 3));
+  EXPECT_EQ(nodes[1].parent, 0);
+  EXPECT_EQ(nodes[2].parent, 0);
+  EXPECT_NEAR(nodes[0].path_probability.to_double(), 0.8, 1e-4) << "the higher claim";
+  EXPECT_NEAR(nodes[2].path_probability.to_double(), 0.4, 1e-4)
+      << "half, given the parent, of which the other says 0.8";
+  EXPECT_EQ(nodes[0].source, DraftSource::unknown);
+  EXPECT_EQ(nodes[2].source, DraftSource::model);
+}
+TEST(UnionDrafter, BelievesHalfAtFirstOfWhatIsNotCalibrated) {
+  UnionDrafter strategy(Scripted{{{node(1, -1, 100)}}}, Calibrated{{{node(2, -1, 60)}}});
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(2, 1));
+}
+TEST(UnionDrafter, LearnsWhatEachMemberIsWorth) {
+  UnionDrafter strategy(Scripted{{{node(1, -1, 60)}}}, Scripted{{{node(2, -1, 60)}}});
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "equal ones in the order of members";
+  for (int i = 0; i < 10; ++i) {
+    const Nodes nodes = drafted_by(strategy);
+    strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .revealed = {}});
+    strategy.observe(Tokens{2}, Origin::output);
+  }
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(2, 1));
+  strategy.begin({});
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "begin() forgets it";
+}
+TEST(UnionDrafter, PutsForcedTokensFirstAndOthersBehindThem) {
+  UnionDrafter strategy(Calibrated{{{node(9, -1, 99), node(7, -1, 80), node(8, 1, 70), node(5, 2, 60)}}},
+                        Scripted{{{node(7, -1, 100, DraftSource::forced), node(8, 0, 100, DraftSource::forced)}}});
+  const Nodes nodes = drafted_by(strategy);
+  EXPECT_THAT(tokens_of(nodes), ElementsAre(7, 8, 5)) << "9 is impossible";
+  EXPECT_EQ(nodes[0].source, DraftSource::forced);
+  EXPECT_EQ(nodes[1].path_probability, Probability::one());
+  EXPECT_EQ(nodes[2].parent, 1);
+}
+TEST(UnionDrafter, TakesTheLikeliestChildOfEachPlaceForAChain) {
+  const Nodes tree = {node(1, -1, 90), node(2, -1, 80), node(3, 1, 70), node(4, 0, 60), node(5, 0, 50)};
+  UnionDrafter strategy(Calibrated{{tree}});
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.shape = DraftShape::chain})), ElementsAre(1, 4));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.max_leaves = 1})), ElementsAre(1, 4));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.max_leaves = 2})), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.max_nodes = 3})), ElementsAre(1, 2, 3));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.max_depth = 1})), ElementsAre(1, 2));
+  EXPECT_THAT(tokens_of(drafted_by(strategy, {.min_path_probability = Probability::ratio(3, 4)})), ElementsAre(1, 2));
+}
+TEST(UnionDrafter, MakesAnOrderedDraftOfASampledOne) {
+  UnionDrafter strategy(Scripted{{node(1, -1, 20), node(2, -1, 80)}, DraftKind::sampled});
+  std::vector<DraftNode> storage(8);
+  Draft draft(storage);
+  strategy.propose({}, draft);
+  EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
+  EXPECT_EQ(draft[0].token, 2);
+}
+TEST(UnionDrafter, SaysThatSomethingWasLeftOut) {
+  for (const bool left_out : {false, true}) {
+    UnionDrafter strategy(Scripted{{}, DraftKind::ordered, left_out}, Scripted{});
+    std::vector<DraftNode> storage(8);
+    Draft draft(storage);
+    strategy.propose({}, draft);
+    EXPECT_EQ(draft.left_out(), left_out);
+  }
+}
+TEST(UnionDrafter, PassesOnWhatIsOptional) {
+  UnionDrafter strategy(CopyDrafter<>(), Scripted{}, Curious{{}, 3}, Curious{{}, 2});
+  EXPECT_EQ(strategy.candidates_wanted(), 3U);
+  strategy.reserve(1000);
+  EXPECT_GE(strategy.memory_bytes(), 4000U);
+  EXPECT_EQ(strategy.memory_bytes(), strategy.member<0>().memory_bytes());
+}
+
+/// The union as its sentences say it, with maps and copies.
+struct Naive {
+  struct Entry {
+    Token token = 0;
+    DraftNode claim;
+    Probability conditional;
+    std::size_t order = 0;
+    Probability path;
+  };
+  std::map<Tokens, Entry> tree;  // regular nodes by their path
+
+  void add(const Nodes& nodes, const Trust& trust) {
+    const DraftView view(nodes, DraftKind::ordered);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const Tokens path = path_to(view, static_cast<NodeIndex>(i));
+      Probability conditional = conditional_probability(view, i);
+      if (nodes[i].source != DraftSource::forced)
+        conditional = Probability::from_raw(trust.trusted(Trust::claim(view, i)) << 14);
+      const auto [at, is_new] = tree.try_emplace(path, Entry{nodes[i].token, nodes[i], conditional, tree.size(), {}});
+      if (!is_new && conditional > at->second.conditional) {
+        at->second.claim = nodes[i];
+        at->second.conditional = conditional;
+      }
+    }
+  }
+  /// The whole tree in order: path and probability.
+  std::vector<std::pair<Tokens, Entry>> ordered() {
+    for (auto& [path, entry] : tree) {  // shorter paths come before those they begin
+      const Tokens before(path.begin(), path.end() - 1);
+      entry.path = entry.conditional * (before.empty() ? Probability::one() : tree.at(before).path);
+    }
+    std::vector<std::pair<Tokens, Entry>> all(tree.begin(), tree.end());
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return a.second.path != b.second.path ? a.second.path > b.second.path : a.second.order < b.second.order;
+    });
+    return all;
+  }
+};
+
+TEST(UnionDrafter, IsWhatTheNaiveUnionIs) {
+  Random random(7);
+  for (int round = 0; round < 3000; ++round) {
+    const TreeOptions options{.nodes = 12, .duplicates = false};
+    UnionDrafter strategy(Scripted{{random_tree(random, options)}}, Calibrated{{random_tree(random, options)}},
+                          Scripted{{random_tree(random, options)}});
+    // Some rounds before, so that members are trusted differently.
+    for (std::size_t i = random.below(5); i > 0; --i) {
+      const Nodes nodes = drafted_by(strategy);
+      strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .revealed = {}});
+    }
+    Naive naive;
+    naive.add(strategy.member<0>().nodes, strategy.trust(0));
+    naive.add(strategy.member<1>().nodes, strategy.trust(1));
+    naive.add(strategy.member<2>().nodes, strategy.trust(2));
+    const auto wanted = naive.ordered();
+    const DraftBudget budget{.max_nodes = random.chance(50) ? 64 : random.below(12)};
+    const Nodes nodes = drafted_by(strategy, budget);
+    ASSERT_EQ(nodes.size(), std::min(wanted.size(), budget.max_nodes));
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      ASSERT_EQ(path_to({nodes, DraftKind::ordered}, static_cast<NodeIndex>(i)), wanted[i].first) << "round " << round;
+      ASSERT_EQ(nodes[i].path_probability, wanted[i].second.path);
+      ASSERT_EQ(nodes[i].source, wanted[i].second.claim.source);
+      ASSERT_EQ(nodes[i].match_length, wanted[i].second.claim.match_length);
+    }
+  }
+}
+
+TEST(UnionDrafter, KeepsTheContractOfStrategies) {
+  for (const DraftShape shape : {DraftShape::chain, DraftShape::tree}) {
+    for (const std::size_t leaves : {std::size_t{2}, unlimited}) {
+      StrategyCheck check;
+      check.budget = {.max_nodes = 12, .max_depth = 5, .max_leaves = leaves, .shape = shape};
+      const Report report = check_strategy([] { return UnionDrafter(NgramDrafter<>(), CopyDrafter<>()); }, check);
+      EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
+    }
+  }
+}
+TEST(UnionDrafter, IsLossless) {
+  EXPECT_GT(passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), CopyDrafter<>()); }), 100U);
+  passes_saved_losslessly([](TokenSpan) { return UnionDrafter(HostileStrategy(1, 4), HostileStrategy(2, 4)); });
+  passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), HostileStrategy(2, 4)); });
+}
+TEST(UnionDrafter, SurvivesMembersThatWriteGarbage) {
+  UnionDrafter strategy(HostileStrategy(1, 4), HostileStrategy(2, 4), NgramDrafter<>());
+  strategy.begin(Tokens{1, 2, 1, 2, 1});
+  for (int i = 0; i < 2000; ++i) {
+    const Nodes nodes = drafted_by(strategy, {.max_nodes = 48});
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      ASSERT_LT(nodes[n].parent, static_cast<NodeIndex>(n));
+      ASSERT_GE(nodes[n].parent, anchor_parent);
+      ASSERT_LE(nodes[n].path_probability, nodes[n - std::min<std::size_t>(n, 1)].path_probability);
+    }
+    strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .revealed = {}});
+    strategy.observe(Tokens{1}, Origin::output);
+  }
+}
+
+}  // namespace
+}  // namespace reprise::testing
