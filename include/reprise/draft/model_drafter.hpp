@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/draft/draft_model.hpp"
+#include "reprise/draft/frontier.hpp"
+#include "reprise/draft/model_cache.hpp"
+#include "reprise/evidence/hit_rate.hpp"
+#include "reprise/index/token_hash.hpp"
+
+namespace reprise {
+
+/// Settings of ModelDrafter.
+struct ModelOptions {
+  /// ordered: the model's likeliest tokens. sampled: tokens drawn from its distribution, for rejection sampling.
+  DraftKind kind = DraftKind::ordered;
+  std::size_t draft_length = 8;  ///< tokens on one path, 1..64: runs of the model one after the other
+  std::size_t branches = 1;      ///< of an ordered draft: tokens tried at each place, 1..8; more than 1, a tree
+  /// Less likely paths are not proposed; DraftBudget can only ask for more. A token costs a run of the model, which
+  /// control does not know of, so this is higher than where drafting costs nothing.
+  Probability min_path_probability = Probability::ratio(1, 5);
+  std::uint64_t seed = 1;  ///< of what is drawn; see ModelDrafter::reseed()
+};
+
+/// Drafts with a small model of the same vocabulary (Leviathan et al. 2023; Chen et al. 2023).
+///
+/// *Ordered* drafts: the likeliest tokens by the model's own probabilities, multiplied along the path. With one branch
+/// a greedy chain; with more a tree, grown best first. Going back to another path costs a run of the model over the
+/// tokens by which it differs.
+///
+/// *Sampled* drafts: a chain whose tokens are drawn from the model's distribution. What a node states was fixed before
+/// its token was drawn: how often drafted tokens were accepted, by depth and by how sure the model was (its highest
+/// probability), learned from feedback. distribution() shows what they were drawn from.
+///
+/// The model's distributions are the only floating point here: each weight becomes a fixed-point number (2^-30 for what
+/// is ordered, 2^-42 for what is drawn), and those decide. A weight that is no number counts as zero. What is drawn is
+/// a function of the seed and the place in the sequence, so a draft that is asked for again is the same; a fork, a
+/// sequence that went back, and another sequence with the same seed draw alike: reseed() them, with seeds that have
+/// nothing to do with the target's, where outputs have to be independent of each other.
+///
+/// The model is fed in propose() only, what has been committed since the last time first: the whole prompt in the
+/// first. Cost of propose: one run of the model for each drafted token and one for what was committed, each with up to
+/// three passes over the vocabulary. Memory: the model's, 4 bytes per token of context; of sampled drafts 4 bytes times
+/// vocabulary times draft_length, asked for in begin(). Throws what the model throws. Short of memory, it drafts
+/// nothing. Threads: one at a time; copies are as independent as those of the model.
+template <DraftModel Model>
+class ModelDrafter {
+ public:
+  static constexpr std::size_t max_nodes = detail::ModelCache<Model>::longest_path;  ///< of a draft
+  static constexpr std::size_t most_branches = 8;
+
+  explicit ModelDrafter(Model model = Model(), const ModelOptions& options = {})
+      : options_(options), cache_(std::move(model)) {
+    options_.draft_length = std::clamp<std::size_t>(options_.draft_length, 1, max_nodes);
+    options_.branches = std::clamp<std::size_t>(options_.branches, 1, most_branches);
+    forget();
+  }
+
+  void begin(TokenSpan tokens) {
+    forget();
+    cache_.begin(tokens);
+    if (options_.kind == DraftKind::sampled)
+      static_cast<void>(drawn_from_.resize(options_.draft_length * vocabulary(), 0.0F));
+  }
+  void observe(TokenSpan tokens, Origin) noexcept {
+    proposed_ = 0;
+    cache_.observe(tokens);
+  }
+  void truncate(std::size_t size) noexcept {
+    proposed_ = 0;
+    cache_.truncate(size);
+  }
+  void reserve(std::size_t max_context) {
+    static_cast<void>(cache_.reserve(max_context));
+    if constexpr (requires { model().reserve(max_context); }) model().reserve(max_context);
+  }
+
+  void propose(const DraftBudget& budget, Draft& draft) {
+    proposed_ = 0;
+    const bool sampled = options_.kind == DraftKind::sampled;
+    if (sampled) draft.clear(DraftKind::sampled);
+    const std::size_t most = std::min({budget.max_nodes, max_nodes, draft.capacity()});
+    const std::size_t deepest = std::min(budget.max_depth, options_.draft_length);
+    if (!cache_.complete() || cache_.context().empty() || most == 0 || deepest == 0 || budget.max_leaves == 0) return;
+    const Probability least = std::max(options_.min_path_probability, budget.min_path_probability);
+    if (sampled)
+      draw(std::min(most, deepest), least, draft);
+    else
+      grow(budget, most, deepest, least, draft);
+  }
+
+  void feedback(const Outcome& outcome) noexcept {
+    // What was not sent was not put to the test of rejection sampling, even if the next token happens to be the same.
+    if (options_.kind == DraftKind::sampled)
+      for_each_tested(outcome, [&](std::size_t i, bool picked) {
+        const auto node = static_cast<NodeIndex>(i);
+        if (i < proposed_ && std::find(outcome.sent.begin(), outcome.sent.end(), node) != outcome.sent.end())
+          rates_[lessons_[i]].learn(picked);
+      });
+    proposed_ = 0;
+  }
+
+  /// What the token of this node of the last draft was drawn from. Empty for ordered drafts. Valid until the drafter
+  /// changes. See DistributionStrategy.
+  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
+    if (options_.kind != DraftKind::sampled || node < 0 || static_cast<std::size_t>(node) >= proposed_) return {};
+    return {drawn_from_.data() + static_cast<std::size_t>(node) * vocabulary(), vocabulary()};
+  }
+  /// Another random stream from here on.
+  void reseed(std::uint64_t seed) noexcept {
+    options_.seed = seed;
+    proposed_ = 0;
+  }
+
+  [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
+  /// To look at; who feeds or cuts it breaks the step with the sequence.
+  [[nodiscard]] Model& model() noexcept { return cache_.model(); }
+  [[nodiscard]] const Model& model() const noexcept { return cache_.model(); }
+  /// The model's own memory is not counted.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return cache_.memory_bytes() + drawn_from_.memory_bytes(); }
+
+ private:
+  static constexpr std::size_t depth_classes = 4;
+  static constexpr std::size_t sureness_classes = 8;
+
+  struct Node {
+    Probability path;
+    Token token = 0;
+    NodeIndex parent = anchor_parent;
+    std::uint16_t depth = 0;  // 1: follows the anchor
+    bool inner = false;       // has a child
+  };
+  struct Choice {
+    Probability probability;
+    Token token = 0;
+  };
+
+  [[nodiscard]] std::size_t vocabulary() const noexcept { return static_cast<std::size_t>(model().vocabulary()); }
+  void forget() noexcept {
+    proposed_ = 0;
+    // Only until something was learned: a model that is sure is mostly right.
+    for (std::size_t i = 0; i < rates_.size(); ++i)
+      rates_[i] = HitRate(Probability::ratio(static_cast<std::uint32_t>(sureness_classes + i % sureness_classes),
+                                             2 * sureness_classes));
+  }
+
+  /// A weight in fixed point, 2^bits for one. A product with a power of two is exact.
+  template <int Bits>
+  static std::uint64_t fixed(float weight) noexcept {
+    constexpr std::uint64_t one = std::uint64_t{1} << Bits;
+    if (!(weight > 0.0F)) return 0;
+    return weight < 1.0F ? static_cast<std::uint64_t>(weight * static_cast<float>(one)) : one;
+  }
+
+  void grow(const DraftBudget& budget, std::size_t most, std::size_t deepest, Probability least, Draft& draft) {
+    const bool chain = options_.branches == 1 || budget.shape == DraftShape::chain || budget.max_leaves <= 1;
+    frontier_.reset(chain ? 1 : most);
+    bool able = expand(anchor_parent, chain, least, draft);
+    for (std::size_t leaves = 0; !frontier_.empty();) {
+      const Node node = frontier_.pop();
+      const bool new_leaf = node.parent == anchor_parent || nodes_[static_cast<std::size_t>(node.parent)].inner;
+      if (new_leaf && leaves == budget.max_leaves) continue;
+      leaves += new_leaf ? 1 : 0;
+      if (node.parent != anchor_parent) nodes_[static_cast<std::size_t>(node.parent)].inner = true;
+      static_cast<void>(draft.push(
+          {.token = node.token, .parent = node.parent, .path_probability = node.path, .source = DraftSource::model}));
+      nodes_[proposed_++] = node;
+      if (proposed_ == most) return;
+      if (chain)
+        frontier_.reset(1);
+      else
+        frontier_.want_one_less();
+      // Nothing behind it could be better than what waits already.
+      if (able && node.depth < deepest && node.path > frontier_.bar())
+        able = expand(static_cast<NodeIndex>(proposed_ - 1), chain, least, draft);
+    }
+  }
+  /// Runs the model behind `parent`, and has the best tokens wait. False: it could not.
+  bool expand(NodeIndex parent, bool chain, Probability least, Draft& draft) {
+    std::size_t depth = 0;
+    Probability path = Probability::one();
+    if (parent != anchor_parent) {
+      const Node& node = nodes_[static_cast<std::size_t>(parent)];
+      depth = node.depth;
+      path = node.path;
+      std::size_t at = depth;
+      for (NodeIndex i = parent; i != anchor_parent; i = nodes_[static_cast<std::size_t>(i)].parent)
+        path_[--at] = nodes_[static_cast<std::size_t>(i)].token;
+    }
+    const std::span<const float> distribution = cache_.after(TokenSpan(path_).first(depth));
+    if (distribution.empty()) return false;
+
+    std::array<Choice, most_branches> best;
+    const std::size_t wanted = chain ? 1 : options_.branches;
+    std::size_t count = 0;
+    for (std::size_t token = 0; token < distribution.size(); ++token) {
+      const auto probability = Probability::from_raw(static_cast<std::uint32_t>(fixed<30>(distribution[token])));
+      if (probability == Probability::zero() || (count == wanted && probability <= best[count - 1].probability))
+        continue;
+      std::size_t at = count < wanted ? count++ : count - 1;
+      for (; at > 0 && best[at - 1].probability < probability; --at) best[at] = best[at - 1];
+      best[at] = {probability, static_cast<Token>(token)};
+    }
+    for (const Choice& choice : std::span(best).first(count)) {
+      const Probability reached = path * choice.probability;
+      if (reached < least) draft.leave_out();
+      if (reached >= least && reached > frontier_.bar())
+        frontier_.push({reached, choice.token, parent, static_cast<std::uint16_t>(depth + 1), false});
+    }
+    return true;
+  }
+
+  void draw(std::size_t most, Probability least, Draft& draft) {
+    const std::size_t size = vocabulary();
+    if (drawn_from_.size() < options_.draft_length * size) return;
+    Probability path = Probability::one();
+    for (std::size_t depth = 0; depth < most; ++depth) {
+      const std::span<const float> distribution = cache_.after(TokenSpan(path_).first(depth));
+      if (distribution.empty() || distribution.size() != size) return;
+      std::uint64_t total = 0;
+      std::uint64_t highest = 0;
+      for (const float weight : distribution) {
+        const std::uint64_t share = fixed<42>(weight);
+        total += share;
+        highest = std::max(highest, share);
+      }
+      if (total == 0) return;
+      // From here to the push nothing may depend on the token that is drawn.
+      const std::size_t sureness = std::min<std::size_t>(highest >> 39, sureness_classes - 1);
+      const std::size_t lesson = std::min(depth, depth_classes - 1) * sureness_classes + sureness;
+      path = path * rates_[lesson].probability();
+      if (path < least) return draft.leave_out();
+      std::uint64_t left = random(cache_.context().size() + depth) % total;
+      std::size_t token = 0;
+      for (; token + 1 < size; ++token) {
+        const std::uint64_t share = fixed<42>(distribution[token]);
+        if (left < share) break;
+        left -= share;
+      }
+      std::copy(distribution.begin(), distribution.end(),
+                drawn_from_.begin() + static_cast<std::ptrdiff_t>(depth * size));
+      path_[depth] = static_cast<Token>(token);
+      lessons_[depth] = static_cast<std::uint8_t>(lesson);
+      static_cast<void>(draft.extend({.token = path_[depth], .path_probability = path, .source = DraftSource::model}));
+      ++proposed_;
+    }
+  }
+  /// The number for one place of the sequence.
+  [[nodiscard]] std::uint64_t random(std::uint64_t place) const noexcept {
+    return detail::spread(detail::spread(options_.seed + 0x9e3779b97f4a7c15) + place * 0x9e3779b97f4a7c15);
+  }
+
+  ModelOptions options_;
+  detail::ModelCache<Model> cache_;
+  Buffer<float> drawn_from_;  // of a sampled draft, a distribution for each node
+  std::array<HitRate, depth_classes * sureness_classes> rates_;
+
+  // The draft being made, and what feedback() has to know of it.
+  detail::Frontier<Node, max_nodes> frontier_;
+  std::array<Node, max_nodes> nodes_;
+  std::array<Token, max_nodes> path_{};
+  std::array<std::uint8_t, max_nodes> lessons_{};
+  std::size_t proposed_ = 0;
+};
+
+static_assert(DistributionStrategy<ModelDrafter<archetype::Model>>);
+static_assert(ReservableStrategy<ModelDrafter<archetype::Model>>);
+static_assert(MeasurableStrategy<ModelDrafter<archetype::Model>>);
+
+}  // namespace reprise

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/draft/frontier.hpp"
+#include "reprise/evidence/hit_rate.hpp"
+
+namespace reprise {
+
+/// Settings of RecyclingDrafter.
+struct RecyclingOptions {
+  std::size_t candidates = 8;  ///< remembered after each token, 1..16
+  std::size_t vocabulary = 0;  ///< tokens for which begin() makes room at once; 0: grows with the tokens that are met
+  /// Ceiling of the matrix. Tokens for which it has no room are not learned about; nor are negative ones.
+  std::size_t max_bytes = std::size_t{32} << 20;
+  Probability min_path_probability = Probability::ratio(1, 200);  ///< DraftBudget can only ask for more
+};
+
+/// Drafts from what the target would have said: for each token, the candidates that the target ranked highest when it
+/// last stood behind that token, be it on a path that was rejected. From the anchor on, candidates of candidates form a
+/// tree, grown best first, so every prefix is the best smaller draft. (Token Recycling, Luo et al. 2024, which fills
+/// one fixed tree; here the probability of each rank, by depth, is learned from what the target picks.)
+///
+/// It learns from a RankedVerifier, through Outcome::revealed. Without one it learns from the picks alone: the tokens
+/// that followed each token, the last one first. begin() forgets all of it, truncate() nothing: it is what the target
+/// is used to say, not what it has said.
+///
+/// Cost of propose: 16 table reads and some moves in a short sorted list for each node. feedback: a copy of the
+/// candidates. Memory: 4 x candidates + 1 bytes for each token of the vocabulary up to the highest one that was met (at
+/// 8 candidates 4.2 MB for 128,000 tokens), 4 bytes per token of context, 4 KB. Only begin() and observe() allocate;
+/// short of memory, it knows fewer tokens, and drafts nothing while the context does not fit. Threads: one at a time;
+/// copies are independent.
+class RecyclingDrafter {
+ public:
+  static constexpr std::size_t max_nodes = 64;  ///< of a draft
+  static constexpr std::size_t most_candidates = 16;
+
+  explicit RecyclingDrafter(const RecyclingOptions& options = {}) noexcept : options_(options) {
+    options_.candidates = std::clamp<std::size_t>(options_.candidates, 1, most_candidates);
+    forget();
+  }
+
+  void begin(TokenSpan tokens) noexcept {
+    forget();
+    context_.clear();
+    size_ = 0;
+    if (options_.vocabulary > 0) grow(options_.vocabulary);
+    observe(tokens, Origin::prompt);
+  }
+  void observe(TokenSpan tokens, Origin) noexcept {
+    proposed_ = 0;
+    if (context_.size() == size_) static_cast<void>(context_.append(tokens));
+    size_ += tokens.size();
+    for (const Token token : tokens) want(token);
+    if (wanted_ > rows()) grow(wanted_);
+  }
+  void truncate(std::size_t size) noexcept {
+    proposed_ = 0;
+    size_ = std::min(size_, size);
+    context_.truncate(size_);
+  }
+  void reserve(std::size_t max_context) noexcept { static_cast<void>(context_.reserve(max_context)); }
+
+  void propose(const DraftBudget& budget, Draft& draft) noexcept {
+    proposed_ = 0;
+    const std::size_t most = std::min({budget.max_nodes, max_nodes, draft.capacity()});
+    if (context_.size() != size_ || size_ == 0 || most == 0 || budget.max_depth == 0) return;
+    const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
+    const Probability least = std::max(options_.min_path_probability, budget.min_path_probability);
+    frontier_.reset(chain ? 1 : most);
+    expand(context_[size_ - 1], Probability::one(), anchor_parent, 0, least);
+    if (frontier_.empty() && !candidates(context_[size_ - 1]).empty()) draft.leave_out();
+    for (std::size_t leaves = 0; !frontier_.empty();) {
+      Node node = frontier_.pop();
+      const bool new_leaf = node.parent == anchor_parent || nodes_[static_cast<std::size_t>(node.parent)].inner;
+      if (new_leaf && leaves == budget.max_leaves) continue;
+      leaves += new_leaf ? 1 : 0;
+      if (node.parent != anchor_parent) nodes_[static_cast<std::size_t>(node.parent)].inner = true;
+      static_cast<void>(draft.push({.token = node.token,
+                                    .parent = node.parent,
+                                    .path_probability = node.path,
+                                    .source = DraftSource::recycled}));
+      nodes_[proposed_++] = node;
+      if (proposed_ == most) break;
+      if (chain)
+        frontier_.reset(1);
+      else
+        frontier_.want_one_less();
+      if (node.depth < budget.max_depth)
+        expand(node.token, node.path, static_cast<NodeIndex>(proposed_ - 1), node.depth, least);
+    }
+  }
+
+  void feedback(const Outcome& outcome) noexcept {
+    for_each_tested(outcome, [&](std::size_t i, bool picked) {
+      if (i < proposed_ && nodes_[i].parent != anchor_parent) rate(nodes_[i].depth - 1U, nodes_[i].rank).learn(picked);
+    });
+    proposed_ = 0;
+    if (context_.size() != size_ || size_ == 0) return;
+    const Token anchor = context_[size_ - 1];
+    // All candidates of the anchor are lessons, proposed or not: a rank that is thought to be worth nothing would
+    // never be found to be worth more.
+    const std::optional<Token> first = token_of(outcome, 0);
+    const TokenSpan known = candidates(anchor);
+    for (std::size_t rank = 0; first && rank < known.size(); ++rank) rate(0, rank).learn(known[rank] == *first);
+
+    // What was picked, for verifiers that reveal nothing.
+    Token before = anchor;
+    for (std::size_t i = 0; const std::optional<Token> token = token_of(outcome, i); ++i) {
+      put_first(before, *token);
+      before = *token;
+    }
+    // Rows off the accepted path first: where a token stands behind both, the last word is that of the text.
+    for (const bool accepted : {false, true})
+      for (std::size_t i = 0; i < outcome.revealed.size(); ++i) {
+        const Candidate& candidate = outcome.revealed[i];
+        if (on_path(outcome, candidate.after) != accepted) continue;
+        if (candidate.after == anchor_parent)
+          put(anchor, candidate);
+        else if (candidate.after >= 0 && static_cast<std::size_t>(candidate.after) < outcome.draft.size())
+          put(outcome.draft[static_cast<std::size_t>(candidate.after)].token, candidate);
+      }
+  }
+
+  /// See LearnsCandidates.
+  [[nodiscard]] std::size_t candidates_wanted() const noexcept { return options_.candidates; }
+  /// What is known to follow `token`, the likeliest first. Valid until the drafter changes.
+  [[nodiscard]] TokenSpan candidates(Token token) const noexcept {
+    if (!has_row(token)) return {};
+    const auto row = static_cast<std::size_t>(token);
+    return {matrix_.data() + row * options_.candidates, known_[row]};
+  }
+  [[nodiscard]] const RecyclingOptions& options() const noexcept { return options_; }
+  /// Tokens that the matrix has room for: 0 ... rows() - 1.
+  [[nodiscard]] std::size_t rows() const noexcept { return known_.size(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return context_.memory_bytes() + matrix_.memory_bytes() + known_.memory_bytes();
+  }
+
+ private:
+  static constexpr std::size_t depth_classes = 4;
+  struct Node {
+    Probability path;
+    Token token = 0;
+    NodeIndex parent = anchor_parent;
+    std::uint16_t depth = 0;  // 1: follows the anchor
+    std::uint8_t rank = 0;
+    bool inner = false;  // has a child
+  };
+
+  [[nodiscard]] HitRate& rate(std::size_t depth, std::size_t rank) noexcept {
+    return rates_[std::min(depth, depth_classes - 1)][rank];
+  }
+  void forget() noexcept {
+    matrix_.clear();
+    known_.clear();
+    // Only until something was learned: about the share of the first choice, then a tail like that of words.
+    for (auto& rates : rates_)
+      for (std::size_t rank = 0; rank < most_candidates; ++rank)
+        rates[rank] = HitRate(Probability::ratio(2, static_cast<std::uint32_t>(5 * (rank + 1) * (rank + 1))));
+    wanted_ = 0;
+    proposed_ = 0;
+  }
+
+  void expand(Token token, Probability path, NodeIndex parent, std::size_t depth, Probability least) noexcept {
+    const TokenSpan known = candidates(token);
+    for (std::size_t rank = 0; rank < known.size(); ++rank) {
+      const Probability reached = path * rate(depth, rank).probability();
+      if (reached < least || reached <= frontier_.bar()) continue;
+      frontier_.push({reached, known[rank], parent, static_cast<std::uint16_t>(depth + 1),
+                      static_cast<std::uint8_t>(rank), false});
+    }
+  }
+
+  /// The i-th token that the pass has committed, as far as the outcome tells.
+  [[nodiscard]] static std::optional<Token> token_of(const Outcome& outcome, std::size_t i) noexcept {
+    if (i < outcome.accepted.size()) return outcome.draft[static_cast<std::size_t>(outcome.accepted[i])].token;
+    return i == outcome.accepted.size() ? outcome.pick : std::nullopt;
+  }
+  [[nodiscard]] static bool on_path(const Outcome& outcome, NodeIndex node) noexcept {
+    return node == anchor_parent ||
+           std::find(outcome.accepted.begin(), outcome.accepted.end(), node) != outcome.accepted.end();
+  }
+
+  [[nodiscard]] bool has_row(Token token) const noexcept {
+    return token >= 0 && static_cast<std::size_t>(token) < rows();
+  }
+  [[nodiscard]] std::size_t most_rows() const noexcept {
+    return options_.max_bytes / (options_.candidates * sizeof(Token) + 1);
+  }
+  void want(Token token) noexcept {
+    if (token >= 0 && static_cast<std::size_t>(token) < most_rows())
+      wanted_ = std::max(wanted_, static_cast<std::size_t>(token) + 1);
+  }
+  /// Candidates of one row come in the order of their ranks.
+  void put(Token token, const Candidate& candidate) noexcept {
+    want(token);
+    if (!has_row(token) || candidate.rank >= options_.candidates) return;
+    const auto row = static_cast<std::size_t>(token);
+    if (candidate.rank == 0) known_[row] = 0;
+    if (candidate.rank != known_[row]) return;
+    matrix_[row * options_.candidates + known_[row]++] = candidate.token;
+    want(candidate.token);
+  }
+  void put_first(Token token, Token next) noexcept {
+    want(token);
+    if (!has_row(token)) return;
+    const auto row = static_cast<std::size_t>(token);
+    Token* const first = matrix_.data() + row * options_.candidates;
+    Token* end = std::find(first, first + known_[row], next);
+    if (end == first + known_[row]) {
+      if (known_[row] < options_.candidates)
+        ++known_[row];
+      else
+        --end;
+    }
+    std::copy_backward(first, end, end + 1);
+    *first = next;
+  }
+  /// Room for `wanted` tokens, or for as many as the ceiling allows; a quarter more, so that it seldom grows.
+  void grow(std::size_t wanted) noexcept {
+    const std::size_t most = most_rows();
+    wanted = std::min(wanted, most);
+    if (wanted <= rows()) return;
+    const std::size_t generous = std::min(most, std::max(wanted, rows() + rows() / 4));
+    for (const std::size_t size : {generous, wanted}) {
+      if (!matrix_.reserve(size * options_.candidates) || !known_.reserve(size)) continue;
+      static_cast<void>(matrix_.resize(size * options_.candidates, 0));
+      static_cast<void>(known_.resize(size, 0));
+      return;
+    }
+  }
+
+  RecyclingOptions options_;
+  Buffer<Token> context_;
+  std::size_t size_ = 0;  // tokens observed; more than context_ holds when memory ran out
+  Buffer<Token> matrix_;
+  Buffer<std::uint8_t> known_;  // candidates of each row
+  std::size_t wanted_ = 0;      // rows, to have one for each token that was met
+  std::array<std::array<HitRate, most_candidates>, depth_classes> rates_;
+
+  // The draft being made, and what feedback() has to know of it.
+  detail::Frontier<Node, max_nodes> frontier_;
+  std::array<Node, max_nodes> nodes_;
+  std::size_t proposed_ = 0;
+};
+
+static_assert(LearnsCandidates<RecyclingDrafter> && ReservableStrategy<RecyclingDrafter> &&
+              MeasurableStrategy<RecyclingDrafter>);
+
+}  // namespace reprise

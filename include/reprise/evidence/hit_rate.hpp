@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "reprise/core/probability.hpp"
+
+namespace reprise {
+
+/// How often a thing comes true, of late: a mean that begins at a guess, and in which the last 128 or so cases count.
+///
+/// It stays between 1/256 and 255/256, so that what has failed for long is still tried where it costs little, and
+/// certainty is never learned from examples. Integers only. Cost: one division for each case. A plain value.
+class HitRate {
+ public:
+  /// `guess` counts like 8 cases.
+  constexpr explicit HitRate(Probability guess = Probability::ratio(1, 2)) noexcept : mean_(bounded(guess.raw())) {}
+
+  [[nodiscard]] constexpr Probability probability() const noexcept { return Probability::from_raw(mean_); }
+  constexpr void learn(bool hit) noexcept {
+    cases_ = std::min<std::uint32_t>(cases_ + 1, 128);
+    const std::int64_t error = std::int64_t{hit ? Probability::scale : 0} - mean_;
+    mean_ = bounded(static_cast<std::uint32_t>(mean_ + error / cases_));
+  }
+  friend constexpr bool operator==(const HitRate&, const HitRate&) noexcept = default;
+
+ private:
+  static constexpr std::uint32_t least = Probability::scale / 256;
+  static constexpr std::uint32_t bounded(std::uint32_t raw) noexcept {
+    return std::clamp(raw, least, Probability::scale - least);
+  }
+  std::uint32_t mean_;
+  std::uint32_t cases_ = 8;
+};
+
+}  // namespace reprise

@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/model_drafter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "reprise/loop/generate.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/testing/check_strategy.hpp"
+#include "reprise/testing/lossless.hpp"
+#include "reprise/testing/random.hpp"
+#include "reprise/testing/scripted_verifier.hpp"
+#include "support/toy_model.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::ToyModel;
+using Tokens = std::vector<Token>;
+using Drafter = ModelDrafter<ToyModel>;
+
+constexpr Probability anything = Probability::from_raw(1);
+
+struct Drafted {
+  std::vector<DraftNode> nodes;
+  DraftKind kind = DraftKind::ordered;
+  [[nodiscard]] DraftView view() const { return {nodes, kind}; }
+  [[nodiscard]] Tokens tokens() const {
+    Tokens tokens;
+    for (const DraftNode& node : nodes) tokens.push_back(node.token);
+    return tokens;
+  }
+  [[nodiscard]] Tokens path(std::size_t node) const {
+    Tokens path;
+    for (auto i = static_cast<NodeIndex>(node); i != anchor_parent; i = nodes[static_cast<std::size_t>(i)].parent)
+      path.insert(path.begin(), nodes[static_cast<std::size_t>(i)].token);
+    return path;
+  }
+};
+Drafted drafted_by(Drafter& drafter, const DraftBudget& budget = {}) {
+  std::vector<DraftNode> storage(64);
+  Draft draft(storage);
+  drafter.propose(budget, draft);
+  return {{draft.view().begin(), draft.view().end()}, draft.view().kind()};
+}
+Tokens joined(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+Drafter begun(const ModelOptions& options, const Tokens& context, const ToyModel& model = ToyModel()) {
+  Drafter drafter(model, options);
+  drafter.begin(context);
+  return drafter;
+}
+/// Commits `tokens`, of which the draft foresaw the first `accepted`.
+void commit(Drafter& drafter, const Drafted& draft, std::size_t accepted, const Tokens& tokens) {
+  std::vector<NodeIndex> path(draft.nodes.size());
+  for (std::size_t i = 0; i < path.size(); ++i) path[i] = static_cast<NodeIndex>(i);
+  drafter.feedback({draft.view(), path, std::span(path).first(accepted), tokens.back(), Cut::none, {}});
+  drafter.observe(tokens, Origin::output);
+}
+
+// Near misses: each lacks one thing.
+struct ModelWithoutTruncate {
+  std::span<const float> feed(TokenSpan) { return {}; }
+  [[nodiscard]] std::size_t vocabulary() const { return 0; }
+};
+struct ModelOfDoubles : archetype::Model {
+  std::span<const double> feed(TokenSpan) { return {}; }
+};
+struct ModelThatCannotBeCopied : archetype::Model {
+  ModelThatCannotBeCopied() = default;
+  ModelThatCannotBeCopied(const ModelThatCannotBeCopied&) = delete;
+};
+struct ModelWithoutVocabulary {
+  std::span<const float> feed(TokenSpan) { return {}; }
+  void truncate(std::size_t) {}
+};
+static_assert(!DraftModel<ModelWithoutTruncate> && !DraftModel<ModelOfDoubles> &&
+              !DraftModel<ModelThatCannotBeCopied> && !DraftModel<ModelWithoutVocabulary>);
+static_assert(DistributionStrategy<Drafter> && ReservableStrategy<Drafter> && MeasurableStrategy<Drafter>);
+
+const ModelOptions chain = {.min_path_probability = anything};
+const ModelOptions tree = {.branches = 3, .min_path_probability = anything};
+const ModelOptions sampled = {.kind = DraftKind::sampled, .min_path_probability = anything};
+
+class ModelDrafterKinds : public ::testing::TestWithParam<ModelOptions> {};
+INSTANTIATE_TEST_SUITE_P(All, ModelDrafterKinds, ::testing::Values(chain, tree, sampled));
+
+TEST_P(ModelDrafterKinds, KeepTheContractOfAStrategy) {
+  const auto report = testing::check_strategy([] { return Drafter(ToyModel(), GetParam()); });
+  EXPECT_TRUE(report.passed()) << report.to_string();
+}
+
+TEST_P(ModelDrafterKinds, DraftNothingBeforeASequenceBegins) {
+  Drafter drafter(ToyModel(), GetParam());
+  EXPECT_TRUE(drafted_by(drafter).nodes.empty());
+  EXPECT_EQ(drafter.model().feeds, 0U);
+}
+
+TEST_P(ModelDrafterKinds, StayInTheirBudget) {
+  for (const std::size_t nodes : {0U, 1U, 2U, 5U}) {
+    Drafter drafter = begun(GetParam(), {1, 2});
+    EXPECT_EQ(drafted_by(drafter, {.max_nodes = nodes}).nodes.size(), nodes);
+  }
+  Drafter drafter = begun(GetParam(), {1, 2});
+  const Drafted shallow = drafted_by(drafter, {.max_depth = 2});
+  for (std::size_t i = 0; i < shallow.nodes.size(); ++i) EXPECT_LE(shallow.path(i).size(), 2U);
+  EXPECT_TRUE(drafted_by(drafter, {.max_depth = 0}).nodes.empty());
+  const Drafted narrow = drafted_by(drafter, {.max_leaves = 1});
+  for (std::size_t i = 0; i < narrow.nodes.size(); ++i)
+    EXPECT_EQ(narrow.nodes[i].parent, static_cast<NodeIndex>(i) - 1);
+}
+
+TEST_P(ModelDrafterKinds, DoNotCostALosslessRunAToken) {
+  const ToyModel model(16, 3);
+  const auto agreeing = [model](TokenSpan end) {
+    // The target agrees with the model about four times in five.
+    const Token said = model.likeliest(end);
+    return testing::mix(static_cast<std::uint64_t>(end.back()) * 31 + end.size()) % 5 == 0 ? (said + 1) % 16 : said;
+  };
+  for (const bool sampling : {false, true})
+    for (const std::size_t leaves : {1U, 8U}) {
+      const Tokens prompt = {1, 2, 3};
+      const auto make = [&](TokenSpan tokens) {
+        testing::ScriptedOptions options{.sampled = sampling, .capabilities = {.max_leaves = leaves}};
+        options.vocabulary = 16;
+        options.table = agreeing;
+        return testing::ScriptedVerifier(options, tokens);
+      };
+      const auto report =
+          testing::compare_lossless(make, prompt, Limits{.max_tokens = 200}, Drafter(model, GetParam()));
+      EXPECT_TRUE(report.identical()) << report.message;
+      EXPECT_GT(report.drafted.statistics.accepted, sampling ? 20U : 30U);
+    }
+}
+
+// --- Ordered drafts ---
+
+TEST(ModelDrafter, DraftsWhatTheModelFindsLikeliest) {
+  const ToyModel model;
+  const Tokens context = {1, 2, 3};
+  Drafter drafter = begun(chain, context);
+  const Drafted draft = drafted_by(drafter);
+  ASSERT_EQ(draft.nodes.size(), 8U);
+  EXPECT_EQ(draft.kind, DraftKind::ordered);
+  Tokens text = context;
+  double path = 1;
+  for (const DraftNode& node : draft.nodes) {
+    const auto distribution = model.after(text);
+    EXPECT_EQ(node.token, model.likeliest(text));
+    path *= static_cast<double>(distribution[static_cast<std::size_t>(node.token)]);
+    EXPECT_NEAR(node.path_probability.to_double(), path, 1e-7);
+    EXPECT_EQ(node.source, DraftSource::model);
+    text.push_back(node.token);
+  }
+}
+
+TEST(ModelDrafter, DraftsTheLikeliestPathsOfATree) {
+  const ToyModel model(6, 4);
+  const Tokens context = {2, 5};
+  Drafter drafter = begun({.draft_length = 3, .branches = 6, .min_path_probability = anything}, context, model);
+  const Drafted draft = drafted_by(drafter, {.max_nodes = 24});
+  // All paths of up to three tokens.
+  std::vector<double> wanted;
+  std::vector<std::pair<Tokens, double>> paths = {{{}, 1.0}};
+  for (int depth = 0; depth < 3; ++depth) {
+    std::vector<std::pair<Tokens, double>> longer;
+    for (const auto& [tokens, probability] : paths) {
+      const auto distribution = model.after(joined(context, tokens));
+      for (Token token = 0; token < 6; ++token) {
+        longer.emplace_back(joined(tokens, {token}),
+                            probability * static_cast<double>(distribution[static_cast<std::size_t>(token)]));
+        wanted.push_back(longer.back().second);
+      }
+    }
+    paths = longer;
+  }
+  std::sort(wanted.rbegin(), wanted.rend());
+  ASSERT_EQ(draft.nodes.size(), 24U);
+  for (std::size_t i = 0; i < draft.nodes.size(); ++i)
+    EXPECT_NEAR(draft.nodes[i].path_probability.to_double(), wanted[i], 1e-7) << i;
+}
+
+TEST(ModelDrafter, GoesDownToTheLeastProbability) {
+  for (const bool by_budget : {false, true}) {
+    const Probability least = Probability::ratio(1, 4);
+    Drafter drafter = begun({.min_path_probability = by_budget ? anything : least}, {1, 2, 3});
+    const DraftBudget budget{.min_path_probability = by_budget ? least : Probability::zero()};
+    const Drafted draft = drafted_by(drafter, budget);
+    EXPECT_GT(draft.nodes.size(), 0U);
+    EXPECT_LT(draft.nodes.size(), 8U);
+    for (const DraftNode& node : draft.nodes) EXPECT_GE(node.path_probability, least);
+  }
+}
+
+TEST(ModelDrafter, SaysThatItLeftOutWhatIsUnlikely) {
+  for (const DraftKind kind : {DraftKind::ordered, DraftKind::sampled}) {
+    Drafter drafter = begun({.kind = kind, .min_path_probability = Probability::one()}, {1, 2});
+    std::vector<DraftNode> storage(4);
+    Draft draft(storage);
+    drafter.propose({}, draft);
+    EXPECT_TRUE(draft.empty());
+    EXPECT_TRUE(draft.left_out());
+  }
+}
+
+TEST(ModelDrafter, RunsTheModelOnceForEachToken) {
+  for (const std::size_t length : {1U, 3U, 8U}) {
+    Drafter drafter = begun({.draft_length = length, .min_path_probability = anything}, {1, 2, 3});
+    EXPECT_EQ(drafted_by(drafter).nodes.size(), length);
+    EXPECT_EQ(drafter.model().feeds, length);
+  }
+}
+
+TEST(ModelDrafter, TriesAsManyTokensAtAPlaceAsItHasBranches) {
+  for (const std::size_t branches : {1U, 2U, 4U}) {
+    Drafter drafter = begun({.draft_length = 1, .branches = branches, .min_path_probability = anything}, {1, 2});
+    EXPECT_EQ(drafted_by(drafter).nodes.size(), branches);
+  }
+}
+
+TEST(ModelDrafter, DraftsAChainWhereATreeIsNotWanted) {
+  Drafter drafter = begun(tree, {1, 2, 3});
+  Drafter plain = begun(chain, {1, 2, 3});
+  EXPECT_EQ(drafted_by(drafter, {.shape = DraftShape::chain}).tokens(), drafted_by(plain).tokens());
+}
+
+// --- In step ---
+
+TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
+  for (const ModelOptions& options : {chain, tree, sampled})
+    for (std::size_t accepted = 0; accepted <= 8; ++accepted)
+      for (const bool by_chance : {false, true}) {
+        Tokens context = {1, 2, 3};
+        Drafter drafter = begun(options, context);
+        const Drafted draft = drafted_by(drafter, {.max_leaves = 1});
+        ASSERT_EQ(draft.nodes.size(), 8U);
+        // The pass may have carried less than the draft; then the pick may be the next drafted token by chance.
+        Tokens committed = draft.tokens();
+        committed.resize(accepted);
+        const Token next = accepted < 8 ? draft.nodes[accepted].token : 0;
+        committed.push_back(by_chance ? next : (next + 1) % 8);
+        commit(drafter, draft, accepted, committed);
+        context = joined(context, committed);
+        const std::size_t fed = drafter.model().fed;
+        const Drafted second = drafted_by(drafter, {.max_nodes = 1});
+        // The last drafted token has not been fed, nor has the pick; but the last token is fed in any case.
+        EXPECT_EQ(drafter.model().fed - fed, accepted == 8 ? 2U : 1U) << accepted;
+        EXPECT_TRUE(drafter.model().sound);
+        EXPECT_EQ(Tokens(drafter.model().cache().begin(), drafter.model().cache().end()), context);
+        Drafter fresh = begun(options, context);
+        EXPECT_EQ(second.tokens(), drafted_by(fresh, {.max_nodes = 1}).tokens());
+      }
+}
+
+TEST(ModelDrafter, StaysInStepWhateverHappens) {
+  for (const ModelOptions& options : {chain, tree, sampled}) {
+    testing::Random random(11);
+    Drafter drafter(ToyModel(5, 2), options);
+    Tokens context = {1};
+    drafter.begin(context);
+    for (int step = 0; step < 1500; ++step) {
+      const std::size_t what = random.below(10);
+      if (what < 6) {
+        const Drafted draft = drafted_by(drafter, {.max_nodes = random.below(12), .max_leaves = 1 + random.below(3)});
+        const Tokens cache(drafter.model().cache().begin(), drafter.model().cache().end());
+        if (!draft.nodes.empty()) {
+          ASSERT_GE(cache.size(), context.size());
+          ASSERT_TRUE(std::equal(context.begin(), context.end(), cache.begin()));
+        }
+        if (random.chance(80)) {
+          Tokens committed = draft.nodes.empty() ? Tokens() : draft.path(random.below(draft.nodes.size()));
+          committed.resize(random.below(committed.size() + 1));
+          committed.push_back(static_cast<Token>(random.below(5)));
+          drafter.feedback({draft.view(), {}, {}, committed.back(), Cut::none, {}});
+          drafter.observe(committed, Origin::output);
+          context = joined(context, committed);
+        }
+      } else if (what == 6) {
+        const Tokens turn(random.below(4), static_cast<Token>(random.below(5)));
+        drafter.observe(turn, Origin::prompt);
+        context = joined(context, turn);
+      } else if (what == 7) {
+        context.resize(1 + random.below(context.size()));
+        drafter.truncate(context.size());
+      } else if (what == 8 && random.chance(30)) {
+        context.resize(1 + random.below(context.size()));
+        context.push_back(static_cast<Token>(random.below(5)));
+        drafter.begin(context);
+      } else {
+        Drafter fork = drafter;
+        drafter = fork;
+        drafted_by(fork);
+        fork.observe(Tokens{1, 2}, Origin::output);
+      }
+      if (context.size() > 500) drafter.begin(context = {1});
+      ASSERT_TRUE(drafter.model().sound);
+      Drafter fresh = begun(options, context, ToyModel(5, 2));
+      if (options.kind == DraftKind::ordered)
+        ASSERT_EQ(drafted_by(drafter).tokens(), drafted_by(fresh).tokens()) << step;
+      else  // what it has learned decides how long
+        ASSERT_EQ(drafted_by(drafter, {.max_nodes = 1}).tokens(), drafted_by(fresh, {.max_nodes = 1}).tokens()) << step;
+    }
+  }
+}
+
+TEST(ModelDrafter, CutsTheCacheWhenTheSequenceGoesBack) {
+  Tokens context(100);
+  for (std::size_t i = 0; i < context.size(); ++i) context[i] = static_cast<Token>(i % 7);
+  Drafter drafter = begun(chain, context);
+  drafted_by(drafter);
+  drafter.truncate(60);
+  const std::size_t fed = drafter.model().fed;
+  drafted_by(drafter, {.max_nodes = 1});
+  EXPECT_EQ(drafter.model().fed - fed, 1U);
+  EXPECT_EQ(drafter.model().cache().size(), 60U);
+}
+
+TEST(ModelDrafter, KeepsWhatANewSequenceBeginsWithInItsCache) {
+  Drafter drafter = begun(chain, Tokens(50, 3));
+  drafted_by(drafter);
+  Tokens next(40, 3);
+  next.push_back(1);
+  drafter.begin(next);
+  const std::size_t fed = drafter.model().fed;
+  drafted_by(drafter, {.max_nodes = 1});
+  EXPECT_EQ(drafter.model().fed - fed, 1U);
+  EXPECT_EQ(Tokens(drafter.model().cache().begin(), drafter.model().cache().end()), next);
+}
+
+TEST(ModelDrafter, DoesNotRunTheModelBeforeItIsAsked) {
+  Drafter drafter = begun(chain, {1, 2, 3});
+  drafter.observe(Tokens{4, 5}, Origin::output);
+  drafter.truncate(4);
+  drafter.observe(Tokens{6}, Origin::output);
+  EXPECT_EQ(drafter.model().feeds, 0U);
+  drafted_by(drafter, {.max_nodes = 1});
+  EXPECT_EQ(drafter.model().feeds, 1U);
+  EXPECT_EQ(drafter.model().fed, 5U);
+}
+
+// --- Models that fail ---
+
+TEST(ModelDrafter, DraftsWhatItHasWhenTheModelCannotGoOn) {
+  for (const ModelOptions& options : {chain, tree, sampled}) {
+    Drafter healthy = begun(options, {1, 2, 3});
+    const Tokens all = drafted_by(healthy).tokens();
+    for (std::size_t fail_at = 1; fail_at <= 8; ++fail_at) {
+      ToyModel model;
+      model.fail_at = fail_at;
+      model.fault = ToyModel::Fault::empty;
+      Drafter drafter = begun(options, {1, 2, 3}, model);
+      const Drafted draft = drafted_by(drafter);
+      if (options.branches == 1) {
+        EXPECT_EQ(draft.nodes.size(), fail_at - 1);
+      }
+      EXPECT_EQ(drafted_by(drafter).tokens(), all) << "it is able again";
+      EXPECT_TRUE(drafter.model().sound);
+    }
+  }
+}
+
+TEST(ModelDrafter, IsInStepAfterTheModelThrew) {
+  for (const ModelOptions& options : {chain, tree, sampled}) {
+    Drafter healthy = begun(options, {1, 2, 3, 4});
+    const Tokens all = drafted_by(healthy).tokens();
+    for (std::size_t fail_at = 1; fail_at <= 8; ++fail_at) {
+      ToyModel model;
+      model.fail_at = fail_at;
+      model.fault = ToyModel::Fault::throws;
+      Drafter drafter = begun(options, {1, 2, 3}, model);
+      EXPECT_THROW(drafted_by(drafter), std::runtime_error);
+      drafter.observe(Tokens{4}, Origin::output);
+      EXPECT_EQ(drafted_by(drafter).tokens(), all) << fail_at;
+      EXPECT_TRUE(drafter.model().sound);
+    }
+  }
+}
+
+TEST(ModelDrafter, LetsTheSessionGoOnWithoutDraftsAfterTheModelThrew) {
+  const Tokens prompt = {1, 2, 3};
+  const Limits limits{.max_tokens = 60};
+  testing::ScriptedVerifier plain({}, prompt);
+  Session<archetype::Strategy> without{archetype::Strategy()};
+  const auto expected = generate(without, plain, prompt, limits);
+  ASSERT_TRUE(expected);
+  ToyModel model;
+  model.fail_at = 9;
+  model.fault = ToyModel::Fault::throws;
+  Session<Drafter> session(Drafter(model, chain));
+  testing::ScriptedVerifier verifier({}, prompt);
+  EXPECT_THROW(static_cast<void>(generate(session, verifier, prompt, limits)), std::runtime_error);
+  const auto generation = generate(session, verifier, limits);
+  ASSERT_TRUE(generation);
+  EXPECT_EQ(Tokens(generation->tokens.begin(), generation->tokens.end()),
+            Tokens(expected->tokens.begin(), expected->tokens.end()));
+  EXPECT_EQ(session.strategy().model().feeds, 9U);
+}
+
+/// Says whatever it was told to.
+struct OddModel {
+  std::vector<float> said;
+  std::span<const float> feed(TokenSpan) { return said; }
+  void truncate(std::size_t) {}
+  [[nodiscard]] std::size_t vocabulary() const { return 4; }
+};
+
+TEST(ModelDrafter, TakesWeightsOfAnyValue) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinite = std::numeric_limits<float>::infinity();
+  for (const DraftKind kind : {DraftKind::ordered, DraftKind::sampled}) {
+    const auto first_of = [&](std::vector<float> said) {
+      ModelDrafter<OddModel> drafter(OddModel{std::move(said)}, {.kind = kind, .min_path_probability = anything});
+      drafter.begin(Tokens{1});
+      std::vector<DraftNode> storage(1);
+      Draft draft(storage);
+      drafter.propose({}, draft);
+      return draft.empty() ? Token{-1} : draft[0].token;
+    };
+    EXPECT_EQ(first_of({nan, -1.0F, 0.5F, 0.0F}), 2);
+    EXPECT_EQ(first_of({0.0F, 0.0F, 0.0F, infinite}), 3);
+    EXPECT_EQ(first_of({nan, nan, nan, nan}), -1);
+    EXPECT_EQ(first_of({0.0F, 0.0F, 0.0F, 0.0F}), -1);
+  }
+  // A distribution of another size would have no place.
+  ModelDrafter<OddModel> drafter(OddModel{{1.0F, 0.0F}}, sampled);
+  drafter.begin(Tokens{1});
+  std::vector<DraftNode> storage(1);
+  Draft draft(storage);
+  drafter.propose({}, draft);
+  EXPECT_TRUE(draft.empty());
+}
+
+// --- Sampled drafts ---
+
+TEST(ModelDrafterSampling, ShowsWhatEachTokenWasDrawnFrom) {
+  const ToyModel model;
+  const Tokens context = {1, 2, 3};
+  Drafter drafter = begun(sampled, context);
+  const Drafted draft = drafted_by(drafter);
+  ASSERT_EQ(draft.nodes.size(), 8U);
+  EXPECT_EQ(draft.kind, DraftKind::sampled);
+  Tokens text = context;
+  for (std::size_t i = 0; i < draft.nodes.size(); ++i) {
+    const auto wanted = model.after(text);
+    const auto shown = drafter.distribution(static_cast<NodeIndex>(i));
+    ASSERT_EQ(shown.size(), model.vocabulary());
+    EXPECT_TRUE(std::equal(shown.begin(), shown.end(), wanted.begin()));
+    text.push_back(draft.nodes[i].token);
+  }
+  EXPECT_TRUE(drafter.distribution(8).empty());
+  EXPECT_TRUE(drafter.distribution(anchor_parent).empty());
+  Drafter ordered = begun(chain, context);
+  drafted_by(ordered);
+  EXPECT_TRUE(ordered.distribution(0).empty());
+}
+
+TEST(ModelDrafterSampling, DrawsEachTokenAsOftenAsTheModelSays) {
+  const ToyModel model;
+  const Tokens context = {1, 2, 3};
+  constexpr int draws = 20000;
+  // By the first token, how often each second one was drawn.
+  std::map<Token, std::array<int, 8>> seconds;
+  std::array<int, 8> firsts{};
+  for (int i = 0; i < draws; ++i) {
+    Drafter drafter = begun({.kind = DraftKind::sampled,
+                             .draft_length = 2,
+                             .min_path_probability = anything,
+                             .seed = static_cast<std::uint64_t>(i)},
+                            context);
+    const Drafted draft = drafted_by(drafter);
+    ++firsts[static_cast<std::size_t>(draft.nodes[0].token)];
+    ++seconds[draft.nodes[0].token][static_cast<std::size_t>(draft.nodes[1].token)];
+  }
+  const auto chi_square = [&](const std::array<int, 8>& counts, TokenSpan text) {
+    const auto expected = model.after(text);
+    int total = 0;
+    for (const int count : counts) total += count;
+    double sum = 0;
+    for (std::size_t token = 0; token < counts.size(); ++token) {
+      const double wanted = static_cast<double>(expected[token]) * total;
+      if (wanted > 5) sum += (counts[token] - wanted) * (counts[token] - wanted) / wanted;
+    }
+    return sum;
+  };
+  // Seven degrees of freedom: above 30 in one case of 10,000.
+  EXPECT_LT(chi_square(firsts, context), 30.0);
+  for (const auto& [token, counts] : seconds) EXPECT_LT(chi_square(counts, joined(context, {token})), 30.0);
+}
+
+TEST(ModelDrafterSampling, DrawsTheSameAgainAndSomethingElseWithAnotherSeed) {
+  Drafter drafter = begun(sampled, {1, 2, 3});
+  const Tokens first = drafted_by(drafter).tokens();
+  EXPECT_EQ(drafted_by(drafter).tokens(), first);
+  Drafter other = begun({.kind = DraftKind::sampled, .min_path_probability = anything, .seed = 2}, {1, 2, 3});
+  EXPECT_NE(drafted_by(other).tokens(), first);
+  drafter.reseed(2);
+  EXPECT_EQ(drafted_by(drafter).tokens(), drafted_by(other).tokens());
+}
+
+TEST(ModelDrafterSampling, DrawsAnewAtEachPlace) {
+  // The same two tokens before, so the same distribution, at many places.
+  std::array<int, 8> counts{};
+  for (std::size_t i = 0; i < 200; ++i) {
+    Drafter drafter = begun(sampled, Tokens(2 + i, 3));
+    ++counts[static_cast<std::size_t>(drafted_by(drafter, {.max_nodes = 1}).nodes[0].token)];
+  }
+  EXPECT_GT(std::count_if(counts.begin(), counts.end(), [](int count) { return count > 0; }), 2);
+}
+
+TEST(ModelDrafterSampling, StatesAProbabilityThatTheDrawnTokenHasNoPartIn) {
+  // Of many seeds, all that drew the same tokens before state the same, whatever they drew then.
+  std::map<Tokens, Probability> stated;
+  std::map<Tokens, std::size_t> drawn;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Drafter drafter = begun(
+        {.kind = DraftKind::sampled, .draft_length = 3, .min_path_probability = Probability::ratio(1, 3), .seed = seed},
+        {1, 2, 3});
+    const Drafted draft = drafted_by(drafter);
+    for (std::size_t i = 0; i <= draft.nodes.size() && i < 3; ++i) {
+      Tokens before = draft.tokens();
+      before.resize(i);
+      // Where the draft ended is a statement too.
+      const Probability here = i < draft.nodes.size() ? draft.nodes[i].path_probability : Probability::zero();
+      const auto [known, is_new] = stated.emplace(before, here);
+      EXPECT_EQ(known->second, here);
+      ++drawn[before];
+    }
+  }
+  EXPECT_EQ(drawn[{}], 400U);
+  EXPECT_GT(stated.size(), 10U);
+}
+
+/// Samples from a model of its own, and shows its distributions.
+struct SamplingEngine {
+  ToyModel model;
+  Tokens cache;
+  std::size_t kept;
+  std::size_t anchor = 0;
+  testing::Random random;
+  std::array<float, ToyModel::most_vocabulary> shown{};
+
+  const Tokens& verify(TokenSpan batch, std::size_t drafted) {
+    cache.resize(kept);
+    cache.insert(cache.end(), batch.begin(), batch.end());
+    anchor = cache.size() - drafted;
+    static const Tokens unread(64, 0);
+    return unread;
+  }
+  void commit(std::size_t keep) { kept += keep; }
+  std::span<const float> probabilities(std::size_t i) {
+    shown = model.after(TokenSpan(cache).first(anchor + i));
+    return std::span(shown).first(model.vocabulary());
+  }
+  double uniform() { return static_cast<double>(random.next() >> 11) / 9007199254740992.0; }
+};
+static_assert(DistributionVerifier<SamplingEngine>);
+
+TEST(ModelDrafterSampling, LeavesTheTargetsDistributionAsItIs) {
+  const ToyModel target(4, 9);
+  const Tokens prompt = {1, 2};
+  constexpr int runs = 30000;
+  std::map<Tokens, int> counts;
+  // Drafts end where the model is not sure, which may not matter.
+  Session<Drafter> session(
+      Drafter(ToyModel(4, 5),
+              {.kind = DraftKind::sampled, .draft_length = 3, .min_path_probability = Probability::ratio(1, 3)}));
+  const Limits limits{.max_tokens = 3};
+  std::uint64_t drafted = 0;
+  for (int i = 0; i < runs; ++i) {
+    session.strategy().reseed(static_cast<std::uint64_t>(i));
+    SamplingEngine engine{target, {1}, 1, 0, testing::Random(testing::mix(static_cast<std::uint64_t>(i)))};
+    const auto generation = generate(session, engine, prompt, limits);
+    ASSERT_TRUE(generation);
+    ++counts[Tokens(generation->tokens.begin(), generation->tokens.end())];
+    drafted += generation->statistics.drafted;
+  }
+  EXPECT_GT(drafted, std::uint64_t{runs});
+  double chi_square = 0;
+  double rare = 0;
+  double rarely = 0;
+  const auto share = [&](const Tokens& before, Token token) {
+    return static_cast<double>(target.after(joined(prompt, before))[static_cast<std::size_t>(token)]);
+  };
+  for (Token a = 0; a < 4; ++a)
+    for (Token b = 0; b < 4; ++b)
+      for (Token c = 0; c < 4; ++c) {
+        const double wanted = runs * share({}, a) * share({a}, b) * share({a, b}, c);
+        const double count = counts[{a, b, c}];
+        if (wanted < 10) {
+          rare += wanted;
+          rarely += count;
+        } else {
+          chi_square += (count - wanted) * (count - wanted) / wanted;
+        }
+      }
+  EXPECT_LT(chi_square, 120.0) << "63 degrees of freedom at most: above 111 in one case of 10,000";
+  EXPECT_NEAR(rarely, rare, 5 * std::sqrt(rare) + 1);
+}
+
+TEST(ModelDrafterSampling, LearnsHowOftenItIsAccepted) {
+  Drafter drafter = begun(sampled, {1, 2, 3});
+  const auto first = [&] { return drafted_by(drafter).nodes[0].path_probability; };
+  const Probability before = first();
+  for (int i = 0; i < 20; ++i) {
+    const Drafted draft = drafted_by(drafter);
+    const NodeIndex sent = 0;
+    drafter.feedback({draft.view(), {&sent, 1}, {}, Token{(draft.nodes[0].token + 1) % 8}, Cut::none, {}});
+  }
+  EXPECT_LT(first(), before);
+  for (int i = 0; i < 100; ++i) {
+    const Drafted draft = drafted_by(drafter);
+    const NodeIndex sent = 0;
+    drafter.feedback({draft.view(), {&sent, 1}, {&sent, 1}, {}, Cut::none, {}});
+  }
+  EXPECT_GT(first(), before);
+}
+
+TEST(ModelDrafterSampling, LearnsNothingFromWhatWasNotSent) {
+  Drafter drafter = begun(sampled, {1, 2, 3});
+  const Probability before = drafted_by(drafter).nodes[0].path_probability;
+  for (int i = 0; i < 20; ++i) {
+    const Drafted draft = drafted_by(drafter);
+    drafter.feedback({draft.view(), {}, {}, draft.nodes[0].token, Cut::none, {}});
+  }
+  EXPECT_EQ(drafted_by(drafter).nodes[0].path_probability, before);
+}
+
+TEST(ModelDrafterSampling, ForgetsWhatItLearnedWhenANewSequenceBegins) {
+  Drafter drafter = begun(sampled, {1, 2, 3});
+  const Probability before = drafted_by(drafter).nodes[0].path_probability;
+  for (int i = 0; i < 20; ++i) {
+    const Drafted draft = drafted_by(drafter);
+    const NodeIndex sent = 0;
+    drafter.feedback({draft.view(), {&sent, 1}, {&sent, 1}, {}, Cut::none, {}});
+  }
+  drafter.begin(Tokens{1, 2, 3});
+  EXPECT_EQ(drafted_by(drafter).nodes[0].path_probability, before);
+}
+
+}  // namespace
+}  // namespace reprise

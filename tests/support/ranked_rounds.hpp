@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::testing {
+
+/// A target that ranks: what it says behind a text, by the last `order` tokens of it.
+struct RankedText {
+  std::size_t order = 1;
+  Token vocabulary = 12;
+  std::uint64_t seed = 1;
+
+  [[nodiscard]] Token say(TokenSpan text, std::size_t rank = 0) const {
+    std::uint64_t hash = mix(seed);
+    for (const Token token : text.last(std::min(order, text.size())))
+      hash = mix(hash ^ static_cast<std::uint32_t>(token));
+    // Different tokens for different ranks.
+    return static_cast<Token>((hash + rank * (1 + hash % 2 * 4)) % static_cast<std::uint64_t>(vocabulary));
+  }
+};
+
+inline std::vector<Token> path_to(DraftView draft, NodeIndex node) {
+  std::vector<Token> path;
+  for (; node != anchor_parent; node = draft[static_cast<std::size_t>(node)].parent)
+    path.insert(path.begin(), draft[static_cast<std::size_t>(node)].token);
+  return path;
+}
+
+inline std::vector<Token> behind(TokenSpan context, DraftView draft, NodeIndex node) {
+  std::vector<Token> text(context.begin(), context.end());
+  const std::vector<Token> path = path_to(draft, node);
+  text.insert(text.end(), path.begin(), path.end());
+  return text;
+}
+
+/// What the target reveals of the anchor's row and of those of `sent`: its first `ranks` choices.
+inline std::vector<Candidate> revealed_by(const RankedText& target, TokenSpan context, DraftView draft,
+                                          std::span<const NodeIndex> sent, std::size_t ranks) {
+  std::vector<Candidate> revealed;
+  const auto reveal = [&](NodeIndex node) {
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      revealed.push_back({node, static_cast<std::uint16_t>(rank), target.say(behind(context, draft, node), rank)});
+  };
+  reveal(anchor_parent);
+  for (const NodeIndex node : sent) reveal(node);
+  return revealed;
+}
+
+/// One round of a greedy target.
+struct RankedRound {
+  std::vector<DraftNode> nodes;
+  std::vector<NodeIndex> accepted;
+  std::vector<Token> committed;
+  [[nodiscard]] DraftView draft() const { return {nodes, DraftKind::ordered}; }
+};
+struct RankedRoundOptions {
+  DraftBudget budget = {};
+  std::size_t most_sent = unlimited;
+  bool reveals = true;
+};
+
+/// Proposes, verifies, learns and commits; `context` grows.
+template <class Strategy>
+RankedRound run_round(Strategy& strategy, std::vector<Token>& context, const RankedText& target,
+                      const RankedRoundOptions& options = {}) {
+  RankedRound round;
+  std::vector<DraftNode> storage(64);
+  Draft draft(storage);
+  strategy.propose(options.budget, draft);
+  round.nodes.assign(draft.view().begin(), draft.view().end());
+  std::vector<NodeIndex> sent;
+  for (std::size_t i = 0; i < std::min(round.nodes.size(), options.most_sent); ++i)
+    sent.push_back(static_cast<NodeIndex>(i));
+  NodeIndex last = anchor_parent;
+  for (bool agrees = true; agrees;) {
+    const Token pick = target.say(behind(context, round.draft(), last));
+    round.committed.push_back(pick);
+    const auto next = std::find_if(sent.begin(), sent.end(), [&](NodeIndex i) {
+      const DraftNode& node = round.nodes[static_cast<std::size_t>(i)];
+      return !node.auxiliary && node.parent == last && node.token == pick;
+    });
+    agrees = next != sent.end();
+    if (agrees) round.accepted.push_back(last = *next);
+  }
+  const auto revealed = options.reveals ? revealed_by(target, context, round.draft(), sent,
+                                                      static_cast<std::size_t>(strategy.candidates_wanted()))
+                                        : std::vector<Candidate>();
+  const Cut cut = sent.size() < round.nodes.size() ? Cut::budget : Cut::none;
+  strategy.feedback({round.draft(), sent, round.accepted, round.committed.back(), cut, revealed});
+  strategy.observe(round.committed, Origin::output);
+  context.insert(context.end(), round.committed.begin(), round.committed.end());
+  return round;
+}
+
+/// A strategy whose outcomes come with what a ranked verifier would reveal, for those who drive strategies without one.
+template <DraftStrategy Strategy>
+class Revealing {
+ public:
+  Revealing(Strategy strategy, const RankedText& target) : strategy_(std::move(strategy)), target_(target) {}
+
+  void begin(TokenSpan tokens) {
+    context_.assign(tokens.begin(), tokens.end());
+    strategy_.begin(tokens);
+  }
+  void observe(TokenSpan tokens, Origin origin) {
+    context_.insert(context_.end(), tokens.begin(), tokens.end());
+    strategy_.observe(tokens, origin);
+  }
+  void propose(const DraftBudget& budget, Draft& draft) { strategy_.propose(budget, draft); }
+  void feedback(Outcome outcome) {
+    std::vector<NodeIndex> all(outcome.draft.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<NodeIndex>(i);
+    const auto ranks = static_cast<std::size_t>(strategy_.candidates_wanted());
+    const std::vector<Candidate> revealed = revealed_by(target_, context_, outcome.draft, all, ranks);
+    outcome.sent = all;
+    outcome.revealed = revealed;
+    strategy_.feedback(outcome);
+  }
+  void truncate(std::size_t size) {
+    context_.resize(std::min(size, context_.size()));
+    strategy_.truncate(size);
+  }
+
+ private:
+  Strategy strategy_;
+  RankedText target_;
+  std::vector<Token> context_;
+};
+
+}  // namespace reprise::testing
