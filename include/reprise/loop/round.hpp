@@ -44,10 +44,11 @@ struct Sendable {
 /// Writes the nodes of `draft` that can be sent, in their order: whose parent is the anchor or was written, no deeper
 /// than `max_depth`, on at most `max_leaves` paths, not the same token as an earlier child of its parent, not refused
 /// (`constraints` empty: none is). Auxiliary nodes are children of their own kind: they repeat nothing, and
-/// other nodes do not follow them. Where a node would make a path too many it is left out, and later ones that only go
-/// on with a path may still come. So of one path, it is the first child of the anchor, the first child of that node,
-/// and so on: in an ordered draft the likeliest. Nodes whose parent is anything else (out of range, a later node, the
-/// node itself) are never reached. Cost: linear for a chain; at worst the square of the nodes.
+/// other nodes do not follow them; in a chain, where they would take the place of others, they are passed over. Where a
+/// node would make a path too many it is left out, and later ones that only go on with a path may still come. So of one
+/// path, it is the first child of the anchor, the first child of that node, and so on: in an ordered draft the
+/// likeliest. Nodes whose parent is anything else (out of range, a later node, the node itself) are never reached.
+/// Cost: linear for a chain; at worst the square of the nodes.
 inline Sendable sendable(DraftView draft, std::size_t max_leaves, std::size_t max_depth, const DraftRows& rows,
                          std::span<const Constraint> constraints = {}) noexcept {
   Sendable found;
@@ -55,6 +56,7 @@ inline Sendable sendable(DraftView draft, std::size_t max_leaves, std::size_t ma
   const auto at = [](NodeIndex row) { return static_cast<std::size_t>(row); };
   for (std::size_t i = 0; i < draft.size() && found.nodes < rows.nodes.size(); ++i) {
     const DraftNode& node = draft[i];
+    if (node.auxiliary && max_leaves <= 1) continue;
     auto parent = static_cast<NodeIndex>(found.nodes) - 1;  // its row; rows ascend like their nodes
     while (parent != anchor_parent && rows.nodes[at(parent)] > node.parent) --parent;
     if (node.parent != (parent == anchor_parent ? anchor_parent : rows.nodes[at(parent)])) continue;
