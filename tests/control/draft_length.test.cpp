@@ -26,10 +26,11 @@ struct Case {
   Rate throughput = rate_one;
   std::int64_t allowance = LossGuard::burst;
   Cost rollback = 0;
+  bool replayed = false;
 
   [[nodiscard]] LengthQuestion question() const {
-    return {sums,      costs,   plain_rows, widths, padded, throughput, highest_throughput(costs, widths, plain_rows),
-            allowance, rollback};
+    return {sums,      costs,    plain_rows, widths, padded, throughput, highest_throughput(costs, widths, plain_rows),
+            allowance, rollback, replayed};
   }
 };
 
@@ -219,6 +220,63 @@ TEST(DraftLength, CountsWhatARejectionCosts) {
   EXPECT_EQ(draft_length(c.question()).nodes, 4U);
   c.rollback = to_cost(6);
   EXPECT_EQ(draft_length(c.question()).nodes, 0U);
+}
+
+TEST(DraftLength, CountsWhatItCostsToRunAcceptedTokensAgain) {
+  Case c = chain(4, 0.6, 0.3);
+  const std::size_t usual = draft_length(c.question()).nodes;
+  EXPECT_GT(usual, 0U);
+  c.replayed = true;
+  EXPECT_LT(draft_length(c.question()).nodes, usual);
+  // Two accepted and the token after them ride in the next pass, which is one with three rows more.
+  EXPECT_EQ(detail::rejection_cost(c.question(), 2), c.costs[3] - cost_one);
+  c.rollback = 7;
+  EXPECT_EQ(detail::rejection_cost(c.question(), 2), c.costs[3] - cost_one + 7);
+  c.replayed = false;
+  EXPECT_EQ(detail::rejection_cost(c.question(), 2), 7);
+}
+/// The value of a length where all is run again, by the sentence: what is accepted is the whole number below the sum.
+TEST(DraftLength, WeighsReplaysAsEachLengthWeighedOnItsOwn) {
+  testing::Random random(11);
+  for (int trial = 0; trial < 5'000; ++trial) {
+    Case c = random_case(random);
+    c.replayed = true;
+    c.rollback = static_cast<Cost>(random.below(cost_one));
+    c.allowance = most_rate;
+    const LengthQuestion question = c.question();
+    const Rate price = rate_one + static_cast<Rate>(random.below(4 * cost_one));
+    std::size_t best = 0;
+    std::int64_t best_value = 0;
+    for (std::size_t rows = 1; rows < std::min(c.sums.size(), c.costs.size()); ++rows) {
+      const std::int64_t all = c.sums[rows] - c.sums[rows - 1];
+      const std::size_t next = std::min<std::size_t>((c.sums[rows] >> 16) + 1, c.costs.size() - 1);
+      const std::int64_t again = c.rollback + (c.costs[next] > cost_one ? c.costs[next] - cost_one : 0);
+      const std::int64_t more = std::int64_t{c.costs[rows]} - c.costs[0] + (again * (cost_one - all) >> 16);
+      const std::int64_t value = c.sums[rows] - (price * more >> 16);
+      if (value > best_value) {
+        best = rows;
+        best_value = value;
+      }
+    }
+    ASSERT_EQ(detail::best_length(question, price).nodes, best) << trial;
+  }
+}
+TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
+  testing::Random random(12);
+  std::size_t sent = 0;
+  for (int trial = 0; trial < 20'000; ++trial) {
+    Case c = random_case(random);
+    c.replayed = true;
+    for (const LengthAnswer& answer : {draft_length(c.question()), stopping_length(c.question())}) {
+      const std::size_t rows = answer.nodes + answer.padding;
+      sent += rows;
+      for (std::size_t accepted = 0; accepted < rows; ++accepted)
+        ASSERT_LE(std::int64_t{c.costs[rows]} - c.costs[0] + detail::rejection_cost(c.question(), accepted),
+                  c.allowance)
+            << trial;
+    }
+  }
+  EXPECT_GT(sent, 10'000U);
 }
 
 TEST(HighestThroughput, IsThatOfPlainDecodingAtLeast) {

@@ -234,6 +234,81 @@ struct TimedInNumbers : archetype::Engine {
 };
 static_assert(!TimedVerifier<TimedInNumbers>, "a number has no unit");
 
+struct SavesWithoutRestoring : archetype::Engine {
+  void snapshot() {}
+};
+static_assert(!CheckpointVerifier<SavesWithoutRestoring>);
+
+struct RestoresWithoutCount : archetype::Engine {
+  void snapshot() {}
+  void restore() {}
+};
+static_assert(!CheckpointVerifier<RestoresWithoutCount>, "a sampler has to know how many draws were for good");
+
+struct Restoring : archetype::Engine {
+  Result<void> snapshot() { return {}; }
+  Result<void> restore(std::size_t) { return {}; }
+};
+static_assert(CheckpointVerifier<Restoring> && !CheckpointVerifier<archetype::Engine>);
+
+struct RanksOne : archetype::Engine {
+  Token candidates(std::size_t) { return 0; }
+};
+static_assert(!RankedVerifier<RanksOne> && !RankedVerifier<archetype::Engine>);
+
+struct RanksAnArray : archetype::Engine {
+  const std::vector<Token>& candidates(std::size_t) { return best; }
+  std::vector<Token> best;
+};
+static_assert(RankedVerifier<RanksAnArray>);
+
+struct WeighsInDoubles : archetype::DistributionEngine {
+  std::span<const double> probabilities(std::size_t) { return {}; }
+};
+static_assert(!DistributionVerifier<WeighsInDoubles>);
+
+struct WeighsWithoutRandomNumbers : archetype::Engine {
+  std::span<const float> probabilities(std::size_t) { return {}; }
+};
+static_assert(!DistributionVerifier<WeighsWithoutRandomNumbers>);
+
+struct WalksToPicks : archetype::Engine {
+  archetype::LazyPicks verify_and_walk(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
+};
+static_assert(!WalkingVerifier<WalksToPicks>, "it answers the rows, too");
+
+struct WalksOrFails : archetype::Engine {
+  Result<Accepted> verify_and_walk(TokenSpan, std::size_t, std::span<const NodeIndex>) { return Accepted{}; }
+};
+static_assert(WalkingVerifier<WalksOrFails> && !WalkingVerifier<archetype::Engine>);
+
+struct AllowsOneToken : archetype::Engine {
+  bool allowed(Token) { return true; }
+};
+static_assert(!ConstrainedVerifier<AllowsOneToken>, "it is asked for a whole path");
+
+// --- refinements of strategies ---
+
+struct Learning : archetype::Strategy {
+  [[nodiscard]] std::size_t candidates_wanted() const { return 8; }
+};
+static_assert(LearnsCandidates<Learning> && !LearnsCandidates<archetype::Strategy>);
+
+struct LearningWhenMutable : archetype::Strategy {
+  std::size_t candidates_wanted() { return 8; }
+};
+static_assert(!LearnsCandidates<LearningWhenMutable>);
+
+struct Drawing : archetype::Strategy {
+  [[nodiscard]] std::span<const float> distribution(NodeIndex) const { return {}; }
+};
+static_assert(DistributionStrategy<Drawing> && !DistributionStrategy<archetype::Strategy>);
+
+struct DrawingInDoubles : archetype::Strategy {
+  [[nodiscard]] std::span<const double> distribution(NodeIndex) const { return {}; }
+};
+static_assert(!DistributionStrategy<DrawingInDoubles>);
+
 // --- LookupIndex ---
 
 static_assert(LookupIndex<archetype::Index>);

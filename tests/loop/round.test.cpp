@@ -298,5 +298,54 @@ TEST_F(TreeWalk, StopsAtTheRowsThatHaveAPick) {
   EXPECT_FALSE(walked.pick.has_value());
 }
 
+DraftNode auxiliary(Token token, NodeIndex parent) { return {.token = token, .parent = parent, .auxiliary = true}; }
+TEST(SendableTree, CarriesAuxiliaryNodesBesideOthersWithTheSameToken) {
+  const Found found = send({auxiliary(1, -1), node(1, -1), auxiliary(1, -1), auxiliary(2, 0), node(2, 1)}, unlimited);
+  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(found.parents, ElementsAre(-1, -1, -1, 0, 1));
+}
+TEST(SendableTree, NeverCarriesANodeBehindAnAuxiliaryOne) {
+  EXPECT_THAT(send({auxiliary(1, -1), node(2, 0), node(3, 1), auxiliary(4, 0)}, unlimited).nodes, ElementsAre(0, 3));
+}
+TEST(SendableTree, CountsAuxiliaryNodesAsPathsAndLevels) {
+  EXPECT_THAT(send({auxiliary(1, -1), node(2, -1), node(3, -1)}, 2).nodes, ElementsAre(0, 1));
+  const Found found = send({auxiliary(1, -1), auxiliary(2, 0)}, 2, 1);
+  EXPECT_THAT(found.nodes, ElementsAre(0));
+  EXPECT_TRUE(found.sendable.too_deep);
+}
+TEST(SendableTree, LeavesOutWhatWasRefusedAndWhatFollowsIt) {
+  const std::vector<DraftNode> nodes = {node(1, -1), node(2, 0), node(3, 1), node(4, 0)};
+  const std::vector<Constraint> constraints = {Constraint::inner, Constraint::refused, Constraint::leaf,
+                                               Constraint::leaf};
+  std::array<NodeIndex, 8> sent{};
+  std::array<NodeIndex, 8> parents{};
+  std::array<std::uint32_t, 8> depths{};
+  const Sendable found =
+      sendable(DraftView(nodes, DraftKind::ordered), unlimited, unlimited, {sent, parents, depths}, constraints);
+  ASSERT_EQ(found.nodes, 2U);
+  EXPECT_EQ(sent[1], 3);
+  EXPECT_TRUE(found.refused);
+}
+TEST(WalkOfATree, PassesOverAuxiliaryRows) {
+  const std::vector<Token> draft = {5, 5, 6};
+  const std::vector<NodeIndex> parents = {-1, -1, 1};
+  const std::array<bool, 3> marks = {true, false, false};
+  std::array<Token, 8> text{};
+  std::array<CommittedToken, 4> committed;
+  std::array<NodeIndex, 3> path{};
+  WalkInput in{.text = text, .context = 1, .draft = draft, .parents = parents, .auxiliary = marks};
+  const std::vector<Token> picks = {5, 9, 6, 7};
+  const Limits limits;
+  Walk walked = walk(in, limits, picks, NeverStop(), {committed, path});
+  EXPECT_EQ(walked.accepted, 2U);
+  EXPECT_EQ(path[0], 1);
+  EXPECT_EQ(committed[2].token, 7);
+  const std::array<bool, 3> all = {true, true, true};
+  in.auxiliary = all;
+  walked = walk(in, limits, picks, NeverStop(), {committed, path});
+  EXPECT_EQ(walked.accepted, 0U);
+  EXPECT_EQ(walked.committed, 1U);
+}
+
 }  // namespace
 }  // namespace reprise

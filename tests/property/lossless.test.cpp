@@ -43,6 +43,11 @@ TEST(LosslessProperty, RandomWorldsEndInEveryWayAndMeetEveryLimit) {
                         Cut::rollback, Cut::context, Cut::max_tokens, Cut::gated, Cut::unlikely})
     EXPECT_GE(coverage.statistics.count(cut), 20U) << name(cut);
   EXPECT_GE(coverage.trees, 300U);
+  EXPECT_GE(coverage.statistics.count(Cut::constraint), 20U);
+  EXPECT_GE(coverage.restores, 300U);
+  EXPECT_GE(coverage.replayed, 100U);
+  EXPECT_GE(coverage.auxiliary, 300U);
+  EXPECT_GE(coverage.revealed, 300U);
   EXPECT_GE(coverage.statistics.padding, 100U);
   EXPECT_GT(coverage.statistics.acceptance_rate(), 0.2);
   EXPECT_LT(coverage.statistics.acceptance_rate(), 0.9);

@@ -72,7 +72,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Seeded{Fault::picks_read_too_far, Property::verifier, "PicksReadTooFar"},
                       Seeded{Fault::bonus_dropped, Property::progress, "BonusDropped"},
                       Seeded{Fault::wrong_child_followed, Property::lossless, "WrongChildFollowed"},
-                      Seeded{Fault::kept_rows_off_the_path, Property::lossless, "KeptRowsOffThePath"}),
+                      Seeded{Fault::kept_rows_off_the_path, Property::lossless, "KeptRowsOffThePath"},
+                      Seeded{Fault::auxiliary_accepted, Property::progress, "AuxiliaryAccepted"},
+                      Seeded{Fault::restore_forgotten, Property::lossless, "RestoreForgotten"},
+                      Seeded{Fault::replay_forgotten, Property::lossless, "ReplayForgotten"},
+                      Seeded{Fault::constraint_ignored, Property::bounds, "ConstraintIgnored"}),
     [](const auto& seeded) { return std::string(seeded.param.name); });
 
 TEST(SeededFaults, AHashCollisionTakenAsAMatchIsCaughtWithinAThousandCases) {

@@ -37,8 +37,12 @@ enum class Fault : std::uint8_t {
   bonus_dropped,                 ///< no bonus token when all of the draft is accepted
   wrong_child_followed,          ///< a tree is walked on from the first child, whichever of them was picked
   kept_rows_off_the_path,        ///< of a tree, the first rows stay in the cache, not those of the path
+  auxiliary_accepted,            ///< what was to be looked at only is committed where it agrees
+  restore_forgotten,             ///< a state that cannot be cut is not put back
+  replay_forgotten,              ///< it is, but what was accepted is not run again
+  constraint_ignored,            ///< what a grammar refuses is sent
 };
-inline constexpr std::size_t fault_count = 16;
+inline constexpr std::size_t fault_count = 20;
 
 /// A small loop with the interface of Session, and with one fault. Without a fault it keeps every property.
 template <DraftStrategy Strategy>
@@ -80,7 +84,15 @@ class FaultySession {
     budget.max_nodes = std::min(budget.max_nodes, nodes_.size());
     if (!finished()) strategy_.propose(budget, draft);
     draft.truncate(budget.max_nodes);
+    constraints_.clear();
     return draft_ = draft.view();
+  }
+  template <class Allowed>
+  void constrain(Allowed&& allowed) {
+    if (fault_ == Fault::constraint_ignored) return;
+    constraints_.resize(draft_.size());
+    std::array<Token, 16> path{};
+    reprise::constrain(draft_, allowed, constraints_, std::span(path).first(draft_.size()));
   }
   Result<Pass> plan(std::size_t nodes = unlimited) {
     const std::size_t pending = context_.size() - cached_;
@@ -92,8 +104,9 @@ class FaultySession {
     const Sendable found =
         sendable(draft_, std::max<std::size_t>(leaves, 1),
                  std::min({capabilities_.max_depth, limits_->draft.max_depth, context_left, tokens_left}),
-                 {nodes_of_, parents_, depths_});
-    const std::size_t rows = std::min(limits_->max_rows, capabilities_.max_rows) - pending;
+                 {nodes_of_, parents_, depths_}, constraints_);
+    std::size_t rows = std::min(limits_->max_rows, capabilities_.max_rows) - pending;
+    if (restores() && pending > capabilities_.max_replay) rows = 0;
     drafted_ = widest({PassShape{1, pending, 0}, unlimited, capabilities_.allowed_widths.values()},
                       std::min({found.nodes, nodes, capabilities_.max_rollback, rows, context_left}));
     batch_.assign(context_.begin() + static_cast<std::ptrdiff_t>(cached_), context_.end());
@@ -158,12 +171,17 @@ class FaultySession {
     if (fault_ == Fault::rollback_one_long && keep_ > anchor + 1) rows_.pop_back();
     if (fault_ == Fault::kept_rows_off_the_path)
       for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] = i;
-    return Decision{
-        .tokens = committed_, .rows = rows_, .keep = rows_.size(), .accepted = path_.size(), .finish = walked_.reason};
+    restore_ = restores() && keep_ < batch_.size();
+    return Decision{.tokens = committed_,
+                    .rows = rows_,
+                    .keep = rows_.size(),
+                    .restore = restore_,
+                    .accepted = path_.size(),
+                    .finish = walked_.reason};
   }
   Result<void> commit(Ticket) {
     const std::size_t before = context_.size();
-    cached_ += keep_;
+    if (!restore_ || fault_ == Fault::replay_forgotten) cached_ += keep_;
     for (const CommittedToken& token : committed_) context_.push_back(token.token);
     finish_ = walked_.reason;
     trim_ = walked_.trim;
@@ -192,11 +210,13 @@ class FaultySession {
   [[nodiscard]] std::size_t child(std::size_t parent, std::optional<Token> token) const {
     for (std::size_t row = 1; row <= drafted_; ++row)
       if (parents_[row - 1] + 1 == static_cast<NodeIndex>(parent) &&
+          (fault_ == Fault::auxiliary_accepted || !draft_[static_cast<std::size_t>(nodes_of_[row - 1])].auxiliary) &&
           token.value_or(batch_[batch_.size() - drafted_ + row - 1]) == batch_[batch_.size() - drafted_ + row - 1])
         return row;
     return 0;
   }
   [[nodiscard]] std::size_t output_size() const { return context_.size() - output_begin_; }
+  [[nodiscard]] bool restores() const { return capabilities_.rollback == Rollback::snapshot; }
   [[nodiscard]] std::size_t max_context() const { return std::min(limits_->max_context, capabilities_.max_context); }
 
   Strategy strategy_;
@@ -219,7 +239,9 @@ class FaultySession {
   std::vector<CommittedToken> committed_;
   std::vector<NodeIndex> path_;
   std::vector<std::size_t> rows_;
+  std::vector<Constraint> constraints_;
   std::size_t keep_ = 0;
+  bool restore_ = false;
   StopCheck walked_;
 };
 
@@ -227,7 +249,8 @@ class FaultySession {
 /// carries no draft. So recurrent engines fail: the state of the last draft is restored where the next one begins.
 class LateRollbackEngine {
  public:
-  LateRollbackEngine(const ScriptedOptions& options, bool faulty) : inner_(options), faulty_(faulty) {}
+  LateRollbackEngine(const ScriptedOptions& options, Fault fault)
+      : inner_(options), faulty_(fault == Fault::state_not_restored), keeps_(fault == Fault::restore_forgotten) {}
 
   Result<ScriptedVerifier::LazyPicks> verify(TokenSpan batch, std::size_t drafted) {
     take(batch, drafted);
@@ -248,6 +271,14 @@ class LateRollbackEngine {
       if (std::find(rows.begin(), rows.end(), row) == rows.end()) refused_.push_back(batch_[row]);
     return inner_.commit_rows(rows);
   }
+  void snapshot() { inner_.snapshot(); }
+  Result<void> restore(std::size_t committed) {
+    refused_.clear();
+    auto restored = inner_.restore(committed);
+    if (keeps_) inner_.prefill(batch_);
+    return restored;
+  }
+  [[nodiscard]] std::size_t allowed(TokenSpan path) const { return inner_.allowed(path); }
   void prefill(TokenSpan tokens) {
     inner_.prefill(tokens);
     refused_.clear();
@@ -269,6 +300,7 @@ class LateRollbackEngine {
 
   ScriptedVerifier inner_;
   bool faulty_;
+  bool keeps_;
   std::vector<Token> batch_;
   std::vector<Token> refused_;
 };
@@ -280,9 +312,7 @@ struct FaultyKit {
   static constexpr bool complete = false;
   Fault fault = Fault::none;
   [[nodiscard]] Session session(WorldStrategy strategy) const { return Session(std::move(strategy), fault); }
-  [[nodiscard]] Engine engine(const ScriptedOptions& options) const {
-    return Engine(options, fault == Fault::state_not_restored);
-  }
+  [[nodiscard]] Engine engine(const ScriptedOptions& options) const { return Engine(options, fault); }
 };
 
 /// An index whose n-grams are found by the exclusive or of their tokens, as published systems have done. With the

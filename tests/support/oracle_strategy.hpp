@@ -19,7 +19,8 @@ struct OracleOptions {
   std::size_t length = 4;           ///< tokens of a draft
   Token vocabulary = 8;             ///< of the wrong tokens
   std::uint64_t seed = 1;
-  bool siblings = false;  ///< adds a second child beside each node, before or behind it, as a tree drafter would
+  bool siblings = false;   ///< adds a second child beside each node, before or behind it, as a tree drafter would
+  bool auxiliary = false;  ///< adds auxiliary nodes beside some, with the same token, now and then in their place
 };
 
 /// Knows what plain decoding will give and drafts it, with a chosen share of mistakes. Behind the end of what it
@@ -51,6 +52,14 @@ class OracleStrategy {
       node.path_probability = Probability::from_raw(probability -= probability / 8);
       DraftNode sibling = node;
       sibling.token = static_cast<Token>((token + 1) % options_.vocabulary);
+      if (options_.auxiliary && random.chance(40)) {
+        DraftNode extra = node;
+        extra.auxiliary = true;
+        if (draft.size() < budget.max_nodes) draft.push(extra);
+        extra.parent = static_cast<NodeIndex>(draft.size()) - 1;
+        if (draft.size() < budget.max_nodes && random.chance(30)) draft.push(extra);
+        if (random.chance(20)) return;
+      }
       const bool before = options_.siblings && random.chance(50);
       if (before) draft.push(sibling);
       if (draft.size() >= budget.max_nodes || !draft.push(node)) return;

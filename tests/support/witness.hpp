@@ -64,15 +64,19 @@ class Witness {
     }
     for (std::size_t i = 0; i < outcome.accepted.size(); ++i) {
       const NodeIndex node = outcome.accepted[i];
+      if (draft[static_cast<std::size_t>(node)].auxiliary) return breach("S5: an auxiliary node was accepted");
       if (std::find(outcome.sent.begin(), outcome.sent.end(), node) == outcome.sent.end())
         return breach("S5: what was accepted was not sent");
       if (draft[static_cast<std::size_t>(node)].parent != (i == 0 ? anchor_parent : outcome.accepted[i - 1]))
         return breach("S5: what was accepted is no path from the anchor");
       expected_.push_back(draft[static_cast<std::size_t>(node)].token);
     }
+    check_revealed(outcome);
     proposed_.clear();
     strategy_.feedback(outcome);
   }
+  /// It has no use for them, but looks at what it is told.
+  [[nodiscard]] std::size_t candidates_wanted() const { return 3; }
   /// A round begins; it may be one in which control asks for no draft.
   void forget_proposal() { proposed_.clear(); }
   void truncate(std::size_t size) {
@@ -83,11 +87,25 @@ class Witness {
   /// The committed tokens as the strategy was told them.
   [[nodiscard]] TokenSpan seen() const { return seen_; }
   [[nodiscard]] std::size_t feedbacks() const { return feedbacks_; }
+  /// Candidates that were revealed, in all rounds.
+  [[nodiscard]] std::size_t revealed() const { return revealed_; }
   /// Pad rows of the last round.
   [[nodiscard]] std::size_t padding() const { return padding_; }
   [[nodiscard]] const std::string& breached() const { return breached_; }
 
  private:
+  void check_revealed(const Outcome& outcome) {
+    revealed_ += outcome.revealed.size();
+    for (std::size_t i = 0; i < outcome.revealed.size(); ++i) {
+      const Candidate& candidate = outcome.revealed[i];
+      const bool first = i == 0 || outcome.revealed[i - 1].after != candidate.after;
+      if (candidate.after != anchor_parent &&
+          std::find(outcome.sent.begin(), outcome.sent.end(), candidate.after) == outcome.sent.end())
+        return breach("a candidate after a node that was not sent");
+      if (candidate.rank >= candidates_wanted() || candidate.rank != (first ? 0 : outcome.revealed[i - 1].rank + 1))
+        return breach("candidates are not ranked, or more than were wanted");
+    }
+  }
   void breach(const char* sentence) {
     if (breached_.empty()) breached_ = sentence;
   }
@@ -98,6 +116,7 @@ class Witness {
   std::vector<Token> expected_;
   std::size_t feedbacks_ = 0;
   std::size_t padding_ = 0;
+  std::size_t revealed_ = 0;
   bool heard_ = false;
   std::string breached_;
 };

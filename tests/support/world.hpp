@@ -53,6 +53,7 @@ class World : WorldSettings {
     output_begin_ = truth_.size();
     ScriptedOptions sound = options_;
     sound.faults = {};
+    sound.capabilities.rollback = Rollback::trim;
     ScriptedVerifier plain(sound);
     Engine engine = kit_.engine(options_);
     const std::size_t room = std::min(options_.capabilities.max_rows, limits_.max_rows);
@@ -118,6 +119,9 @@ class World : WorldSettings {
         if (choices_.chance(trouble_)) disturb(session, engine);
       if constexpr (Kit::complete) session.strategy().forget_proposal();
       const DraftView draft = session.propose(limits_);
+      proposed_.assign(draft.begin(), draft.end());
+      const bool constrained = draft.kind() == DraftKind::ordered && choices_.chance(70);
+      if (constrained) session.constrain([&](TokenSpan path) { return engine.allowed(path); });
       if (draft.size() > limits_.draft.max_nodes) breach(Property::bounds, "more nodes than the budget");
       if (session.finished()) return;
       auto pass = session.plan();
@@ -129,7 +133,10 @@ class World : WorldSettings {
             breach(Property::calls, "a replaced or unresolved ticket was taken");
       }
       if (!pass) return breach(Property::calls, "plan() refused");
-      check_pass(session, *pass, draft.size());
+      check_pass(session, *pass, proposed_.size());
+      if (constrained) check_constraint(engine, *pass);
+      const bool saves = options_.capabilities.rollback == Rollback::snapshot;
+      if (saves && (pass->drafted > 0 || options_.may_stop_before || choices_.chance(20))) engine.snapshot();
       const bool tree = options_.capabilities.max_leaves > 1 && (is_tree(*pass) || choices_.chance(50));
       auto picks = tree ? engine.verify_tree(pass->batch, pass->drafted, pass->parents)
                         : engine.verify(pass->batch, pass->drafted);
@@ -154,7 +161,21 @@ class World : WorldSettings {
       tallied_.drafted += pass->drafted;
       tallied_.accepted += decision->accepted;
       if (is_tree(*pass)) ++coverage_.trees;
-      static_cast<void>(tree ? engine.commit_rows(decision->rows) : engine.commit(decision->keep));
+      if (decision->restore) ++coverage_.restores;
+      if (saves && pass->drafted > 0 && pass->pending > 1) ++coverage_.replayed;
+      for (std::size_t row = 0; row < pass->drafted; ++row) coverage_.auxiliary += is_auxiliary(*pass, row) ? 1 : 0;
+      if (decision->restore != (saves && decision->keep < pass->batch.size()))
+        breach(Property::calls, "a state is put back where it need not be, or the other way round");
+      if constexpr (Kit::complete)
+        for (std::size_t i = pass->drafted + 1; i-- > 0;)
+          if (choices_.chance(20)) {
+            const TokenSpan best = engine.candidates(i);
+            if (!session.reveal(pass->ticket, i, best.first(std::min<std::size_t>(best.size(), 3))))
+              breach(Property::calls, "reveal() refused");
+          }
+      static_cast<void>(decision->restore ? engine.restore(decision->tokens.size())
+                        : tree            ? engine.commit_rows(decision->rows)
+                                          : engine.commit(decision->keep));
       if constexpr (Kit::complete) {
         std::optional<std::chrono::nanoseconds> time;
         if (choices_.chance(50)) time = engine.pass_time() + std::chrono::nanoseconds(choices_.below(1000));
@@ -206,11 +227,12 @@ class World : WorldSettings {
       try {
         SpanEngine span{engine};
         TreeSpanEngine tree_span{{engine}};
-        const bool spans = mode_ == Mode::generate && !options_.sampled;
-        const auto generation =
-            spans && options_.seed % 3 == 0   ? generate(session, span, limits_, on_tokens, predicate_)
-            : spans && options_.seed % 3 == 1 ? generate(session, tree_span, limits_, on_tokens, predicate_)
-                                              : generate(session, engine, limits_, on_tokens, predicate_);
+        WalkingEngine walking{{{engine}}};
+        const std::size_t kind = mode_ == Mode::generate && !options_.sampled ? options_.seed % 4 : 3;
+        const auto generation = kind == 0   ? generate(session, span, limits_, on_tokens, predicate_)
+                                : kind == 1 ? generate(session, tree_span, limits_, on_tokens, predicate_)
+                                : kind == 2 ? generate(session, walking, limits_, on_tokens, predicate_)
+                                            : generate(session, engine, limits_, on_tokens, predicate_);
         if (generation) break;
         if (generation.error().code != ErrorCode::verifier_failed) {
           breach(Property::calls, std::string(generation.error().message));
@@ -276,6 +298,21 @@ class World : WorldSettings {
       if (pass.parents[row] + 1 != static_cast<NodeIndex>(row)) return true;
     return false;
   }
+  /// Whether a drafted row is an auxiliary node. (Pad rows are none.)
+  [[nodiscard]] bool is_auxiliary(const Pass& pass, std::size_t row) const {
+    const auto node = static_cast<std::size_t>(pass.nodes[row]);
+    return node < proposed_.size() && proposed_[node].auxiliary;
+  }
+  /// What the rule refuses is not sent; auxiliary nodes and pad rows are no text.
+  void check_constraint(const Engine& engine, const Pass& pass) {
+    for (std::size_t row = 0; row < pass.drafted; ++row) {
+      if (is_auxiliary(pass, row) || static_cast<std::size_t>(pass.nodes[row]) >= proposed_.size()) continue;
+      std::vector<Token> path;
+      for (auto at = static_cast<NodeIndex>(row); at != anchor_parent; at = pass.parents[static_cast<std::size_t>(at)])
+        path.insert(path.begin(), pass.batch[pass.pending + static_cast<std::size_t>(at)]);
+      if (engine.allowed(path) < path.size()) breach(Property::bounds, "a node was sent that the rule refuses");
+    }
+  }
   void check_pass(const Session& session, const Pass& pass, std::size_t proposed) {
     const Capabilities& can = options_.capabilities;
     const auto expect = [&](bool holds, const char* what) {
@@ -288,6 +325,8 @@ class World : WorldSettings {
     expect(size + pass.drafted + 1 <= std::min(limits_.max_context, can.max_context), "tokens for the context");
     const std::size_t padding = pass.drafted - std::min(pass.drafted, proposed);
     expect(pass.drafted <= can.max_rollback, "rows to roll back");
+    expect(pass.drafted == 0 || can.rollback != Rollback::snapshot || pass.pending <= can.max_replay,
+           "tokens to run again");
     expect(padding == 0 || (can.pad_token && !widths.empty() && padding <= 16), "pad rows");
     for (std::size_t row = rows - padding; row < rows; ++row)
       expect(pass.batch[row] == can.pad_token, "pad rows that hold something else");
@@ -321,12 +360,16 @@ class World : WorldSettings {
     const std::size_t at = session.context().size() - output_begin_;
     std::vector<std::size_t> path = {pass.pending - 1};  // rows that agree with plain decoding, from the anchor's on
     for (std::size_t row = 0; row < pass.drafted && at + path.size() <= turn.committed.size(); ++row)
-      if (static_cast<std::size_t>(pass.parents[row]) + pass.pending == path.back() &&
+      if (static_cast<std::size_t>(pass.parents[row]) + pass.pending == path.back() && !is_auxiliary(pass, row) &&
           pass.batch[pass.pending + row] == turn.committed[at + path.size() - 1])
         path.push_back(pass.pending + row);
     const std::size_t agreed = path.size() - 1;
     const std::size_t committed = decision.tokens.size();
-    if (decision.finish == FinishReason::none && committed != agreed + 1)
+    // An engine that walks the draft does not know which rows are auxiliary, and may end at one that holds the pick.
+    bool detour = false;
+    for (std::size_t row = 0; row < pass.drafted; ++row)
+      detour = detour || (mode_ == Mode::accepted && is_auxiliary(pass, row));
+    if (decision.finish == FinishReason::none && committed != agreed + 1 && !(detour && committed <= agreed))
       breach(Property::progress, "committed " + std::to_string(committed) + " tokens where " + std::to_string(agreed) +
                                      " drafted ones agree");
     if (decision.accepted > committed || decision.accepted + 1 < committed || decision.accepted > agreed)
@@ -383,6 +426,7 @@ class World : WorldSettings {
     ++coverage_.finishes[static_cast<std::size_t>(session.finish_reason())];
     if constexpr (Kit::complete) {
       coverage_.statistics += session.statistics();
+      coverage_.revealed = std::max<std::uint64_t>(coverage_.revealed, session.strategy().revealed());
       const Statistics& counted = session.statistics();
       std::uint64_t cuts = 0;
       for (const std::uint64_t count : counted.cuts) cuts += count;
@@ -409,6 +453,7 @@ class World : WorldSettings {
   std::vector<Token> truth_;  // the context as plain decoding leaves it
   std::size_t output_begin_ = 0;
   std::size_t turn_begin_ = 0;
+  std::vector<DraftNode> proposed_;  // in this round
   std::size_t round_count_ = 0;
   std::size_t sequence_passes_ = 0;  // since begin(), driven by hand
   Statistics tallied_;

@@ -32,7 +32,7 @@ namespace reprise::testing {
 /// What has to hold in every world. A fault is expected to break one of them by name.
 enum class Property : std::uint8_t {
   lossless,    ///< output, finish reason and settled stream are those of plain decoding
-  verifier,    ///< V1 to V8, as the scripted verifier sees them
+  verifier,    ///< V1 to V11, as the scripted verifier sees them
   strategy,    ///< S1 to S6, as the witness sees them
   progress,    ///< a pass commits the agreed path and one token more, unless a stop rule ends it
   bounds,      ///< a pass stays within every limit
@@ -57,12 +57,20 @@ inline std::string describe(const Breaches& breaches) {
 struct Coverage {
   std::array<std::uint64_t, finish_reason_count> finishes{};
   Statistics statistics;
-  std::uint64_t trees = 0;  ///< passes whose draft branches, driven by hand
+  std::uint64_t trees = 0;      ///< passes whose draft branches, driven by hand
+  std::uint64_t restores = 0;   ///< passes after which a state was put back
+  std::uint64_t replayed = 0;   ///< passes with a draft and more than one pending token, of an engine that restores
+  std::uint64_t auxiliary = 0;  ///< auxiliary rows in passes driven by hand
+  std::uint64_t revealed = 0;   ///< candidates that strategies were told
 
   Coverage& operator+=(const Coverage& other) {
     for (std::size_t i = 0; i < finishes.size(); ++i) finishes[i] += other.finishes[i];
     statistics += other.statistics;
     trees += other.trees;
+    restores += other.restores;
+    replayed += other.replayed;
+    auxiliary += other.auxiliary;
+    revealed += other.revealed;
     return *this;
   }
 };
@@ -103,6 +111,8 @@ struct SpanEngine {
     return inner.greedy_picks();
   }
   Result<void> commit(std::size_t keep) { return inner.commit(keep); }
+  void snapshot() { inner.snapshot(); }
+  Result<void> restore(std::size_t committed) { return inner.restore(committed); }
 };
 
 /// The same with trees.
@@ -115,6 +125,16 @@ struct TreeSpanEngine : SpanEngine {
   Result<void> commit_rows(std::span<const std::size_t> rows) { return inner.commit_rows(rows); }
 };
 static_assert(!TreeVerifier<SpanEngine> && TreeVerifier<TreeSpanEngine>);
+
+/// Walks drafts on its device.
+struct WalkingEngine : TreeSpanEngine {
+  Result<Accepted> verify_and_walk(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+    auto lazy = inner.verify_tree(batch, drafted, parents);
+    if (!lazy) return lazy.error();
+    return inner.walk_draft();
+  }
+};
+static_assert(WalkingVerifier<WalkingEngine>);
 
 /// How a world is driven, and what goes wrong in it.
 enum class Mode : std::uint8_t { lazy, span, accepted, generate, generate_with_faults };
@@ -152,7 +172,8 @@ class WorldSettings {
     ngram.max_ngram = 4;
     const auto kind = choices_.below(complete_ ? 8 : 5);
     const std::uint64_t seed = choices_.below(1U << 16);
-    OracleOptions oracle{shares[choices_.below(5)], choices_.below(13), options_.vocabulary, seed, choices_.chance(30)};
+    OracleOptions oracle{shares[choices_.below(5)], choices_.below(13), options_.vocabulary, seed,
+                         choices_.chance(30),       choices_.chance(30)};
     switch (kind) {
       case 0:
         return WorldStrategy(NoDraft());
@@ -203,6 +224,13 @@ class WorldSettings {
     if (choices_.chance(20))
       for (std::size_t i = choices_.between(1, 3); i > 0; --i) can.allowed_widths.add(choices_.between(1, 10));
     if (choices_.chance(40)) can.pad_token = choices_.chance(80) ? token() : -7;
+    if (choices_.chance(40)) can.rollback = choices_.chance(75) ? Rollback::snapshot : Rollback::per_row;
+    if (choices_.chance(50)) can.max_replay = choices_.between(1, 6);
+    if (choices_.chance(30))  // one token that may not follow; the others may
+      options_.rule = [size = vocabulary_, seed = options_.seed](TokenSpan end, Token next) {
+        const auto last = end.empty() ? 0U : static_cast<std::uint32_t>(end.back());
+        return static_cast<std::uint64_t>(next) != mix(seed + last) % size;
+      };
     if (choices_.chance(50)) options_.latency = [](const PassShape& shape) { return 100 + shape.rows; };
     new_limits();
     mode_ = Mode::lazy;

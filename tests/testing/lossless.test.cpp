@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "reprise/control/cost_control.hpp"
 #include "reprise/draft/copy_drafter.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
+#include "reprise/testing/walking_scripted_verifier.hpp"
 
 namespace reprise::testing {
 namespace {
@@ -46,6 +50,37 @@ TEST(CompareLossless, FindsNoDifferenceInASoundEngine) {
   EXPECT_EQ(report.drafted.output.size(), 40U);
   EXPECT_LT(report.drafted.statistics.passes, report.plain.statistics.passes);
   EXPECT_TRUE(compare_lossless(make, prompt, forty(), HostileStrategy(5, 4)).identical());
+}
+TEST(CompareLossless, TakesAControl) {
+  const auto make = [](TokenSpan tokens) { return ScriptedVerifier(model(), tokens); };
+  const auto passes = [&](auto control) {
+    const LosslessReport report =
+        compare_lossless(make, prompt, forty(), CopyDrafter<>(), NeverStop(), std::move(control));
+    EXPECT_TRUE(report.identical()) << report.message;
+    return report.drafted.statistics.passes;
+  };
+  EXPECT_LT(passes(SendAll()), passes(archetype::Control()));
+  EXPECT_LT(passes(CostControl()), passes(archetype::Control()));
+}
+TEST(CompareLossless, FindsNoDifferenceWithAnyRefinement) {
+  for (const Rollback rollback : {Rollback::trim, Rollback::snapshot, Rollback::per_row})
+    for (const std::size_t leaves : {1U, 4U})
+      for (const bool sampled : {false, true}) {
+        ScriptedOptions options = model();
+        options.capabilities.rollback = rollback;
+        options.capabilities.max_leaves = leaves;
+        options.sampled = sampled;
+        options.rule = [](TokenSpan end, Token next) { return end.empty() || end.back() != 1 || next != 2; };
+        const auto scripted = [&](TokenSpan tokens) { return ScriptedVerifier(options, tokens); };
+        const auto walking = [&](TokenSpan tokens) { return WalkingScriptedVerifier(options, tokens); };
+        for (std::uint64_t seed = 0; seed < 20; ++seed) {
+          const HostileStrategy strategy(seed, 4);
+          const auto first = compare_lossless(scripted, prompt, forty(), strategy);
+          EXPECT_TRUE(first.identical()) << first.message;
+          const auto second = compare_lossless(walking, prompt, forty(), strategy, NeverStop(), CostControl());
+          EXPECT_TRUE(second.identical()) << second.message;
+        }
+      }
 }
 TEST(CompareLossless, ShowsTheFirstDifferenceWithItsContext) {
   const auto make = [](TokenSpan tokens) { return Forgetless{ScriptedVerifier(model(), tokens)}; };

@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <vector>
+
+#include "reprise/testing/walking_scripted_verifier.hpp"
 
 namespace reprise::testing {
 namespace {
@@ -320,6 +324,213 @@ TEST(ScriptedVerifier, SaysHowLongTheLastPassTook) {
   static_cast<void>(timed.verify(Tokens{3, 4}, 1));
   static_cast<void>(timed.verify(Tokens{3}, 0));
   EXPECT_EQ(timed.pass_time().count(), 7);
+}
+
+ScriptedVerifier restoring(std::size_t max_replay = 4) {
+  ScriptedOptions options = counting();
+  options.capabilities.rollback = Rollback::snapshot;
+  options.capabilities.max_replay = max_replay;
+  return {options, prompt};
+}
+TEST(ScriptedCheckpoints, PutTheCacheBackAndAwaitTheAcceptedTokens) {
+  ScriptedVerifier engine = restoring();
+  engine.snapshot();
+  auto picks = *engine.verify(Tokens{3, 4, 9}, 2);
+  EXPECT_EQ(picks[0], 4);
+  EXPECT_EQ(picks[1], 5);
+  ASSERT_TRUE(engine.restore(2));
+  EXPECT_THAT(engine.cache(), ElementsAre(1, 2));
+  EXPECT_EQ((*engine.verify(Tokens{3, 4, 5}, 0))[0], 6);
+  ASSERT_TRUE(engine.commit(3));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+  EXPECT_EQ(engine.counters().restores, 1U);
+}
+TEST(ScriptedCheckpoints, AreKeptWholeWhereAllIsAccepted) {
+  ScriptedVerifier engine = restoring();
+  engine.snapshot();
+  auto picks = *engine.verify(Tokens{3, 4}, 1);
+  static_cast<void>(picks[0] + picks[1]);
+  ASSERT_TRUE(engine.commit(2));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+TEST(ScriptedCheckpoints, LeaveASamplerWhereItIs) {
+  ScriptedOptions options;
+  options.sampled = true;
+  options.penalty = 300;
+  ScriptedVerifier plain(options, prompt);
+  options.capabilities.rollback = Rollback::snapshot;
+  ScriptedVerifier engine(options, prompt);
+  Tokens pending = {3};
+  Token anchor = 3;
+  for (int i = 0; i < 12; ++i) {
+    const Token right = (*plain.verify(Tokens{anchor}, 0))[0];
+    ASSERT_TRUE(plain.commit(1));
+    engine.snapshot();
+    Tokens batch = pending;
+    batch.push_back(-1);
+    ASSERT_EQ((*engine.verify(batch, 1))[0], right);
+    ASSERT_TRUE(engine.restore(1));
+    pending.push_back(anchor = right);
+  }
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+struct ScriptedCheckpointsRecord : ::testing::TestWithParam<Breach> {};
+TEST_P(ScriptedCheckpointsRecord, ABreachOfTheContract) {
+  ScriptedVerifier engine = restoring(1);
+  GetParam().make(engine);
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr(GetParam().clause)));
+}
+INSTANTIATE_TEST_SUITE_P(Breaches, ScriptedCheckpointsRecord,
+                         ::testing::Values(Breach{"no snapshot() before it",
+                                                  [](ScriptedVerifier& e) {
+                                                    static_cast<void>(e.verify(Tokens{3, 4}, 1));
+                                                  }},
+                                           Breach{"kept whole, or restored",
+                                                  [](ScriptedVerifier& e) {
+                                                    e.snapshot();
+                                                    static_cast<void>((*e.verify(Tokens{3, 9}, 1))[0]);
+                                                    static_cast<void>(e.commit(1));
+                                                  }},
+                                           Breach{"committed, not restored",
+                                                  [](ScriptedVerifier& e) {
+                                                    e.snapshot();
+                                                    auto picks = *e.verify(Tokens{3, 4}, 1);
+                                                    static_cast<void>(picks[0] + picks[1]);
+                                                    static_cast<void>(e.restore(2));
+                                                  }},
+                                           Breach{"that a snapshot() came before",
+                                                  [](ScriptedVerifier& e) {
+                                                    static_cast<void>((*e.verify(Tokens{3}, 0))[0]);
+                                                    static_cast<void>(e.restore(0));
+                                                  }},
+                                           Breach{"does not continue",
+                                                  [](ScriptedVerifier& e) {
+                                                    e.snapshot();
+                                                    static_cast<void>((*e.verify(Tokens{3, 9}, 1))[0]);
+                                                    static_cast<void>(e.restore(1));
+                                                    static_cast<void>(e.verify(Tokens{4}, 0));
+                                                  }},
+                                           Breach{"max_replay", [](ScriptedVerifier& e) {
+                                                    e.snapshot();
+                                                    static_cast<void>((*e.verify(Tokens{3, 9}, 1))[0]);
+                                                    static_cast<void>(e.restore(1));
+                                                    e.snapshot();
+                                                    static_cast<void>(e.verify(Tokens{3, 4, 5}, 1));
+                                                  }}));
+
+TEST(ScriptedCandidates, BeginWithTheGreedyPickAndRankEveryTokenOnce) {
+  ScriptedOptions options;
+  options.vocabulary = 12;
+  options.revealed = 20;
+  ScriptedVerifier engine(options, prompt);
+  static_cast<void>(engine.verify(Tokens{3, 7}, 1));
+  const TokenSpan behind = engine.candidates(1);
+  Tokens ranked(behind.begin(), behind.end());
+  EXPECT_EQ(ranked[0], engine.greedy(Tokens{3, 7}));
+  std::sort(ranked.begin(), ranked.end());
+  EXPECT_THAT(ranked, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+  EXPECT_EQ(engine.candidates(0)[0], engine.greedy(Tokens{2, 3}));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+  EXPECT_THAT(engine.candidates(2), IsEmpty());
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V11")));
+  options.revealed = 0;
+  ScriptedVerifier silent(options, prompt);
+  static_cast<void>(silent.verify(Tokens{3}, 0));
+  EXPECT_THAT(silent.candidates(0), IsEmpty());
+}
+TEST(ScriptedRule, HoldsForGreedyAndSampledPicksAndForCandidates) {
+  for (const bool sampled : {false, true}) {
+    ScriptedOptions options;
+    options.vocabulary = 6;
+    options.sampled = sampled;
+    options.rule = [](TokenSpan end, Token next) { return (end.back() + next) % 2 == 1; };
+    ScriptedVerifier engine(options, prompt);
+    Token anchor = 3;
+    for (int i = 0; i < 30; ++i) {
+      const Token next = (*engine.verify(Tokens{anchor}, 0))[0];
+      for (const Token token : engine.candidates(0)) EXPECT_EQ((anchor + token) % 2, 1);
+      EXPECT_EQ((anchor + next) % 2, 1);
+      ASSERT_TRUE(engine.commit(1));
+      EXPECT_EQ(engine.allowed(Tokens{next + 1, next + 2, next + 4, next}), 2U);
+      anchor = next;
+    }
+  }
+}
+TEST(ScriptedRule, IsNotAppliedWhereTheTextIsNotKnown) {
+  ScriptedOptions options = counting();
+  options.rule = [](TokenSpan, Token) { return false; };
+  ScriptedVerifier engine(options, prompt);
+  EXPECT_EQ(engine.allowed(Tokens{1, 2}), 0U);
+  engine.prefill(Tokens{3});
+  EXPECT_EQ(engine.allowed(Tokens{1, 2}), 2U);
+}
+TEST(ScriptedDistributions, AddUpToOneAndAreReadInPlaceOfPicks) {
+  ScriptedOptions options;
+  options.vocabulary = 9;
+  ScriptedVerifier engine(options, prompt);
+  static_cast<void>(engine.verify(Tokens{3, 7, 8}, 2));
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto weights = engine.probabilities(i);
+    ASSERT_EQ(weights.size(), 9U);
+    EXPECT_NEAR(std::accumulate(weights.begin(), weights.end(), 0.0), 1, 1e-6);
+    EXPECT_EQ(std::max_element(weights.begin(), weights.end()) - weights.begin(), engine.candidates(i)[0]);
+  }
+  ASSERT_TRUE(engine.commit(2));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+TEST(ScriptedDistributions, AreHeldToTheOrderOfPicks) {
+  ScriptedVerifier engine(counting(), prompt);
+  static_cast<void>(engine.verify(Tokens{3, 4}, 1));
+  static_cast<void>(engine.probabilities(1));
+  EXPECT_THAT(engine.violations(), Contains(HasSubstr("V3")));
+}
+TEST(ScriptedDistributions, ComeWithRandomNumbersThatAVoidPassGivesBack) {
+  ScriptedVerifier engine(counting(), prompt);
+  double least = 1;
+  double most = 0;
+  for (int i = 0; i < 200; ++i) {
+    const double number = engine.uniform();
+    least = std::min(least, number);
+    most = std::max(most, number);
+  }
+  EXPECT_GE(least, 0);
+  EXPECT_LT(most, 1);
+  EXPECT_GT(most - least, 0.9);
+  static_cast<void>(engine.verify(Tokens{3}, 0));
+  const double first = engine.uniform();
+  static_cast<void>(engine.verify(Tokens{3}, 0));
+  EXPECT_EQ(engine.uniform(), first);
+}
+TEST(WalkingScriptedVerifier, AnswersThePathThatItsPicksTake) {
+  ScriptedOptions options = counting();
+  options.capabilities.max_leaves = 3;
+  WalkingScriptedVerifier engine(options, prompt);
+  const auto walked = engine.verify_and_walk(tree_batch, 5, tree_parents);
+  ASSERT_TRUE(walked);
+  EXPECT_THAT(walked->rows, ElementsAre(0, 2, 4, 5));
+  EXPECT_THAT(walked->tokens, ElementsAre(4, 5, 6, 7));
+  ASSERT_TRUE(engine.commit_rows(std::vector<std::size_t>{0, 2}));
+  EXPECT_THAT(engine.cache(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+TEST(WalkingScriptedVerifier, GivesBackWhatItDrewBeyondTheTokensThatAreKept) {
+  ScriptedOptions options;
+  options.sampled = true;
+  options.penalty = 300;
+  ScriptedVerifier plain(options, prompt);
+  const ScriptedVerifier start = plain;
+  Tokens right;
+  for (int i = 0; i < 4; ++i) {
+    right.push_back((*plain.verify(Tokens{i == 0 ? 3 : right.back()}, 0))[0]);
+    ASSERT_TRUE(plain.commit(1));
+  }
+  WalkingScriptedVerifier engine(start);
+  const std::vector<NodeIndex> parents = {-1, 0, 1};
+  EXPECT_THAT(engine.verify_and_walk(Tokens{3, right[0], right[1], right[2]}, 3, parents)->tokens,
+              ElementsAre(right[0], right[1], right[2], right[3]));
+  ASSERT_TRUE(engine.commit(2));
+  EXPECT_EQ((*engine.verify(Tokens{right[1]}, 0))[0], right[2]);
+  EXPECT_THAT(engine.violations(), IsEmpty());
 }
 
 }  // namespace

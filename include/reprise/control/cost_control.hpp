@@ -224,7 +224,8 @@ class CostControl {
     const std::size_t rows = other.nodes + other.padding;
     if (rows == 0 || !learned_.uncertain(question.plain_rows + rows)) return usual;
     const std::int64_t loss = std::int64_t{expected[rows]} - expected[usual.nodes + usual.padding];
-    const std::int64_t more = std::int64_t{expected[rows]} - expected[0] + detail::rejection_cost(question, rows - 1);
+    const std::int64_t more =
+        std::int64_t{expected[rows]} - expected[0] + detail::highest_rejection_cost(question, rows);
     return learned_.may_try(loss) && more <= question.allowance ? other : usual;
   }
 

@@ -86,6 +86,15 @@ inline std::int64_t rejection_cost(const LengthQuestion& question, std::size_t a
   return std::int64_t{question.rollback} + (next - std::min(next, cost_one));
 }
 
+/// The same, whatever is accepted of `rows` drafted rows: pass times need not rise with the rows.
+inline std::int64_t highest_rejection_cost(const LengthQuestion& question, std::size_t rows) noexcept {
+  std::int64_t highest = rejection_cost(question, rows - 1);
+  if (question.replayed)
+    for (std::size_t accepted = 0; accepted + 1 < rows; ++accepted)
+      highest = std::max(highest, rejection_cost(question, accepted));
+  return highest;
+}
+
 /// The length of the highest value at a price per plain pass; the shortest of equals.
 inline BestLength best_length(const LengthQuestion& question, Rate price) noexcept {
   const std::size_t nodes = question.sums.size() - 1;
@@ -106,7 +115,7 @@ inline BestLength best_length(const LengthQuestion& question, Rate price) noexce
     const std::int64_t cost = question.costs[rows];
     const std::int64_t sum = question.sums[std::min(rows, nodes)];
     const std::int64_t value = sum - (price * (cost - plain + rollback(rows)) >> 16);
-    const std::int64_t highest = cost + rejection_cost(question, rows - 1);
+    const std::int64_t highest = cost + highest_rejection_cost(question, rows);
     const bool better = value > best_value && highest <= most;
     costliest = std::max(costliest, highest);
     best_value = better ? value : best_value;
@@ -190,7 +199,7 @@ inline LengthAnswer stopping_length(const LengthQuestion& question) noexcept {
     if (stopped || sent >= nodes || (rows > nodes && !question.padded)) return;
     const std::int64_t step = std::int64_t{question.costs[rows]} - question.costs[sent];
     const std::int64_t more =
-        std::int64_t{question.costs[rows]} - question.costs[0] + detail::rejection_cost(question, rows - 1);
+        std::int64_t{question.costs[rows]} - question.costs[0] + detail::highest_rejection_cost(question, rows);
     const std::int64_t gain = static_cast<std::int64_t>(question.sums[sent + 1] - question.sums[sent]) *
                               static_cast<std::int64_t>(rows - sent);
     stopped = more > question.allowance || gain <= price * step >> 16;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/control/control.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
@@ -58,10 +59,11 @@ inline std::size_t first_difference(TokenSpan a, TokenSpan b) noexcept {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-template <DraftStrategy Strategy, Verifier V, class Predicate>
-LosslessRun run_once(Strategy strategy, V&& verifier, TokenSpan prompt, const Limits& limits, Predicate predicate) {
+template <DraftStrategy Strategy, DraftControl Control, Verifier V, class Predicate>
+LosslessRun run_once(Strategy strategy, Control control, V&& verifier, TokenSpan prompt, const Limits& limits,
+                     Predicate predicate) {
   LosslessRun run;
-  Session<Strategy> session(std::move(strategy));
+  Session<Strategy, Control> session(std::move(strategy), std::move(control));
   const auto stream = [&](TokenSpan tokens) { run.streamed.insert(run.streamed.end(), tokens.begin(), tokens.end()); };
   auto generation = generate(session, verifier, prompt, limits, stream, predicate);
   if (!generation) {
@@ -102,14 +104,15 @@ inline void compare(LosslessReport& report) {
 /// Decodes the same prompt without and with `strategy` and compares output, finish reason and stream.
 ///
 /// `make(prompt)` gives a fresh verifier each time, prefilled with all but the last token of the prompt (by value, or
-/// a reference to an engine that was reset). Samplers have to start from the same seed. Cost: two generations.
-/// Throws what the verifier throws.
-template <DraftStrategy Strategy, class Make, class Predicate = NeverStop>
+/// a reference to an engine that was reset). Samplers have to start from the same seed. `control`: what decides how
+/// much of a draft is sent. Drafts that are checked by rejection sampling (DistributionStrategy) give the same
+/// distribution, not the same tokens. Cost: two generations. Throws what the verifier throws.
+template <DraftStrategy Strategy, class Make, class Predicate = NeverStop, DraftControl Control = SendAll>
 LosslessReport compare_lossless(Make&& make, TokenSpan prompt, const Limits& limits, Strategy strategy,
-                                Predicate predicate = Predicate()) {
+                                Predicate predicate = Predicate(), Control control = Control()) {
   LosslessReport report;
-  report.plain = detail::run_once(archetype::Strategy(), make(prompt), prompt, limits, predicate);
-  report.drafted = detail::run_once(std::move(strategy), make(prompt), prompt, limits, predicate);
+  report.plain = detail::run_once(archetype::Strategy(), SendAll(), make(prompt), prompt, limits, predicate);
+  report.drafted = detail::run_once(std::move(strategy), std::move(control), make(prompt), prompt, limits, predicate);
   detail::compare(report);
   return report;
 }

@@ -2,86 +2,36 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#if defined(__cpp_exceptions)
-#include <stdexcept>
-#endif
-
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/loop/round.hpp"
 #include "reprise/testing/random.hpp"
+#include "reprise/testing/scripted_model.hpp"
+#include "reprise/testing/scripted_rows.hpp"
 
 namespace reprise::testing {
 
-/// Makes calls fail, to see what survives: the k-th, 2k-th, ... call of each kind; 0: none does.
-struct ScriptedFaults {
-  std::uint64_t verify_every = 0;
-  std::uint64_t pick_every = 0;  ///< thrown only: reading a pick cannot answer with an Error
-  std::uint64_t commit_every = 0;
-  bool as_errors = false;  ///< answer with an Error instead of throwing; always so without exceptions
-};
-
-/// What a ScriptedVerifier is.
-struct ScriptedOptions {
-  std::uint64_t seed = 1;
-  std::size_t order = 2;   ///< tokens at the end of the cache that decide the next one
-  Token vocabulary = 100;  ///< the hashed model picks 0 ... vocabulary - 1
-  /// The model, when it is not the hashed one: the token after the last `order` tokens (fewer at the start).
-  std::function<Token(TokenSpan)> table = {};
-  bool sampled = false;       ///< draw among a few candidates, from a random stream that each pick advances
-  std::uint32_t penalty = 0;  ///< of a sampled token, for each time it is among the last 8 picks; 256 is strong
-  Capabilities capabilities = {};
-  ScriptedFaults faults = {};
-  /// Virtual time of a pass, in any unit; summed up in counters().time, and pass_time() as nanoseconds.
-  std::function<std::uint64_t(const PassShape&)> latency = {};
-  bool may_stop_before = false;  ///< a predicate may refuse a pick: one more is read than is committed
-};
-
-/// What a ScriptedVerifier has done. A failed call counts as a call.
-struct ScriptedCounters {
-  std::uint64_t verifies = 0;
-  std::uint64_t rows = 0;
-  std::uint64_t picks = 0;
-  std::uint64_t commits = 0;
-  std::uint64_t faults = 0;
-  std::uint64_t time = 0;
-};
-
-#if defined(__cpp_exceptions)
-/// What a scripted fault throws.
-struct ScriptedFault : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-#endif
-
-/// A deterministic engine for tests. It decides from its own cache and from nothing else, so a wrong rollback shows
-/// in the output, and its sampler (random stream, repetition penalty) advances when a pick is read, so a pick read
-/// too many shows as well. It watches the loop that drives it: violations() says which of V1 to V8 were broken.
+/// A deterministic engine for tests, with every refinement of Verifier but the walk (WalkingScriptedVerifier). It
+/// decides from its own cache and from nothing else, so a wrong rollback shows in the output, and its sampler (random
+/// stream, repetition penalty) advances when a pick is read, so a pick read too many shows as well. It watches the loop
+/// that drives it: violations() says which of V1 to V12 were broken.
 ///
-/// A scripted fault strikes half-way: verify() after it has written some rows, commit() after it has cut some.
-/// A void pass is undone at the next verify(), sampler included (V5). A copy is an engine of its own.
+/// With Capabilities::rollback == Rollback::snapshot its cache cannot be cut: a pass is kept whole, or restored. A
+/// scripted fault strikes half-way: verify() after it has written some rows, commit() and restore() after they have cut
+/// some. A void pass is undone at the next verify(), sampler included (V5). A copy is an engine of its own.
 /// Threads: one at a time.
 class ScriptedVerifier {
-  struct Sampler {
-    std::uint64_t random = 0;
-    std::array<Token, 8> recent{};
-    std::size_t picks = 0;
-  };
-
  public:
   /// Picks that are computed when they are read. Valid until the next verify().
   class LazyPicks {
@@ -94,33 +44,31 @@ class ScriptedVerifier {
     std::uint64_t pass_;
   };
 
-  explicit ScriptedVerifier(ScriptedOptions options = {}) : options_(std::move(options)) {
-    sampler_.random = options_.seed;
+  explicit ScriptedVerifier(ScriptedOptions options = {}) : model_(std::move(options)) {
+    sampler_.random = this->options().seed;
   }
   /// Prefilled with all but the last token of `prompt`, as a session expects it.
   ScriptedVerifier(ScriptedOptions options, TokenSpan prompt) : ScriptedVerifier(std::move(options)) {
-    if (!prompt.empty()) prefill(prompt.first(prompt.size() - 1));
+    if (prompt.empty()) return;
+    prefill(prompt.first(prompt.size() - 1));
+    behind_.emplace(1, prompt.back());
   }
 
   /// Appends tokens that nobody picked here: a prompt, a user turn.
   void prefill(TokenSpan tokens) {
     discard_void_pass();
     for (const Token token : tokens) cache_.push_back(token);
-    expected_.reset();
+    behind_.reset();
   }
 
   Result<LazyPicks> verify(TokenSpan batch, std::size_t drafted) {
-    parents_.resize(drafted < batch.size() ? drafted : 0);
-    for (std::size_t row = 0; row < parents_.size(); ++row) parents_[row] = static_cast<NodeIndex>(row) - 1;
+    rows_.set_chain(drafted < batch.size() ? drafted : 0);
     return run(batch, drafted, false);
   }
   Result<LazyPicks> verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
-    bool sound = parents.size() == drafted;
-    for (std::size_t row = 0; sound && row < drafted; ++row)
-      sound = parents[row] >= anchor_parent && parents[row] < static_cast<NodeIndex>(row);
+    const bool sound = rows_.set_tree(parents, drafted);
     expect(sound, "V6: each drafted row has a parent, and it comes before it");
     if (!sound) return Error{ErrorCode::verifier_failed, "a draft that is no tree"};
-    parents_.assign(parents.begin(), parents.end());
     return run(batch, drafted, true);
   }
 
@@ -132,31 +80,51 @@ class ScriptedVerifier {
   Result<void> commit_rows(std::span<const std::size_t> rows) {
     ++counters_.commits;
     const std::size_t keep = rows.size();
-    bool legal = open_ && keep + 1 >= pending_;
+    bool legal = open_ && keep + 1 >= rows_.pending;
     for (std::size_t i = 0; legal && i < keep; ++i)
-      legal = rows[i] < cache_.size() - base_ && (i == 0 || rows[i - 1] < rows[i]);
+      legal = rows[i] < cache_.size() - rows_.base && (i == 0 || rows[i - 1] < rows[i]);
     expect(legal, "V4: commit() follows a verify() and keeps pending - 1 rows at least and the batch at most");
-    if (!legal) return Error{ErrorCode::verifier_failed, "a commit that fits no pass"};
-    const std::size_t committed = keep + 1 - pending_;
-    expect(all_at_once_ || last_picks_.size() >= committed, "V4: more tokens were committed than there were picks");
-    expect(all_at_once_ || last_picks_.size() <= committed + (options_.may_stop_before ? 1 : 0),
-           "V3: a pick was read after the token that ended generation");
+    const bool whole = !legal || !restores() || keep == cache_.size() - rows_.base;
+    expect(whole, "V10: a state that cannot be cut is kept whole, or restored");
+    if (!legal || !whole) return Error{ErrorCode::verifier_failed, "a commit that fits no pass"};
+    const std::size_t committed = keep + 1 - rows_.pending;
+    check_reads(committed);
     // stop_before on the first pick gives the anchor back too, which no rollback limit is about.
-    expect(cache_.size() - base_ - std::max(keep, pending_) <= options_.capabilities.max_rollback,
+    expect(cache_.size() - rows_.base - std::max(keep, rows_.pending) <= options().capabilities.max_rollback,
            "Capabilities::max_rollback was exceeded");
     expect(is_read_path(rows), "V8: the rows that are kept are not those of the path that was read");
-    for (std::size_t i = 0; i < keep; ++i) cache_[base_ + i] = cache_[base_ + rows[i]];
-    cache_.resize(base_ + keep);
-    if (strikes(options_.faults.commit_every, counters_.commits)) return fail("scripted fault in commit");
-    expected_.reset();
-    if (all_at_once_ && committed > 0) {
-      for (std::size_t row = base_ + pending_; row < cache_.size(); ++row)
-        expect(cache_[row] == greedy(TokenSpan(cache_).first(row)), "V4: a row was kept that was not picked");
-      expected_ = greedy(cache_);
-    } else if (committed > 0 && committed <= last_picks_.size()) {
-      expected_ = last_picks_[committed - 1];
-    }
-    open_ = false;
+    for (std::size_t i = 0; i < keep; ++i) cache_[rows_.base + i] = cache_[rows_.base + rows[i]];
+    cache_.resize(rows_.base + keep);
+    if (strikes(options().faults.commit_every, counters_.commits)) return fail("scripted fault in commit");
+    if (committed == 0)
+      behind_.reset();
+    else
+      behind_.emplace(1, path_[committed - 1]);
+    close(committed);
+    return {};
+  }
+  /// Saves the cache, as it is before the next pass.
+  void snapshot() {
+    discard_void_pass();
+    saved_rows_ = cache_.size();
+    saved_ = true;
+  }
+  Result<void> restore(std::size_t committed) {
+    ++counters_.commits;
+    ++counters_.restores;
+    const bool legal = open_ && pass_saved_;
+    expect(legal, "V10: restore() follows a verify() that a snapshot() came before");
+    if (!legal) return Error{ErrorCode::verifier_failed, "there is nothing to go back to"};
+    expect(rows_.pending + committed <= cache_.size() - rows_.base,
+           "V10: a pass that is kept whole is committed, not restored");
+    check_reads(committed);
+    std::vector<Token> behind(cache_.begin() + static_cast<std::ptrdiff_t>(rows_.base),
+                              cache_.begin() + static_cast<std::ptrdiff_t>(rows_.base + rows_.pending));
+    cache_.resize(saved_rows_);
+    if (strikes(options().faults.commit_every, counters_.commits)) return fail("scripted fault in restore");
+    behind.insert(behind.end(), path_.begin(), path_.begin() + static_cast<std::ptrdiff_t>(committed));
+    behind_ = std::move(behind);
+    close(committed);
     return {};
   }
   /// Virtual time of the last pass: ScriptedOptions::latency.
@@ -164,49 +132,96 @@ class ScriptedVerifier {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(last_time_));
   }
 
+  /// The ranking after row (anchor + i).
+  TokenSpan candidates(std::size_t i) {
+    const bool inside = open_ && i <= rows_.parents.size();
+    expect(inside, "V11: candidates are those of a row of a pass that is open");
+    ranked_.clear();
+    if (inside && options().revealed > 0) ranked_ = model_.ranked(seen_by(i), options().revealed);
+    return ranked_;
+  }
+  /// Read in place of the pick after row (anchor + i): ScriptedModel::weigh().
+  std::span<const float> probabilities(std::size_t i) {
+    drawn_elsewhere_ = true;
+    if (!read(i)) return {};
+    path_.push_back(-1);
+    model_.weigh(seen_by(i), probabilities_);
+    return probabilities_;
+  }
+  double uniform() { return static_cast<double>(mix(sampler_.random++) >> 11) / 9007199254740992.0; }
+  /// ScriptedOptions::rule. Everything, where it does not know what has been committed behind its cache (after
+  /// prefill(), truncate() and the like, until the next pass).
+  [[nodiscard]] std::size_t allowed(TokenSpan path) const {
+    if (!options().rule || !behind_) return path.size();
+    const std::size_t rows = open_ ? rows_.base : cache_.size();
+    std::vector<Token> text(cache_.begin() + static_cast<std::ptrdiff_t>(rows - std::min(rows, options().order)),
+                            cache_.begin() + static_cast<std::ptrdiff_t>(rows));
+    text.insert(text.end(), behind_->begin(), behind_->end());
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      if (!model_.allows(text, path[i])) return i;
+      text.push_back(path[i]);
+    }
+    return path.size();
+  }
+
   /// Goes back to `rows` rows of cache, sampler included. `next_row`: the row of the next pick, `rows` when a
   /// single token is pending as usual.
   void truncate(std::size_t rows, std::optional<std::size_t> next_row = {}) {
-    discard_void_pass();
-    cache_.resize(std::min(rows, cache_.size()));
+    lose_cache(rows);
     const std::size_t row = next_row.value_or(rows);
-    if (row < history_.size()) {
-      sampler_ = history_[row];
-      history_.resize(row);
-    }
-    expected_.reset();
+    if (row >= history_.size()) return;
+    sampler_ = history_[row];
+    history_.resize(row);
   }
   /// Loses the cache behind the first `rows` rows, as preemption does. The sampler stays.
   void lose_cache(std::size_t rows) {
     discard_void_pass();
     cache_.resize(std::min(rows, cache_.size()));
-    expected_.reset();
+    behind_.reset();
   }
 
   /// What a greedy model picks after `context`.
-  [[nodiscard]] Token greedy(TokenSpan context) const {
-    const TokenSpan end = context.last(std::min(options_.order, context.size()));
-    return options_.table ? options_.table(end) : candidate(end, 0);
-  }
-  /// The greedy picks of the open pass all at once, for engines that answer with a span, or walk the draft on the
-  /// device: of a chain up to the first disagreement, of a tree all. Valid until the next verify().
+  [[nodiscard]] Token greedy(TokenSpan context) const { return model_.greedy(context); }
+  /// The greedy picks of the open pass all at once, for engines that answer with a span: of a chain up to the first
+  /// disagreement, of a tree all. Valid until the next verify().
   [[nodiscard]] TokenSpan greedy_picks() {
-    last_picks_.clear();
+    // Whatever path is taken, these are the tokens on it.
     all_at_once_ = true;
-    for (std::size_t row = 0; row <= parents_.size(); ++row) {
-      last_picks_.push_back(greedy(seen_by(row)));
-      if (!tree_ && !has_child(row, last_picks_.back())) break;
+    path_.clear();
+    for (std::vector<Token> text = seen_by(0); path_.size() <= rows_.parents.size(); text.push_back(path_.back()))
+      path_.push_back(greedy(text));
+    all_picks_.clear();
+    for (std::size_t row = 0; row <= rows_.parents.size(); ++row) {
+      all_picks_.push_back(greedy(seen_by(row)));
+      if (!tree_ && child_of(row, all_picks_.back()) == 0) break;
     }
-    return last_picks_;
+    return all_picks_;
+  }
+  /// The open pass walked at once, for engines that do so on the device. Valid until the next verify(). What is not
+  /// committed of it is given back to the sampler.
+  [[nodiscard]] Accepted walk_draft() {
+    all_at_once_ = true;
+    path_.clear();
+    walked_rows_.clear();
+    for (std::size_t row = 0; walked_rows_.empty() || row != 0; row = child_of(row, path_.back())) {
+      walked_rows_.push_back(rows_.pending - 1 + row);
+      if (options().sampled) remember(row);
+      path_.push_back(options().sampled ? model_.sample(seen_by(row), sampler_) : greedy(seen_by(row)));
+    }
+    return {walked_rows_, path_};
   }
 
-  [[nodiscard]] Capabilities capabilities() const { return options_.capabilities; }
+  [[nodiscard]] Capabilities capabilities() const { return options().capabilities; }
   [[nodiscard]] TokenSpan cache() const noexcept { return cache_; }
   [[nodiscard]] const ScriptedCounters& counters() const noexcept { return counters_; }
-  /// Breaches of V1 to V8 by the caller, in order; empty: none.
+  /// Breaches of V1 to V12 by the caller, in order; empty: none.
   [[nodiscard]] const std::vector<std::string>& violations() const noexcept { return violations_; }
 
  private:
+  using Sampler = ScriptedModel::Sampler;
+
+  [[nodiscard]] const ScriptedOptions& options() const noexcept { return model_.options(); }
+  [[nodiscard]] bool restores() const noexcept { return options().capabilities.rollback == Rollback::snapshot; }
   void expect(bool holds, const char* sentence) {
     if (!holds) violations_.emplace_back(sentence);
   }
@@ -217,165 +232,157 @@ class ScriptedVerifier {
     const bool rows_fit = !batch.empty() && drafted < batch.size();
     expect(rows_fit, "V1: a batch holds at least the anchor before its draft");
     if (!rows_fit) return Error{ErrorCode::verifier_failed, "a batch without an anchor"};
-    expect(!expected_ || batch.front() == *expected_, "V1: the batch does not continue the cache");
+    rows_.base = cache_.size();
+    rows_.pending = batch.size() - drafted;
+    if (behind_)
+      expect(behind_->size() <= rows_.pending && std::equal(behind_->begin(), behind_->end(), batch.begin()),
+             "V1: the batch does not continue the cache");
     check_capabilities(batch.size(), drafted);
-    tree_ = tree;
-    reads_.clear();
+    pass_saved_ = std::exchange(saved_, false);
+    expect(!restores() || drafted == 0 || pass_saved_, "V10: a draft, and no snapshot() before it");
 
     before_ = sampler_;
-    base_ = cache_.size();
-    pending_ = batch.size() - drafted;
-    last_picks_.clear();
+    path_.clear();
+    reads_.clear();
+    tree_ = tree;
     agrees_ = true;
     all_at_once_ = false;
+    drawn_elsewhere_ = false;
     open_ = true;
     ++pass_;
-    if (strikes(options_.faults.verify_every, counters_.verifies)) {
+    if (strikes(options().faults.verify_every, counters_.verifies)) {
       cache_.insert(cache_.end(), batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2));
       return fail("scripted fault in verify");
     }
     cache_.insert(cache_.end(), batch.begin(), batch.end());
-    last_time_ = options_.latency ? options_.latency(PassShape{1, batch.size(), base_ + pending_}) : 0;
+    last_time_ = options().latency ? options().latency(PassShape{1, batch.size(), rows_.base + rows_.pending}) : 0;
     counters_.time += last_time_;
     return LazyPicks(*this, pass_);
   }
-  /// True when the drafted ones among `rows` are those whose picks were read, the last of these left out.
-  [[nodiscard]] bool is_read_path(std::span<const std::size_t> rows) const {
-    for (std::size_t i = 0; i < std::min(rows.size(), pending_); ++i)
-      if (rows[i] != i) return false;
-    for (std::size_t i = pending_; i < rows.size(); ++i) {
-      const NodeIndex parent = i == pending_ ? anchor_parent : static_cast<NodeIndex>(rows[i - 1] - pending_);
-      if (parents_[rows[i] - pending_] != parent) return false;
-      const std::size_t read = i - pending_ + 1;
-      if (!all_at_once_ && (read >= reads_.size() || reads_[read] != rows[i] - pending_ + 1)) return false;
+  void discard_void_pass() {
+    if (!open_) return;
+    cache_.resize(rows_.base);
+    sampler_ = before_;
+    history_.resize(std::min(history_.size(), rows_.base + rows_.pending - 1));
+    open_ = false;
+  }
+  void close(std::size_t committed) {
+    if (drawn_elsewhere_) behind_.reset();  // those who drew know the tokens
+    if (all_at_once_ && options().sampled && committed < path_.size()) {
+      sampler_ = history_[rows_.base + rows_.pending - 1 + committed];
+      history_.resize(rows_.base + rows_.pending - 1 + committed);
     }
-    return true;
+    open_ = false;
   }
-  /// Tokens on the path to drafted row `row`, counted from 1; 0 is the anchor.
-  [[nodiscard]] std::size_t depth(std::size_t row) const {
-    std::size_t depth = 0;
-    for (; row > 0; row = pick_after(parents_[row - 1])) ++depth;
-    return depth;
-  }
-  /// The end of what row (anchor + row) sees, itself included.
-  [[nodiscard]] std::vector<Token> seen_by(std::size_t row) const {
-    std::vector<Token> seen;
-    for (; row > 0; row = pick_after(parents_[row - 1])) seen.push_back(cache_[base_ + pending_ + row - 1]);
-    for (std::size_t at = base_ + pending_; at > 0 && seen.size() < options_.order; --at)
-      seen.push_back(cache_[at - 1]);
-    std::reverse(seen.begin(), seen.end());
-    return seen;
-  }
-  /// A drafted row behind row (anchor + row) that holds `token`.
-  [[nodiscard]] bool has_child(std::size_t row, Token token) const {
-    for (std::size_t child = row; child < parents_.size(); ++child)
-      if (parents_[child] + 1 == static_cast<NodeIndex>(row) && cache_[base_ + pending_ + child] == token) return true;
-    return false;
-  }
+
   void check_capabilities(std::size_t rows, std::size_t drafted) {
-    const Capabilities& can = options_.capabilities;
+    const Capabilities& can = options().capabilities;
     const auto widths = can.allowed_widths.values();
     expect(rows <= can.max_rows, "Capabilities::max_rows was exceeded");
-    std::size_t deepest = 0;
-    std::size_t leaves = 0;
-    for (std::size_t row = 0; row < drafted; ++row) {
-      deepest = std::max(deepest, depth(row + 1));
-      leaves += std::find(parents_.begin(), parents_.end(), static_cast<NodeIndex>(row)) == parents_.end() ? 1 : 0;
-    }
-    expect(deepest <= can.max_depth, "Capabilities::max_depth was exceeded");
-    expect(leaves <= std::max<std::size_t>(can.max_leaves, 1), "Capabilities::max_leaves was exceeded");
+    expect(rows_.deepest() <= can.max_depth, "Capabilities::max_depth was exceeded");
+    expect(rows_.leaves() <= std::max<std::size_t>(can.max_leaves, 1), "Capabilities::max_leaves was exceeded");
     expect(cache_.size() + rows < can.max_context, "Capabilities::max_context was exceeded");
     expect(drafted == 0 || widths.empty() || std::find(widths.begin(), widths.end(), rows) != widths.end(),
            "Capabilities::allowed_widths has no such width");
+    expect(!restores() || drafted == 0 || rows - drafted <= can.max_replay, "Capabilities::max_replay was exceeded");
   }
-  void discard_void_pass() {
-    if (!open_) return;
-    cache_.resize(base_);
-    sampler_ = before_;
-    history_.resize(std::min(history_.size(), base_ + pending_ - 1));
-    open_ = false;
+  void check_reads(std::size_t committed) {
+    expect(path_.size() >= committed, "V4: more tokens were committed than there were picks");
+    expect(all_at_once_ || path_.size() <= committed + (options().may_stop_before ? 1 : 0),
+           "V3: a pick was read after the token that ended generation");
+    path_.resize(std::max(path_.size(), committed));
   }
+  /// True when the drafted ones among `rows` are those whose picks were read, the last of these left out.
+  [[nodiscard]] bool is_read_path(std::span<const std::size_t> rows) const {
+    for (std::size_t i = 0; i < std::min(rows.size(), rows_.pending); ++i)
+      if (rows[i] != i) return false;
+    for (std::size_t i = rows_.pending; i < rows.size(); ++i) {
+      const NodeIndex parent = i == rows_.pending ? anchor_parent : static_cast<NodeIndex>(rows[i - 1] - rows_.pending);
+      if (rows_.parents[rows[i] - rows_.pending] != parent) return false;
+      const std::size_t at = i - rows_.pending;
+      if (!drawn_elsewhere_ && (at >= path_.size() || cache_[rows_.base + rows[i]] != path_[at])) return false;
+      if (!all_at_once_ && (at + 1 >= reads_.size() || reads_[at + 1] != rows[i] - rows_.pending + 1)) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] std::vector<Token> seen_by(std::size_t row) const {
+    return rows_.seen_by(cache_, row, options().order);
+  }
+  [[nodiscard]] std::size_t child_of(std::size_t row, Token token) const { return rows_.child_of(cache_, row, token); }
 
   Token pick(std::uint64_t pass, std::size_t i) {
     ++counters_.picks;
     expect(open_ && pass == pass_, "V3: a pick was read from a pass that is over");
-    const bool inside = i <= parents_.size();
+    if (!read(i)) return 0;
+    if (strikes(options().faults.pick_every, counters_.picks)) static_cast<void>(fail("scripted fault in a pick"));
+    const std::vector<Token> seen = seen_by(i);
+    path_.push_back(options().sampled ? model_.sample(seen, sampler_) : greedy(seen));
+    agrees_ = agrees_ && child_of(i, path_.back()) != 0;
+    return path_.back();
+  }
+  /// What has to hold when the pick, or the distribution, after row (anchor + i) is read. False: there is none.
+  bool read(std::size_t i) {
+    const bool inside = i <= rows_.parents.size();
     expect(inside, "V3: a pick was read past the end of the batch");
-    if (!inside) return 0;
+    if (!inside) return false;
     const bool first = reads_.empty();
     expect(first ? i == 0 : i > reads_.back(), "V3: picks are read in order, each once");
     expect(agrees_, "V3: a pick was read after the first that disagrees");
     expect(first || i == 0 || !agrees_ ||
-               (parents_[i - 1] + 1 == static_cast<NodeIndex>(reads_.back()) &&
-                cache_[base_ + pending_ + i - 1] == last_picks_.back()),
+               (rows_.parent(i) == reads_.back() && (drawn_elsewhere_ || rows_.token(cache_, i) == path_.back())),
            "V7: a pick was read off the path of those before it");
-    if (strikes(options_.faults.pick_every, counters_.picks)) static_cast<void>(fail("scripted fault in a pick"));
-    const std::size_t row = base_ + pending_ + depth(i);  // tokens up to and with the row that the pick follows
+    reads_.push_back(i);
+    remember(i);
+    return true;
+  }
+  void remember(std::size_t i) {
+    const std::size_t row =
+        rows_.base + rows_.pending + rows_.depth(i);  // tokens up to and with the row that the pick follows
     history_.resize(row - 1, sampler_);
     history_.push_back(sampler_);
-    const std::vector<Token> seen = seen_by(i);
-    const Token token = options_.sampled ? sample(seen) : greedy(seen);
-    last_picks_.push_back(token);
-    reads_.push_back(i);
-    agrees_ = agrees_ && has_child(i, token);
-    return token;
-  }
-  [[nodiscard]] Token candidate(TokenSpan end, std::uint64_t rank) const {
-    std::uint64_t hash = mix(options_.seed + (rank << 32));
-    for (const Token token : end) hash = mix(hash ^ static_cast<std::uint32_t>(token));
-    return static_cast<Token>(hash % static_cast<std::uint64_t>(std::max<Token>(options_.vocabulary, 1)));
-  }
-  Token sample(TokenSpan context) {
-    const TokenSpan end = context.last(std::min(options_.order, context.size()));
-    const std::uint64_t noise = mix(sampler_.random++);
-    Token best = 0;
-    std::int64_t best_score = 0;
-    for (std::uint64_t rank = 0; rank < 4; ++rank) {
-      const Token token = rank == 0 ? greedy(context) : candidate(end, rank);
-      const auto seen = std::count(
-          sampler_.recent.begin(),
-          sampler_.recent.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(sampler_.picks, 8)), token);
-      const std::int64_t score = static_cast<std::int64_t>((noise >> (16 * rank)) % 1024) -
-                                 static_cast<std::int64_t>(rank * 64) -
-                                 static_cast<std::int64_t>(options_.penalty) * seen;
-      if (rank == 0 || score > best_score) {
-        best = token;
-        best_score = score;
-      }
-    }
-    sampler_.recent[sampler_.picks++ % sampler_.recent.size()] = best;
-    return best;
   }
   static bool strikes(std::uint64_t every, std::uint64_t count) noexcept { return every != 0 && count % every == 0; }
   Error fail(const char* sentence) {
     ++counters_.faults;
 #if defined(__cpp_exceptions)
-    if (!options_.faults.as_errors) throw ScriptedFault(sentence);
+    if (!options().faults.as_errors) throw ScriptedFault(sentence);
 #endif
     return Error{ErrorCode::verifier_failed, sentence};
   }
 
-  ScriptedOptions options_;
+  ScriptedModel model_;
   std::vector<Token> cache_;
+  std::optional<std::vector<Token>> behind_;  // committed tokens that are not in the cache, where they are known
   Sampler sampler_;
   Sampler before_;                // of the open pass
   std::vector<Sampler> history_;  // before the pick after each row
-  std::optional<Token> expected_;
-  std::vector<NodeIndex> parents_;  // of the drafted rows of the last pass
-  std::vector<Token> last_picks_;   // read in the last pass
-  std::vector<std::size_t> reads_;  // and the rows that they followed, from the anchor's on
+  std::size_t saved_rows_ = 0;
+  bool saved_ = false;  // since the last pass
   ScriptedCounters counters_;
   std::vector<std::string> violations_;
+
+  // The last pass.
+  ScriptedRows rows_;
+  std::vector<std::size_t> reads_;  // rows whose picks were read, counted from the anchor's
+  std::vector<Token> path_;         // these picks, or the path that was walked at once
+  std::vector<std::size_t> walked_rows_;
+  std::vector<Token> all_picks_;
+  std::vector<Token> ranked_;
+  std::vector<float> probabilities_;
   std::uint64_t pass_ = 0;
-  std::size_t base_ = 0;
-  std::size_t pending_ = 0;
   std::uint64_t last_time_ = 0;
+  bool pass_saved_ = false;
   bool tree_ = false;
   bool agrees_ = true;
   bool all_at_once_ = false;
+  bool drawn_elsewhere_ = false;
   bool open_ = false;
 };
+
 static_assert(DescribedVerifier<ScriptedVerifier> && TruncatableVerifier<ScriptedVerifier> &&
-              TreeVerifier<ScriptedVerifier> && TimedVerifier<ScriptedVerifier>);
+              TreeVerifier<ScriptedVerifier> && TimedVerifier<ScriptedVerifier> &&
+              CheckpointVerifier<ScriptedVerifier> && RankedVerifier<ScriptedVerifier> &&
+              DistributionVerifier<ScriptedVerifier> && ConstrainedVerifier<ScriptedVerifier> &&
+              !WalkingVerifier<ScriptedVerifier>);
 
 }  // namespace reprise::testing

@@ -2,182 +2,328 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "reprise/control/control.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/loop/round.hpp"
+#include "reprise/testing/probe_text.hpp"
+#include "reprise/testing/verifier_trace.hpp"
 
 namespace reprise::testing::detail {
 
-/// One pass that is out of the ordinary, made when `position` tokens have been decoded.
-struct Step {
+/// Where a run is: tokens decoded, and how many committed ones the next pass has to carry.
+struct Place {
   std::size_t position = 0;
-  std::size_t right = 0;         ///< drafted tokens that plain decoding gives
-  std::size_t wrong = 0;         ///< drafted tokens behind them, the first of which it does not
-  std::size_t take = unlimited;  ///< commit at most that many tokens and read no more picks
-  bool twice = false;            ///< run it once without a commit before
-  bool fail = false;             ///< make it fail before
-  bool refuse = false;           ///< read one pick first and commit nothing of it, as a stop predicate may
+  std::size_t pending = 1;
 };
 
-/// The passes of a run, for people.
-class Trace {
- public:
-  void add(bool plain, TokenSpan batch, std::size_t drafted, std::size_t keep) {
-    plain_ = plain ? plain_ + 1 : 0;
-    const std::string times = std::to_string(plain_) + (plain_ == 1 ? " plain pass" : " plain passes");
-    if (plain_ > 1) {
-      text_.replace(last_, std::string::npos, times);
-      return;
-    }
-    if (!text_.empty()) text_ += ", ";
-    last_ = text_.size();
-    if (plain) {
-      text_ += times;
-      return;
-    }
-    text_ += "verify({";
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (i != 0) text_ += ' ';
-      text_ += std::to_string(batch[i]);
-    }
-    text_ += "}, " + std::to_string(drafted) + ") and commit(" + std::to_string(keep) + ")";
-  }
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
-
- private:
-  std::string text_;
-  std::size_t last_ = 0;
-  std::size_t plain_ = 0;
+/// How the tokens agree that an engine ranks highest.
+struct RankCounts {
+  std::size_t asked = 0;
+  std::size_t picked = 0;   ///< the first was the pick
+  std::size_t known = 0;    ///< behind drafted rows, of places that a plain pass has shown as well
+  std::size_t changed = 0;  ///< of these, the first was another one
 };
 
-/// Where an engine parted from plain decoding.
-struct Difference {
-  std::string message;
-  bool near_tie = false;
-};
+template <class Engine>
+Capabilities described(const Engine& engine) {
+  Capabilities can;
+  if constexpr (DescribedVerifier<Engine>) can = engine.capabilities();
+  return can;
+}
 
-/// Of those who cannot make their engine fail.
-struct NeverFail {};
-
-/// Runs single passes of an engine and holds each pick against what plain decoding gave.
+/// Runs single passes of an engine and holds each answer against what plain decoding gave.
 template <class Engine, class Fail>
 class VerifierProbe {
  public:
-  /// `tokens`: to decode; `epsilon`: see VerifierCheck.
-  VerifierProbe(TokenSpan prompt, std::size_t tokens, double epsilon, Fail& fail)
-      : text_(prompt.begin(), prompt.end()), prompt_(prompt.size()), tokens_(tokens), epsilon_(epsilon), fail_(fail) {}
+  /// `tokens`: to decode; `epsilon` and `tolerance`: see VerifierCheck.
+  VerifierProbe(TokenSpan prompt, std::size_t tokens, double epsilon, double tolerance, Fail& fail)
+      : text_(prompt), tokens_(tokens), epsilon_(epsilon), tolerance_(tolerance), fail_(fail) {}
 
   /// Learns the text from an engine that has the prompt: one token a pass.
   std::optional<Difference> decode_plainly(Engine& engine) {
     for (std::size_t p = 0; p < tokens_; ++p) {
-      const Token anchor = text_.back();
-      auto&& answer = engine.verify(TokenSpan(&anchor, 1), 0);
+      const TokenSpan anchor = text_.before(p, 1);
+      auto&& answer = engine.verify(anchor, 0);
       if (!succeeded(answer)) return Difference{"verify() failed at token " + std::to_string(p)};
       const auto token = static_cast<Token>(unwrapped(answer)[0]);
       if constexpr (MarginVerifier<Engine>) margins_.push_back(static_cast<double>(engine.margin(0)));
-      if (!commit(engine, 1)) return Difference{"commit(1) failed at token " + std::to_string(p)};
+      if (!done([&] { return engine.commit(1); })) return Difference{"commit(1) failed at token " + std::to_string(p)};
       text_.push_back(token);
       ++checks_;
     }
     return {};
   }
 
-  /// One pass at `p` decoded tokens; advances it. `trace` gathers what was run.
-  std::optional<Difference> pass(Engine& engine, const Step& step, std::size_t pending, std::size_t& p, Trace& trace) {
-    std::size_t drafted = step.right + step.wrong;
-    if constexpr (DescribedVerifier<Engine>) {
-      const Capabilities can = engine.capabilities();
-      Room room(drafted);
-      room.bound(std::min({can.max_depth, can.max_rollback, can.max_rows - std::min(can.max_rows, pending)}),
-                 Cut::depth);
-      room.bound(can.max_context - std::min(can.max_context, prompt_ + p + 1), Cut::context);
-      drafted = widest({PassShape{1, pending, 0}, unlimited, can.allowed_widths.values()}, room.nodes());
+  /// One pass; advances `place`. `trace` gathers what was run.
+  std::optional<Difference> pass(Engine& engine, Step step, Place& place, Trace& trace) {
+    const Capabilities can = described(engine);
+    const bool restores = CheckpointVerifier<Engine> && can.rollback == Rollback::snapshot;
+    if (restores && place.pending > can.max_replay) step = without_draft(step);
+    if (step.ask)
+      if (auto difference = ask(engine, step, place, trace.text())) return difference;
+    ProbeDraft draft = text_.draft(step, place.position, place.pending, can);
+    if (step.refuse)
+      if (auto difference = refuse(engine, step, draft, place, trace)) return difference;
+    bool saves = (restores && !draft.tokens.empty()) || step.save;
+    if (step.drop) {
+      // Nothing is kept, so what was wrong in here is seen in here; and then the text goes on plainly.
+      trace.add(call(step, saves, ""), batch(draft, place), draft);
+      if (auto difference = read(engine, step, draft, place, saves, trace.text())) return difference;
+      step = without_draft(step);
+      draft = {};
+      saves = false;
     }
-    // What follows the text is not known, so a draft ends before it does.
-    const std::size_t right = std::min({step.right, drafted, tokens_ - p - 1});
-    const std::size_t anchor = prompt_ + p;
-    std::vector<Token> batch(text_.begin() + static_cast<std::ptrdiff_t>(anchor - pending),
-                             text_.begin() + static_cast<std::ptrdiff_t>(anchor + right));
-    for (std::size_t i = right; i < drafted; ++i) batch.push_back(unlike(anchor + i));
-    const std::size_t take = std::max<std::size_t>(1, std::min({step.take, right + 1, tokens_ - p}));
-    if (step.refuse) {
-      trace.add(false, batch, drafted, pending - 1);
-      if (auto difference = read(engine, batch, drafted, 1, p, trace.text())) return difference;
-      if (!commit(engine, pending - 1)) return Difference{"commit() failed after " + trace.text()};
-      batch.erase(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(pending - 1));
-      pending = 1;
-    }
-    trace.add(drafted == 0 && pending == 1 && !step.twice && !step.fail, batch, drafted, pending + take - 1);
-    if (step.fail) provoke(engine, batch, drafted);
+    const std::size_t take =
+        std::max<std::size_t>(1, std::min({step.take, draft.path.size() + 1, tokens_ - place.position}));
+    const std::size_t keep = place.pending + take - 1;
+    const bool restored = restores && keep < place.pending + draft.tokens.size();
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < place.pending; ++row) rows.push_back(row);
+    for (std::size_t i = 0; i + 1 < take; ++i) rows.push_back(place.pending + draft.path[i]);
+    std::string end = "commit(" + std::to_string(keep) + ')';
+    if (step.tree) end = "commit_rows(" + listed(std::span<const std::size_t>(rows)) + ')';
+    if (restored) end = "restore(" + std::to_string(take) + ')';
+    const bool plain = draft.tokens.empty() && place.pending == 1 && !saves;
+    if (plain && !step.twice && !step.fail)
+      trace.add_plain();
+    else
+      trace.add(call(step, saves, end), batch(draft, place), draft);
+
+    if (step.fail) provoke(engine, draft, place, saves);
+    step.take = take;
     if (step.twice)
-      if (auto difference = read(engine, batch, drafted, take, p, trace.text() + " (the void run)")) return difference;
-    if (auto difference = read(engine, batch, drafted, take, p, trace.text())) return difference;
-    if (!commit(engine, pending + take - 1)) return Difference{"commit() failed after " + trace.text()};
-    p += take;
+      if (auto difference = read(engine, step, draft, place, saves, trace.text() + " (the void run)"))
+        return difference;
+    if (auto difference = read(engine, step, draft, place, saves, trace.text())) return difference;
+    if (step.reveal) rank(engine, draft, place);
+    if (!finish(engine, step, rows, restored, take)) return Difference{end + " failed after " + trace.text()};
+    place.pending = restored ? place.pending + take : 1;
+    place.position += take;
     return {};
   }
 
   /// Comparisons made since the last call.
   std::size_t take_checks() noexcept { return std::exchange(checks_, 0); }
-  [[nodiscard]] bool fits(const Engine& engine, std::size_t rows) const {
-    if constexpr (DescribedVerifier<Engine>)
-      return rows <= Capabilities(engine.capabilities()).max_rows;
-    else
-      return true;
-  }
+  [[nodiscard]] const RankCounts& ranks() const noexcept { return counts_; }
+  [[nodiscard]] const ProbeText& text() const noexcept { return text_; }
 
  private:
-  std::optional<Difference> read(Engine& engine, TokenSpan batch, std::size_t drafted, std::size_t take, std::size_t p,
-                                 const std::string& trace) {
-    auto&& answer = engine.verify(batch, drafted);
+  static Step without_draft(Step step) {
+    step.right = step.wrong = step.siblings = 0;
+    return step;
+  }
+  static ProbeCall call(const Step& step, bool saves, std::string end) {
+    return {step.walk   ? "verify_and_walk"
+            : step.tree ? "verify_tree"
+                        : "verify",
+            step.walk || step.tree, saves, std::move(end)};
+  }
+  [[nodiscard]] std::vector<Token> batch(const ProbeDraft& draft, const Place& place) const {
+    const TokenSpan pending = text_.before(place.position, place.pending);
+    std::vector<Token> batch(pending.begin(), pending.end());
+    batch.insert(batch.end(), draft.tokens.begin(), draft.tokens.end());
+    return batch;
+  }
+
+  /// Reads one pick and gives all of the pass back but the pending tokens before the anchor.
+  std::optional<Difference> refuse(Engine& engine, const Step& step, const ProbeDraft& draft, Place& place,
+                                   Trace& trace) {
+    const bool restores = CheckpointVerifier<Engine> && described(engine).rollback == Rollback::snapshot;
+    Step first = step;
+    first.take = 1;
+    const std::string end = restores ? "restore(0)" : "commit(" + std::to_string(place.pending - 1) + ')';
+    trace.add(call(step, restores, end), batch(draft, place), draft);
+    if (auto difference = read(engine, first, draft, place, restores, trace.text())) return difference;
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row + 1 < place.pending; ++row) rows.push_back(row);
+    if (!finish(engine, step, rows, restores, 0)) return Difference{end + " failed after " + trace.text()};
+    if (!restores) place.pending = 1;
+    return {};
+  }
+  /// Runs the pass and compares what is read of it.
+  std::optional<Difference> read(Engine& engine, const Step& step, const ProbeDraft& draft, const Place& place,
+                                 bool saves, const std::string& trace) {
+    if constexpr (CheckpointVerifier<Engine>)
+      if (saves && !done([&] { return engine.snapshot(); })) return Difference{"snapshot() failed in " + trace};
+    const std::vector<Token> rows = batch(draft, place);
+    if constexpr (WalkingVerifier<Engine>)
+      if (step.walk) {
+        auto&& answer = engine.verify_and_walk(rows, draft.tokens.size(), draft.parents);
+        if (!succeeded(answer)) return Difference{"verify_and_walk() failed in " + trace};
+        return compare_walk(engine, unwrapped(answer), draft, place, trace);
+      }
+    if constexpr (TreeVerifier<Engine>)
+      if (step.tree) {
+        auto&& answer = engine.verify_tree(rows, draft.tokens.size(), draft.parents);
+        if (!succeeded(answer)) return Difference{"verify_tree() failed in " + trace};
+        return compare(engine, unwrapped(answer), step, draft, place, trace);
+      }
+    auto&& answer = engine.verify(rows, draft.tokens.size());
     if (!succeeded(answer)) return Difference{"verify() failed in " + trace};
-    auto&& picks = unwrapped(answer);
-    for (std::size_t i = 0; i < take; ++i) {
+    return compare(engine, unwrapped(answer), step, draft, place, trace);
+  }
+  template <class P>
+  std::optional<Difference> compare(Engine& engine, P&& picks, const Step& step, const ProbeDraft& draft,
+                                    const Place& place, const std::string& trace) {
+    const std::size_t reads = std::min({step.take, draft.path.size() + 1, tokens_ - place.position});
+    for (std::size_t d = 0; d < reads; ++d) {
+      const std::size_t i = d == 0 ? 0 : 1 + draft.path[d - 1];
+      if (step.weigh) {
+        if (auto difference = weigh(engine, i, place.position + d, draft, trace)) return difference;
+        continue;
+      }
       if constexpr (requires { picks.size(); })
         if (i >= picks.size()) return Difference{"the span of picks ends before the first disagreement in " + trace};
-      const auto got = static_cast<Token>(picks[i]);
-      const Token wanted = text_[prompt_ + p + i];
-      ++checks_;
-      if (got == wanted) continue;
-      double margin = margins_.empty() ? 0 : margins_[p + i];
-      if constexpr (MarginVerifier<Engine>) margin = std::min(margin, static_cast<double>(engine.margin(i)));
-      std::string message = "token " + std::to_string(p + i) + " is " + std::to_string(got) +
-                            ", plain decoding gives " + std::to_string(wanted) + ": picks[" + std::to_string(i) +
-                            "] of " + trace;
-      if (MarginVerifier<Engine>) message += "; margin " + std::to_string(margin);
-      return Difference{std::move(message), MarginVerifier<Engine> && margin <= epsilon_};
+      if (auto difference = compare_token(engine, static_cast<Token>(picks[i]), i, place.position + d,
+                                          "picks[" + std::to_string(i) + ']', trace))
+        return difference;
     }
     return {};
   }
-  void provoke(Engine& engine, TokenSpan batch, std::size_t drafted) {
+  std::optional<Difference> compare_walk(Engine& engine, const Accepted& walked, const ProbeDraft& draft,
+                                         const Place& place, const std::string& trace) {
+    if (walked.rows.size() != walked.tokens.size()) return Difference{"as many rows as tokens are wanted of " + trace};
+    for (std::size_t d = 0; d < std::min(walked.tokens.size(), draft.path.size() + 1); ++d) {
+      const std::size_t i = d == 0 ? 0 : 1 + draft.path[d - 1];
+      const std::string where = "tokens[" + std::to_string(d) + ']';
+      if (auto difference = compare_token(engine, walked.tokens[d], i, place.position + d, where, trace))
+        return difference;
+      if (walked.rows[d] != place.pending - 1 + i)
+        return Difference{"rows[" + std::to_string(d) + "] is " + std::to_string(walked.rows[d]) +
+                          ", the token was picked after row " + std::to_string(place.pending - 1 + i) +
+                          " of the batch: " + trace};
+    }
+    if (walked.tokens.size() != draft.path.size() + 1)
+      return Difference{"the walk gives " + std::to_string(walked.tokens.size()) + " tokens, not the " +
+                        std::to_string(draft.path.size()) + " that agree and one more: " + trace};
+    return {};
+  }
+  std::optional<Difference> compare_token(Engine& engine, Token got, std::size_t i, std::size_t p,
+                                          const std::string& where, const std::string& trace) {
+    const Token wanted = text_[p];
+    ++checks_;
+    if (got == wanted) return {};
+    double margin = margins_.empty() ? 0 : margins_[p];
+    if constexpr (MarginVerifier<Engine>) margin = std::min(margin, static_cast<double>(engine.margin(i)));
+    std::string message = "token " + std::to_string(p) + " is " + std::to_string(got) + ", plain decoding gives " +
+                          std::to_string(wanted) + ": " + where + " of " + trace;
+    if (MarginVerifier<Engine>) message += "; margin " + std::to_string(margin);
+    return Difference{std::move(message), MarginVerifier<Engine> && margin <= epsilon_};
+  }
+  /// A distribution, and whether it is the one that a plain pass showed in the same place.
+  std::optional<Difference> weigh(Engine& engine, std::size_t i, std::size_t p, const ProbeDraft& draft,
+                                  const std::string& trace) {
+    if constexpr (DistributionVerifier<Engine>) {
+      const std::span<const float> weights = engine.probabilities(i);
+      const std::string where = "probabilities(" + std::to_string(i) + ") of " + trace;
+      double sum = 0;
+      for (const float weight : weights) {
+        if (!(weight >= 0)) return Difference{"a weight is negative or no number: " + where};
+        sum += static_cast<double>(weight);
+      }
+      ++checks_;
+      if (!(std::abs(sum - 1) <= tolerance_))
+        return Difference{"the weights add up to " + std::to_string(sum) + ": " + where};
+      auto& known = weights_[p];
+      if (known.empty() && draft.tokens.empty()) known.assign(weights.begin(), weights.end());
+      if (known.empty()) return {};
+      double apart = known.size() == weights.size() ? 0 : 2;
+      for (std::size_t t = 0; t < std::min(known.size(), weights.size()); ++t)
+        apart += std::abs(static_cast<double>(known[t]) - static_cast<double>(weights[t]));
+      if (apart > 2 * tolerance_)
+        return Difference{"the distribution of token " + std::to_string(p) + " is " + std::to_string(apart / 2) +
+                          " away from that of plain decoding: " + where};
+    }
+    return {};
+  }
+  /// Reads the candidates of all rows, from the last on.
+  void rank(Engine& engine, const ProbeDraft& draft, const Place& place) {
+    if constexpr (RankedVerifier<Engine>) {
+      for (std::size_t i = draft.tokens.size() + 1; i-- > 0;) {
+        const TokenSpan best = engine.candidates(i);
+        const auto on_path = std::find(draft.path.begin(), draft.path.end(), i - 1);
+        if (best.empty() || (i > 0 && on_path == draft.path.end())) continue;
+        const std::size_t p =
+            place.position + (i == 0 ? 0 : static_cast<std::size_t>(on_path - draft.path.begin()) + 1);
+        ++checks_;
+        ++counts_.asked;
+        counts_.picked += best[0] == text_[p] ? 1 : 0;
+        if (draft.tokens.empty()) first_.emplace(p, best[0]);
+        const auto known = first_.find(p);
+        if (i == 0 || known == first_.end()) continue;
+        ++counts_.known;
+        counts_.changed += known->second == best[0] ? 0 : 1;
+      }
+    }
+  }
+  /// What plain decoding picks has to be allowed, and the answer has to stay.
+  std::optional<Difference> ask(Engine& engine, const Step& step, const Place& place, const std::string& trace) {
+    if constexpr (ConstrainedVerifier<Engine>) {
+      const TokenSpan right = text_.from(place.position, step.right + 1);
+      std::vector<Token> path(right.begin(), right.end());
+      const std::string behind = trace.empty() ? " at the start" : " after " + trace;
+      const auto allowed = [&] { return static_cast<std::size_t>(engine.allowed(TokenSpan(path))); };
+      const std::size_t all = allowed();
+      ++checks_;
+      if (all != path.size())
+        return Difference{"allowed(" + listed(TokenSpan(path)) + ") is " + std::to_string(all) +
+                          ", but plain decoding picks all of it" + behind};
+      path.push_back(*text_.unlike(place.position + path.size()));
+      const std::size_t more = allowed();
+      if (more < all || more > path.size() || more != allowed())
+        return Difference{"allowed(" + listed(TokenSpan(path)) + ") is " + std::to_string(more) +
+                          ", then something else, or not between " + std::to_string(all) + " and " +
+                          std::to_string(path.size()) + behind};
+    }
+    return {};
+  }
+  void provoke(Engine& engine, const ProbeDraft& draft, const Place& place, bool saves) {
     if constexpr (!std::is_same_v<Fail, NeverFail>) {
       fail_(engine);
+      const std::vector<Token> rows = batch(draft, place);
+      const auto run = [&] {
+        if constexpr (CheckpointVerifier<Engine>)
+          if (saves) static_cast<void>(done([&] { return engine.snapshot(); }));
+        static_cast<void>(engine.verify(rows, draft.tokens.size()));
+      };
 #if defined(__cpp_exceptions)
       try {
-        static_cast<void>(engine.verify(batch, drafted));
+        run();
       } catch (...) {
       }
 #else
-      static_cast<void>(engine.verify(batch, drafted));
+      run();
 #endif
     }
   }
+  /// Ends a pass; false when the engine says that it failed.
+  static bool finish(Engine& engine, const Step& step, const std::vector<std::size_t>& rows, bool restored,
+                     std::size_t committed) {
+    if constexpr (CheckpointVerifier<Engine>)
+      if (restored) return done([&] { return engine.restore(committed); });
+    if constexpr (TreeVerifier<Engine>)
+      if (step.tree) return done([&] { return engine.commit_rows(std::span<const std::size_t>(rows)); });
+    return done([&] { return engine.commit(rows.size()); });
+  }
 
-  static bool commit(Engine& engine, std::size_t keep) {
-    if constexpr (is_result<std::remove_cvref_t<decltype(engine.commit(keep))>>)
-      return engine.commit(keep).has_value();
+  template <class Call>
+  static bool done(Call&& call) {
+    if constexpr (is_result<std::remove_cvref_t<decltype(call())>>)
+      return call().has_value();
     else
-      return engine.commit(keep), true;
+      return call(), true;
   }
   template <class T>
   static bool succeeded(const T& answer) {
@@ -193,21 +339,17 @@ class VerifierProbe {
     else
       return (answer);
   }
-  /// A token of the text that plain decoding does not give at `at`.
-  [[nodiscard]] Token unlike(std::size_t at) const {
-    const Token right = at < text_.size() ? text_[at] : text_.back();
-    for (std::size_t i = 0; i < text_.size(); ++i)
-      if (const Token token = text_[(at + i) % text_.size()]; token != right) return token;
-    return right == 0 ? 1 : 0;
-  }
 
-  std::vector<Token> text_;  // the prompt, and what plain decoding gives
+  ProbeText text_;
   std::vector<double> margins_;
-  std::size_t prompt_;
   std::size_t tokens_;
   double epsilon_;
+  double tolerance_;
   Fail& fail_;
   std::size_t checks_ = 0;
+  RankCounts counts_;
+  std::map<std::size_t, Token> first_;                 // what plain passes ranked highest
+  std::map<std::size_t, std::vector<float>> weights_;  // what plain passes weighed
 };
 
 }  // namespace reprise::testing::detail

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/core/verifier.hpp"
+#include "reprise/testing/probe_text.hpp"
+#include "reprise/testing/random.hpp"
+#include "reprise/testing/report.hpp"
+#include "reprise/testing/verifier_trace.hpp"
+
+namespace reprise::testing {
+
+/// The part of one sequence in a pass over many.
+struct SequencePass {
+  std::size_t sequence = 0;                 ///< which one: its place among the prompts
+  TokenSpan batch;                          ///< [pending | draft]
+  std::size_t drafted = 0;                  ///< drafted tokens at its end
+  std::span<const NodeIndex> parents = {};  ///< as TreeVerifier has them; of a chain -1, 0, 1, ...
+};
+
+/// An engine that packs many sequences into a pass, seen from check_batch(): verify(passes) runs one, and answers the
+/// picks of each part: `answer[k][i]` is the token after row (anchor + i) of passes[k]. commit(sequence, rows) keeps
+/// these rows of its part, counted from the first. What is not committed is void when the next pass comes. Optional:
+/// leave(sequence), it is cancelled for good; margin(k, i), see MarginVerifier.
+template <class S>
+concept BatchServer = requires(S& server, std::span<const SequencePass> passes, std::size_t sequence,
+                               std::span<const std::size_t> rows,
+                               reprise::detail::unwrap_t<decltype(server.verify(passes))> answer) {
+  { answer[sequence][sequence] } -> std::convertible_to<Token>;
+  server.commit(sequence, rows);
+};
+
+/// How a server is checked.
+struct BatchCheck {
+  std::size_t tokens = 24;           ///< decoded of each sequence in each run
+  std::size_t max_draft = 4;         ///< longest draft tried
+  std::size_t mixed_runs = 8;        ///< runs in which everything is mixed at random
+  Capabilities capabilities = {};    ///< of each sequence: what a draft may look like; trim or per_row
+  std::size_t max_rows = unlimited;  ///< of a pass, all sequences together; one row for each is always sent
+  double epsilon = 0;                ///< a pick whose margin is at most this is a near tie
+  std::uint64_t seed = 1;
+};
+
+namespace detail {
+
+/// What one sequence does in a round.
+struct BatchPart {
+  Step step = {};
+  bool absent = false;     ///< it is not in this pass
+  bool cancelled = false;  ///< its part is never committed
+  bool leaves = false;     ///< and it does not come back
+};
+
+template <class Make>
+class BatchRuns {
+  using Server = std::remove_cvref_t<std::invoke_result_t<Make&>>;
+  static_assert(BatchServer<Server>, "make_server() has to give a BatchServer");
+
+ public:
+  BatchRuns(Make& make, std::span<const std::vector<Token>> prompts, const BatchCheck& check)
+      : make_(make), check_(check) {
+    for (const auto& prompt : prompts) texts_.emplace_back(prompt);
+  }
+
+  Report run() {
+    begin("V2", "each sequence in passes of its own");
+    if (!decode_plainly()) return std::move(report_);
+    const std::size_t k = check_.max_draft;
+    const auto plain = [](std::size_t, std::size_t) { return BatchPart{}; };
+    begin("V2", "all sequences in a pass, without drafts");
+    for (const std::uint64_t order : {0U, 1U, 2U}) attempt(plain, order);
+    begin("V2", "right drafts of different lengths");
+    for (const std::uint64_t order : {0U, 1U, 2U})
+      attempt([&](std::size_t round, std::size_t s) { return drafts((round + s) % (k + 1), 0); }, order);
+    begin("V4", "wrong drafts of some are rolled back");
+    attempt([&](std::size_t round, std::size_t s) { return drafts(0, (round + s) % 3 == 0 ? k : 0); }, 0);
+    attempt([&](std::size_t round, std::size_t s) { return drafts((round + s) % 3, (round * s) % 3); }, 2);
+    begin("V2", "some sequences are not in the pass");
+    attempt([&](std::size_t round, std::size_t s) { return absent(drafts(s % 3, 1), (round + s) % 3 == 0); }, 0);
+    attempt([&](std::size_t round, std::size_t s) { return absent(drafts(s % 3, 1), round % texts_.size() != s); }, 0);
+    begin("V5", "a part that is never committed, then the same again");
+    attempt(
+        [&](std::size_t round, std::size_t s) {
+          BatchPart part = drafts((round + s) % (k + 1), 1);
+          part.cancelled = (round + s) % 4 == 0;
+          return part;
+        },
+        0);
+    begin("V5", "a sequence leaves, the others go on");
+    if constexpr (requires(Server & server) { server.leave(std::size_t{}); })
+      attempt(
+          [&](std::size_t round, std::size_t s) {
+            BatchPart part = drafts((round + s) % (k + 1), 1);
+            part.leaves = round == 1 + s && s % 2 == 0 && s + 1 < texts_.size();
+            part.cancelled = part.leaves;
+            return part;
+          },
+          0);
+    else
+      skip("the server has no leave(sequence)");
+    if (check_.capabilities.max_leaves > 1) {
+      begin("V6", "trees of different forms");
+      for (const std::uint64_t order : {0U, 1U, 2U})
+        attempt([&](std::size_t round, std::size_t s) { return tree((round + s) % (k + 1), round % 3, s % 3, round); },
+                order);
+    }
+    begin("V1-V8", "everything mixed");
+    for (std::size_t i = 0; i < check_.mixed_runs; ++i)
+      attempt(
+          [&](std::size_t round, std::size_t s) {
+            Random random(check_.seed ^ mix(round * 131 + s * 7 + i * 1009));
+            BatchPart part = drafts(random.below(k + 1), random.below(k + 1));
+            if (check_.capabilities.max_leaves > 1 && random.chance(40))
+              part = tree(random.below(k + 1), random.below(3), random.below(3), random.below(9));
+            if (random.chance(20)) part.step.take = 1 + random.below(k + 1);
+            part.cancelled = random.chance(15);
+            return absent(part, random.chance(20));
+          },
+          2 + i);
+    return std::move(report_);
+  }
+
+ private:
+  static BatchPart drafts(std::size_t right, std::size_t wrong) {
+    BatchPart part;
+    part.step.right = right;
+    part.step.wrong = wrong;
+    return part;
+  }
+  static BatchPart tree(std::size_t right, std::size_t siblings, std::size_t tail, std::uint64_t order) {
+    BatchPart part = drafts(right, 0);
+    part.step.siblings = siblings;
+    part.step.tail = tail;
+    part.step.order = order;
+    return part;
+  }
+  static BatchPart absent(BatchPart part, bool is_absent) {
+    part.absent = is_absent;
+    return part;
+  }
+  void begin(const char* clause, const char* what) {
+    report_.findings.push_back({clause, what, Verdict::exact, 0, 0, {}});
+  }
+  void skip(const char* why) {
+    report_.findings.back().verdict = Verdict::skipped;
+    report_.findings.back().message = why;
+  }
+  void note(const Difference& difference) {
+    Finding& finding = report_.findings.back();
+    const Verdict verdict = difference.near_tie ? Verdict::near_tie : Verdict::wrong;
+    if (verdict > finding.verdict) finding.message = difference.message;
+    finding.verdict = std::max(finding.verdict, verdict);
+    finding.near_ties += difference.near_tie ? 1 : 0;
+  }
+
+  bool decode_plainly() {
+    for (std::size_t s = 0; s < texts_.size(); ++s) {
+      Server server = make_();
+      for (std::size_t p = 0; p < check_.tokens; ++p) {
+        const SequencePass alone{s, texts_[s].before(p, 1)};
+        auto&& answer = server.verify(std::span(&alone, 1));
+        if (!succeeded(answer)) return note({"verify() failed"}), false;
+        const auto token = static_cast<Token>(unwrapped(answer)[0][0]);
+        const std::size_t row = 0;
+        if (!keep(server, s, std::span(&row, 1))) return note({"commit() failed"}), false;
+        texts_[s].push_back(token);
+        ++report_.findings.back().checks;
+      }
+    }
+    return true;
+  }
+
+  /// A run of all; what fails is tried again with fewer sequences, for the shortest way to see it.
+  template <class Choose>
+  void attempt(const Choose& choose, std::uint64_t order) {
+    std::vector<bool> present(texts_.size(), true);
+    std::size_t failed = 0;
+    auto difference = follow(choose, order, present, failed, report_.findings.back().checks);
+    if (!difference) return;
+    std::size_t unused = 0;
+    const std::size_t first = failed;
+    for (std::size_t other = 0; other < texts_.size(); ++other) {  // alone first, then in pairs
+      const std::size_t with = other == 0 ? first : other - 1 < first ? other - 1 : other;
+      present.assign(texts_.size(), false);
+      present[first] = present[with] = true;
+      const auto smaller = follow(choose, order, present, unused, unused);
+      if (!smaller || smaller->near_tie != difference->near_tie) continue;
+      difference = smaller;
+      break;
+    }
+    note(*difference);
+  }
+  template <class Choose>
+  std::optional<Difference> follow(const Choose& choose, std::uint64_t order, const std::vector<bool>& present,
+                                   std::size_t& failed, std::size_t& checks) {
+    Server server = make_();
+    std::vector<std::size_t> places(texts_.size(), 0);
+    std::vector<bool> left(texts_.size(), false);
+    std::string before;
+    for (std::size_t round = 0; round < 4 * check_.tokens; ++round) {
+      std::vector<std::size_t> sequences;
+      for (std::size_t s = 0; s < texts_.size(); ++s)
+        if (present[s] && !left[s] && places[s] < check_.tokens && !choose(round, s).absent) sequences.push_back(s);
+      if (sequences.empty()) continue;
+      shuffle(sequences, order, round);
+      std::size_t spare = check_.max_rows - std::min(check_.max_rows, sequences.size());
+      std::vector<ProbeDraft> drafts;
+      std::vector<std::vector<Token>> batches;
+      for (const std::size_t s : sequences) {
+        Capabilities can = check_.capabilities;
+        can.max_rows = std::min(can.max_rows, spare == unlimited ? unlimited : spare + 1);
+        drafts.push_back(texts_[s].draft(choose(round, s).step, places[s], 1, can));
+        if (spare != unlimited) spare -= drafts.back().tokens.size();
+        const TokenSpan anchor = texts_[s].before(places[s], 1);
+        batches.emplace_back(anchor.begin(), anchor.end());
+        batches.back().insert(batches.back().end(), drafts.back().tokens.begin(), drafts.back().tokens.end());
+      }
+      std::vector<SequencePass> passes;
+      std::string now;
+      for (std::size_t k = 0; k < sequences.size(); ++k) {
+        passes.push_back({sequences[k], batches[k], drafts[k].tokens.size(), drafts[k].parents});
+        now += (k == 0 ? "" : "; ") + std::to_string(sequences[k]) + ": " + listed(TokenSpan(batches[k])) + ", " +
+               std::to_string(drafts[k].tokens.size());
+        if (check_.capabilities.max_leaves > 1 && !drafts[k].parents.empty())
+          now += ", parents " + listed(std::span<const NodeIndex>(drafts[k].parents));
+      }
+      const std::string trace = "verify([" + now + "]) in round " + std::to_string(round) +
+                                (before.empty() ? "" : ", after verify([" + before + "])");
+      auto&& answer = server.verify(passes);
+      if (!succeeded(answer)) return Difference{"verify() failed: " + trace};
+      auto&& picks = unwrapped(answer);
+      before = now;
+      for (std::size_t k = 0; k < sequences.size(); ++k) {
+        const std::size_t s = sequences[k];
+        const BatchPart part = choose(round, s);
+        const std::size_t take =
+            std::max<std::size_t>(1, std::min({part.step.take, drafts[k].path.size() + 1, check_.tokens - places[s]}));
+        std::vector<std::size_t> rows = {0};
+        for (std::size_t d = 0; d < take; ++d) {
+          const std::size_t i = d == 0 ? 0 : 1 + drafts[k].path[d - 1];
+          if (d > 0) rows.push_back(i);
+          const auto got = static_cast<Token>(picks[k][i]);
+          ++checks;
+          if (got == texts_[s][places[s] + d]) continue;
+          failed = s;
+          return Difference{"token " + std::to_string(places[s] + d) + " of sequence " + std::to_string(s) + " is " +
+                                std::to_string(got) + ", alone it is " + std::to_string(texts_[s][places[s] + d]) +
+                                ": picks[" + std::to_string(k) + "][" + std::to_string(i) + "] of " + trace,
+                            near_tie(server, k, i)};
+        }
+        if (part.leaves) {
+          left[s] = true;
+          if constexpr (requires { server.leave(s); }) server.leave(s);
+        }
+        if (part.cancelled) continue;
+        before += " keeps " + std::to_string(s) + ": " + listed(std::span<const std::size_t>(rows));
+        if (!keep(server, s, rows)) return Difference{"commit(" + std::to_string(s) + ") failed after " + trace};
+        places[s] += take;
+      }
+    }
+    return {};
+  }
+  /// 0: as they are; 1: the other way round; else mixed.
+  static void shuffle(std::vector<std::size_t>& sequences, std::uint64_t order, std::size_t round) {
+    if (order == 1) std::reverse(sequences.begin(), sequences.end());
+    if (order < 2) return;
+    Random random(mix(order) ^ round);
+    for (std::size_t i = sequences.size(); i > 1; --i) std::swap(sequences[i - 1], sequences[random.below(i)]);
+  }
+  [[nodiscard]] bool near_tie([[maybe_unused]] const Server& server, [[maybe_unused]] std::size_t k,
+                              [[maybe_unused]] std::size_t i) const {
+    if constexpr (requires { server.margin(k, i); })
+      return static_cast<double>(server.margin(k, i)) <= check_.epsilon;
+    else
+      return false;
+  }
+  static bool keep(Server& server, std::size_t sequence, std::span<const std::size_t> rows) {
+    if constexpr (is_result<std::remove_cvref_t<decltype(server.commit(sequence, rows))>>)
+      return server.commit(sequence, rows).has_value();
+    else
+      return server.commit(sequence, rows), true;
+  }
+  template <class T>
+  static bool succeeded(const T& answer) {
+    if constexpr (is_result<T>)
+      return answer.has_value();
+    else
+      return true;
+  }
+  template <class T>
+  static decltype(auto) unwrapped(T& answer) {
+    if constexpr (is_result<std::remove_cv_t<T>>)
+      return *answer;
+    else
+      return (answer);
+  }
+
+  Make& make_;
+  BatchCheck check_;
+  std::vector<ProbeText> texts_;
+  Report report_;
+};
+
+}  // namespace detail
+
+/// Does an engine that packs many sequences into a pass give each what it gives it alone? Decodes every prompt in
+/// passes of its own, then all of them together in many ways (in other orders, some absent, drafts of different lengths
+/// and forms, parts that are never committed, sequences that leave) and compares each pick. The report says so clause
+/// by clause (of each sequence, as core/verifier.hpp has them), with as few sequences as show a difference.
+///
+/// `make_server()` gives a fresh server, by value, in which all prompts are prefilled but for their last token. Each
+/// prompt has one token at least. Greedy; state that is saved and restored is checked sequence by sequence, by
+/// check_verifier(). Cost: about (12 + mixed_runs) x tokens passes.
+template <class Make>
+Report check_batch(Make&& make_server, std::span<const std::vector<Token>> prompts, const BatchCheck& check = {}) {
+  const bool empty = std::any_of(prompts.begin(), prompts.end(), [](const auto& prompt) { return prompt.empty(); });
+  if (empty || prompts.empty() || check.tokens == 0) return {};
+  return detail::BatchRuns<std::remove_reference_t<Make>>(make_server, prompts, check).run();
+}
+
+}  // namespace reprise::testing

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/loop/round.hpp"
+
+namespace reprise::testing {
+
+/// The rows of a ScriptedVerifier's pass, at the end of its cache: who follows whom, who sees what. Rows are counted
+/// from the anchor's, which is 0; 1 is the first drafted one.
+struct ScriptedRows {
+  std::size_t base = 0;            ///< rows of the cache before the pass
+  std::size_t pending = 0;         ///< rows before the draft, the anchor's included
+  std::vector<NodeIndex> parents;  ///< of the drafted rows, as in TreeVerifier
+
+  void set_chain(std::size_t drafted) {
+    parents.resize(drafted);
+    for (std::size_t row = 0; row < drafted; ++row) parents[row] = static_cast<NodeIndex>(row) - 1;
+  }
+  /// False, and nothing set, when they are those of no tree.
+  bool set_tree(std::span<const NodeIndex> tree, std::size_t drafted) {
+    bool sound = tree.size() == drafted;
+    for (std::size_t row = 0; sound && row < drafted; ++row)
+      sound = tree[row] >= anchor_parent && tree[row] < static_cast<NodeIndex>(row);
+    if (sound) parents.assign(tree.begin(), tree.end());
+    return sound;
+  }
+  [[nodiscard]] std::size_t parent(std::size_t row) const { return pick_after(parents[row - 1]); }
+  [[nodiscard]] std::size_t depth(std::size_t row) const {
+    std::size_t depth = 0;
+    for (; row > 0; row = parent(row)) ++depth;
+    return depth;
+  }
+  [[nodiscard]] std::size_t deepest() const {
+    std::size_t deepest = 0;
+    for (std::size_t row = 1; row <= parents.size(); ++row) deepest = std::max(deepest, depth(row));
+    return deepest;
+  }
+  [[nodiscard]] std::size_t leaves() const {
+    std::size_t leaves = 0;
+    for (std::size_t row = 0; row < parents.size(); ++row)
+      leaves += std::find(parents.begin(), parents.end(), static_cast<NodeIndex>(row)) == parents.end() ? 1 : 0;
+    return leaves;
+  }
+  [[nodiscard]] Token token(TokenSpan cache, std::size_t row) const { return cache[base + pending + row - 1]; }
+  /// The end of what a row sees, itself included: the path to it, and at least `most` tokens where there are so many.
+  [[nodiscard]] std::vector<Token> seen_by(TokenSpan cache, std::size_t row, std::size_t most) const {
+    std::vector<Token> seen;
+    for (; row > 0; row = parent(row)) seen.push_back(token(cache, row));
+    for (std::size_t at = base + pending; at > 0 && seen.size() < most; --at) seen.push_back(cache[at - 1]);
+    std::reverse(seen.begin(), seen.end());
+    return seen;
+  }
+  /// The first drafted row behind `row` that holds `next`; 0: there is none.
+  [[nodiscard]] std::size_t child_of(TokenSpan cache, std::size_t row, Token next) const {
+    for (std::size_t child = row + 1; child <= parents.size(); ++child)
+      if (parent(child) == row && token(cache, child) == next) return child;
+    return 0;
+  }
+};
+
+}  // namespace reprise::testing

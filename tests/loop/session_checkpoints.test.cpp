@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reprise/control/control.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/testing/scripted_verifier.hpp"
+
+// What the session does beyond chains of picks: states that are put back, offers to planners, candidates, constraints.
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::ScriptedOptions;
+using testing::ScriptedVerifier;
+
+/// Drafts what it is told to, and keeps what it hears.
+struct Dictated {
+  std::vector<DraftNode> draft;
+  DraftKind kind = DraftKind::ordered;
+  std::vector<Candidate> revealed = {};
+  std::size_t wanted = 0;
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, Origin) {}
+  void feedback(const Outcome& outcome) { revealed.assign(outcome.revealed.begin(), outcome.revealed.end()); }
+  void truncate(std::size_t) {}
+  void propose(const DraftBudget&, Draft& out) const {
+    out.clear(kind);
+    for (const DraftNode& node : draft) out.push(node);
+  }
+  [[nodiscard]] std::size_t candidates_wanted() const { return wanted; }
+};
+static_assert(LearnsCandidates<Dictated>);
+
+/// Sends all, and keeps what it was asked and told.
+struct Watching : SendAll {
+  PassReport report;
+  mutable PassRoom room;
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassRoom& asked) const {
+    room = asked;
+    return SendAll::choose(draft, sendable, asked);
+  }
+  void learn(const Outcome&, const PassReport& told) noexcept { report = told; }
+};
+
+using Watched = Session<Dictated, Watching>;
+
+Capabilities restoring() {
+  Capabilities can;
+  can.rollback = Rollback::snapshot;
+  return can;
+}
+std::vector<DraftNode> chain(std::initializer_list<Token> tokens) {
+  std::vector<DraftNode> nodes;
+  for (const Token token : tokens)
+    nodes.push_back({.token = token, .parent = static_cast<NodeIndex>(nodes.size()) - 1});
+  return nodes;
+}
+/// A round with these picks.
+Decision round(Watched& session, const Limits& limits, const std::vector<DraftNode>& draft,
+               const std::vector<Token>& picks) {
+  session.strategy().draft = draft;
+  session.propose(limits);
+  const auto pass = session.plan();
+  EXPECT_TRUE(pass);
+  const auto decision = session.resolve(pass->ticket, picks);
+  EXPECT_TRUE(decision);
+  EXPECT_TRUE(session.commit(pass->ticket));
+  return *decision;
+}
+
+struct Checkpoints : ::testing::Test {
+  Watched session{Dictated{}, 8};
+  Limits limits;
+  void SetUp() override { ASSERT_TRUE(session.begin(std::vector<Token>{1, 2, 3}, restoring())); }
+};
+
+TEST_F(Checkpoints, MakeWhatWasAcceptedPendingWhereARowIsGivenBack) {
+  const Decision decision = round(session, limits, chain({4, 5, 9}), {4, 5, 6});
+  EXPECT_TRUE(decision.restore);
+  EXPECT_EQ(decision.tokens.size(), 3U);
+  EXPECT_EQ(session.cached(), 2U);
+  EXPECT_THAT(session.pending(), ElementsAre(3, 4, 5, 6));
+  EXPECT_TRUE(session.control().report.replayed);
+  session.strategy().draft = chain({7});
+  session.propose(limits);
+  const auto pass = session.plan();
+  EXPECT_THAT(pass->batch, ElementsAre(3, 4, 5, 6, 7));
+  EXPECT_EQ(pass->pending, 4U);
+}
+TEST_F(Checkpoints, KeepAPassOfWhichAllIsAccepted) {
+  const Decision decision = round(session, limits, chain({4, 5}), {4, 5, 6});
+  EXPECT_FALSE(decision.restore);
+  EXPECT_EQ(session.cached(), 5U);
+  EXPECT_THAT(session.pending(), ElementsAre(6));
+  EXPECT_FALSE(session.control().report.replayed);
+}
+TEST_F(Checkpoints, SettleWithAPassWithoutDraft) {
+  round(session, limits, chain({9}), {4});
+  EXPECT_EQ(session.pending().size(), 2U);
+  EXPECT_FALSE(round(session, limits, {}, {5}).restore);
+  EXPECT_THAT(session.pending(), ElementsAre(5));
+}
+TEST_F(Checkpoints, TellControlThatRowsAreRunAgain) {
+  session.strategy().draft = chain({4});
+  session.propose(limits);
+  ASSERT_TRUE(session.plan());
+  EXPECT_TRUE(session.control().room.replayed);
+  Watched other(Dictated{chain({4})}, 8);
+  ASSERT_TRUE(other.begin(std::vector<Token>{1}));
+  other.propose(limits);
+  ASSERT_TRUE(other.plan());
+  EXPECT_FALSE(other.control().room.replayed);
+}
+TEST(SessionCheckpoints, GoWithoutADraftWhereTooMuchIsToBeRunAgain) {
+  Capabilities can = restoring();
+  can.max_replay = 2;
+  Watched session(Dictated{}, 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}, can));
+  round(session, limits, chain({9}), {2});
+  round(session, limits, chain({9}), {3});
+  EXPECT_EQ(session.pending().size(), 3U);
+  round(session, limits, chain({4, 5}), {4});
+  EXPECT_EQ(session.statistics().count(Cut::rollback), 1U);
+  EXPECT_EQ(session.pending().size(), 1U);
+  round(session, limits, chain({5}), {5, 6});
+  EXPECT_EQ(session.statistics().count(Cut::rollback), 1U);
+}
+TEST(SessionCheckpoints, NeverHaveMorePendingThanAPassHasRows) {
+  for (std::size_t rows = 1; rows <= 6; ++rows) {
+    Capabilities can = restoring();
+    can.max_rows = rows;
+    ScriptedOptions options;
+    options.vocabulary = 3;
+    options.capabilities = can;
+    Watched session(Dictated{chain({0, 1, 2, 0})}, 8);
+    ScriptedVerifier engine(options, std::vector<Token>{1, 2});
+    Limits limits;
+    limits.max_tokens = 60;
+    const auto generation = generate(session, engine, std::vector<Token>{1, 2}, limits);
+    ASSERT_TRUE(generation) << generation.error().message;
+    EXPECT_EQ(generation->tokens.size(), 60U);
+    EXPECT_THAT(engine.violations(), IsEmpty());
+    EXPECT_EQ(engine.counters().restores > 0, rows > 1);
+  }
+}
+TEST(SessionCheckpoints, AreTakenForPassesThatAPredicateMayRefuse) {
+  ScriptedOptions options;
+  options.vocabulary = 5;
+  options.capabilities = restoring();
+  options.may_stop_before = true;
+  Watched session(Dictated{}, 8);
+  ScriptedVerifier engine(options, std::vector<Token>{1, 2});
+  Limits limits;
+  limits.max_tokens = 20;
+  const auto third = [](TokenSpan output, Token) {
+    return output.size() == 3 ? StopDecision::stop_before : StopDecision::proceed;
+  };
+  const auto generation = generate(session, engine, std::vector<Token>{1, 2}, limits, IgnoreTokens(), third);
+  ASSERT_TRUE(generation);
+  EXPECT_EQ(generation->tokens.size(), 3U);
+  EXPECT_EQ(engine.counters().restores, 1U);
+  EXPECT_THAT(engine.violations(), IsEmpty());
+}
+TEST(SessionCheckpoints, AreRefusedWithoutTheFunctionsForThem) {
+  struct Bare {
+    Token pick = 0;
+    std::vector<Token> verify(TokenSpan, std::size_t) { return {1}; }
+    void commit(std::size_t) {}
+    [[nodiscard]] Capabilities capabilities() const { return restoring(); }
+  };
+  Bare bare;
+  Watched session(Dictated{}, 8);
+  const Limits limits;
+  const auto generation = generate(session, bare, std::vector<Token>{1}, limits);
+  ASSERT_FALSE(generation);
+  EXPECT_EQ(generation.error().code, ErrorCode::unsupported);
+}
+
+TEST(SessionOffer, NamesTheNodesThatFitAndChangesNothing) {
+  Watched session(Dictated{chain({4, 5, 6, 7})}, 8);
+  Limits limits;
+  limits.max_rows = 3;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1, 2, 3}));
+  session.propose(limits);
+  const auto offer = session.offer();
+  ASSERT_TRUE(offer);
+  EXPECT_EQ(offer->draft.size(), 4U);
+  EXPECT_THAT(offer->sendable, ElementsAre(0, 1));
+  EXPECT_EQ(offer->pending, 1U);
+  const auto pass = session.plan(1, Cut::gated);
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->drafted, 1U);
+  ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4, 5}));
+  ASSERT_TRUE(session.commit(pass->ticket));
+  EXPECT_EQ(session.statistics().count(Cut::gated), 1U);
+}
+TEST(SessionOffer, IsRefusedOutOfTurn) {
+  Watched session(Dictated{}, 8);
+  EXPECT_EQ(session.offer().error().code, ErrorCode::not_begun);
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
+  EXPECT_EQ(session.offer().error().code, ErrorCode::not_proposed);
+}
+
+TEST(SessionReveal, TellsTheStrategyBehindWhichNodeACandidateStands) {
+  std::vector<DraftNode> nodes = chain({4, 9});
+  Watched session(Dictated{nodes, DraftKind::ordered, {}, 2}, 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
+  session.propose(limits);
+  const auto pass = session.plan();
+  EXPECT_TRUE(session.reveal(pass->ticket, 2, std::vector<Token>{30, 31}));
+  ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4, 5, 6}));
+  EXPECT_TRUE(session.reveal(pass->ticket, 0, std::vector<Token>{4}));
+  EXPECT_TRUE(session.reveal(pass->ticket, 7, std::vector<Token>{8}));  // no such row: left out
+  ASSERT_TRUE(session.commit(pass->ticket));
+  const std::vector<Candidate>& told = session.strategy().revealed;
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[0].after, 1);
+  EXPECT_EQ(told[1].token, 31);
+  EXPECT_EQ(told[1].rank, 1);
+  EXPECT_EQ(told[2].after, anchor_parent);
+  EXPECT_EQ(session.reveal(pass->ticket, 0, std::vector<Token>{4}).error().code, ErrorCode::bad_ticket);
+}
+TEST(SessionReveal, IsForgottenWhenTheRoundIsPlannedAgain) {
+  Watched session(Dictated{chain({4})}, 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
+  session.propose(limits);
+  EXPECT_TRUE(session.reveal(session.plan()->ticket, 0, std::vector<Token>{7}));
+  const auto pass = session.plan(0);
+  ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4}));
+  ASSERT_TRUE(session.commit(pass->ticket));
+  EXPECT_THAT(session.strategy().revealed, IsEmpty());
+}
+TEST(SessionReveal, ComesFromTheEngineAsOftenAsIsWanted) {
+  for (const std::size_t wanted : {0U, 2U, 9U}) {
+    ScriptedOptions options;
+    options.revealed = 5;
+    Watched session(Dictated{chain({4, 5}), DraftKind::ordered, {}, wanted}, 8);
+    ScriptedVerifier engine(options, std::vector<Token>{1, 2});
+    Limits limits;
+    limits.max_tokens = 3;
+    ASSERT_TRUE(generate(session, engine, std::vector<Token>{1, 2}, limits));
+    EXPECT_EQ(session.strategy().revealed.size() % std::max<std::size_t>(1, std::min<std::size_t>(wanted, 5)), 0U);
+    EXPECT_EQ(session.strategy().revealed.empty(), wanted == 0);
+    EXPECT_THAT(engine.violations(), IsEmpty());
+  }
+}
+
+TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
+  Watched session(Dictated{chain({4, 5, 6})}, 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
+  session.propose(limits);
+  session.constrain([](TokenSpan path) { return std::min<std::size_t>(path.size(), 1); });
+  const auto pass = session.plan();
+  EXPECT_EQ(pass->drafted, 1U);
+  ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4, 5}));
+  ASSERT_TRUE(session.commit(pass->ticket));
+  EXPECT_EQ(session.statistics().count(Cut::constraint), 1U);
+  session.propose(limits);  // of the next draft nothing is refused
+  EXPECT_EQ(session.plan()->drafted, 3U);
+}
+TEST(SessionConstrain, DoesNotLookAtASampledDraft) {
+  Watched session(Dictated{chain({4, 5}), DraftKind::sampled}, 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
+  session.propose(limits);
+  session.constrain([](TokenSpan) { return ADD_FAILURE(), std::size_t{0}; });
+  EXPECT_EQ(session.plan()->drafted, 2U);
+}
+TEST(SessionConstrain, HoldsForEveryEngineThatObeysARule) {
+  ScriptedOptions options;
+  options.vocabulary = 4;
+  options.rule = [](TokenSpan end, Token next) { return end.empty() || end.back() != next; };
+  Watched session(Dictated{chain({1, 1, 2})}, 8);
+  ScriptedVerifier engine(options, std::vector<Token>{0, 2});
+  Limits limits;
+  limits.max_tokens = 40;
+  ASSERT_TRUE(generate(session, engine, std::vector<Token>{0, 2}, limits));
+  EXPECT_GT(session.statistics().count(Cut::constraint), 10U);
+  EXPECT_EQ(std::adjacent_find(session.output().begin(), session.output().end()), session.output().end());
+}
+
+}  // namespace
+}  // namespace reprise
