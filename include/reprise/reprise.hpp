@@ -3,6 +3,13 @@
 
 /// \file All of reprise but its testing kit. Every header can also be included on its own.
 
+#include "reprise/batch/batch_cost.hpp"
+#include "reprise/batch/batch_plan.hpp"
+#include "reprise/batch/digest.hpp"
+#include "reprise/batch/fixed_log.hpp"
+#include "reprise/batch/packing.hpp"
+#include "reprise/batch/planner.hpp"
+#include "reprise/batch/worth.hpp"
 #include "reprise/control/control.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server.hpp"
+
+namespace reprise::server {
+
+/// The command line.
+struct Options {
+  std::vector<std::string> traces;     ///< none: the bundled ones
+  std::string curve = "knee-64.json";  ///< see replay::CostCurve::parse()
+  std::vector<std::size_t> sequences = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+  std::vector<std::size_t> fixed = {4, 10};
+  bool learned = false;
+  std::size_t max_nodes = 32;
+  std::size_t max_rows = unlimited;
+  bool trees = true;
+  std::size_t rounds = 2;  ///< sessions for each place at least
+  std::size_t threads = 1;
+  std::size_t seed = 1;  ///< of the order of the sessions
+  bool csv = false;
+  std::string output;  ///< a file; empty: standard output
+  bool help = false;
+  bool version = false;
+};
+
+/// Reads the arguments, those after the program's name. Throws replay::InputError.
+Options parse_options(std::span<const std::string> arguments);
+
+/// What --help prints.
+std::string_view help_text();
+
+}  // namespace reprise::server

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "replay/report.hpp"
+#include "replay/utf8.hpp"
+
+namespace reprise::server {
+namespace {
+
+using replay::decimal;
+using replay::left;
+using replay::right;
+
+constexpr std::size_t column = 9;
+constexpr std::size_t chart_height = 16;
+
+double per(double sum, std::uint64_t count) { return count == 0 ? 0 : sum / static_cast<double>(count); }
+
+/// Rows of one number of sequences.
+using Group = std::span<const Row>;
+std::vector<Group> groups_of(std::span<const Row> rows) {
+  std::vector<Group> groups;
+  for (std::size_t i = 0, from = 0; i < rows.size(); ++i) {
+    if (i + 1 < rows.size() && rows[i + 1].sequences == rows[i].sequences) continue;
+    groups.push_back(rows.subspan(from, i + 1 - from));
+    from = i + 1;
+  }
+  return groups;
+}
+
+/// How the method at place `i` of `methods` is drawn.
+std::string mark(std::size_t i, std::size_t methods, bool unicode) {
+  if (i + 1 == methods) return unicode ? "●" : "P";
+  if (i == 0) return unicode ? "·" : ".";
+  constexpr std::string_view marks[] = {"△", "□", "◇", "▽"};
+  return unicode ? std::string(marks[(i - 1) % std::size(marks)])
+                 : std::string(1, static_cast<char>('a' + (i - 1) % 26));
+}
+
+/// Speedups over numbers of sequences. Later methods are drawn over earlier ones.
+void draw(std::ostream& out, const std::vector<Group>& groups, bool unicode) {
+  double most = 1;
+  for (const Group& group : groups)
+    for (const Row& row : group) most = std::max(most, row.speedup());
+  const std::size_t methods = groups.front().size();
+  const std::size_t width = std::max<std::size_t>(column, methods + 3);
+  for (std::size_t line = chart_height + 1; line-- > 0;) {
+    const double step = most / chart_height;
+    out << right(line % 4 == 0 ? decimal(static_cast<double>(line) * step, 2) : "", 6)
+        << (unicode ? (line % 4 == 0 ? " ┤" : " │") : " |");
+    for (const Group& group : groups) {
+      std::string cell = std::string((width - methods) / 2, ' ');
+      for (std::size_t i = 0; i < methods; ++i) {
+        const bool here = std::llround(group[i].speedup() / step) == static_cast<long long>(line);
+        cell += here ? mark(i, methods, unicode) : " ";
+      }
+      out << cell << std::string(width - methods - (width - methods) / 2, ' ');
+    }
+    out << "\n";
+  }
+  out << std::string(8, ' ');
+  for (const Group& group : groups) {
+    const std::string n = std::to_string(group.front().sequences);
+    const std::size_t before = (width - n.size()) / 2;
+    out << std::string(before, ' ') << n << std::string(width - n.size() - before, ' ');
+  }
+  out << "\n\n speedup by number of sequences:";
+  for (std::size_t i = 0; i < methods; ++i)
+    out << "  " << mark(i, methods, unicode) << " " << groups.front()[i].method.text();
+  out << "\n";
+}
+
+}  // namespace
+
+void write_csv(std::ostream& out, const Report& report) {
+  std::string curve = "\"";  // a path may hold anything
+  for (const char c : report.curve) curve.append(c == '"' ? 2 : 1, c);
+  curve += '"';
+  out << "sequences,method,curve,sessions,tokens,passes,drafted,accepted,cost,throughput,speedup,planning_ns_per_"
+         "pass\n";
+  for (const Row& row : report.rows) {
+    const ServerCounts& counts = row.counts;
+    out << row.sequences << "," << row.method.text() << "," << curve << "," << counts.sessions << "," << counts.tokens
+        << "," << counts.passes << "," << counts.drafted << "," << counts.accepted << "," << decimal(counts.cost, 6)
+        << "," << decimal(counts.throughput(), 6) << "," << decimal(row.speedup(), 6) << ","
+        << decimal(per(static_cast<double>(counts.planning_ns), counts.passes), 1) << "\n";
+  }
+}
+
+void write_table(std::ostream& out, const Report& report, bool unicode) {
+  const std::vector<Group> groups = groups_of(report.rows);
+  if (groups.empty()) return;
+  out << "throughput: tokens in the time of a pass of one row; " << report.curve << "\n\n";
+  out << right("sequences", column);
+  for (const Row& row : groups.front()) out << right(row.method.text(), column);
+  out << right("gain", column) << right("over best", column + 2) << right("drafted", column) << right("accept", column)
+      << right("planning", column) << "\n"
+      << std::string(column * (groups.front().size() + 1), ' ') << right("on none", column)
+      << right("other", column + 2) << right("/sequence", column + 1) << right("rate", column - 1)
+      << right("us/pass", column) << "\n";
+  for (const Group& group : groups) {
+    const Row& planner = group.back();
+    const ServerCounts& counts = planner.counts;
+    double other = 0;
+    out << right(std::to_string(planner.sequences), column);
+    for (const Row& row : group) {
+      out << right(decimal(row.counts.throughput(), 3), column);
+      if (&row != &planner) other = std::max(other, row.counts.throughput());
+    }
+    out << right(decimal(planner.speedup(), 3), column)
+        << right(decimal(other > 0 ? counts.throughput() / other : 1, 3), column + 2)
+        << right(decimal(per(static_cast<double>(counts.drafted), counts.passes * planner.sequences), 2), column)
+        << right(decimal(per(static_cast<double>(counts.accepted), counts.drafted), 3), column)
+        << right(decimal(per(static_cast<double>(counts.planning_ns) / 1000, counts.passes), 1), column) << "\n";
+  }
+  out << "\n";
+  draw(out, groups, unicode);
+}
+
+}  // namespace reprise::server

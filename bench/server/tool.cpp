@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "options.hpp"
+#include "replay/bundled_files.hpp"
+#include "replay/input_error.hpp"
+#include "replay/trace.hpp"
+#include "report.hpp"
+#include "reprise/core/version.hpp"
+#include "reprise/testing/random.hpp"
+#include "server.hpp"
+
+namespace reprise::server {
+namespace {
+
+using replay::InputError;
+using replay::TraceSession;
+
+/// Calls work(i) for every i below `size`, on `threads` threads. The first exception is thrown on.
+template <class Work>
+void in_parallel(std::size_t size, std::size_t threads, Work&& work) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto loop = [&] {
+    try {
+      for (std::size_t i = next++; i < size; i = next++) work(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = size;
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < std::min(threads, size); ++i) others.emplace_back(loop);
+  loop();
+  for (std::thread& other : others) other.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// All sessions in which anything is decoded, shuffled.
+std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces, std::size_t seed) {
+  std::vector<const TraceSession*> pool;
+  for (const replay::Trace& trace : traces)
+    for (const TraceSession& session : trace.sessions)
+      if (std::any_of(session.turns.begin(), session.turns.end(),
+                      [](const auto& turn) { return turn.output.size() > 1; }))
+        pool.push_back(&session);
+  testing::Random random(seed);
+  for (std::size_t i = pool.size(); i > 1; --i) std::swap(pool[i - 1], pool[random.below(i)]);
+  return pool;
+}
+
+/// The sessions that are served to `sequences` places: each once, and again until there are enough.
+std::vector<const TraceSession*> queue_of(const std::vector<const TraceSession*>& pool, std::size_t sequences,
+                                          std::size_t rounds) {
+  std::vector<const TraceSession*> queue;
+  while (queue.size() < std::max(pool.size(), sequences * rounds)) queue.push_back(pool[queue.size() % pool.size()]);
+  return queue;
+}
+
+std::vector<Row> simulate(const Options& options, const replay::CostCurve& curve,
+                          const std::vector<const TraceSession*>& pool) {
+  std::vector<Method> methods = {{Method::Kind::none, 0}};
+  for (const std::size_t nodes : options.fixed) methods.push_back({Method::Kind::fixed, nodes});
+  methods.push_back({Method::Kind::planner, 0});
+  std::vector<Row> rows;
+  for (const std::size_t sequences : options.sequences)
+    for (const Method& method : methods) rows.push_back({sequences, method, {}, 0});
+  in_parallel(rows.size(), options.threads, [&](std::size_t i) {
+    // Those of many sequences take longest and go first.
+    Row& row = rows[rows.size() - 1 - i];
+    row.counts = serve(queue_of(pool, row.sequences, options.rounds), {.sequences = row.sequences,
+                                                                       .method = row.method,
+                                                                       .curve = &curve,
+                                                                       .learned = options.learned,
+                                                                       .max_nodes = options.max_nodes,
+                                                                       .max_rows = options.max_rows,
+                                                                       .trees = options.trees});
+  });
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].plain = rows[i - i % methods.size()].counts.throughput();
+  return rows;
+}
+
+int deliver(const Options& options, const Surroundings& surroundings, const std::string& text) {
+  if (options.output.empty()) {
+    surroundings.out << text;
+    surroundings.out.flush();
+    if (surroundings.out) return exit_done;
+    surroundings.error << "reprise-server: standard output could not be written\n";
+    return exit_failed;
+  }
+  std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file) return exit_done;
+  surroundings.error << "reprise-server: " << options.output << ": could not be written\n";
+  return exit_failed;
+}
+
+int serve_all(const Options& options, const Surroundings& surroundings) {
+  const auto curve = replay::CostCurve::parse(options.curve, surroundings.profile_folders);
+  static_cast<void>(told_curve(curve));  // or it would be found out after minutes
+  const auto paths = options.traces.empty() ? replay::find_traces(surroundings.trace_folders) : options.traces;
+  std::vector<replay::Trace> traces;
+  for (const std::string& path : paths) traces.push_back(replay::read_trace(path));
+  const auto pool = shuffled(traces, options.seed);
+  if (pool.empty()) throw InputError("no session of these traces has any output to decode");
+
+  const std::vector<Row> rows = simulate(options, curve, pool);
+  std::ostringstream text;
+  const Report report{rows, curve.spec()};
+  if (options.csv) {
+    write_csv(text, report);
+  } else {
+    write_table(text, report, surroundings.unicode);
+  }
+  int status = deliver(options, surroundings, text.str());
+  for (const Row& row : rows) {
+    if (row.counts.fault.empty()) continue;
+    surroundings.error << "reprise-server: NOT LOSSLESS: " << row.sequences << " sequences, " << row.method.text()
+                       << ": " << row.counts.fault << "\n";
+    status = exit_failed;
+  }
+  return status;
+}
+
+}  // namespace
+
+int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings) {
+  try {
+    const Options options = parse_options(arguments);
+    if (options.help) return deliver(options, surroundings, std::string(help_text()));
+    if (options.version) return deliver(options, surroundings, "reprise-server " + std::string(version_string) + "\n");
+    return serve_all(options, surroundings);
+  } catch (const InputError& error) {
+    surroundings.error << "reprise-server: " << error.what() << "\n";
+    return exit_bad_input;
+  } catch (const std::exception& error) {
+    surroundings.error << "reprise-server: " << error.what() << "\n";
+    return exit_failed;
+  }
+}
+
+}  // namespace reprise::server

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/loop/pass.hpp"
+
+namespace reprise {
+
+/// Names a sequence to the engine: the number of its cache, say.
+using SequenceId = std::int32_t;
+/// Of pad rows that belong to no sequence.
+inline constexpr SequenceId no_sequence = -1;
+
+/// One pass of several sequences, as engines with continuous batching take it: flat arrays of one element for each row,
+/// the rows of a sequence side by side. The views hold until the packer changes.
+struct PackedBatch {
+  TokenSpan tokens;
+  std::span<const std::int32_t> positions;     ///< of the row in its sequence, from 0
+  std::span<const SequenceId> sequences;       ///< whose cache the row sees and extends
+  std::span<const NodeIndex> parents;          ///< the row of its sequence that this one follows, counted from that
+                                               ///< sequence's first; anchor_parent: none, it follows the cache. A row
+                                               ///< sees the cache, itself, its parent, and so on up
+  std::span<const std::uint8_t> wants_logits;  ///< 1: a pick after this row may be read
+  std::span<const std::uint32_t> offsets;      ///< sequence i has the rows from offsets[i] up to offsets[i + 1]; one
+                                               ///< element more than sequences
+
+  [[nodiscard]] std::size_t rows() const noexcept { return tokens.size(); }
+};
+
+/// Packs the passes of several sessions into one, and finds each session's part of what the engine answers.
+///
+///   packer.clear();
+///   for each: packer.add(id, pass, session.context().size());
+///   packer.pad_to(plan.width, pad);                       // where the engine has captured widths
+///   picks = run(packer.batch());                          // one pick for each row
+///   for each i: session.resolve(ticket[i], packer.picks_of(i, picks));
+///
+/// Uniform rows: give add() the width; the rows behind a sequence's own are pads that see its cache alone. What pads
+/// write into a cache is to be dropped.
+///
+/// Only reserve(), add() and pad_to() allocate, and they not below what was reserved; 17 bytes a row, 8 a sequence.
+/// Threads: one at a time.
+class BatchPacker {
+ public:
+  /// Room for so many sequences and rows. False: out of memory, nothing changed.
+  [[nodiscard]] bool reserve(std::size_t sequences, std::size_t rows) noexcept {
+    return sequences < unlimited && tokens_.reserve(rows) && positions_.reserve(rows) && sequences_.reserve(rows) &&
+           parents_.reserve(rows) && wants_logits_.reserve(rows) && offsets_.reserve(sequences + 1) &&
+           anchors_.reserve(sequences);
+  }
+
+  /// An empty batch.
+  void clear() noexcept {
+    truncate(0);
+    offsets_.clear();
+    anchors_.clear();
+  }
+
+  /// Adds the planned pass of the sequence `id`, whose session has `context` committed tokens. `row_width`: its rows
+  /// are padded with `pad` up to so many. False: out of memory; nothing changed.
+  [[nodiscard]] bool add(SequenceId id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
+                         Token pad = 0) noexcept {
+    const std::size_t rows = pass.batch.size();
+    const std::size_t padding = row_width - std::min(row_width, rows);
+    if (!grow(rows + padding) || !anchors_.reserve_extra(1) || !offsets_.reserve_extra(2)) return false;
+    if (offsets_.empty()) offsets_.push_reserved(0);
+    anchors_.push_reserved(static_cast<std::uint32_t>(tokens_.size() + pass.pending - 1));
+    for (std::size_t row = 0; row < rows; ++row) {
+      const bool drafted = row >= pass.pending;
+      const NodeIndex parent = drafted ? pass.parents[row - pass.pending] + static_cast<NodeIndex>(pass.pending)
+                                       : static_cast<NodeIndex>(row) - 1;
+      const std::size_t position =
+          drafted ? context - 1 + pass.depths[row - pass.pending] : context - pass.pending + row;
+      push(pass.batch[row], position, id, parent, row + 1 >= pass.pending);
+    }
+    for (std::size_t row = 0; row < padding; ++row) push(pad, context, id, anchor_parent, false);
+    offsets_.push_reserved(static_cast<std::uint32_t>(tokens_.size()));
+    return true;
+  }
+
+  /// Adds rows of no sequence until there are `rows`. False: out of memory; nothing changed.
+  [[nodiscard]] bool pad_to(std::size_t rows, Token pad = 0) noexcept {
+    const std::size_t padding = rows - std::min(rows, tokens_.size());
+    if (!grow(padding)) return false;
+    for (std::size_t row = 0; row < padding; ++row) push(pad, 0, no_sequence, anchor_parent, false);
+    return true;
+  }
+
+  [[nodiscard]] PackedBatch batch() const noexcept {
+    const std::size_t rows = tokens_.size();
+    return {{tokens_.data(), rows},  {positions_.data(), rows},    {sequences_.data(), rows},
+            {parents_.data(), rows}, {wants_logits_.data(), rows}, {offsets_.data(), offsets_.size()}};
+  }
+  /// Sequences that were added.
+  [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
+
+  /// Of `flat`, one element for each row of the batch, those of sequence i from its anchor's row on, one more than its
+  /// drafted rows: what Session::resolve() reads. Those of pads, which come behind, are never read.
+  template <class T>
+  [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
+    return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);
+  }
+  /// The row of the batch that is row `row` of sequence i: for Decision::rows, and for CommittedToken::row.
+  [[nodiscard]] std::size_t flat_row(std::size_t i, std::size_t row) const noexcept { return offsets_[i] + row; }
+
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return tokens_.memory_bytes() + positions_.memory_bytes() + sequences_.memory_bytes() + parents_.memory_bytes() +
+           wants_logits_.memory_bytes() + offsets_.memory_bytes() + anchors_.memory_bytes();
+  }
+
+ private:
+  [[nodiscard]] bool grow(std::size_t rows) noexcept {
+    return tokens_.reserve_extra(rows) && positions_.reserve_extra(rows) && sequences_.reserve_extra(rows) &&
+           parents_.reserve_extra(rows) && wants_logits_.reserve_extra(rows);
+  }
+  void push(Token token, std::size_t position, SequenceId id, NodeIndex parent, bool logits) noexcept {
+    tokens_.push_reserved(token);
+    positions_.push_reserved(static_cast<std::int32_t>(position));
+    sequences_.push_reserved(id);
+    parents_.push_reserved(parent);
+    wants_logits_.push_reserved(logits ? 1 : 0);
+  }
+  void truncate(std::size_t rows) noexcept {
+    tokens_.truncate(rows);
+    positions_.truncate(rows);
+    sequences_.truncate(rows);
+    parents_.truncate(rows);
+    wants_logits_.truncate(rows);
+  }
+
+  Buffer<Token> tokens_;
+  Buffer<std::int32_t> positions_;
+  Buffer<SequenceId> sequences_;
+  Buffer<NodeIndex> parents_;
+  Buffer<std::uint8_t> wants_logits_;
+  Buffer<std::uint32_t> offsets_;
+  Buffer<std::uint32_t> anchors_;  // the row of each sequence's anchor
+};
+
+}  // namespace reprise

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/batch/fixed_log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "reprise/batch/worth.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::detail {
+namespace {
+
+TEST(FixedLog, IsTheLogarithm) {
+  testing::Random random(1);
+  for (int round = 0; round < 20000; ++round) {
+    const std::uint64_t x = 1 + (random.next() >> random.below(64)) / 2;
+    EXPECT_NEAR(static_cast<double>(fixed_log2(x)) / 65536, std::log2(static_cast<double>(x)), 1.0 / 16384) << x;
+  }
+  EXPECT_EQ(fixed_log2(0), 0);
+  EXPECT_EQ(fixed_log2(1), 0);
+  EXPECT_EQ(fixed_log2(1 << 20), 20 << 16);
+  EXPECT_NEAR(static_cast<double>(fixed_ln(3 << 16)) / 65536, std::log(3.0), 1e-4);
+  EXPECT_NEAR(static_cast<double>(fixed_ln(1 << 14)) / 65536, -std::log(4.0), 1e-4);
+}
+
+TEST(FixedLog, NeverFallsAsItsArgumentRises) {
+  for (std::uint64_t x = 1; x < 100000; ++x) ASSERT_LE(fixed_log2(x), fixed_log2(x + 1)) << x;
+}
+
+TEST(CoarseLog, IsOffByLessThanTwoSteps) {
+  testing::Random random(2);
+  for (int round = 0; round < 20000; ++round) {
+    const auto x = static_cast<std::uint32_t>(1 + (random.next() >> 33 >> random.below(31)));
+    const double exact = 32 * std::log2(static_cast<double>(x));
+    ASSERT_LE(coarse_log2(x), exact + 1e-9) << x;
+    ASSERT_GT(coarse_log2(x), exact - 2) << x;
+  }
+}
+
+TEST(Worth, OfAClassIsAPowerOfTwo) {
+  for (std::size_t c = 0; c < worth_classes; ++c)
+    EXPECT_NEAR(worth_of_class[c], 65536 * std::exp2(-static_cast<double>(c) / 32), 1.5) << c;
+}
+
+TEST(Worth, IsTheProbabilityOverTheTokensOfTheSequence) {
+  testing::Random random(3);
+  for (int round = 0; round < 20000; ++round) {
+    const auto path = static_cast<std::uint32_t>(1 + random.below(1U << 30));
+    const std::uint64_t sum = random.below(10 << 16);
+    const double p = path / 1073741824.0;
+    const double exact = p / (1 + static_cast<double>(sum) / 65536 + p / 2);
+    const std::size_t c = worth_class(path, sum, 0);
+    if (c == worth_classes) {
+      ASSERT_LT(exact, std::exp2(-10.9));
+    } else {
+      ASSERT_NEAR(std::log2(worth_of_class[c] / 65536.0 / exact), 0.0, 2.6 / 32);
+    }
+  }
+  EXPECT_EQ(worth_class(0, 0, 0), worth_classes);
+  EXPECT_GT(worth_class(1 << 29, 0, 3 << 16), worth_class(1 << 29, 0, 0)) << "the divisor has a least value";
+}
+
+TEST(Worth, ClassBelowIsTheFirstThatIsWorthLess) {
+  for (std::int64_t value = 40; value < 65536; value += 7) {
+    const std::size_t c = class_below(value);
+    ASSERT_LT(worth_of_class[c], static_cast<double>(value) * 1.05) << value;
+    ASSERT_GT(worth_of_class[c - 1], static_cast<double>(value) * 0.95) << value;
+  }
+  EXPECT_EQ(class_below(0), worth_classes);
+  EXPECT_EQ(class_below(1 << 20), 1U);
+}
+
+}  // namespace
+}  // namespace reprise::detail
