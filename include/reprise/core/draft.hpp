@@ -19,7 +19,8 @@ inline constexpr NodeIndex anchor_parent = -1;
 
 /// ordered: nodes come in non-increasing path probability, so every prefix is the best smaller draft.
 /// sampled: nodes keep the order in which they were drawn from a distribution of the drafter's own; a node's
-/// stated probability was fixed before its token was drawn, or cutting on it would bias rejection sampling.
+/// stated probability was fixed before its token was drawn, or cutting on it would bias rejection sampling. Where it
+/// ends may depend on earlier tokens only, as well.
 enum class DraftKind : std::uint8_t { ordered, sampled };
 
 /// What a draft may look like. A chain has at most one child per node.

@@ -117,7 +117,10 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
   }
   auto decision = [&]() -> Result<Decision> {
     if constexpr (DistributionVerifier<V> && DistributionStrategy<Strategy>)
-      if (pass.kind == DraftKind::sampled) return reject_or_take(session, pass, verifier, predicate);
+      // Where passes have fixed widths, how much of a draft is sent depends on how long it is, and that on what was
+      // drawn: agreement is exact then as well, rejection is not.
+      if (pass.kind == DraftKind::sampled && session.capabilities().allowed_widths.empty())
+        return reject_or_take(session, pass, verifier, predicate);
     if constexpr (may_fail)
       return session.resolve(pass.ticket, *answer, predicate);
     else
