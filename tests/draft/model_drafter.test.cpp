@@ -12,6 +12,7 @@
 #include <map>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "reprise/loop/generate.hpp"
@@ -122,6 +123,23 @@ TEST_P(ModelDrafterKinds, StayInTheirBudget) {
     EXPECT_EQ(narrow.nodes[i].parent, static_cast<NodeIndex>(i) - 1);
 }
 
+/// An engine that does not show its distributions: drafts are checked by agreement, which gives the same tokens.
+class PicksOnly {
+ public:
+  explicit PicksOnly(testing::ScriptedVerifier engine) : engine_(std::move(engine)) {}
+  auto verify(TokenSpan batch, std::size_t drafted) { return engine_.verify(batch, drafted); }
+  auto verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+    return engine_.verify_tree(batch, drafted, parents);
+  }
+  auto commit(std::size_t keep) { return engine_.commit(keep); }
+  auto commit_rows(std::span<const std::size_t> rows) { return engine_.commit_rows(rows); }
+  [[nodiscard]] Capabilities capabilities() const { return engine_.capabilities(); }
+
+ private:
+  testing::ScriptedVerifier engine_;
+};
+static_assert(TreeVerifier<PicksOnly> && !DistributionVerifier<PicksOnly>);
+
 TEST_P(ModelDrafterKinds, DoNotCostALosslessRunAToken) {
   const ToyModel model(16, 3);
   const auto agreeing = [model](TokenSpan end) {
@@ -136,12 +154,12 @@ TEST_P(ModelDrafterKinds, DoNotCostALosslessRunAToken) {
         testing::ScriptedOptions options{.sampled = sampling, .capabilities = {.max_leaves = leaves}};
         options.vocabulary = 16;
         options.table = agreeing;
-        return testing::ScriptedVerifier(options, tokens);
+        return PicksOnly(testing::ScriptedVerifier(options, tokens));
       };
       const auto report =
           testing::compare_lossless(make, prompt, Limits{.max_tokens = 200}, Drafter(model, GetParam()));
       EXPECT_TRUE(report.identical()) << report.message;
-      EXPECT_GT(report.drafted.statistics.accepted, sampling ? 20U : 30U);
+      EXPECT_GT(report.drafted.statistics.accepted, sampling ? 10U : 30U);
     }
 }
 

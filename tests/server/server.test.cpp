@@ -27,7 +27,9 @@ std::vector<replay::TraceSession> sessions(std::size_t count) {
   std::vector<replay::TraceSession> made;
   testing::Random random(1);
   for (std::size_t i = 0; i < count; ++i) {
-    replay::TraceSession session{"s" + std::to_string(i), "test", {}};
+    std::string id = "s";
+    id += std::to_string(i);
+    replay::TraceSession session{std::move(id), "test", {}};
     std::vector<Token> phrase;
     for (int j = 0; j < 12; ++j) phrase.push_back(static_cast<Token>(random.below(50)));
     for (int turn = 0; turn < 2; ++turn) {

@@ -109,10 +109,11 @@ concept TreeVerifier = Verifier<V> && requires(V& v, TokenSpan batch, std::size_
 ///
 ///  V10 snapshot() saves the state before a pass, replacing what it saved before. It is called before each verify
 ///      with a draft, and before each one whose pick a predicate may refuse; of a pass without either nothing is ever
-///      given back. restore(committed) is called instead of commit where not all rows of the pass are kept: it puts the
-///      saved state back, as if the pass had never been run, all but a sampler's, which has drawn `committed` tokens
-///      for good. They are pending then, and ride in the next pass. After a void pass (V5) it is the engine that goes
-///      back, when snapshot() or verify() is called the next time.
+///      given back, but for a verify that fails, which has to leave the state as it was. restore(committed) is called
+///      instead of commit where not all rows of the pass are kept: it puts the saved state back, as if the pass had
+///      never been run, all but a sampler's, which has drawn `committed` tokens for good. They are pending then, and
+///      ride in the next pass. After a void pass (V5) it is the engine that goes back, when snapshot() or verify() is
+///      called the next time.
 template <class V>
 concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed) {
   v.snapshot();
@@ -122,8 +123,7 @@ concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed
 /// A verifier that shows what else it would have picked, for strategies that learn from it (LearnsCandidates):
 ///
 ///  V11 candidates(i) are the target's likeliest tokens after row (anchor + i) of the last pass, the likeliest first,
-///  as
-///      many as the engine cares to give, also none. It is called between verify and commit, in any order, for any
+///      as many as the engine cares to give, also none. It is called between verify and commit, in any order, for any
 ///      row, also for those that were rejected. They inform drafts, nothing else: they need not be exact.
 template <class V>
 concept RankedVerifier = Verifier<V> && requires(V& v, std::size_t i) {

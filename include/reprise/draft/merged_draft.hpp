@@ -68,7 +68,8 @@ class MergedDraft {
   void write(const DraftBudget& budget, Draft& draft) noexcept {
     const std::size_t max_leaves =
         budget.shape == DraftShape::chain ? std::min<std::size_t>(budget.max_leaves, 1) : budget.max_leaves;
-    std::array<NodeIndex, Most> order;  // NOLINT(*-member-init): filled up to `size_`
+    // g++ 12 takes fewer than the 16 elements that std::sort handles apart for an overflow.
+    std::array<NodeIndex, std::max<std::size_t>(Most, 17)> order;  // NOLINT(*-member-init): filled up to `size_`
     for (std::size_t i = 0; i < size_; ++i) {
       Node& node = nodes_[i];
       node.written = anchor_parent;

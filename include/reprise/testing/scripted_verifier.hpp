@@ -287,10 +287,11 @@ class ScriptedVerifier {
     expect(!restores() || drafted == 0 || rows - drafted <= can.max_replay, "Capabilities::max_replay was exceeded");
   }
   void check_reads(std::size_t committed) {
-    expect(path_.size() >= committed, "V4: more tokens were committed than there were picks");
     expect(all_at_once_ || path_.size() <= committed + (options().may_stop_before ? 1 : 0),
            "V3: a pick was read after the token that ended generation");
-    path_.resize(std::max(path_.size(), committed));
+    if (path_.size() >= committed) return;
+    expect(false, "V4: more tokens were committed than there were picks");
+    path_.resize(committed);
   }
   /// True when the drafted ones among `rows` are those whose picks were read, the last of these left out.
   [[nodiscard]] bool is_read_path(std::span<const std::size_t> rows) const {

@@ -76,7 +76,7 @@ class VerifierProbe {
     ProbeDraft draft = text_.draft(step, place.position, place.pending, can);
     if (step.refuse)
       if (auto difference = refuse(engine, step, draft, place, trace)) return difference;
-    bool saves = (restores && !draft.tokens.empty()) || step.save;
+    bool saves = (restores && (!draft.tokens.empty() || step.twice)) || step.save;  // what is given back was saved
     if (step.drop) {
       // Nothing is kept, so what was wrong in here is seen in here; and then the text goes on plainly.
       trace.add(call(step, saves, ""), batch(draft, place), draft);

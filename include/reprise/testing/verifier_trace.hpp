@@ -54,8 +54,12 @@ struct ProbeCall {
 template <class T>
 std::string listed(std::span<const T> values) {
   std::string text = "{";
-  for (std::size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : " ") + std::to_string(values[i]);
-  return text + '}';
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i != 0) text += ' ';
+    text += std::to_string(values[i]);
+  }
+  text += '}';
+  return text;
 }
 
 /// The passes of a run, for people.
