@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server with continuous batching, whose passes are captured graphs of fixed widths (CUDA graphs): sequences are
+// packed into flat arrays, the pass is padded to the next captured width, and picks come back for all rows at once.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reprise/batch/packing.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/loop/pass.hpp"
+#include "reprise/testing/check_batch.hpp"
+#include "reprise/verify/tree.hpp"
+#include "toy.hpp"
+
+namespace {
+
+/// The device: caches by sequence, and a graph that was captured for some numbers of rows.
+class Device {
+ public:
+  static constexpr std::array<std::size_t, 7> widths = {1, 2, 4, 8, 16, 32, 64};
+
+  std::vector<std::vector<reprise::Token>> caches;
+
+  [[nodiscard]] std::vector<reprise::Token> launch(const reprise::PackedBatch& batch) const {
+    std::vector<reprise::Token> picks(batch.rows());
+    if (std::find(widths.begin(), widths.end(), batch.rows()) == widths.end()) return picks;  // no such graph
+    for (std::size_t i = 0; i + 1 < batch.offsets.size(); ++i)
+      for (std::size_t row = batch.offsets[i]; row < batch.offsets[i + 1]; ++row) {
+        // What the row sees: its sequence's cache, its ancestors, itself.
+        std::vector<reprise::Token> seen = {batch.tokens[row]};
+        for (auto up = batch.parents[row]; up != reprise::anchor_parent;
+             up = batch.parents[batch.offsets[i] + static_cast<std::size_t>(up)])
+          seen.push_back(batch.tokens[batch.offsets[i] + static_cast<std::size_t>(up)]);
+        const auto& cache = caches[static_cast<std::size_t>(batch.sequences[row])];
+        seen.insert(seen.end(), cache.rbegin(), cache.rend());
+        std::reverse(seen.begin(), seen.end());
+        picks[row] = toy::next(seen);
+      }
+    return picks;
+  }
+};
+
+// [sketch]
+class Server {
+ public:
+  explicit Server(Device device) : device_(std::move(device)) {}
+
+  /// One pass over the parts of several sequences. With sessions, a part is what Session::plan() gave.
+  std::vector<std::span<const reprise::Token>> verify(std::span<const reprise::testing::SequencePass> parts) {
+    packer_.clear();
+    sequences_.clear();
+    for (const auto& part : parts) {
+      depths_.resize(part.drafted);
+      reprise::tree_depths<std::uint32_t>(part.parents, depths_);
+      const reprise::Pass pass{.batch = part.batch,
+                               .pending = part.batch.size() - part.drafted,
+                               .drafted = part.drafted,
+                               .padding = 0,
+                               .parents = part.parents,
+                               .depths = depths_,
+                               .nodes = {},
+                               .kind = reprise::DraftKind::ordered,
+                               .shape = {},
+                               .ticket = {}};
+      const std::size_t context = device_.caches[part.sequence].size() + pass.pending;
+      if (!packer_.add(static_cast<reprise::SequenceId>(part.sequence), pass, context)) return {};
+      sequences_.push_back(part.sequence);
+    }
+    // The next captured width; the pad rows belong to no sequence, and what they write is dropped.
+    const std::size_t rows = packer_.batch().rows();
+    const auto* const width = std::lower_bound(Device::widths.begin(), Device::widths.end(), rows);
+    if (width == Device::widths.end() || !packer_.pad_to(*width)) return {};
+    picks_ = device_.launch(packer_.batch());
+
+    std::vector<std::span<const reprise::Token>> answers;
+    for (std::size_t i = 0; i < parts.size(); ++i) answers.push_back(packer_.picks_of(i, std::span(picks_)));
+    return answers;
+  }
+  /// The rows of its part that a sequence keeps. What is not committed was never written: V5 costs nothing here.
+  void commit(std::size_t sequence, std::span<const std::size_t> rows) {
+    const auto at = std::find(sequences_.begin(), sequences_.end(), sequence) - sequences_.begin();
+    for (const std::size_t row : rows)
+      device_.caches[sequence].push_back(packer_.batch().tokens[packer_.flat_row(static_cast<std::size_t>(at), row)]);
+  }
+
+ private:
+  Device device_;
+  reprise::BatchPacker packer_;
+  std::vector<std::uint32_t> depths_;
+  std::vector<std::size_t> sequences_;
+  std::vector<reprise::Token> picks_;
+};
+// [/sketch]
+
+}  // namespace
+
+int main() {
+  const std::vector<std::vector<reprise::Token>> prompts = {{3, 1, 4, 1, 5}, {9, 2, 6}, {5, 3, 5, 8}, {1, 2}};
+  const auto make = [&] {
+    Device device;  // prefilled: all tokens but the last
+    for (const auto& prompt : prompts) device.caches.emplace_back(prompt.begin(), prompt.end() - 1);
+    return Server(device);
+  };
+  const auto report = reprise::testing::check_batch(make, prompts);
+  std::puts(report.to_string().c_str());
+  return report.passed() ? 0 : 1;
+}
