@@ -54,7 +54,7 @@ inline constexpr std::int32_t coarse_steps = 32;
 
 /// log2 of x in steps of 1/32, rounded down twice: off by less than two steps. x above 0.
 constexpr std::int32_t coarse_log2(std::uint32_t x) noexcept {
-  const auto exponent = static_cast<std::int32_t>(std::bit_width(x)) - 1;
+  const auto exponent = static_cast<std::int32_t>(std::bit_width(x | 1U)) - 1;
   const std::uint32_t mantissa = x << (31 - exponent);
   return exponent * coarse_steps + static_cast<std::int32_t>(log2_table[(mantissa >> 25) & 63] >> 11);
 }

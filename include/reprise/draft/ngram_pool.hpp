@@ -49,15 +49,16 @@ class NgramPool {
   /// Adds `first` followed by `following`, of which there are as many as the pool keeps.
   void add(Token first, TokenSpan following) noexcept {
     if (table_.empty() || following.size() != following_) return;
-    Ngram* oldest = nullptr;
-    for (Ngram& ngram : place_of(first)) {
+    const std::span<Ngram> place = place_of(first);
+    Ngram* oldest = place.data();
+    for (Ngram& ngram : place) {
       if (ngram.added != 0 && ngram.first == first &&
           std::equal(following.begin(), following.end(), ngram.following.begin())) {
         ngram.added = ++clock_;
         ++ngram.times;
         return;
       }
-      if (oldest == nullptr || ngram.added < oldest->added) oldest = &ngram;
+      if (ngram.added < oldest->added) oldest = &ngram;
     }
     *oldest = {.added = ++clock_, .first = first, .times = 1};
     std::copy(following.begin(), following.end(), oldest->following.begin());
