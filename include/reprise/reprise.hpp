@@ -58,6 +58,7 @@
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/open_round.hpp"
 #include "reprise/loop/pass.hpp"
+#include "reprise/loop/pass_room.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/sequence.hpp"
 #include "reprise/loop/session.hpp"

@@ -23,6 +23,7 @@
 #include "reprise/loop/choice.hpp"
 #include "reprise/loop/open_round.hpp"
 #include "reprise/loop/pass.hpp"
+#include "reprise/loop/pass_room.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/sequence.hpp"
 #include "reprise/stats/statistics.hpp"
@@ -118,9 +119,9 @@ class Session {
 
     DraftBudget asked = limits.draft;
     asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
-    asked.max_leaves = max_leaves();
+    asked.max_leaves = max_leaves(limits, capabilities(), shape);
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
-    const DraftBudget budget = within(DraftBudget(control_.budget(asked, offered(unlimited))), asked);
+    const DraftBudget budget = within(DraftBudget(control_.budget(asked, pass_room(sequence_, unlimited))), asked);
     Draft draft = round_.blank();
     if (budget.max_nodes != 0) in_step([&] { strategy_.propose(budget, draft); });
     draft.truncate(budget.max_nodes);
@@ -142,7 +143,7 @@ class Session {
   /// What of the proposed draft fits into a pass, for a planner that shares one pass between sequences: it chooses how
   /// many nodes each may send, and says so to plan(). Errors: those of plan(); out_of_memory not.
   Result<Offer> offer() {
-    const auto room = find_room(unlimited, Cut::budget);
+    const auto room = room_for(unlimited, Cut::budget);
     if (!room) return room.error();
     const auto fitting = round_.sendable();
     return Offer{round_.draft(), fitting.first(std::min(fitting.size(), room->nodes())), pending().size()};
@@ -154,10 +155,10 @@ class Session {
   /// Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
   Result<Pass> plan(std::size_t nodes = unlimited, Cut why = Cut::budget) {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
-    const auto found = find_room(nodes, why);
+    const auto found = room_for(nodes, why);
     if (!found) return found.error();
     const Room room = *found;
-    const PassRoom offered = this->offered(room.rows());
+    const PassRoom offered = pass_room(sequence_, room.rows());
     DraftChoice choice = round_.fit(control_.choose(round_.draft(), round_.sendable(), offered), room.nodes(), offered);
     // Room for everything this pass can commit exists before the engine is asked to run it.
     if (!build(choice) && !build(choice = {0, 0, Cut::memory})) {
@@ -221,7 +222,8 @@ class Session {
   Result<void> commit(Ticket ticket, std::optional<std::chrono::nanoseconds> pass_time = {}) {
     if (auto checked = check_ticket(ticket, Phase::resolved); !checked) return checked;
     const std::size_t before = context().size();
-    PassReport report{plain_shape(), plain_shape(), walked_.committed, pass_time, replays() && keep_ == 0};
+    const PassShape plain = plain_shape(sequence_);
+    PassReport report{plain, plain, walked_.committed, pass_time, replays(capabilities()) && keep_ == 0};
     report.sent.rows += round_.drafted();
     sequence_.commit(round_.walk_output().committed.first(walked_.committed), walked_, keep_);
     const Outcome outcome = round_.outcome(walked_, cut_);
@@ -362,55 +364,19 @@ class Session {
     return {};
   }
 
-  static bool pads(const Capabilities& can) noexcept { return can.pad_token && !can.allowed_widths.empty(); }
-  /// The next pass without a draft.
-  [[nodiscard]] PassShape plain_shape() const noexcept { return {1, pending().size(), context().size()}; }
-  /// What a pass has room for, with at most `rows` drafted rows.
-  [[nodiscard]] PassRoom offered(std::size_t rows) const noexcept {
-    return {plain_shape(), rows, capabilities().allowed_widths.values(), pads(capabilities()), replays()};
-  }
-  /// Whether a pass of which something is rejected has to be run again as far as it was accepted.
-  [[nodiscard]] bool replays() const noexcept { return capabilities().rollback == Rollback::snapshot; }
-  /// Paths that a draft of this round may have: caller, engine and whoever drives the round all agree to a tree.
-  [[nodiscard]] std::size_t max_leaves() const noexcept {
-    if (shape_ == DraftShape::chain || limits_->draft.shape == DraftShape::chain) return 1;
-    return std::max<std::size_t>(1, std::min(limits_->draft.max_leaves, capabilities().max_leaves));
-  }
-  /// How much of the draft fits; finds the nodes that can be sent.
-  [[nodiscard]] Result<Room> find_room(std::size_t nodes, Cut why) noexcept {
+  /// How much of the draft fits.
+  [[nodiscard]] Result<Room> room_for(std::size_t nodes, Cut why) noexcept {
     if (phase_ == Phase::empty) return not_begun();
     if (limits_ == nullptr)
       return Error{ErrorCode::not_proposed, "plan() belongs to a round: call propose() first, once for each round"};
     if (finished())
       return Error{ErrorCode::finished, "generation has ended: append() a turn, raise the limits or begin() anew"};
-    const std::size_t rows = std::min(limits_->max_rows, capabilities().max_rows);
+    const std::size_t rows = most_rows(*limits_, capabilities());
     if (pending().size() > rows) {
-      const std::size_t too_many = pending().size();
       drop_round();
-      return Sequence::too_many_pending(too_many, rows);
+      return Sequence::too_many_pending(pending().size(), rows);
     }
-    const std::size_t context_left = sequence_.context_left(*limits_);
-    const std::size_t tokens_left = sequence_.tokens_left(*limits_);
-    const std::size_t deepest =
-        std::min({limits_->draft.max_depth, capabilities().max_depth, context_left, tokens_left});
-    const Sendable found = round_.select(max_leaves(), deepest);
-    Room room(round_.draft().size());
-    const auto bound_depth = [&](std::size_t depth, Cut cut) {
-      if (depth == deepest) room.bound_draft(found.nodes, cut);
-    };
-    if (!found.too_deep) room.bound_draft(found.nodes, found.refused ? Cut::constraint : Cut::shape);
-    bound_depth(limits_->draft.max_depth, Cut::budget);
-    room.bound(nodes, why);
-    bound_depth(capabilities().max_depth, Cut::depth);
-    room.bound(capabilities().max_rollback, Cut::rollback);
-    if (replays() && pending().size() > capabilities().max_replay) room.bound(0, Cut::rollback);
-    // Where a pass is run again, what it has accepted is pending in the next one, and fits there as it fitted here.
-    room.bound(rows - pending().size(), Cut::rows);
-    room.bound(context_left, Cut::context);
-    bound_depth(tokens_left, Cut::max_tokens);
-    // Pad rows go on with a chain, and follow the anchor of a tree.
-    if (round_.chain() || deepest == 0) room.bound_rows(deepest);
-    return room;
+    return find_room(sequence_, *limits_, max_leaves(*limits_, capabilities(), shape_), nodes, why, round_);
   }
   /// The rule to count: what left no more than was sent.
   [[nodiscard]] Cut why_cut(const Room& room, const DraftChoice& choice) const noexcept {
@@ -444,7 +410,7 @@ class Session {
     walked_ = walk(in, *limits_, picks, predicate, round_.walk_output());
     phase_ = Phase::resolved;
     Decision decision = round_.decision(walked_);
-    decision.restore = replays() && decision.keep < round_.batch().size();
+    decision.restore = replays(capabilities()) && decision.keep < round_.batch().size();
     keep_ = decision.restore ? 0 : decision.keep;
     return decision;
   }
