@@ -77,7 +77,7 @@ TEST(Server, FixedDraftsAreAsLongAsAsked) {
 
 TEST(Server, ThePlannerIsBelowNeitherAtAnyLoad) {
   for (const std::string curve : {"linear:0", "linear:0.02", "linear:1"})
-    for (const std::size_t sequences : {1, 3, 8, 20}) {
+    for (const std::size_t sequences : {1U, 3U, 8U, 20U}) {
       const double planned = run(sequences, planner, curve).throughput();
       EXPECT_GE(planned, run(sequences, none, curve).throughput() * 0.999) << curve << " " << sequences;
       EXPECT_GE(planned, run(sequences, four, curve).throughput() * 0.999) << curve << " " << sequences;
