@@ -2,16 +2,14 @@
 #include "tool.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
 #include <fstream>
-#include <mutex>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 #include "options.hpp"
 #include "replay/bundled_files.hpp"
+#include "replay/in_parallel.hpp"
 #include "replay/input_error.hpp"
 #include "replay/trace.hpp"
 #include "report.hpp"
@@ -22,30 +20,9 @@
 namespace reprise::server {
 namespace {
 
+using replay::in_parallel;
 using replay::InputError;
 using replay::TraceSession;
-
-/// Calls work(i) for every i below `size`, on `threads` threads. The first exception is thrown on.
-template <class Work>
-void in_parallel(std::size_t size, std::size_t threads, Work&& work) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto loop = [&] {
-    try {
-      for (std::size_t i = next++; i < size; i = next++) work(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-      next = size;
-    }
-  };
-  std::vector<std::thread> others;
-  for (std::size_t i = 1; i < std::min(threads, size); ++i) others.emplace_back(loop);
-  loop();
-  for (std::thread& other : others) other.join();
-  if (failure) std::rethrow_exception(failure);
-}
 
 /// All sessions in which anything is decoded, shuffled.
 std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces, std::size_t seed) {

@@ -17,6 +17,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/testing/answers.hpp"
 #include "reprise/testing/probe_text.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
@@ -152,20 +153,9 @@ class BatchRuns {
     part.absent = is_absent;
     return part;
   }
-  void begin(const char* clause, const char* what) {
-    report_.findings.push_back({clause, what, Verdict::exact, 0, 0, {}});
-  }
-  void skip(const char* why) {
-    report_.findings.back().verdict = Verdict::skipped;
-    report_.findings.back().message = why;
-  }
-  void note(const Difference& difference) {
-    Finding& finding = report_.findings.back();
-    const Verdict verdict = difference.near_tie ? Verdict::near_tie : Verdict::wrong;
-    if (verdict > finding.verdict) finding.message = difference.message;
-    finding.verdict = std::max(finding.verdict, verdict);
-    finding.near_ties += difference.near_tie ? 1 : 0;
-  }
+  void begin(const char* clause, const char* what) { report_.begin(clause, what); }
+  void skip(const char* why) { report_.skip(why); }
+  void note(const Difference& difference) { report_.note(difference.message, difference.near_tie); }
 
   bool decode_plainly() {
     for (std::size_t s = 0; s < texts_.size(); ++s) {
@@ -289,24 +279,7 @@ class BatchRuns {
       return false;
   }
   static bool keep(Server& server, std::size_t sequence, std::span<const std::size_t> rows) {
-    if constexpr (is_result<std::remove_cvref_t<decltype(server.commit(sequence, rows))>>)
-      return server.commit(sequence, rows).has_value();
-    else
-      return server.commit(sequence, rows), true;
-  }
-  template <class T>
-  static bool succeeded(const T& answer) {
-    if constexpr (is_result<T>)
-      return answer.has_value();
-    else
-      return true;
-  }
-  template <class T>
-  static decltype(auto) unwrapped(T& answer) {
-    if constexpr (is_result<std::remove_cv_t<T>>)
-      return *answer;
-    else
-      return (answer);
+    return done([&] { return server.commit(sequence, rows); });
   }
 
   Make& make_;

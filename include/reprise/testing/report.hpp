@@ -33,6 +33,21 @@ struct Finding {
 struct Report {
   std::vector<Finding> findings;
 
+  /// A new finding, of which nothing is wrong yet.
+  void begin(const char* clause, const char* what) { findings.push_back({clause, what, Verdict::exact, 0, 0, {}}); }
+  /// The last finding could not be looked at.
+  void skip(const char* why) {
+    findings.back().verdict = Verdict::skipped;
+    findings.back().message = why;
+  }
+  /// A difference, of the last finding: the first of the worst is told.
+  void note(const std::string& difference, bool near_tie) {
+    Finding& finding = findings.back();
+    const Verdict verdict = near_tie ? Verdict::near_tie : Verdict::wrong;
+    if (verdict > finding.verdict) finding.message = difference;
+    finding.verdict = std::max(finding.verdict, verdict);
+    finding.near_ties += near_tie ? 1 : 0;
+  }
   /// The worst verdict; a clause that was skipped does not count. `skipped` when nothing at all was checked.
   [[nodiscard]] Verdict verdict() const noexcept {
     bool any = false;

@@ -17,6 +17,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/testing/answers.hpp"
 #include "reprise/testing/probe_text.hpp"
 #include "reprise/testing/verifier_trace.hpp"
 
@@ -316,28 +317,6 @@ class VerifierProbe {
     if constexpr (TreeVerifier<Engine>)
       if (step.tree) return done([&] { return engine.commit_rows(std::span<const std::size_t>(rows)); });
     return done([&] { return engine.commit(rows.size()); });
-  }
-
-  template <class Call>
-  static bool done(Call&& call) {
-    if constexpr (is_result<std::remove_cvref_t<decltype(call())>>)
-      return call().has_value();
-    else
-      return call(), true;
-  }
-  template <class T>
-  static bool succeeded(const T& answer) {
-    if constexpr (is_result<T>)
-      return answer.has_value();
-    else
-      return true;
-  }
-  template <class T>
-  static decltype(auto) unwrapped(T& answer) {
-    if constexpr (is_result<std::remove_cv_t<T>>)
-      return *answer;
-    else
-      return (answer);
   }
 
   ProbeText text_;

@@ -50,20 +50,9 @@ class VerifierRuns {
   [[nodiscard]] VerifierProbe<Engine, Fail>& probe() noexcept { return probe_; }
   [[nodiscard]] Report take_report() noexcept { return std::move(report_); }
 
-  void begin(const char* clause, const char* what) {
-    report_.findings.push_back({clause, what, Verdict::exact, 0, 0, {}});
-  }
-  void skip(const char* why) {
-    report_.findings.back().verdict = Verdict::skipped;
-    report_.findings.back().message = why;
-  }
-  void note(const Difference& difference) {
-    Finding& finding = report_.findings.back();
-    const Verdict verdict = difference.near_tie ? Verdict::near_tie : Verdict::wrong;
-    if (verdict > finding.verdict) finding.message = difference.message;
-    finding.verdict = std::max(finding.verdict, verdict);
-    finding.near_ties += difference.near_tie ? 1 : 0;
-  }
+  void begin(const char* clause, const char* what) { report_.begin(clause, what); }
+  void skip(const char* why) { report_.skip(why); }
+  void note(const Difference& difference) { report_.note(difference.message, difference.near_tie); }
   /// What the reader should know though nothing is wrong.
   void inform(std::string message) {
     if (report_.findings.back().message.empty()) report_.findings.back().message = std::move(message);
