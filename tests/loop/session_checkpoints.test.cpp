@@ -203,6 +203,29 @@ TEST(SessionOffer, NamesTheNodesThatFitAndChangesNothing) {
   ASSERT_TRUE(session.commit(pass->ticket));
   EXPECT_EQ(session.statistics().count(Cut::gated), 1U);
 }
+TEST(SessionOffer, MakesTheTicketVoidBecauseItWritesTheRowsAnew) {
+  // One node and a pad row behind the anchor, where the second node of the draft holds the token of the pad.
+  struct OneAndAPad : SendAll {
+    [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const noexcept {
+      return {1, 1, Cut::unlikely};
+    }
+  };
+  Session<Dictated, OneAndAPad> session(Dictated{chain({4, 5})}, OneAndAPad(), 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}, {.allowed_widths = {3}, .pad_token = 5, .max_leaves = 2}));
+  session.propose(limits);
+  const auto pass = session.plan();
+  ASSERT_TRUE(pass);
+  ASSERT_THAT(pass->parents, ElementsAre(anchor_parent, anchor_parent));
+  ASSERT_TRUE(session.offer());
+  EXPECT_EQ(session.resolve(pass->ticket, std::vector<Token>{4, 5, 9}).error().code, ErrorCode::bad_ticket)
+      << "9 was picked after [1, 5], not after [1, 4, 5]";
+  const auto again = session.plan();
+  ASSERT_TRUE(again);
+  const auto decision = session.resolve(again->ticket, std::vector<Token>{4, 5, 9});
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->tokens.size(), 2U);
+}
 TEST(SessionOffer, IsRefusedOutOfTurn) {
   Watched session(Dictated{}, 8);
   EXPECT_EQ(session.offer().error().code, ErrorCode::not_begun);
@@ -269,6 +292,18 @@ TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
   EXPECT_EQ(session.statistics().count(Cut::constraint), 1U);
   session.propose(limits);  // of the next draft nothing is refused
   EXPECT_EQ(session.plan()->drafted, 3U);
+}
+TEST(SessionConstrain, MakesTheTicketVoidBecauseItWritesIntoTheBatch) {
+  Watched session(Dictated{chain({4, 5})}, 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
+  session.propose(limits);
+  const auto pass = session.plan();
+  session.constrain([](TokenSpan path) { return path.size(); });
+  EXPECT_EQ(session.resolve(pass->ticket, std::vector<Token>{5, 6}).error().code, ErrorCode::bad_ticket);
+  const auto again = session.plan();
+  EXPECT_THAT(again->batch, ElementsAre(1, 4, 5));
+  EXPECT_TRUE(session.resolve(again->ticket, std::vector<Token>{5, 6}));
 }
 TEST(SessionConstrain, DoesNotLookAtASampledDraft) {
   Watched session(Dictated{chain({4, 5}), DraftKind::sampled}, 8);
