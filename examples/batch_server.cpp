@@ -121,7 +121,7 @@ int main() {
     // One pass for all.
     packer.clear();
     for (std::size_t i = 0; i < running.size(); ++i) {
-      const auto pass = running[i]->session.plan(plan.nodes[i], plan.cut);
+      const auto pass = running[i]->session.plan(plan.nodes_of(i), plan.cut);
       if (!pass || !packer.add(running[i]->id, *pass, running[i]->session.context().size())) return 1;
       running[i]->ticket = pass->ticket;
     }

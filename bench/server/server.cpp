@@ -182,7 +182,7 @@ class Server {
     committed_.clear();
     for (std::size_t i = 0; i < n; ++i) {
       const Place::Result result =
-          places_[i]->run(planned ? plan.nodes[i] : unlimited, planned ? plan.cut : Cut::budget);
+          places_[i]->run(planned ? plan.nodes_of(i) : unlimited, planned ? plan.cut : Cut::budget);
       if (!places_[i]->fault().empty()) counts_.fault = places_[i]->fault();
       rows += result.rows;
       counts_.tokens += result.committed;

@@ -81,6 +81,7 @@ TEST(BatchMemory, APlannerWithoutAnyDraftsNothingAndRecovers) {
       return;
     }
     EXPECT_EQ(plan.cut, Cut::memory);
+    EXPECT_EQ(plan.nodes_of(0), 0U);
     EXPECT_EQ(plan.drafted, 0U);
     EXPECT_EQ(plan.rows, 1U);
     planner.learn(std::vector<std::size_t>(1, 1));

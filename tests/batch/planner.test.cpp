@@ -53,6 +53,13 @@ TEST(BatchPlanner, ASequenceWithoutAMatchGivesItsShareToOneWithAGoodOne) {
   EXPECT_EQ(plan.cut, Cut::none);
 }
 
+TEST(BatchPlanner, APassOfOtherRowsAloneIsPaddedToo) {
+  BatchPlanner planner({.curve = CostCurve::linear(0), .widths = {8, 16}});
+  const BatchPlan plan = planner.plan({}, 5);
+  EXPECT_EQ(plan.rows, 5U);
+  EXPECT_EQ(plan.width, 8U);
+}
+
 TEST(BatchPlanner, OneTokenMoreIsWorthLessWhereThereAreMany) {
   Drafts drafts;
   drafts.chain({99, 98, 97, 96, 95, 94});

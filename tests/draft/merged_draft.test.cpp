@@ -94,5 +94,20 @@ TEST(MergedDraft, TakesNoMoreThanFit) {
   EXPECT_EQ(tokens(tree).size(), 0U);
 }
 
+TEST(MergedDraft, WritesTheOthersWhereThereIsNoRoomForWhatIsForced) {
+  Tree tree;
+  for (Token token = 0; token < 8; ++token) tree.add(anchor_parent, claim(token, 90));
+  EXPECT_EQ(tree.add(anchor_parent, claim(9, 100, DraftSource::forced)), anchor_parent);
+  EXPECT_EQ(written(tree).size(), 8U);
+}
+TEST(MergedDraft, AnAuxiliaryNodeIsNeverForced) {
+  Tree tree;
+  tree.add(anchor_parent, claim(1, 90));
+  Tree::Claim aside = auxiliary(2, 50);
+  aside.source = DraftSource::forced;
+  tree.add(anchor_parent, aside);
+  EXPECT_THAT(tokens(tree), ElementsAre(1, 2));
+}
+
 }  // namespace
 }  // namespace reprise::detail

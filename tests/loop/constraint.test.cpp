@@ -70,6 +70,13 @@ TEST(Constrain, NeverAsksAboutAuxiliaryNodes) {
   EXPECT_THAT(refused(nodes, even_only, &asked), ElementsAre(false, false, false));
   EXPECT_THAT(asked, ElementsAre(ElementsAre(2)));
 }
+TEST(Constrain, NeverAsksAboutNodesBehindAuxiliaryOnes) {
+  std::vector<DraftNode> nodes = {node(2, -1), node(3, 0), node(4, 1)};
+  nodes[1].auxiliary = true;  // the last one is malformed, and must not have those before it refused
+  Paths asked;
+  EXPECT_THAT(refused(nodes, even_only, &asked), ElementsAre(false, false, false));
+  EXPECT_THAT(asked, ElementsAre(ElementsAre(2)));
+}
 TEST(Constrain, NeverAsksAboutNodesThatDoNotHangOnTheAnchor) {
   Paths asked;
   refused({node(1, 0), node(2, 5), node(3, -7), node(4, 1), node(5, 2)}, even_only, &asked);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "reprise/control/control.hpp"
@@ -203,6 +204,29 @@ TEST(SessionOffer, NamesTheNodesThatFitAndChangesNothing) {
   ASSERT_TRUE(session.commit(pass->ticket));
   EXPECT_EQ(session.statistics().count(Cut::gated), 1U);
 }
+TEST(SessionOffer, MakesTheTicketVoidBecauseItWritesTheRowsAnew) {
+  // One node and a pad row behind the anchor, where the second node of the draft holds the token of the pad.
+  struct OneAndAPad : SendAll {
+    [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const noexcept {
+      return {1, 1, Cut::unlikely};
+    }
+  };
+  Session<Dictated, OneAndAPad> session(Dictated{chain({4, 5})}, OneAndAPad(), 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}, {.allowed_widths = {3}, .pad_token = 5, .max_leaves = 2}));
+  session.propose(limits);
+  const auto pass = session.plan();
+  ASSERT_TRUE(pass);
+  ASSERT_THAT(pass->parents, ElementsAre(anchor_parent, anchor_parent));
+  ASSERT_TRUE(session.offer());
+  EXPECT_EQ(session.resolve(pass->ticket, std::vector<Token>{4, 5, 9}).error().code, ErrorCode::bad_ticket)
+      << "9 was picked after [1, 5], not after [1, 4, 5]";
+  const auto again = session.plan();
+  ASSERT_TRUE(again);
+  const auto decision = session.resolve(again->ticket, std::vector<Token>{4, 5, 9});
+  ASSERT_TRUE(decision);
+  EXPECT_EQ(decision->tokens.size(), 2U);
+}
 TEST(SessionOffer, IsRefusedOutOfTurn) {
   Watched session(Dictated{}, 8);
   EXPECT_EQ(session.offer().error().code, ErrorCode::not_begun);
@@ -270,6 +294,18 @@ TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
   session.propose(limits);  // of the next draft nothing is refused
   EXPECT_EQ(session.plan()->drafted, 3U);
 }
+TEST(SessionConstrain, MakesTheTicketVoidBecauseItWritesIntoTheBatch) {
+  Watched session(Dictated{chain({4, 5})}, 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
+  session.propose(limits);
+  const auto pass = session.plan();
+  session.constrain([](TokenSpan path) { return path.size(); });
+  EXPECT_EQ(session.resolve(pass->ticket, std::vector<Token>{5, 6}).error().code, ErrorCode::bad_ticket);
+  const auto again = session.plan();
+  EXPECT_THAT(again->batch, ElementsAre(1, 4, 5));
+  EXPECT_TRUE(session.resolve(again->ticket, std::vector<Token>{5, 6}));
+}
 TEST(SessionConstrain, DoesNotLookAtASampledDraft) {
   Watched session(Dictated{chain({4, 5}), DraftKind::sampled}, 8);
   const Limits limits;
@@ -289,6 +325,60 @@ TEST(SessionConstrain, HoldsForEveryEngineThatObeysARule) {
   ASSERT_TRUE(generate(session, engine, std::vector<Token>{0, 2}, limits));
   EXPECT_GT(session.statistics().count(Cut::constraint), 10U);
   EXPECT_EQ(std::adjacent_find(session.output().begin(), session.output().end()), session.output().end());
+}
+
+/// A state that is folded from all tokens, with picks that are drawn when they are read; the k-th of them throws.
+class FoldingEngine {
+ public:
+  struct LazyPicks {
+    FoldingEngine* engine;
+    Token operator[](std::size_t) const { return engine->pick(); }
+  };
+  explicit FoldingEngine(int failing_pick) : failing_pick_(failing_pick) {}
+
+  void snapshot() {
+    if (open_) state_ = saved_;
+    open_ = false;
+    saved_ = state_;
+  }
+  LazyPicks verify(TokenSpan batch, std::size_t) {
+    for (const Token token : batch) state_ = state_ * 31 + static_cast<unsigned>(token) + 7;
+    open_ = true;
+    return {this};
+  }
+  void commit(std::size_t) { open_ = false; }
+  void restore(std::size_t) {
+    state_ = saved_;
+    open_ = false;
+  }
+  [[nodiscard]] Capabilities capabilities() const { return {.rollback = Rollback::snapshot}; }
+
+ private:
+  Token pick() {
+    if (--failing_pick_ == 0) throw std::runtime_error("a sampler failed");
+    return static_cast<Token>(state_ >> 5 & 15);
+  }
+
+  unsigned state_ = 1;
+  unsigned saved_ = 1;
+  int failing_pick_;
+  bool open_ = false;
+};
+
+TEST(Checkpoints, APassWithoutDraftWhosePickFailsIsGivenBackToo) {
+  const std::vector<Token> prompt = {3};
+  const Limits limits{.max_tokens = 10};
+  Session<archetype::Strategy> plain;
+  FoldingEngine sound(0);
+  const auto wanted = generate(plain, sound, prompt, limits);
+  ASSERT_TRUE(wanted);
+
+  Session<archetype::Strategy> session;
+  FoldingEngine engine(4);
+  EXPECT_THROW(static_cast<void>(generate(session, engine, prompt, limits)), std::runtime_error);
+  const auto went_on = generate(session, engine, limits);
+  ASSERT_TRUE(went_on);
+  EXPECT_TRUE(std::equal(went_on->tokens.begin(), went_on->tokens.end(), wanted->tokens.begin(), wanted->tokens.end()));
 }
 
 }  // namespace

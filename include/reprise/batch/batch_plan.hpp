@@ -69,12 +69,15 @@ struct BatchOptions {
 
 /// How much each sequence drafts. The view holds until the next plan() or shrink().
 struct BatchPlan {
-  std::span<const std::uint32_t> nodes;  ///< for each entry, in their order: for Session::plan()
+  std::span<const std::uint32_t> nodes;  ///< for each entry, in their order; see nodes_of()
   std::size_t drafted = 0;               ///< these added up
   std::size_t rows = 0;                  ///< of the pass, without padding
   std::size_t width = 0;                 ///< of the pass, padded
   std::size_t row_width = 0;             ///< if uniform and anything is drafted: rows of each sequence, padded; else 0
   Cut cut = Cut::none;                   ///< why it is not all that was offered; for Session::plan()
+
+  /// nodes[i], also of a plan for which there was no memory (Cut::memory): it has no nodes to read, and nobody drafts.
+  [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return i < nodes.size() ? nodes[i] : 0; }
 };
 
 }  // namespace reprise

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/contract.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/pass.hpp"
@@ -29,7 +30,7 @@ struct PackedBatch {
                                                ///< sees the cache, itself, its parent, and so on up
   std::span<const std::uint8_t> wants_logits;  ///< 1: a pick after this row may be read
   std::span<const std::uint32_t> offsets;      ///< sequence i has the rows from offsets[i] up to offsets[i + 1]; one
-                                               ///< element more than sequences
+                                               ///< element more than sequences, and none where there are none
 
   [[nodiscard]] std::size_t rows() const noexcept { return tokens.size(); }
 };
@@ -67,6 +68,7 @@ class BatchPacker {
   /// are padded with `pad` up to so many. False: out of memory; nothing changed.
   [[nodiscard]] bool add(SequenceId id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
                          Token pad = 0) noexcept {
+    REPRISE_EXPECTS(offsets_.empty() ? tokens_.empty() : offsets_[offsets_.size() - 1] == tokens_.size());
     const std::size_t rows = pass.batch.size();
     const std::size_t padding = row_width - std::min(row_width, rows);
     if (!grow(rows + padding) || !anchors_.reserve_extra(1) || !offsets_.reserve_extra(2)) return false;
@@ -85,7 +87,8 @@ class BatchPacker {
     return true;
   }
 
-  /// Adds rows of no sequence until there are `rows`. False: out of memory; nothing changed.
+  /// Adds rows of no sequence until there are `rows`; no sequence can come behind them. False: out of memory; nothing
+  /// changed.
   [[nodiscard]] bool pad_to(std::size_t rows, Token pad = 0) noexcept {
     const std::size_t padding = rows - std::min(rows, tokens_.size());
     if (!grow(padding)) return false;

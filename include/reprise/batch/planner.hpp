@@ -49,7 +49,7 @@ namespace reprise {
 ///   limits.draft = planner.budget(asked, {sequences, pending rows, mean context});
 ///   for each: session.propose(limits), and an entry from session.offer()
 ///   plan = planner.plan(entries);  // and then, for less room, planner.shrink(rows)
-///   for each: session.plan(plan.nodes[i], plan.cut)
+///   for each: session.plan(plan.nodes_of(i), plan.cut)
 ///   one pass of the engine; for each: resolve, commit
 ///   planner.learn(committed, time);
 ///
@@ -104,7 +104,7 @@ class BatchPlanner {
   }
 
   /// How much each of `entries` drafts. `other_rows`: rows of the pass that belong to none of them (a prefill).
-  /// Planning again gives the same. Without memory nothing is drafted (Cut::memory), and there are no nodes to read.
+  /// Planning again gives the same. Without memory nothing is drafted (Cut::memory): BatchPlan::nodes is empty.
   BatchPlan plan(std::span<const BatchEntry> entries, std::size_t other_rows = 0) noexcept {
     plain_ = {entries.size(), other_rows, 0};
     for (const BatchEntry& entry : entries) {
@@ -125,7 +125,8 @@ class BatchPlanner {
   /// prefix of what it was. Where more rows are pending than that, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
-    if (nodes_.empty()) return {{}, 0, plain_.rows, plain_.rows, 0, plain_.sequences == 0 ? Cut::none : Cut::memory};
+    if (nodes_.empty())
+      return {{}, 0, plain_.rows, cost_.width(plain_.rows), 0, plain_.sequences == 0 ? Cut::none : Cut::memory};
     rows = std::min(rows, options_.max_rows);
     return options_.uniform ? uniform_plan(rows) : ragged_plan(rows);
   }

@@ -108,12 +108,13 @@ concept TreeVerifier = Verifier<V> && requires(V& v, TokenSpan batch, std::size_
 /// Capabilities::rollback is Rollback::snapshot. What a compiler cannot check:
 ///
 ///  V10 snapshot() saves the state before a pass, replacing what it saved before. It is called before each verify
-///      with a draft, and before each one whose pick a predicate may refuse; of a pass without either nothing is ever
-///      given back, but for a verify that fails, which has to leave the state as it was. restore(committed) is called
-///      instead of commit where not all rows of the pass are kept: it puts the saved state back, as if the pass had
-///      never been run, all but a sampler's, which has drawn `committed` tokens for good. They are pending then, and
-///      ride in the next pass. After a void pass (V5) it is the engine that goes back, when snapshot() or verify() is
-///      called the next time.
+///      with a draft, and before each one that may become void between verify and commit: where a predicate may refuse
+///      its pick, where picks are drawn when they are read (they have no size()), where candidates are asked for. What
+///      is left are passes in which only verify or commit themselves can fail: those leave the state as it was, or the
+///      engine cannot go on. restore(committed) is called instead of commit where not all rows of the pass are
+///      kept: it puts the saved state back, as if the pass had never been run, all but a sampler's, which has drawn
+///      `committed` tokens for good. They are pending then, and ride in the next pass. After a void pass (V5) it is the
+///      engine that goes back, when snapshot() or verify() is called the next time.
 template <class V>
 concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed) {
   v.snapshot();

@@ -39,13 +39,17 @@ class MergedDraft {
   /// no room. What is forced stands, whatever else is claimed of it, and alone: its siblings are not written. Auxiliary
   /// nodes are asked for what they reveal to whoever proposed them, and stay apart from all others.
   NodeIndex add(NodeIndex parent, const Claim& claim) noexcept {
-    const bool forced = claim.source == DraftSource::forced;
-    if (forced) (parent == anchor_parent ? forced_ : at(parent).forced) = true;
+    const bool forced = claim.source == DraftSource::forced && !claim.auxiliary;
+    const auto stands_alone = [&] {
+      if (forced) (parent == anchor_parent ? forced_ : at(parent).forced) = true;
+    };
     if (const NodeIndex known = claim.auxiliary ? none : find(parent, claim.token); known != none) {
       if (forced || claim.probability > at(known).claim.probability) at(known).claim = claim;
+      stands_alone();
       return known;
     }
-    if (size_ == Most) return anchor_parent;
+    if (size_ == Most) return anchor_parent;  // and what is there already stays, for want of it
+    stands_alone();
     const auto added = static_cast<NodeIndex>(size_++);
     NodeIndex& first = parent == anchor_parent ? first_ : at(parent).child;
     at(added) = Node();

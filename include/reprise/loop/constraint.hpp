@@ -37,9 +37,9 @@ void constrain(DraftView draft, Allowed&& allowed, std::span<Constraint> constra
     if (draft[leaf].auxiliary || constraints[leaf] != Constraint::leaf) continue;
     std::size_t depth = 0;
     std::size_t node = leaf;
-    bool reachable = true;  // malformed nodes, and those behind a refused one, are not sent anyway
+    bool reachable = true;  // malformed nodes, and those behind a refused or auxiliary one, are not sent anyway
     for (;;) {
-      reachable = reachable && constraints[node] != Constraint::refused;
+      reachable = reachable && constraints[node] != Constraint::refused && !draft[node].auxiliary;
       path[path.size() - ++depth] = draft[node].token;
       if (!precedes(draft[node].parent, node)) break;
       node = at(draft[node].parent);

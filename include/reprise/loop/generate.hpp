@@ -144,7 +144,12 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
   const CancelAtEnd round(session, pass.ticket);
   if constexpr (CheckpointVerifier<V>) {
     constexpr bool may_refuse = !std::is_same_v<std::remove_cvref_t<Predicate>, NeverStop>;
-    if (session.capabilities().rollback == Rollback::snapshot && (may_refuse || pass.drafted > 0))
+    constexpr bool draws = !requires(unwrap_t<decltype(verifier.verify(pass.batch, pass.drafted))> & picks) {
+      picks.size();
+    };
+    constexpr bool ranks = RankedVerifier<V> && LearnsCandidates<Strategy>;
+    constexpr bool may_be_void = may_refuse || draws || ranks;  // though nothing was drafted
+    if (session.capabilities().rollback == Rollback::snapshot && (may_be_void || pass.drafted > 0))
       if (auto saved = attempt([&] { return verifier.snapshot(); }); !saved) return saved;
   }
   if constexpr (WalkingVerifier<V>) {

@@ -39,7 +39,8 @@ struct Pass {
 /// What a round has to offer, for planners of several sequences; see Session::offer(). Valid until the next call.
 struct Offer {
   DraftView draft;                      ///< as it was proposed
-  std::span<const NodeIndex> sendable;  ///< the nodes that fit: each prefix of them can be planned
+  std::span<const NodeIndex> sendable;  ///< the nodes that fit: each prefix of them can be planned,
+                                        ///< where passes have no fixed widths
   std::size_t pending = 0;              ///< rows of the pass without a draft
 };
 

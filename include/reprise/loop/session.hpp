@@ -133,16 +133,20 @@ class Session {
   DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // they are read until the round ends
 
   /// Leaves out of this round's draft what a rule does not allow: `allowed(path)` answers how many tokens of a run that
-  /// begins behind the anchor may follow the committed ones, see ConstrainedVerifier. Between propose() and plan(); not
-  /// applied to sampled drafts, whose tokens may not be looked at. Throws what `allowed` throws.
+  /// begins behind the anchor may follow the committed ones, see ConstrainedVerifier. Between propose() and plan() (a
+  /// ticket that is open is void then); not applied to sampled drafts, whose tokens may not be looked at. Throws what
+  /// `allowed` throws.
   template <std::invocable<TokenSpan> Allowed>
   void constrain(Allowed&& allowed) {
+    give_pass_up();
     round_.constrain(allowed);
   }
 
   /// What of the proposed draft fits into a pass, for a planner that shares one pass between sequences: it chooses how
-  /// many nodes each may send, and says so to plan(). Errors: those of plan(); out_of_memory not.
+  /// many nodes each may send, and says so to plan(). A ticket that is open is void then. Errors: those of plan();
+  /// out_of_memory not.
   Result<Offer> offer() {
+    give_pass_up();
     const auto room = room_for(unlimited, Cut::budget);
     if (!room) return room.error();
     const auto fitting = round_.sendable();
@@ -415,8 +419,12 @@ class Session {
     return decision;
   }
 
-  void drop_round() noexcept {
+  /// The draft stays, but what was planned of it is not to be run or read any more: its arrays are written anew.
+  void give_pass_up() noexcept {
     if (phase_ != Phase::empty) phase_ = Phase::ready;
+  }
+  void drop_round() noexcept {
+    give_pass_up();
     round_.clear();
     limits_ = nullptr;
     gated_ = false;
