@@ -365,7 +365,7 @@ class FoldingEngine {
   bool open_ = false;
 };
 
-TEST(Checkpoints, APassWithoutDraftWhosePickFailsIsGivenBackToo) {
+TEST(LazyCheckpoints, APassWithoutDraftWhosePickFailsIsGivenBackToo) {
   const std::vector<Token> prompt = {3};
   const Limits limits{.max_tokens = 10};
   Session<archetype::Strategy> plain;
