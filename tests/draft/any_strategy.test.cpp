@@ -90,6 +90,19 @@ TEST(AnyStrategy, PassesEveryCallOn) {
   EXPECT_EQ(*recorder.log, expected);
 }
 
+struct RebasingRecorder : Recorder {
+  void rebase(TokenSpan tokens) { log->push_back("rebase " + std::to_string(tokens.size())); }
+};
+TEST(AnyStrategy, RebasesAStrategyThatCan) {
+  const RebasingRecorder rebasing;
+  AnyStrategy(rebasing).rebase(Tokens{1, 2});
+  EXPECT_EQ(*rebasing.log, std::vector<std::string>{"rebase 2"});
+  const Recorder recorder;
+  AnyStrategy(recorder).rebase(Tokens{1, 2});
+  EXPECT_EQ(*recorder.log, std::vector<std::string>{"begin 2"});
+  AnyStrategy().rebase(Tokens{1, 2});
+}
+
 TEST(AnyStrategy, DoesWithoutWhatIsOptional) {
   const Recorder recorder;
   AnyStrategy strategy(recorder);

@@ -19,6 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 static_assert(DraftStrategy<BestOf<CopyDrafter<>, NgramDrafter<>>>);
+static_assert(RebasableStrategy<BestOf<Scripted, Keeping>> && !RebasableStrategy<BestOf<Scripted>>);
 
 /// The target says `pick` at once, whatever was drafted.
 template <class Strategy>
@@ -58,6 +59,16 @@ TEST(BestOf, StatesWhatTheClaimsProvedToBeWorth) {
   for (int i = 0; i < 200; ++i) live_through(strategy, i % 4 == 0 ? 9 : 1);
   const Nodes nodes = drafted_by(strategy);
   EXPECT_NEAR(nodes.at(0).path_probability.to_double(), 0.75, 0.08);
+}
+TEST(BestOf, PassesOnWhatIsOptional) {
+  BestOf strategy(Keeping{{}, 3}, Scripted{}, Keeping{{}, 4}, Curious{{}, 2});
+  EXPECT_EQ(strategy.memory_bytes(), 7U);
+  EXPECT_EQ(strategy.candidates_wanted(), 2U);
+  strategy.reserve(9);
+  strategy.rebase(Tokens{1, 2});
+  EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("reserve 9", "rebase 2"));
+  EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 2"));
+  EXPECT_THAT(strategy.member<2>().told->calls, ElementsAre("reserve 9", "rebase 2"));
 }
 TEST(BestOf, KeepsTheContractOfStrategies) {
   const Report report = check_strategy([] { return BestOf(NgramDrafter<>(), CopyDrafter<>()); });

@@ -25,6 +25,9 @@ static_assert(DraftStrategy<FirstMatch<CopyDrafter<>, NgramDrafter<>>>);
 static_assert(DistributionStrategy<FirstMatch<CopyDrafter<>, ExternalDraft>>);
 static_assert(!DistributionStrategy<FirstMatch<CopyDrafter<>, NgramDrafter<>>>);
 static_assert(LearnsCandidates<FirstMatch<Scripted, Curious>> && !LearnsCandidates<FirstMatch<Scripted>>);
+static_assert(RebasableStrategy<FirstMatch<Scripted, Keeping>> && !RebasableStrategy<FirstMatch<Scripted>>);
+static_assert(CalibratedStrategy<FirstMatch<Calibrated, Calibrated>>);
+static_assert(!CalibratedStrategy<FirstMatch<Calibrated, Scripted>>, "one of them may not be what it says");
 
 TEST(FirstMatch, TakesTheFirstDraftAndAsksNoFurther) {
   FirstMatch strategy(Scripted{}, Scripted{{node(1, -1, 10)}}, Scripted{{node(2, -1, 90)}});
@@ -100,6 +103,18 @@ TEST(FirstMatch, PassesOnWhatMembersAreTold) {
   strategy.truncate(1);
   EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("begin 2", "observe 1", "truncate 1"));
   EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 2", "observe 1", "truncate 1"));
+}
+TEST(FirstMatch, PassesOnWhatIsOptional) {
+  FirstMatch strategy(Keeping{{{node(1, -1, 10)}}, 3}, Scripted{}, Curious{{}, 2});
+  EXPECT_EQ(strategy.memory_bytes(), 3U);
+  EXPECT_EQ(strategy.candidates_wanted(), 2U);
+  const Nodes nodes = drafted_by(strategy);
+  strategy.reserve(9);
+  strategy.rebase(Tokens{1, 2});
+  EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("propose", "reserve 9", "rebase 2"));
+  EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 2")) << "it cannot rebase";
+  strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 5, .revealed = {}});
+  EXPECT_THAT(strategy.member<0>().told->outcomes.at(0).draft, IsEmpty()) << "what was proposed is gone";
 }
 TEST(FirstMatch, KeepsTheContractOfStrategies) {
   CopyOptions long_matches;

@@ -70,6 +70,31 @@ TEST(ForcedDrafter, StaysInItsBudget) {
   ForcedDrafter boastful{Boastful{}};
   EXPECT_EQ(drafted_by(boastful, {.max_nodes = 200}).size(), ForcedDrafter<Boastful>::max_tokens);
 }
+/// Has what is optional for a strategy too.
+struct RoomyGrammar : Grammar {
+  std::size_t rebased = 0;
+  std::size_t room = 0;
+  void rebase(TokenSpan tokens) {
+    begin(tokens);
+    rebased = tokens.size();
+  }
+  void reserve(std::size_t max_context) { room = max_context; }
+  [[nodiscard]] std::size_t memory_bytes() const { return 77; }
+};
+TEST(ForcedDrafter, PassesOnWhatIsOptional) {
+  ForcedDrafter strategy{RoomyGrammar{}};
+  strategy.rebase(Tokens{7, 2});
+  strategy.reserve(9);
+  EXPECT_EQ(strategy.source().rebased, 2U);
+  EXPECT_EQ(strategy.source().room, 9U);
+  EXPECT_EQ(strategy.memory_bytes(), 77U);
+  ForcedDrafter plain{Grammar{}};
+  plain.begin(Tokens{7, 7});
+  plain.rebase(Tokens{7, 2});
+  plain.reserve(9);
+  EXPECT_THAT(tokens_of(drafted_by(plain)), ElementsAre(3, 0, 1)) << "it has begun anew";
+  EXPECT_EQ(plain.memory_bytes(), 0U);
+}
 TEST(ForcedDrafter, TellsASourceThatFollowsByItself) {
   ForcedDrafter strategy{Grammar{}};
   strategy.begin(Tokens{2, 7});

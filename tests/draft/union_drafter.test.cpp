@@ -19,13 +19,18 @@
 namespace reprise::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 static_assert(DraftStrategy<UnionDrafter<CopyDrafter<>, NgramDrafter<>>>);
 static_assert(DraftStrategy<UnionDrafter<AnyStrategy, UnionDrafter<AnyStrategy>>>);
 static_assert(CalibratedStrategy<UnionDrafter<CopyDrafter<>>> && CalibratedStrategy<NgramDrafter<>>);
 static_assert(!CalibratedStrategy<CopyDrafter<>>);
 static_assert(LearnsCandidates<UnionDrafter<Scripted, Curious>> && !LearnsCandidates<UnionDrafter<Scripted>>);
+static_assert(RebasableStrategy<UnionDrafter<Scripted, Keeping>> && !RebasableStrategy<UnionDrafter<Scripted>>);
+static_assert(RebasableStrategy<UnionDrafter<AnyStrategy, UnionDrafter<AnyStrategy>>>);
 
 TEST(UnionDrafter, MergesTheSameTokenUnderTheSameParent) {
   UnionDrafter strategy(Calibrated{{{node(1, -1, 80), node(2, 0, 60)}}},
@@ -98,6 +103,32 @@ TEST(UnionDrafter, PassesOnWhatIsOptional) {
   strategy.reserve(1000);
   EXPECT_GE(strategy.memory_bytes(), 4000U);
   EXPECT_EQ(strategy.memory_bytes(), strategy.member<0>().memory_bytes());
+}
+
+TEST(UnionDrafter, RebasesMembersAndKeepsWhatItLearnedOfThem) {
+  UnionDrafter strategy(Keeping{{{node(1, -1, 60)}}}, Scripted{{{node(2, -1, 60)}}});
+  for (int i = 0; i < 10; ++i) {
+    const Nodes nodes = drafted_by(strategy);
+    strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .revealed = {}});
+  }
+  strategy.member<0>().told->calls.clear();
+  strategy.member<1>().told->calls.clear();
+  strategy.rebase(Tokens{1, 2, 3});
+  EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("rebase 3"));
+  EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 3")) << "it cannot rebase";
+  const Nodes nodes = drafted_by(strategy);
+  EXPECT_THAT(tokens_of(nodes), ElementsAre(2, 1)) << "the first is still believed less";
+  strategy.rebase(Tokens{1, 2});
+  strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .revealed = {}});
+  EXPECT_THAT(strategy.member<0>().told->outcomes.back().draft, IsEmpty()) << "what was proposed is gone";
+}
+TEST(UnionDrafter, DraftsWhatTheContextSaidBeforeItWasRebased) {
+  auto strategy = UnionDrafter(NgramDrafter<>(), CopyDrafter<>());
+  strategy.begin(Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22});
+  strategy.rebase(Tokens{1, 20, 21, 22, 2, 3, 4, 5});
+  EXPECT_EQ(tokens_of(drafted_by(strategy)).at(0), 6);
+  strategy.begin(Tokens{1, 20, 21, 22, 2, 3, 4, 5});
+  EXPECT_THAT(tokens_of(drafted_by(strategy)), Not(Contains(6)));
 }
 
 /// The union as its sentences say it, with maps and copies.

@@ -106,6 +106,13 @@ struct Scripted {
 struct Calibrated : Scripted {
   static constexpr bool calibrated = true;
 };
+/// One with all that is optional for a context.
+struct Keeping : Scripted {
+  std::size_t bytes = 0;
+  void rebase(TokenSpan tokens) { told->calls.push_back("rebase " + std::to_string(tokens.size())); }
+  void reserve(std::size_t max_context) { told->calls.push_back("reserve " + std::to_string(max_context)); }
+  [[nodiscard]] std::size_t memory_bytes() const { return bytes; }
+};
 /// One that learns from candidates.
 struct Curious : Scripted {
   std::size_t wanted = 1;

@@ -28,6 +28,8 @@ class FirstMatch : public detail::Members<Strategies...> {
   using Base = detail::Members<Strategies...>;
 
  public:
+  static constexpr bool calibrated = (CalibratedStrategy<Strategies> && ...);  ///< see CalibratedStrategy
+
   explicit FirstMatch(Strategies... strategies) : Base(std::move(strategies)...) {}
 
   void begin(TokenSpan tokens) {
@@ -41,6 +43,10 @@ class FirstMatch : public detail::Members<Strategies...> {
   void truncate(std::size_t size) {
     chosen_ = none;
     Base::truncate(size);
+  }
+  void rebase(TokenSpan tokens) requires(RebasableStrategy<Strategies> || ...) {
+    chosen_ = none;
+    Base::rebase(tokens);
   }
 
   void propose(const DraftBudget& budget, Draft& draft) {

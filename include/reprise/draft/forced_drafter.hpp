@@ -17,7 +17,8 @@ namespace reprise {
 ///  F1  forced(out) writes the tokens that have to come next, after the committed context, as far as nothing else is
 ///      allowed and as they fit; the answer is how many. It changes nothing, does not allocate and does not throw.
 ///  F2  Either the caller keeps the source in step with what is committed, or the source has begin(tokens),
-///      observe(tokens, origin) and truncate(size), as a DraftStrategy has, and follows by itself.
+///      observe(tokens, origin) and truncate(size), as a DraftStrategy has, and follows by itself. It may then also
+///      have what is optional there: rebase(tokens), reserve(max_context), memory_bytes().
 ///  F3  Copies of a handle share what it points to: to fork a sequence, its grammar has to be forked too.
 template <class S>
 concept ForcedSource = std::copyable<S> && requires(S& s, std::span<Token> out) {
@@ -40,9 +41,9 @@ static_assert(ForcedSource<Forced>);
 /// Why they are drafted instead of committed at once, as pending tokens that nobody picked:
 ///  - Plain decoding picks them too. A sampler's random stream advances once for each committed token, penalties and
 ///    mirostat learn from each, logprobs are asked of each; skipping picks would give a seeded run other tokens later.
-///  - What is forced is text, and text has more than one tokenisation. Which of them the model would have picked, at
-///  the
-///    end of the run above all, only the target can say; a draft that guessed wrong costs its rows, never the output.
+///  - What is forced is text, and text has more than one tokenisation. Which of them the model would have picked,
+///    above all at the end of the run, only the target can say; a draft that guessed wrong costs its rows, never the
+///    output.
 ///  - It saves nothing more: a forced token takes a row of a pass either way, pending or drafted.
 /// An engine that wants them pending all the same (it checks no drafts, or has no room for the rows of other drafts)
 /// appends them to the session and to the state of its sampler itself, and its output is then its own.
@@ -64,6 +65,15 @@ class ForcedDrafter {
   void truncate(std::size_t size) {
     if constexpr (requires { source_.truncate(size); }) source_.truncate(size);
   }
+  void rebase(TokenSpan tokens) {
+    if constexpr (requires { source_.rebase(tokens); })
+      source_.rebase(tokens);
+    else
+      begin(tokens);
+  }
+  void reserve(std::size_t max_context) {
+    if constexpr (requires { source_.reserve(max_context); }) source_.reserve(max_context);
+  }
   void feedback(const Outcome&) noexcept {}
 
   void propose(const DraftBudget& budget, Draft& draft) {
@@ -75,6 +85,10 @@ class ForcedDrafter {
     for (const Token token : out.first(count)) draft.extend({.token = token, .source = DraftSource::forced});
   }
 
+  [[nodiscard]] std::size_t memory_bytes() const {
+    if constexpr (requires { source_.memory_bytes(); }) return source_.memory_bytes();
+    return 0;
+  }
   [[nodiscard]] Source& source() noexcept { return source_; }
   [[nodiscard]] const Source& source() const noexcept { return source_; }
 

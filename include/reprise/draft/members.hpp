@@ -28,6 +28,15 @@ class Members {
   void truncate(std::size_t size) {
     for_each([&](auto& member) { member.truncate(size); });
   }
+  /// A member that cannot rebase begins anew.
+  void rebase(TokenSpan tokens) requires(RebasableStrategy<Strategies> || ...) {
+    for_each([&]<class Member>(Member& member) {
+      if constexpr (RebasableStrategy<Member>)
+        member.rebase(tokens);
+      else
+        member.begin(tokens);
+    });
+  }
   void reserve(std::size_t max_context) {
     for_each([&]<class Member>(Member& member) {
       if constexpr (ReservableStrategy<Member>) member.reserve(max_context);

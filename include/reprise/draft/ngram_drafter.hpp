@@ -194,7 +194,7 @@ class NgramDrafter {
   }
 
   [[nodiscard]] static detail::Weight weight(const Voter& voter, std::size_t depth) noexcept {
-    const auto length = static_cast<std::size_t>(voter.length + static_cast<int>(depth));
+    const std::size_t length = static_cast<std::size_t>(voter.length) + depth;
     return 1 + static_cast<detail::Weight>(
                    std::uint64_t{voter.standing} * (*voter.weights)[detail::length_class(length)] >> 12);
   }

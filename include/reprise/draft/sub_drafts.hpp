@@ -135,6 +135,11 @@ class SubDrafts : public Members<Strategies...> {
     forget();
     Base::truncate(size);
   }
+  /// What claims have proved to be worth stays.
+  void rebase(TokenSpan tokens) requires(RebasableStrategy<Strategies> || ...) {
+    forget();
+    Base::rebase(tokens);
+  }
   void feedback(const Outcome& outcome) {
     for_each_member([&]<class Member>(Member& member, std::size_t i) {
       const SubDraft& draft = drafts_[i];

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it is worth to supply the old version of a text that is rewritten, as the predicted output: on recorded edits,
+// where the old version is in the context too and where it is not.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "replay/bundled_files.hpp"
+#include "replay/cost_curve.hpp"
+#include "replay/input_error.hpp"
+#include "replay/number.hpp"
+#include "replay/replay.hpp"
+#include "replay/trace.hpp"
+#include "reprise/draft/any_strategy.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/none.hpp"
+#include "reprise/draft/reference_drafter.hpp"
+#include "reprise/draft/union_drafter.hpp"
+
+namespace {
+
+using namespace reprise;
+using replay::InputError;
+using replay::TraceSession;
+
+constexpr std::string_view help =
+    R"(usage: reprise-bench-predicted [--max-nodes N] [--csv] [TRACE ...]
+
+Replays the first turn of each session; its prompt is what the output is predicted to be. Twice: with the prompt as the
+context, and with nothing of it in the context but its last token. Default: the bundled synthetic code-edit.jsonl.
+
+  ngram       NgramDrafter, which sees only the context
+  prediction  ReferenceDrafter::predict()
+  document    ReferenceDrafter::add_reference(): the same text, at no known place
+  union       NgramDrafter and the prediction
+
+MAT: tokens per pass, everything sent. Speed: against plain decoding where each drafted token adds 2% to a pass, and
+CostControl sends what pays.
+
+  --max-nodes N  drafted tokens in a pass, at most; 0..32, default 32
+  --csv          comma-separated values instead of tables
+  --help         this text
+
+Exit: 0 done; 1 a replay differs from the recording, or it failed; 2 an argument or a trace is of no use.
+)";
+
+struct Options {
+  std::size_t max_nodes = replay::most_drafted_nodes;
+  bool csv = false;
+  bool help = false;
+  std::vector<std::string> traces;
+};
+
+Options read_options(std::span<const std::string> arguments) {
+  Options options;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h") {
+      options.help = true;
+    } else if (argument == "--csv") {
+      options.csv = true;
+    } else if (argument == "--max-nodes") {
+      const auto number = replay::parse_integer(i + 1 < arguments.size() ? arguments[++i] : "");
+      if (!number || *number < 0 || *number > static_cast<std::int64_t>(replay::most_drafted_nodes))
+        throw InputError("--max-nodes needs a whole number from 0 to 32");
+      options.max_nodes = static_cast<std::size_t>(*number);
+    } else if (argument.empty() || argument[0] == '-') {
+      throw InputError("there is no option " + argument + "; see --help for those there are");
+    } else {
+      options.traces.push_back(argument);
+    }
+  }
+  return options;
+}
+
+/// The first turns in which anything is decoded after a prompt.
+std::vector<TraceSession> read_edits(const Options& options, const std::string& argv0) {
+  std::vector<std::string> paths = options.traces;
+  if (paths.empty()) {
+    paths = replay::find_traces(replay::bundled_folders(replay::program_path(argv0), "traces"));
+    std::erase_if(paths, [](const std::string& path) { return !path.ends_with("code-edit.jsonl"); });
+  }
+  std::vector<TraceSession> edits;
+  for (const std::string& path : paths) {
+    for (TraceSession& session : replay::read_trace(path).sessions) {
+      if (session.turns.empty() || session.turns[0].prompt.empty() || session.turns[0].output.size() < 2) continue;
+      session.turns.resize(1);
+      edits.push_back(std::move(session));
+    }
+  }
+  if (edits.empty()) throw InputError("no session has a first turn with a prompt and more than one token of output");
+  return edits;
+}
+
+enum class Source { none, ngram, prediction, document, both };
+
+AnyStrategy make(Source source, TokenSpan old_version) {
+  if (source == Source::none) return NoDraft();
+  if (source == Source::ngram) return NgramDrafter<>();
+  ReferenceDrafter reference;
+  const auto added = source == Source::document ? reference.add_reference(old_version) : reference.predict(old_version);
+  if (!added) throw InputError(std::string(added.error().message));
+  if (source == Source::both) return UnionDrafter(NgramDrafter<>(), std::move(reference));
+  return reference;
+}
+
+replay::Counts replay_edits(std::span<const TraceSession> edits, Source source, bool in_context,
+                            const replay::ReplaySetup& setup) {
+  replay::Counts sum;
+  for (const TraceSession& edit : edits) {
+    const AnyStrategy strategy = make(source, edit.turns[0].prompt);
+    TraceSession replayed = edit;
+    if (!in_context) replayed.turns[0].prompt = {edit.turns[0].prompt.back()};
+    sum += replay::replay_session(replayed, strategy, setup);
+  }
+  return sum;
+}
+
+double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
+
+/// Prints all rows; false when an output was not the recorded one.
+bool compare(const Options& options, std::span<const TraceSession> edits) {
+  const replay::CostCurve curve = replay::CostCurve::parse("linear:0.02");
+  replay::ReplaySetup all;
+  all.curves = std::span(&curve, 1);
+  all.calibrated = true;
+  all.settings.max_nodes = options.max_nodes;
+  replay::ReplaySetup paid = all;
+  paid.control = {replay::ControlKind::cost, 0};
+
+  bool sound = true;
+  if (options.csv) std::puts("old_version_in_context,strategy,tokens,passes,drafted,accepted,mat,speed");
+  for (const bool in_context : {true, false}) {
+    if (!options.csv) {
+      std::printf("\nold version %s\n", in_context ? "in the context too" : "only supplied");
+      std::printf("| %-10s | %6s | %6s | %6s | %7s | %8s | %5s |\n", "strategy", "tokens", "passes", "MAT", "drafted",
+                  "accepted", "speed");
+    }
+    for (const auto& [name, source] : {std::pair{"none", Source::none}, std::pair{"ngram", Source::ngram},
+                                       std::pair{"prediction", Source::prediction},
+                                       std::pair{"document", Source::document}, std::pair{"union", Source::both}}) {
+      const replay::Counts counts = replay_edits(edits, source, in_context, all);
+      const replay::Counts weighed = replay_edits(edits, source, in_context, paid);
+      for (const replay::Counts* one : {&counts, &weighed}) {
+        if (one->lossless()) continue;
+        std::fprintf(stderr, "reprise-bench-predicted: NOT LOSSLESS: %s: %s\n", name, one->fault.c_str());
+        sound = false;
+      }
+      const auto real = [](std::uint64_t count) { return static_cast<double>(count); };
+      const double mat = ratio(real(counts.tokens), real(counts.passes));
+      const double speed = ratio(real(weighed.tokens), weighed.charges.at(0).cost);
+      const auto whole = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
+      if (options.csv)
+        std::printf("%s,%s,%llu,%llu,%llu,%llu,%.4f,%.4f\n", in_context ? "yes" : "no", name, whole(counts.tokens),
+                    whole(counts.passes), whole(counts.drafted), whole(counts.accepted), mat, speed);
+      else
+        std::printf("| %-10s | %6llu | %6llu | %6.2f | %7.1f | %7.1f%% | %5.2f |\n", name, whole(counts.tokens),
+                    whole(counts.passes), mat, ratio(real(counts.drafted), real(counts.passes)),
+                    100 * ratio(real(counts.accepted), real(counts.drafted)), speed);
+    }
+  }
+  return sound;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    const Options options = read_options(arguments);
+    if (options.help) {
+      std::fputs(std::string(help).c_str(), stdout);
+      return 0;
+    }
+    return compare(options, read_edits(options, argc > 0 ? argv[0] : "")) ? 0 : 1;
+  } catch (const InputError& error) {
+    std::fprintf(stderr, "reprise-bench-predicted: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "reprise-bench-predicted: %s\n", error.what());
+    return 1;
+  }
+}
