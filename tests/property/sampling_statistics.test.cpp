@@ -184,7 +184,7 @@ TEST(SamplingStatistics, FitTheTargetByRejection) {
 }
 TEST(SamplingStatistics, FitTheTargetWithThePlanner) {
   CostOptions options;
-  options.curve = CostCurve::linear(0.3);
+  options.curve = CostCurve::linear(0.1);
   for (const bool calibrated : {false, true}) {
     options.calibrated = calibrated;
     const ChiSquare result = decode(11, CostControl(options), samples() / 2, by_rejection);
