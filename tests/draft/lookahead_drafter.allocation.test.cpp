@@ -70,22 +70,14 @@ TEST(LookaheadDrafterMemory, MayRunOutInACopy) {
   LookaheadDrafter drafter;
   drafter.begin(context);
   for (int i = 0; i < 50; ++i) testing::run_round(drafter, context, target);
-  bool failed = true;
-  for (std::size_t fail_at = 1; failed; ++fail_at) {
-    const auto copied = [&] {
-      const AllocationWatch watch(fail_at);
-      LookaheadDrafter copy = drafter;
-      failed = watch.allocations() >= fail_at;
-      return copy;
-    };
-    LookaheadDrafter copy = copied();
+  testing::for_each_copy_without_memory(drafter, [&](LookaheadDrafter& copy) {
     Tokens text = context;
     for (int i = 0; i < 20; ++i) testing::run_round(copy, text, target);
     copy.truncate(2);
     std::vector<DraftNode> storage(8);
     Draft draft(storage);
     copy.propose({}, draft);
-  }
+  });
 }
 
 }  // namespace

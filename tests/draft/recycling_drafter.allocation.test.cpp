@@ -87,18 +87,10 @@ TEST(RecyclingDrafterMemory, MayRunOutInACopy) {
   RecyclingDrafter drafter;
   drafter.begin(context);
   for (int i = 0; i < 50; ++i) testing::run_round(drafter, context, target);
-  bool failed = true;
-  for (std::size_t fail_at = 1; failed; ++fail_at) {
-    const auto copied = [&] {
-      const AllocationWatch watch(fail_at);
-      RecyclingDrafter copy = drafter;
-      failed = watch.allocations() >= fail_at;
-      return copy;
-    };
-    RecyclingDrafter copy = copied();
+  testing::for_each_copy_without_memory(drafter, [&](RecyclingDrafter& copy) {
     Tokens text = context;
     for (int i = 0; i < 20; ++i) testing::run_round(copy, text, target);
-  }
+  });
 }
 
 }  // namespace

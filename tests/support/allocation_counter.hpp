@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 namespace reprise::testing {
 
@@ -18,6 +19,22 @@ class AllocationWatch {
 
   [[nodiscard]] std::size_t allocations() const noexcept;
 };
+
+/// Copies `original` again and again, a later allocation failing each time, and calls visit(copy) for each; the last
+/// copy got all its memory.
+template <class T, class Visit>
+void for_each_copy_without_memory(const T& original, Visit visit) {
+  bool failed = true;
+  for (std::size_t fail_at = 1; failed; ++fail_at) {
+    std::optional<T> copy;
+    {
+      const AllocationWatch watch(fail_at);
+      copy.emplace(original);
+      failed = watch.allocations() >= fail_at;
+    }
+    visit(*copy);
+  }
+}
 
 /// All that this thread has ever allocated.
 std::size_t allocations_so_far() noexcept;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <vector>
 
 #include "reprise/core/draft.hpp"
@@ -18,6 +20,24 @@ inline std::vector<Token> random_tokens(std::size_t count, std::uint64_t seed, s
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random.below(vocabulary)));
   return tokens;
+}
+
+/// Tokens that follow the two before them as they did when these two were last said.
+inline std::size_t said_as_before(TokenSpan text) {
+  std::size_t copied = 0;
+  for (std::size_t i = 2; i < text.size(); ++i)
+    for (std::size_t at = i - 1; at >= 2; --at)
+      if (text[at - 1] == text[i - 1] && text[at - 2] == text[i - 2]) {
+        copied += text[at] == text[i] ? 1 : 0;
+        break;
+      }
+  return copied;
+}
+/// Different runs of three tokens.
+inline std::size_t distinct_triples(TokenSpan text) {
+  std::set<std::vector<Token>> triples;
+  for (std::size_t i = 0; i + 3 <= text.size(); ++i) triples.insert({text[i], text[i + 1], text[i + 2]});
+  return triples.size();
 }
 
 /// The next `count` tokens of an engine that has all of `prompt` but the last token, one pass each.

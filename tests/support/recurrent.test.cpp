@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 #include <vector>
 
 #include "support/drafted_text.hpp"
@@ -93,18 +92,10 @@ struct RecurrentTest : ::testing::Test {
 TEST_F(RecurrentTest, TextComesBackToWhatItHasSaidAndIsNoLoop) {
   for (const RecurrentModel* model : {&recurrent, &hybrid}) {
     const std::vector<Token> text = plain(*model, {}, 400);
-    std::size_t copied = 0;
-    for (std::size_t i = 2; i < text.size(); ++i)
-      for (std::size_t at = i - 1; at >= 2; --at)
-        if (text[at - 1] == text[i - 1] && text[at - 2] == text[i - 2]) {
-          copied += text[at] == text[i] ? 1 : 0;
-          break;
-        }
+    const std::size_t copied = said_as_before(text);
     EXPECT_GT(copied, 60U);
     EXPECT_LT(copied, 240U);
-    std::set<std::vector<Token>> late;
-    for (std::size_t i = 200; i + 3 <= text.size(); ++i) late.insert({text[i], text[i + 1], text[i + 2]});
-    EXPECT_GT(late.size(), 50U);
+    EXPECT_GT(distinct_triples(TokenSpan(text).subspan(200)), 50U);
   }
 }
 TEST_F(RecurrentTest, EveryTokenBeforeCounts) {

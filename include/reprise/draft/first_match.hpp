@@ -52,7 +52,7 @@ class FirstMatch : public detail::Members<Strategies...> {
   void propose(const DraftBudget& budget, Draft& draft) {
     chosen_ = none;
     bool left_out = false;
-    for_each_member([&](auto& member, std::size_t i) {
+    this->for_each_member([&](auto& member, std::size_t i) {
       if (chosen_ != none) return;
       draft.clear();
       member.propose(budget, draft);
@@ -63,7 +63,7 @@ class FirstMatch : public detail::Members<Strategies...> {
   }
 
   void feedback(const Outcome& outcome) {
-    for_each_member([&]<class Member>(Member& member, std::size_t i) {
+    this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
       member.feedback(i == chosen_ ? outcome : outcome_.translate({}, {}, false, outcome, LearnsCandidates<Member>));
     });
     chosen_ = none;
@@ -79,11 +79,6 @@ class FirstMatch : public detail::Members<Strategies...> {
   static constexpr std::size_t none = sizeof...(Strategies);
   static constexpr std::size_t rows = 256;
 
-  template <class Visit>
-  void for_each_member(Visit visit) {
-    std::size_t i = 0;
-    this->for_each([&](auto& member) { visit(member, i++); });
-  }
   template <std::size_t i>
   [[nodiscard]] std::span<const float> distribution_of(NodeIndex node) const {
     if constexpr (i < sizeof...(Strategies)) {

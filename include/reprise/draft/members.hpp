@@ -68,13 +68,18 @@ class Members {
  protected:
   explicit Members(Strategies... strategies) : members_(std::move(strategies)...) {}
 
-  /// Calls visit(member) for each, in order.
+  /// Calls visit(member, i) for each, in order; i counts from 0.
+  template <class Visit>
+  void for_each_member(Visit visit) {
+    std::size_t i = 0;
+    for_each([&](auto& member) { visit(member, i++); });
+  }
+
+ private:
   template <class Visit>
   void for_each(Visit&& visit) {
     std::apply([&](auto&... members) { (visit(members), ...); }, members_);
   }
-
- private:
   template <class Member>
   static std::size_t bytes_of(const Member& member) {
     if constexpr (MeasurableStrategy<Member>)

@@ -141,7 +141,7 @@ class SubDrafts : public Members<Strategies...> {
     Base::rebase(tokens);
   }
   void feedback(const Outcome& outcome) {
-    for_each_member([&]<class Member>(Member& member, std::size_t i) {
+    this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
       const SubDraft& draft = drafts_[i];
       const Outcome own =
           outcome_.translate(draft.view(), draft.places(), draft.left_out(), outcome, LearnsCandidates<Member>);
@@ -162,7 +162,7 @@ class SubDrafts : public Members<Strategies...> {
   /// Asks all members; the answer is what each draft is worth, see SubDraft::weigh().
   std::array<std::uint64_t, sizeof...(Strategies)> propose_all(const DraftBudget& budget) {
     std::array<std::uint64_t, sizeof...(Strategies)> worth{};
-    for_each_member([&](auto& member, std::size_t i) {
+    this->for_each_member([&](auto& member, std::size_t i) {
       drafts_[i].propose(member, budget);
       worth[i] = drafts_[i].weigh(trusts_[i]);
     });
@@ -182,11 +182,6 @@ class SubDrafts : public Members<Strategies...> {
  private:
   static constexpr std::size_t rows = std::min<std::size_t>(sizeof...(Strategies) * SubDraft::most, 256);
 
-  template <class Visit>
-  void for_each_member(Visit visit) {
-    std::size_t i = 0;
-    this->for_each([&](auto& member) { visit(member, i++); });
-  }
   static std::array<Trust, sizeof...(Strategies)> beginnings() noexcept {
     return {CalibratedStrategy<Strategies> ? Trust::of_calibrated() : Trust()...};
   }
