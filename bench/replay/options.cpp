@@ -10,10 +10,10 @@
 namespace reprise::replay {
 namespace {
 
-constexpr std::string_view names[] = {"--strategy", "--control",   "--cost",        "--cost-known", "--noise",
-                                      "--seed",     "--max-nodes", "--shape",       "--memory",     "--part",
-                                      "--limit",    "--threads",   "--by-category", "--reasons",    "--reliability",
-                                      "--format",   "--output",    "--list",        "--help",       "--version"};
+constexpr std::string_view names[] = {
+    "--strategy", "--control",     "--cost",   "--cost-known", "--noise",   "--seed",        "--max-nodes",
+    "--shape",    "--memory",      "--part",   "--limit",      "--threads", "--by-category", "--ceiling",
+    "--reasons",  "--reliability", "--format", "--output",     "--list",    "--help",        "--version"};
 constexpr std::size_t most_threads = 1024;
 constexpr std::size_t most_seed = 1'000'000;
 
@@ -81,6 +81,8 @@ class Reader {
       memory(value("session or past"));
     } else if (name_ == "--by-category") {
       options_.by_category = true;
+    } else if (name_ == "--ceiling") {
+      options_.ceiling = true;
     } else if (name_ == "--format") {
       options_.format = format(value("table, json or csv"));
     } else if (name_ == "--output") {
@@ -224,6 +226,8 @@ usage: reprise-replay [OPTION]... [TRACE]...
                         odd): what was chosen on one half can be judged on the other
   --limit N             the first N sessions of each trace; of these, the part
   --by-category         also one result for each category of a trace
+  --ceiling             also what no drafter can beat that copies from its session: one that knows, for each pass,
+                        where from and how far
   --reasons             the table also says why drafts were not sent whole
   --reliability         the table also draws what was claimed of drafted tokens against what came true
   --format FORMAT       table (default), json or csv

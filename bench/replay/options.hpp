@@ -25,6 +25,7 @@ struct Options {
   std::vector<ControlSpec> controls;    ///< none: automatic
   ReplaySettings settings;
   bool by_category = false;
+  bool ceiling = false;
   bool reasons = false;      ///< in the table: why drafts were not sent whole
   bool reliability = false;  ///< in the table: reliability diagrams
   Format format = Format::table;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ceiling.hpp"
 #include "in_parallel.hpp"
 #include "input_error.hpp"
 
@@ -50,6 +51,17 @@ std::vector<std::pair<std::string, Counts>> sums(const Trace& trace, std::span<c
   return all;
 }
 
+/// Sorts rows that came curve by curve, and the categories of every curve in the same order.
+std::vector<Row> by_category(std::vector<Row> rows, std::size_t curves) {
+  if (curves < 2) return rows;
+  const std::size_t categories = rows.size() / curves;
+  std::vector<Row> sorted;
+  for (std::size_t category = 0; category < categories; ++category)
+    for (std::size_t curve = 0; curve < curves; ++curve)
+      sorted.push_back(std::move(rows[curve * categories + category]));
+  return sorted;
+}
+
 /// The rows of one trace under one strategy and control.
 std::vector<Row> replay_one(const Assignment& assignment, const Trace& trace, const StrategyRun& run,
                             const ControlSpec& control, Progress& progress) {
@@ -73,14 +85,23 @@ std::vector<Row> replay_one(const Assignment& assignment, const Trace& trace, co
       }
     }
   }
-  if (replays < 2) return rows;
-  // They came curve by curve, and the categories of every curve in the same order.
-  const std::size_t categories = rows.size() / replays;
-  std::vector<Row> sorted;
-  for (std::size_t category = 0; category < categories; ++category)
-    for (std::size_t replay = 0; replay < replays; ++replay)
-      sorted.push_back(std::move(rows[replay * categories + category]));
-  return sorted;
+  return by_category(std::move(rows), replays);
+}
+
+/// The rows of what no copying drafter can beat; there is one best way for each curve.
+std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, Progress& progress) {
+  std::vector<Row> rows;
+  for (std::size_t curve = 0; curve < assignment.curves.size(); ++curve) {
+    progress.start(trace.path + "  " + ceiling_name + "  " + assignment.curves[curve].spec(), trace.sessions.size());
+    std::vector<Counts> counts(trace.sessions.size());
+    in_parallel(trace.sessions.size(), assignment.threads, [&](std::size_t i) {
+      counts[i] = ceiling(trace.sessions[i], assignment.curves[curve], assignment.settings.max_nodes);
+      progress.step();
+    });
+    for (const auto& [category, sum] : sums(trace, counts, assignment.by_category))
+      rows.push_back({trace.path, category, ceiling_name, {ControlKind::cost, 0}, curve, sum});
+  }
+  return by_category(std::move(rows), assignment.curves.size());
 }
 
 }  // namespace
@@ -104,6 +125,8 @@ std::vector<Row> replay_all(const Assignment& assignment, Progress& progress) {
         for (Row& row : replay_one(assignment, trace, run, control, progress)) rows.push_back(std::move(row));
       }
     }
+    if (!assignment.ceiling) continue;
+    for (Row& row : find_ceiling(assignment, trace, progress)) rows.push_back(std::move(row));
   }
   progress.clear();
   return rows;

@@ -42,7 +42,11 @@ struct Assignment {
   ReplaySettings settings;
   bool by_category = false;
   std::size_t threads = 1;
+  bool ceiling = false;  ///< also what no copying drafter can beat
 };
+
+/// The name that the rows of ceiling() have in place of a strategy.
+inline constexpr const char* ceiling_name = "ceiling";
 
 /// Replays every trace with every strategy under every control, in that order; once for each curve where control
 /// weighs costs, else once for all of them. The rows of each: all sessions, then, if by category, one after the

@@ -81,8 +81,9 @@ int replay(const Options& options, const Surroundings& surroundings) {
   }
 
   Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
-  const std::vector<Row> rows =
-      replay_all({traces, runs, controls, curves, options.settings, options.by_category, options.threads}, progress);
+  const std::vector<Row> rows = replay_all(
+      {traces, runs, controls, curves, options.settings, options.by_category, options.threads, options.ceiling},
+      progress);
   TableStyle style = surroundings.table;
   style.reasons = options.reasons;
   style.reliability = options.reliability;
