@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -46,6 +48,30 @@ TEST(Tree, CountsDepthsFromTheAnchor) {
   std::vector<std::int32_t> depths(parents.size());
   tree_depths<std::int32_t>(parents, depths);
   EXPECT_THAT(depths, ElementsAre(1, 2, 1, 3, 2));
+}
+
+TEST(Tree, LeavesAreThoseThatARowLeadsTo) {
+  std::vector<std::uint64_t> leaves(5, 7);
+  EXPECT_EQ(tree_leaves(Parents{-1, 0, -1, 1, 2}, leaves), 2U);  // paths: 0 1 3 and 2 4
+  EXPECT_THAT(leaves, ElementsAre(2, 2, 1, 2, 1));
+  EXPECT_EQ(tree_leaves(Parents{}, leaves), 0U);
+  testing::Random random(2);
+  for (std::size_t round = 0; round < 300; ++round) {
+    const Parents parents = random_tree(random, random.below(64) + 1);
+    std::vector<std::uint64_t> of(parents.size());
+    const std::size_t count = tree_leaves(parents, of);
+    std::uint64_t seen = 0;
+    for (std::size_t row = 0; row < parents.size(); ++row) {
+      const bool is_leaf = std::count(parents.begin(), parents.end(), static_cast<NodeIndex>(row)) == 0;
+      if (!is_leaf) continue;
+      ASSERT_EQ(std::popcount(of[row]), 1);
+      ASSERT_EQ(seen & of[row], 0U);
+      seen |= of[row];
+      for (std::size_t other = 0; other < parents.size(); ++other)
+        ASSERT_EQ((of[other] & of[row]) != 0, other == row || sees(parents, 0, row, other)) << row << ' ' << other;
+    }
+    ASSERT_EQ(std::popcount(seen), static_cast<int>(count));
+  }
 }
 
 TEST(Tree, MaskOfAChainIsCausal) {

@@ -81,6 +81,21 @@ inline void tree_mask_bits(std::span<const NodeIndex> parents, std::size_t pendi
   }
 }
 
+/// leaves_of[j]: the leaves that drafted row j leads to, bit l for leaf l; for engines that tell paths apart by
+/// sequence ids, where a row belongs to all sequences whose path it is on. Leaves are numbered from the last row on;
+/// their number is returned, 0 without rows. Only the first 64 are told apart: Capabilities::max_leaves up to 64 keeps
+/// to that. Cost: linear.
+inline std::size_t tree_leaves(std::span<const NodeIndex> parents, std::span<std::uint64_t> leaves_of) noexcept {
+  REPRISE_EXPECTS(leaves_of.size() >= parents.size());
+  std::fill_n(leaves_of.begin(), parents.size(), std::uint64_t{0});
+  std::size_t leaves = 0;
+  for (std::size_t row = parents.size(); row-- > 0;) {
+    if (leaves_of[row] == 0) leaves_of[row] = std::uint64_t{1} << (leaves++ % 64);
+    if (parents[row] != anchor_parent) leaves_of[static_cast<std::size_t>(parents[row])] |= leaves_of[row];
+  }
+  return leaves;
+}
+
 /// The form that kernels walk on the device: nodes[0] is the anchor, nodes[1 + j] drafted row j. first_child[i] and
 /// next_sibling[i] are nodes counted so, or -1 where there is none; siblings come in draft order, the likeliest first.
 /// Each span holds parents.size() + 1 entries. Cost: linear.
