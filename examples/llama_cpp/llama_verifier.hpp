@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file A reprise::Verifier for llama.cpp's C API: one header to copy. V1 to V10: see reprise/core/verifier.hpp.
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "llama.h"
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/verify/greedy.hpp"
+#include "reprise/verify/tree.hpp"
+
+namespace reprise::llama {
+
+/// How a verifier uses a context.
+struct LlamaOptions {
+  llama_sampler* sampler = nullptr;  ///< a chain that draws; the verifier's to free. None: the likeliest token
+  llama_seq_id sequence = 0;         ///< its sequence in the context; what that holds is cleared
+  std::size_t leaves = 1;            ///< paths of a draft, at most 64: sequences from `sequence` on; needs kv_unified
+};
+
+/// One sequence of a llama_context, which must outlive it. Rolls back by removing positions; with recurrent and hybrid
+/// models by saving the state before a pass and putting it back.
+/// Errors: verifier_failed, with llama_decode's code; the next call goes back to before the pass. One thread at a time
+/// for all verifiers of a context.
+class LlamaVerifier {
+ public:
+  /// Refuses what cannot work (ErrorCode::unsupported), with a sentence. The sampler is freed also then.
+  static Result<LlamaVerifier> make(llama_context* context, const LlamaOptions& options) {
+    LlamaVerifier verifier(context, options);
+    const auto refuse = [](const char* why) { return Error{ErrorCode::unsupported, why}; };
+    if (verifier.memory_ == nullptr)
+      return refuse("this llama_context has no memory to decode with: is the model an encoder, or of embeddings?");
+    const std::size_t last = static_cast<std::size_t>(options.sequence) + options.leaves;
+    if (options.sequence < 0 || options.leaves == 0 || options.leaves > 64 || last > llama_n_seq_max(context))
+      return refuse("sequence + leaves (1 to 64) must be within n_seq_max: make the llama_context with more sequences");
+    if (options.leaves > 1 && verifier.recurrent_)
+      return refuse("recurrent and hybrid models have one state a sequence, which no tree can share: set leaves to 1");
+    if (options.leaves > 1 && llama_n_ctx_seq(context) != llama_n_ctx(context))
+      return refuse("draft trees need one KV cache for all sequences: set kv_unified in llama_context_params");
+    if (verifier.recurrent_ && llama_state_seq_get_size_ext(context, options.sequence, state_part) == 0)
+      return refuse("the model cannot roll back: its memory neither removes positions nor saves its state");
+    for (std::size_t i = 0; i < options.leaves; ++i) llama_memory_seq_rm(verifier.memory_, verifier.leaf(i), -1, -1);
+    return verifier;
+  }
+
+  /// Runs tokens behind those in the cache, as many at a time as the context takes. Of a prompt: all but the last.
+  Result<void> prefill(TokenSpan tokens) {
+    if (auto done = discard_open_pass(); !done) return done;
+    const std::size_t before = tokens_.size();
+    while (!tokens.empty()) {
+      const TokenSpan chunk = tokens.first(std::min(tokens.size(), most_rows_));
+      batch_->n_tokens = 0;
+      for (std::size_t i = 0; i < chunk.size(); ++i) add(chunk[i], position(i), 1, false);
+      if (auto done = decode(); !done) return static_cast<void>(truncate(before)), done;
+      tokens_.insert(tokens_.end(), chunk.begin(), chunk.end());
+      tokens = tokens.subspan(chunk.size());
+    }
+    return {};
+  }
+
+  /// V3: drawn when they are read, so the sampler advances once for each committed token.
+  struct Picks {
+    LlamaVerifier* verifier;
+    Token operator[](std::size_t i) const { return verifier->pick(i); }
+    [[nodiscard]] std::size_t size() const { return verifier->drafted_ + 1; }
+  };
+  Result<Picks> verify(TokenSpan batch, std::size_t drafted) {
+    std::vector<NodeIndex> chain(drafted);
+    std::iota(chain.begin(), chain.end(), anchor_parent);
+    return verify_tree(batch, drafted, chain);
+  }
+  void commit(std::size_t keep) {
+    std::vector<std::size_t> rows(keep);
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    commit_rows(rows);
+  }
+  Result<Picks> verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
+    const auto start = Clock::now();
+    if (auto done = discard_open_pass(); !done) return done.error();  // V5
+    if (batch.size() > most_rows_) return failed("more rows than n_batch: see capabilities()");
+    pending_ = batch.size() - drafted;
+    drafted_ = drafted;
+    leaves_of_.resize(drafted);
+    leaves_ = std::max<std::size_t>(1, tree_leaves(parents, std::span(leaves_of_)));
+    batch_->n_tokens = 0;
+    for (std::size_t i = 0; i < pending_; ++i)  // V1: positions go on from what the memory holds
+      add(batch[i], position(i), ~std::uint64_t{0} >> (64 - leaves_), i + 1 == pending_);
+    for (std::size_t i = 0; i < drafted; ++i) {  // V6: a row has the sequence id of each leaf that it leads to
+      const std::size_t parent = pending_ - 1 + static_cast<std::size_t>(parents[i] + 1);
+      // A draft may hold anything: what is no token is run as token 0, and no pick will agree with it.
+      const Token token = batch[pending_ + i];
+      add(token >= 0 && token < vocabulary_ ? token : 0, batch_->pos[parent] + 1, leaves_of_[i], true);
+    }
+    for (std::size_t i = 1; i < leaves_; ++i) llama_memory_seq_cp(memory_, leaf(0), leaf(i), -1, -1);  // shares cells
+    if (sampler_) sampler_before_.reset(llama_sampler_clone(sampler_.get()));
+    open_ = true;
+    if (auto done = decode(); !done) return done.error();
+    pass_time_ = Clock::now() - start;
+    return Picks{this};
+  }
+  void commit_rows(std::span<const std::size_t> rows) {  // V4, V8
+    const auto start = Clock::now();
+    const llama_pos end = position(rows.size());
+    const bool none = rows.empty() || rows.back() < pending_;
+    const std::size_t chosen = none ? 0 : first_leaf(leaves_of_[rows.back() - pending_]);
+    if (chosen != 0) {  // the path that was agreed on takes the place of that of leaf 0
+      llama_memory_seq_rm(memory_, leaf(0), position(pending_), -1);
+      llama_memory_seq_cp(memory_, leaf(chosen), leaf(0), position(pending_), end);
+    }
+    for (; leaves_ > 1; --leaves_) llama_memory_seq_rm(memory_, leaf(leaves_ - 1), -1, -1);
+    if (rows.size() < pending_ + drafted_) llama_memory_seq_rm(memory_, leaf(0), end, -1);
+    for (const std::size_t row : rows) tokens_.push_back(batch_->token[row]);
+    open_ = false;
+    pass_time_ += Clock::now() - start;
+  }
+
+  /// V10. Of hybrid models the recurrent part alone is saved: attention removes positions.
+  Result<void> snapshot() {
+    if (auto done = discard_open_pass(); !done) return done;
+    state_.resize(llama_state_seq_get_size_ext(context_, leaf(0), state_part));
+    saved_at_ = tokens_.size();
+    const auto saved = llama_state_seq_get_data_ext(context_, state_.data(), state_.size(), leaf(0), state_part);
+    return saved == state_.size() ? Result<void>() : failed("llama_state_seq_get_data_ext did not save the state");
+  }
+  Result<void> restore(std::size_t) {  // all but the sampler: what it has drawn is committed
+    open_ = false;
+    return put_back();
+  }
+  /// Keeps the first `size` tokens. Where the memory cannot be cut there (a recurrent state, a window that has moved
+  /// on), it is emptied and they are run again: as dear as a prefill. The sampler stays as it is.
+  Result<void> truncate(std::size_t size) {
+    if (auto done = discard_open_pass(); !done || size >= tokens_.size()) return done;
+    tokens_.resize(size);
+    const bool whole = !recurrent_ && llama_memory_seq_pos_min(memory_, leaf(0)) <= 0;
+    return whole && llama_memory_seq_rm(memory_, leaf(0), position(0), -1) ? Result<void>() : run_again();
+  }
+
+  /// The logits after row (anchor + i) of the last pass, and how far the best lies above the second; without bound
+  /// where tokens are drawn, of which that says nothing.
+  [[nodiscard]] std::span<const float> logits(std::size_t i) const {
+    const float* row = llama_get_logits_ith(context_, static_cast<std::int32_t>(pending_ - 1 + i));
+    return {row, row == nullptr ? 0 : static_cast<std::size_t>(vocabulary_)};
+  }
+  [[nodiscard]] double margin(std::size_t i) const {
+    if (sampler_) return std::numeric_limits<double>::infinity();
+    float best = -std::numeric_limits<float>::infinity(), second = best;
+    for (const float logit : logits(i)) second = std::max(second, std::min(best, logit)), best = std::max(best, logit);
+    return static_cast<double>(best) - static_cast<double>(second);
+  }
+  [[nodiscard]] Capabilities capabilities() const {
+    Capabilities can{.max_rows = most_rows_, .max_context = llama_n_ctx_seq(context_), .max_leaves = options_.leaves};
+    if (recurrent_) can.rollback = Rollback::snapshot;
+    can.deterministic = false;  // kernels add up in another order for another number of rows
+    return can;
+  }
+  [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept { return pass_time_; }    // V9
+  [[nodiscard]] std::chrono::nanoseconds model_time() const noexcept { return model_time_; }  ///< in llama_decode, ever
+  [[nodiscard]] TokenSpan cached() const noexcept { return tokens_; }                         ///< the cache's tokens
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr llama_state_seq_flags state_part = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+  struct Free {
+    void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
+    void operator()(llama_batch* batch) const { llama_batch_free(*batch), delete batch; }
+  };
+
+  LlamaVerifier(llama_context* context, const LlamaOptions& options) : context_(context), options_(options) {}
+
+  static Error failed(const char* why, std::int32_t code = 0) {
+    return {ErrorCode::verifier_failed, why, static_cast<std::uint64_t>(code)};
+  }
+  [[nodiscard]] llama_seq_id leaf(std::size_t i) const { return options_.sequence + static_cast<llama_seq_id>(i); }
+  [[nodiscard]] llama_pos position(std::size_t row) const { return static_cast<llama_pos>(tokens_.size() + row); }
+  static std::size_t first_leaf(std::uint64_t leaves) { return static_cast<std::size_t>(std::countr_zero(leaves)); }
+  Token pick(std::size_t i) {
+    const auto row = static_cast<std::int32_t>(pending_ - 1 + i);
+    return sampler_ ? llama_sampler_sample(sampler_.get(), context_, row) : argmax(logits(i));
+  }
+  void add(Token token, llama_pos at, std::uint64_t leaves, bool output) {
+    const std::int32_t row = batch_->n_tokens++;
+    batch_->token[row] = token;
+    batch_->pos[row] = at;
+    batch_->logits[row] = output ? 1 : 0;
+    batch_->n_seq_id[row] = 0;
+    for (; leaves != 0; leaves &= leaves - 1) batch_->seq_id[row][batch_->n_seq_id[row]++] = leaf(first_leaf(leaves));
+  }
+  Result<void> decode() {
+    const auto start = Clock::now();
+    const std::int32_t code = llama_decode(context_, *batch_);
+    llama_synchronize(context_);
+    model_time_ += Clock::now() - start;
+    if (code == 0) return {};
+    if (code == 1) return failed("llama_decode found no room in the KV cache: raise n_ctx, or free other sequences", 1);
+    return failed("llama_decode failed; its code: 2 aborted, -1 a batch that it refuses, below -1 fatal", code);
+  }
+  /// V5: forgets a pass that was never committed, and what was drawn in it.
+  Result<void> discard_open_pass() {
+    if (!open_) return {};
+    for (; leaves_ > 1; --leaves_) llama_memory_seq_rm(memory_, leaf(leaves_ - 1), -1, -1);
+    if (sampler_) sampler_ = std::move(sampler_before_);
+    open_ = false;
+    return put_back();
+  }
+  Result<void> put_back() {
+    if (recurrent_ && saved_at_ != tokens_.size()) return run_again();
+    if (recurrent_ && llama_state_seq_set_data_ext(context_, state_.data(), state_.size(), leaf(0), state_part) == 0)
+      return failed("llama_state_seq_set_data_ext did not take the saved state back");
+    const bool removed = llama_memory_seq_rm(memory_, leaf(0), position(0), -1);
+    return removed ? Result<void>() : failed("llama_memory_seq_rm cannot remove the rows of a pass");
+  }
+  Result<void> run_again() {
+    const std::vector<Token> tokens = std::exchange(tokens_, {});
+    llama_memory_seq_rm(memory_, leaf(0), -1, -1);
+    return prefill(tokens);
+  }
+
+  llama_context* context_;
+  LlamaOptions options_;
+  const llama_model* model_ = llama_get_model(context_);
+  llama_memory_t memory_ = llama_get_memory(context_);
+  Token vocabulary_ = llama_vocab_n_tokens(llama_model_get_vocab(model_));
+  bool recurrent_ = llama_model_is_recurrent(model_) || llama_model_is_hybrid(model_);
+  std::size_t most_rows_ = llama_n_batch(context_);
+  std::unique_ptr<llama_batch, Free> batch_{new llama_batch(llama_batch_init(int(most_rows_), 0, 64))};
+  std::unique_ptr<llama_sampler, Free> sampler_{options_.sampler}, sampler_before_;
+  std::vector<Token> tokens_;        // in the cache, committed
+  std::vector<std::uint8_t> state_;  // of the last snapshot, when the cache held saved_at_ tokens
+  std::size_t saved_at_ = static_cast<std::size_t>(-1);
+  bool open_ = false;  // a pass was begun and not committed
+  std::size_t pending_ = 0, drafted_ = 0, leaves_ = 1;
+  std::vector<std::uint64_t> leaves_of_;  // bit l: the drafted row leads to leaf(l)
+  std::chrono::nanoseconds pass_time_{}, model_time_{};
+};
+
+}  // namespace reprise::llama
