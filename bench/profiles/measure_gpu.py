@@ -1,0 +1,659 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what a verify pass of a decoder costs by its shape, and writes the curve file that reprise reads.
+
+A decoder of the shape of a known model, with random weights (they do not change the time), runs passes of 1 + k rows
+for each sequence: the anchor and k drafted tokens. On a GPU each shape of pass is a CUDA graph, timed by CUDA events;
+on a CPU the same code runs without graphs, which is there to try the script. Before anything is measured, a pass of
+k + 1 rows is compared with k + 1 passes of one row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import functools
+import gc
+import json
+import os
+import platform
+import random
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch.nn.attention.bias import causal_lower_right
+except ImportError as missing:
+    print(f"measure_gpu.py: {missing}; pip install torch", file=sys.stderr)
+    sys.exit(2)
+
+GIB = 1 << 30
+
+
+class BadInput(Exception):
+    """What the user can put right: exit code 2."""
+
+
+class Failed(Exception):
+    """What went wrong on the way: exit code 1."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    like: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocabulary: int
+
+    def layer_weights(self) -> int:
+        attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        return attention + 3 * self.hidden * self.ffn + 2 * self.hidden
+
+    def head_weights(self) -> int:
+        return self.hidden * (2 * self.vocabulary + 1)
+
+    def cache_per_token(self) -> int:
+        """Numbers in the cache of one layer."""
+        return 2 * self.kv_heads * self.head_dim
+
+    def activations_per_row(self) -> int:
+        """More than are alive at any time."""
+        return self.vocabulary + 4 * self.ffn + 8 * self.hidden
+
+
+SHAPES = {
+    "8b": Shape("Llama-3-8B", 32, 4096, 32, 8, 128, 14336, 128256),
+    "70b": Shape("Llama-3-70B", 80, 8192, 64, 8, 128, 28672, 128256),
+    "tiny": Shape("none: to try the script", 4, 64, 8, 2, 16, 128, 512),
+}
+# The stack is cut to what fits, so that every asked cache finds room beside it, unless fewer layers than this were left.
+SIZED_TO_FIT = "70b"
+FEWEST_LAYERS = 8
+# What graphs and kernels' workspaces take beside weights, cache and activations.
+GPU_RESERVE = 3 * GIB
+
+
+class Cache:
+    """Keys and values, [layer, sequence, position, head, number], in memory that all passes share: what is in it does
+    not change the time. The views of different numbers of sequences overlap."""
+
+    def __init__(self, memory: torch.Tensor, shape: Shape, layers: int, sequences: int, capacity: int):
+        size = (2, layers, sequences, capacity, shape.kv_heads, shape.head_dim)
+        self.keys, self.values = memory[: torch.Size(size).numel()].view(size)
+
+
+class Decoder:
+    """RMSNorm, rotary positions, grouped-query attention, SwiGLU; logits of every row."""
+
+    def __init__(self, shape: Shape, layers: int, positions: int, attention: str, device, dtype, seed: int):
+        self.shape, self.layers, self.attention = shape, layers, attention
+        self.device, self.dtype = device, dtype
+        generator = None if device.type == "meta" else torch.Generator(device).manual_seed(seed)
+
+        def weights(rows: int, columns: int, scale: float) -> torch.Tensor:
+            made = torch.empty(rows, columns, device=device, dtype=dtype)
+            return made.normal_(0, scale, generator=generator)
+
+        def projection(into: int, out_of: int) -> torch.Tensor:
+            return weights(into, out_of, out_of**-0.5)
+
+        def norm() -> torch.Tensor:
+            return torch.ones(shape.hidden, device=device, dtype=dtype)
+
+        self.embedding = weights(shape.vocabulary, shape.hidden, 1)
+        self.blocks = []
+        for _ in range(layers):
+            qkv = projection((shape.heads + 2 * shape.kv_heads) * shape.head_dim, shape.hidden)
+            out = projection(shape.hidden, shape.heads * shape.head_dim)
+            gate_and_up = projection(2 * shape.ffn, shape.hidden)
+            down = projection(shape.hidden, shape.ffn)
+            self.blocks.append((norm(), qkv, out, norm(), gate_and_up, down))
+        self.norm = norm()
+        self.head = projection(shape.vocabulary, shape.hidden)
+
+        half = torch.arange(0, shape.head_dim, 2, device=device, dtype=torch.float32) / shape.head_dim
+        angles = torch.arange(positions, device=device, dtype=torch.float32)[:, None] * 500000.0**-half
+        self.cos = torch.cat((angles.cos(), angles.cos()), 1).to(dtype)[:, None]
+        self.sin = torch.cat((-angles.sin(), angles.sin()), 1).to(dtype)[:, None]
+        self.biases: dict[tuple[int, int], torch.Tensor] = {}
+
+    def forward(self, ids: torch.Tensor, cache: Cache | None, start: int) -> torch.Tensor:
+        """Logits [sequence, row, vocabulary] of the rows `ids` [sequence, row] at positions from `start` on; their keys
+        and values are put into the cache. Without a cache: embedding and head alone, no layer."""
+        x = F.embedding(ids, self.embedding)
+        end = start + ids.shape[1]
+        for layer, (norm_1, qkv, out, norm_2, gate_and_up, down) in enumerate(self.blocks if cache else ()):
+            q, k, v = self.rotated(F.linear(self.normed(x, norm_1), qkv), start, end)
+            cache.keys[layer, :, start:end] = k
+            cache.values[layer, :, start:end] = v
+            attended = self.attend(q, cache.keys[layer, :, :end], cache.values[layer, :, :end])
+            x = x + F.linear(attended, out)
+            gate, up = F.linear(self.normed(x, norm_2), gate_and_up).chunk(2, -1)
+            x = x + F.linear(F.silu(gate) * up, down)
+        return F.linear(self.normed(x, self.norm), self.head)
+
+    def normed(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return F.rms_norm(x, (self.shape.hidden,), weight, 1e-5)
+
+    def rotated(self, qkv: torch.Tensor, start: int, end: int) -> tuple[torch.Tensor, ...]:
+        shape = self.shape
+        qkv = qkv.view(*qkv.shape[:2], -1, shape.head_dim)
+        qk, v = qkv.split((shape.heads + shape.kv_heads, shape.kv_heads), 2)
+        halves_swapped = qk.unflatten(-1, (2, -1)).flip(-2).flatten(-2)
+        qk = torch.addcmul(qk * self.cos[start:end], halves_swapped, self.sin[start:end])
+        return *qk.split((shape.heads, shape.kv_heads), 2), v
+
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """Row i of r sees all positions but the last r - 1 - i."""
+        sequences, rows, heads, head_dim = q.shape
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        if self.attention == "flash":
+            bias = causal_lower_right(rows, k.shape[2])
+            made = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, enable_gqa=True)
+        else:
+            # The heads of a group as rows of one head: keys and values are read once for all of them.
+            folded = q.reshape(sequences, k.shape[1], -1, head_dim)
+            bias = self.bias(rows, k.shape[2]) if rows > 1 else None
+            made = F.scaled_dot_product_attention(folded, k, v, attn_mask=bias)
+            made = made.reshape(sequences, heads, rows, head_dim)
+        return made.transpose(1, 2).flatten(2)
+
+    def bias(self, rows: int, length: int) -> torch.Tensor:
+        """Made once: as a mask of truth values each layer would turn it into numbers again."""
+        if (rows, length) not in self.biases:
+            seen = torch.ones(rows, length, dtype=torch.bool, device=self.device).tril(length - rows)
+            bias = torch.zeros(rows, length, dtype=self.dtype, device=self.device).masked_fill(~seen, float("-inf"))
+            self.biases[rows, length] = bias.repeat(self.shape.heads // self.shape.kv_heads, 1)
+        return self.biases[rows, length]
+
+
+def picks(decoder: Decoder, ids: torch.Tensor, cache: Cache | None, start: int) -> torch.Tensor:
+    """What is timed: greedy picks after each row, on the device."""
+    return decoder.forward(ids, cache, start).argmax(-1)
+
+
+def attention_for(wanted: str, shape: Shape, device, dtype) -> str:
+    """What "auto" stands for; refuses flash attention where torch would put something slow in its place."""
+    if device.type != "cuda":
+        return "masked" if wanted == "auto" else wanted
+    q = torch.empty(1, shape.heads, 2, shape.head_dim, device=device, dtype=dtype)
+    kv = torch.empty(1, shape.kv_heads, 16, shape.head_dim, device=device, dtype=dtype)
+    params = torch.backends.cuda.SDPAParams(q, kv, kv, None, 0.0, False, True)
+    if torch.backends.cuda.can_use_flash_attention(params):
+        return "flash" if wanted == "auto" else wanted
+    if wanted == "flash":
+        raise BadInput(f"--attention flash: this torch has no flash attention for {dtype} on this GPU; use masked")
+    return "masked"
+
+
+def check(like: Shape, attention: str, device, dtype, seed: int) -> float:
+    """The largest difference between the logits of one pass of many rows and those of passes of one row each, relative
+    to the largest logit. Wrong masks, positions or cache rows make it large. On the tiny shape with the heads of `like`,
+    so that the same attention kernels run."""
+    shape = replace(SHAPES["tiny"], heads=like.heads, kv_heads=like.kv_heads, head_dim=like.head_dim)
+    sequences, prompt, rows = 3, 21, 9
+    decoder = Decoder(shape, shape.layers, prompt + rows, attention, device, dtype, seed)
+    generator = torch.Generator("cpu").manual_seed(seed)
+    ids = torch.randint(shape.vocabulary, (sequences, prompt + rows), generator=generator).to(device)
+
+    def cache() -> Cache:
+        size = shape.layers * shape.cache_per_token() * sequences * (prompt + rows)
+        return Cache(torch.randn(size, device=device, dtype=dtype), shape, shape.layers, sequences, prompt + rows)
+
+    with torch.inference_mode():
+        many = cache()
+        decoder.forward(ids[:, :prompt], many, 0)
+        at_once = decoder.forward(ids[:, prompt:], many, prompt).float()
+        single = cache()
+        one_by_one = [decoder.forward(ids[:, at : at + 1], single, at) for at in range(prompt + rows)]
+        expected = torch.cat(one_by_one[prompt:], 1).float()
+        difference = ((at_once - expected).abs().max() / expected.abs().max()).item()
+    tolerance = 1e-4 if dtype == torch.float32 else 5e-2
+    if not difference <= tolerance:  # NaN is a failure as well
+        raise Failed(
+            f"check: a pass of {rows} rows and {rows} passes of one row differ by {difference:.2g} of the largest logit"
+            f" (attention {attention}, {dtype}); at most {tolerance:g} is rounding"
+        )
+    return difference
+
+
+class EagerPass:
+    """A pass that is launched kernel by kernel, timed by the clock of the CPU."""
+
+    def __init__(self, run):
+        self.run = run
+        self.run()
+
+    def launch(self) -> None:
+        begin = time.perf_counter_ns()
+        self.run()
+        self.nanoseconds = time.perf_counter_ns() - begin
+
+    def wait(self) -> None:
+        pass
+
+
+class GraphPass:
+    """A pass as a CUDA graph. Launching does not wait; the time can be asked for after the device was waited for."""
+
+    def __init__(self, run, pool):
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            run()  # libraries choose kernels and take their workspaces, neither of which can be captured
+        torch.cuda.current_stream().wait_stream(aside)
+        self.run = run  # the graph reads the tensors that it holds
+        self.graph = torch.cuda.CUDAGraph()
+        # One pool for all graphs: each overwrites what the last left there, and none reads it.
+        with torch.cuda.graph(self.graph, pool=pool):
+            self.picks = run()
+        self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self.picks.fill_(-1)
+        self.launch()
+        self.wait()
+        if (self.picks < 0).any().item():
+            raise Failed("a CUDA graph ran without choosing tokens: it was captured wrongly")
+
+    def launch(self) -> None:
+        self.begin.record()
+        self.graph.replay()
+        self.end.record()
+
+    def wait(self) -> None:
+        torch.cuda.synchronize()
+
+    @property
+    def nanoseconds(self) -> float:
+        return self.begin.elapsed_time(self.end) * 1e6
+
+
+def timed(passes: list, warmup: int, samples: int, order: random.Random, progress, when_busy) -> list[list[float]]:
+    """Times of each pass, one a round, in an order shuffled anew each round, so that a slow moment hits all alike."""
+    times: list[list[float]] = [[] for _ in passes]
+    for at in range(-warmup, samples):
+        shuffled = order.sample(passes, len(passes))
+        # The first one twice: before it the device is idle, and the time until work reaches it would count.
+        for each in (shuffled[0], *shuffled):
+            each.launch()
+        if at == -1:
+            when_busy()
+        passes[0].wait()
+        if at >= 0:
+            for line, each in zip(times, passes):
+                line.append(each.nanoseconds)
+        progress(f"round {at + warmup + 1} of {warmup + samples}")
+    return times
+
+
+@dataclass(frozen=True)
+class Pair:
+    sequences: int
+    context: int
+
+    def tokens(self, most_drafted: int) -> int:
+        return self.sequences * (self.context + most_drafted)
+
+    def __str__(self) -> str:
+        return f"{self.sequences} sequence{'s' if self.sequences > 1 else ''} at context {self.context}"
+
+
+class Fit:
+    """How many layers there are, and which pairs of sequences and context have room beside them."""
+
+    def __init__(self, options, shape: Shape, pairs: list[Pair], free: int | None, reserve: int, number_bytes: int):
+        most = max(options.drafted)
+        rows = max(pair.sequences for pair in pairs) * (1 + most)
+        fixed = reserve + number_bytes * (shape.head_weights() + rows * shape.activations_per_row())
+
+        def per_layer(pair: Pair) -> int:
+            return number_bytes * (shape.layer_weights() + pair.tokens(most) * shape.cache_per_token())
+
+        def layers_beside(pair: Pair) -> int:
+            return shape.layers if free is None else min(shape.layers, (free - fixed) // per_layer(pair))
+
+        self.layers = options.layers or shape.layers
+        if options.shape == SIZED_TO_FIT and not options.layers:
+            largest_first = sorted(pairs, key=lambda pair: pair.tokens(most), reverse=True)
+            fitting = [layers_beside(pair) for pair in largest_first]
+            self.layers = next((n for n in fitting if n >= FEWEST_LAYERS), max(2, fitting[-1]))
+        self.pairs = [pair for pair in pairs if layers_beside(pair) >= self.layers]
+        self.skipped = [
+            {**asdict(pair), "why": f"needs {(fixed + self.layers * per_layer(pair)) / GIB:.1f} GiB"
+             f" of memory, {free / GIB:.1f} GiB are free"} for pair in pairs if pair not in self.pairs
+        ]  # fmt: skip
+        if pairs[0] not in self.pairs:
+            room = layers_beside(pairs[0])
+            advice = f"--layers {room} fits" if room > 0 else "not one layer fits: fewer rows (--drafted), or --shape 8b"
+            raise BadInput(f"{self.layers} layers of {options.shape} do not fit; {pairs[0]} alone "
+                           f"{self.skipped[0]['why']}; {advice}")  # fmt: skip
+
+
+def free_memory(device) -> int | None:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def ask_driver(device, *fields: str) -> dict[str, str]:
+    """From nvidia-smi; empty where it is missing."""
+    if device.type != "cuda":
+        return {}
+    gpu = f"--id=GPU-{torch.cuda.get_device_properties(device).uuid}"
+    command = ["nvidia-smi", gpu, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return dict(zip(fields, (value.strip() for value in answer.split(","))))
+
+
+def processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def hardware(device) -> str:
+    if device.type != "cuda":
+        return f"{processor()}, {torch.get_num_threads()} threads"
+    gpu = torch.cuda.get_device_properties(device)
+    return f"{gpu.name}, {gpu.total_memory / GIB:.0f} GiB, {gpu.multi_processor_count} SMs"
+
+
+class Report:
+    """The curve file. It is written after each pair, so that what was measured outlasts an interruption."""
+
+    def __init__(self, options, arguments: list[str], shape: Shape, layers: int, device, attention: str):
+        self.path = options.output
+        graphs = "one CUDA graph for each shape of pass, CUDA events" if device.type == "cuda" else "no graphs, CPU clock"
+        driver = ask_driver(device, "driver_version").get("driver_version")
+        self.whole = layers == shape.layers
+        self.content = {
+            "version": 1,
+            "base_ns": None,
+            "hardware": hardware(device),
+            "model": f"random weights in the shape of {shape.like}",
+            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "command": shlex.join(["python3", "bench/profiles/measure_gpu.py", *arguments]),
+            "shape": asdict(shape),
+            "dtype": options.dtype,
+            "layers_measured": layers,
+            "layer_scaling": "none" if self.whole else
+            f"ns = head_ns + (measured_ns - head_ns) x {shape.layers} / {layers}; head_ns is a pass without layers",
+            "attention": attention,
+            "timing": f"{graphs}; median of {options.samples}, quartiles in low_ns and high_ns; shuffled; no transfers",
+            "versions": {"python": platform.python_version(), "torch": torch.__version__, "cuda": torch.version.cuda,
+                         "driver": driver},
+            "complete": False,
+            "skipped": [],
+            "pairs": [],
+            "points": [],
+        }  # fmt: skip
+
+    def add(self, pair: Pair, drafted: list[int], full: list[list[float]], head: list[list[float]]) -> None:
+        shape = self.content["shape"]
+        factor = shape["layers"] / self.content["layers_measured"]
+        for at, k in enumerate(drafted):
+            low, middle, high = statistics.quantiles(full[at], n=4, method="inclusive")
+            rest = 0 if self.whole else statistics.median(head[at])
+            if middle <= rest:
+                raise Failed(f"{pair}, {k} drafted: a pass without layers took as long as one with; is the device busy?")
+            point = {"sequences": pair.sequences, "context": pair.context, "rows": pair.sequences * (1 + k)}
+            point["ns"], point["low_ns"], point["high_ns"] = (
+                round(rest + (t - rest) * factor) for t in (middle, low, high)
+            )
+            if not self.whole:
+                point |= {"measured_ns": round(middle), "head_ns": round(rest)}
+            if self.content["base_ns"] is None:
+                self.content["base_ns"] = point["ns"]
+            self.content["points"].append(point)
+
+    def write(self) -> None:
+        lists = ("skipped", "pairs", "points")
+        lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in self.content.items() if key not in lists]
+        for key in lists:
+            rows = ",\n".join(f"  {json.dumps(row)}" for row in self.content[key])
+            lines.append(f' "{key}": [\n{rows}\n ]' if rows else f' "{key}": []')
+        with temporary_beside(self.path) as file:
+            file.write("{\n" + ",\n".join(lines) + "\n}\n")
+        os.replace(file.name, self.path)
+
+
+@contextlib.contextmanager
+def temporary_beside(path: Path):
+    """A file in the folder of `path`, gone again if writing it fails."""
+    try:
+        file = tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, suffix=".part", delete=False)
+    except OSError as error:
+        raise BadInput(f"--output {path}: {error.strerror}; does the folder exist, and may you write there?") from error
+    try:
+        with file:
+            yield file
+        os.chmod(file.name, 0o644)
+    except BaseException as error:
+        os.unlink(file.name)
+        if isinstance(error, OSError):
+            raise Failed(f"{path} cannot be written: {error.strerror}") from error
+        raise
+
+
+def measure(options, arguments: list[str], shape: Shape, device, dtype, attention: str) -> None:
+    say = Progress()
+    pairs = [Pair(sequences, context) for sequences in options.sequences for context in options.contexts]
+    most = max(options.drafted)
+    reserve = GPU_RESERVE if device.type == "cuda" else 0
+    fit = Fit(options, shape, pairs, free_memory(device), reserve, dtype.itemsize)
+    for pair in fit.skipped:
+        say.line(f"skipped: {Pair(pair['sequences'], pair['context'])}: {pair['why']}")
+    report = Report(options, arguments, shape, fit.layers, device, attention)
+    report.content["skipped"] = fit.skipped
+    if report.path.is_dir():
+        raise BadInput(f"--output {report.path}: is a folder; name a file")
+    with temporary_beside(report.path) as file:  # before an hour of measuring, not after
+        pass
+    os.unlink(file.name)
+
+    say.line(f"{options.shape}: {fit.layers} of {shape.layers} layers, {options.dtype}, attention {attention}, "
+             f"{report.content['hardware']}")  # fmt: skip
+    decoder = Decoder(shape, fit.layers, max(options.contexts) + most, attention, device, dtype, options.seed)
+    numbers = fit.layers * shape.cache_per_token() * max(pair.tokens(most) for pair in fit.pairs)
+    memory = torch.empty(numbers, device=device, dtype=dtype).normal_()
+    generator = torch.Generator("cpu").manual_seed(options.seed)
+    order = random.Random(options.seed)
+    pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+    plain_pass = None
+
+    for at, pair in enumerate(fit.pairs):
+        begin = time.monotonic()
+        name = f"{pair} ({at + 1} of {len(fit.pairs)})"
+        cache = Cache(memory, shape, fit.layers, pair.sequences, pair.context + most)
+        ids = torch.randint(shape.vocabulary, (pair.sequences, 1 + most), generator=generator).to(device)
+
+        def made(k: int, with_layers: bool):
+            say.now(f"{name}: preparing the pass with {k} drafted")
+            # The anchor is the last of the context's tokens and the only one that is not cached.
+            run = functools.partial(
+                picks, decoder, ids[:, : k + 1].contiguous(), cache if with_layers else None, pair.context - 1
+            )
+            return EagerPass(run) if pool is None else GraphPass(run, pool)
+
+        driver: dict[str, str] = {}
+        try:
+            full = [made(k, True) for k in options.drafted]
+            head = [] if report.whole else [made(k, False) for k in options.drafted]
+            plain_pass = plain_pass or full[0]
+            times = timed(
+                [*full, *head, *([plain_pass] if at else [])], options.warmup, options.samples, order,
+                lambda text: say.now(f"{name}: {text}"),
+                lambda: driver.update(ask_driver(device, "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw",
+                                                 "power.limit", "temperature.gpu")),
+            )  # fmt: skip
+        except torch.OutOfMemoryError:
+            if at == 0:
+                raise
+            report.content["skipped"].append({**asdict(pair), "why": "ran out of memory"})
+            say.line(f"skipped: {name}: ran out of memory")
+            continue
+        finally:
+            full = head = None  # graphs hold memory; that of the first plain pass stays
+            decoder.biases.clear()
+            gc.collect()
+        count = len(options.drafted)
+        report.add(pair, options.drafted, times[:count], times[count : 2 * count])
+        note = {**asdict(pair), "first_pass_ns": round(statistics.median(times[-1] if at else times[0])), **driver}
+        report.content["pairs"].append(note)
+        report.content["complete"] = at + 1 == len(fit.pairs)
+        report.write()
+        one, *_, last = report.content["points"][-count:]
+        seconds = time.monotonic() - begin
+        say.line(f"{name}: {one['ns'] / 1e6:.3f} ms, with {options.drafted[-1]} drafted "
+                 f"{last['ns'] / one['ns']:.2f} times that; {seconds:.0f} s")  # fmt: skip
+    report.content["complete"] = True
+    report.write()
+    say.line(f"written: {report.path}")
+
+
+class Progress:
+    """Lines for what is done; on a terminal, what is being done is overwritten in place."""
+
+    def line(self, text: str) -> None:
+        print(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
+
+    def now(self, text: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def numbers(least: int, needed: int | None):
+    """Reads "1,8,32" and "0-64"; sorted, without repetitions."""
+
+    def read(text: str) -> list[int]:
+        found: set[int] = set()
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            last = last if dash else first
+            if not (first.isdecimal() and last.isdecimal() and least <= int(first) <= int(last) <= 1 << 20):
+                raise argparse.ArgumentTypeError(
+                    f"'{part}': expected whole numbers from {least} to {1 << 20} and ranges of them, as in 1,8,32 or 0-64"
+                )
+            found.update(range(int(first), int(last) + 1))
+        if needed is not None and needed not in found:
+            raise argparse.ArgumentTypeError(f"'{text}': {needed} has to be among them, what is compared with")
+        return sorted(found)
+
+    return read
+
+
+def at_least(least: int):
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}': expected a whole number of at least {least}")
+        return int(text)
+
+    return read
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="measure_gpu.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="exit codes: 0 done, 1 the check or the device failed or it was interrupted, 2 bad input",
+    )
+    add = parser.add_argument
+    add("--shape", choices=SHAPES, default="8b",
+        help="8b: Llama-3-8B; 70b: Llama-3-70B, cut to the layers that fit, times scaled to 80; tiny: to try the script"
+        " (default: 8b)")  # fmt: skip
+    add("--device", default="cuda", help="cuda, cuda:N or cpu (default: cuda)")
+    add("--output", type=Path, metavar="FILE", help="the curve file (default: SHAPE-DEVICE.json, as in 8b-cuda.json)")
+    add("--sequences", type=numbers(1, 1), metavar="LIST",
+        help="in one pass, each with its own context and drafted tokens (default: 1,8,32,64; tiny: 1,2)")  # fmt: skip
+    add("--contexts", type=numbers(1, None), metavar="LIST",
+        help="committed tokens of each sequence, the anchor included (default: 1024,8192,32768; tiny: 64,256)")  # fmt: skip
+    add("--drafted", type=numbers(0, 0), metavar="LIST",
+        help="k: drafted tokens of each sequence (default: 0-64; tiny: 0-8)")  # fmt: skip
+    add("--samples", type=at_least(2), default=15, metavar="N", help="times each pass is timed (default: 15)")
+    add("--warmup", type=at_least(1), default=3, metavar="N", help="rounds before those (default: 3)")
+    add("--layers", type=at_least(1), metavar="N", help="build only N layers and scale the times to all of them")
+    add("--dtype", choices=("bfloat16", "float16", "float32"), help="default: bfloat16 (cpu: float32)")
+    add("--attention", choices=("auto", "flash", "masked"), default="auto",
+        help="flash: torch's causal_lower_right, with flash attention; masked: scaled_dot_product_attention with a mask;"
+        " auto: flash where a GPU has it (default: auto)")  # fmt: skip
+    add("--seed", type=at_least(0), default=1, metavar="N", help="of weights, tokens and order (default: 1)")
+    add("--check", action="store_true",
+        help="only compare a pass of k + 1 rows with k + 1 passes of one row on the tiny shape; measure nothing")  # fmt: skip
+    options = parser.parse_args(arguments)
+    tiny = options.shape == "tiny"
+    options.sequences = options.sequences or ([1, 2] if tiny else [1, 8, 32, 64])
+    options.contexts = options.contexts or ([64, 256] if tiny else [1024, 8192, 32768])
+    options.drafted = options.drafted or list(range(9 if tiny else 65))
+    if options.layers and options.layers > SHAPES[options.shape].layers:
+        parser.error(f"--layers {options.layers}: {options.shape} has {SHAPES[options.shape].layers}")
+    return options
+
+
+def device_for(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cuda", "cpu"):
+        raise BadInput(f"--device {name}: expected cuda, cuda:N or cpu")
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise BadInput("no CUDA device; run with --device cpu --shape tiny to try the script")
+        if (device.index or 0) >= torch.cuda.device_count():
+            raise BadInput(f"--device {name}: there are {torch.cuda.device_count()} CUDA devices, counted from 0")
+        torch.cuda.set_device(device)
+    return device
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    try:
+        device = device_for(options.device)
+        options.dtype = options.dtype or ("bfloat16" if device.type == "cuda" else "float32")
+        options.output = options.output or Path(f"{options.shape}-{device.type}.json")
+        dtype = getattr(torch, options.dtype)
+        shape = SHAPES[options.shape]
+        attention = attention_for(options.attention, shape, device, dtype)
+        both = device.type == "cpu" and options.attention == "auto"
+        for each in ("masked", "flash") if both else (attention,):
+            difference = check(shape, each, device, dtype, options.seed)
+            print(f"check: attention {each}, {options.dtype}: rows at once and one by one differ by {difference:.1e} of "
+                  "the largest logit", file=sys.stderr)  # fmt: skip
+        if not options.check:
+            with torch.inference_mode():
+                measure(options, arguments, shape, device, dtype, attention)
+    except BadInput as error:
+        print(f"measure_gpu.py: {error}", file=sys.stderr)
+        return 2
+    except (Failed, torch.OutOfMemoryError) as error:
+        print(f"measure_gpu.py: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nmeasure_gpu.py: interrupted; the file holds what was finished, if anything was", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
