@@ -44,7 +44,7 @@ class LlamaVerifier {
     const auto refuse = [](const char* why) { return Error{ErrorCode::unsupported, why}; };
     if (verifier.memory_ == nullptr)
       return refuse("this llama_context has no memory to decode with: is the model an encoder, or of embeddings?");
-    const std::size_t last = static_cast<std::size_t>(options.sequence) + options.leaves;
+    const auto last = static_cast<std::size_t>(options.sequence) + options.leaves;
     if (options.sequence < 0 || options.leaves == 0 || options.leaves > 64 || last > llama_n_seq_max(context))
       return refuse("sequence + leaves (1 to 64) must be within n_seq_max: make the llama_context with more sequences");
     if (options.leaves > 1 && verifier.recurrent_)
@@ -65,13 +65,12 @@ class LlamaVerifier {
       const TokenSpan chunk = tokens.first(std::min(tokens.size(), most_rows_));
       batch_->n_tokens = 0;
       for (std::size_t i = 0; i < chunk.size(); ++i) add(chunk[i], position(i), 1, false);
-      if (auto done = decode(); !done) return static_cast<void>(truncate(before)), done;
+      if (auto done = decode(); !done) return tokens_.resize(before), lost_ = true, done;
       tokens_.insert(tokens_.end(), chunk.begin(), chunk.end());
       tokens = tokens.subspan(chunk.size());
     }
     return {};
   }
-
   /// V3: drawn when they are read, so the sampler advances once for each committed token.
   struct Picks {
     LlamaVerifier* verifier;
@@ -101,8 +100,7 @@ class LlamaVerifier {
       add(batch[i], position(i), ~std::uint64_t{0} >> (64 - leaves_), i + 1 == pending_);
     for (std::size_t i = 0; i < drafted; ++i) {  // V6: a row has the sequence id of each leaf that it leads to
       const std::size_t parent = pending_ - 1 + static_cast<std::size_t>(parents[i] + 1);
-      // A draft may hold anything: what is no token is run as token 0, and no pick will agree with it.
-      const Token token = batch[pending_ + i];
+      const Token token = batch[pending_ + i];  // if it is none, token 0 is run, and no pick agrees
       add(token >= 0 && token < vocabulary_ ? token : 0, batch_->pos[parent] + 1, leaves_of_[i], true);
     }
     for (std::size_t i = 1; i < leaves_; ++i) llama_memory_seq_cp(memory_, leaf(0), leaf(i), -1, -1);  // shares cells
@@ -115,8 +113,8 @@ class LlamaVerifier {
   void commit_rows(std::span<const std::size_t> rows) {  // V4, V8
     const auto start = Clock::now();
     const llama_pos end = position(rows.size());
-    const bool none = rows.empty() || rows.back() < pending_;
-    const std::size_t chosen = none ? 0 : first_leaf(leaves_of_[rows.back() - pending_]);
+    const bool any = !rows.empty() && rows.back() >= pending_;
+    const std::size_t chosen = any ? first_leaf(leaves_of_[rows.back() - pending_]) : 0;
     if (chosen != 0) {  // the path that was agreed on takes the place of that of leaf 0
       llama_memory_seq_rm(memory_, leaf(0), position(pending_), -1);
       llama_memory_seq_cp(memory_, leaf(chosen), leaf(0), position(pending_), end);
@@ -127,7 +125,6 @@ class LlamaVerifier {
     open_ = false;
     pass_time_ += Clock::now() - start;
   }
-
   /// V10. Of hybrid models the recurrent part alone is saved: attention removes positions.
   Result<void> snapshot() {
     if (auto done = discard_open_pass(); !done) return done;
@@ -148,7 +145,6 @@ class LlamaVerifier {
     const bool whole = !recurrent_ && llama_memory_seq_pos_min(memory_, leaf(0)) <= 0;
     return whole && llama_memory_seq_rm(memory_, leaf(0), position(0), -1) ? Result<void>() : run_again();
   }
-
   /// The logits after row (anchor + i) of the last pass, and how far the best lies above the second; without bound
   /// where tokens are drawn, of which that says nothing.
   [[nodiscard]] std::span<const float> logits(std::size_t i) const {
@@ -180,7 +176,6 @@ class LlamaVerifier {
   };
 
   LlamaVerifier(llama_context* context, const LlamaOptions& options) : context_(context), options_(options) {}
-
   static Error failed(const char* why, std::int32_t code = 0) {
     return {ErrorCode::verifier_failed, why, static_cast<std::uint64_t>(code)};
   }
@@ -205,11 +200,13 @@ class LlamaVerifier {
     llama_synchronize(context_);
     model_time_ += Clock::now() - start;
     if (code == 0) return {};
-    if (code == 1) return failed("llama_decode found no room in the KV cache: raise n_ctx, or free other sequences", 1);
+    if (code == 1)
+      return failed("no room in the KV cache: raise n_ctx, free sequences; for trees over a window, set swa_full", 1);
     return failed("llama_decode failed; its code: 2 aborted, -1 a batch that it refuses, below -1 fatal", code);
   }
   /// V5: forgets a pass that was never committed, and what was drawn in it.
   Result<void> discard_open_pass() {
+    if (lost_) return run_again();
     if (!open_) return {};
     for (; leaves_ > 1; --leaves_) llama_memory_seq_rm(memory_, leaf(leaves_ - 1), -1, -1);
     if (sampler_) sampler_ = std::move(sampler_before_);
@@ -225,8 +222,11 @@ class LlamaVerifier {
   }
   Result<void> run_again() {
     const std::vector<Token> tokens = std::exchange(tokens_, {});
+    open_ = lost_ = false;
     llama_memory_seq_rm(memory_, leaf(0), -1, -1);
-    return prefill(tokens);
+    auto done = prefill(tokens);
+    if (!done) tokens_ = tokens;
+    return done;
   }
 
   llama_context* context_;
@@ -241,7 +241,7 @@ class LlamaVerifier {
   std::vector<Token> tokens_;        // in the cache, committed
   std::vector<std::uint8_t> state_;  // of the last snapshot, when the cache held saved_at_ tokens
   std::size_t saved_at_ = static_cast<std::size_t>(-1);
-  bool open_ = false;  // a pass was begun and not committed
+  bool open_ = false, lost_ = false;  // a pass was begun and not committed; the cache is not what tokens_ says
   std::size_t pending_ = 0, drafted_ = 0, leaves_ = 1;
   std::vector<std::uint64_t> leaves_of_;  // bit l: the drafted row leads to leaf(l)
   std::chrono::nanoseconds pass_time_{}, model_time_{};
