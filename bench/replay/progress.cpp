@@ -5,9 +5,10 @@
 
 namespace reprise::replay {
 
-void Progress::start(const std::string& what, std::size_t steps) {
+void Progress::start(const std::string& what, std::size_t steps, const std::string& unit) {
   const std::lock_guard lock(mutex_);
   what_ = what;
+  unit_ = unit;
   done_ = 0;
   steps_ = steps;
   draw();
@@ -28,7 +29,7 @@ void Progress::clear() {
 void Progress::draw() {
   drawn_ = std::chrono::steady_clock::now();
   if (out_ == nullptr) return;
-  const std::string count = "  session " + std::to_string(done_) + " of " + std::to_string(steps_);
+  const std::string count = "  " + unit_ + " " + std::to_string(done_) + " of " + std::to_string(steps_);
   const std::size_t room = columns_ > count.size() + 1 ? columns_ - count.size() - 1 : 0;
   // The end of a long text tells more: it holds the file name and the strategy.
   const std::string shown = what_.substr(what_.size() - std::min(what_.size(), room));

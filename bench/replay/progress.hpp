@@ -19,8 +19,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress() { clear(); }
 
-  /// A new stretch of `steps` steps.
-  void start(const std::string& what, std::size_t steps);
+  /// A new stretch of `steps` steps; `unit` says what one of them is.
+  void start(const std::string& what, std::size_t steps, const std::string& unit = "session");
   void step();
   /// Wipes the line: something else is going to be printed.
   void clear();
@@ -32,6 +32,7 @@ class Progress {
   std::ostream* out_;
   std::size_t columns_;
   std::string what_;
+  std::string unit_;
   std::size_t done_ = 0;
   std::size_t steps_ = 0;
   std::chrono::steady_clock::time_point drawn_;

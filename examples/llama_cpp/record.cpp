@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/input_error.hpp"
+
+namespace reprise::llama {
+namespace {
+
+/// Looks on while one request is run: finds loops, and stops what follows one.
+class LoopWatch {
+ public:
+  explicit LoopWatch(const LoopRule& rule) : rule_(rule), detector_({}, rule) {}
+
+  Watch watch() {
+    return {[this](const TurnRun& turn) { begin(turn); }, [this](TokenSpan tokens) { return more(tokens); },
+            [this](const TurnRun& turn) { end(turn); }};
+  }
+  /// The loop of the last turn that counts, if it has one.
+  [[nodiscard]] const std::optional<Loop>& loop() const { return loop_; }
+  [[nodiscard]] std::size_t turn() const { return turn_; }
+
+ private:
+  void begin(const TurnRun& turn) {
+    if (loop_) return;
+    context_.resize(std::min(context_.size(), turn.kept));
+    context_.insert(context_.end(), turn.prompt.begin(), turn.prompt.end());
+    detector_ = LoopDetector(context_, rule_);
+  }
+  bool more(TokenSpan tokens) {
+    for (const Token token : tokens)
+      if (!loop_) loop_ = detector_.add(token);
+    return !loop_;
+  }
+  void end(const TurnRun& turn) {
+    if (loop_) return;
+    context_.insert(context_.end(), turn.output.begin(), turn.output.end());
+    ++turn_;
+  }
+
+  LoopRule rule_;
+  LoopDetector detector_;
+  std::vector<Token> context_;
+  std::optional<Loop> loop_;
+  std::size_t turn_ = 0;  ///< the current one; stays at the one with the loop
+};
+
+struct Recorded {
+  replay::TraceSession session;
+  std::vector<Finish> finishes;
+  std::size_t cut = 0;
+  std::string shortened;  ///< why, if it is
+};
+
+Recorded recorded(const Request& request, const RequestRun& run, const LoopWatch& watch) {
+  Recorded recorded{{request.id, request.category, {}}, {}, 0, {}};
+  for (const TurnRun& turn : run.turns) {
+    if (turn.rewritten) {
+      recorded.shortened = "its chat template writes earlier turns differently";
+      return recorded;
+    }
+    recorded.session.turns.push_back({turn.prompt, turn.output});
+    replay::Turn& kept = recorded.session.turns.back();
+    if (watch.loop() && watch.turn() + 1 == recorded.session.turns.size()) {
+      kept.output.resize(watch.loop()->keep);
+      recorded.cut = turn.output.size() - kept.output.size();
+      recorded.finishes.push_back(Finish::loop);
+      if (recorded.session.turns.size() < request.turns.size()) recorded.shortened = "it looped";
+      return recorded;
+    }
+    recorded.finishes.push_back(turn.finish == FinishReason::eos ? Finish::eos : Finish::length);
+  }
+  if (run.context_full) recorded.shortened = "the context is full";
+  return recorded;
+}
+
+}  // namespace
+
+RecordCounts record(std::span<const Request> requests, TraceWriter& trace, const RunRequest& run,
+                    replay::Progress& progress, const LoopRule& rule) {
+  RecordCounts counts;
+  progress.start("recording", requests.size());
+  for (const Request& request : requests) {
+    if (trace.has(request.id)) {
+      ++counts.skipped;
+      progress.step();
+      continue;
+    }
+    LoopWatch watch(rule);
+    const RequestRun answered = run(request, watch.watch());
+    const Recorded session = recorded(request, answered, watch);
+    const std::size_t turns = session.session.turns.size();
+    if (!session.shortened.empty())
+      counts.shortened.push_back(request.where + ": session " + request.id + " ends after " + std::to_string(turns) +
+                                 " of " + std::to_string(request.turns.size()) + " turns: " + session.shortened);
+    progress.step();
+    if (turns == 0) continue;
+    trace.append(session.session, session.finishes);
+    ++counts.sessions;
+    counts.turns += turns;
+    counts.cut += session.cut;
+    for (const replay::Turn& turn : session.session.turns) counts.tokens += turn.output.size();
+    for (const Finish finish : session.finishes) ++counts.finishes.at(static_cast<std::size_t>(finish));
+  }
+  progress.clear();
+  return counts;
+}
+
+RecordCounts record(Engine& engine, std::span<const Request> requests, const Settings& settings, TraceWriter& trace,
+                    replay::Progress& progress) {
+  if (!settings.sampling.plain())
+    throw replay::InputError("--record records the likeliest tokens: leave out --temperature and --repeat-penalty");
+  Drafting drafting = no_drafting();
+  return record(
+      requests, trace,
+      [&](const Request& request, const Watch& watch) {
+        return run_request(engine, request, drafting, settings, watch);
+      },
+      progress);
+}
+
+void write_counts(std::ostream& out, const RecordCounts& counts) {
+  out << counts.sessions << " sessions, " << counts.turns << " turns and " << counts.tokens << " tokens recorded";
+  for (const Finish finish : {Finish::eos, Finish::length, Finish::loop})
+    out << (finish == Finish::eos ? "; turns that ended by " : ", ") << name(finish) << ": "
+        << counts.finishes.at(static_cast<std::size_t>(finish));
+  if (counts.cut != 0) out << "; " << counts.cut << " tokens of loops left out";
+  if (counts.skipped != 0) out << "; sessions that were there already: " << counts.skipped;
+  out << "\n";
+  for (const std::string& line : counts.shortened) out << line << "\n";
+}
+
+}  // namespace reprise::llama
