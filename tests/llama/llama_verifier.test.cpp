@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "llama_verifier.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/none.hpp"
+#include "reprise/draft/recycling_drafter.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/testing/check_verifier.hpp"
+#include "reprise/testing/hostile_strategy.hpp"
+#include "reprise/testing/lossless.hpp"
+#include "support/llama_stand_in/small_context.hpp"
+#include "support/llama_stand_in/stand_in.hpp"
+
+// The adapter for llama.cpp, over a stand-in for llama.cpp.
+namespace reprise::llama {
+namespace {
+
+using llama_stand_in::Fault;
+using llama_stand_in::ModelText;
+using llama_stand_in::settings;
+using llama_stand_in::SmallContext;
+using reprise::testing::check_verifier;
+using reprise::testing::compare_lossless;
+using reprise::testing::HostileStrategy;
+using reprise::testing::Report;
+using reprise::testing::Verdict;
+using reprise::testing::VerifierCheck;
+using ::testing::HasSubstr;
+
+const std::vector<Token> prompt = {5, 14, 15, 9, 26, 5};
+
+/// Penalties, cuts, temperature, a seeded choice.
+llama_sampler* make_sampler(std::uint32_t seed = 7) {
+  llama_sampler* chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
+  llama_sampler_chain_add(chain, llama_sampler_init_penalties(48, 8, 1.3F, 0.4F, 0.2F));
+  llama_sampler_chain_add(chain, llama_sampler_init_top_k(20));
+  llama_sampler_chain_add(chain, llama_sampler_init_top_p(0.95F, 1));
+  llama_sampler_chain_add(chain, llama_sampler_init_min_p(0.02F, 1));
+  llama_sampler_chain_add(chain, llama_sampler_init_temp(1.2F));
+  llama_sampler_chain_add(chain, llama_sampler_init_dist(seed));
+  return chain;
+}
+
+/// Makes verifiers over one context, one after the other.
+struct Maker {
+  const SmallContext* context = nullptr;
+  bool sampled = false;
+  std::size_t leaves = 1;
+  llama_seq_id sequence = 0;
+
+  LlamaVerifier operator()(TokenSpan tokens) const {
+    LlamaOptions options;
+    options.sampler = sampled ? make_sampler() : nullptr;
+    options.leaves = leaves;
+    options.sequence = sequence;
+    auto verifier = LlamaVerifier::make(context->get(), options);
+    EXPECT_TRUE(verifier) << verifier.error().message;
+    EXPECT_TRUE(verifier->prefill(tokens.first(tokens.size() - 1)));
+    return std::move(*verifier);
+  }
+};
+
+VerifierCheck small(bool sampled = false) {
+  VerifierCheck check;
+  check.tokens = 24;
+  check.sampled = sampled;
+  return check;
+}
+void fail_next(LlamaVerifier&) { settings().failing_decode = settings().decodes + 1; }
+Report check(const Maker& maker, const VerifierCheck& how) { return check_verifier(maker, prompt, how, fail_next); }
+
+auto drafter() {
+  CopyOptions options;
+  options.min_ngram = 1;
+  return CopyDrafter(options);
+}
+Limits limits(std::size_t tokens) {
+  Limits limits;
+  limits.max_tokens = tokens;
+  return limits;
+}
+
+static_assert(DescribedVerifier<LlamaVerifier> && TruncatableVerifier<LlamaVerifier> && MarginVerifier<LlamaVerifier> &&
+              TreeVerifier<LlamaVerifier> && CheckpointVerifier<LlamaVerifier> && TimedVerifier<LlamaVerifier>);
+
+struct Kind {
+  const char* name;
+  const char* model;
+  bool sampled = false;
+  std::size_t leaves = 1;
+  std::uint32_t n_ubatch = 512;
+  bool unified = true;
+};
+std::string name_of(const ::testing::TestParamInfo<Kind>& info) { return info.param.name; }
+
+struct LlamaVerifiers : ::testing::TestWithParam<Kind> {
+  static SmallContext context() {
+    llama_context_params params = SmallContext::params();
+    params.n_ubatch = GetParam().n_ubatch;
+    params.kv_unified = GetParam().unified;
+    return {SmallContext::small(GetParam().model), params};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(
+    OfAllKinds, LlamaVerifiers,
+    ::testing::Values(Kind{"Greedy", "attention"}, Kind{"Sampled", "attention", true},
+                      Kind{"GreedyTree", "attention", false, 8}, Kind{"SampledTree", "attention", true, 8},
+                      Kind{"TwoLeaves", "attention", false, 2}, Kind{"InSmallParts", "attention", false, 8, 3},
+                      Kind{"OneCacheEach", "attention", false, 1, 512, false}, Kind{"Window", "window"},
+                      Kind{"WindowTree", "window", false, 8}, Kind{"Recurrent", "recurrent"},
+                      Kind{"RecurrentSampled", "recurrent", true}, Kind{"Hybrid", "hybrid"},
+                      Kind{"HybridSampled", "hybrid", true}, Kind{"HybridInSmallParts", "hybrid", false, 1, 3}),
+    name_of);
+
+TEST_P(LlamaVerifiers, AgreeWithThemselvesInAllThatTheContractSays) {
+  const SmallContext context = this->context();
+  const Report report = check({&context, GetParam().sampled, GetParam().leaves}, small(GetParam().sampled));
+  EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
+}
+TEST_P(LlamaVerifiers, GenerateWithDraftsWhatTheyGenerateWithout) {
+  const SmallContext context = this->context();
+  const Maker make{&context, GetParam().sampled, GetParam().leaves};
+  const auto copied = compare_lossless(make, prompt, limits(150), drafter());
+  EXPECT_TRUE(copied.identical()) << copied.message;
+  EXPECT_TRUE(copied.plain.error.empty()) << copied.plain.error;
+  if (!GetParam().sampled) {
+    EXPECT_LT(copied.drafted.statistics.passes, copied.plain.statistics.passes * 9 / 10);
+  }
+  const auto recycled = compare_lossless(make, prompt, limits(150), RecyclingDrafter());
+  EXPECT_TRUE(recycled.identical()) << recycled.message;
+}
+TEST_P(LlamaVerifiers, RunNoTokenThatIsNone) {
+  const SmallContext context = this->context();
+  const Maker make{&context, GetParam().sampled, GetParam().leaves};
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const auto report = compare_lossless(make, prompt, limits(60), HostileStrategy(seed, 48));
+    EXPECT_TRUE(report.identical()) << report.message;
+    EXPECT_TRUE(report.drafted.error.empty()) << report.drafted.error;
+  }
+  EXPECT_EQ(settings().refused_batches, 0U);
+}
+// Whichever call fails, and however, what was generated and goes on is what would have been.
+TEST_P(LlamaVerifiers, GoOnAfterAnyFailedPass) {
+  const SmallContext context = this->context();
+  const Maker make{&context, GetParam().sampled, GetParam().leaves};
+  const auto plain = compare_lossless(make, prompt, limits(40), NoDraft());
+  for (const std::int32_t failure : {1, -1, 2, -3}) {
+    for (std::size_t at = 1; at <= 25; ++at) {
+      settings().failing_decode = 0;
+      LlamaVerifier verifier = make(prompt);
+      Session session(drafter());
+      settings().failing_decode = settings().decodes + at;
+      settings().failure = failure;
+      auto generation = generate(session, verifier, prompt, limits(40));
+      if (!generation) {
+        EXPECT_EQ(generation.error().code, ErrorCode::verifier_failed);
+        EXPECT_EQ(static_cast<std::int64_t>(generation.error().value), failure);
+        EXPECT_FALSE(generation.error().message.empty());
+        generation = generate(session, verifier, limits(40));
+      }
+      ASSERT_TRUE(generation) << at << " " << failure << ": " << generation.error().message;
+      ASSERT_EQ(std::vector<Token>(generation->tokens.begin(), generation->tokens.end()), plain.plain.output)
+          << "call " << at << " failed with " << failure;
+    }
+  }
+}
+TEST_P(LlamaVerifiers, PrefillAgainWhatFailed) {
+  const SmallContext context = this->context();
+  const Maker make{&context, GetParam().sampled, GetParam().leaves};
+  const auto plain = compare_lossless(make, prompt, limits(20), NoDraft());
+  for (const std::int32_t failure : {1, -1, 2, -3}) {
+    LlamaOptions options;
+    options.sampler = GetParam().sampled ? make_sampler() : nullptr;
+    options.leaves = GetParam().leaves;
+    auto verifier = LlamaVerifier::make(context.get(), options);
+    ASSERT_TRUE(verifier);
+    settings().failing_decode = settings().decodes + 1;
+    settings().failure = failure;
+    const TokenSpan tokens = TokenSpan(prompt).first(prompt.size() - 1);
+    EXPECT_FALSE(verifier->prefill(tokens));
+    EXPECT_TRUE(verifier->cached().empty());
+    const auto again = verifier->prefill(tokens);
+    ASSERT_TRUE(again) << failure << ": " << again.error().message;
+    Session session(drafter());
+    const auto generation = generate(session, *verifier, prompt, limits(20));
+    ASSERT_TRUE(generation) << generation.error().message;
+    EXPECT_EQ(std::vector<Token>(generation->tokens.begin(), generation->tokens.end()), plain.plain.output) << failure;
+  }
+}
+TEST_P(LlamaVerifiers, TellWhenTheCacheIsFullAndGoOnWhenThereIsRoom) {
+  if (std::string(GetParam().model) == "recurrent" || !GetParam().unified)
+    GTEST_SKIP() << "no other can fill its cache";
+  const SmallContext context = this->context();
+  const Maker make{&context, GetParam().sampled, GetParam().leaves};
+  const auto plain = compare_lossless(make, prompt, limits(100), NoDraft());
+  LlamaVerifier verifier = make(prompt);
+  auto other = LlamaVerifier::make(context.get(), {nullptr, 11, 1});
+  ASSERT_TRUE(other);
+  ASSERT_TRUE(other->prefill(std::vector<Token>(200, 9)));
+  Session session(drafter());
+  const auto full = generate(session, verifier, prompt, limits(100));
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().code, ErrorCode::verifier_failed);
+  EXPECT_THAT(std::string(full.error().message), HasSubstr("KV cache"));
+  ASSERT_TRUE(other->truncate(0));
+  const auto rest = generate(session, verifier, limits(100));
+  ASSERT_TRUE(rest) << rest.error().message;
+  EXPECT_EQ(std::vector<Token>(rest->tokens.begin(), rest->tokens.end()), plain.plain.output);
+}
+TEST_P(LlamaVerifiers, DoNotDisturbEachOtherInOneContext) {
+  const SmallContext context = this->context();
+  const std::vector<Token> other_prompt = {30, 31, 30, 31, 30};
+  const Maker make{&context, GetParam().sampled, std::min<std::size_t>(GetParam().leaves, 6)};
+  Maker make_other = make;
+  make_other.sequence = 6;
+  const auto plain = compare_lossless(make, prompt, limits(50), NoDraft());
+  const auto plain_other = compare_lossless(make_other, other_prompt, limits(50), NoDraft());
+  LlamaVerifier verifier = make(prompt);
+  LlamaVerifier other = make_other(other_prompt);
+  Session session(drafter());
+  Session session_other(drafter());
+  ASSERT_TRUE(generate(session, verifier, prompt, limits(1)));
+  ASSERT_TRUE(generate(session_other, other, other_prompt, limits(1)));
+  for (std::size_t tokens = 2; tokens <= 50; tokens += 3) {
+    ASSERT_TRUE(generate(session, verifier, limits(tokens)));
+    ASSERT_TRUE(generate(session_other, other, limits(tokens)));
+  }
+  ASSERT_TRUE(generate(session, verifier, limits(50)));
+  ASSERT_TRUE(generate(session_other, other, limits(50)));
+  EXPECT_EQ(std::vector<Token>(session.output().begin(), session.output().end()), plain.plain.output);
+  EXPECT_EQ(std::vector<Token>(session_other.output().begin(), session_other.output().end()), plain_other.plain.output);
+}
+TEST_P(LlamaVerifiers, LeaveNothingInTheSequencesOfOtherLeaves) {
+  const SmallContext context = this->context();
+  LlamaVerifier verifier = Maker{&context, GetParam().sampled, GetParam().leaves}(prompt);
+  Session session{RecyclingDrafter()};
+  ASSERT_TRUE(generate(session, verifier, prompt, limits(60)));
+  for (llama_seq_id sequence = 1; sequence < 12; ++sequence)
+    EXPECT_EQ(llama_memory_seq_pos_max(context.memory(), sequence), -1) << sequence;
+  EXPECT_EQ(llama_memory_seq_pos_max(context.memory(), 0) + 1, static_cast<llama_pos>(verifier.cached().size()));
+}
+
+TEST(LlamaVerifier, StopsAtATokenThatEndsInsideADraft) {
+  ModelText text = SmallContext::small("attention");
+  text.eos = 0.5F;
+  std::size_t ended = 0;
+  for (text.seed = 1; text.seed <= 12; ++text.seed) {
+    const SmallContext context(text, SmallContext::params());
+    Limits stop = limits(80);
+    stop.eos = {llama_vocab_eos(llama_model_get_vocab(llama_get_model(context.get())))};
+    for (const std::size_t leaves : {1U, 4U}) {
+      const auto report = compare_lossless(Maker{&context, false, leaves}, prompt, stop, drafter());
+      EXPECT_TRUE(report.identical()) << report.message;
+      ended += report.plain.finish == FinishReason::eos ? 1 : 0;
+    }
+  }
+  EXPECT_GT(ended, 8U);
+}
+TEST(LlamaVerifier, HasItsSamplerBackAfterAVoidPass) {
+  const SmallContext context;
+  const Maker make{&context, true};
+  LlamaVerifier verifier = make(prompt);
+  const std::vector<Token> batch = {prompt.back(), 9, 9};
+  const auto draw = [&] {
+    auto picks = verifier.verify(batch, 2);
+    EXPECT_TRUE(picks);
+    std::vector<Token> drawn;
+    for (std::size_t i = 0; i <= 2; ++i) drawn.push_back((*picks)[i]);
+    return drawn;
+  };
+  const std::vector<Token> first = draw();
+  EXPECT_EQ(draw(), first);
+  EXPECT_EQ(draw(), first);
+  verifier.commit(1);
+  LlamaVerifier other = make(prompt);
+  ASSERT_TRUE(other.verify(batch, 2));
+  EXPECT_EQ(settings().samplers, 2 * 7U + 2 * 7U);  // two chains, and a copy of each for the pass that is open
+}
+TEST(LlamaVerifier, FreesWhatItOwns) {
+  {
+    const SmallContext context;
+    LlamaVerifier verifier = Maker{&context, true}(prompt);
+    LlamaVerifier moved = std::move(verifier);
+    ASSERT_TRUE(moved.verify(TokenSpan(prompt).last(1), 0));
+    LlamaOptions options;
+    options.sampler = make_sampler();
+    options.sequence = -1;
+    EXPECT_FALSE(LlamaVerifier::make(context.get(), options));
+  }
+  EXPECT_EQ(settings().samplers, 0U);
+  EXPECT_EQ(settings().contexts, 0U);
+  EXPECT_EQ(settings().models, 0U);
+}
+TEST(LlamaVerifier, DrawsLazily) {
+  const SmallContext context;
+  LlamaVerifier verifier = Maker{&context, true}(prompt);
+  ASSERT_TRUE(verifier.verify(TokenSpan(prompt).last(1), 0));
+  auto once = verifier.verify(TokenSpan(prompt).last(1), 0);
+  const Token first = (*once)[0];
+  verifier.commit(1);
+  LlamaVerifier again = Maker{&context, true}(prompt);
+  auto picks = again.verify(std::vector<Token>{prompt.back(), first}, 1);
+  EXPECT_EQ((*picks)[0], first);
+}
+
+TEST(LlamaVerifier, RefusesWhatCannotWorkWithASentence) {
+  const auto sentence = [](const SmallContext& context, std::size_t leaves, llama_seq_id sequence = 0) {
+    const auto verifier = LlamaVerifier::make(context.get(), {nullptr, sequence, leaves});
+    if (verifier) return std::string("taken");
+    EXPECT_EQ(verifier.error().code, ErrorCode::unsupported);
+    return std::string(verifier.error().message);
+  };
+  const SmallContext attention;
+  EXPECT_THAT(sentence(attention, 0), HasSubstr("n_seq_max"));
+  EXPECT_THAT(sentence(attention, 13), HasSubstr("n_seq_max"));
+  EXPECT_THAT(sentence(attention, 1, 12), HasSubstr("n_seq_max"));
+  EXPECT_THAT(sentence(attention, 1, -1), HasSubstr("n_seq_max"));
+  EXPECT_THAT(sentence(attention, std::numeric_limits<std::size_t>::max(), 2), HasSubstr("n_seq_max"));
+  EXPECT_EQ(sentence(attention, 12), "taken");
+  EXPECT_EQ(sentence(attention, 1, 11), "taken");
+  EXPECT_THAT(sentence(SmallContext("recurrent"), 2), HasSubstr("one state"));
+  EXPECT_THAT(sentence(SmallContext("hybrid"), 2), HasSubstr("one state"));
+  EXPECT_THAT(sentence(SmallContext("encoder"), 1), HasSubstr("no memory"));
+  llama_context_params params = SmallContext::params();
+  params.kv_unified = false;
+  const SmallContext apart(SmallContext::small("attention"), params);
+  EXPECT_THAT(sentence(apart, 2), HasSubstr("kv_unified"));
+  EXPECT_EQ(sentence(apart, 1), "taken");
+}
+TEST(LlamaVerifier, SaysWhatItCanDo) {
+  llama_context_params params = SmallContext::params();
+  params.n_batch = 20;
+  const SmallContext context(SmallContext::small("attention"), params);
+  const Capabilities tree = Maker{&context, false, 5}(prompt).capabilities();
+  EXPECT_EQ(tree.max_rows, 20U);
+  EXPECT_EQ(tree.max_context, 256U);
+  EXPECT_EQ(tree.max_leaves, 5U);
+  EXPECT_EQ(tree.rollback, Rollback::trim);
+  EXPECT_FALSE(tree.deterministic);
+  const SmallContext hybrid("hybrid");
+  EXPECT_EQ(Maker{&hybrid}(prompt).capabilities().rollback, Rollback::snapshot);
+}
+TEST(LlamaVerifier, PrefillsPromptsThatAreLongerThanABatch) {
+  llama_context_params params = SmallContext::params();
+  const std::vector<Token> text(100, 7);
+  const SmallContext whole(SmallContext::small("attention"), params);
+  auto at_once = Maker{&whole}(text);
+  const Token expected = (*at_once.verify(TokenSpan(text).last(1), 0))[0];
+  params.n_batch = 16;
+  const SmallContext parts(SmallContext::small("attention"), params);
+  auto in_parts = Maker{&parts}(text);
+  EXPECT_EQ(in_parts.cached().size(), 99U);
+  EXPECT_EQ((*in_parts.verify(TokenSpan(text).last(1), 0))[0], expected);
+  EXPECT_FALSE(in_parts.verify(text, 99));  // more rows than a batch has: an error, not the end of the process
+}
+TEST(LlamaVerifier, RefusesPromptsThatDoNotFit) {
+  const SmallContext context;
+  auto verifier = LlamaVerifier::make(context.get(), {});
+  ASSERT_TRUE(verifier);
+  const auto long_prompt = verifier->prefill(std::vector<Token>(300, 7));
+  ASSERT_FALSE(long_prompt);
+  EXPECT_THAT(std::string(long_prompt.error().message), HasSubstr("KV cache"));
+  const auto no_token = verifier->prefill(std::vector<Token>{7, 48});
+  ASSERT_FALSE(no_token);
+  EXPECT_EQ(static_cast<std::int64_t>(no_token.error().value), -1);
+  EXPECT_TRUE(verifier->cached().empty());
+  EXPECT_TRUE(verifier->prefill(prompt));
+}
+
+// A window that moves on overwrites cells: going back has to bring them back.
+struct LlamaWindow : ::testing::Test {
+  static std::vector<Token> long_text() {
+    std::vector<Token> text(600);
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(4 + i * i % 40);
+    return text;
+  }
+  static SmallContext long_context(std::uint32_t n_ubatch, bool full = false) {
+    llama_context_params params = SmallContext::params();
+    params.n_ctx = 1024;
+    params.n_ubatch = n_ubatch;
+    params.swa_full = full;
+    return {SmallContext::small("window"), params};
+  }
+};
+TEST_F(LlamaWindow, IsWholeAfterDraftsAreRolledBack) {
+  for (const std::uint32_t n_ubatch : {64U, 4U}) {
+    const SmallContext context = long_context(n_ubatch);
+    const auto report = compare_lossless(Maker{&context}, prompt, limits(700), drafter());
+    EXPECT_TRUE(report.identical()) << n_ubatch << ": " << report.message;
+    EXPECT_TRUE(report.drafted.error.empty()) << report.drafted.error;
+    EXPECT_GT(llama_memory_seq_pos_min(context.memory(), 0), 0);
+  }
+}
+TEST_F(LlamaWindow, IsWholeAfterTruncate) {
+  const SmallContext context = long_context(64);
+  const std::vector<Token> text = long_text();
+  for (const std::size_t size : {590U, 400U, 100U, 0U}) {
+    LlamaVerifier verifier = Maker{&context}(text);
+    ASSERT_TRUE(verifier.truncate(size));
+    ASSERT_EQ(verifier.cached().size(), size);
+    const TokenSpan next = TokenSpan(text).subspan(size, 1);
+    const auto picks = verifier.verify(next, 0);
+    ASSERT_TRUE(picks) << size << ": " << picks.error().message;
+    const Token after = (*picks)[0];
+    LlamaVerifier fresh = Maker{&context}(TokenSpan(text).first(size + 1));
+    EXPECT_EQ((*fresh.verify(next, 0))[0], after) << size;
+  }
+}
+TEST_F(LlamaWindow, TakesTreesWhereItsCacheIsFullSize) {
+  const SmallContext context = long_context(64, true);
+  const auto report = compare_lossless(Maker{&context, false, 6}, prompt, limits(700), RecyclingDrafter());
+  EXPECT_TRUE(report.identical()) << report.message;
+  EXPECT_TRUE(report.drafted.error.empty()) << report.drafted.error;
+}
+// llama.cpp reuses no cell that sequences share, also none that the window has passed: a tree finds no room then.
+TEST_F(LlamaWindow, TellsThatATreeFindsNoRoomInASmallOne) {
+  const SmallContext context = long_context(64);
+  const std::vector<Token> text = long_text();
+  LlamaVerifier verifier = Maker{&context, false, 2}(text);
+  const std::vector<Token> tree = {text.back(), 5, 6};
+  const std::vector<NodeIndex> parents = {anchor_parent, anchor_parent};
+  const auto refused = verifier.verify_tree(tree, 2, parents);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().value, 1U);
+  EXPECT_TRUE(verifier.verify(TokenSpan(tree).first(2), 1));
+}
+
+// Numbers that depend on the shape of the pass are told by the margin.
+TEST(LlamaVerifier, TellsNearTiesFromMistakes) {
+  const SmallContext context;
+  settings().row_count_noise = 0.5F;
+  VerifierCheck near = small();
+  near.epsilon = 2.01;  // twice the noise, of either token
+  const Report report = check({&context}, near);
+  EXPECT_EQ(report.verdict(), Verdict::near_tie) << report.to_string();
+  near.epsilon = 1e-4;
+  EXPECT_EQ(check({&context}, near).verdict(), Verdict::wrong);
+}
+
+struct Planted {
+  const char* name;
+  Fault fault;
+  const char* model;
+  std::size_t leaves = 1;
+  bool sampled = false;
+};
+struct LlamaVerifierFinds : ::testing::TestWithParam<Planted> {};
+TEST_P(LlamaVerifierFinds, WhatTheLibraryWouldGetWrong) {
+  const SmallContext context(GetParam().model);
+  const Maker make{&context, GetParam().sampled, GetParam().leaves};
+  settings().fault = GetParam().fault;
+  const Report report = check(make, small(GetParam().sampled));
+  EXPECT_EQ(report.verdict(), Verdict::wrong) << report.to_string();
+  settings().fault = Fault::none;
+}
+INSTANTIATE_TEST_SUITE_P(Mistakes, LlamaVerifierFinds,
+                         ::testing::Values(Planted{"RollbackKeepsOne", Fault::rollback_keeps_one, "attention"},
+                                           Planted{"RollbackRefused", Fault::rollback_refused, "attention"},
+                                           Planted{"CopyForgetsLast", Fault::copy_forgets_last, "attention", 4},
+                                           Planted{"SiblingsVisible", Fault::siblings_visible, "attention", 4},
+                                           Planted{"StateIsStale", Fault::state_is_stale, "recurrent"},
+                                           Planted{"StateIsStaleInPart", Fault::state_is_stale, "hybrid"},
+                                           Planted{"StateNotSaved", Fault::state_not_saved, "recurrent"},
+                                           Planted{"StateNotRestored", Fault::state_not_restored, "hybrid"},
+                                           Planted{"CloneForgets", Fault::clone_forgets, "attention", 1, true}),
+                         [](const auto& planted) { return std::string(planted.param.name); });
+
+}  // namespace
+}  // namespace reprise::llama
