@@ -11,6 +11,7 @@
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/testing/answers.hpp"
 #include "reprise/testing/check_refinements.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
@@ -53,7 +54,7 @@ void check_truncate(Runs& runs) {
     const auto go_back = [&](std::size_t to) {
       const std::size_t cached = runs.prompt().size() + place.position - place.pending;
       const std::size_t keep = std::min(cached, runs.prompt().size() + to - 1);
-      engine.truncate(keep);
+      if (!done([&] { return engine.truncate(keep); })) runs.note({"truncate(" + std::to_string(keep) + ") failed"});
       place = {to, runs.prompt().size() + to - keep};
     };
     for (const std::size_t to : {std::size_t{0}, runs.check().tokens / 2}) {
