@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <llama.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace reprise::llama {
+
+/// How tokens are picked. The chain is llama.cpp's usual order: penalties, top-k, top-p, min-p, temperature, draw.
+struct Sampling {
+  double temperature = 0;  ///< 0: always the likeliest token
+  std::int32_t top_k = 40;
+  double top_p = 0.95;
+  double min_p = 0.05;
+  double repeat_penalty = 1;  ///< of the last 64 tokens; 1: none
+  std::uint32_t seed = 1;
+
+  [[nodiscard]] bool drawn() const { return temperature > 0; }
+  /// The likeliest token by the logits as they are: no sampler is needed.
+  [[nodiscard]] bool plain() const { return !drawn() && repeat_penalty == 1; }
+};
+
+struct FreeSampler {
+  void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
+};
+using SamplerOwner = std::unique_ptr<llama_sampler, FreeSampler>;
+
+/// A new chain at the beginning of its random stream; none where the likeliest token is always taken.
+inline SamplerOwner make_sampler(const Sampling& sampling, std::size_t vocabulary) {
+  if (sampling.plain()) return nullptr;
+  SamplerOwner chain(llama_sampler_chain_init(llama_sampler_chain_default_params()));
+  const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
+  const auto real = [](double value) { return static_cast<float>(value); };
+  if (sampling.repeat_penalty != 1)
+    add(llama_sampler_init_penalties(static_cast<std::int32_t>(vocabulary), 64, real(sampling.repeat_penalty), 0, 0));
+  if (sampling.drawn()) {
+    add(llama_sampler_init_top_k(sampling.top_k));
+    add(llama_sampler_init_top_p(real(sampling.top_p), 1));
+    add(llama_sampler_init_min_p(real(sampling.min_p), 1));
+    add(llama_sampler_init_temp(real(sampling.temperature)));
+    add(llama_sampler_init_dist(sampling.seed));
+  } else {
+    add(llama_sampler_init_greedy());
+  }
+  return chain;
+}
+
+}  // namespace reprise::llama

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "replay/input_error.hpp"
+
+namespace reprise::llama {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// `more` behind a model and a prompt.
+std::vector<std::string> with(std::vector<std::string> more) {
+  more.insert(more.begin(), {"--model", "m.gguf", "--prompt", "hello"});
+  return more;
+}
+Options parsed(const std::vector<std::string>& arguments) { return parse_options(arguments); }
+std::string refused(const std::vector<std::string>& arguments) {
+  try {
+    parse_options(arguments);
+    return "accepted";
+  } catch (const replay::InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(LlamaOptions, HaveDefaults) {
+  const Options options = parsed(with({}));
+  EXPECT_EQ(options.engine.model, "m.gguf");
+  EXPECT_EQ(options.inputs.prompt, "hello");
+  EXPECT_EQ(options.engine.context, 4096U);
+  EXPECT_EQ(options.inputs.max_tokens, 256U);
+  EXPECT_EQ(options.engine.sequences, 1U);
+  EXPECT_EQ(options.cost, "learned");
+  EXPECT_TRUE(options.sampling.plain());
+  EXPECT_FALSE(options.compare || options.flips || options.statistics || options.quiet);
+}
+
+TEST(LlamaOptions, HoldWhatTheArgumentsSay) {
+  const Options options = parsed(with({"--compare",
+                                       "--strategy=hf:n=3",
+                                       "--strategy",
+                                       "none",
+                                       "--repeat",
+                                       "3",
+                                       "--epsilon=0.5",
+                                       "--cost-model",
+                                       "linear:0.1",
+                                       "--temperature",
+                                       "0.5",
+                                       "--top-k=7",
+                                       "--seed",
+                                       "9",
+                                       "--threads",
+                                       "1",
+                                       "--context=128",
+                                       "--leaves",
+                                       "4",
+                                       "--cost",
+                                       "linear:0.2",
+                                       "--format=json",
+                                       "--output",
+                                       "o",
+                                       "--raw",
+                                       "--max-tokens",
+                                       "5",
+                                       "--verbose"}));
+  EXPECT_TRUE(options.compare && options.inputs.raw && options.engine.verbose);
+  EXPECT_THAT(options.strategies, ElementsAre("hf:n=3", "none"));
+  EXPECT_EQ(options.repeat, 3U);
+  EXPECT_DOUBLE_EQ(options.epsilon, 0.5);
+  EXPECT_EQ(options.cost_model, "linear:0.1");
+  EXPECT_DOUBLE_EQ(options.sampling.temperature, 0.5);
+  EXPECT_EQ(options.sampling.top_k, 7);
+  EXPECT_EQ(options.sampling.seed, 9U);
+  EXPECT_EQ(options.engine.threads, 1);
+  EXPECT_EQ(options.engine.context, 128U);
+  EXPECT_EQ(options.engine.sequences, 4U);  // one for each leaf
+  EXPECT_EQ(options.format, Format::json);
+  EXPECT_EQ(options.inputs.max_tokens, 5U);
+}
+
+TEST(LlamaOptions, TakeFilesBehindTheOptionTheyBelongTo) {
+  const Options options =
+      parsed({"--model", "m", "--prompts", "a", "b", "--limit", "2", "--prompts", "c", "--compare"});
+  EXPECT_THAT(options.inputs.prompts, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(options.inputs.limit, 2U);
+  EXPECT_THAT(refused({"--model", "m", "--prompts", "a", "--compare", "b"}), HasSubstr("'b' belongs to no option"));
+}
+
+TEST(LlamaOptions, MakeRoomForWhatAProfileMeasures) {
+  const Options options = parsed({"--model", "m", "--profile", "p.json", "--contexts", "10,1000", "--sequences=1,3"});
+  EXPECT_THAT(options.contexts, ElementsAre(10U, 1000U));
+  EXPECT_THAT(options.sequences, ElementsAre(1U, 3U));
+  EXPECT_EQ(options.engine.sequences, 3U);
+  EXPECT_GE(options.engine.context, 3 * (1000U + 33U));
+  EXPECT_FALSE(options.engine.unified);
+}
+
+TEST(LlamaOptions, RefuseWhatIsNoNumberOrOutOfBounds) {
+  EXPECT_THAT(refused(with({"--threads", "0"})), HasSubstr("--threads 0: expected a whole number from 1"));
+  EXPECT_THAT(refused(with({"--temperature", "hot"})), HasSubstr("--temperature hot: expected a number"));
+  EXPECT_THAT(refused(with({"--temperature=1", "--seed", "4294967295"})), HasSubstr("to 4294967294"));
+  EXPECT_THAT(refused(with({"--format", "csv"})), HasSubstr("there are table and json"));
+  EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--contexts", "1,"}), HasSubstr("--contexts"));
+}
+
+TEST(LlamaOptions, RefuseWhatIsUnknownMissingOrGivenTwice) {
+  EXPECT_THAT(refused(with({"--wrong"})), HasSubstr("there is no option --wrong"));
+  EXPECT_THAT(refused(with({"--output"})), HasSubstr("--output needs a value"));
+  EXPECT_THAT(refused(with({"--raw=yes"})), HasSubstr("takes no value"));
+  EXPECT_THAT(refused(with({"--cost=linear:1", "--cost=linear:2"})), HasSubstr("given twice"));
+  EXPECT_THAT(refused({"--prompt", "a"}), HasSubstr("--model is missing"));
+  EXPECT_THAT(refused({"--model", "m"}), HasSubstr("nothing to generate"));
+  EXPECT_THAT(refused(with({"--strategy", "magic"})), HasSubstr("there is no strategy magic; there are ngram"));
+  EXPECT_EQ(refused({"--help"}), "accepted");
+}
+
+TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
+  EXPECT_THAT(refused(with({"--trace", "t"})), HasSubstr("--prompt and --trace do not go together"));
+  EXPECT_THAT(refused(with({"--seed", "1"})), HasSubstr("--temperature above 0"));
+  EXPECT_THAT(refused(with({"--epsilon", "1"})), HasSubstr("--epsilon is of --compare"));
+  EXPECT_THAT(refused(with({"--strategy", "hf:n=1..3"})), HasSubstr("only --compare"));
+  EXPECT_THAT(refused(with({"--system", "s", "--raw"})), HasSubstr("--system and --raw"));
+  EXPECT_THAT(refused(with({"--limit", "1"})), HasSubstr("--limit"));
+  EXPECT_THAT(refused({"--model", "m", "--trace", "t", "--max-tokens", "5"}), HasSubstr("a trace has tokens"));
+  EXPECT_THAT(refused(with({"--record", "r", "--compare"})), HasSubstr("--compare and --record"));
+  EXPECT_THAT(refused(with({"--record", "r", "--temperature", "1"})), HasSubstr("likeliest"));
+  EXPECT_THAT(refused(with({"--record", "r", "--strategy", "hf"})), HasSubstr("nothing is drafted"));
+  EXPECT_THAT(refused(with({"--flips"})), HasSubstr("give --trace"));
+  EXPECT_THAT(refused(with({"--profile", "p"})), HasSubstr("leave out --prompt"));
+  EXPECT_THAT(refused(with({"--quiet", "--statistics"})), HasSubstr("do not go together"));
+  EXPECT_THAT(refused(with({"--batch", "20"})), HasSubstr("--batch 20"));
+}
+
+}  // namespace
+}  // namespace reprise::llama

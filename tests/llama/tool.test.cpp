@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "replay/json.hpp"
+#include "support/llama_stand_in/stand_in.hpp"
+
+namespace reprise::llama {
+namespace {
+
+namespace fs = std::filesystem;
+using llama_stand_in::Fault;
+using llama_stand_in::ModelText;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// The program over the stand-in, in a folder of its own.
+class LlamaTool : public ::testing::Test {
+ protected:
+  LlamaTool() : folder_(fs::path(::testing::TempDir()) / ("llama-" + name())) {
+    llama_stand_in::settings() = {};
+    fs::create_directories(folder_);
+    model_ = file("model.gguf", ModelText().text());
+  }
+  ~LlamaTool() override {
+    EXPECT_EQ(llama_stand_in::settings().samplers, 0U);
+    EXPECT_EQ(llama_stand_in::settings().contexts, 0U);
+    llama_stand_in::settings() = {};
+    fs::remove_all(folder_);
+  }
+  static std::string name() { return ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
+
+  std::string file(const std::string& file_name, const std::string& text) const {
+    const fs::path path = folder_ / file_name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path.string();
+  }
+  std::string model(const ModelText& text) const { return file("other.gguf", text.text()); }
+
+  /// The exit status of the program with our model.
+  int run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--model", model_, "--context", "512"});
+    return run_bare(arguments);
+  }
+  int run_bare(const std::vector<std::string>& arguments) {
+    out_.str("");
+    error_.str("");
+    return run_tool(arguments, {out_, error_});
+  }
+  [[nodiscard]] std::string out() const { return out_.str(); }
+  [[nodiscard]] std::string error() const { return error_.str(); }
+  std::string prompts() const {
+    return file("p.jsonl",
+                "{\"id\": \"a\", \"category\": \"one\", \"turns\": [\"abcabcabc\", \"abc again\"]}\n\n"
+                "{\"id\": \"b\", \"category\": \"two\", \"system\": \"short\", \"turns\": [\"x y z\"]}\n");
+  }
+
+  fs::path folder_;
+  std::string model_;
+
+ private:
+  std::ostringstream out_;
+  std::ostringstream error_;
+};
+
+TEST_F(LlamaTool, WritesTheSameAnswerWhateverTheStrategy) {
+  ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "40", "--strategy", "none", "--quiet"}), exit_done);
+  const std::string plain = out();
+  EXPECT_THAT(plain, Not(IsEmpty()));
+  EXPECT_THAT(error(), IsEmpty());
+  for (const char* strategy : {"ngram", "hf", "copy", "hostile"}) {
+    ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "40", "--strategy", strategy}), exit_done) << error();
+    EXPECT_EQ(out(), plain) << strategy;
+    EXPECT_THAT(error(), HasSubstr("40 tokens in"));
+  }
+}
+
+TEST_F(LlamaTool, DrawsTheSameAnswerWithTheSameSeedAndAnotherWithAnother) {
+  const auto drawn = [&](const char* seed, const char* strategy) {
+    EXPECT_EQ(run({"--prompt", "abcabc", "--max-tokens", "30", "--temperature", "1.5", "--seed", seed, "--strategy",
+                   strategy, "--quiet"}),
+              exit_done);
+    return out();
+  };
+  EXPECT_EQ(drawn("1", "none"), drawn("1", "hf"));
+  EXPECT_NE(drawn("1", "none"), drawn("2", "none"));
+}
+
+TEST_F(LlamaTool, ComparesSessionsOfSeveralTurnsAndSaysIdentical) {
+  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "24", "--compare", "--strategy", "ngram", "--strategy", "hf",
+                 "--repeat", "2", "--cost-model", "linear:0.1"}),
+            exit_done)
+      << out() << error();
+  EXPECT_THAT(out(), AllOf(HasSubstr("verdict: identical"), HasSubstr("\nngram\n"), HasSubstr("\nhf\n"),
+                           HasSubstr("dicted"), HasSubstr("every session 2 times")));
+}
+
+TEST_F(LlamaTool, ComparesTrees) {
+  EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "24", "--compare", "--leaves", "4", "--strategy", "hostile"}),
+            exit_done)
+      << out() << error();
+}
+
+TEST_F(LlamaTool, WritesAComparisonAsJsonSessionBySession) {
+  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare", "--format", "json"}), exit_done);
+  replay::Json json;
+  ASSERT_FALSE(parse_json(out(), json)) << out();
+  const auto& sessions = *json.find("strategies")->array()->front().find("sessions")->array();
+  ASSERT_EQ(sessions.size(), 2U);
+  EXPECT_EQ(*sessions[0].find("id")->string(), "a");
+  EXPECT_EQ(*sessions[0].find("verdict")->string(), "identical");
+  EXPECT_EQ(sessions[0].find("with")->find("turns")->number()->integer, 2);
+  EXPECT_GT(sessions[0].find("with")->find("decoding_ns")->number()->value, 0);
+  EXPECT_EQ(*json.find("verdict")->string(), "identical");
+}
+
+TEST_F(LlamaTool, RunsHybridModelsAndFailsWhereTheirStateIsNotPutBack) {
+  ModelText text;
+  text.kind = "hybrid";
+  const std::vector<std::string> arguments = {"--model",   model(text),  "--context",    "512",
+                                              "--prompts", prompts(),    "--max-tokens", "60",
+                                              "--compare", "--strategy", "hostile"};
+  EXPECT_EQ(run_bare(arguments), exit_done) << out() << error();
+  llama_stand_in::settings().fault = Fault::state_is_stale;
+  EXPECT_EQ(run_bare(arguments), exit_failed) << out() << error();
+  EXPECT_THAT(error(), HasSubstr("session a, turn 1: "));
+}
+
+TEST_F(LlamaTool, SaysThatTextsDifferAtNearTiesWhereRowCountsChangeLogits) {
+  llama_stand_in::settings().row_count_noise = 0.5F;
+  const auto compared = [&](const char* epsilon) {
+    return run(
+        {"--prompts", prompts(), "--max-tokens", "60", "--compare", "--strategy", "hostile", "--epsilon", epsilon});
+  };
+  EXPECT_EQ(compared("1.1"), exit_near_tie) << out() << error();
+  EXPECT_THAT(out(), AllOf(HasSubstr("verdict: near tie"), HasSubstr("  near tie: ")));
+  EXPECT_EQ(compared("0"), exit_wrong) << out();
+  EXPECT_THAT(out(), AllOf(HasSubstr("verdict: wrong"), HasSubstr("  wrong: ")));
+}
+
+TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
+  const std::string trace =
+      file("t.jsonl",
+           "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [40, 41, 42, 40, 41], "
+           "\"output\": [5, 6, 7]}, {\"prompt\": [40], \"output\": [8]}]}\n");
+  ASSERT_EQ(run({"--trace", trace, "--format", "json"}), exit_done) << error();
+  replay::Json json;
+  ASSERT_FALSE(parse_json(out(), json)) << out();
+  const auto& turns = *json.find("turns")->array();
+  ASSERT_EQ(turns.size(), 2U);
+  EXPECT_EQ(turns[0].find("output")->array()->size(), 3U);
+  EXPECT_EQ(turns[1].find("output")->array()->size(), 1U);
+  EXPECT_EQ(turns[1].find("kept")->number()->integer, 8);
+}
+
+TEST_F(LlamaTool, RefusesATraceOfAnotherVocabularyWithItsPlace) {
+  const std::string trace = file("t.jsonl",
+                                 "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [1, 2], "
+                                 "\"output\": [5, 70000]}]}\n");
+  EXPECT_EQ(run({"--trace", trace}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("t.jsonl:2: turns[0].output[1]: token 70000 is not in this model's vocabulary"));
+  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
+}
+
+TEST_F(LlamaTool, RefusesModelsThatCannotBeUsed) {
+  EXPECT_EQ(run_bare({"--model", (folder_ / "none").string(), "--prompt", "a"}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("cannot be opened"));
+  EXPECT_EQ(run_bare({"--model", folder_.string(), "--prompt", "a"}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("is a directory"));
+  EXPECT_EQ(run_bare({"--model", file("x.gguf", "something else"), "--prompt", "a"}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("llama.cpp cannot load it"));
+}
+
+TEST_F(LlamaTool, RefusesAChatWithAModelWithoutATemplateButNotRawText) {
+  ModelText text;
+  text.chat_template = "none";
+  EXPECT_EQ(run_bare({"--model", model(text), "--prompt", "a"}), exit_bad_input);
+  EXPECT_THAT(error(), AllOf(HasSubstr("has no chat template"), HasSubstr("--raw")));
+  EXPECT_EQ(run_bare({"--model", model(text), "--prompt", "a", "--raw", "--max-tokens", "3"}), exit_done) << error();
+  text.chat_template = "other";
+  EXPECT_EQ(run_bare({"--model", model(text), "--prompt", "a"}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("none of those that llama.cpp's C interface knows"));
+}
+
+TEST_F(LlamaTool, RefusesAPromptThatDoesNotFitBeforeAnythingIsRun) {
+  EXPECT_EQ(run({"--prompt", std::string(2000, 'q') + " end", "--raw"}), exit_bad_input);
+  EXPECT_THAT(error(), AllOf(HasSubstr("tokens of context"), HasSubstr("give --context")));
+  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
+}
+
+TEST_F(LlamaTool, EndsASessionWhereItsNextTurnDoesNotFit) {
+  const std::string path = file("p.jsonl", "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\", \"def\"]}");
+  ASSERT_EQ(run_bare({"--model", model_, "--context", "64", "--prompts", path, "--max-tokens", "60"}), exit_done)
+      << error();
+  EXPECT_THAT(error(), HasSubstr("the context is full"));
+}
+
+TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
+  const auto refused = [&](const std::string& text) {
+    EXPECT_EQ(run({"--prompts", file("bad.jsonl", "\n" + text + "\n")}), exit_bad_input) << text;
+    return error();
+  };
+  EXPECT_THAT(refused("{"), HasSubstr("bad.jsonl:2: column 2"));
+  EXPECT_THAT(refused("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(refused(R"({"category": "c", "turns": ["a"]})"), HasSubstr("bad.jsonl:2: id: missing"));
+  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": [1]})"), HasSubstr("turns[0]: expected a string"));
+  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": []})"), HasSubstr("turns: is empty"));
+  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "system": 1, "turns": ["a"]})"), HasSubstr("system: expected"));
+  EXPECT_THAT(refused(""), HasSubstr("no sessions"));
+}
+
+TEST_F(LlamaTool, SaysWhatTheEngineFailedAt) {
+  llama_stand_in::settings().failing_decode = 4;
+  EXPECT_EQ(run({"--prompt", "abc", "--max-tokens", "20"}), exit_failed);
+  EXPECT_THAT(error(), AllOf(HasSubstr("session prompt, turn 1"), HasSubstr("llama_decode failed")));
+}
+
+}  // namespace
+}  // namespace reprise::llama
