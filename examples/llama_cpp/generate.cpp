@@ -68,8 +68,8 @@ class RequestRunner {
         break;
       }
       run.turns.push_back(play(turn, std::move(next), run.turns.size()));
+      if (watch_.on_turn) shorten(run.turns.back(), watch_.on_turn(run.turns.back()), run.turns.size() - 1);
       conversation_.answered(run.turns.back().output);
-      if (watch_.on_turn) watch_.on_turn(run.turns.back());
     }
     return run;
   }
@@ -118,6 +118,13 @@ class RequestRunner {
     run.output.assign(output.begin(), output.end());
     run.statistics = session_.statistics();
     return run;
+  }
+
+  /// Keeps the first `keep` tokens of an answer. The engine's cache follows with the next prompt.
+  void shorten(TurnRun& run, std::size_t keep, std::size_t index) {
+    if (keep >= run.output.size()) return;
+    check(session_.truncate(session_.context().size() - (run.output.size() - keep)), index);
+    run.output.resize(keep);
   }
 
   /// Brings the engine's cache to all tokens of the prompt but the last.

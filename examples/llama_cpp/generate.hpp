@@ -73,10 +73,11 @@ struct Probe {
 
 /// Who looks on. All may be left out.
 struct Watch {
-  std::function<void(const TurnRun& turn)> on_prompt;     ///< before the answer to a turn
-  std::function<bool(TokenSpan tokens)> on_tokens = {};   ///< of the answer, but what ends it; false ends the turn
-  std::function<void(const TurnRun& turn)> on_turn = {};  ///< behind it
-  Probe* probe = nullptr;                                 ///< of runs without drafting
+  std::function<void(const TurnRun& turn)> on_prompt;    ///< before the answer to a turn
+  std::function<bool(TokenSpan tokens)> on_tokens = {};  ///< of the answer, but what ends it; false ends the turn
+  /// Behind it: how many tokens of the answer stay; the others are taken out of the context and of the run.
+  std::function<std::size_t(const TurnRun& turn)> on_turn = {};
+  Probe* probe = nullptr;  ///< of runs without drafting
 };
 
 /// Runs all turns of a session, each behind the one before in the same context, which is emptied first. The random

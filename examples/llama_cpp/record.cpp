@@ -11,42 +11,42 @@
 namespace reprise::llama {
 namespace {
 
-/// Looks on while one request is run: finds loops, and stops what follows one.
+/// Looks on while one request is run: finds loops, stops them, and takes them out of the context.
 class LoopWatch {
  public:
   explicit LoopWatch(const LoopRule& rule) : rule_(rule), detector_({}, rule) {}
 
   Watch watch() {
     return {[this](const TurnRun& turn) { begin(turn); }, [this](TokenSpan tokens) { return more(tokens); },
-            [this](const TurnRun& turn) { end(turn); }};
+            [this](const TurnRun& turn) { return end(turn); }};
   }
-  /// The loop of the last turn that counts, if it has one.
-  [[nodiscard]] const std::optional<Loop>& loop() const { return loop_; }
-  [[nodiscard]] std::size_t turn() const { return turn_; }
+  /// For each turn, the tokens that were cut.
+  [[nodiscard]] const std::vector<std::optional<std::size_t>>& cuts() const { return cuts_; }
 
  private:
   void begin(const TurnRun& turn) {
-    if (loop_) return;
     context_.resize(std::min(context_.size(), turn.kept));
     context_.insert(context_.end(), turn.prompt.begin(), turn.prompt.end());
     detector_ = LoopDetector(context_, rule_);
+    loop_.reset();
   }
   bool more(TokenSpan tokens) {
     for (const Token token : tokens)
       if (!loop_) loop_ = detector_.add(token);
     return !loop_;
   }
-  void end(const TurnRun& turn) {
-    if (loop_) return;
-    context_.insert(context_.end(), turn.output.begin(), turn.output.end());
-    ++turn_;
+  std::size_t end(const TurnRun& turn) {
+    const std::size_t keep = loop_ ? loop_->keep : turn.output.size();
+    cuts_.push_back(loop_ ? std::optional(turn.output.size() - keep) : std::nullopt);
+    context_.insert(context_.end(), turn.output.begin(), turn.output.begin() + static_cast<std::ptrdiff_t>(keep));
+    return keep;
   }
 
   LoopRule rule_;
   LoopDetector detector_;
   std::vector<Token> context_;
   std::optional<Loop> loop_;
-  std::size_t turn_ = 0;  ///< the current one; stays at the one with the loop
+  std::vector<std::optional<std::size_t>> cuts_;
 };
 
 struct Recorded {
@@ -63,16 +63,10 @@ Recorded recorded(const Request& request, const RequestRun& run, const LoopWatch
       recorded.shortened = "its chat template writes earlier turns differently";
       return recorded;
     }
+    const std::optional<std::size_t> cut = watch.cuts().at(recorded.session.turns.size());
     recorded.session.turns.push_back({turn.prompt, turn.output});
-    replay::Turn& kept = recorded.session.turns.back();
-    if (watch.loop() && watch.turn() + 1 == recorded.session.turns.size()) {
-      kept.output.resize(watch.loop()->keep);
-      recorded.cut = turn.output.size() - kept.output.size();
-      recorded.finishes.push_back(Finish::loop);
-      if (recorded.session.turns.size() < request.turns.size()) recorded.shortened = "it looped";
-      return recorded;
-    }
-    recorded.finishes.push_back(turn.finish == FinishReason::eos ? Finish::eos : Finish::length);
+    recorded.cut += cut.value_or(0);
+    recorded.finishes.push_back(cut ? Finish::loop : turn.finish == FinishReason::eos ? Finish::eos : Finish::length);
   }
   if (run.context_full) recorded.shortened = "the context is full";
   return recorded;

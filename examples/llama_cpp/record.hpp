@@ -31,10 +31,10 @@ struct RecordCounts {
 using RunRequest = std::function<RequestRun(const Request&, const Watch&)>;
 
 /// Runs every request that `trace` does not have, and appends its tokens. A turn ends with a token that ends it, at
-/// its max_tokens, or when it loops: its output is then recorded up to where the loop begins. A session ends early
-/// behind a loop (what would follow answers a text that is not in the trace), before a turn whose chat template
-/// rewrites earlier turns (a trace only grows), and before one that does not fit into the context. Throws EngineError;
-/// what was appended until then stays.
+/// its max_tokens, or when it loops: what repeats is taken out of the context then, and the next turn follows what is
+/// left, as if somebody had stopped the model there. A session ends early before a turn whose chat template rewrites
+/// earlier turns (a trace only grows), and before one that does not fit into the context. Throws EngineError; what was
+/// appended until then stays.
 RecordCounts record(std::span<const Request> requests, TraceWriter& trace, const RunRequest& run,
                     replay::Progress& progress, const LoopRule& rule = {});
 

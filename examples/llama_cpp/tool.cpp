@@ -119,7 +119,10 @@ class Tool {
       out << characters.add(engine_.text(tokens)) << std::flush;
       return true;
     };
-    watch.on_turn = [&](const TurnRun&) { out << characters.rest() << "\n" << std::flush; };
+    watch.on_turn = [&](const TurnRun& turn) {
+      out << characters.rest() << "\n" << std::flush;
+      return turn.output.size();
+    };
     return run_request(engine_, request, draftings_[0], settings_, watch);
   }
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "llama_cpp/passes.hpp"
+#include "passes.hpp"
 #include "replay/input_error.hpp"
 
 namespace reprise::llama {

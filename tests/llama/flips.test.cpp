@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llama_cpp/flips.hpp"
+#include "flips.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

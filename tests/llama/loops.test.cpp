@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llama_cpp/loops.hpp"
+#include "loops.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llama_cpp/profile.hpp"
+#include "profile.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "engine_error.hpp"
 #include "llama/fake_passes.hpp"
-#include "llama_cpp/engine_error.hpp"
 #include "replay/cost_curve.hpp"
 #include "replay/input_error.hpp"
 #include "replay/json.hpp"

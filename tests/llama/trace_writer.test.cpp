@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "llama_cpp/trace_writer.hpp"
+#include "trace_writer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "llama_cpp/engine_error.hpp"
+#include "engine_error.hpp"
 #include "replay/input_error.hpp"
 #include "replay/json.hpp"
 

@@ -46,8 +46,8 @@ class Writer {
   template <class T>
   void write(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    const auto* from = reinterpret_cast<const std::uint8_t*>(&value);
-    bytes_.insert(bytes_.end(), from, from + sizeof(T));
+    bytes_.resize(bytes_.size() + sizeof(T));  // insert() makes g++ 12 see a write past the end
+    std::memcpy(bytes_.data() + bytes_.size() - sizeof(T), &value, sizeof(T));
   }
 
  private:
