@@ -195,7 +195,7 @@ usage: reprise-replay [OPTION]... [TRACE]...
 
   TRACE                 a file of recorded sessions, one JSON object a line:
                         {"id", "category", "turns": [{"prompt": [ids], "output": [ids]}]}
-                        default: the bundled synthetic ones
+                        default: the bundled ones, recorded from SmolLM2-135M-Instruct
 
   --strategy SPEC       name[:key=value,...], as in ngram:index=rolling_hash,max_ngram=16 or vllm:min=2,max=5,k=5;
                         a value may be a range, k=0..15: one run each. May be given several times.

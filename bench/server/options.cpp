@@ -101,7 +101,7 @@ the batch planner against no drafting and against fixed numbers of drafted token
 usage: reprise-server [OPTION]... [TRACE]...
 
   TRACE               a file of recorded sessions, one JSON object a line (see reprise-replay --help); the sessions of
-                      all files together are served, shuffled. default: the bundled synthetic ones
+                      all files together are served, shuffled. default: the bundled ones
 
   --sequences LIST    how many are in every pass (default 1,2,4,8,16,32,64,128,256)
   --fixed LIST        drafted tokens of each sequence in the passes that the planner is held against (default 4,10)

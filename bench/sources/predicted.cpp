@@ -34,7 +34,7 @@ constexpr std::string_view help =
     R"(usage: reprise-bench-predicted [--max-nodes N] [--csv] [TRACE ...]
 
 Replays the first turn of each session; its prompt is what the output is predicted to be. Twice: with the prompt as the
-context, and with nothing of it in the context but its last token. Default: the bundled synthetic code-edit.jsonl.
+context, and with nothing of it in the context but its last token. Default: the bundled code-edit.jsonl.
 
   ngram       NgramDrafter, which sees only the context
   prediction  ReferenceDrafter::predict()

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -15,12 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "replay/bundled_files.hpp"
 #include "replay/json.hpp"
 #include "replay/replay.hpp"
 #include "replay/strategies.hpp"
 #include "replay/trace.hpp"
 #include "support/preset_rules.hpp"
-#include "traces/synthetic.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -127,13 +128,14 @@ TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
   std::vector<std::string> from_rules;
   std::vector<std::string> from_tool;
   std::vector<std::string> of_default;
-  for (const auto& file : traces::synthetic_traces()) {
-    const Trace trace = read_trace(folder + "traces/" + file.name);
+  for (const std::string& path : find_traces({folder + "traces"})) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    const Trace trace = read_trace(path);
     for (const auto& [strategy, rule] : rules) {
-      from_rules.push_back(by_the_rule(file.name, trace, strategy, rule));
-      from_tool.push_back(by_the_tool(file.name, trace, strategy));
+      from_rules.push_back(by_the_rule(name, trace, strategy, rule));
+      from_tool.push_back(by_the_tool(name, trace, strategy));
     }
-    of_default.push_back(by_the_tool(file.name, trace, std::string(default_strategy), weighed));
+    of_default.push_back(by_the_tool(name, trace, std::string(default_strategy), weighed));
   }
   EXPECT_EQ(from_tool, from_rules);
   if (std::getenv(writes) != nullptr) {
@@ -143,11 +145,6 @@ TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
   }
   EXPECT_EQ(expected("results"), from_rules);
   EXPECT_EQ(expected("default under linear:0.02"), of_default) << "after a change of the default, see above";
-}
-
-TEST(BundledTraces, AreWhatTheGeneratorWrites) {
-  for (const auto& file : traces::synthetic_traces())
-    EXPECT_TRUE(read(folder + "traces/" + file.name) == file.text) << file.name << ": run reprise-generate-traces";
 }
 
 }  // namespace

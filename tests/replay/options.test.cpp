@@ -138,11 +138,17 @@ TEST(Options, RefuseTheSameOptionTwice) {
 }
 
 TEST(HelpText, NamesEveryOption) {
-  for (const char* name :
-       {"--strategy SPEC", "--control CONTROL", "--cost CURVE",  "--cost-known HOW", "--noise X",     "--seed N",
-        "--max-nodes N",   "--shape SHAPE",     "--part PART",   "--reasons",        "--reliability", "--memory",
-        "--by-category",   "--format",          "--output FILE", "--limit N",        "--threads N",   "--list",
-        "--help",          "--version",         "TRACE"})
+  for (const char* name : {"--strategy SPEC", "--control CONTROL",
+                           "--cost CURVE",    "--cost-known HOW",
+                           "--noise X",       "--seed N",
+                           "--max-nodes N",   "--shape SHAPE",
+                           "--part PART",     "--reasons",
+                           "--reliability",   "--memory",
+                           "--by-category",   "--ceiling",
+                           "--format",        "--output FILE",
+                           "--limit N",       "--threads N",
+                           "--list",          "--help",
+                           "--version",       "TRACE"})
     EXPECT_THAT(std::string(help_text()), HasSubstr(name));
 }
 

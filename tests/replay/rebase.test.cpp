@@ -55,7 +55,7 @@ Statistics replay(const Trace& trace, bool rebase, std::size_t evidence = NgramO
 }
 
 TEST(RebaseOnTraces, SavesPassesWhereTheContextLosesItsMiddle) {
-  for (const char* name : {"chat", "code-edit", "tool-calls"}) {
+  for (const char* name : {"chat", "code-edit", "json"}) {
     const Trace trace = read_trace(std::string(REPRISE_SOURCE_DIR "/bench/traces/") + name + ".jsonl");
     const Statistics kept = replay(trace, true);
     const Statistics anew = replay(trace, false);

@@ -151,6 +151,14 @@ TEST_F(Tool, DrawsATable) {
     EXPECT_TRUE(line.size() <= 120 || line.find(trace) != std::string::npos) << line;
 }
 
+TEST_F(Tool, SetsTheCeilingBesideTheStrategies) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const Ran ran = run({"--strategy", "ngram", "--cost", "linear:0", "--ceiling", "--format", "csv", trace});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.out, AllOf(HasSubstr(trace + ",all,ngram,linear:0"), HasSubstr(trace + ",all,ceiling,linear:0")));
+  EXPECT_THAT(run({"--strategy", "ngram", trace}).out, Not(HasSubstr("ceiling")));
+}
+
 TEST_F(Tool, FitsATerminalOf80Columns) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--strategy", "ngram-simple:n=3,m=10", "--strategy",
@@ -426,7 +434,7 @@ TEST(BundledTraces, LieBesideTheInstalledProgramOrWhereItWasBuilt) {
   const auto folders = bundled_folders("/opt/x/bin/reprise-replay", "traces");
   ASSERT_EQ(folders.size(), 2U);
   EXPECT_EQ(folders[0].generic_string(), "/opt/x/share/reprise/traces");
-  EXPECT_EQ(find_traces({folders[1]}).size(), 4U) << "the build tree";
+  EXPECT_EQ(find_traces({folders[1]}).size(), 8U) << "the build tree";
   EXPECT_TRUE(fs::exists(bundled_folders("x", "profiles")[1] / "step-8.json"));
 }
 
