@@ -74,6 +74,9 @@ constexpr std::uint32_t standing(std::size_t distance, Origin origin, MatchKind 
   return origin == Origin::output ? (weight * output) >> 12 : weight;
 }
 
+/// The same for an occurrence in a memory of other sequences, where distance means nothing.
+constexpr std::uint32_t remembered_standing(Origin origin) noexcept { return origin == Origin::output ? 2000 : 2000; }
+
 /// By the logarithm to base 2 of total / count, in steps of a quarter.
 inline constexpr std::array<Weight, 64> weights_by_rarity = {
     108051, 92448, 79098, 67676, 57903, 49541, 42387, 36266, 31029, 26549, 22715, 19435, 16628, 14227, 12173, 10415,

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "reprise/core/contract.hpp"
+#include "reprise/index/ngram_table.hpp"
+
+namespace reprise::detail {
+
+/// Where n-grams of one length occurred last: a set-associative table of fixed size, as caches have them. A hash leads
+/// to a set of four places, the latest first. What bits a place has to spare are a tag of the hash, so that few places
+/// are looked at in vain; the n-grams themselves are not stored, the caller compares tokens.
+///
+/// A set that is full forgets its oldest entry; an n-gram that has three places of a set already gives way to itself,
+/// so that frequent n-grams do not drive out rare ones.
+///
+/// One writer and any number of readers: each entry is one atomic word. A reader that meets an insertion may see an
+/// entry twice, or miss one. Cost: one cache line. Memory: 4 bytes an entry for places of 32 bits.
+template <class Place>
+class NgramSets {
+ public:
+  static constexpr std::size_t ways = 4;
+  using Set = std::array<Place, ways>;
+  static constexpr Place nowhere = static_cast<Place>(-1);
+
+  static constexpr std::size_t bytes_for(std::size_t sets) noexcept { return sets * ways * sizeof(Place); }
+
+  /// Tables of `sets` sets, for places below `places`. False: out of memory.
+  [[nodiscard]] bool make(std::size_t sets, std::size_t places) noexcept {
+    entries_.reset(new (std::nothrow) std::atomic<Place>[sets * ways]);
+    if (entries_ == nullptr) return false;
+    sets_ = sets;
+    place_bits_ = static_cast<int>(std::bit_width(places));  // so that all ones is no place
+    clear();
+    return true;
+  }
+  void clear() noexcept {
+    for (std::size_t i = 0; i < sets_ * ways; ++i) entries_[i].store(nowhere, std::memory_order_relaxed);
+  }
+
+  void prefetch(std::uint64_t hash) const noexcept { detail::prefetch(&entries_[home(hash)]); }
+
+  /// The places whose tag agrees, latest first, in front; `nowhere` behind.
+  [[nodiscard]] Set find(std::uint64_t hash) const noexcept {
+    Set found;
+    found.fill(nowhere);
+    const std::size_t first = home(hash);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < ways; ++i) {
+      const Place entry = entries_[first + i].load(std::memory_order_relaxed);
+      if (entry != nowhere && tag_of(entry) == tag(hash)) found[count++] = place_of(entry);
+    }
+    return found;
+  }
+
+  void insert(std::uint64_t hash, Place place) noexcept {
+    const std::size_t first = home(hash);
+    std::size_t same = 0;
+    std::size_t last_same = 0;
+    std::size_t size = 0;
+    for (; size < ways; ++size) {
+      const Place entry = entries_[first + size].load(std::memory_order_relaxed);
+      if (entry == nowhere) break;
+      if (tag_of(entry) != tag(hash)) continue;
+      ++same;
+      last_same = size;
+    }
+    const std::size_t hole = same >= most_of_one ? last_same : std::min(size, ways - 1);
+    for (std::size_t i = hole; i > 0; --i)
+      entries_[first + i].store(entries_[first + i - 1].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    entries_[first].store(static_cast<Place>(tag(hash) << place_bits_ | place), std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::size_t most_of_one = 3;
+
+  [[nodiscard]] std::size_t home(std::uint64_t hash) const noexcept {
+    return static_cast<std::size_t>((hash >> 32) * static_cast<std::uint64_t>(sets_) >> 32) * ways;
+  }
+  [[nodiscard]] std::uint64_t tag(std::uint64_t hash) const noexcept {
+    return (hash & 0xffffffffU) & (static_cast<std::uint64_t>(nowhere) >> place_bits_);
+  }
+  [[nodiscard]] std::uint64_t tag_of(Place entry) const noexcept { return std::uint64_t{entry} >> place_bits_; }
+  [[nodiscard]] Place place_of(Place entry) const noexcept {
+    return static_cast<Place>(entry & ((std::uint64_t{1} << place_bits_) - 1));
+  }
+
+  std::unique_ptr<std::atomic<Place>[]> entries_;
+  std::size_t sets_ = 0;
+  int place_bits_ = 0;
+};
+
+}  // namespace reprise::detail

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/memory/shared_memory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::Random;
+using Tokens = std::vector<Token>;
+
+Tokens random_tokens(Random& random, std::size_t size, std::uint64_t vocabulary) {
+  Tokens tokens(size);
+  for (Token& token : tokens) token = static_cast<Token>(random.below(vocabulary));
+  return tokens;
+}
+
+template <class Memory = SharedMemory>
+Memory make(std::size_t max_bytes = std::size_t{1} << 20, MemoryOptions options = {}) {
+  options.max_bytes = max_bytes;
+  auto made = Memory::make(options);
+  EXPECT_TRUE(made);
+  return std::move(*made);
+}
+
+template <class Memory>
+void remember(Memory& memory, const Tokens& tokens, SequenceId id = 1, Origin origin = Origin::output) {
+  memory.begin_sequence(id);
+  memory.append(tokens, origin);
+  memory.end_sequence();
+}
+
+/// What follows at the places that end like `end`, as far as `most` tokens.
+template <class Memory>
+std::vector<Tokens> continuations(const Memory& memory, const Tokens& end, std::size_t most = 8) {
+  std::array<typename Memory::MemoryMatch, Memory::most_matches> found;
+  std::vector<Tokens> all;
+  const std::size_t count = memory.find(end, found);
+  for (std::size_t i = 0; i < count; ++i) {
+    Tokens next;
+    for (auto place = found[i].next; place != Memory::nowhere && next.size() < most; place = memory.after(place)) {
+      if (memory.word(place).empty()) break;
+      next.push_back(memory.word(place).token());
+    }
+    all.push_back(next);
+  }
+  return all;
+}
+
+TEST(SharedMemory, TellsWhatFollowedInASequenceOfThePast) {
+  SharedMemory memory = make();
+  remember(memory, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  EXPECT_THAT(continuations(memory, {77, 3, 4}), ElementsAre(Tokens{5, 6, 7, 8, 9, 10}));
+  EXPECT_THAT(continuations(memory, {9, 10}), IsEmpty()) << "nothing followed";
+  EXPECT_THAT(continuations(memory, {4, 3}), IsEmpty());
+  EXPECT_THAT(continuations(memory, {4}), IsEmpty()) << "two tokens have to agree";
+  EXPECT_THAT(continuations(memory, {}), IsEmpty());
+}
+
+TEST(SharedMemory, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
+  SharedMemory memory = make();
+  memory.begin_sequence(1);
+  memory.append(Tokens{5, 1, 2, 3}, Origin::prompt);
+  memory.append(Tokens{4}, Origin::output);
+  memory.end_sequence();
+  std::array<SharedMemory::MemoryMatch, 4> found;
+  ASSERT_EQ(memory.find(Tokens{5, 9, 2, 3}, found), 1U);
+  EXPECT_EQ(found[0].agreements, 0b1011U);
+  EXPECT_EQ(memory.word(found[0].next).token(), 4);
+  EXPECT_EQ(memory.word(found[0].next).origin(), Origin::output);
+}
+
+TEST(SharedMemory, PutsLongerAgreementFirstAndTheLatestOfEquals) {
+  SharedMemory memory = make();
+  remember(memory, {1, 2, 3, 4, 100});
+  remember(memory, {9, 9, 3, 4, 200});
+  remember(memory, {8, 8, 3, 4, 300});
+  EXPECT_THAT(continuations(memory, {1, 2, 3, 4}, 1), ElementsAre(Tokens{100}, Tokens{300}, Tokens{200}));
+}
+
+TEST(SharedMemory, NeverCopiesFromOneSequenceIntoTheNext) {
+  SharedMemory memory = make();
+  remember(memory, {1, 2, 3});
+  remember(memory, {4, 5, 6});
+  EXPECT_THAT(continuations(memory, {1, 2}), ElementsAre(Tokens{3}));
+  EXPECT_THAT(continuations(memory, {3, 4}), IsEmpty()) << "an n-gram of two sequences";
+}
+
+TEST(SharedMemory, StoresLongRunsOnceAndWhatIsNewBehindThem) {
+  Random random(1);
+  SharedMemory memory = make();
+  const Tokens known = random_tokens(random, 1000, 1'000'000);
+  remember(memory, known, 1);
+  EXPECT_EQ(memory.counts().stored, 1000U);
+  remember(memory, known, 2);
+  EXPECT_LE(memory.counts().stored, 1008U) << "but for what it takes to see that it is known";
+  EXPECT_EQ(memory.counts().stored + memory.counts().duplicates, 2000U);
+
+  Tokens other(known.begin() + 100, known.begin() + 600);
+  other.insert(other.end(), {7, 8, 9});
+  remember(memory, other, 3);
+  EXPECT_LE(memory.counts().stored, 1050U);
+  const Tokens end(other.end() - 7, other.end() - 2);
+  const auto next = continuations(memory, end, 2);
+  EXPECT_THAT(next, ::testing::Contains(Tokens{8, 9}));
+  const Tokens before(other.end() - 20, other.end() - 3);
+  EXPECT_THAT(continuations(memory, before, 1), ::testing::UnorderedElementsAre(Tokens{7}, Tokens{known[600]}));
+}
+
+TEST(SharedMemory, CountsWhatCameByAgain) {
+  Random random(2);
+  SharedMemory memory = make();
+  const Tokens known = random_tokens(random, 200, 1'000'000);
+  for (int i = 0; i < 4; ++i) remember(memory, known);
+  std::array<SharedMemory::MemoryMatch, 4> found;
+  ASSERT_EQ(memory.find(TokenSpan(known).first(150), found), 1U);
+  EXPECT_EQ(found[0].seen, 3);
+}
+
+TEST(SharedMemory, StoresShortRunsAgain) {
+  Random random(3);
+  SharedMemory memory = make();
+  const Tokens known = random_tokens(random, 60, 1'000'000);
+  remember(memory, known);
+  remember(memory, known);
+  EXPECT_EQ(memory.counts().stored, 120U);
+  EXPECT_EQ(memory.counts().duplicates, 0U);
+}
+
+TEST(SharedMemory, DoesNotCareInWhatPiecesItIsTold) {
+  Random random(4);
+  for (int round = 0; round < 200; ++round) {
+    SharedMemory whole = make(50'000);
+    SharedMemory pieces = make(50'000);
+    for (int sequence = 0; sequence < 20; ++sequence) {
+      const Tokens tokens = random_tokens(random, random.below(400), 1 + random.below(40));
+      remember(whole, tokens);
+      pieces.begin_sequence(1);
+      for (std::size_t at = 0; at < tokens.size();) {
+        const std::size_t size = std::min<std::size_t>(1 + random.below(50), tokens.size() - at);
+        pieces.append(TokenSpan(tokens).subspan(at, size), Origin::output);
+        at += size;
+      }
+      pieces.end_sequence();
+    }
+    ASSERT_EQ(whole.counts(), pieces.counts());
+    for (int i = 0; i < 20; ++i) {
+      const Tokens end = random_tokens(random, 4, 4);
+      ASSERT_EQ(continuations(whole, end), continuations(pieces, end));
+    }
+  }
+}
+
+TEST(SharedMemory, RemembersWhatItsOptionsSay) {
+  MemoryOptions options;
+  options.prompts = false;
+  SharedMemory memory = make(1 << 20, options);
+  memory.begin_sequence(1);
+  memory.append(Tokens{1, 2, 3, 4}, Origin::prompt);
+  memory.append(Tokens{5, 6, 7}, Origin::output);
+  memory.append(Tokens{8, 9, 10}, Origin::prompt);
+  memory.append(Tokens{11, 12, 13}, Origin::output);
+  memory.end_sequence();
+  EXPECT_EQ(memory.counts().stored, 6U);
+  EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
+  EXPECT_THAT(continuations(memory, {5, 6}), ElementsAre(Tokens{7})) << "what lay between is not skipped";
+}
+
+TEST(SharedMemory, BreaksAtTokensThatItCannotHold) {
+  SharedMemory memory = make();
+  remember(memory, {1, 2, -3, 4, 5, 0x7fffffff, 6, 7, 8});
+  EXPECT_EQ(memory.counts().refused, 2U);
+  EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
+  EXPECT_THAT(continuations(memory, {6, 7}), ElementsAre(Tokens{8}));
+  EXPECT_THAT(continuations(memory, {-3, 4}), IsEmpty());
+  EXPECT_THAT(continuations(memory, {5, 0x7fffffff}), IsEmpty());
+}
+
+TEST(SharedMemory, ForgetsTheOldestFirst) {
+  Random random(5);
+  SharedMemory memory = make(100'000);
+  std::vector<Tokens> all;
+  for (int i = 0; i < 200; ++i) {
+    all.push_back(random_tokens(random, 100, 1'000'000));
+    remember(memory, all.back());
+    ASSERT_LE(memory.memory_bytes(), 100'000U);
+  }
+  EXPECT_GT(memory.counts().evicted, 0U);
+  const auto known = [&](const Tokens& tokens) {
+    return !continuations(memory, Tokens(tokens.begin() + 30, tokens.begin() + 50)).empty();
+  };
+  EXPECT_FALSE(known(all.front()));
+  for (std::size_t i = 180; i < 200; ++i) EXPECT_TRUE(known(all[i])) << i;
+}
+
+TEST(SharedMemory, SparesWhatIsOfUse) {
+  Random random(6);
+  SharedMemory memory = make(100'000);
+  const Tokens used = random_tokens(random, 32, 1'000'000);
+  const Tokens unused = random_tokens(random, 32, 1'000'000);
+  remember(memory, used);
+  remember(memory, unused);
+  std::array<SharedMemory::MemoryMatch, 4> found;
+  for (std::size_t i = 0; i < 3 * memory.capacity(); i += 100) {
+    if (memory.find(TokenSpan(used).first(20), found) == 1) memory.credit(found[0].next);
+    remember(memory, random_tokens(random, 100, 1'000'000));
+  }
+  EXPECT_EQ(memory.find(TokenSpan(used).first(20), found), 1U);
+  EXPECT_EQ(memory.find(TokenSpan(unused).first(20), found), 0U);
+  EXPECT_GT(memory.counts().spared, 0U);
+}
+
+TEST(SharedMemory, MakesRoomEvenIfEverythingIsOfUse) {
+  Random random(7);
+  SharedMemory memory = make(20'000);
+  std::array<SharedMemory::MemoryMatch, 4> found;
+  for (int i = 0; i < 300; ++i) {
+    const Tokens tokens = random_tokens(random, 64, 1'000'000);
+    remember(memory, tokens);
+    for (std::size_t at = 8; at < 64; at += 8)
+      if (memory.find(TokenSpan(tokens).first(at), found) > 0)
+        for (int j = 0; j < 300; ++j) memory.credit(found[0].next);
+    ASSERT_FALSE(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 20)).empty()) << "the last is there";
+  }
+}
+
+TEST(SharedMemory, RemovesASequenceOnRequest) {
+  Random random(8);
+  SharedMemory memory = make();
+  const Tokens first = random_tokens(random, 500, 1'000'000);
+  const Tokens second = random_tokens(random, 500, 1'000'000);
+  remember(memory, first, 1);
+  remember(memory, second, 2);
+  memory.remove(1);
+  EXPECT_EQ(memory.counts().removed, 500U);
+  for (std::size_t at = 8; at < 500; at += 13) {
+    EXPECT_THAT(continuations(memory, Tokens(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(at))),
+                IsEmpty());
+    EXPECT_THAT(continuations(memory, Tokens(second.begin(), second.begin() + static_cast<std::ptrdiff_t>(at))),
+                ::testing::SizeIs(1));
+  }
+  memory.remove(99);
+  EXPECT_EQ(memory.counts().removed, 500U);
+}
+
+TEST(SharedMemory, RemovesTheSequenceThatIsBeingWritten) {
+  SharedMemory memory = make();
+  memory.begin_sequence(1);
+  memory.append(Tokens{1, 2, 3}, Origin::output);
+  memory.remove(1);
+  memory.append(Tokens{4, 5, 6}, Origin::output);
+  memory.end_sequence();
+  EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
+  EXPECT_THAT(continuations(memory, {4, 5}), ElementsAre(Tokens{6}));
+}
+
+TEST(SharedMemory, IsEmptyAfterClear) {
+  Random random(9);
+  SharedMemory memory = make(100'000);
+  const Tokens tokens = random_tokens(random, 300, 1000);
+  remember(memory, tokens);
+  memory.clear();
+  EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), IsEmpty());
+  EXPECT_EQ(memory.counts(), MemoryCounts());
+  remember(memory, tokens);
+  EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), ::testing::SizeIs(1));
+}
+
+TEST(SharedMemory, RefusesACeilingWithoutRoom) {
+  MemoryOptions options;
+  options.max_bytes = 100;
+  const auto made = SharedMemory::make(options);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::size_out_of_range);
+  EXPECT_EQ(made.error().value, 100U);
+  EXPECT_GT(made.error().limit, 100U);
+}
+
+TEST(SharedMemory, WithoutRoomFindsAndKeepsNothing) {
+  SharedMemory memory;
+  remember(memory, {1, 2, 3, 4});
+  EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
+  memory.remove(1);
+  memory.clear();
+  EXPECT_EQ(memory.memory_bytes(), 0U);
+}
+
+/// Whatever is found is what followed in one of the sequences: with places so small that everything runs full and is
+/// overwritten all the time, against a search through the whole past.
+template <class Memory>
+void holds_only_what_was_said(std::uint64_t seed, std::size_t max_bytes) {
+  Random random(seed);
+  Memory memory = make<Memory>(max_bytes);
+  std::map<SequenceId, std::vector<Tokens>> past;
+  std::uint64_t found = 0;
+  for (int round = 0; round < 60; ++round) {
+    const SequenceId id = 1 + random.below(6);
+    Tokens tokens = random_tokens(random, random.below(120), 2 + random.below(30));
+    if (!past.empty() && random.below(3) == 0) {  // says again what was said
+      const auto& again = past.begin()->second;
+      if (!again.empty()) tokens.insert(tokens.end(), again[0].begin(), again[0].end());
+    }
+    remember(memory, tokens, id);
+    past[id].push_back(tokens);
+    if (random.below(10) == 0) {
+      const SequenceId gone = 1 + random.below(6);
+      memory.remove(gone);
+    }
+    for (int i = 0; i < 10; ++i) {
+      const Tokens end = random_tokens(random, 2 + random.below(3), 6);
+      for (const Tokens& next : continuations(memory, end, 20)) {
+        ++found;
+        const bool said = std::any_of(past.begin(), past.end(), [&](const auto& of) {
+          return std::any_of(of.second.begin(), of.second.end(), [&](const Tokens& text) {
+            Tokens wanted(end.end() - 2, end.end());
+            wanted.insert(wanted.end(), next.begin(), next.end());
+            return std::search(text.begin(), text.end(), wanted.begin(), wanted.end()) != text.end();
+          });
+        });
+        ASSERT_TRUE(said) << "seed " << seed;
+        ASSERT_FALSE(next.empty());
+      }
+    }
+  }
+  if (max_bytes > 2000) { EXPECT_GT(found, 0U); }
+}
+
+TEST(SharedMemory, HoldsOnlyWhatWasSaid) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    holds_only_what_was_said<SharedMemory>(seed, 600 + seed * 400);
+    holds_only_what_was_said<BasicSharedMemory<std::uint8_t, 8>>(seed, 200 + seed * 20);
+    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 8>>(seed, 200 + seed * 100);
+    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 32>>(seed, 1000 + seed * 2000);
+  }
+}
+
+TEST(SharedMemory, FindsNearlyAllOfWhatItHasRoomFor) {
+  Random random(10);
+  SharedMemory memory = make(std::size_t{4} << 20);
+  const std::size_t tokens_told = memory.capacity() * 3 / 4;
+  std::vector<Tokens> all;
+  for (std::size_t told = 0; told < tokens_told; told += 1000) {
+    all.push_back(random_tokens(random, 1000, 1'000'000));
+    remember(memory, all.back());
+  }
+  std::size_t asked = 0;
+  std::size_t found = 0;
+  for (const Tokens& tokens : all) {
+    for (std::size_t at = 8; at < 1000; at += 31) {
+      ++asked;
+      found += continuations(memory, Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at)), 1).empty()
+                   ? 0
+                   : 1;
+    }
+  }
+  EXPECT_GT(found * 100, asked * 95);
+}
+
+/// One writer, two readers. Whatever a reader follows, it ends, and is made of tokens that were said.
+TEST(SharedMemory, IsReadWhileItIsWritten) {
+  SharedMemory memory = make(60'000);
+  std::atomic<bool> done = false;
+  std::atomic<std::uint64_t> found = 0;
+  const auto read = [&](std::uint64_t seed) {
+    Random random(seed);
+    std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> matches;
+    while (!done.load()) {
+      const Token first = static_cast<Token>(random.below(1000));
+      const Tokens end = {first, first + 1, first + 2, first + 3};
+      const std::size_t count = memory.find(end, matches);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::size_t steps = 0;
+        for (auto place = matches[i].next; place != SharedMemory::nowhere && steps < 100; place = memory.after(place)) {
+          const auto word = memory.word(place);
+          if (word.empty()) break;
+          ASSERT_LT(word.token(), 2000);
+          ++steps;
+        }
+        memory.credit(matches[i].next);
+        found.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+  };
+  std::thread one(read, 1);
+  std::thread two(read, 2);
+  Random random(3);
+  for (int i = 0; i < 3000 || (found.load() < 100 && i < 300'000); ++i) {
+    Tokens tokens(random.below(300));
+    std::iota(tokens.begin(), tokens.end(), static_cast<Token>(random.below(1000)));
+    remember(memory, tokens, random.below(50));
+    if (i % 100 == 0) memory.remove(random.below(50));
+  }
+  done.store(true);
+  one.join();
+  two.join();
+  EXPECT_GT(found.load(), 0U);
+}
+
+}  // namespace
+}  // namespace reprise
