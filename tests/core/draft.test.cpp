@@ -80,6 +80,18 @@ TEST(Draft, ClearEmptiesItAndSetsTheKind) {
   EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
 }
 
+TEST(Draft, SaysWhyItIsEmptyUntilItIsCleared) {
+  Draft draft({});
+  EXPECT_FALSE(draft.left_out() || draft.held_back());
+  draft.leave_out();
+  EXPECT_TRUE(draft.left_out());
+  EXPECT_FALSE(draft.held_back());
+  draft.hold_back();
+  EXPECT_TRUE(draft.held_back());
+  draft.clear();
+  EXPECT_FALSE(draft.left_out() || draft.held_back());
+}
+
 TEST(Draft, TruncateKeepsTheFirstNodesAndNeverGrows) {
   std::array<DraftNode, 3> storage;
   Draft draft(storage);

@@ -48,10 +48,13 @@ std::vector<reprise::Token> decode(Strategy strategy) {
 
 int main() {
   const auto plain = decode(reprise::NoDraft());
+  auto table = reprise::TokenTable::make({.ngram = 3, .bytes = 1 << 16});
+  if (!table) return 1;
   const bool same =
       decode(reprise::CopyDrafter<reprise::RollingHashIndex>()) == plain &&
       decode(reprise::CopyDrafter<reprise::SuffixArrayIndex>(reprise::presets::vllm())) == plain &&
-      decode(reprise::AnyStrategy(reprise::CopyDrafter<reprise::NaiveIndex>(reprise::presets::ds4()))) == plain;
+      decode(reprise::AnyStrategy(reprise::CopyDrafter<reprise::NaiveIndex>(reprise::presets::ds4()))) == plain &&
+      decode(reprise::RepetitionGate(reprise::TokenTableDrafter(&*table, {.learn_into = &*table}))) == plain;
   std::printf("%zu tokens, %s\n", plain.size(), same ? "the same with every strategy" : "not the same");
   return plain.size() == 50 && same ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -86,5 +87,44 @@ inline Tokens ds4(const Tokens& context, std::size_t n, std::size_t k, std::opti
   }
   return {};
 }
+
+/// The ngram-mod of llama.cpp (common_speculative_impl_ngram_mod) and of mlx-lm (NgramModStrategy): what followed n
+/// tokens last, chained. A map stands for their table: what an unfilled one knows, collisions and resets left out.
+struct NgramMod {
+  std::size_t n;
+  std::size_t n_min;
+  std::size_t n_max;
+  bool without_anchor;  // llama.cpp's history ends before the sampled token, mlx-lm's with it
+  std::map<Tokens, Token> table = {};
+  std::size_t i_last = 0;
+
+  [[nodiscard]] Tokens history(const Tokens& context) const {
+    return {context.begin(), context.end() - (without_anchor ? 1 : 0)};
+  }
+  void add(const Tokens& history, std::size_t end) {
+    for (std::size_t i = i_last; i < end; ++i) table[copy(history, i, n)] = history[i + n];
+    i_last = end;
+  }
+  void begin(const Tokens& context) {
+    const Tokens prompt = history(context);
+    i_last = 0;
+    if (prompt.size() >= n) add(prompt, prompt.size() - n);
+  }
+  Tokens draft(const Tokens& context) {
+    const Tokens past = history(context);
+    if (past.size() < n) return {};
+    if (i_last + 32 < past.size()) add(past, past.size() - n);
+    Tokens result = copy(context, context.size() - n, n);
+    for (std::size_t i = 0; i < n_max; ++i) {
+      const auto found = table.find(copy(result, i, n));
+      if (found == table.end()) {
+        if (i < n_min) return {};
+        break;
+      }
+      result.push_back(found->second);
+    }
+    return copy(result, n, n_max);
+  }
+};
 
 }  // namespace reprise::support

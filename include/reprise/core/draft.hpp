@@ -113,6 +113,7 @@ class Draft {
     size_ = 0;
     kind_ = kind;
     left_out_ = false;
+    held_back_ = false;
   }
   /// Appends a node. False, and nothing written, when the draft is full.
   bool push(const DraftNode& node) noexcept {
@@ -130,6 +131,9 @@ class Draft {
   /// Cut::unlikely, not as Cut::no_match.
   void leave_out() noexcept { left_out_ = true; }
   [[nodiscard]] bool left_out() const noexcept { return left_out_; }
+  /// Says that the strategy has stopped drafting for now: an empty draft then counts as Cut::gated.
+  void hold_back() noexcept { held_back_ = true; }
+  [[nodiscard]] bool held_back() const noexcept { return held_back_; }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -142,6 +146,7 @@ class Draft {
   std::size_t size_ = 0;
   DraftKind kind_ = DraftKind::ordered;
   bool left_out_ = false;
+  bool held_back_ = false;
 };
 
 }  // namespace reprise

@@ -17,7 +17,7 @@ enum class Cut : std::uint8_t {
   none,        ///< everything that was proposed was sent
   no_match,    ///< the strategy proposed nothing
   unlikely,    ///< below the least path probability
-  gated,       ///< control has stopped drafting for now
+  gated,       ///< control, or the strategy, has stopped drafting for now
   budget,      ///< the node budget of the round, or the number passed to plan()
   shape,       ///< more paths than this verifier can check, or a malformed node
   depth,       ///< deeper than the engine allows

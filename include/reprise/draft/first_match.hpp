@@ -52,14 +52,17 @@ class FirstMatch : public detail::Members<Strategies...> {
   void propose(const DraftBudget& budget, Draft& draft) {
     chosen_ = none;
     bool left_out = false;
+    bool held_back = false;
     this->for_each_member([&](auto& member, std::size_t i) {
       if (chosen_ != none) return;
       draft.clear();
       member.propose(budget, draft);
       if (!draft.empty()) chosen_ = i;
       left_out = left_out || draft.left_out();
+      held_back = held_back || draft.held_back();
     });
     if (left_out) draft.leave_out();
+    if (held_back) draft.hold_back();
   }
 
   void feedback(const Outcome& outcome) {

@@ -32,11 +32,13 @@ class SubDraft {
     size_ = draft.size();
     kind_ = draft.view().kind();
     left_out_ = draft.left_out();
+    held_back_ = draft.held_back();
     places_.fill(anchor_parent);
   }
   void clear() noexcept { size_ = 0; }
   [[nodiscard]] DraftView view() const noexcept { return {std::span(nodes_).first(size_), kind_}; }
   [[nodiscard]] bool left_out() const noexcept { return left_out_; }
+  [[nodiscard]] bool held_back() const noexcept { return held_back_; }
   [[nodiscard]] std::span<const NodeIndex> places() const noexcept { return std::span(places_).first(size_); }
 
   /// Holds each claim against what became of such claims; the answer is the sum of all path probabilities, 2^30 for
@@ -111,6 +113,7 @@ class SubDraft {
   std::size_t size_ = 0;
   DraftKind kind_ = DraftKind::ordered;
   bool left_out_ = false;
+  bool held_back_ = false;
 };
 
 /// What BestOf and UnionDrafter share: a draft of each member, trust in each, one combined draft, and for each member
@@ -176,6 +179,7 @@ class SubDrafts : public Members<Strategies...> {
     for (SubDraft& own : drafts_) {
       own.follow(merged_);
       if (own.left_out() || own.view().size() > 0) draft.leave_out();
+      if (own.held_back()) draft.hold_back();
     }
   }
 

@@ -126,7 +126,7 @@ class Session {
     if (budget.max_nodes != 0) in_step([&] { strategy_.propose(budget, draft); });
     draft.truncate(budget.max_nodes);
     round_.propose(draft.view());
-    gated_ = asked.max_nodes != 0 && budget.max_nodes == 0;
+    gated_ = (asked.max_nodes != 0 && budget.max_nodes == 0) || draft.held_back();
     unlikely_ = draft.left_out();
     return round_.draft();
   }
@@ -451,7 +451,7 @@ class Session {
   const Limits* limits_ = nullptr;
   DraftShape shape_ = DraftShape::tree;
   OpenRound round_;
-  bool gated_ = false;     // control asked for no draft
+  bool gated_ = false;     // control asked for no draft, or the strategy has stopped
   bool unlikely_ = false;  // the strategy has left out what was too unlikely
   Cut cut_ = Cut::none;
   Walk walked_;

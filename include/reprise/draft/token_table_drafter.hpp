@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/evidence/hit_rate.hpp"
+#include "reprise/memory/token_table.hpp"
+
+namespace reprise {
+
+/// Settings of TokenTableDrafter. presets.hpp has those of other systems.
+struct TokenTableDrafterOptions {
+  std::size_t min_draft = 1;   ///< where the table knows fewer tokens in a row, nothing is drafted
+  std::size_t max_draft = 32;  ///< most tokens drafted; Limits::draft and Session's max_draft_nodes hold too
+  /// The drafter writes what it observes, usually into the table that it reads. For one thread alone: see Threads.
+  /// nullptr: the caller writes, with TokenTable::learn().
+  TokenTable* learn_into = nullptr;
+  /// N-grams of observed tokens are learned together, as soon as the tokens from the first of them on are more than
+  /// this many. begin() learns at once.
+  std::size_t learn_gap = 0;
+  /// The last token of the context is learned one token later, and nothing is drafted until an n-gram lies before it.
+  bool without_anchor = false;
+  /// After so many rounds in a row in which less than `poor_share` of what was sent was accepted, nothing is drafted
+  /// for `rest_rounds` rounds, and after another poor round again. 0: it never rests. By default rounds count as poor
+  /// in which nothing was accepted: how long a draft is worth its rows is for control to say.
+  std::uint32_t poor_rounds = 5;
+  Probability poor_share = Probability::ratio(1, 64);
+  std::uint32_t rest_rounds = 8;
+};
+
+/// What a TokenTableDrafter did in the rounds of its sequence. Those in which control did not ask are not counted.
+struct TokenTableDrafterCounts {
+  std::uint64_t drafted = 0;    ///< rounds with a draft
+  std::uint64_t not_found = 0;  ///< the table did not know the end of the context, or there was none yet
+  std::uint64_t too_short = 0;  ///< the table knew fewer than min_draft tokens in a row, or none likely enough
+  std::uint64_t rested = 0;     ///< a bad streak had gone before
+  friend bool operator==(const TokenTableDrafterCounts&, const TokenTableDrafterCounts&) = default;
+};
+
+/// Drafts a chain by asking a TokenTable again and again: what follows the last n tokens, then what follows the last n
+/// with that one, and so on. (llama.cpp's ngram-mod, PR 19164; mlx-lm's PR 1297.)
+///
+/// Who writes: many sequences share one table, and a table has one writer. So the drafter only reads, and the engine
+/// calls TokenTable::learn(context, what it learned before) where and when it likes: when a request ends, or now and
+/// then while it runs. An engine that has one thread for all may let the drafters write (learn_into).
+///
+/// A bad streak concerns the sequence that has it. The two systems above empty the table for everybody after three to
+/// five poor rounds of one sequence, and whoever drafts badly, or wants to, costs all others their memory. Here such a
+/// sequence stops asking for a while (Cut::gated), and what is stale in the table goes by being overwritten.
+///
+/// Probabilities are those of the next token at depths 1, 2, 3 and beyond, learned from what the target picks, so that
+/// control can decide how much is sent.
+///
+/// As memory goes, what other sequences have written is drafted from as well: S1, S6, S7 and S8 hold as long as nobody
+/// writes to the table. Engines in which several ranks draft the same need tables with the same key that learn the same
+/// at the same round, or one rank that drafts for all.
+///
+/// Cost of propose: n hashes, and one cache line of the table for each token. Memory: 4 bytes per token of context, and
+/// the table's own. Only begin() and observe() allocate; short of memory it drafts nothing until begin(). Threads: one
+/// at a time; copies are independent. Any number of drafters may read a table while one thread writes to it; with
+/// learn_into a drafter is that writer. The table has to outlive them.
+class TokenTableDrafter {
+ public:
+  /// Without a table it drafts nothing.
+  explicit TokenTableDrafter(const TokenTable* table, const TokenTableDrafterOptions& options = {}) noexcept
+      : table_(table), options_(options) {}
+
+  void begin(TokenSpan tokens) noexcept {
+    context_.clear();
+    size_ = 0;
+    next_ = 0;
+    rates_ = initial_rates();
+    poor_ = 0;
+    rest_ = 0;
+    counts_ = {};
+    append(tokens);
+    learn(0);
+  }
+  void observe(TokenSpan tokens, Origin) noexcept {
+    append(tokens);
+    learn(options_.learn_gap);
+  }
+  void truncate(std::size_t size) noexcept {
+    size_ = std::min(size_, size);
+    context_.truncate(size_);
+    if (options_.learn_into != nullptr)
+      next_ = std::min(next_, size_ - std::min<std::size_t>(size_, options_.learn_into->ngram()));
+  }
+  void reserve(std::size_t max_context) noexcept { static_cast<void>(context_.reserve(max_context)); }
+
+  void propose(const DraftBudget& budget, Draft& draft) const noexcept {
+    if (rest_ > 0) return draft.hold_back();
+    const std::size_t behind = options_.without_anchor ? 1 : 0;
+    if (table_ == nullptr || context_.size() != size_ || size_ < table_->ngram() + behind) return;
+    const std::size_t most = std::min({options_.max_draft, budget.max_nodes, budget.max_depth, draft.capacity()});
+    const std::size_t n = table_->ngram();
+    detail::CyclicHash hash = table_->hash(context());
+    Probability path = Probability::one();
+    std::size_t i = 0;
+    for (; i < most; ++i) {
+      const std::optional<Token> token = table_->find(hash);
+      if (!token) break;
+      path = path * rates_[std::min(i, depths - 1)].probability();
+      if (path < budget.min_path_probability) return draft.leave_out();
+      draft.extend({.token = *token,
+                    .path_probability = path,
+                    .match_length = static_cast<std::uint16_t>(n),
+                    .source = DraftSource::memory});
+      table_->advance(hash, *token, i < n ? context_[size_ - n + i] : draft[i - n].token);
+    }
+    if (i == 0 || i == most || i >= options_.min_draft) return;
+    draft.truncate(0);
+    draft.leave_out();
+  }
+
+  void feedback(const Outcome& outcome) noexcept {
+    if (rest_ > 0) {
+      ++counts_.rested;
+      --rest_;
+    } else if (!outcome.draft.empty()) {
+      ++counts_.drafted;
+    } else if (outcome.cut == Cut::unlikely) {
+      ++counts_.too_short;
+    } else if (outcome.cut == Cut::no_match) {
+      ++counts_.not_found;
+    }
+    for_each_tested(outcome, [&](std::size_t i, bool hit) { rates_[std::min(i, depths - 1)].learn(hit); });
+    const auto ours = [&](NodeIndex i) {
+      return outcome.draft[static_cast<std::size_t>(i)].source != DraftSource::padding;
+    };
+    const auto sent = std::count_if(outcome.sent.begin(), outcome.sent.end(), ours);
+    if (sent == 0 || options_.poor_rounds == 0) return;
+    const auto accepted = std::count_if(outcome.accepted.begin(), outcome.accepted.end(), ours);
+    const bool poor = Probability::ratio(static_cast<std::uint32_t>(accepted), static_cast<std::uint32_t>(sent)) <
+                      options_.poor_share;
+    poor_ = poor ? poor_ + 1 : 0;  // not by a rest: another poor round is enough then
+    if (poor_ >= options_.poor_rounds) rest_ = options_.rest_rounds;
+  }
+
+  [[nodiscard]] const TokenTableDrafterOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const TokenTable* table() const noexcept { return table_; }
+  /// Since begin().
+  [[nodiscard]] const TokenTableDrafterCounts& counts() const noexcept { return counts_; }
+  /// Rounds for which nothing will be drafted.
+  [[nodiscard]] std::uint32_t resting() const noexcept { return rest_; }
+  /// Without the table.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
+
+ private:
+  static constexpr std::size_t depths = 4;
+  static constexpr std::array<HitRate, depths> initial_rates() noexcept {
+    constexpr HitRate guess(Probability::ratio(7, 8));  // only until something was learned
+    return {guess, guess, guess, guess};
+  }
+
+  [[nodiscard]] TokenSpan context() const noexcept { return {context_.data(), context_.size()}; }
+  void append(TokenSpan tokens) noexcept {
+    if (context_.size() == size_) static_cast<void>(context_.append(tokens));
+    size_ += tokens.size();
+  }
+  void learn(std::size_t gap) noexcept {
+    if (options_.learn_into == nullptr || context_.size() != size_) return;
+    const std::size_t n = options_.learn_into->ngram();
+    const std::size_t end = size_ - std::min<std::size_t>(size_, options_.without_anchor ? 1 : 0);
+    if (end <= n || end <= next_ + gap) return;
+    options_.learn_into->learn(context().first(end), next_ + n);
+    next_ = end - n;
+  }
+
+  const TokenTable* table_;
+  TokenTableDrafterOptions options_;
+  Buffer<Token> context_;
+  std::size_t size_ = 0;  // tokens observed; more than context_ holds when memory ran out
+  std::size_t next_ = 0;  // where the first n-gram begins that was not learned
+  std::array<HitRate, depths> rates_ = initial_rates();
+  std::uint32_t poor_ = 0;  // poor rounds in a row
+  std::uint32_t rest_ = 0;
+  TokenTableDrafterCounts counts_;
+};
+
+static_assert(ReservableStrategy<TokenTableDrafter> && MeasurableStrategy<TokenTableDrafter>);
+
+}  // namespace reprise

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/repetition_gate.hpp"
+#include "reprise/draft/token_table_drafter.hpp"
+#include "reprise/testing/check_strategy.hpp"
+#include "support/allocation_counter.hpp"
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::AllocationWatch;
+using Tokens = std::vector<Token>;
+
+TEST(TokenTableMemory, IsAskedForOnceWhenItIsMade) {
+  const Tokens text = support::make_stream(support::Stream::zipf, 5000, 1);
+  const AllocationWatch watch;
+  auto table = TokenTable::make({.bytes = 8192});
+  EXPECT_EQ(watch.allocations(), 1U);
+  table->learn(text);
+  EXPECT_FALSE(table->find(TokenSpan(text).first(3)));
+  table->clear();
+  EXPECT_EQ(watch.allocations(), 1U);
+}
+
+TEST(TokenTableMemory, MayNotBeThere) {
+  const AllocationWatch watch(1);
+  const auto table = TokenTable::make();
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().code, ErrorCode::out_of_memory);
+  EXPECT_EQ(table.error().value, TokenTableOptions{}.bytes);
+}
+
+template <class Make>
+void expect_none_in_propose(Make make) {
+  testing::StrategyCheck check;
+  check.allocations = testing::allocations_so_far;
+  const testing::Report report = testing::check_strategy(make, check);
+  EXPECT_EQ(report.verdict(), testing::Verdict::exact) << report.to_string();
+  EXPECT_EQ(report.find("propose() does not allocate")->verdict, testing::Verdict::exact);
+}
+
+TEST(TokenTableMemory, IsNotAskedForInPropose) {
+  TokenTable table = TokenTable::make({.ngram = 2, .bytes = 8192}).value();
+  table.learn(support::make_stream(support::Stream::random_small, 300, 1));
+  expect_none_in_propose([&] { return TokenTableDrafter(&table); });
+  expect_none_in_propose([&] { return RepetitionGate(TokenTableDrafter(&table)); });
+}
+
+TEST(TokenTableMemory, IsNotAskedForInObserveAfterReserve) {
+  TokenTable table = TokenTable::make({.ngram = 2, .bytes = 8192}).value();
+  const Tokens text = support::make_stream(support::Stream::all_distinct, 4000, 1);
+  RepetitionGate drafter(TokenTableDrafter(&table, {.learn_into = &table}));
+  drafter.begin(TokenSpan(text).first(8));
+  drafter.reserve(text.size());
+  const AllocationWatch watch;
+  for (std::size_t at = 8; at < text.size(); at += 4) drafter.observe(TokenSpan(text).subspan(at, 4), Origin::prompt);
+  EXPECT_EQ(watch.allocations(), 0U);
+}
+
+/// The drafted tokens, without an allocation.
+template <class Strategy>
+std::array<Token, 32> drafted_by(Strategy& strategy) {
+  std::array<DraftNode, 32> storage;
+  Draft draft(storage);
+  strategy.propose({}, draft);
+  std::array<Token, 32> tokens{};
+  for (std::size_t i = 0; i < draft.size(); ++i) tokens[i] = draft[i].token;
+  return tokens;
+}
+
+TEST(TokenTableMemory, MayEndAndComeBackWithTheNextSequence) {
+  const Tokens text = support::make_stream(support::Stream::trace_like, 700, 3, 20);
+  TokenTable table = TokenTable::make({.ngram = 3, .bytes = 1 << 16}).value();
+  table.learn(text);
+  const RepetitionGate fresh(TokenTableDrafter(&table, {.learn_into = &table}));
+  auto expected = fresh;
+  expected.begin(text);
+  const auto wanted = drafted_by(expected);
+  ASSERT_NE(wanted[0], 0);
+  bool failed = true;
+  for (std::size_t fail_at = 1; failed; ++fail_at) {
+    for (const std::size_t failures : {1U, 3U, 100'000U}) {
+      auto strategy = fresh;
+      {
+        const AllocationWatch watch(fail_at, failures);
+        strategy.begin(TokenSpan(text).first(50));
+        for (std::size_t at = 50; at < 600; at += 5) {
+          strategy.observe(TokenSpan(text).subspan(at, 5), Origin::output);
+          drafted_by(strategy);
+          strategy.feedback({});
+        }
+        failed = watch.allocations() >= fail_at;
+        auto copy = strategy;
+        drafted_by(copy);
+        copy.truncate(40);
+        copy.observe(text, Origin::prompt);
+        drafted_by(copy);
+        strategy.truncate(200);
+        drafted_by(strategy);
+      }
+      strategy.begin(text);
+      EXPECT_EQ(drafted_by(strategy), wanted) << "allocation " << fail_at << " failed";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise
