@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file All of reprise but its testing kit. Every header can also be included on its own.
+/// \file All of reprise but its testing kit and what calls the operating system (memory/snapshot_file.hpp). Every
+/// header can also be included on its own.
 
 #include "reprise/batch/batch_cost.hpp"
 #include "reprise/batch/batch_plan.hpp"
@@ -64,6 +65,12 @@
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/sequence.hpp"
 #include "reprise/loop/session.hpp"
+#include "reprise/memory/ngram_sets.hpp"
+#include "reprise/memory/segments.hpp"
+#include "reprise/memory/shared_memory.hpp"
+#include "reprise/memory/snapshot.hpp"
+#include "reprise/memory/snapshot_calibration.hpp"
+#include "reprise/memory/snapshot_pieces.hpp"
 #include "reprise/memory/token_table.hpp"
 #include "reprise/speculator.hpp"
 #include "reprise/stats/reliability.hpp"

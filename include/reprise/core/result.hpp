@@ -25,6 +25,19 @@ enum class ErrorCode : std::uint8_t {
   bad_ticket,           ///< the ticket is not the open one, was used already, or came out of order
   bad_picks,            ///< the picks or the accepted path handed in cannot belong to this pass
   verifier_failed,      ///< for verifiers without exceptions: the pass could not be run
+  out_of_room,          ///< the memory handed in is too small for what is to be written
+  not_a_snapshot,       ///< the bytes do not begin like a snapshot
+  newer_version,        ///< a newer version of the library wrote the snapshot
+  other_byte_order,     ///< the snapshot has its highest bytes first
+  other_token_width,    ///< the snapshot's tokens have another width
+  other_tokenizer,      ///< the snapshot belongs to another tokenizer
+  snapshot_truncated,   ///< the snapshot's end is missing
+  snapshot_damaged,     ///< a checksum of the snapshot is wrong
+  snapshot_forged,      ///< checksums are right, but the snapshot breaks a rule of its format
+  no_such_file,         ///< there is no file of this name
+  not_a_regular_file,   ///< a folder, a link or a device where a file is needed
+  file_too_large,       ///< the file is larger than the caller allows
+  file_failed,          ///< the operating system refused; `value` is its error number
 };
 
 /// An error as a value: trivially copyable, never allocates, points at a string literal.

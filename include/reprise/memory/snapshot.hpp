@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+
+#include "reprise/core/contract.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/memory/checksum.hpp"
+#include "reprise/memory/little_endian.hpp"
+
+/// \file The container of a snapshot: a header, then sections, each with a checksum; docs/formats.md has every byte.
+/// What sections hold is the matter of the headers that write them (snapshot_calibration.hpp, snapshot_pieces.hpp).
+
+namespace reprise {
+
+/// What a section holds. A number is never used for anything else again: a change of what a section holds takes a new
+/// one. Readers pass over sections they do not know.
+enum class SectionKind : std::uint32_t {
+  calibration = 1,  ///< what has been learned about a target (snapshot_calibration.hpp)
+  pieces = 2,       ///< remembered tokens (snapshot_pieces.hpp)
+};
+
+/// The numbers of the format.
+struct SnapshotFormat {
+  /// The first byte is no ASCII, the line ends show a transfer as text; after the signature of PNG.
+  static constexpr std::array<std::uint8_t, 8> magic = {0x93, 'R', 'P', 'S', '\r', '\n', 0x1a, '\n'};
+  static constexpr std::uint32_t byte_order = 0x01020304;
+  static constexpr std::uint32_t version = 1;
+  static constexpr std::size_t header_bytes = 48;
+  static constexpr std::size_t section_header_bytes = 32;
+  /// Few enough that all pairs can be compared.
+  static constexpr std::size_t most_sections = 64;
+};
+
+/// The size of a snapshot whose sections hold so many bytes each.
+constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_lengths) noexcept {
+  std::size_t bytes = SnapshotFormat::header_bytes;
+  for (const std::size_t length : section_lengths) bytes += SnapshotFormat::section_header_bytes + length;
+  return bytes;
+}
+
+/// Writes a snapshot into memory of the caller; snapshot_bytes() tells how much that takes. Nothing is written beyond
+/// it: what finds no room is counted only, and finish() says how much was needed.
+///
+/// Cost: a pass over each section for its checksum, when it ends. No allocation. Threads: one at a time.
+class SnapshotWriter {
+ public:
+  /// `tokenizer`: any number that stands for the tokenizer (a hash of its file, say). A snapshot is only read by who
+  /// gives the same: the same tokens would mean other text elsewhere.
+  constexpr SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept
+      : room_(room), tokenizer_(tokenizer) {}
+
+  /// Ends the section before. Each kind at most once, at most SnapshotFormat::most_sections.
+  constexpr void begin_section(SectionKind kind) noexcept {
+    REPRISE_EXPECTS(sections_ < SnapshotFormat::most_sections);
+    end_section();
+    section_ = position_;
+    put(static_cast<std::uint32_t>(kind));
+    put(static_cast<std::uint32_t>(sections_));
+    position_ += SnapshotFormat::section_header_bytes - 2 * sizeof(std::uint32_t);
+    ++sections_;
+  }
+
+  /// A whole number, into the section that was begun last.
+  template <detail::StoredNumber T>
+  constexpr void put(T value) noexcept {
+    REPRISE_EXPECTS(section_ != 0);
+    store(position_, value);
+    position_ += sizeof(T);
+  }
+
+  /// The bytes of the snapshot, in the caller's memory, or ErrorCode::out_of_room with `value` bytes needed.
+  [[nodiscard]] Result<std::span<const std::byte>> finish() noexcept {
+    end_section();
+    for (std::size_t i = 0; i < SnapshotFormat::magic.size(); ++i) store(i, SnapshotFormat::magic[i]);
+    store(8, SnapshotFormat::byte_order);
+    store(12, SnapshotFormat::version);
+    store(16, static_cast<std::uint32_t>(sizeof(Token)));
+    store(20, static_cast<std::uint32_t>(sections_));
+    store(24, tokenizer_);
+    store(32, static_cast<std::uint64_t>(position_));
+    store_checksum(40, 0, 40);
+    if (position_ > room_.size())
+      return Error{ErrorCode::out_of_room, "the snapshot does not fit: give as many bytes as snapshot_bytes() says",
+                   position_, room_.size()};
+    return std::span<const std::byte>(room_.first(position_));
+  }
+
+ private:
+  constexpr void end_section() noexcept {
+    if (section_ == 0) return;
+    const std::size_t contents = section_ + SnapshotFormat::section_header_bytes;
+    store(section_ + 8, static_cast<std::uint64_t>(position_ - contents));
+    store_checksum(section_ + 16, contents, position_);
+    store_checksum(section_ + 24, section_, section_ + 24);
+    section_ = 0;
+  }
+  template <detail::StoredNumber T>
+  constexpr void store(std::size_t at, T value) noexcept {
+    if (at <= room_.size() && room_.size() - at >= sizeof(T)) detail::store_little(value, room_.data() + at);
+  }
+  constexpr void store_checksum(std::size_t at, std::size_t begin, std::size_t end) noexcept {
+    if (end <= room_.size()) store(at, detail::crc64(room_.subspan(begin, end - begin)));
+  }
+
+  std::span<std::byte> room_;
+  std::uint64_t tokenizer_;
+  std::size_t position_ = SnapshotFormat::header_bytes;
+  std::size_t section_ = 0;  // where the open section begins; 0: there is none
+  std::size_t sections_ = 0;
+};
+
+/// Reads numbers one after the other, and never beyond the end. A plain value: a copy reads on from the same place.
+class SnapshotCursor {
+ public:
+  constexpr explicit SnapshotCursor(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+
+  [[nodiscard]] constexpr std::size_t offset() const noexcept { return offset_; }
+  [[nodiscard]] constexpr std::size_t left() const noexcept { return bytes_.size() - offset_; }
+
+  /// Nothing, and no step, where fewer bytes are left.
+  template <detail::StoredNumber T>
+  [[nodiscard]] constexpr std::optional<T> take() noexcept {
+    if (left() < sizeof(T)) return std::nullopt;
+    const T value = detail::load_little<T>(bytes_.data() + offset_);
+    offset_ += sizeof(T);
+    return value;
+  }
+  [[nodiscard]] constexpr std::optional<std::span<const std::byte>> take_bytes(std::size_t count) noexcept {
+    if (left() < count) return std::nullopt;
+    offset_ += count;
+    return bytes_.subspan(offset_ - count, count);
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::size_t offset_ = 0;
+};
+
+/// A snapshot in memory, found to be whole. Refers to the bytes it was opened on, which have to stay as they are.
+///
+/// Threads: any number may read.
+class SnapshotReader {
+ public:
+  /// Any bytes whatever are a snapshot or one of these errors; no allocation, a pass over the bytes:
+  /// not_a_snapshot, other_byte_order, other_token_width (`value` bytes, `limit` here), newer_version (`value`, `limit`
+  /// known here), other_tokenizer (`value`, `limit` expected), snapshot_truncated (`value` bytes, `limit` promised),
+  /// snapshot_damaged and snapshot_forged (`value`: where the header or section begins, `limit`: the section's kind, 0
+  /// for the header). "Forged" are bytes whose checksums are right and that no SnapshotWriter writes.
+  [[nodiscard]] static Result<SnapshotReader> open(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {
+    using Format = SnapshotFormat;
+    for (std::size_t i = 0; i < std::min(bytes.size(), Format::magic.size()); ++i)
+      if (std::to_integer<std::uint8_t>(bytes[i]) != Format::magic[i])
+        return Error{ErrorCode::not_a_snapshot,
+                     "this does not begin like a snapshot of reprise: give the bytes that SnapshotWriter made"};
+    if (bytes.size() < Format::header_bytes) return truncated(bytes.size(), Format::header_bytes);
+    SnapshotCursor header(bytes.subspan(Format::magic.size()));
+    const auto order = *header.take<std::uint32_t>();
+    // Before the checksum, whose bytes would be the other way round too. No single wrong bit leads here.
+    if (order == 0x04030201)
+      return Error{ErrorCode::other_byte_order,
+                   "the snapshot has its highest bytes first: write it with SnapshotWriter, which never does"};
+    if (detail::crc64(bytes.first(40)) != detail::load_little<std::uint64_t>(bytes.data() + 40))
+      return Error{ErrorCode::snapshot_damaged,
+                   "the header of the snapshot is damaged: take another copy of it, or begin without one"};
+    const auto version = *header.take<std::uint32_t>();
+    const auto width = *header.take<std::uint32_t>();
+    const auto sections = *header.take<std::uint32_t>();
+    const auto fingerprint = *header.take<std::uint64_t>();
+    const auto size = *header.take<std::uint64_t>();
+    if (order != Format::byte_order || version == 0)
+      return Error{ErrorCode::snapshot_forged, "no such header is ever written: do not trust where it comes from"};
+    if (version > Format::version)
+      return Error{ErrorCode::newer_version,
+                   "a newer version of reprise wrote this snapshot: update reprise, or begin without the snapshot",
+                   version, Format::version};
+    if (width != sizeof(Token))
+      return Error{ErrorCode::other_token_width,
+                   "the tokens of the snapshot have another width: it was made by a reprise with other tokens", width,
+                   sizeof(Token)};
+    if (fingerprint != tokenizer)
+      return Error{ErrorCode::other_tokenizer,
+                   "the snapshot is of another tokenizer: load the one that was saved with this tokenizer, or none",
+                   fingerprint, tokenizer};
+    if (bytes.size() < size) return truncated(bytes.size(), size);
+    if (bytes.size() > size)
+      return Error{ErrorCode::snapshot_damaged,
+                   "bytes follow the end of the snapshot: give no more of the file than was saved", size, 0};
+    SnapshotReader reader(bytes, sections);
+    if (const auto sound = reader.check_sections(); !sound) return sound.error();
+    return reader;
+  }
+
+  [[nodiscard]] constexpr std::size_t sections() const noexcept { return sections_; }
+
+  /// What the section holds; nothing where the snapshot has no such section.
+  [[nodiscard]] constexpr std::optional<SnapshotCursor> section(SectionKind kind) const noexcept {
+    SnapshotCursor rest = behind_header();
+    for (std::size_t i = 0; i < sections_; ++i) {
+      const Section section = *take_section(rest);
+      const auto contents = *rest.take_bytes(static_cast<std::size_t>(section.length));
+      if (section.kind == static_cast<std::uint32_t>(kind)) return SnapshotCursor(contents);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Section {
+    std::uint32_t kind = 0;
+    std::uint32_t place = 0;
+    std::uint64_t length = 0;
+    std::uint64_t checksum = 0;
+    std::uint64_t header_checksum = 0;
+  };
+
+  constexpr SnapshotReader(std::span<const std::byte> bytes, std::size_t sections) noexcept
+      : bytes_(bytes), sections_(sections) {}
+
+  static constexpr Error truncated(std::uint64_t size, std::uint64_t promised) noexcept {
+    return {ErrorCode::snapshot_truncated,
+            "the end of the snapshot is missing: take another copy of it, or begin without one", size, promised};
+  }
+  [[nodiscard]] constexpr SnapshotCursor behind_header() const noexcept {
+    return SnapshotCursor(bytes_.subspan(SnapshotFormat::header_bytes));
+  }
+  static constexpr std::optional<Section> take_section(SnapshotCursor& rest) noexcept {
+    if (rest.left() < SnapshotFormat::section_header_bytes) return std::nullopt;
+    // In the order of the bytes: the initialisers of braces are run from left to right.
+    return Section{*rest.take<std::uint32_t>(), *rest.take<std::uint32_t>(), *rest.take<std::uint64_t>(),
+                   *rest.take<std::uint64_t>(), *rest.take<std::uint64_t>()};
+  }
+
+  [[nodiscard]] Result<void> check_sections() const noexcept {
+    const auto damaged = [](std::size_t at, std::uint32_t kind) {
+      return Error{ErrorCode::snapshot_damaged,
+                   "a section of the snapshot is damaged: take another copy of it, or begin without one", at, kind};
+    };
+    const auto forged = [](std::size_t at, std::uint32_t kind) {
+      return Error{ErrorCode::snapshot_forged,
+                   "the sections of the snapshot break the rules of the format, though the checksums are right: "
+                   "do not trust where it comes from",
+                   at, kind};
+    };
+    if (sections_ > SnapshotFormat::most_sections) return forged(0, 0);
+    std::array<std::uint32_t, SnapshotFormat::most_sections> kinds{};
+    SnapshotCursor rest = behind_header();
+    for (std::size_t i = 0; i < sections_; ++i) {
+      const std::size_t at = SnapshotFormat::header_bytes + rest.offset();
+      const auto section = take_section(rest);
+      if (!section) return forged(at, 0);
+      if (detail::crc64(bytes_.subspan(at, 24)) != section->header_checksum) return damaged(at, section->kind);
+      const auto end = kinds.begin() + static_cast<std::ptrdiff_t>(i);
+      // A section in another's place would otherwise go unnoticed.
+      if (section->place != i || section->length > rest.left() || std::find(kinds.begin(), end, section->kind) != end)
+        return forged(at, section->kind);
+      const auto contents = *rest.take_bytes(static_cast<std::size_t>(section->length));
+      if (detail::crc64(contents) != section->checksum) return damaged(at, section->kind);
+      kinds[i] = section->kind;
+    }
+    if (rest.left() != 0) return forged(SnapshotFormat::header_bytes + rest.offset(), 0);
+    return {};
+  }
+
+  std::span<const std::byte> bytes_;
+  std::size_t sections_;
+};
+
+}  // namespace reprise

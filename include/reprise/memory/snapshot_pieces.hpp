@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/contract.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/memory/little_endian.hpp"
+#include "reprise/memory/snapshot.hpp"
+
+namespace reprise {
+
+/// How a remembered token is written: the token, 0 ... 2^30 - 1, and two flags.
+struct PieceWord {
+  static constexpr std::uint32_t output = std::uint32_t{1} << 31;  ///< the model said it (Origin::output)
+  static constexpr std::uint32_t first = std::uint32_t{1} << 30;   ///< a piece begins here
+  static constexpr std::uint32_t token = first - 1;                ///< the bits of the token
+};
+
+/// Tokens that share a count of how often they were seen.
+inline constexpr std::size_t tokens_per_seen = 16;
+
+/// The bytes of a piece of `tokens` tokens in a section of kind `pieces`.
+constexpr std::size_t piece_bytes(std::size_t tokens) noexcept {
+  return sizeof(std::uint64_t) + sizeof(std::uint32_t) + tokens * sizeof(std::uint32_t) +
+         (tokens + tokens_per_seen - 1) / tokens_per_seen;
+}
+
+/// A piece of remembered text: the id of its sequence, its words, and how often each begun 16 of them were seen.
+template <class P>
+concept PieceSource = requires(const P& piece, std::size_t i) {
+  { piece.sequence() } -> std::convertible_to<std::uint64_t>;
+  { piece.size() } -> std::convertible_to<std::size_t>;     // tokens: 1 ... 2^32 - 1
+  { piece.word(i) } -> std::convertible_to<std::uint32_t>;  // of token i, see PieceWord
+  { piece.seen(i) } -> std::convertible_to<std::uint8_t>;   // of the tokens from 16 * i on
+};
+
+/// A piece that lies in a snapshot; refers to its bytes.
+class PieceView {
+ public:
+  [[nodiscard]] constexpr std::uint64_t sequence() const noexcept { return sequence_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return words_.size() / sizeof(std::uint32_t); }
+  [[nodiscard]] constexpr std::uint32_t word(std::size_t i) const noexcept {
+    REPRISE_EXPECTS(i < size());
+    return detail::load_little<std::uint32_t>(words_.data() + i * sizeof(std::uint32_t));
+  }
+  [[nodiscard]] constexpr std::uint8_t seen(std::size_t i) const noexcept {
+    REPRISE_EXPECTS(i < seen_.size());
+    return std::to_integer<std::uint8_t>(seen_[i]);
+  }
+
+ private:
+  friend Result<std::optional<PieceView>> next_piece(SnapshotCursor& section) noexcept;
+  constexpr PieceView(std::uint64_t sequence, std::span<const std::byte> words,
+                      std::span<const std::byte> seen) noexcept
+      : sequence_(sequence), words_(words), seen_(seen) {}
+
+  std::uint64_t sequence_;
+  std::span<const std::byte> words_;
+  std::span<const std::byte> seen_;
+};
+static_assert(PieceSource<PieceView>);
+
+/// Writes a piece into the section that was begun last, of kind `pieces`: piece_bytes(). The first word is marked as
+/// such, whatever it was: the one that a piece began with may be forgotten.
+template <PieceSource P>
+constexpr void write_piece(SnapshotWriter& writer, const P& piece) noexcept {
+  const std::size_t size = piece.size();
+  REPRISE_EXPECTS(size != 0 && size <= UINT32_MAX);
+  writer.put(static_cast<std::uint64_t>(piece.sequence()));
+  writer.put(static_cast<std::uint32_t>(size));
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::uint32_t word = piece.word(i);
+    writer.put(i == 0 ? word | PieceWord::first : word & ~PieceWord::first);
+  }
+  for (std::size_t i = 0; i * tokens_per_seen < size; ++i) writer.put(static_cast<std::uint8_t>(piece.seen(i)));
+}
+
+/// The next piece of a section of kind `pieces`, nothing at its end. snapshot_forged: it has no tokens or more than
+/// there are bytes, its first word is not marked as such, or another is (`value`: where in the section it begins).
+///
+/// Cost: a pass over its words; no allocation.
+[[nodiscard]] inline Result<std::optional<PieceView>> next_piece(SnapshotCursor& section) noexcept {
+  if (section.left() == 0) return std::optional<PieceView>();
+  const Error forged = {ErrorCode::snapshot_forged,
+                        "a piece of the snapshot breaks the rules of the format, though its checksum is right: do not "
+                        "trust where it comes from",
+                        section.offset(), static_cast<std::uint64_t>(SectionKind::pieces)};
+  const auto sequence = section.take<std::uint64_t>();
+  const auto size = section.take<std::uint32_t>();
+  if (!sequence || !size || *size == 0 || *size > section.left() / sizeof(std::uint32_t)) return forged;
+  const auto words = section.take_bytes(*size * sizeof(std::uint32_t));
+  const auto seen = section.take_bytes((std::size_t{*size} + tokens_per_seen - 1) / tokens_per_seen);
+  if (!words || !seen) return forged;
+  const PieceView piece(*sequence, *words, *seen);
+  for (std::size_t i = 0; i < piece.size(); ++i)
+    if (((piece.word(i) & PieceWord::first) != 0) != (i == 0)) return forged;
+  return std::optional(piece);
+}
+
+/// What is in a section of kind `pieces`.
+struct PieceTotals {
+  std::size_t pieces = 0;
+  std::size_t tokens = 0;
+};
+
+/// Whether all pieces are sound: who asks first changes nothing when one of them is not.
+[[nodiscard]] inline Result<PieceTotals> check_pieces(SnapshotCursor section) noexcept {
+  PieceTotals totals;
+  for (;;) {
+    const auto piece = next_piece(section);
+    if (!piece) return piece.error();
+    if (!*piece) return totals;
+    ++totals.pieces;
+    totals.tokens += (*piece)->size();
+  }
+}
+
+}  // namespace reprise

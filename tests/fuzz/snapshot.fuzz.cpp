@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Build with clang++ -fsanitize=fuzzer,address,undefined. The same body as tests/memory/snapshot.test.cpp.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string>
+
+#include "support/snapshots.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  reprise::testing::SnapshotCoverage coverage;
+  const std::string fault = reprise::testing::read_as_any_snapshot(std::as_bytes(std::span(data, size)), coverage);
+  if (!fault.empty()) {
+    std::fprintf(stderr, "%s\n", fault.c_str());
+    std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reprise/core/result.hpp"
+#include "reprise/evidence/calibration.hpp"
+#include "reprise/memory/checksum.hpp"
+#include "reprise/memory/little_endian.hpp"
+#include "reprise/memory/snapshot.hpp"
+#include "reprise/memory/snapshot_calibration.hpp"
+#include "reprise/memory/snapshot_pieces.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::testing {
+
+using Bytes = std::vector<std::byte>;
+
+inline constexpr std::uint64_t some_tokenizer = 0xfedcba9876543210;
+
+/// A piece in memory.
+struct StoredPiece {
+  std::uint64_t id = 0;
+  std::vector<std::uint32_t> words;
+  std::vector<std::uint8_t> counts;
+
+  [[nodiscard]] std::uint64_t sequence() const { return id; }
+  [[nodiscard]] std::size_t size() const { return words.size(); }
+  [[nodiscard]] std::uint32_t word(std::size_t i) const { return words[i]; }
+  [[nodiscard]] std::uint8_t seen(std::size_t i) const { return counts[i]; }
+  friend bool operator==(const StoredPiece&, const StoredPiece&) = default;
+};
+static_assert(PieceSource<StoredPiece>);
+
+inline StoredPiece stored(const PieceView& view) {
+  StoredPiece piece = {view.sequence(), {}, {}};
+  for (std::size_t i = 0; i < view.size(); ++i) piece.words.push_back(view.word(i));
+  for (std::size_t i = 0; i * tokens_per_seen < view.size(); ++i) piece.counts.push_back(view.seen(i));
+  return piece;
+}
+
+/// Tokens of any kind, as they come back: the first one marked, no other.
+inline StoredPiece random_piece(Random& random, std::size_t tokens) {
+  StoredPiece piece = {random.next(), {}, {}};
+  for (std::size_t i = 0; i < tokens; ++i) {
+    const auto word = static_cast<std::uint32_t>(random.next());
+    piece.words.push_back(i == 0 ? word | PieceWord::first : word & ~PieceWord::first);
+    if (i % tokens_per_seen == 0) piece.counts.push_back(static_cast<std::uint8_t>(random.next()));
+  }
+  return piece;
+}
+
+/// A state that differs from a fresh one in every number.
+inline CalibrationState taught_state(std::uint64_t seed) {
+  Random random(seed);
+  CalibrationState state;
+  detail::for_each_number(state, [&]<class T>(T& number) { number = static_cast<T>(random.below(20'000) + 1); });
+  return state;
+}
+
+/// A snapshot with a calibration (unless it is to be small) and so many pieces of growing length.
+inline Bytes sample_snapshot(std::size_t pieces, bool with_calibration = true, std::uint64_t seed = 1) {
+  Random random(seed);
+  std::vector<StoredPiece> all;
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    all.push_back(random_piece(random, 1 + i * 7));
+    length += piece_bytes(all.back().size());
+  }
+  Bytes bytes(with_calibration ? snapshot_bytes({calibration_bytes, length}) : snapshot_bytes({length}));
+  SnapshotWriter writer(bytes, some_tokenizer);
+  if (with_calibration) write_calibration(writer, taught_state(seed));
+  writer.begin_section(SectionKind::pieces);
+  for (const StoredPiece& piece : all) write_piece(writer, piece);
+  static_cast<void>(writer.finish());
+  return bytes;
+}
+
+/// Makes the checksum of the header right.
+inline void repair_header(Bytes& bytes) {
+  detail::store_little(detail::crc64(std::span(bytes).first(40)), bytes.data() + 40);
+}
+
+/// Makes a snapshot of any bytes: magic, sizes and checksums become right, what the sections hold stays. This is what
+/// somebody can do who wants to do harm.
+inline void repair(Bytes& bytes) {
+  using Format = SnapshotFormat;
+  bytes.resize(std::max(bytes.size(), Format::header_bytes));
+  std::size_t at = Format::header_bytes;
+  std::uint32_t sections = 0;
+  for (; bytes.size() - at >= Format::section_header_bytes && sections < Format::most_sections; ++sections) {
+    std::byte* header = bytes.data() + at;
+    const std::size_t room = bytes.size() - at - Format::section_header_bytes;
+    const std::uint64_t length = std::min<std::uint64_t>(detail::load_little<std::uint64_t>(header + 8), room);
+    detail::store_little(detail::load_little<std::uint32_t>(header) % 5, header);
+    detail::store_little(sections, header + 4);
+    detail::store_little(length, header + 8);
+    const std::span<const std::byte> all(bytes);
+    detail::store_little(detail::crc64(all.subspan(at + Format::section_header_bytes, length)), header + 16);
+    detail::store_little(detail::crc64(all.subspan(at, 24)), header + 24);
+    at += Format::section_header_bytes + length;
+  }
+  bytes.resize(at);
+  for (std::size_t i = 0; i < Format::magic.size(); ++i) bytes[i] = std::byte{Format::magic[i]};
+  detail::store_little(Format::byte_order, bytes.data() + 8);
+  detail::store_little(Format::version, bytes.data() + 12);
+  detail::store_little(std::uint32_t{sizeof(Token)}, bytes.data() + 16);
+  detail::store_little(sections, bytes.data() + 20);
+  detail::store_little(some_tokenizer, bytes.data() + 24);
+  detail::store_little(std::uint64_t{at}, bytes.data() + 32);
+  repair_header(bytes);
+}
+
+/// Counts what became of many bytes.
+struct SnapshotCoverage {
+  std::size_t refused = 0;
+  std::size_t opened = 0;
+  std::size_t calibrations = 0;
+  std::size_t forged_contents = 0;
+  std::size_t pieces = 0;
+};
+
+/// Reads any bytes as a snapshot, to the end: they are one, or they are refused with one of its errors. Answers what
+/// went wrong otherwise. `repaired`: their checksums are right.
+inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repaired, SnapshotCoverage& coverage) {
+  const auto fault = [&](const Error& error, bool contents) -> std::string {
+    const ErrorCode least = contents ? ErrorCode::snapshot_forged : ErrorCode::not_a_snapshot;
+    if (error.code < least || error.code > ErrorCode::snapshot_forged) return "an error that is none of a snapshot";
+    if (repaired && error.code != ErrorCode::snapshot_forged) return "checksums were repaired and found wrong";
+    return error.message.size() < 40 ? "an error without a sentence" : "";
+  };
+  const auto reader = SnapshotReader::open(bytes, some_tokenizer);
+  ++(reader ? coverage.opened : coverage.refused);
+  if (!reader) return fault(reader.error(), false);
+  if (bytes.size() < snapshot_bytes({}) + reader->sections() * SnapshotFormat::section_header_bytes)
+    return "more sections than there is room for";
+  if (const auto section = reader->section(SectionKind::calibration)) {
+    const auto state = read_calibration(*section);
+    if (state && Calibration(*state).state() != *state) return "a state beyond the bounds of learning";
+    if (!state && !fault(state.error(), true).empty()) return fault(state.error(), true);
+    ++(state ? coverage.calibrations : coverage.forged_contents);
+  }
+  if (auto section = reader->section(SectionKind::pieces)) {
+    const auto totals = check_pieces(*section);
+    if (!totals && !fault(totals.error(), true).empty()) return fault(totals.error(), true);
+    if (!totals) ++coverage.forged_contents;
+    // Also when one is forged: the pieces before it.
+    SnapshotCursor original = *section;
+    Bytes again(snapshot_bytes({section->left()}));
+    SnapshotWriter writer(again, some_tokenizer);
+    writer.begin_section(SectionKind::pieces);
+    std::size_t pieces = 0;
+    std::size_t tokens = 0;
+    std::size_t length = 0;
+    for (auto piece = next_piece(*section); piece && *piece; piece = next_piece(*section)) {
+      write_piece(writer, **piece);
+      ++pieces;
+      tokens += (*piece)->size();
+      length += piece_bytes((*piece)->size());
+      if (length != section->offset()) return "a piece has another length than it was read with";
+    }
+    coverage.pieces += pieces;
+    if (totals && (totals->pieces != pieces || totals->tokens != tokens || section->left() != 0))
+      return "other pieces than were counted";
+    const auto rewritten = std::span<const std::byte>(again).subspan(snapshot_bytes({}) + 32, length);
+    if (!std::ranges::equal(rewritten, *original.take_bytes(length))) return "pieces that are written otherwise";
+  }
+  return {};
+}
+
+/// The body of a fuzz target and of a test: any bytes, as they are and with their checksums made right.
+inline std::string read_as_any_snapshot(std::span<const std::byte> bytes, SnapshotCoverage& coverage) {
+  std::string fault = read_as_snapshot(bytes, false, coverage);
+  if (!fault.empty()) return fault;
+  Bytes forged(bytes.begin(), bytes.end());
+  repair(forged);
+  fault = read_as_snapshot(forged, true, coverage);
+  return fault.empty() ? fault : "with repaired checksums: " + fault;
+}
+
+}  // namespace reprise::testing
