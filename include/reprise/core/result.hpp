@@ -38,6 +38,8 @@ enum class ErrorCode : std::uint8_t {
   not_a_regular_file,   ///< a folder, a link or a device where a file is needed
   file_too_large,       ///< the file is larger than the caller allows
   file_failed,          ///< the operating system refused; `value` is its error number
+  tenant_is_open,       ///< the tenant is open already
+  too_many_tenants,     ///< all places for tenants are taken: one has to be closed first
 };
 
 /// An error as a value: trivially copyable, never allocates, points at a string literal.

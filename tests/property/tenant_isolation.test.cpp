@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nothing that one tenant does reaches another: a tenant lives its life twice, with and without a neighbour who does
+// what he can, and everything that can be observed of it is compared byte by byte. All memories are so small that they
+// run over all the time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/memory/tenants.hpp"
+#include "support/snapshots.hpp"
+
+namespace reprise::testing {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+/// What the neighbour is. The last two are leaks, planted to see whether they are found.
+enum class Neighbour : std::uint8_t { absent, beside, in_the_memory, in_the_calibration };
+
+/// How often what can happen has happened.
+struct Pressure {
+  MemoryCounts counts;
+  std::uint64_t drafted = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t found = 0;
+};
+
+class Life {
+ public:
+  Life(std::uint64_t seed, Neighbour neighbour, Pressure* pressure = nullptr)
+      : random_(2 * seed), of_neighbour_(2 * seed + 1), neighbour_(neighbour), pressure_(pressure) {
+    TenantOptions options;
+    options.tenants = 3;
+    options.memory.max_bytes = 540 * (1 + random_.below(5));
+    options.memory.prompts = random_.chance(80);
+    vocabulary_ = 2 + random_.below(12);
+    tenants_ = std::move(*TenantMemories::make(options));
+    if (neighbour_ != Neighbour::absent) other_ = *tenants_.open(other_id, 5);
+    const std::uint64_t key = random_.next();
+    tenant_ = *tenants_.open(id, key);
+    if (neighbour_ == Neighbour::in_the_memory) other_ = tenant_;
+  }
+
+  /// Everything that was observed of the tenant.
+  Bytes run() {
+    const std::size_t sequences = 2 + random_.below(3);
+    for (std::size_t i = 0; i < sequences; ++i) {
+      const Tokens text = next_text();
+      disturb(text);
+      if (random_.chance(20)) tenant_->memory.remove(random_.below(3));
+      if (random_.chance(3)) tenant_->memory.clear();
+      decode(text);
+      look_inside(text);
+      last_ = text;
+    }
+    observe_snapshot();
+    if (pressure_ != nullptr) add_counts();
+    return std::move(observed_);
+  }
+
+ private:
+  static constexpr TenantId id = 1;
+  static constexpr TenantId other_id = 2;
+  static constexpr TenantId third_id = 3;
+  static constexpr std::size_t most_nodes = 8;
+
+  template <class T>
+  void note(T value) {
+    std::array<std::byte, sizeof(T)> bytes;
+    detail::store_little(value, bytes.data());
+    observed_.insert(observed_.end(), bytes.begin(), bytes.end());
+  }
+  void note_size(std::size_t size) { note(static_cast<std::uint64_t>(size)); }
+
+  Tokens next_text() {
+    Tokens text;
+    if (random_.chance(50)) text = last_;  // what comes by again
+    if (random_.chance(10)) text.insert(text.end(), last_.begin(), last_.end());
+    const std::size_t more = 1 + random_.below(random_.chance(15) ? 90 : 30);
+    for (std::size_t i = 0; i < more; ++i) text.push_back(static_cast<Token>(random_.below(vocabulary_)));
+    return text;
+  }
+
+  /// The tenant decodes a text: drafts from its memory, learns, credits, and remembers it piece by piece meanwhile.
+  void decode(const Tokens& text) {
+    NgramOptions options;
+    options.memory = &tenant_->memory;
+    options.prior = tenant_->calibration;
+    NgramDrafter<> drafter(options);
+    const std::size_t prompt = 1 + random_.below(std::min<std::size_t>(text.size(), 12));
+    drafter.begin(TokenSpan(text).first(prompt));
+    tenant_->memory.begin_sequence(random_.below(3));
+    tenant_->memory.append(TokenSpan(text).first(prompt), Origin::prompt);
+    std::array<DraftNode, most_nodes> room;
+    for (std::size_t size = prompt; size < text.size();) {
+      Draft draft(room);
+      DraftBudget budget;
+      budget.max_nodes = 1 + random_.below(room.size());
+      budget.shape = random_.chance(50) ? DraftShape::chain : DraftShape::tree;
+      drafter.propose(budget, draft);
+      const TokenSpan committed = verify(drafter, draft.view(), TokenSpan(text).subspan(size));
+      drafter.observe(committed, Origin::output);
+      tenant_->memory.append(committed, Origin::output);
+      size += committed.size();
+      if (random_.chance(20)) disturb(text);
+    }
+    tenant_->memory.end_sequence();
+    tenant_->calibration = drafter.calibration();
+  }
+
+  /// What the target would say to the draft, where it goes on with `truth`. Answers what is committed.
+  TokenSpan verify(NgramDrafter<>& drafter, DraftView draft, TokenSpan truth) {
+    std::array<NodeIndex, most_nodes> sent{};
+    std::array<NodeIndex, most_nodes> accepted{};
+    std::size_t depth = 0;
+    NodeIndex last = anchor_parent;
+    note_size(draft.size());
+    for (std::size_t i = 0; i < draft.size(); ++i) {
+      const DraftNode& node = draft[i];
+      note(node.token);
+      note(node.parent);
+      note(node.path_probability.raw());
+      note(node.match_length);
+      sent[i] = static_cast<NodeIndex>(i);
+      if (node.parent != last || depth + 1 >= truth.size() || node.token != truth[depth]) continue;
+      accepted[depth++] = last = sent[i];
+    }
+    Outcome outcome;
+    outcome.draft = draft;
+    outcome.sent = std::span(sent).first(draft.size());
+    outcome.accepted = std::span(accepted).first(depth);
+    outcome.pick = truth[depth];
+    drafter.feedback(outcome);
+    if (pressure_ != nullptr) pressure_->drafted += draft.size();
+    if (pressure_ != nullptr) pressure_->accepted += depth;
+    return truth.first(depth + 1);
+  }
+
+  /// All of the memory, and what it tells.
+  void look_inside(const Tokens& text) {
+    const SharedMemory& memory = tenant_->memory;
+    for (std::size_t i = 0; i < memory.capacity(); ++i) {
+      note(memory.word(static_cast<SharedMemory::Place>(i)).bits());
+      note(memory.after(static_cast<SharedMemory::Place>(i)));
+    }
+    std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
+    for (std::size_t i = 2; i <= text.size(); i += 5) {
+      const std::size_t count = memory.find(TokenSpan(text).first(i), found);
+      note_size(count);
+      for (const auto& match : std::span(found).first(count)) {
+        note(match.next);
+        note(match.agreements);
+        note(match.seen);
+      }
+      if (pressure_ != nullptr) pressure_->found += count;
+    }
+    const MemoryCounts& counts = memory.counts();
+    for (const std::uint64_t count :
+         {counts.stored, counts.duplicates, counts.refused, counts.evicted, counts.spared, counts.removed})
+      note(count);
+    note_size(memory.memory_bytes());
+  }
+
+  /// A snapshot of the calibration and of all words that lie one behind the other.
+  void observe_snapshot() {
+    const SharedMemory& memory = tenant_->memory;
+    std::vector<StoredPiece> pieces(1);
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < memory.capacity(); ++i) {
+      const detail::Word word = memory.word(static_cast<SharedMemory::Place>(i));
+      if (!word.empty()) pieces.back().words.push_back(word.bits());
+      if (word.empty() && !pieces.back().words.empty()) pieces.emplace_back();
+    }
+    if (pieces.back().words.empty()) pieces.pop_back();
+    for (StoredPiece& piece : pieces) {
+      piece.counts.resize((piece.size() + tokens_per_seen - 1) / tokens_per_seen);
+      length += piece_bytes(piece.size());
+    }
+    Bytes bytes(snapshot_bytes({calibration_bytes, length}));
+    SnapshotWriter writer(bytes, some_tokenizer);
+    write_calibration(writer, tenant_->calibration);
+    writer.begin_section(SectionKind::pieces);
+    for (const StoredPiece& piece : pieces) write_piece(writer, piece);
+    EXPECT_TRUE(writer.finish());
+    observed_.insert(observed_.end(), bytes.begin(), bytes.end());
+  }
+
+  /// What the neighbour does: fills his memory with noise, with what the tenant says and with the same beginnings going
+  /// on otherwise, makes it look useful, and lets others come and go.
+  void disturb(const Tokens& text) {
+    if (neighbour_ == Neighbour::absent) return;
+    Random& random = of_neighbour_;
+    if (neighbour_ == Neighbour::in_the_calibration) {
+      tenant_->calibration.all += 1000;
+      return;
+    }
+    SharedMemory& memory = other_->memory;
+    memory.begin_sequence(random.below(3));
+    for (std::size_t pieces = 1 + random.below(3); pieces > 0; --pieces) {
+      Tokens said;
+      if (random.chance(60))
+        said.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(random.below(text.size())));
+      for (std::size_t i = random.below(40); i > 0; --i) said.push_back(static_cast<Token>(random.below(15)));
+      memory.append(said, random.chance(50) ? Origin::output : Origin::prompt);
+      std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
+      if (memory.find(text, found) > 0) memory.credit(found[0].next);
+    }
+    if (random.chance(50)) memory.end_sequence();
+    if (random.chance(10)) memory.remove(random.below(3));
+    if (neighbour_ == Neighbour::beside && random.chance(10)) {
+      tenants_.close(third_id);
+      Tenant* const third = *tenants_.open(third_id, random.next());
+      third->memory.begin_sequence(1);
+      third->memory.append(text, Origin::output);
+    }
+    other_->calibration.all = static_cast<std::int32_t>(random.below(1000));
+  }
+
+  void add_counts() {
+    const MemoryCounts& counts = tenant_->memory.counts();
+    pressure_->counts.stored += counts.stored;
+    pressure_->counts.duplicates += counts.duplicates;
+    pressure_->counts.evicted += counts.evicted;
+    pressure_->counts.spared += counts.spared;
+    pressure_->counts.removed += counts.removed;
+  }
+
+  Random random_;
+  Random of_neighbour_;
+  Neighbour neighbour_;
+  Pressure* pressure_;
+  TenantMemories tenants_;
+  Tenant* tenant_ = nullptr;
+  Tenant* other_ = nullptr;
+  std::size_t vocabulary_ = 0;
+  Tokens last_;
+  Bytes observed_;
+};
+
+// REPRISE_PROPERTY_CASES sets the number of pairs of lives, a hundred for one of these; REPRISE_PROPERTY_SEED the first
+// of them.
+TEST(TenantIsolation, ANeighbourChangesNoByteOfWhatATenantIs) {
+  const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 200'000) / 100);
+  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    ASSERT_TRUE(Life(seed, Neighbour::absent).run() == Life(seed, Neighbour::beside).run())
+        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+  }
+}
+
+TEST(TenantIsolation, ANeighbourInTheSameMemoryWouldBeSeen) {
+  int seen = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_memory).run() ? 1 : 0;
+  EXPECT_GE(seen, 99);
+}
+
+TEST(TenantIsolation, ANeighbourInTheSameCalibrationWouldBeSeen) {
+  int seen = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_calibration).run() ? 1 : 0;
+  EXPECT_GE(seen, 99);
+}
+
+TEST(TenantIsolation, TheMemoriesThatAreComparedRunOverAndAreOfUse) {
+  Pressure all;
+  std::uint64_t bytes = 0;
+  constexpr std::uint64_t lives = 500;
+  for (std::uint64_t seed = 0; seed < lives; ++seed) bytes += Life(seed, Neighbour::absent, &all).run().size();
+  EXPECT_GT(all.counts.evicted, lives * 25);
+  EXPECT_GT(all.counts.spared, lives / 4);
+  EXPECT_GT(all.counts.duplicates, lives / 4);
+  EXPECT_GT(all.counts.removed, lives);
+  EXPECT_GT(all.drafted, lives * 100);
+  EXPECT_GT(all.accepted, lives * 10);
+  EXPECT_GT(all.found, lives * 15);
+  EXPECT_GT(bytes, lives * 5000);
+}
+
+}  // namespace
+}  // namespace reprise::testing
