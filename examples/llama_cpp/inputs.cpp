@@ -35,7 +35,7 @@ class PromptLine {
  public:
   PromptLine(std::string where, std::size_t max_tokens) : where_(std::move(where)), max_tokens_(max_tokens) {}
 
-  Request request(std::string_view line) const {
+  [[nodiscard]] Request request(std::string_view line) const {
     Json json;
     if (const auto error = parse_json(line, json))
       fail("column " + std::to_string(error->column) + ": " + error->message);
@@ -55,12 +55,12 @@ class PromptLine {
 
  private:
   [[noreturn]] void fail(const std::string& what) const { throw InputError(where_ + ": " + what); }
-  const Json& member(const Json& json, const std::string& key) const {
+  [[nodiscard]] const Json& member(const Json& json, const std::string& key) const {
     const Json* found = json.find(key);
     if (found == nullptr) fail(key + ": missing");
     return *found;
   }
-  const std::string& text(const Json& json, const std::string& field) const {
+  [[nodiscard]] const std::string& text(const Json& json, const std::string& field) const {
     if (json.string() == nullptr) fail(field + ": expected a string, found " + std::string(json.kind()));
     return *json.string();
   }

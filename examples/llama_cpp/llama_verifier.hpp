@@ -90,11 +90,10 @@ class LlamaVerifier {
   Result<Picks> verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     const auto start = Clock::now();
     if (auto done = discard_open_pass(); !done) return done.error();  // V5
-    if (batch.size() > most_rows_) return failed("more rows than n_batch: see capabilities()");
-    pending_ = batch.size() - drafted;
-    drafted_ = drafted;
+    pending_ = batch.size() - drafted, drafted_ = drafted;
     leaves_of_.resize(drafted);
     leaves_ = std::max<std::size_t>(1, tree_leaves(parents, std::span(leaves_of_)));
+    if (batch.size() > most_rows_ || leaves_ > options_.leaves) return failed("more rows or paths than capabilities()");
     batch_->n_tokens = 0;
     for (std::size_t i = 0; i < pending_; ++i)  // V1: positions go on from what the memory holds
       add(batch[i], position(i), ~std::uint64_t{0} >> (64 - leaves_), i + 1 == pending_);
@@ -131,17 +130,19 @@ class LlamaVerifier {
     state_.resize(llama_state_seq_get_size_ext(context_, leaf(0), state_part));
     saved_at_ = tokens_.size();
     const auto saved = llama_state_seq_get_data_ext(context_, state_.data(), state_.size(), leaf(0), state_part);
-    return saved == state_.size() ? Result<void>() : failed("llama_state_seq_get_data_ext did not save the state");
+    if (saved == state_.size()) return {};
+    return state_.clear(), failed("llama_state_seq_get_data_ext did not save the state");
   }
   Result<void> restore(std::size_t) {  // all but the sampler: what it has drawn is committed
-    open_ = false;
-    return put_back();
+    auto done = put_back();
+    open_ = !done;  // if it failed, the pass is void, and what was drawn in it as well
+    return done;
   }
   /// Keeps the first `size` tokens. Where the memory cannot be cut there (a recurrent state, a window that has moved
   /// on), it is emptied and they are run again: as dear as a prefill. The sampler stays as it is.
   Result<void> truncate(std::size_t size) {
     if (auto done = discard_open_pass(); !done || size >= tokens_.size()) return done;
-    tokens_.resize(size);
+    tokens_.resize(size), state_.clear();  // what follows may be other tokens than those that were saved
     const bool whole = !recurrent_ && llama_memory_seq_pos_min(memory_, leaf(0)) <= 0;
     return whole && llama_memory_seq_rm(memory_, leaf(0), position(0), -1) ? Result<void>() : run_again();
   }
@@ -206,19 +207,18 @@ class LlamaVerifier {
   }
   /// V5: forgets a pass that was never committed, and what was drawn in it.
   Result<void> discard_open_pass() {
-    if (lost_) return run_again();
-    if (!open_) return {};
+    if (!open_) return lost_ ? run_again() : Result<void>();
     for (; leaves_ > 1; --leaves_) llama_memory_seq_rm(memory_, leaf(leaves_ - 1), -1, -1);
     if (sampler_) sampler_ = std::move(sampler_before_);
     open_ = false;
-    return put_back();
+    return lost_ ? run_again() : put_back();
   }
   Result<void> put_back() {
-    if (recurrent_ && saved_at_ != tokens_.size()) return run_again();
-    if (recurrent_ && llama_state_seq_set_data_ext(context_, state_.data(), state_.size(), leaf(0), state_part) == 0)
-      return failed("llama_state_seq_set_data_ext did not take the saved state back");
-    const bool removed = llama_memory_seq_rm(memory_, leaf(0), position(0), -1);
-    return removed ? Result<void>() : failed("llama_memory_seq_rm cannot remove the rows of a pass");
+    if (recurrent_ && (saved_at_ != tokens_.size() || state_.empty())) return run_again();
+    lost_ = recurrent_ && !llama_state_seq_set_data_ext(context_, state_.data(), state_.size(), leaf(0), state_part);
+    if (lost_) return failed("llama_state_seq_set_data_ext did not take the saved state back");
+    lost_ = !llama_memory_seq_rm(memory_, leaf(0), position(0), -1);
+    return lost_ ? failed("llama_memory_seq_rm cannot remove the rows of a pass") : Result<void>();
   }
   Result<void> run_again() {
     const std::vector<Token> tokens = std::exchange(tokens_, {});
@@ -239,8 +239,8 @@ class LlamaVerifier {
   std::unique_ptr<llama_batch, Free> batch_{new llama_batch(llama_batch_init(int(most_rows_), 0, 64))};
   std::unique_ptr<llama_sampler, Free> sampler_{options_.sampler}, sampler_before_;
   std::vector<Token> tokens_;        // in the cache, committed
-  std::vector<std::uint8_t> state_;  // of the last snapshot, when the cache held saved_at_ tokens
-  std::size_t saved_at_ = static_cast<std::size_t>(-1);
+  std::vector<std::uint8_t> state_;  // of the last snapshot, when the cache held saved_at_ tokens; empty: none
+  std::size_t saved_at_ = 0;
   bool open_ = false, lost_ = false;  // a pass was begun and not committed; the cache is not what tokens_ says
   std::size_t pending_ = 0, drafted_ = 0, leaves_ = 1;
   std::vector<std::uint64_t> leaves_of_;  // bit l: the drafted row leads to leaf(l)

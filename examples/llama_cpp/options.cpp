@@ -132,6 +132,7 @@ class Reader {
     if (runs > 1 && !o_.compare) throw InputError("--strategy names several; only --compare runs more than one");
     never_both("--quiet", "--statistics", "one asks for less on standard error, the other for more");
     one_of({"--compare", "--record", "--profile", "--flips"});
+    output_is_nothing_else();
     for (const char* other : {"--record", "--profile", "--flips"})
       for (const char* name : {"--strategy", "--leaves", "--cost"}) never_both(other, name, "nothing is drafted there");
     only(o_.sampling.plain(), {"--record", "--flips", "--profile"},
@@ -152,6 +153,17 @@ class Reader {
         if (!names.empty()) throw InputError(names + " and " + name + " do not go together: each is a run of its own");
         names = name;
       }
+  }
+
+  /// --output is emptied first.
+  void output_is_nothing_else() const {
+    if (!given("--output")) return;
+    std::vector<std::string> others = {o_.engine.model, o_.inputs.prompt_file, o_.record, o_.profile,
+                                       o_.cost,         o_.cost_model};
+    for (const auto* files : {&o_.inputs.prompts, &o_.inputs.traces})
+      others.insert(others.end(), files->begin(), files->end());
+    if (std::find(others.begin(), others.end(), o_.output) != others.end())
+      throw InputError("--output " + o_.output + ": is given for something else as well; give a file of its own");
   }
 
   /// Measuring needs a cache for each sequence, and llama.cpp counts the tokens of all of them.

@@ -5,6 +5,8 @@
 #include <exception>
 #include <fstream>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "answer.hpp"
@@ -35,10 +37,18 @@ class Output {
  public:
   Output(const std::string& path, std::ostream& standard) : path_(path), standard_(standard) {
     if (path.empty()) return;
-    file_.open(path, std::ios::binary | std::ios::trunc);
-    if (!file_) throw InputError("--output " + path + ": cannot be written; is there such a folder?");
+    std::error_code ignored;
+    const bool existed = std::filesystem::exists(path, ignored);
+    if (!std::ofstream(path, std::ios::binary | std::ios::app))
+      throw InputError("--output " + path + ": cannot be written; is there such a folder?");
+    if (!existed) std::filesystem::remove(path, ignored);
   }
-  [[nodiscard]] std::ostream& stream() { return path_.empty() ? standard_ : file_; }
+  /// With the first call the file is emptied: behind all that can be refused.
+  [[nodiscard]] std::ostream& stream() {
+    if (path_.empty()) return standard_;
+    if (!file_.is_open()) file_.open(path_, std::ios::binary | std::ios::trunc);
+    return file_;
+  }
   /// Throws EngineError when not everything could be written.
   void finish() {
     stream().flush();
@@ -148,6 +158,11 @@ class Tool {
   }
 
   int record_all(const std::vector<Request>& requests) {
+    std::set<std::string> ids;
+    for (const Request& request : requests)
+      if (!ids.insert(request.id).second)
+        throw InputError(request.where + ": id: another session is called " + request.id +
+                         " as well; a trace has each once, give them different ids");
     std::ostream* const messages = options_.quiet ? nullptr : &around_.error;
     TraceWriter trace = TraceWriter::open(options_.record, messages);
     const RecordCounts counts = record(engine_, requests, settings_, trace, progress_);
@@ -165,7 +180,9 @@ class Tool {
         hardware_text(),         engine_.description(), "llama.cpp " + std::string(llama_version()),
         options_.engine.threads, date_text(),           command()};
     LlamaPasses passes(engine_.context());
-    run_profile(passes, settings, facts, options_.profile, output_.stream(), progress_);
+    std::ostringstream table;
+    run_profile(passes, settings, facts, options_.profile, table, progress_);
+    output_.stream() << table.str();
     output_.finish();
     return exit_done;
   }
@@ -190,10 +207,12 @@ class Tool {
   /// As it was given, with the model's name instead of where it lies.
   [[nodiscard]] std::string command() const {
     std::string text = "reprise-llama";
+    const std::string& model = options_.engine.model;
     for (const std::string& argument : arguments_)
-      text += " " + (argument.find(options_.engine.model) == std::string::npos
-                         ? argument
-                         : std::filesystem::path(argument).filename().string());
+      text += " " + (argument == model || argument == "--model=" + model
+                         ? argument.substr(0, argument.size() - model.size()) +
+                               std::filesystem::path(model).filename().string()
+                         : argument);
     return text;
   }
 

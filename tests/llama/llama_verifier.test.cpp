@@ -288,6 +288,56 @@ TEST(LlamaVerifier, HasItsSamplerBackAfterAVoidPass) {
   ASSERT_TRUE(other.verify(batch, 2));
   EXPECT_EQ(settings().samplers, 2 * 7U + 2 * 7U);  // two chains, and a copy of each for the pass that is open
 }
+// A state that is not taken back leaves the cache empty: what is run on top of that would be another text.
+TEST(LlamaVerifier, RunsTheSequenceAgainWhereItsStateWasNotTakenBack) {
+  for (const char* model : {"recurrent", "hybrid"}) {
+    for (const bool sampled : {false, true}) {
+      const SmallContext context(model);
+      const Maker make{&context, sampled};
+      const auto plain = compare_lossless(make, prompt, limits(40), NoDraft());
+      LlamaVerifier verifier = make(prompt);
+      Session session(HostileStrategy(3, 48));
+      settings().fault = Fault::state_not_restored;
+      EXPECT_FALSE(generate(session, verifier, prompt, limits(40))) << model;
+      settings().fault = Fault::none;
+      const auto generation = generate(session, verifier, limits(40));
+      ASSERT_TRUE(generation) << model << ": " << generation.error().message;
+      EXPECT_EQ(std::vector<Token>(generation->tokens.begin(), generation->tokens.end()), plain.plain.output)
+          << model << (sampled ? ", sampled" : "");
+    }
+  }
+}
+// As many tokens as were in the cache when it was saved, but others.
+TEST(LlamaVerifier, PutsNoStateOfOtherTokensBack) {
+  for (const char* model : {"recurrent", "hybrid"}) {
+    const SmallContext context(model);
+    LlamaVerifier verifier = Maker{&context}(prompt);
+    ASSERT_TRUE(verifier.snapshot());
+    ASSERT_TRUE(verifier.truncate(0));
+    const std::vector<Token> others = {30, 31, 30, 33, 34, 31};
+    ASSERT_TRUE(verifier.prefill(TokenSpan(others).first(others.size() - 1)));
+    const TokenSpan last = TokenSpan(others).last(1);
+    settings().failing_decode = settings().decodes + 1;
+    ASSERT_FALSE(verifier.verify(last, 0));
+    const auto picks = verifier.verify(last, 0);
+    ASSERT_TRUE(picks) << model << ": " << picks.error().message;
+    const std::vector<float> logits(verifier.logits(0).begin(), verifier.logits(0).end());
+    LlamaVerifier fresh = Maker{&context}(others);
+    ASSERT_TRUE(fresh.verify(last, 0));
+    EXPECT_EQ(std::vector<float>(fresh.logits(0).begin(), fresh.logits(0).end()), logits) << model;
+  }
+}
+TEST(LlamaVerifier, RefusesMorePathsThanItHasSequencesFor) {
+  const SmallContext context;
+  LlamaVerifier other = Maker{&context, false, 1, 2}(prompt);
+  LlamaVerifier verifier = Maker{&context, false, 2}(prompt);
+  const std::vector<Token> batch = {prompt.back(), 5, 6, 7};
+  const std::vector<NodeIndex> parents(3, anchor_parent);
+  EXPECT_FALSE(verifier.verify_tree(batch, 3, parents));
+  EXPECT_TRUE(verifier.verify(TokenSpan(batch).first(1), 0));
+  EXPECT_EQ(llama_memory_seq_pos_max(context.memory(), 2) + 1, static_cast<llama_pos>(other.cached().size()));
+  EXPECT_TRUE(other.verify(TokenSpan(batch).first(1), 0));
+}
 TEST(LlamaVerifier, FreesWhatItOwns) {
   {
     const SmallContext context;

@@ -137,6 +137,9 @@ TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
   EXPECT_THAT(refused(with({"--profile", "p"})), HasSubstr("leave out --prompt"));
   EXPECT_THAT(refused(with({"--quiet", "--statistics"})), HasSubstr("do not go together"));
   EXPECT_THAT(refused(with({"--batch", "20"})), HasSubstr("--batch 20"));
+  EXPECT_THAT(refused(with({"--record", "r", "--output", "r"})), HasSubstr("--output r: is given for something else"));
+  EXPECT_THAT(refused({"--model", "m", "--prompts", "a", "p", "--output", "p"}), HasSubstr("--output p: is given"));
+  EXPECT_EQ(refused(with({"--record", "r", "--output", "o"})), "accepted");
 }
 
 }  // namespace

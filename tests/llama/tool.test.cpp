@@ -219,6 +219,33 @@ TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
   EXPECT_THAT(refused(""), HasSubstr("no sessions"));
 }
 
+TEST_F(LlamaTool, LeavesTheOutputAsItWasWhereSomethingIsRefused) {
+  const std::string kept = file("result.json", "earlier");
+  const auto text = [&] {
+    std::ifstream in(kept);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(run({"--prompts", (folder_ / "none").string(), "--output", kept}), exit_bad_input);
+  EXPECT_EQ(run({"--prompt", std::string(2000, 'q') + " end", "--raw", "--output", kept}), exit_bad_input);
+  EXPECT_EQ(text(), "earlier");
+  EXPECT_EQ(run({"--prompts", (folder_ / "none").string(), "--output", (folder_ / "new").string()}), exit_bad_input);
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+  EXPECT_EQ(run({"--prompt", "abc", "--output", (folder_ / "none" / "x").string()}), exit_bad_input);
+  ASSERT_EQ(run({"--prompt", "abc", "--max-tokens", "3", "--output", kept}), exit_done) << error();
+  EXPECT_THAT(text(), AllOf(Not(HasSubstr("earlier")), Not(IsEmpty())));
+}
+
+TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
+  const std::string path = file("p.jsonl",
+                                "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\"]}\n"
+                                "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"def\"]}\n");
+  const std::string trace = (folder_ / "t.jsonl").string();
+  EXPECT_EQ(run({"--prompts", path, "--record", trace}), exit_bad_input);
+  EXPECT_THAT(error(), AllOf(HasSubstr("p.jsonl:2: id: "), HasSubstr("different ids")));
+  EXPECT_FALSE(fs::exists(trace));
+  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
+}
+
 TEST_F(LlamaTool, SaysWhatTheEngineFailedAt) {
   llama_stand_in::settings().failing_decode = 4;
   EXPECT_EQ(run({"--prompt", "abc", "--max-tokens", "20"}), exit_failed);
