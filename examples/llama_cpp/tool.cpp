@@ -80,11 +80,11 @@ class Tool {
     auto specs = options_.strategies;
     if (specs.empty()) specs.emplace_back(replay::default_strategy);
     const std::optional<replay::CostCurve> told =
-        options_.cost == "learned" ? std::nullopt : std::optional(curve(options_.cost));
+        options_.cost == "learned" ? std::nullopt : std::optional(curve("--cost", options_.cost));
     draftings_ = make_draftings(specs, told ? &*told : nullptr);
     std::optional<PredictionSettings> prediction;
     if (!options_.cost_model.empty())
-      prediction = PredictionSettings{curve(options_.cost_model), told, options_.leaves > 1};
+      prediction = PredictionSettings{curve("--cost-model", options_.cost_model), told, options_.leaves > 1};
     const std::vector<Request> requests = read_requests(options_.inputs);
     engine_ = Engine::load(options_.engine);
     check_requests(requests, options_.inputs, engine_);
@@ -99,8 +99,15 @@ class Tool {
     output_.finish();
     return exit_done;
   }
-  [[nodiscard]] replay::CostCurve curve(const std::string& spec) const {
-    return replay::CostCurve::parse(spec, around_.profile_folders);
+  [[nodiscard]] replay::CostCurve curve(const std::string& option, const std::string& spec) const {
+    constexpr std::string_view theirs = "--cost ";  // where a message of reprise-replay names its option
+    try {
+      return replay::CostCurve::parse(spec, around_.profile_folders);
+    } catch (const InputError& error) {
+      const std::string_view message = error.what();
+      if (!message.starts_with(theirs)) throw;
+      throw InputError(option + " " + std::string(message.substr(theirs.size())));
+    }
   }
 
   int generate_all(const std::vector<Request>& requests) {
@@ -164,7 +171,7 @@ class Tool {
         throw InputError(request.where + ": id: another session is called " + request.id +
                          " as well; a trace has each once, give them different ids");
     std::ostream* const messages = options_.quiet ? nullptr : &around_.error;
-    TraceWriter trace = TraceWriter::open(options_.record, messages);
+    TraceWriter trace = TraceWriter::open(options_.record, messages, engine_.vocabulary());
     const RecordCounts counts = record(engine_, requests, settings_, trace, progress_);
     write_counts(output_.stream(), counts);
     output_.finish();
