@@ -17,14 +17,14 @@ namespace {
 /// Turns one line into a session; knows where it is, for messages.
 class LineReader {
  public:
-  LineReader(const std::string& path, std::size_t line) : path_(path), line_(line) {}
+  LineReader(const std::string& path, std::size_t line) : where_(path + ":" + std::to_string(line)) {}
 
   TraceSession session(std::string_view text) const {
     Json json;
     if (const auto error = parse_json(text, json))
       fail("column " + std::to_string(error->column) + ": " + error->message);
     if (json.object() == nullptr) fail("expected an object for each session, found " + std::string(json.kind()));
-    TraceSession session{string(json, "id"), string(json, "category"), {}};
+    TraceSession session{string(json, "id"), string(json, "category"), {}, where_};
     const Json::Array& turns = array(json, "turns", "");
     if (turns.empty()) fail("turns: is empty; a session has at least one turn");
     for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -36,9 +36,7 @@ class LineReader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(path_ + ":" + std::to_string(line_) + ": " + what);
-  }
+  [[noreturn]] void fail(const std::string& what) const { throw InputError(where_ + ": " + what); }
   const Json& member(const Json& json, const std::string& key, const std::string& at) const {
     const Json* found = json.find(key);
     if (found == nullptr) fail(at + key + ": missing");
@@ -70,8 +68,7 @@ class LineReader {
     return ids;
   }
 
-  const std::string& path_;
-  std::size_t line_;
+  std::string where_;
 };
 
 }  // namespace

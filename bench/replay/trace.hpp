@@ -23,6 +23,7 @@ struct TraceSession {
   std::string id;
   std::string category;
   std::vector<Turn> turns;
+  std::string where = {};  ///< file and line it was read from, for messages
 };
 
 /// A recorded file: one JSON object a line, {"id", "category", "turns": [{"prompt": [ids], "output": [ids]}]}.

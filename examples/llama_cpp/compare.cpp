@@ -81,8 +81,6 @@ void warm_up(Engine& engine, const Request& request, const CompareSettings& sett
   static_cast<void>(run_request(engine, few, plain, settings.settings));
 }
 
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
 }  // namespace
 
 void Sums::add(const RequestRun& run) {

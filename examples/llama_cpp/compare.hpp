@@ -14,6 +14,8 @@
 
 namespace reprise::llama {
 
+inline double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
 /// What runs of sessions took and counted.
 struct Sums {
   std::size_t turns = 0;

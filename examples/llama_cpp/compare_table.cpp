@@ -17,7 +17,6 @@ using replay::right;
 constexpr std::size_t name_width = 18;
 
 std::string percent(double share) { return decimal(100 * share, 2) + "%"; }
-std::string seconds(std::chrono::nanoseconds time) { return decimal(std::chrono::duration<double>(time).count(), 2); }
 
 void heading(std::ostream& out, bool predicted) {
   out << left("", name_width) << right("", 9) << right("", 8) << right("tokens/s", 16) << right("", 9)
@@ -38,8 +37,8 @@ void line(std::ostream& out, const std::string& name, const Summary& sum, bool p
   if (predicted) out << right(sum.prediction ? decimal(sum.prediction->speedup(), 3) : "-", 9);
   out << right(decimal(drafted.mean_accepted_tokens(), 3), 7) << right(decimal(drafted.acceptance_rate(), 3), 8)
       << right(decimal(drafted.drafted_per_pass(), 2), 9) << right(percent(sum.plain.share_outside()), 13)
-      << right(percent(sum.drafted.share_outside()), 9) << right(seconds(sum.plain.prefill), 10)
-      << right(seconds(sum.drafted.prefill), 7) << right(std::to_string(sum.identical), 9)
+      << right(percent(sum.drafted.share_outside()), 9) << right(decimal(seconds(sum.plain.prefill), 2), 10)
+      << right(decimal(seconds(sum.drafted.prefill), 2), 7) << right(std::to_string(sum.identical), 9)
       << right(std::to_string(sum.near_ties), 6) << right(std::to_string(sum.wrong), 7) << "\n";
 }
 

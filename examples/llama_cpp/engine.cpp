@@ -113,8 +113,6 @@ std::string Engine::text(TokenSpan tokens) const {
   return text;
 }
 
-bool Engine::has_chat_template() const { return llama_model_chat_template(model(), nullptr) != nullptr; }
-
 std::string Engine::chat(std::span<const Message> messages, bool answer_follows) const {
   const char* const form = llama_model_chat_template(model(), nullptr);
   if (form == nullptr)

@@ -53,7 +53,6 @@ class Engine {
   /// The bytes of the tokens, special ones by their names. They need not be valid UTF-8: a character can be spread
   /// over several tokens.
   [[nodiscard]] std::string text(TokenSpan tokens) const;
-  [[nodiscard]] bool has_chat_template() const;
   /// The conversation as the model's own template writes it. Throws InputError when it has none that llama.cpp knows.
   [[nodiscard]] std::string chat(std::span<const Message> messages, bool answer_follows) const;
   /// Ends a turn (end of sequence, end of turn, ...).

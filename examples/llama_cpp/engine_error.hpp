@@ -6,7 +6,7 @@
 namespace reprise::llama {
 
 /// The engine or the machine failed in the middle of the work: a pass, a full disk. The message says at what, and
-/// what can be done; main() prints it and exits with 1.
+/// what can be done; run_tool() prints it and answers 1.
 class EngineError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "replay/input_error.hpp"
+#include "vocabulary.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -126,17 +127,10 @@ void check(const Passes& passes, std::span<const replay::TraceSession> sessions,
   const std::size_t room = std::min(passes.sequence_size(), passes.total_size());
   for (const replay::TraceSession& session : sessions) {
     std::size_t size = widest;  // the filling of a last pass
-    for (const replay::Turn& turn : session.turns) {
-      size += turn.prompt.size() + turn.output.size();
-      for (const auto* tokens : {&turn.prompt, &turn.output})
-        for (const Token token : *tokens)
-          if (token < 0 || static_cast<std::size_t>(token) >= passes.vocabulary())
-            throw InputError("--flips: session " + session.id + " has token " + std::to_string(token) +
-                             ", and the model has " + std::to_string(passes.vocabulary()) +
-                             ": it was recorded with another");
-    }
+    for (const replay::Turn& turn : session.turns) size += turn.prompt.size() + turn.output.size();
+    check_vocabulary(session, passes.vocabulary(), recorded_with);
     if (size > room)
-      throw InputError("--flips: session " + session.id + " needs a context of " + std::to_string(size) +
+      throw InputError(session.where + ": session " + session.id + " needs a context of " + std::to_string(size) +
                        " tokens, and there are " + std::to_string(room) + "; a larger --context would do");
   }
 }
@@ -183,6 +177,8 @@ std::vector<WidthFlips> measure_flips(Passes& passes, std::span<const replay::Tr
   for (WidthFlips& width : widths) std::ranges::sort(width.margins);
   passes.clear();
   progress.clear();
+  if (widths.front().positions == 0)
+    throw InputError("--flips: nothing to count: no turn of the trace has output behind a prompt");
   return widths;
 }
 

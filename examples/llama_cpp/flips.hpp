@@ -43,7 +43,7 @@ Rate per_10000(std::size_t hits, std::size_t trials);
 /// in passes of each width, each time behind the same cache; within the turn a width finds what it put there itself,
 /// as in decoding. A last pass that would be narrower is filled with rows that nobody looks at, so that all have the
 /// same shape. Entry 0 is the width 1, run twice. Throws InputError: tokens the model does not have, sessions that do
-/// not fit into the context, widths it cannot run at once.
+/// not fit into the context, no output at all, widths it cannot run at once.
 /// Memory: the logits of one turn's positions, up to 256 MiB; of what lies beyond, only the likeliest tokens and the
 /// repetitions are compared.
 std::vector<WidthFlips> measure_flips(Passes& passes, std::span<const replay::TraceSession> sessions,

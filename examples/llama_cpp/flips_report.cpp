@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <cstdio>
-
 #include "flips.hpp"
+#include "format.hpp"
 #include "replay/json.hpp"
 
 namespace reprise::llama {
 namespace {
-
-template <class... Values>
-std::string format(const char* pattern, Values... values) {
-  std::array<char, 160> text{};
-  std::snprintf(text.data(), text.size(), pattern, values...);
-  return text.data();
-}
 
 double median_margin(const WidthFlips& width) {
   const std::size_t size = width.margins.size();

@@ -29,7 +29,7 @@ engine:
 
 sampling (default: always the likeliest token):
   --temperature T       above 0: draw, with --top-k N (40), --top-p P (0.95), --min-p P (0.05), --seed N (1)
-  --repeat-penalty X    of the last 64 tokens (default 1: none)
+  --repeat-penalty X    of the last 64 tokens that were generated, none of the prompt's (default 1: none)
 
 drafting:
   --strategy SPEC       as in reprise-replay: name[:key=value,...]; none: plain decoding. (default ngram)

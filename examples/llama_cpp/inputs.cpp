@@ -11,6 +11,7 @@
 #include "replay/input_error.hpp"
 #include "replay/json.hpp"
 #include "replay/trace.hpp"
+#include "vocabulary.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -35,11 +36,14 @@ class PromptLine {
  public:
   PromptLine(std::string where, std::size_t max_tokens) : where_(std::move(where)), max_tokens_(max_tokens) {}
 
-  Request request(std::string_view line) const {
+  [[nodiscard]] Request request(std::string_view line) const {
     Json json;
     if (const auto error = parse_json(line, json))
       fail("column " + std::to_string(error->column) + ": " + error->message);
     if (json.object() == nullptr) fail("expected an object for each session, found " + std::string(json.kind()));
+    for (const std::string& key : json.object()->keys)
+      if (key != "id" && key != "category" && key != "system" && key != "turns")
+        fail(key + ": there is no such field; there are id, category, system and turns");
     Request request{text(member(json, "id"), "id"), text(member(json, "category"), "category"), where_, {}, false, {}};
     if (const Json* system = json.find("system")) request.system = text(*system, "system");
     const Json& turns = member(json, "turns");
@@ -55,12 +59,12 @@ class PromptLine {
 
  private:
   [[noreturn]] void fail(const std::string& what) const { throw InputError(where_ + ": " + what); }
-  const Json& member(const Json& json, const std::string& key) const {
+  [[nodiscard]] const Json& member(const Json& json, const std::string& key) const {
     const Json* found = json.find(key);
     if (found == nullptr) fail(key + ": missing");
     return *found;
   }
-  const std::string& text(const Json& json, const std::string& field) const {
+  [[nodiscard]] const std::string& text(const Json& json, const std::string& field) const {
     if (json.string() == nullptr) fail(field + ": expected a string, found " + std::string(json.kind()));
     return *json.string();
   }
@@ -85,14 +89,8 @@ void read_prompts(const std::string& path, const Inputs& inputs, std::vector<Req
 
 void read_tokens(const std::string& path, const Inputs& inputs, std::vector<Request>& requests) {
   replay::Trace trace = replay::read_trace(path, inputs.limit);
-  std::ifstream in = open(path);
-  std::string line;
-  std::size_t number = 0;
   for (replay::TraceSession& session : trace.sessions) {
-    do {
-      ++number;
-    } while (std::getline(in, line) && blank(line));  // where this session stands, for messages
-    Request request{session.id, session.category, place(path, number), {}, true, {}};
+    Request request{session.id, session.category, session.where, {}, true, {}};
     for (replay::Turn& turn : session.turns) {
       const std::string field = "turns[" + std::to_string(request.turns.size()) + "].";
       if (turn.prompt.empty() && request.turns.empty())
@@ -107,17 +105,10 @@ void read_tokens(const std::string& path, const Inputs& inputs, std::vector<Requ
 }
 
 void check_tokens(const Request& request, const Engine& engine) {
-  const auto check = [&](const std::vector<Token>& tokens, const std::string& field) {
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (tokens[i] < 0 || static_cast<std::size_t>(tokens[i]) >= engine.vocabulary())
-        throw InputError(request.where + ": " + field + "[" + std::to_string(i) + "]: token " +
-                         std::to_string(tokens[i]) + " is not in this model's vocabulary of " +
-                         std::to_string(engine.vocabulary()) + "; give the model that the trace was recorded with");
-  };
   for (std::size_t i = 0; i < request.turns.size(); ++i) {
-    const std::string field = "turns[" + std::to_string(i) + "].";
-    check(request.turns[i].tokens, field + "prompt");
-    check(request.turns[i].recorded, field + "output");
+    const std::string place = request.where + ": turns[" + std::to_string(i) + "].";
+    check_vocabulary(request.turns[i].tokens, place + "prompt", engine.vocabulary(), recorded_with);
+    check_vocabulary(request.turns[i].recorded, place + "output", engine.vocabulary(), recorded_with);
   }
 }
 

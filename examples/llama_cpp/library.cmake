@@ -27,6 +27,7 @@ function(reprise_add_llama_library name engine)
     tool
     trace_writer
     verdict
+    vocabulary
   )
     list(APPEND sources ${reprise_llama_folder}/${source}.cpp)
   endforeach()

@@ -33,9 +33,8 @@ struct LlamaOptions {
 };
 
 /// One sequence of a llama_context, which must outlive it. Rolls back by removing positions; with recurrent and hybrid
-/// models by saving the state before a pass and putting it back.
-/// Errors: verifier_failed, with llama_decode's code; the next call goes back to before the pass. One thread at a time
-/// for all verifiers of a context.
+/// models by saving the state before a pass and putting it back. Errors: verifier_failed, with llama_decode's code; the
+/// next call goes back to before the pass. One thread at a time for all verifiers of a context.
 class LlamaVerifier {
  public:
   /// Refuses what cannot work (ErrorCode::unsupported), with a sentence. The sampler is freed also then.
@@ -62,8 +61,7 @@ class LlamaVerifier {
     if (auto done = discard_open_pass(); !done) return done;
     const std::size_t before = tokens_.size();
     while (!tokens.empty()) {
-      const TokenSpan chunk = tokens.first(std::min(tokens.size(), most_rows_));
-      batch_->n_tokens = 0;
+      const TokenSpan chunk = tokens.first(std::min(tokens.size(), batch_size_));
       for (std::size_t i = 0; i < chunk.size(); ++i) add(chunk[i], position(i), 1, false);
       if (auto done = decode(); !done) return tokens_.resize(before), lost_ = true, done;
       tokens_.insert(tokens_.end(), chunk.begin(), chunk.end());
@@ -90,12 +88,9 @@ class LlamaVerifier {
   Result<Picks> verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     const auto start = Clock::now();
     if (auto done = discard_open_pass(); !done) return done.error();  // V5
-    if (batch.size() > most_rows_) return failed("more rows than n_batch: see capabilities()");
-    pending_ = batch.size() - drafted;
-    drafted_ = drafted;
-    leaves_of_.resize(drafted);
+    pending_ = batch.size() - drafted, drafted_ = drafted, leaves_of_.resize(drafted);
     leaves_ = std::max<std::size_t>(1, tree_leaves(parents, std::span(leaves_of_)));
-    batch_->n_tokens = 0;
+    if (batch.size() > most_rows_ || leaves_ > options_.leaves) return failed("more rows or paths than capabilities()");
     for (std::size_t i = 0; i < pending_; ++i)  // V1: positions go on from what the memory holds
       add(batch[i], position(i), ~std::uint64_t{0} >> (64 - leaves_), i + 1 == pending_);
     for (std::size_t i = 0; i < drafted; ++i) {  // V6: a row has the sequence id of each leaf that it leads to
@@ -107,7 +102,7 @@ class LlamaVerifier {
     if (sampler_) sampler_before_.reset(llama_sampler_clone(sampler_.get()));
     open_ = true;
     if (auto done = decode(); !done) return done.error();
-    pass_time_ = Clock::now() - start;
+    pass_time_ = Clock::now() - start + std::exchange(saving_, {});
     return Picks{this};
   }
   void commit_rows(std::span<const std::size_t> rows) {  // V4, V8
@@ -127,21 +122,27 @@ class LlamaVerifier {
   }
   /// V10. Of hybrid models the recurrent part alone is saved: attention removes positions.
   Result<void> snapshot() {
+    const auto start = Clock::now();
     if (auto done = discard_open_pass(); !done) return done;
     state_.resize(llama_state_seq_get_size_ext(context_, leaf(0), state_part));
     saved_at_ = tokens_.size();
     const auto saved = llama_state_seq_get_data_ext(context_, state_.data(), state_.size(), leaf(0), state_part);
-    return saved == state_.size() ? Result<void>() : failed("llama_state_seq_get_data_ext did not save the state");
+    saving_ = Clock::now() - start;
+    if (saved == state_.size()) return {};
+    return state_.clear(), failed("llama_state_seq_get_data_ext did not save the state");
   }
   Result<void> restore(std::size_t) {  // all but the sampler: what it has drawn is committed
-    open_ = false;
-    return put_back();
+    const auto start = Clock::now();
+    auto done = put_back();
+    open_ = !done, pass_time_ += Clock::now() - start;  // if it failed, the pass is void, and what was drawn in it
+    return done;
   }
   /// Keeps the first `size` tokens. Where the memory cannot be cut there (a recurrent state, a window that has moved
   /// on), it is emptied and they are run again: as dear as a prefill. The sampler stays as it is.
   Result<void> truncate(std::size_t size) {
+    if (lost_ && size < tokens_.size()) tokens_.resize(size), state_.clear();  // no more than these are run again
     if (auto done = discard_open_pass(); !done || size >= tokens_.size()) return done;
-    tokens_.resize(size);
+    tokens_.resize(size), state_.clear();  // what follows may be other tokens than those that were saved
     const bool whole = !recurrent_ && llama_memory_seq_pos_min(memory_, leaf(0)) <= 0;
     return whole && llama_memory_seq_rm(memory_, leaf(0), position(0), -1) ? Result<void>() : run_again();
   }
@@ -188,15 +189,14 @@ class LlamaVerifier {
   }
   void add(Token token, llama_pos at, std::uint64_t leaves, bool output) {
     const std::int32_t row = batch_->n_tokens++;
-    batch_->token[row] = token;
-    batch_->pos[row] = at;
-    batch_->logits[row] = output ? 1 : 0;
-    batch_->n_seq_id[row] = 0;
+    batch_->token[row] = token, batch_->pos[row] = at;
+    batch_->logits[row] = output ? 1 : 0, batch_->n_seq_id[row] = 0;
     for (; leaves != 0; leaves &= leaves - 1) batch_->seq_id[row][batch_->n_seq_id[row]++] = leaf(first_leaf(leaves));
   }
-  Result<void> decode() {
+  Result<void> decode() {  // the rows that were added
     const auto start = Clock::now();
     const std::int32_t code = llama_decode(context_, *batch_);
+    batch_->n_tokens = 0;
     llama_synchronize(context_);
     model_time_ += Clock::now() - start;
     if (code == 0) return {};
@@ -206,19 +206,18 @@ class LlamaVerifier {
   }
   /// V5: forgets a pass that was never committed, and what was drawn in it.
   Result<void> discard_open_pass() {
-    if (lost_) return run_again();
-    if (!open_) return {};
+    if (!open_) return lost_ ? run_again() : Result<void>();
     for (; leaves_ > 1; --leaves_) llama_memory_seq_rm(memory_, leaf(leaves_ - 1), -1, -1);
     if (sampler_) sampler_ = std::move(sampler_before_);
     open_ = false;
-    return put_back();
+    return lost_ ? run_again() : put_back();
   }
   Result<void> put_back() {
-    if (recurrent_ && saved_at_ != tokens_.size()) return run_again();
-    if (recurrent_ && llama_state_seq_set_data_ext(context_, state_.data(), state_.size(), leaf(0), state_part) == 0)
-      return failed("llama_state_seq_set_data_ext did not take the saved state back");
-    const bool removed = llama_memory_seq_rm(memory_, leaf(0), position(0), -1);
-    return removed ? Result<void>() : failed("llama_memory_seq_rm cannot remove the rows of a pass");
+    if (recurrent_ && (saved_at_ != tokens_.size() || state_.empty())) return run_again();
+    lost_ = recurrent_ && !llama_state_seq_set_data_ext(context_, state_.data(), state_.size(), leaf(0), state_part);
+    if (lost_) return failed("llama_state_seq_set_data_ext did not take the saved state back");
+    lost_ = !llama_memory_seq_rm(memory_, leaf(0), position(0), -1);
+    return lost_ ? failed("llama_memory_seq_rm cannot remove the rows of a pass") : Result<void>();
   }
   Result<void> run_again() {
     const std::vector<Token> tokens = std::exchange(tokens_, {});
@@ -235,16 +234,17 @@ class LlamaVerifier {
   llama_memory_t memory_ = llama_get_memory(context_);
   Token vocabulary_ = llama_vocab_n_tokens(llama_model_get_vocab(model_));
   bool recurrent_ = llama_model_is_recurrent(model_) || llama_model_is_hybrid(model_);
-  std::size_t most_rows_ = llama_n_batch(context_);
-  std::unique_ptr<llama_batch, Free> batch_{new llama_batch(llama_batch_init(int(most_rows_), 0, 64))};
+  std::size_t batch_size_ = llama_n_batch(context_);
+  std::size_t most_rows_ = llama_n_ubatch(context_);  // never above; more may overwrite what a window's rollback needs
+  std::unique_ptr<llama_batch, Free> batch_{new llama_batch(llama_batch_init(int(batch_size_), 0, 64))};
   std::unique_ptr<llama_sampler, Free> sampler_{options_.sampler}, sampler_before_;
   std::vector<Token> tokens_;        // in the cache, committed
-  std::vector<std::uint8_t> state_;  // of the last snapshot, when the cache held saved_at_ tokens
-  std::size_t saved_at_ = static_cast<std::size_t>(-1);
+  std::vector<std::uint8_t> state_;  // of the last snapshot, when the cache held saved_at_ tokens; empty: none
+  std::size_t saved_at_ = 0;
   bool open_ = false, lost_ = false;  // a pass was begun and not committed; the cache is not what tokens_ says
   std::size_t pending_ = 0, drafted_ = 0, leaves_ = 1;
-  std::vector<std::uint64_t> leaves_of_;  // bit l: the drafted row leads to leaf(l)
-  std::chrono::nanoseconds pass_time_{}, model_time_{};
+  std::vector<std::uint64_t> leaves_of_;                            // bit l: the drafted row leads to leaf(l)
+  std::chrono::nanoseconds pass_time_{}, saving_{}, model_time_{};  // saving_: of the pass that follows
 };
 
 }  // namespace reprise::llama

@@ -17,10 +17,12 @@ namespace {
 
 using replay::InputError;
 
-std::size_t count(const std::string& name, const std::string& text, std::size_t least, std::size_t most) {
+/// `text` as a number. Messages show all of `argument`, which it is or is a part of.
+std::size_t count(const std::string& name, const std::string& text, std::size_t least, std::size_t most,
+                  const std::string& argument, const char* expected = "a whole number") {
   const auto value = replay::parse_integer(text);
   if (!value || *value < static_cast<std::int64_t>(least) || *value > static_cast<std::int64_t>(most))
-    throw InputError(name + " " + text + ": expected a whole number from " + std::to_string(least) + " to " +
+    throw InputError(name + " " + argument + ": expected " + expected + " from " + std::to_string(least) + " to " +
                      std::to_string(most));
   return static_cast<std::size_t>(*value);
 }
@@ -55,7 +57,7 @@ class Reader {
   template <class Integer>
   static Take number(Integer& into, std::size_t least, std::size_t most) {
     return [&into, least, most](const auto& name, const auto& value) {
-      into = static_cast<Integer>(count(name, value, least, most));
+      into = static_cast<Integer>(count(name, value, least, most, value));
     };
   }
   static Take number(double& into, double least, double most, const char* range) {
@@ -78,7 +80,8 @@ class Reader {
       into.clear();
       for (std::size_t from = 0; from <= value.size();) {
         const std::size_t to = std::min(value.find(',', from), value.size());
-        into.push_back(count(name, value.substr(from, to - from), least, most));
+        into.push_back(count(name, value.substr(from, to - from), least, most, value,
+                             "whole numbers with commas between them, each"));
         from = to + 1;
       }
     };
@@ -132,8 +135,11 @@ class Reader {
     if (runs > 1 && !o_.compare) throw InputError("--strategy names several; only --compare runs more than one");
     never_both("--quiet", "--statistics", "one asks for less on standard error, the other for more");
     one_of({"--compare", "--record", "--profile", "--flips"});
+    output_is_nothing_else();
     for (const char* other : {"--record", "--profile", "--flips"})
-      for (const char* name : {"--strategy", "--leaves", "--cost"}) never_both(other, name, "nothing is drafted there");
+      for (const char* name : {"--strategy", "--leaves", "--cost", "--statistics"})
+        never_both(other, name, "nothing is drafted there");
+    for (const char* other : {"--record", "--profile"}) never_both(other, "--format", "what it prints has one form");
     only(o_.sampling.plain(), {"--record", "--flips", "--profile"},
          "is of the likeliest tokens; leave out --temperature and --repeat-penalty");
     if (o_.flips && !given("--trace")) throw InputError("--flips runs over the tokens of a recording; give --trace");
@@ -154,6 +160,17 @@ class Reader {
       }
   }
 
+  /// --output is emptied first.
+  void output_is_nothing_else() const {
+    if (!given("--output")) return;
+    std::vector<std::string> others = {o_.engine.model, o_.inputs.prompt_file, o_.record, o_.profile,
+                                       o_.cost,         o_.cost_model};
+    for (const auto* files : {&o_.inputs.prompts, &o_.inputs.traces})
+      others.insert(others.end(), files->begin(), files->end());
+    if (std::find(others.begin(), others.end(), o_.output) != others.end())
+      throw InputError("--output " + o_.output + ": is given for something else as well; give a file of its own");
+  }
+
   /// Measuring needs a cache for each sequence, and llama.cpp counts the tokens of all of them.
   void make_room_for_profile() {
     const std::size_t longest = *std::max_element(o_.contexts.begin(), o_.contexts.end());
@@ -171,6 +188,8 @@ class Reader {
       if (given(name)) names += (kinds++ > 0 ? " and " : "") + std::string(name);
     if (given("--profile")) {
       if (kinds != 0) throw InputError("--profile measures passes over made-up tokens; leave out " + names);
+      for (const char* name : {"--system", "--raw", "--max-tokens", "--limit"})
+        never_both("--profile", name, "it measures passes over made-up tokens");
       return;
     }
     if (kinds == 0) throw InputError("nothing to generate: give --prompt, --prompt-file, --prompts or --trace");

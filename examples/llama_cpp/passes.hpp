@@ -48,7 +48,6 @@ class Passes {
 /// Passes of llama.cpp. The context has to outlive it.
 class LlamaPasses final : public Passes {
  public:
-  /// Throws InputError when the context makes no logits for many rows.
   explicit LlamaPasses(llama_context* context);
   ~LlamaPasses() override;
 

@@ -72,8 +72,9 @@ std::string hardware_text();
 /// Today, as 2026-11-21, in UTC.
 std::string date_text();
 
-/// --profile: measures, prints the tables to `out`, and writes the file at `path`. Throws InputError before anything
-/// is measured when the file cannot be written, and EngineError when it then could not.
+/// --profile: measures, prints the tables to `out`, and writes the file at `path`: all of it, or what was there stays.
+/// Throws InputError before anything is measured when the file cannot be written, and EngineError when it then could
+/// not.
 void run_profile(Passes& passes, const ProfileSettings& settings, const ProfileFacts& facts, const std::string& path,
                  std::ostream& out, replay::Progress& progress);
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "engine_error.hpp"
+#include "format.hpp"
 #include "profile.hpp"
 #include "replay/input_error.hpp"
 #include "replay/json.hpp"
@@ -22,13 +22,6 @@ using replay::quote_json;
 
 bool same_line(const ProfilePoint& a, const ProfilePoint& b) {
   return a.sequences == b.sequences && a.context == b.context;
-}
-
-template <class... Numbers>
-std::string format(const char* pattern, Numbers... numbers) {
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(), pattern, numbers...);
-  return text.data();
 }
 
 std::string whole(double ns) { return std::to_string(std::llround(ns)); }
@@ -102,19 +95,32 @@ std::string date_text() {
 
 void run_profile(Passes& passes, const ProfileSettings& settings, const ProfileFacts& facts, const std::string& path,
                  std::ostream& out, replay::Progress& progress) {
-  const bool existed = std::filesystem::exists(path);
-  if (!std::ofstream(path, std::ios::binary | std::ios::app))
-    throw InputError("--profile " + path + ": cannot be written; is there such a folder?");
-  if (!existed) std::filesystem::remove(path);
+  namespace fs = std::filesystem;
+  // Beside the file, then in its place: a full disk or an interrupt leaves the curve that was there. Devices are no
+  // places for files, and links stay what they are.
+  std::error_code error;
+  const fs::path target = fs::exists(path, error) ? fs::canonical(path, error) : fs::path(path);
+  const bool in_place = fs::exists(target, error) && !fs::is_regular_file(target, error);
+  const fs::path written = in_place ? target : fs::path(target.string() + ".part");
+  for (const fs::path& file : {target, written}) {
+    const bool existed = fs::exists(file, error);
+    if (!std::ofstream(file, std::ios::binary | std::ios::app))
+      throw InputError("--profile " + path + ": " + file.string() + " cannot be written; is there such a folder?");
+    if (!existed) fs::remove(file, error);
+  }
 
   const Profile profile = measure_profile(passes, settings, progress);
   write_profile_table(out, profile);
   std::ostringstream text;
   write_profile_json(text, profile, facts);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  std::ofstream file(written, std::ios::binary | std::ios::trunc);
   file << text.str();
   file.close();
-  if (!file) throw EngineError("--profile " + path + ": could not be written; is the disk full?");
+  error.clear();
+  if (file && !in_place) fs::rename(written, target, error);
+  if (file && !error) return;
+  if (!in_place) fs::remove(written, error);
+  throw EngineError("--profile " + path + ": could not be written; is the disk full?");
 }
 
 }  // namespace reprise::llama

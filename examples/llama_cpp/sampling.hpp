@@ -15,7 +15,7 @@ struct Sampling {
   std::int32_t top_k = 40;
   double top_p = 0.95;
   double min_p = 0.05;
-  double repeat_penalty = 1;  ///< of the last 64 tokens; 1: none
+  double repeat_penalty = 1;  ///< of the last 64 generated tokens; 1: none
   std::uint32_t seed = 1;
 
   [[nodiscard]] bool drawn() const { return temperature > 0; }

@@ -5,6 +5,8 @@
 #include <exception>
 #include <fstream>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "answer.hpp"
@@ -35,10 +37,18 @@ class Output {
  public:
   Output(const std::string& path, std::ostream& standard) : path_(path), standard_(standard) {
     if (path.empty()) return;
-    file_.open(path, std::ios::binary | std::ios::trunc);
-    if (!file_) throw InputError("--output " + path + ": cannot be written; is there such a folder?");
+    std::error_code ignored;
+    const bool existed = std::filesystem::exists(path, ignored);
+    if (!std::ofstream(path, std::ios::binary | std::ios::app))
+      throw InputError("--output " + path + ": cannot be written; is there such a folder?");
+    if (!existed) std::filesystem::remove(path, ignored);
   }
-  [[nodiscard]] std::ostream& stream() { return path_.empty() ? standard_ : file_; }
+  /// With the first call the file is emptied: behind all that can be refused.
+  [[nodiscard]] std::ostream& stream() {
+    if (path_.empty()) return standard_;
+    if (!file_.is_open()) file_.open(path_, std::ios::binary | std::ios::trunc);
+    return file_;
+  }
   /// Throws EngineError when not everything could be written.
   void finish() {
     stream().flush();
@@ -70,11 +80,11 @@ class Tool {
     auto specs = options_.strategies;
     if (specs.empty()) specs.emplace_back(replay::default_strategy);
     const std::optional<replay::CostCurve> told =
-        options_.cost == "learned" ? std::nullopt : std::optional(curve(options_.cost));
+        options_.cost == "learned" ? std::nullopt : std::optional(curve("--cost", options_.cost));
     draftings_ = make_draftings(specs, told ? &*told : nullptr);
     std::optional<PredictionSettings> prediction;
     if (!options_.cost_model.empty())
-      prediction = PredictionSettings{curve(options_.cost_model), told, options_.leaves > 1};
+      prediction = PredictionSettings{curve("--cost-model", options_.cost_model), told, options_.leaves > 1};
     const std::vector<Request> requests = read_requests(options_.inputs);
     engine_ = Engine::load(options_.engine);
     check_requests(requests, options_.inputs, engine_);
@@ -89,8 +99,15 @@ class Tool {
     output_.finish();
     return exit_done;
   }
-  [[nodiscard]] replay::CostCurve curve(const std::string& spec) const {
-    return replay::CostCurve::parse(spec, around_.profile_folders);
+  [[nodiscard]] replay::CostCurve curve(const std::string& option, const std::string& spec) const {
+    constexpr std::string_view theirs = "--cost ";  // where a message of reprise-replay names its option
+    try {
+      return replay::CostCurve::parse(spec, around_.profile_folders);
+    } catch (const InputError& error) {
+      const std::string_view message = error.what();
+      if (!message.starts_with(theirs)) throw;
+      throw InputError(option + " " + std::string(message.substr(theirs.size())));
+    }
   }
 
   int generate_all(const std::vector<Request>& requests) {
@@ -148,8 +165,13 @@ class Tool {
   }
 
   int record_all(const std::vector<Request>& requests) {
+    std::set<std::string> ids;
+    for (const Request& request : requests)
+      if (!ids.insert(request.id).second)
+        throw InputError(request.where + ": id: another session is called " + request.id +
+                         " as well; a trace has each once, give them different ids");
     std::ostream* const messages = options_.quiet ? nullptr : &around_.error;
-    TraceWriter trace = TraceWriter::open(options_.record, messages);
+    TraceWriter trace = TraceWriter::open(options_.record, messages, engine_.vocabulary());
     const RecordCounts counts = record(engine_, requests, settings_, trace, progress_);
     write_counts(output_.stream(), counts);
     output_.finish();
@@ -165,7 +187,9 @@ class Tool {
         hardware_text(),         engine_.description(), "llama.cpp " + std::string(llama_version()),
         options_.engine.threads, date_text(),           command()};
     LlamaPasses passes(engine_.context());
-    run_profile(passes, settings, facts, options_.profile, output_.stream(), progress_);
+    std::ostringstream table;
+    run_profile(passes, settings, facts, options_.profile, table, progress_);
+    output_.stream() << table.str();
     output_.finish();
     return exit_done;
   }
@@ -190,10 +214,12 @@ class Tool {
   /// As it was given, with the model's name instead of where it lies.
   [[nodiscard]] std::string command() const {
     std::string text = "reprise-llama";
+    const std::string& model = options_.engine.model;
     for (const std::string& argument : arguments_)
-      text += " " + (argument.find(options_.engine.model) == std::string::npos
-                         ? argument
-                         : std::filesystem::path(argument).filename().string());
+      text += " " + (argument == model || argument == "--model=" + model
+                         ? argument.substr(0, argument.size() - model.size()) +
+                               std::filesystem::path(model).filename().string()
+                         : argument);
     return text;
   }
 

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace_writer.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <sstream>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "engine_error.hpp"
 #include "replay/input_error.hpp"
 #include "replay/json.hpp"
+#include "vocabulary.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -25,10 +30,12 @@ std::string read_file(const std::string& path) {
   return bytes.str();
 }
 
-void add_ids(std::set<std::string>& ids, const std::string& path, std::string_view lines) {
+/// Appends the sessions in `lines`, in front of which `path` has so many others.
+void read_sessions(const std::string& path, std::string_view lines, std::ptrdiff_t before,
+                   std::vector<replay::TraceSession>& sessions) {
   if (lines.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
-  std::istringstream in{std::string(lines)};
-  for (const replay::TraceSession& session : replay::read_trace(in, path).sessions) ids.insert(session.id);
+  std::istringstream in(std::string(static_cast<std::size_t>(before), '\n') + std::string(lines));
+  for (replay::TraceSession& session : replay::read_trace(in, path).sessions) sessions.push_back(std::move(session));
 }
 
 void append_tokens(std::string& line, std::string_view key, const std::vector<Token>& tokens) {
@@ -53,7 +60,7 @@ std::string trace_line(const replay::TraceSession& session, std::span<const Fini
   return line + "]}\n";
 }
 
-TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages) {
+TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages, std::optional<std::size_t> vocabulary) {
   TraceWriter writer(path);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
@@ -62,21 +69,29 @@ TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages) {
   const std::string bytes = there ? read_file(path) : std::string();
 
   const std::size_t complete = bytes.rfind('\n') + 1;  // 0 where there is none: npos + 1
+  const std::string_view lines = std::string_view(bytes).substr(0, complete);
   const std::string_view tail = std::string_view(bytes).substr(complete);
   bool unfinished = false;
+  std::vector<replay::TraceSession> sessions;
   try {
-    add_ids(writer.ids_, path, std::string_view(bytes).substr(0, complete));
+    read_sessions(path, lines, 0, sessions);
     // A session may lack nothing but the end of its line. Only what begins like one is taken for a part of one:
     // whatever else this file is, it is not ours to cut.
     unfinished = !tail.empty() && line_start.substr(0, tail.size()) == tail.substr(0, line_start.size());
     try {
-      add_ids(writer.ids_, path, tail);
+      read_sessions(path, tail, std::count(lines.begin(), lines.end(), '\n'), sessions);
       unfinished = false;
     } catch (const InputError&) {
       if (!unfinished) throw InputError(path + ": ends in something that is no session");
     }
   } catch (const InputError& error) {
     throw InputError(std::string(error.what()) + "; only traces are appended to, and this file has been left as it is");
+  }
+
+  for (const replay::TraceSession& session : sessions) {
+    if (vocabulary)
+      check_vocabulary(session, *vocabulary, "--record appends what this model says: give another file for it");
+    writer.ids_.insert(session.id);
   }
 
   writer.size_ = unfinished ? complete : bytes.size();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <span>
@@ -32,8 +34,9 @@ class TraceWriter {
  public:
   /// Opens `path` for appending, and reads what it has. A last line that an interrupted recording left half written is
   /// removed, and `messages` (may be null) told of it. Throws InputError, the file being as it was: it holds anything
-  /// else than a trace, or cannot be opened.
-  static TraceWriter open(const std::string& path, std::ostream* messages = nullptr);
+  /// else than a trace, or tokens beyond a `vocabulary` that is given, or cannot be opened.
+  static TraceWriter open(const std::string& path, std::ostream* messages = nullptr,
+                          std::optional<std::size_t> vocabulary = {});
 
   /// A session of this id is already there.
   [[nodiscard]] bool has(const std::string& id) const { return ids_.contains(id); }

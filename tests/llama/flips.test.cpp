@@ -34,7 +34,7 @@ class Flips : public ::testing::Test {
     engine.answer = [](TokenSpan tokens, std::size_t, std::vector<float>& logits) { plain_answer(tokens, logits); };
     testing::Random random(1);
     for (const char* id : {"a", "b"}) {
-      replay::TraceSession session{id, "test", {}};
+      replay::TraceSession session{id, "test", {}, std::string("t.jsonl:") + (*id == 'a' ? "1" : "2")};
       for (const std::size_t output : {37U, 64U, 0U, 1U}) {
         replay::Turn& turn = session.turns.emplace_back();
         for (std::size_t i = 0; i < 9; ++i) turn.prompt.push_back(static_cast<Token>(random.below(32)));
@@ -139,11 +139,16 @@ TEST_F(Flips, WhatCannotBeRunIsRefused) {
   EXPECT_THAT(refused(), HasSubstr("1 to 512"));
   settings = {};
   engine.size = 4 * 9 + 37 + 64 + 1 + 31;
-  EXPECT_THAT(refused(), HasSubstr("session a needs a context of 170 tokens, and there are 169"));
+  EXPECT_THAT(refused(), HasSubstr("t.jsonl:1: session a needs a context of 170 tokens, and there are 169"));
   ++engine.size;
   EXPECT_EQ(refused(), "");
   sessions[1].turns[0].output[3] = 32;
-  EXPECT_THAT(refused(), HasSubstr("session b has token 32"));
+  EXPECT_THAT(refused(), HasSubstr("t.jsonl:2: turns[0].output[3]: token 32 is not in this model's vocabulary of 32"));
+  for (replay::TraceSession& session : sessions)
+    for (replay::Turn& turn : session.turns) turn.output.clear();
+  EXPECT_THAT(refused(), HasSubstr("nothing to count"));
+  sessions.clear();
+  EXPECT_THAT(refused(), HasSubstr("nothing to count"));
 }
 
 TEST(FlipRates, HaveWilsonsInterval) {

@@ -157,6 +157,7 @@ TEST_P(LlamaVerifiers, GoOnAfterAnyFailedPass) {
   const Maker make{&context, GetParam().sampled, GetParam().leaves};
   const auto plain = compare_lossless(make, prompt, limits(40), NoDraft());
   for (const std::int32_t failure : {1, -1, 2, -3}) {
+    std::size_t failed = 0;
     for (std::size_t at = 1; at <= 25; ++at) {
       settings().failing_decode = 0;
       LlamaVerifier verifier = make(prompt);
@@ -164,7 +165,9 @@ TEST_P(LlamaVerifiers, GoOnAfterAnyFailedPass) {
       settings().failing_decode = settings().decodes + at;
       settings().failure = failure;
       auto generation = generate(session, verifier, prompt, limits(40));
+      ASSERT_EQ(!generation, settings().decodes >= settings().failing_decode) << at << " " << failure;
       if (!generation) {
+        ++failed;
         EXPECT_EQ(generation.error().code, ErrorCode::verifier_failed);
         EXPECT_EQ(static_cast<std::int64_t>(generation.error().value), failure);
         EXPECT_FALSE(generation.error().message.empty());
@@ -174,6 +177,7 @@ TEST_P(LlamaVerifiers, GoOnAfterAnyFailedPass) {
       ASSERT_EQ(std::vector<Token>(generation->tokens.begin(), generation->tokens.end()), plain.plain.output)
           << "call " << at << " failed with " << failure;
     }
+    EXPECT_GE(failed, 15U) << failure;
   }
 }
 TEST_P(LlamaVerifiers, PrefillAgainWhatFailed) {
@@ -288,6 +292,80 @@ TEST(LlamaVerifier, HasItsSamplerBackAfterAVoidPass) {
   ASSERT_TRUE(other.verify(batch, 2));
   EXPECT_EQ(settings().samplers, 2 * 7U + 2 * 7U);  // two chains, and a copy of each for the pass that is open
 }
+// A state that is not taken back leaves the cache empty: what is run on top of that would be another text.
+TEST(LlamaVerifier, RunsTheSequenceAgainWhereItsStateWasNotTakenBack) {
+  for (const char* model : {"recurrent", "hybrid"}) {
+    for (const bool sampled : {false, true}) {
+      const SmallContext context(model);
+      const Maker make{&context, sampled};
+      const auto plain = compare_lossless(make, prompt, limits(40), NoDraft());
+      LlamaVerifier verifier = make(prompt);
+      Session session(HostileStrategy(3, 48));
+      settings().fault = Fault::state_not_restored;
+      EXPECT_FALSE(generate(session, verifier, prompt, limits(40))) << model;
+      settings().fault = Fault::none;
+      const auto generation = generate(session, verifier, limits(40));
+      ASSERT_TRUE(generation) << model << ": " << generation.error().message;
+      EXPECT_EQ(std::vector<Token>(generation->tokens.begin(), generation->tokens.end()), plain.plain.output)
+          << model << (sampled ? ", sampled" : "");
+    }
+  }
+}
+TEST(LlamaVerifier, RunsNoTokenAgainThatIsCutOff) {
+  const SmallContext context("recurrent");
+  LlamaVerifier verifier = Maker{&context}(prompt);
+  for (const std::size_t size : {3U, 0U}) {
+    ASSERT_TRUE(verifier.snapshot());
+    ASSERT_TRUE(verifier.verify(TokenSpan(prompt).last(1), 0));
+    settings().fault = Fault::state_not_restored;
+    ASSERT_FALSE(verifier.restore(0));
+    settings().fault = Fault::none;
+    const std::size_t before = settings().rows;
+    ASSERT_TRUE(verifier.truncate(size));
+    EXPECT_EQ(settings().rows, before + size);
+    EXPECT_EQ(verifier.cached().size(), size);
+  }
+}
+TEST(LlamaVerifier, TimesRestoringWithThePass) {
+  const SmallContext context("recurrent");
+  LlamaVerifier verifier = Maker{&context}(prompt);
+  ASSERT_TRUE(verifier.snapshot());
+  ASSERT_TRUE(verifier.verify(TokenSpan(prompt).last(1), 0));
+  const auto verified = verifier.pass_time();
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(verifier.restore(0));  // however coarse the clock is
+  EXPECT_GT(verifier.pass_time(), verified);
+}
+// As many tokens as were in the cache when it was saved, but others.
+TEST(LlamaVerifier, PutsNoStateOfOtherTokensBack) {
+  for (const char* model : {"recurrent", "hybrid"}) {
+    const SmallContext context(model);
+    LlamaVerifier verifier = Maker{&context}(prompt);
+    ASSERT_TRUE(verifier.snapshot());
+    ASSERT_TRUE(verifier.truncate(0));
+    const std::vector<Token> others = {30, 31, 30, 33, 34, 31};
+    ASSERT_TRUE(verifier.prefill(TokenSpan(others).first(others.size() - 1)));
+    const TokenSpan last = TokenSpan(others).last(1);
+    settings().failing_decode = settings().decodes + 1;
+    ASSERT_FALSE(verifier.verify(last, 0));
+    const auto picks = verifier.verify(last, 0);
+    ASSERT_TRUE(picks) << model << ": " << picks.error().message;
+    const std::vector<float> logits(verifier.logits(0).begin(), verifier.logits(0).end());
+    LlamaVerifier fresh = Maker{&context}(others);
+    ASSERT_TRUE(fresh.verify(last, 0));
+    EXPECT_EQ(std::vector<float>(fresh.logits(0).begin(), fresh.logits(0).end()), logits) << model;
+  }
+}
+TEST(LlamaVerifier, RefusesMorePathsThanItHasSequencesFor) {
+  const SmallContext context;
+  LlamaVerifier other = Maker{&context, false, 1, 2}(prompt);
+  LlamaVerifier verifier = Maker{&context, false, 2}(prompt);
+  const std::vector<Token> batch = {prompt.back(), 5, 6, 7};
+  const std::vector<NodeIndex> parents(3, anchor_parent);
+  EXPECT_FALSE(verifier.verify_tree(batch, 3, parents));
+  EXPECT_TRUE(verifier.verify(TokenSpan(batch).first(1), 0));
+  EXPECT_EQ(llama_memory_seq_pos_max(context.memory(), 2) + 1, static_cast<llama_pos>(other.cached().size()));
+  EXPECT_TRUE(other.verify(TokenSpan(batch).first(1), 0));
+}
 TEST(LlamaVerifier, FreesWhatItOwns) {
   {
     const SmallContext context;
@@ -341,7 +419,8 @@ TEST(LlamaVerifier, RefusesWhatCannotWorkWithASentence) {
 }
 TEST(LlamaVerifier, SaysWhatItCanDo) {
   llama_context_params params = SmallContext::params();
-  params.n_batch = 20;
+  params.n_batch = 40;
+  params.n_ubatch = 20;
   const SmallContext context(SmallContext::small("attention"), params);
   const Capabilities tree = Maker{&context, false, 5}(prompt).capabilities();
   EXPECT_EQ(tree.max_rows, 20U);
@@ -402,6 +481,25 @@ TEST_F(LlamaWindow, IsWholeAfterDraftsAreRolledBack) {
     EXPECT_TRUE(report.drafted.error.empty()) << report.drafted.error;
     EXPECT_GT(llama_memory_seq_pos_min(context.memory(), 0), 0);
   }
+}
+// What is run in parts takes, for the later ones, cells that the window has passed with the earlier ones.
+TEST_F(LlamaWindow, IsWholeAfterTheLongestPassIsRolledBack) {
+  const SmallContext context = long_context(64);
+  const std::vector<Token> text = long_text();
+  const TokenSpan before = TokenSpan(text).first(400);
+  LlamaVerifier verifier = Maker{&context}(before);
+  const std::size_t rows = std::min<std::size_t>(verifier.capabilities().max_rows, 300);
+  std::vector<Token> batch(rows, 9);
+  batch.front() = before.back();
+  ASSERT_TRUE(verifier.verify(batch, rows - 1));
+  verifier.commit(1);
+  const TokenSpan next = TokenSpan(text).subspan(400, 1);
+  const auto picks = verifier.verify(next, 0);
+  ASSERT_TRUE(picks);
+  const std::vector<float> logits(verifier.logits(0).begin(), verifier.logits(0).end());
+  LlamaVerifier fresh = Maker{&context}(TokenSpan(text).first(401));
+  ASSERT_TRUE(fresh.verify(next, 0));
+  EXPECT_EQ(std::vector<float>(fresh.logits(0).begin(), fresh.logits(0).end()), logits);
 }
 TEST_F(LlamaWindow, IsWholeAfterTruncate) {
   const SmallContext context = long_context(64);

@@ -108,7 +108,9 @@ TEST(LlamaOptions, RefuseWhatIsNoNumberOrOutOfBounds) {
   EXPECT_THAT(refused(with({"--temperature", "hot"})), HasSubstr("--temperature hot: expected a number"));
   EXPECT_THAT(refused(with({"--temperature=1", "--seed", "4294967295"})), HasSubstr("to 4294967294"));
   EXPECT_THAT(refused(with({"--format", "csv"})), HasSubstr("there are table and json"));
-  EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--contexts", "1,"}), HasSubstr("--contexts"));
+  EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--contexts", "1,"}), HasSubstr("--contexts 1,: expected"));
+  EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--sequences=2,,3"}),
+              HasSubstr("--sequences 2,,3: expected whole numbers with commas between them, each from 1 to 64"));
 }
 
 TEST(LlamaOptions, RefuseWhatIsUnknownMissingOrGivenTwice) {
@@ -137,6 +139,15 @@ TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
   EXPECT_THAT(refused(with({"--profile", "p"})), HasSubstr("leave out --prompt"));
   EXPECT_THAT(refused(with({"--quiet", "--statistics"})), HasSubstr("do not go together"));
   EXPECT_THAT(refused(with({"--batch", "20"})), HasSubstr("--batch 20"));
+  EXPECT_THAT(refused(with({"--record", "r", "--output", "r"})), HasSubstr("--output r: is given for something else"));
+  EXPECT_THAT(refused({"--model", "m", "--prompts", "a", "p", "--output", "p"}), HasSubstr("--output p: is given"));
+  EXPECT_EQ(refused(with({"--record", "r", "--output", "o"})), "accepted");
+  for (const char* name : {"--system=s", "--raw", "--max-tokens=5", "--limit=1", "--format=json", "--statistics"})
+    EXPECT_THAT(refused({"--model", "m", "--profile", "p", name}), HasSubstr("--profile and --")) << name;
+  for (const char* name : {"--format=json", "--statistics"})
+    EXPECT_THAT(refused(with({"--record", "r", name})), HasSubstr("--record and --")) << name;
+  EXPECT_THAT(refused({"--model", "m", "--trace", "t", "--flips", "--statistics"}), HasSubstr("--flips and --stat"));
+  EXPECT_EQ(refused({"--model", "m", "--trace", "t", "--flips", "--limit=1", "--format=json"}), "accepted");
 }
 
 }  // namespace

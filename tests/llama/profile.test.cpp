@@ -16,6 +16,10 @@
 #include "replay/json.hpp"
 #include "reprise/testing/random.hpp"
 
+#ifdef __linux__
+#include "llama/file_size_limit.hpp"
+#endif
+
 namespace reprise::llama {
 namespace {
 
@@ -218,8 +222,38 @@ TEST_F(ProfileOf, AFileThatCannotBeWrittenIsSaidBeforeAnythingIsMeasured) {
   std::filesystem::remove(path);
 #ifdef __linux__
   EXPECT_THROW(run_profile(engine, settings, {}, "/dev/full", out, progress), EngineError);
+  EXPECT_FALSE(std::filesystem::is_regular_file("/dev/full"));
 #endif
 }
+
+#ifdef __linux__
+TEST_F(ProfileOf, AFullDiskLeavesTheCurveThatWasThere) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / "reprise-profile-folder";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const std::string path = (folder / "curve.json").string();
+  const std::string link = (folder / "link.json").string();
+  const auto text = [&] {
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  std::ostringstream out;
+  for (const std::string before : {"", "an earlier curve"}) {
+    if (!before.empty()) std::ofstream(path, std::ios::binary) << before;
+    const FileSizeLimit limit(500);
+    EXPECT_THROW(run_profile(engine, settings, {}, path, out, progress), EngineError);
+    EXPECT_EQ(text(), before);
+    EXPECT_EQ(fs::exists(path), !before.empty());
+    EXPECT_FALSE(fs::exists(path + ".part"));
+  }
+  fs::create_symlink(path, link);
+  run_profile(engine, settings, {}, link, out, progress);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_NO_THROW(replay::CostCurve::parse(path));
+  fs::remove_all(folder);
+}
+#endif
 
 }  // namespace
 }  // namespace reprise::llama

