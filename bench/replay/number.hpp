@@ -19,6 +19,14 @@ inline std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
+/// The same for numbers that may be larger, and are not negative.
+inline std::optional<std::uint64_t> parse_unsigned(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
+  return value;
+}
+
 inline std::optional<double> parse_real(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -11,9 +11,11 @@ namespace reprise::replay {
 namespace {
 
 constexpr std::string_view names[] = {
-    "--strategy", "--control",     "--cost",   "--cost-known", "--noise",   "--seed",        "--max-nodes",
-    "--shape",    "--memory",      "--part",   "--limit",      "--threads", "--by-category", "--ceiling",
-    "--reasons",  "--reliability", "--format", "--output",     "--list",    "--help",        "--version"};
+    "--strategy", "--control", "--cost",         "--cost-known",  "--noise",        "--seed",        "--max-nodes",
+    "--shape",    "--memory",  "--memory-bytes", "--snapshot-in", "--snapshot-out", "--fingerprint", "--part",
+    "--limit",    "--threads", "--by-category",  "--ceiling",     "--reasons",      "--reliability", "--format",
+    "--output",   "--list",    "--help",         "--version"};
+constexpr std::size_t most_memory_bytes = std::size_t{1} << 40;
 constexpr std::size_t most_threads = 1024;
 constexpr std::size_t most_seed = 1'000'000;
 
@@ -78,7 +80,15 @@ class Reader {
     } else if (name_ == "--reliability") {
       options_.reliability = true;
     } else if (name_ == "--memory") {
-      memory(value("session or past"));
+      options_.settings.kept = kept(value("session or past"));
+    } else if (name_ == "--memory-bytes") {
+      options_.settings.memory_bytes = count(value("N"), "bytes", most_memory_bytes);
+    } else if (name_ == "--snapshot-in") {
+      options_.snapshot_in = value("FILE");
+    } else if (name_ == "--snapshot-out") {
+      options_.snapshot_out = value("FILE");
+    } else if (name_ == "--fingerprint") {
+      options_.fingerprint = fingerprint(value("N"));
     } else if (name_ == "--by-category") {
       options_.by_category = true;
     } else if (name_ == "--ceiling") {
@@ -109,6 +119,13 @@ class Reader {
       for (const char* name : {"--noise", "--seed"})
         if (given(name))
           throw InputError(std::string(name) + " is of pass times, which only --cost-known learned and carried use");
+    if (options_.settings.kept != Kept::past)
+      for (const char* name : {"--memory-bytes", "--snapshot-in", "--snapshot-out"})
+        if (given(name)) throw InputError(std::string(name) + " is of memories, which only --memory past has");
+    if (given("--fingerprint") && options_.snapshot_in.empty() && options_.snapshot_out.empty())
+      throw InputError("--fingerprint is of snapshots: give --snapshot-in or --snapshot-out too");
+    if (!options_.snapshot_out.empty() && options_.snapshot_out == options_.output)
+      throw InputError("--snapshot-out and --output are the same file; give two");
     if (options_.format != Format::table)
       for (const char* name : {"--reasons", "--reliability"})
         if (given(name)) throw InputError(std::string(name) + " is for the table; --format json always has it");
@@ -164,12 +181,15 @@ class Reader {
     throw InputError("--format " + text + ": there are table, json and csv");
   }
 
-  static void memory(const std::string& text) {
-    if (text == "past")
-      throw InputError(
-          "--memory past: no strategy keeps memory from session to session in this version, so there is nothing to "
-          "replay with it; use --memory session");
-    if (text != memory_kept) throw InputError("--memory " + text + ": there are session and past");
+  static Kept kept(const std::string& text) {
+    for (const Kept kept : {Kept::session, Kept::past})
+      if (name(kept) == text) return kept;
+    throw InputError("--memory " + text + ": there are session and past");
+  }
+  static std::uint64_t fingerprint(const std::string& text) {
+    const auto number = parse_unsigned(text);
+    if (!number) throw InputError("--fingerprint " + text + ": expected a whole number from 0 to 2^64 - 1");
+    return *number;
   }
 
   std::span<const std::string> arguments_;
@@ -221,7 +241,19 @@ usage: reprise-replay [OPTION]... [TRACE]...
   --seed N              of the noise (default 1)
   --max-nodes N         most tokens drafted in a pass, 1 to 32 (default 32)
   --shape SHAPE         tree (default): drafts as they are; chain: the best chain of each
-  --memory session      what is kept from session to session: nothing. (past: no strategy can yet)
+  --memory MEMORY       what is kept from session to session:
+                          session   (default) nothing
+                          past      sessions leave their prompts, outputs and what was learned from them to the next
+                                    ones, in the order of the file, for strategies that have a memory (see --list;
+                                    the others are replayed as with session, and their results say so). A memory is
+                                    that of one trace, strategy, control and curve, and begins empty. Its sessions are
+                                    replayed one after the other
+  --memory-bytes N      ceiling of such a memory (default 67108864, which are 64 MiB); a token takes 17
+  --snapshot-in FILE    memories begin with what this file holds
+  --snapshot-out FILE   afterwards the memory is saved there, and what was learned: of one trace, strategy, control and
+                        curve (reprise/memory/memory_snapshot.hpp, docs/formats.md)
+  --fingerprint N       of the tokenizer of these files, any number that you choose: a file of another is refused
+                        (default 0)
   --part PART           all (default), or one half of the sessions, a or b, by a hash of the id (64-bit FNV-1a, even or
                         odd): what was chosen on one half can be judged on the other
   --limit N             the first N sessions of each trace; of these, the part
@@ -232,20 +264,20 @@ usage: reprise-replay [OPTION]... [TRACE]...
   --reliability         the table also draws what was claimed of drafted tokens against what came true
   --format FORMAT       table (default), json or csv
   --output FILE         write there instead of to standard output
-  --threads N           sessions replayed at the same time (default 1). The counts do not depend on it; the times
-                        are cleanest with 1
+  --threads N           sessions replayed at the same time (default 1); where they go one after the other, whole runs.
+                        The counts do not depend on it; the times are cleanest with 1
   --list                the strategies with their keys, and the curves
   --help, --version
 
 Results: tokens (all output tokens but the first of each turn), passes, drafted, accepted; MAT = tokens / passes;
 acceptance rate = accepted / drafted; drafting time in ns per output token (begin, observe, propose and feedback; each
 call includes 20 to 25 ns for reading the clock) and per propose; time in control likewise; the most memory held in a
-session; speedup = tokens / summed cost of the passes, drafting time not charged; worst loss = the most, in passes
+session, and that of what is kept from session to session; speedup = tokens / summed cost of the passes, drafting time not charged; worst loss = the most, in passes
 without a draft, that up to 1,000 passes in a row of a session cost beyond the tokens they gave; calibration error =
 mean distance between the claimed and the observed probability of a drafted token whose parent was right, in 20 bins.
 
 exit status: 0; 1 when an output differed from its recording or the results could not be written; 2 when an argument,
-trace or curve cannot be used.
+trace, curve or snapshot cannot be used.
 )";
 }
 

@@ -30,6 +30,9 @@ struct Options {
   bool reliability = false;  ///< in the table: reliability diagrams
   Format format = Format::table;
   std::string output;             ///< a file; empty: standard output
+  std::string snapshot_in;        ///< a file that memories begin with; empty: with nothing
+  std::string snapshot_out;       ///< a file that the memory is saved to; empty: it is not
+  std::uint64_t fingerprint = 0;  ///< of the tokenizer of these two
   std::size_t limit = unlimited;  ///< sessions of each trace, before the part is taken
   TracePart part = TracePart::all;
   std::size_t threads = 1;
@@ -40,8 +43,6 @@ struct Options {
 
 inline constexpr std::string_view default_costs[] = {"linear:0",    "linear:0.005", "linear:0.02",
                                                      "linear:0.05", "linear:0.1",   "linear:0.3"};
-/// What memory a replay keeps from session to session: none. It is part of every result.
-inline constexpr std::string_view memory_kept = "session";
 
 /// Reads the arguments, those after the program's name. `--key value` and `--key=value` are the same; behind `--`
 /// everything is a trace. Throws InputError.

@@ -76,6 +76,7 @@ class Replay {
     return counts_;
   }
   [[nodiscard]] const ReplayControl& control() const { return session_.control(); }
+  [[nodiscard]] const AnyStrategy& strategy() const { return session_.strategy().strategy(); }
 
  private:
   /// Plays one turn; answers what went wrong, or nothing.
@@ -211,11 +212,12 @@ Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy,
   return Replay(recorded, strategy, setup, make_control(setup)).run();
 }
 
-Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup,
+Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
                       ReplayControl& control) {
   Replay replay(recorded, strategy, setup, control);
   Counts counts = replay.run();
   control = replay.control();
+  strategy = replay.strategy();
   return counts;
 }
 

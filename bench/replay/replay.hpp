@@ -67,8 +67,9 @@ struct ReplaySetup {
 ///
 /// The counts are a pure function of the arguments; only the times are not.
 Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup);
-/// The same with a control that has a past, and is given back as it is afterwards: see CostKnown::carried.
-Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup,
+/// The same with a strategy and a control that may have a past, and are given back as they are afterwards: see
+/// Kept::past and CostKnown::carried.
+Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
                       ReplayControl& control);
 
 /// What `setup` asks for, with nothing learned yet. Throws InputError when control cannot take the curve.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "json.hpp"
-#include "options.hpp"
 #include "reprise/core/version.hpp"
 #include "utf8.hpp"
 
@@ -66,7 +65,7 @@ std::vector<Field> fields(const Report& report, const Row& row) {
           {"category", row.category, Kind::text},
           {"strategy", row.strategy, Kind::text},
           {"cost", report.curves[row.curve].spec(), Kind::text},
-          {"memory", std::string(memory_kept), Kind::text},
+          {"memory", std::string(name(row.kept)), Kind::text},
           {"sessions", std::to_string(counts.sessions)},
           {"turns", std::to_string(counts.turns)},
           {"tokens", std::to_string(counts.tokens)},
@@ -93,7 +92,8 @@ std::vector<Field> fields(const Report& report, const Row& row) {
           {"worst_loss", number(row.charge().worst_loss)},
           {"calibration_error", number(counts.reliability.expected_calibration_error())},
           {"cuts", cuts(counts), Kind::json},
-          {"reliability", reliability(counts.reliability), Kind::json}};
+          {"reliability", reliability(counts.reliability), Kind::json},
+          {"memory_bytes", std::to_string(row.memory_bytes)}};
 }
 
 std::string quote_csv(const std::string& text) {

@@ -86,11 +86,17 @@ class Block {
     if (rows.front()->category != all_categories) out_ << ", category " << rows.front()->category;
     out_ << "\n  " << grouped(counts.sessions) << (counts.sessions == 1 ? " session, " : " sessions, ")
          << grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ") << grouped(counts.tokens)
-         << " tokens\n\n";
+         << " tokens\n";
+    std::string remembered;
+    const std::vector<Group> groups = grouped_by_name(rows);
+    for (const Group& group : groups)
+      if (const Row& row = *group.front(); row.kept == Kept::past)
+        remembered += (remembered.empty() ? "" : ", ") + label(row) + " (" + bytes(row.memory_bytes) + ")";
+    if (!remembered.empty()) out_ << "  past sessions are remembered: " << remembered << "\n";
+    out_ << "\n";
     name("speedup under", name_width_);
     for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << right(curve_label(i), speedup_width);
     out_ << "  speedup, " << curve_label(barred()) << "\n";
-    const std::vector<Group> groups = grouped_by_name(rows);
     for (const Group& group : groups) speedups(group);
     out_ << "\n";
     counts_heading();

@@ -18,25 +18,6 @@ void check_categories(const Trace& trace) {
                        ": category: \"all\" names the sum of all categories; with --by-category call it otherwise");
 }
 
-/// Replays all sessions of a trace.
-std::vector<Counts> replay_trace(const Trace& trace, const AnyStrategy& strategy, const ReplaySetup& setup,
-                                 std::size_t threads, Progress& progress) {
-  std::vector<Counts> counts(trace.sessions.size());
-  if (setup.control.kind == ControlKind::cost && setup.settings.cost_known == CostKnown::carried) {
-    ReplayControl control = make_control(setup);
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      counts[i] = replay_session(trace.sessions[i], strategy, setup, control);
-      progress.step();
-    }
-    return counts;
-  }
-  in_parallel(trace.sessions.size(), threads, [&](std::size_t i) {
-    counts[i] = replay_session(trace.sessions[i], strategy, setup);
-    progress.step();
-  });
-  return counts;
-}
-
 /// The sums of a trace: of all sessions, and of each category in the order in which they first occur.
 std::vector<std::pair<std::string, Counts>> sums(const Trace& trace, std::span<const Counts> counts, bool by_category) {
   std::vector<std::pair<std::string, Counts>> all = {{all_categories, {}}};
@@ -62,30 +43,121 @@ std::vector<Row> by_category(std::vector<Row> rows, std::size_t curves) {
   return sorted;
 }
 
-/// The rows of one trace under one strategy and control.
-std::vector<Row> replay_one(const Assignment& assignment, const Trace& trace, const StrategyRun& run,
-                            const ControlSpec& control, Progress& progress) {
-  const Row blank{trace.path, {}, run.spec, control, 0, {}};
-  const bool weighed = blank.weighed();
-  const std::size_t replays = weighed ? assignment.curves.size() : 1;
+/// One way through all sessions of a trace.
+struct Job {
+  const Trace& trace;
+  const StrategyRun& run;
+  ControlSpec control;
+  std::span<const CostCurve> curves;  ///< that its passes are charged under
+  std::size_t first_curve = 0;        ///< which of all curves these begin with
+  std::vector<std::pair<std::string, Counts>> sums = {};
+  std::uint64_t memory_bytes = 0;
+
+  [[nodiscard]] bool weighed() const { return control.kind == ControlKind::cost; }
+  [[nodiscard]] bool remembers(const ReplaySettings& settings) const {
+    return settings.kept == Kept::past && run.remembers != Remembers::nothing;
+  }
+  /// Its sessions have to go one after the other.
+  [[nodiscard]] bool chained(const ReplaySettings& settings) const {
+    return remembers(settings) || (weighed() && settings.cost_known == CostKnown::carried);
+  }
+  [[nodiscard]] std::string text() const {
+    return trace.path + "  " + run.spec + "  " + (weighed() ? curves.front().spec() : control.text());
+  }
+};
+
+/// The jobs of a trace with a strategy, in the order of their rows: one for each control, or each curve of it.
+std::vector<Job> jobs_of(const Assignment& assignment, const Trace& trace, const StrategyRun& run) {
+  std::vector<Job> jobs;
+  std::vector<ControlSpec> done;  // auto may be one that was asked for as well
+  for (const ControlSpec& asked : assignment.controls) {
+    const ControlSpec control = resolve(asked, run.calibrated);
+    if (std::find(done.begin(), done.end(), control) != done.end()) continue;
+    done.push_back(control);
+    if (control.kind == ControlKind::cost)
+      for (std::size_t curve = 0; curve < assignment.curves.size(); ++curve)
+        jobs.push_back({trace, run, control, assignment.curves.subspan(curve, 1), curve});
+    else
+      jobs.push_back({trace, run, control, assignment.curves});
+  }
+  return jobs;
+}
+
+/// Replays the sessions of a job one after the other: each takes up what the one before has left.
+void replay_chained(const Assignment& assignment, Job& job, Progress& progress) {
+  const ReplaySettings& settings = assignment.settings;
+  const ReplaySetup setup = {job.control, job.curves, settings, job.run.calibrated};
+  const bool remembers = job.remembers(settings);
+  Past past;
+  if (remembers && job.run.remembers == Remembers::sequences) give_room(past, settings.memory_bytes);
+  if (!assignment.snapshot_in.bytes.empty()) load(past, assignment.snapshot_in);
+  ReplayControl control = make_control(setup);
+  std::vector<Counts> counts;
+  for (const TraceSession& session : job.trace.sessions) {
+    AnyStrategy strategy = remembers ? job.run.with_past(past) : job.run.strategy;
+    if (settings.cost_known != CostKnown::carried) control = make_control(setup);
+    counts.push_back(replay_session(session, strategy, setup, control));
+    if (remembers && job.run.remembers == Remembers::sequences) leave(past, session, strategy);
+    progress.step();
+  }
+  job.sums = sums(job.trace, counts, assignment.by_category);
+  job.memory_bytes = past.memory_bytes();
+  if (assignment.snapshot_out != nullptr) *assignment.snapshot_out = save(past, assignment.snapshot_in.fingerprint);
+}
+
+/// Replays sessions that have nothing to do with each other.
+void replay_freely(const Assignment& assignment, Job& job, Progress& progress) {
+  const ReplaySetup setup = {job.control, job.curves, assignment.settings, job.run.calibrated};
+  std::vector<Counts> counts(job.trace.sessions.size());
+  in_parallel(counts.size(), assignment.threads, [&](std::size_t i) {
+    counts[i] = replay_session(job.trace.sessions[i], job.run.strategy, setup);
+    progress.step();
+  });
+  job.sums = sums(job.trace, counts, assignment.by_category);
+}
+
+/// Fills in what the jobs count. Those whose sessions are chained run beside each other.
+void replay(const Assignment& assignment, std::vector<Job>& jobs, Progress& progress) {
+  std::vector<Job*> chained;
+  std::size_t sessions = 0;
+  for (Job& job : jobs) {
+    if (!job.chained(assignment.settings)) continue;
+    chained.push_back(&job);
+    sessions += job.trace.sessions.size();
+  }
+  const bool beside = assignment.threads > 1 && chained.size() > 1;
+  if (beside) progress.start(std::to_string(chained.size()) + " replays beside each other", sessions);
+  in_parallel(chained.size(), assignment.threads, [&](std::size_t i) {
+    if (!beside) progress.start(chained[i]->text(), chained[i]->trace.sessions.size());
+    replay_chained(assignment, *chained[i], progress);
+  });
+  for (Job& job : jobs) {
+    if (job.chained(assignment.settings)) continue;
+    progress.start(job.text(), job.trace.sessions.size());
+    replay_freely(assignment, job, progress);
+  }
+}
+
+/// The rows of the jobs of one trace, strategy and control.
+std::vector<Row> rows_of(const Assignment& assignment, std::span<const Job> jobs) {
   std::vector<Row> rows;
-  for (std::size_t replay = 0; replay < replays; ++replay) {
-    const auto curves = weighed ? assignment.curves.subspan(replay, 1) : assignment.curves;
-    progress.start(trace.path + "  " + run.spec + "  " + (weighed ? curves.front().spec() : control.text()),
-                   trace.sessions.size());
-    const auto counts = replay_trace(trace, run.strategy, {control, curves, assignment.settings, run.calibrated},
-                                     assignment.threads, progress);
-    for (const auto& [category, sum] : sums(trace, counts, assignment.by_category)) {
-      for (std::size_t i = 0; i < curves.size(); ++i) {
-        Row& row = rows.emplace_back(blank);
+  for (const Job& job : jobs) {
+    for (const auto& [category, sum] : job.sums) {
+      for (std::size_t i = 0; i < job.curves.size(); ++i) {
+        Row& row = rows.emplace_back();
+        row.trace = job.trace.path;
         row.category = category;
-        row.curve = replay + i;
+        row.strategy = job.run.spec;
+        row.control = job.control;
+        row.curve = job.first_curve + i;
         row.counts = sum;
         row.counts.charges = {i < sum.charges.size() ? sum.charges[i] : Charge()};  // no sessions, no charges
+        row.kept = job.remembers(assignment.settings) ? Kept::past : Kept::session;
+        row.memory_bytes = job.memory_bytes;
       }
     }
   }
-  return by_category(std::move(rows), replays);
+  return by_category(std::move(rows), jobs.size());
 }
 
 /// The rows of what no copying drafter can beat; there is one best way for each curve.
@@ -99,7 +171,7 @@ std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, 
       progress.step();
     });
     for (const auto& [category, sum] : sums(trace, counts, assignment.by_category))
-      rows.push_back({trace.path, category, ceiling_name, {ControlKind::cost, 0}, curve, sum});
+      rows.push_back({trace.path, category, ceiling_name, {ControlKind::cost, 0}, curve, sum, Kept::session, 0});
   }
   return by_category(std::move(rows), assignment.curves.size());
 }
@@ -114,22 +186,34 @@ std::vector<Row> replay_all(const Assignment& assignment, Progress& progress) {
       for (const ControlSpec& control : assignment.controls)
         if (resolve(control, run.calibrated).kind == ControlKind::cost)
           for (const CostCurve& curve : assignment.curves) static_cast<void>(curve.for_control());
+  std::vector<Job> jobs;
+  for (const Trace& trace : assignment.traces)
+    for (const StrategyRun& run : assignment.runs)
+      for (Job& job : jobs_of(assignment, trace, run)) jobs.push_back(std::move(job));
+  replay(assignment, jobs, progress);
+
   std::vector<Row> rows;
+  auto job = jobs.begin();
   for (const Trace& trace : assignment.traces) {
-    for (const StrategyRun& run : assignment.runs) {
-      std::vector<ControlSpec> done;  // auto may be one that was asked for as well
-      for (const ControlSpec& asked : assignment.controls) {
-        const ControlSpec control = resolve(asked, run.calibrated);
-        if (std::find(done.begin(), done.end(), control) != done.end()) continue;
-        done.push_back(control);
-        for (Row& row : replay_one(assignment, trace, run, control, progress)) rows.push_back(std::move(row));
-      }
+    while (job != jobs.end() && &job->trace == &trace) {
+      const auto end = std::find_if(job, jobs.end(), [&](const Job& other) {
+        return &other.trace != &trace || &other.run != &job->run || other.control != job->control;
+      });
+      for (Row& row : rows_of(assignment, {job, end})) rows.push_back(std::move(row));
+      job = end;
     }
     if (!assignment.ceiling) continue;
     for (Row& row : find_ceiling(assignment, trace, progress)) rows.push_back(std::move(row));
   }
   progress.clear();
   return rows;
+}
+
+std::size_t replays(const Assignment& assignment) {
+  std::size_t count = 0;
+  for (const Trace& trace : assignment.traces)
+    for (const StrategyRun& run : assignment.runs) count += jobs_of(assignment, trace, run).size();
+  return count;
 }
 
 }  // namespace reprise::replay

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -15,13 +16,16 @@
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "reprise/memory/token_table.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
+#include "table_strategy.hpp"
 
 namespace reprise::replay {
 namespace {
 
 constexpr std::int64_t longest_ngram = NgramOrders::largest;
-constexpr std::int64_t most_drafted = 32;  // the replay sends no more in one pass
+constexpr std::int64_t most_drafted = 32;         // the replay sends no more in one pass
+constexpr std::string_view of_preset = "preset";  // a key keeps the preset's value
 
 KeyInfo index_key() {
   return {"index",
@@ -58,13 +62,18 @@ std::size_t length(const Settings& settings, std::string_view key) {
   return static_cast<std::size_t>(settings.number(key));
 }
 
-AnyStrategy make_ngram(const Settings& settings) {
+AnyStrategy make_ngram(const Settings& settings, Past* past) {
+  NgramOptions options;
+  if (past != nullptr) {
+    options.memory = &past->memory;
+    options.prior = past->calibration;
+  }
   const std::string_view index = settings.word("index");
-  if (index == "suffix_array") return NgramDrafter<SuffixArrayIndex>();
-  if (index == "naive") return NgramDrafter<NaiveIndex>();
-  return NgramDrafter<RollingHashIndex>();
+  if (index == "suffix_array") return NgramDrafter<SuffixArrayIndex>(options);
+  if (index == "naive") return NgramDrafter<NaiveIndex>(options);
+  return NgramDrafter<RollingHashIndex>(options);
 }
-AnyStrategy make_copy(const Settings& settings) {
+AnyStrategy make_copy(const Settings& settings, Past*) {
   CopyOptions options;
   options.min_ngram = ngram(settings, "min_ngram");
   options.max_ngram = ngram(settings, "max_ngram");
@@ -77,13 +86,13 @@ AnyStrategy make_copy(const Settings& settings) {
                                               : Occurrence::most_recent;
   return drafter(settings, options);
 }
-AnyStrategy make_pld(const Settings& settings) {
+AnyStrategy make_pld(const Settings& settings, Past*) {
   return drafter(settings, presets::prompt_lookup(ngram(settings, "n"), length(settings, "k")));
 }
-AnyStrategy make_hf(const Settings& settings) {
+AnyStrategy make_hf(const Settings& settings, Past*) {
   return drafter(settings, presets::hugging_face(ngram(settings, "n"), length(settings, "k")));
 }
-AnyStrategy make_vllm(const Settings& settings) {
+AnyStrategy make_vllm(const Settings& settings, Past*) {
   const std::int64_t lengths = settings.number("max") - settings.number("min") + 1;
   if (lengths < 1) throw InputError("min is larger than max");
   if (lengths > static_cast<std::int64_t>(NgramOrders::capacity))
@@ -91,18 +100,42 @@ AnyStrategy make_vllm(const Settings& settings) {
                      std::to_string(NgramOrders::capacity) + " can be looked up");
   return drafter(settings, presets::vllm(ngram(settings, "min"), ngram(settings, "max"), length(settings, "k")));
 }
-AnyStrategy make_ngram_simple(const Settings& settings) {
+AnyStrategy make_ngram_simple(const Settings& settings, Past*) {
   return drafter(settings, presets::llama_cpp_simple(ngram(settings, "n"), length(settings, "m")));
 }
-AnyStrategy make_ds4(const Settings& settings) {
+AnyStrategy make_ds4(const Settings& settings, Past*) {
   std::optional<Token> eos;
   if (settings.word("eos") != "none") eos = static_cast<Token>(settings.number("eos"));
   return drafter(settings, presets::ds4(ngram(settings, "n"), length(settings, "k"), eos));
 }
-AnyStrategy make_hostile(const Settings& settings) {
+AnyStrategy make_hostile(const Settings& settings, Past*) {
   return testing::HostileStrategy(static_cast<std::uint64_t>(settings.number("seed")));
 }
-AnyStrategy make_none(const Settings&) { return NoDraft(); }
+AnyStrategy make_none(const Settings&, Past*) { return NoDraft(); }
+
+AnyStrategy make_token_table(const Settings& settings, Past* past) {
+  const std::string_view preset = settings.word("preset");
+  const bool llama = preset == "llama.cpp";
+  const bool mlx = preset == "mlx-lm";
+  TokenTableOptions table = llama ? presets::llama_cpp_mod_table()
+                            : mlx ? presets::mlx_lm_mod_table()
+                                  : TokenTableOptions();
+  TokenTableDrafterOptions options = llama ? presets::llama_cpp_mod(nullptr)
+                                     : mlx ? presets::mlx_lm_mod(nullptr)
+                                           : TokenTableDrafterOptions();
+  const auto given = [&](std::string_view key) { return settings.word(key) != of_preset; };
+  if (given("n")) table.ngram = ngram(settings, "n");
+  if (given("min")) options.min_draft = length(settings, "min");
+  if (given("k")) options.max_draft = length(settings, "k");
+  table.bytes = length(settings, "bytes");
+  if (past == nullptr) return TableStrategy(table, options, nullptr);
+  if (past->table == nullptr) {
+    auto made = TokenTable::make(table);
+    if (!made) throw InputError(std::string(made.error().message));
+    past->table = std::make_shared<TokenTable>(std::move(*made));
+  }
+  return TableStrategy(table, options, past->table);
+}
 
 std::vector<StrategyInfo> registry() {
   using Range = std::numeric_limits<Token>;
@@ -116,7 +149,8 @@ std::vector<StrategyInfo> registry() {
          0,
          {"rolling_hash", "suffix_array", "naive"}}},
        true,
-       &make_ngram},
+       &make_ngram,
+       Remembers::sequences},
       {"copy",
        "copies what followed the longest earlier match, always as far as it may",
        {index_key(),
@@ -157,6 +191,16 @@ std::vector<StrategyInfo> registry() {
         index_key()},
        false,
        &make_ds4},
+      {"token-table",
+       "a hash table from the last n tokens to the next one (ngram-mod of llama.cpp and mlx-lm)",
+       {{"preset", "none", "settings of another system", 0, 0, {"none", "llama.cpp", "mlx-lm"}},
+        {"n", of_preset, "tokens that decide what comes next", 1, longest_ngram, {}, of_preset},
+        {"min", of_preset, "shorter drafts are dropped", 1, 64, {}, of_preset},
+        {"k", of_preset, "most tokens drafted", 0, 64, {}, of_preset},
+        {"bytes", "16777216", "of the table, 8 for each n-gram", 1024, std::int64_t{1} << 36}},
+       false,
+       &make_token_table,
+       Remembers::ngrams},
       {"hostile",
        "for checks: drafts garbage, whole families of it, and claims what it likes",
        {{"seed", "1", "of the garbage", 1, 1'000'000}},
@@ -235,7 +279,8 @@ std::vector<StrategyRun> make_runs(std::string_view spec) {
     const StrategyInfo& info = find(one);
     const Settings settings = settings_of(info, one);
     try {
-      runs.push_back({one.text(), info.make(settings), info.calibrated});
+      runs.push_back({one.text(), info.make(settings, nullptr), info.calibrated, info.remembers,
+                      [make = info.make, settings](Past& past) { return make(settings, &past); }});
     } catch (const InputError& error) {
       throw InputError("--strategy " + one.text() + ": " + error.what());
     }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "past.hpp"
 #include "reprise/draft/any_strategy.hpp"
 #include "spec.hpp"
 
@@ -35,14 +37,23 @@ class Settings {
   std::map<std::string_view, std::string> values_;
 };
 
+/// What a strategy can keep from session to session.
+enum class Remembers : std::uint8_t {
+  nothing,
+  sequences,  ///< a SharedMemory of them, and what was learned about the target: Past::memory and Past::calibration
+  ngrams,     ///< a TokenTable: Past::table
+};
+
 /// A strategy that can be asked for by name.
 struct StrategyInfo {
   std::string_view name;
   std::string_view meaning;
   std::vector<KeyInfo> keys;
   bool calibrated;  ///< its probabilities are learned, so that costs can be weighed against them
-  /// Throws InputError when the values do not go together.
-  AnyStrategy (*make)(const Settings&);
+  /// With the past of earlier sessions, which outlives it, or nullptr. Throws InputError when the values do not go
+  /// together.
+  AnyStrategy (*make)(const Settings&, Past*);
+  Remembers remembers = Remembers::nothing;
 };
 
 /// All there are.
@@ -56,6 +67,8 @@ struct StrategyRun {
   std::string spec;  ///< as given, a range replaced by one of its values
   AnyStrategy strategy;
   bool calibrated = false;
+  Remembers remembers = Remembers::nothing;
+  std::function<AnyStrategy(Past&)> with_past = {};  ///< the strategy for the next session
 };
 
 /// The runs that a spec asks for, one unless it has ranges. Throws InputError that lists what exists.

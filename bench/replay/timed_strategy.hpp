@@ -63,6 +63,7 @@ class TimedStrategy {
   }
   void truncate(std::size_t size) { strategy_.truncate(size); }
 
+  [[nodiscard]] const S& strategy() const { return strategy_; }
   [[nodiscard]] const DraftingTime& time() const { return time_; }
   [[nodiscard]] const Reliability& reliability() const { return reliability_; }
   [[nodiscard]] std::size_t memory_bytes() const {

@@ -4,11 +4,17 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bundled_files.hpp"
 #include "input_error.hpp"
 #include "options.hpp"
+#include "past.hpp"
+#include "reprise/core/buffer.hpp"
 #include "reprise/core/version.hpp"
+#include "reprise/memory/snapshot_file.hpp"
 #include "strategies.hpp"
 
 namespace reprise::replay {
@@ -47,12 +53,68 @@ int deliver(const Options& options, const Surroundings& surroundings, Print&& pr
 }
 
 /// Fails early when results cannot be written, before minutes are spent on them. Leaves an existing file alone.
-void check_writable(const std::string& path) {
+void check_writable(const std::string& option, const std::string& path) {
   if (path.empty()) return;
   const bool existed = std::filesystem::exists(path);
   if (!std::ofstream(path, std::ios::binary | std::ios::app))
-    throw InputError("--output " + path + ": cannot be written; is there such a folder?");
+    throw InputError(option + " " + path + ": cannot be written; is there such a folder?");
   if (!existed) std::filesystem::remove(path);
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Fails early when what is asked of memories cannot be: before minutes are spent, and before a file is written.
+void check_memories(const Options& options, const Assignment& assignment) {
+  if (options.settings.kept != Kept::past) return;
+  if (const std::size_t count = replays(assignment); !options.snapshot_out.empty() && count != 1)
+    throw InputError("--snapshot-out " + options.snapshot_out + ": holds what one replay has left, but there are " +
+                     std::to_string(count) + " (" + counted(assignment.traces.size(), "trace") + ", " +
+                     counted(assignment.runs.size(), "strategy run") + ", " +
+                     counted(assignment.curves.size(), "curve") +
+                     "); give one TRACE, one --strategy, one --control and one --cost");
+  bool sequences = false;
+  for (const StrategyRun& run : assignment.runs) {
+    sequences = sequences || run.remembers == Remembers::sequences;
+    if (run.remembers == Remembers::sequences) continue;
+    for (const auto& [option, path] :
+         {std::pair("--snapshot-in ", &options.snapshot_in), std::pair("--snapshot-out ", &options.snapshot_out)})
+      if (!path->empty())
+        throw InputError(option + *path + ": " + run.spec +
+                         " has no memory that can be saved; see --list for the strategies that have");
+  }
+  if (sequences) {
+    Past past;
+    give_room(past, options.settings.memory_bytes);
+    try {
+      if (!options.snapshot_in.empty()) load(past, assignment.snapshot_in);
+    } catch (const InputError& error) {
+      throw InputError("--snapshot-in " + options.snapshot_in + ": " + error.what());
+    }
+  }
+  check_writable("--snapshot-out", options.snapshot_out);
+  if (!options.snapshot_out.empty() && std::filesystem::is_symlink(options.snapshot_out))
+    throw InputError("--snapshot-out " + options.snapshot_out + ": is a link; give the file that it leads to");
+}
+
+/// The bytes of the snapshot that memories begin with.
+Buffer<std::byte> read_snapshot(const std::string& path) {
+  Buffer<std::byte> bytes;
+  if (path.empty()) return bytes;
+  if (const auto read = load_file(path, bytes); !read)
+    throw InputError("--snapshot-in " + path + ": " + std::string(read.error().message));
+  if (bytes.size() == 0) throw InputError("--snapshot-in " + path + ": the file is empty; give one that was saved");
+  return bytes;
+}
+
+/// Publishes the snapshot of what the replay has left. The exit status.
+int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes, std::ostream& error) {
+  if (options.snapshot_out.empty()) return exit_done;
+  const auto saved = save_file(options.snapshot_out, bytes);
+  if (saved) return exit_done;
+  error << "reprise-replay: " << options.snapshot_out << ": " << saved.error().message << "\n";
+  return exit_failed;
 }
 
 int replay(const Options& options, const Surroundings& surroundings) {
@@ -69,7 +131,8 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
   for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
 
-  check_writable(options.output);
+  check_writable("--output", options.output);
+  const Buffer<std::byte> snapshot = read_snapshot(options.snapshot_in);
   const auto paths = options.traces.empty() ? find_traces(surroundings.trace_folders) : options.traces;
   std::vector<Trace> traces;
   for (const std::string& path : paths) {
@@ -80,17 +143,22 @@ int replay(const Options& options, const Surroundings& surroundings) {
       throw InputError("--part " + std::string(name(options.part)) + ": " + path + ": no session belongs to that part");
   }
 
+  std::vector<std::byte> left;
+  Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,
+                           options.threads, options.ceiling};
+  assignment.snapshot_in = {{snapshot.data(), snapshot.size()}, options.fingerprint};
+  if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;
+  check_memories(options, assignment);
   Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
-  const std::vector<Row> rows = replay_all(
-      {traces, runs, controls, curves, options.settings, options.by_category, options.threads, options.ceiling},
-      progress);
+  const std::vector<Row> rows = replay_all(assignment, progress);
   TableStyle style = surroundings.table;
   style.reasons = options.reasons;
   style.reliability = options.reliability;
   const int status = deliver(options, surroundings, [&](std::ostream& out) {
     write(out, options.format, {rows, curves, options.settings, options.part}, style);
   });
-  return std::max(status, report_faults(rows, surroundings.error));
+  const int saved = deliver_snapshot(options, left, surroundings.error);
+  return std::max({status, saved, report_faults(rows, surroundings.error)});
 }
 
 std::string values(const KeyInfo& key) {
@@ -121,6 +189,9 @@ void write_list(std::ostream& out) {
   for (const StrategyInfo& info : strategies()) {
     out << "\n  " << info.name << std::string(info.name.size() < 14 ? 14 - info.name.size() : 1, ' ') << info.meaning
         << (info.name == default_strategy ? " (the default)" : "") << "\n";
+    if (info.remembers == Remembers::sequences)
+      out << std::string(16, ' ') << "--memory past: keeps sessions, and what was learned; can be saved\n";
+    if (info.remembers == Remembers::ngrams) out << std::string(16, ' ') << "--memory past: keeps its table\n";
     if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
     for (const KeyInfo& key : info.keys) {
       const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);

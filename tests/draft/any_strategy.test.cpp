@@ -59,6 +59,18 @@ struct Sampler : Recorder {
   static constexpr std::array<float, 3> weights = {0.25F, 0.5F, 0.25F};
 };
 
+TEST(AnyStrategy, GivesTheStrategyInsideToWhoKnowsItsType) {
+  Recorder recorder;
+  const AnyStrategy strategy = recorder;
+  const AnyStrategy copy = strategy;
+  ASSERT_NE(strategy.get<Recorder>(), nullptr);
+  EXPECT_EQ(strategy.get<Recorder>()->log, recorder.log);
+  EXPECT_NE(copy.get<Recorder>(), strategy.get<Recorder>()) << "a copy has its own";
+  EXPECT_EQ(strategy.get<SizedRecorder>(), nullptr);
+  EXPECT_EQ(strategy.get<NoDraft>(), nullptr);
+  EXPECT_EQ(AnyStrategy().get<Recorder>(), nullptr);
+}
+
 TEST(AnyStrategy, SaysWhatItsStrategySaysOfCandidatesAndDistributions) {
   const AnyStrategy sampler{Sampler()};
   EXPECT_EQ(sampler.candidates_wanted(), 5U);

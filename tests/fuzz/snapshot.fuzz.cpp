@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Build with clang++ -fsanitize=fuzzer,address,undefined. The same body as tests/memory/snapshot.test.cpp.
+// Build with clang++ -fsanitize=fuzzer,address,undefined. The same bodies as tests/memory/snapshot.test.cpp and
+// memory_snapshot.test.cpp.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -7,11 +8,14 @@
 #include <span>
 #include <string>
 
+#include "support/memory_snapshots.hpp"
 #include "support/snapshots.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   reprise::testing::SnapshotCoverage coverage;
-  const std::string fault = reprise::testing::read_as_any_snapshot(std::as_bytes(std::span(data, size)), coverage);
+  const auto bytes = std::as_bytes(std::span(data, size));
+  std::string fault = reprise::testing::read_as_any_snapshot(bytes, coverage);
+  if (fault.empty()) fault = reprise::testing::load_any_snapshot(bytes);
   if (!fault.empty()) {
     std::fprintf(stderr, "%s\n", fault.c_str());
     std::abort();

@@ -4,9 +4,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "reprise/memory/memory_snapshot.hpp"
+#include "reprise/memory/shared_memory.hpp"
 #include "reprise/memory/snapshot_file.hpp"
 #include "support/allocation_counter.hpp"
 #include "support/snapshots.hpp"
@@ -40,6 +44,30 @@ TEST(SnapshotAllocations, NoneToReadAndNoneToWrite) {
   EXPECT_TRUE(finished);
   EXPECT_EQ(tokens, 325U);
   EXPECT_EQ(again, bytes);
+}
+
+TEST(MemorySnapshotAllocations, NoneToSaveAndNoneToLoad) {
+  auto memory = SharedMemory::make({.max_bytes = 50'000});
+  auto again = SharedMemory::make({.max_bytes = 50'000});
+  ASSERT_TRUE(memory && again);
+  std::vector<Token> tokens(5000);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  memory->begin_sequence(1);
+  memory->append(tokens, Origin::output);
+  memory->end_sequence();
+  CalibrationState calibration;
+  Bytes bytes(snapshot_bytes_of(*memory));
+  bool loaded = false;
+  std::size_t allocations = 1;
+  {
+    const AllocationWatch watch;
+    const auto saved = save(*memory, calibration, some_tokenizer, bytes);
+    loaded = saved && load(*saved, some_tokenizer, *again, calibration);
+    allocations = watch.allocations();
+  }
+  EXPECT_EQ(allocations, 0U);
+  EXPECT_TRUE(loaded);
+  EXPECT_GT(again->counts().stored, 2000U);
 }
 
 /// A folder of its own in the one for temporary files.

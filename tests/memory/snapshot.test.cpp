@@ -416,9 +416,8 @@ CalibrationState golden_state() {
 
 std::vector<testing::StoredPiece> golden_pieces() {
   std::vector<testing::StoredPiece> pieces = {{42, {}, {3, 0}}, {0xfffffffffffffff0, {}, {255}}};
-  for (std::uint32_t i = 0; i < 20; ++i) pieces[0].words.push_back((i * 50'021) | (i >= 12 ? PieceWord::output : 0));
-  pieces[1].words.push_back(PieceWord::token);
-  for (auto& piece : pieces) piece.words[0] |= PieceWord::first;
+  for (std::uint32_t i = 0; i < 40; ++i) pieces[0].words.push_back((i * 50'021) | (i >= 12 ? PieceWord::output : 0));
+  pieces[1].words.push_back(0x7ffffffe);
   return pieces;
 }
 
@@ -438,7 +437,7 @@ TEST(GoldenSnapshot, IsStillRead) {
 }
 
 TEST(GoldenSnapshot, IsStillWritten) {
-  Bytes bytes(snapshot_bytes({calibration_bytes, piece_bytes(20) + piece_bytes(1), 5}));
+  Bytes bytes(snapshot_bytes({calibration_bytes, piece_bytes(40) + piece_bytes(1), 5}));
   SnapshotWriter writer(bytes, golden_tokenizer);
   write_calibration(writer, golden_state());
   writer.begin_section(SectionKind::pieces);

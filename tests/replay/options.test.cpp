@@ -109,13 +109,40 @@ TEST(Options, RefuseWhatTheyDoNotKnow) {
   EXPECT_THAT(refused({""}), HasSubstr("empty"));
 }
 
-TEST(Options, RefuseMemoryOfPastSessionsAndSayWhy) {
-  EXPECT_THAT(refused({"--memory", "past"}), HasSubstr("no strategy keeps memory from session to session"));
+TEST(Options, HoldWhatIsKeptFromSessionToSession) {
+  EXPECT_EQ(parse_options({}).settings.kept, Kept::session);
+  EXPECT_EQ(parse_options({}).settings.memory_bytes, std::size_t{64} << 20);
+  EXPECT_EQ(parse_options({}).fingerprint, 0U);
+  const Options options = parse_options(Arguments{"--memory", "past", "--memory-bytes=5000", "--snapshot-in", "a",
+                                                  "--snapshot-out=b", "--fingerprint", "18446744073709551615"});
+  EXPECT_EQ(options.settings.kept, Kept::past);
+  EXPECT_EQ(options.settings.memory_bytes, 5000U);
+  EXPECT_EQ(options.snapshot_in, "a");
+  EXPECT_EQ(options.snapshot_out, "b");
+  EXPECT_EQ(options.fingerprint, ~std::uint64_t{0});
+  EXPECT_EQ(parse_options(Arguments{"--memory=session"}).settings.kept, Kept::session);
+}
+
+TEST(Options, RefuseWhatIsOfMemoriesWithoutOne) {
+  for (const char* name : {"--memory-bytes", "--snapshot-in", "--snapshot-out"}) {
+    EXPECT_THAT(refused({name, "5"}), HasSubstr("which only --memory past has")) << name;
+    EXPECT_THAT(refused({"--memory", "session", name, "5"}), HasSubstr("which only --memory past has")) << name;
+    EXPECT_EQ(refused({"--memory", "past", name, "5"}), "accepted") << name;
+  }
+  EXPECT_THAT(refused({"--memory", "past", "--fingerprint", "5"}), HasSubstr("give --snapshot-in or --snapshot-out"));
+  EXPECT_THAT(refused({"--memory", "past", "--snapshot-out", "x", "--output", "x"}), HasSubstr("are the same file"));
+  EXPECT_EQ(refused({"--memory", "past", "--snapshot-out", "x", "--snapshot-in", "x"}), "accepted");
+  for (const char* number : {"-1", "x", "0x5", " 5", "18446744073709551616"})
+    EXPECT_THAT(refused({"--memory", "past", "--snapshot-in", "a", "--fingerprint", number}),
+                HasSubstr("expected a whole number from 0 to 2^64 - 1"));
+  for (const char* number : {"0", "-1", "64m", "1099511627777"})
+    EXPECT_THAT(refused({"--memory", "past", "--memory-bytes", number}), HasSubstr("expected a number of bytes"));
 }
 
 TEST(Options, RefuseMissingAndSuperfluousValues) {
   for (const char* name : {"--strategy", "--control", "--cost", "--cost-known", "--noise", "--seed", "--max-nodes",
-                           "--shape", "--part", "--memory", "--format", "--output", "--limit", "--threads"}) {
+                           "--shape", "--part", "--memory", "--memory-bytes", "--snapshot-in", "--snapshot-out",
+                           "--fingerprint", "--format", "--output", "--limit", "--threads"}) {
     EXPECT_THAT(refused({name}), HasSubstr("needs a value")) << name;
     EXPECT_THAT(refused({std::string(name) + "="}), HasSubstr("needs a value")) << name;
     EXPECT_THAT(refused({name, ""}), HasSubstr("needs a value")) << name;
@@ -138,17 +165,33 @@ TEST(Options, RefuseTheSameOptionTwice) {
 }
 
 TEST(HelpText, NamesEveryOption) {
-  for (const char* name : {"--strategy SPEC", "--control CONTROL",
-                           "--cost CURVE",    "--cost-known HOW",
-                           "--noise X",       "--seed N",
-                           "--max-nodes N",   "--shape SHAPE",
-                           "--part PART",     "--reasons",
-                           "--reliability",   "--memory",
-                           "--by-category",   "--ceiling",
-                           "--format",        "--output FILE",
-                           "--limit N",       "--threads N",
-                           "--list",          "--help",
-                           "--version",       "TRACE"})
+  for (const char* name : {"--strategy SPEC",
+                           "--control CONTROL",
+                           "--cost CURVE",
+                           "--cost-known HOW",
+                           "--noise X",
+                           "--seed N",
+                           "--max-nodes N",
+                           "--shape SHAPE",
+                           "--part PART",
+                           "--reasons",
+                           "--reliability",
+                           "--memory",
+                           "--by-category",
+                           "--ceiling",
+                           "--format",
+                           "--output FILE",
+                           "--limit N",
+                           "--threads N",
+                           "--list",
+                           "--help",
+                           "--version",
+                           "TRACE",
+                           "--memory MEMORY",
+                           "--memory-bytes N",
+                           "--snapshot-in FILE",
+                           "--snapshot-out FILE",
+                           "--fingerprint N"})
     EXPECT_THAT(std::string(help_text()), HasSubstr(name));
 }
 

@@ -85,6 +85,16 @@ TEST(Strategies, ObeyTheirSettings) {
   EXPECT_THAT(drafted("copy:k=5", {1, 2, 1, 2}), ElementsAre(1, 2, 1, 2, 1));
   EXPECT_THAT(drafted("copy:k=5,past_end=no", {1, 2, 1, 2}), ElementsAre(1, 2));
   EXPECT_THAT(drafted("none", context), IsEmpty());
+  const Tokens table = {1, 2, 3, 5, 9, 2, 3, 6, 7, 1, 2, 3};
+  EXPECT_THAT(drafted("token-table:n=3,k=4", table), ElementsAre(5, 9, 2, 3));
+  EXPECT_THAT(drafted("token-table:n=3", table).size(), 32U) << "3 6 7 and 7 1 2 lead back to 1 2 3";
+  EXPECT_THAT(drafted("token-table:n=2,k=4", table), ElementsAre(6, 7, 1, 2)) << "the latest 2 3";
+  EXPECT_THAT(drafted("token-table", table), IsEmpty()) << "16 tokens have to agree";
+  EXPECT_THAT(drafted("token-table:preset=mlx-lm,n=3", table), ElementsAre(5, 9, 2));
+  EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2", {7, 8, 9, 5, 6, 4, 7, 8}), IsEmpty()) << "fewer than 48";
+  EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2,min=5", {7, 8, 9, 5, 6, 4, 7, 8}), ElementsAre(9, 5, 6, 4, 7))
+      << "4 7 8 is not learned before there is something behind it";
+  EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2,min=6", {7, 8, 9, 5, 6, 4, 7, 8}), IsEmpty());
   EXPECT_EQ(drafted("ngram:index=naive", context), drafted("ngram", context));
   for (const char* spec : {"copy", "pld:k=2", "hf", "vllm", "ngram-simple:n=2,m=5", "ds4:n=2"})
     for (const char* index : {"rolling_hash", "suffix_array", "naive"})
@@ -97,20 +107,28 @@ TEST(Strategies, ObeyTheirSettings) {
 
 TEST(Strategies, SayWhetherTheyLearnTheirProbabilities) {
   EXPECT_TRUE(make_runs("ngram").front().calibrated);
-  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "hostile", "none"})
+  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "token-table", "hostile", "none"})
     EXPECT_FALSE(make_runs(spec).front().calibrated) << spec;
+}
+
+TEST(Strategies, SayWhatTheyRemember) {
+  EXPECT_EQ(make_runs("ngram").front().remembers, Remembers::sequences);
+  EXPECT_EQ(make_runs("token-table").front().remembers, Remembers::ngrams);
+  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "hostile", "none"})
+    EXPECT_EQ(make_runs(spec).front().remembers, Remembers::nothing) << spec;
 }
 
 TEST(Strategies, DraftNothingWithALengthOfZero) {
   const Tokens context = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
-  for (const char* spec : {"copy:k=0", "pld:k=0", "hf:k=0", "vllm:k=0", "ngram-simple:m=0", "ds4:k=0"})
+  for (const char* spec :
+       {"copy:k=0", "pld:k=0", "hf:k=0", "vllm:k=0", "ngram-simple:m=0", "ds4:k=0", "token-table:n=2,k=0"})
     EXPECT_THAT(drafted(spec, context), IsEmpty()) << spec;
 }
 
 TEST(Strategies, ListWhatExists) {
   EXPECT_EQ(refused("foo:k=1"),
             "--strategy foo:k=1: there is no strategy foo; there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, "
-            "hostile, none");
+            "token-table, hostile, none");
   EXPECT_EQ(refused("hf:m=1"), "--strategy hf:m=1: hf has no key m; there are n, k, index");
   EXPECT_EQ(refused("none:k=1"), "--strategy none:k=1: none has no key k; it has none");
   EXPECT_THAT(refused("hf:index=trie"), HasSubstr("index=trie: expected rolling_hash, suffix_array, naive"));
@@ -122,6 +140,8 @@ TEST(Strategies, RefuseValuesOutOfRange) {
   EXPECT_THAT(refused("pld:n=0"), HasSubstr("from 1 to 8"));
   EXPECT_THAT(refused("pld:k=30..40"), HasSubstr("pld:k=33: k=33: expected")) << "the value of the range is named";
   EXPECT_THAT(refused("ds4:eos=2147483648"), HasSubstr("or none"));
+  EXPECT_THAT(refused("token-table:n=33"), HasSubstr("from 1 to 32, or preset"));
+  EXPECT_THAT(refused("token-table:bytes=1000"), HasSubstr("from 1024 to "));
   EXPECT_THAT(refused("vllm:min=5,max=2"), HasSubstr("vllm:min=5,max=2: min is larger than max"));
   EXPECT_THAT(refused("vllm:min=1,max=20"), HasSubstr("20 n-gram lengths; at most 8"));
 }

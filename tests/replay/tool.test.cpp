@@ -91,8 +91,8 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
   for (const Json& result : results) {
     for (const char* name : {"trace", "category", "strategy", "cost", "memory"})
       ASSERT_NE(result.find(name)->string(), nullptr) << name;
-    for (const char* name :
-         {"sessions", "turns", "tokens", "passes", "drafted", "accepted", "max_propose_ns", "peak_bytes"})
+    for (const char* name : {"sessions", "turns", "tokens", "passes", "drafted", "accepted", "max_propose_ns",
+                             "peak_bytes", "memory_bytes"})
       ASSERT_TRUE(result.find(name)->number()->integer) << name;
     for (const char* name : {"mat", "acceptance_rate", "drafted_per_pass", "ns_per_token", "ns_per_propose", "speedup"})
       ASSERT_NE(result.find(name)->number(), nullptr) << name;
@@ -102,7 +102,7 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
       ASSERT_NE(result.find(name)->number(), nullptr) << name;
     EXPECT_EQ(result.find("cuts")->object()->keys.size(), cut_count);
     EXPECT_EQ(result.find("reliability")->array()->size(), Reliability::bin_count);
-    EXPECT_EQ(result.object()->keys.size(), 32U);
+    EXPECT_EQ(result.object()->keys.size(), 33U);
     EXPECT_EQ(*result.find("control")->string(), "all");
     EXPECT_EQ(*result.find("cost_known")->string(), "unused");
     EXPECT_TRUE(*result.find("lossless")->boolean());
@@ -132,11 +132,11 @@ TEST_F(Tool, WritesTheSameFieldsAsCsv) {
               StartsWith("trace,category,strategy,cost,memory,sessions,turns,tokens,passes,drafted,accepted,mat,"
                          "acceptance_rate,drafted_per_pass,ns_per_token,ns_per_propose,max_propose_ns,"
                          "peak_bytes,speedup,lossless,control,cost_known,noise,seed,shape,max_nodes,part,"
-                         "control_ns_per_token,worst_loss,calibration_error\r\n\"" +
+                         "control_ns_per_token,worst_loss,calibration_error,memory_bytes\r\n\"" +
                          trace + "\",all,\"vllm:min=1,max=2\",linear:0,session,2,2,11,"));
   EXPECT_THAT(ran.out, HasSubstr("\r\n\"" + trace + "\",all,none,linear:0,session,2,2,11,11,0,0,1,0,0,"));
   EXPECT_THAT(ran.out, HasSubstr(",0,1,true,all,unused,0,0,tree,32,all,"));
-  EXPECT_THAT(ran.out, EndsWith(",0,0\r\n"));
+  EXPECT_THAT(ran.out, EndsWith(",0,0,0\r\n"));
 }
 
 TEST_F(Tool, DrawsATable) {
@@ -391,7 +391,8 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({cut}, cut + ":3: column 36: the text ends inside this string");
   refuses({trace, folder_.generic_string() + "/missing.jsonl"}, "missing.jsonl: cannot be opened");
   refuses({folder_.generic_string()}, "is a directory");
-  refuses({"--strategy", "foo", trace}, "there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, hostile, none");
+  refuses({"--strategy", "foo", trace},
+          "there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-table, hostile, none");
   refuses({"--strategy", "pld:q=1", trace}, "pld has no key q; there are n, k, index");
   refuses({"--cost", "cubic", trace}, "there are linear:S");
   refuses({"--cost", write("c.json", "{"), trace}, "c.json:1: column 2: ");
@@ -400,7 +401,7 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({"--cost", write("slow.json", slow), trace}, "slow.json: a point of a cost curve needs a time");
   EXPECT_EQ(run({"--cost", write("slow.json", slow), "--strategy", "hf", trace}).status, 0)
       << "control need not know it";
-  refuses({"--memory", "past", trace}, "no strategy keeps memory");
+  refuses({"--memory-bytes", "5", trace}, "which only --memory past has");
   refuses({"--output", (folder_ / "no" / "such" / "x").generic_string(), trace}, "cannot be written");
   refuses({"--frobnicate"}, "there is no option --frobnicate");
   refuses({"--by-category", write("all.jsonl", R"({"id":"a","category":"all","turns":[{"prompt":[1],"output":[2]}]})")},

@@ -45,12 +45,12 @@ inline StoredPiece stored(const PieceView& view) {
   return piece;
 }
 
-/// Tokens of any kind, as they come back: the first one marked, no other.
+/// Tokens of any kind that there are.
 inline StoredPiece random_piece(Random& random, std::size_t tokens) {
   StoredPiece piece = {random.next(), {}, {}};
   for (std::size_t i = 0; i < tokens; ++i) {
     const auto word = static_cast<std::uint32_t>(random.next());
-    piece.words.push_back(i == 0 ? word | PieceWord::first : word & ~PieceWord::first);
+    piece.words.push_back((word & PieceWord::token) == PieceWord::token ? 0 : word);
     if (i % tokens_per_seen == 0) piece.counts.push_back(static_cast<std::uint8_t>(random.next()));
   }
   return piece;

@@ -43,6 +43,12 @@ class AnyStrategy {
     if (calls_ != nullptr) calls_->destroy(object_);
   }
 
+  /// The strategy inside, to ask it what only its own type can tell; nullptr when it is of another type.
+  template <class S>
+  [[nodiscard]] const S* get() const noexcept {
+    return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<const S*>(object_) : nullptr;
+  }
+
   void begin(TokenSpan tokens) {
     if (calls_ != nullptr) calls_->begin(object_, tokens);
   }
@@ -91,7 +97,12 @@ class AnyStrategy {
     std::size_t (*memory_bytes)(const void*);
     void* (*clone)(const void*);
     void (*destroy)(void*);
+    const char* type;
   };
+
+  /// Its address stands for the type. Not constant: linkers may make one of constants that are the same.
+  template <class S>
+  static inline char type_of = 0;
 
   template <class S>
   static void rebase_or_begin(void* object, TokenSpan tokens) {
@@ -133,6 +144,7 @@ class AnyStrategy {
       &measure_if_possible<S>,
       [](const void* s) -> void* { return new (std::nothrow) S(*static_cast<const S*>(s)); },
       [](void* s) { delete static_cast<S*>(s); },
+      &type_of<S>,
   };
 
   void* object_ = nullptr;

@@ -49,6 +49,15 @@ struct BasicMemoryMatch {
   friend bool operator==(const BasicMemoryMatch&, const BasicMemoryMatch&) = default;
 };
 
+/// Text that a memory holds in one run: from where it begins, or what is left of it does, to where it breaks off.
+template <class Place>
+struct BasicMemoryPiece {
+  SequenceId sequence = 0;
+  Place first = 0;       ///< the place of its first token
+  std::size_t size = 0;  ///< tokens
+  friend bool operator==(const BasicMemoryPiece&, const BasicMemoryPiece&) = default;
+};
+
 /// Sequences of the past, in a fixed number of bytes, with an index over their n-grams: what a drafter can copy from
 /// beside its own context.
 ///
@@ -71,6 +80,7 @@ class BasicSharedMemory {
  public:
   using Place = PlaceT;
   using MemoryMatch = BasicMemoryMatch<Place>;
+  using MemoryPiece = BasicMemoryPiece<Place>;
   static constexpr Place nowhere = static_cast<Place>(-1);
   static constexpr std::array<std::uint32_t, 3> orders = {8, 4, 2};  ///< n-grams that are found, longest first
   static constexpr std::size_t most_matches = 12;                    ///< that find() has to tell
@@ -86,9 +96,8 @@ class BasicSharedMemory {
     memory.options_ = options;
     const std::size_t segments = std::min<std::size_t>(options.max_bytes / segment_bytes, most_segments);
     if (segments == 0)
-      return Error{ErrorCode::size_out_of_range,
-                   "MemoryOptions::max_bytes has no room for one segment: give it more", options.max_bytes,
-                   segment_bytes};
+      return Error{ErrorCode::size_out_of_range, "MemoryOptions::max_bytes has no room for one segment: give it more",
+                   options.max_bytes, segment_bytes};
     bool made = memory.segments_.make(segments);
     for (auto& index : memory.index_) made = made && index.make(segments * sets_per_segment, segments * segment_size);
     if (!made)
@@ -130,10 +139,14 @@ class BasicSharedMemory {
     }
     return found;
   }
-  /// What stands at a place that find() or after() has told; no token where the sequence ends.
+  /// What stands at a place that find(), after() or for_each_piece() has told; no token where the sequence ends.
   [[nodiscard]] detail::Word word(Place place) const noexcept { return segments_.word(place); }
   /// The place behind; `nowhere` at the end.
   [[nodiscard]] Place after(Place place) const noexcept { return segments_.after(place); }
+  /// How often more the text around a place came by.
+  [[nodiscard]] std::uint8_t seen(Place place) const noexcept {
+    return segments_.info_of(place).seen.load(std::memory_order_relaxed);
+  }
   /// A drafted token from there was accepted. Any reader may say so.
   void credit(Place place) const noexcept { detail::count_up(segments_.info_of(place).credit); }
 
@@ -143,6 +156,22 @@ class BasicSharedMemory {
   [[nodiscard]] std::size_t capacity() const noexcept { return segments_.count() * segment_size; }
   /// For the writer, or when nobody writes.
   [[nodiscard]] const MemoryCounts& counts() const noexcept { return counts_; }
+
+  /// Calls visit(MemoryPiece) for all that is stored, from what is next to give way to what was written last: the
+  /// oldest first, but for what was spared. The last tokens of a sequence that has not ended may be missing.
+  template <class Visit>
+  void for_each_piece(Visit visit) const {
+    for (std::size_t i = 0; i < segments_.count(); ++i) {
+      const std::size_t begin = (hand_ + i) % segments_.count();
+      const auto& info = segments_.info(begin);
+      if (info.used == 0 || info.previous.load(std::memory_order_relaxed) != nowhere) continue;
+      MemoryPiece piece = {info.sequence, static_cast<Place>(begin * segment_size), 0};
+      for (auto segment = static_cast<Place>(begin); segment != nowhere;
+           segment = segments_.info(segment).next.load(std::memory_order_relaxed))
+        piece.size += segments_.info(segment).used;
+      visit(piece);
+    }
+  }
 
   // For the writer.
 
@@ -154,7 +183,7 @@ class BasicSharedMemory {
   /// The sequence goes on. In pieces of any size, so that a caller can do other things in between.
   void append(TokenSpan tokens, Origin origin) noexcept {
     if (segments_.count() == 0) return;
-    if (!(origin == Origin::output ? options_.outputs : options_.prompts)) return end_piece();
+    if (!remembers(origin)) return end_piece();
     for (const Token token : tokens) {
       if (detail::Word::can_hold(token)) {
         add({token, origin});
@@ -163,6 +192,16 @@ class BasicSharedMemory {
         end_piece();
       }
     }
+  }
+  /// The sequence goes on with a token as another memory held it, and with its count there: it is stored, whether it is
+  /// there already or not, and spared as if it had come by here so often.
+  void restore(Token token, Origin origin, std::uint8_t seen) noexcept {
+    if (segments_.count() == 0) return;
+    if (!remembers(origin) || !detail::Word::can_hold(token)) return end_piece();
+    if (run_next_ != nowhere) end_run();
+    store({token, origin});
+    segments_.info(segment_).seen.store(seen, std::memory_order_relaxed);
+    segments_.info(segment_).credit.store(seen, std::memory_order_relaxed);
   }
   void end_sequence() noexcept { end_piece(); }
 
@@ -191,7 +230,8 @@ class BasicSharedMemory {
   using Segments = detail::Segments<Place, segment_size>;
   using Sets = detail::NgramSets<Place>;
   static constexpr std::size_t sets_per_segment = segment_size / Sets::ways;
-  static constexpr std::size_t segment_bytes = Segments::bytes_for(1) + orders.size() * Sets::bytes_for(sets_per_segment);
+  static constexpr std::size_t segment_bytes =
+      Segments::bytes_for(1) + orders.size() * Sets::bytes_for(sets_per_segment);
   static constexpr std::size_t most_segments = (std::numeric_limits<Place>::max() / 4) / segment_size;  // leaves a tag
   static constexpr std::size_t most_spared = 8;  // one after the other
 
@@ -210,6 +250,10 @@ class BasicSharedMemory {
       agreements |= std::uint32_t{word.token() == end[end.size() - 1 - i]} << i;
     }
     return agreements;
+  }
+
+  [[nodiscard]] bool remembers(Origin origin) const noexcept {
+    return origin == Origin::output ? options_.outputs : options_.prompts;
   }
 
   // Writing. A run is text that goes on as `run_next_` does; the last tokens of it are held back until it is known
@@ -346,14 +390,14 @@ class BasicSharedMemory {
 
   // Of the sequence that is being written.
   SequenceId id_ = 0;
-  Place segment_ = nowhere;           // that is written to; nowhere: the next token begins a piece
-  Place last_ = nowhere;              // the last token stored
-  std::size_t piece_ = 0;             // tokens stored one behind the other
+  Place segment_ = nowhere;                // that is written to; nowhere: the next token begins a piece
+  Place last_ = nowhere;                   // the last token stored
+  std::size_t piece_ = 0;                  // tokens stored one behind the other
   std::array<Token, orders[0]> recent_{};  // the last of them
-  Place run_next_ = nowhere;          // where the memory goes on as the sequence does
-  std::size_t run_ = 0;               // for so many tokens by now, which are not stored yet
+  Place run_next_ = nowhere;               // where the memory goes on as the sequence does
+  std::size_t run_ = 0;                    // for so many tokens by now, which are not stored yet
   std::array<detail::Word, least_duplicate> held_;
-  std::size_t hand_ = 0;              // the next segment to give way
+  std::size_t hand_ = 0;  // the next segment to give way
 };
 
 using SharedMemory = BasicSharedMemory<std::uint32_t>;

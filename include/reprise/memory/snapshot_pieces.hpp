@@ -14,15 +14,14 @@
 
 namespace reprise {
 
-/// How a remembered token is written: the token, 0 ... 2^30 - 1, and two flags.
+/// How a remembered token is written: the token, 0 ... 2^31 - 2, and who said it.
 struct PieceWord {
   static constexpr std::uint32_t output = std::uint32_t{1} << 31;  ///< the model said it (Origin::output)
-  static constexpr std::uint32_t first = std::uint32_t{1} << 30;   ///< a piece begins here
-  static constexpr std::uint32_t token = first - 1;                ///< the bits of the token
+  static constexpr std::uint32_t token = output - 1;               ///< the bits of the token; never all of them
 };
 
 /// Tokens that share a count of how often they were seen.
-inline constexpr std::size_t tokens_per_seen = 16;
+inline constexpr std::size_t tokens_per_seen = 32;
 
 /// The bytes of a piece of `tokens` tokens in a section of kind `pieces`.
 constexpr std::size_t piece_bytes(std::size_t tokens) noexcept {
@@ -30,13 +29,14 @@ constexpr std::size_t piece_bytes(std::size_t tokens) noexcept {
          (tokens + tokens_per_seen - 1) / tokens_per_seen;
 }
 
-/// A piece of remembered text: the id of its sequence, its words, and how often each begun 16 of them were seen.
+/// A piece of remembered text: the id of its sequence, its words, and how often each begun 32 of them were seen. Words
+/// are asked for one after the other, each once, before the counts.
 template <class P>
-concept PieceSource = requires(const P& piece, std::size_t i) {
+concept PieceSource = requires(P& piece, std::size_t i) {
   { piece.sequence() } -> std::convertible_to<std::uint64_t>;
   { piece.size() } -> std::convertible_to<std::size_t>;     // tokens: 1 ... 2^32 - 1
   { piece.word(i) } -> std::convertible_to<std::uint32_t>;  // of token i, see PieceWord
-  { piece.seen(i) } -> std::convertible_to<std::uint8_t>;   // of the tokens from 16 * i on
+  { piece.seen(i) } -> std::convertible_to<std::uint8_t>;   // of the tokens from 32 * i on
 };
 
 /// A piece that lies in a snapshot; refers to its bytes.
@@ -65,23 +65,19 @@ class PieceView {
 };
 static_assert(PieceSource<PieceView>);
 
-/// Writes a piece into the section that was begun last, of kind `pieces`: piece_bytes(). The first word is marked as
-/// such, whatever it was: the one that a piece began with may be forgotten.
+/// Writes a piece into the section that was begun last, of kind `pieces`: piece_bytes().
 template <PieceSource P>
-constexpr void write_piece(SnapshotWriter& writer, const P& piece) noexcept {
+constexpr void write_piece(SnapshotWriter& writer, P&& piece) noexcept {
   const std::size_t size = piece.size();
   REPRISE_EXPECTS(size != 0 && size <= UINT32_MAX);
   writer.put(static_cast<std::uint64_t>(piece.sequence()));
   writer.put(static_cast<std::uint32_t>(size));
-  for (std::size_t i = 0; i < size; ++i) {
-    const std::uint32_t word = piece.word(i);
-    writer.put(i == 0 ? word | PieceWord::first : word & ~PieceWord::first);
-  }
+  for (std::size_t i = 0; i < size; ++i) writer.put(static_cast<std::uint32_t>(piece.word(i)));
   for (std::size_t i = 0; i * tokens_per_seen < size; ++i) writer.put(static_cast<std::uint8_t>(piece.seen(i)));
 }
 
 /// The next piece of a section of kind `pieces`, nothing at its end. snapshot_forged: it has no tokens or more than
-/// there are bytes, its first word is not marked as such, or another is (`value`: where in the section it begins).
+/// there are bytes, or a word that holds none (`value`: where in the section it begins).
 ///
 /// Cost: a pass over its words; no allocation.
 [[nodiscard]] inline Result<std::optional<PieceView>> next_piece(SnapshotCursor& section) noexcept {
@@ -98,7 +94,7 @@ constexpr void write_piece(SnapshotWriter& writer, const P& piece) noexcept {
   if (!words || !seen) return forged;
   const PieceView piece(*sequence, *words, *seen);
   for (std::size_t i = 0; i < piece.size(); ++i)
-    if (((piece.word(i) & PieceWord::first) != 0) != (i == 0)) return forged;
+    if ((piece.word(i) & PieceWord::token) == PieceWord::token) return forged;
   return std::optional(piece);
 }
 

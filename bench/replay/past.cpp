@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "past.hpp"
+
+#include <string>
+#include <utility>
+
+#include "input_error.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/index/naive.hpp"
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+#include "reprise/memory/memory_snapshot.hpp"
+
+namespace reprise::replay {
+namespace {
+
+/// What was learned, where the strategy is a drafter over this index.
+template <class Index>
+void take_calibration(const AnyStrategy& used, CalibrationState& calibration) {
+  if (const auto* drafter = used.get<NgramDrafter<Index>>()) calibration = drafter->calibration();
+}
+
+}  // namespace
+
+std::size_t Past::memory_bytes() const {
+  return memory.memory_bytes() + (table == nullptr ? 0 : table->memory_bytes());
+}
+
+void give_room(Past& past, std::size_t max_bytes) {
+  MemoryOptions options;
+  options.max_bytes = max_bytes;
+  auto made = SharedMemory::make(options);
+  if (!made)
+    throw InputError("--memory-bytes " + std::to_string(max_bytes) + ": " +
+                     (made.error().code == ErrorCode::out_of_memory
+                          ? std::string("there is not so much memory; give it less")
+                          : "that is too little; give it at least " + std::to_string(made.error().limit)));
+  past.memory = std::move(*made);
+}
+
+void load(Past& past, const SnapshotBytes& snapshot) {
+  const auto loaded = reprise::load(snapshot.bytes, snapshot.fingerprint, past.memory, past.calibration);
+  if (loaded) return;
+  const Error& error = loaded.error();
+  std::string text(error.message);
+  if (error.code == ErrorCode::other_tokenizer)
+    text +=
+        " (its fingerprint is " + std::to_string(error.value) + ", --fingerprint " + std::to_string(error.limit) + ")";
+  throw InputError(text);
+}
+
+std::vector<std::byte> save(const Past& past, std::uint64_t fingerprint) {
+  std::vector<std::byte> bytes(snapshot_bytes_of(past.memory));
+  static_cast<void>(reprise::save(past.memory, past.calibration, fingerprint, bytes));  // there is room
+  return bytes;
+}
+
+void leave(Past& past, const TraceSession& session, const AnyStrategy& used) {
+  past.memory.begin_sequence(fnv1a(session.id));
+  for (const Turn& turn : session.turns) {
+    past.memory.append(turn.prompt, Origin::prompt);
+    past.memory.append(turn.output, Origin::output);
+  }
+  past.memory.end_sequence();
+  take_calibration<RollingHashIndex>(used, past.calibration);
+  take_calibration<SuffixArrayIndex>(used, past.calibration);
+  take_calibration<NaiveIndex>(used, past.calibration);
+}
+
+}  // namespace reprise::replay

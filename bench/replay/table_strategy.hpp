@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "reprise/core/strategy.hpp"
+#include "reprise/draft/token_table_drafter.hpp"
+#include "reprise/memory/token_table.hpp"
+
+namespace reprise::replay {
+
+/// A TokenTableDrafter that writes what it observes into a table: one that earlier sessions have written to, or one of
+/// its own, which every begin() makes anew. Copies share the table, as those of the drafter do. Without memory for a
+/// table it drafts nothing.
+class TableStrategy {
+ public:
+  /// `kept`: the table of earlier sessions, or nullptr.
+  TableStrategy(const TokenTableOptions& table, const TokenTableDrafterOptions& options,
+                std::shared_ptr<TokenTable> kept)
+      : table_options_(table), options_(options), kept_(kept != nullptr), table_(std::move(kept)), drafter_(nullptr) {}
+
+  void begin(TokenSpan tokens) {
+    if (!kept_) {
+      auto made = TokenTable::make(table_options_);
+      table_ = made ? std::make_shared<TokenTable>(std::move(*made)) : nullptr;
+    }
+    options_.learn_into = table_.get();
+    drafter_ = TokenTableDrafter(table_.get(), options_);
+    drafter_.begin(tokens);
+  }
+  void observe(TokenSpan tokens, Origin origin) { drafter_.observe(tokens, origin); }
+  void propose(const DraftBudget& budget, Draft& draft) const { drafter_.propose(budget, draft); }
+  void feedback(const Outcome& outcome) { drafter_.feedback(outcome); }
+  void truncate(std::size_t size) { drafter_.truncate(size); }
+  /// With the table, where it is its own.
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return drafter_.memory_bytes() + (kept_ || table_ == nullptr ? 0 : table_->memory_bytes());
+  }
+
+ private:
+  TokenTableOptions table_options_;
+  TokenTableDrafterOptions options_;
+  bool kept_;
+  std::shared_ptr<TokenTable> table_;
+  TokenTableDrafter drafter_;
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+// --memory past: what sessions leave behind for the next ones.
+#include "replay/past.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <span>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "replay/input_error.hpp"
+#include "replay/json.hpp"
+#include "replay/run.hpp"
+#include "replay/strategies.hpp"
+#include "replay/tool.hpp"
+#include "reprise/control/cost_control.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/presets.hpp"
+#include "reprise/draft/token_table_drafter.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/memory/memory_snapshot.hpp"
+#include "reprise/memory/snapshot_file.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::replay {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Random;
+using ::testing::StartsWith;
+using Tokens = std::vector<Token>;
+
+/// Sessions that say what others have said, as those of agents do: prompts and outputs are strung together from a few
+/// dozen texts.
+Trace agents(std::size_t sessions, std::uint64_t seed = 1) {
+  Random random(seed);
+  std::vector<Tokens> texts(30);
+  for (Tokens& text : texts) {
+    text.resize(10 + random.below(80));
+    for (Token& token : text) token = static_cast<Token>(random.below(2000));
+  }
+  const auto say = [&](std::size_t parts) {
+    Tokens tokens;
+    for (std::size_t i = 0; i < parts; ++i) {
+      const Tokens& text = texts[random.below(texts.size())];
+      tokens.insert(tokens.end(), text.begin(), text.end());
+      tokens.push_back(static_cast<Token>(random.below(2000)));
+    }
+    return tokens;
+  };
+  Trace trace = {"agents.jsonl", {}};
+  for (std::size_t i = 0; i < sessions; ++i) {
+    TraceSession session = {"s" + std::to_string(i), i % 2 == 0 ? "x" : "y", {}};
+    for (std::size_t turns = 1 + random.below(2); turns > 0; --turns)
+      session.turns.push_back({say(2 + random.below(4)), say(1 + random.below(3))});
+    trace.sessions.push_back(std::move(session));
+  }
+  return trace;
+}
+
+/// A part of the sessions of a trace.
+Trace part(const Trace& trace, std::size_t begin, std::size_t end) {
+  return {trace.path,
+          {trace.sessions.begin() + static_cast<std::ptrdiff_t>(begin),
+           trace.sessions.begin() + static_cast<std::ptrdiff_t>(end)}};
+}
+
+/// Everything of a row that is no time.
+using Sums = std::tuple<std::string, std::string, std::size_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                        std::uint64_t, double, std::uint64_t, std::string>;
+Sums sums(const Row& row) {
+  return {row.category,        row.strategy + " " + row.control.text(),
+          row.curve,           row.counts.tokens,
+          row.counts.passes,   row.counts.drafted,
+          row.counts.accepted, row.charge().cost,
+          row.memory_bytes,    row.counts.fault};
+}
+
+/// How traces are replayed, changed by the tests.
+struct How {
+  std::vector<std::string> strategies = {"ngram"};
+  std::vector<std::string> controls = {"all"};
+  std::vector<std::string> curves = {"linear:0.02"};
+  ReplaySettings settings = {.kept = Kept::past};
+  bool by_category = false;
+  std::size_t threads = 1;
+  std::span<const std::byte> snapshot_in = {};
+  std::vector<std::byte>* snapshot_out = nullptr;
+};
+
+std::vector<Row> replayed(const std::vector<Trace>& traces, const How& how = {}) {
+  std::vector<StrategyRun> runs;
+  std::vector<ControlSpec> controls;
+  std::vector<CostCurve> curves;
+  for (const std::string& spec : how.strategies)
+    for (StrategyRun& run : make_runs(spec)) runs.push_back(std::move(run));
+  for (const std::string& control : how.controls) controls.push_back(parse_control(control).front());
+  for (const std::string& curve : how.curves) curves.push_back(CostCurve::parse(curve));
+  Assignment assignment = {traces, runs, controls, curves, how.settings, how.by_category, how.threads};
+  assignment.snapshot_in.bytes = how.snapshot_in;
+  assignment.snapshot_out = how.snapshot_out;
+  Progress progress(nullptr, 80);
+  return replay_all(assignment, progress);
+}
+Counts counts(const Trace& trace, const How& how = {}) { return replayed({trace}, how).front().counts; }
+
+/// Replays a trace without the tool: `strategy` answers what drafts in the next session, `leave` is told what has
+/// drafted and what was said.
+template <class Strategy, class Control>
+Counts by_hand(const Trace& trace, const Control& control, const std::function<Strategy()>& strategy,
+               const std::function<void(const TraceSession&, const Strategy&)>& leave) {
+  Counts counts;
+  for (const TraceSession& recorded : trace.sessions) {
+    Session<Strategy, Control> session(strategy(), control, 32);
+    Capabilities trees;
+    trees.max_leaves = unlimited;
+    bool first = true;
+    for (const Turn& turn : recorded.turns) {
+      if (first) {
+        EXPECT_TRUE(session.begin(turn.prompt, trees));
+      } else {
+        EXPECT_TRUE(session.append(turn.prompt, Origin::prompt));
+      }
+      first = false;
+      EXPECT_TRUE(session.append(TokenSpan(turn.output).first(1), Origin::output));
+      std::size_t done = 1;
+      while (done < turn.output.size()) {
+        const TokenSpan coming = TokenSpan(turn.output).subspan(done);
+        Limits limits;
+        limits.draft.max_nodes = 32;
+        static_cast<void>(session.propose(limits));
+        const auto pass = session.plan();
+        Tokens picks = {coming[0]};  // one for each row: the token behind its depth
+        for (const auto depth : pass->depths) picks.push_back(depth < coming.size() ? coming[depth] : 0);
+        const auto decision = session.resolve(pass->ticket, picks, [&](TokenSpan output, Token) {
+          return output.size() + 2 == turn.output.size() ? StopDecision::stop_after : StopDecision::proceed;
+        });
+        counts.tokens += decision->tokens.size();
+        done += decision->tokens.size();
+        EXPECT_TRUE(session.commit(pass->ticket));
+      }
+      if (turn.output.size() == 1) continue;
+      counts.passes += session.statistics().passes;
+      counts.drafted += session.statistics().drafted;
+      counts.accepted += session.statistics().accepted;
+    }
+    leave(recorded, session.strategy());
+  }
+  return counts;
+}
+
+void expect_same(const Counts& a, const Counts& b) {
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.passes, b.passes);
+  EXPECT_EQ(a.drafted, b.drafted);
+  EXPECT_EQ(a.accepted, b.accepted);
+  EXPECT_GT(a.accepted, 0U);
+}
+
+TEST(Past, OfNgramIsAMemoryAndACalibrationThatGoFromSessionToSession) {
+  const Trace trace = agents(30);
+  const auto expected = [&](const auto& control) {
+    auto memory = SharedMemory::make();
+    CalibrationState learned;
+    return by_hand<NgramDrafter<>>(
+        trace, control,
+        [&] {
+          NgramOptions options;
+          options.memory = &*memory;
+          options.prior = learned;
+          return NgramDrafter<>(options);
+        },
+        [&](const TraceSession& session, const NgramDrafter<>& used) {
+          memory->begin_sequence(5);  // the name has no part in it
+          for (const Turn& turn : session.turns) {
+            memory->append(turn.prompt, Origin::prompt);
+            memory->append(turn.output, Origin::output);
+          }
+          memory->end_sequence();
+          learned = used.calibration();
+        });
+  };
+  expect_same(counts(trace), expected(SendAll()));
+  CostOptions options;
+  options.curve = CostCurve::parse("linear:0.02").for_control();
+  options.max_nodes = 32;
+  options.calibrated = true;
+  How cost;
+  cost.controls = {"cost"};
+  expect_same(counts(trace, cost), expected(CostControl(options)));
+}
+
+TEST(Past, OfTokenTableIsATableThatGoesFromSessionToSession) {
+  const Trace trace = agents(30);
+  const auto expected = [&](const TokenTableOptions& table_options, TokenTableDrafterOptions options, bool kept) {
+    auto table = TokenTable::make(table_options);
+    options.learn_into = &*table;
+    return by_hand<TokenTableDrafter>(
+        trace, SendAll(), [&] { return TokenTableDrafter(&*table, options); },
+        [&](const TraceSession&, const TokenTableDrafter&) {
+          if (!kept) table->clear();
+        });
+  };
+  TokenTableOptions small;
+  small.ngram = 8;
+  small.bytes = 100'000;
+  TokenTableDrafterOptions short_drafts;
+  short_drafts.min_draft = 3;
+  short_drafts.max_draft = 5;
+  const std::vector<std::tuple<std::string, TokenTableOptions, TokenTableDrafterOptions>> specs = {
+      {"token-table", {}, {}},
+      {"token-table:n=8,min=3,k=5,bytes=100000", small, short_drafts},
+      {"token-table:preset=llama.cpp,n=8,min=1,bytes=100000", small, presets::llama_cpp_mod(nullptr, 1)},
+      {"token-table:preset=mlx-lm", presets::mlx_lm_mod_table(), presets::mlx_lm_mod(nullptr)}};
+  std::vector<std::uint64_t> accepted;
+  for (const auto& [spec, table, options] : specs) {
+    How how;
+    how.strategies = {spec};
+    const Counts past = counts(trace, how);
+    expect_same(past, expected(table, options, true));
+    how.settings.kept = Kept::session;
+    const Counts session = counts(trace, how);
+    EXPECT_EQ(session.accepted, expected(table, options, false).accepted);
+    EXPECT_EQ(session.passes, expected(table, options, false).passes);
+    EXPECT_LT(session.accepted, past.accepted) << spec;
+    for (const std::uint64_t other : accepted) EXPECT_NE(other, past.accepted) << spec << " is like another";
+    accepted.push_back(past.accepted);
+  }
+}
+
+TEST(Past, PaysAndIsSaidInTheRows) {
+  const Trace trace = agents(30);
+  How how;
+  const Row past = replayed({trace}, how).front();
+  how.settings.kept = Kept::session;
+  const Row session = replayed({trace}, how).front();
+  EXPECT_GT(past.counts.accepted, session.counts.accepted * 3 / 2);
+  EXPECT_TRUE(past.counts.lossless());
+  EXPECT_EQ(past.kept, Kept::past);
+  EXPECT_EQ(session.kept, Kept::session);
+  EXPECT_EQ(past.memory_bytes, SharedMemory::make()->memory_bytes());
+  EXPECT_EQ(session.memory_bytes, 0U);
+}
+
+TEST(Past, StaysBelowItsCeilingAndForgetsWhatFindsNoRoom) {
+  const Trace trace = agents(30);
+  How how;
+  how.settings.memory_bytes = 50'000;
+  const Row small = replayed({trace}, how).front();
+  EXPECT_LE(small.memory_bytes, 50'000U);
+  EXPECT_GT(small.memory_bytes, 40'000U);
+  EXPECT_LT(small.counts.accepted, counts(trace).accepted);
+}
+
+TEST(Past, OfStrategiesWithoutAMemoryIsNone) {
+  const Trace trace = agents(10);
+  How how;
+  how.strategies = {"vllm", "none"};
+  const auto past = replayed({trace}, how);
+  how.settings.kept = Kept::session;
+  const auto session = replayed({trace}, how);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(sums(past[i]), sums(session[i]));
+    EXPECT_EQ(past[i].kept, Kept::session) << "and the row says so";
+    EXPECT_EQ(past[i].memory_bytes, 0U);
+  }
+}
+
+TEST(Past, BelongsToOneTraceStrategyControlAndCurve) {
+  const Trace trace = agents(12);
+  const Trace other = agents(12, 2);
+  How how;
+  how.settings.memory_bytes = std::size_t{1} << 20;  // there are many
+  how.strategies = {"ngram", "ngram:index=naive", "token-table"};
+  how.controls = {"all", "cost", "best:3"};
+  how.curves = {"linear:0", "linear:0.1"};
+  how.by_category = true;
+  const auto together = replayed({trace, other, trace}, how);
+  std::vector<Sums> alone;
+  for (const Trace& one : {trace, other, trace})
+    for (const std::string& strategy : how.strategies)
+      for (const std::string& control : how.controls) {
+        How just = how;
+        just.strategies = {strategy};
+        just.controls = {control};
+        for (const Row& row : replayed({one}, just)) alone.push_back(sums(row));
+      }
+  ASSERT_EQ(together.size(), alone.size());
+  for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(sums(together[i]), alone[i]) << i;
+}
+
+TEST(Past, DoesNotDependOnTheNumberOfThreads) {
+  const std::vector<Trace> traces = {agents(12), agents(9, 2)};
+  How how;
+  how.settings.memory_bytes = std::size_t{1} << 20;  // there are many
+  how.strategies = {"ngram", "vllm", "token-table:n=8"};
+  how.controls = {"auto", "best:2"};
+  how.curves = {"linear:0", "linear:0.1"};
+  how.by_category = true;
+  for (const CostKnown known : {CostKnown::told, CostKnown::learned, CostKnown::carried}) {
+    how.settings.cost_known = known;
+    how.threads = 1;
+    std::vector<Sums> one;
+    for (const Row& row : replayed(traces, how)) one.push_back(sums(row));
+    for (const std::size_t threads : {2U, 5U, 100U}) {
+      how.threads = threads;
+      const auto rows = replayed(traces, how);
+      ASSERT_EQ(rows.size(), one.size());
+      for (std::size_t i = 0; i < one.size(); ++i) ASSERT_EQ(sums(rows[i]), one[i]) << threads;
+    }
+  }
+}
+
+TEST(Past, DoesNotCarryWhatControlKnowsOfCosts) {
+  // That is for --cost-known to say.
+  const Trace trace = agents(12);
+  How how;
+  how.controls = {"cost"};
+  how.curves = {"linear:0.3"};
+  how.settings.cost_known = CostKnown::learned;
+  const Counts learned = counts(trace, how);
+  how.settings.cost_known = CostKnown::carried;
+  EXPECT_NE(counts(trace, how).drafted, learned.drafted);
+}
+
+TEST(Past, GoesOnFromASnapshotAsIfThereHadBeenNone) {
+  const Trace whole = agents(30);
+  for (const std::string control : {"all", "cost"}) {
+    How how;
+    how.controls = {control};
+    const Counts all = counts(whole, how);
+    std::vector<std::byte> left;
+    how.snapshot_out = &left;
+    const Counts first = counts(part(whole, 0, 17), how);
+    std::vector<std::byte> end;
+    how.snapshot_in = left;
+    how.snapshot_out = &end;
+    const Counts second = counts(part(whole, 17, 30), how);
+    EXPECT_EQ(first.passes + second.passes, all.passes);
+    EXPECT_EQ(first.drafted + second.drafted, all.drafted);
+    EXPECT_EQ(first.accepted + second.accepted, all.accepted);
+    How in_one = how;
+    std::vector<std::byte> at_once;
+    in_one.snapshot_in = {};
+    in_one.snapshot_out = &at_once;
+    counts(whole, in_one);
+    EXPECT_EQ(end, at_once);
+    how.snapshot_in = {};
+    EXPECT_NE(counts(part(whole, 17, 30), how).passes, second.passes) << "the snapshot has a part in it";
+  }
+}
+
+/// The tool, in a folder of its own for each test.
+class PastTool : public ::testing::Test {
+ protected:
+  PastTool() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-past-") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    trace_ = write("t.jsonl", agents(12));
+  }
+  ~PastTool() override { fs::remove_all(folder_); }
+
+  struct Ran {
+    int status;
+    std::string out;
+    std::string error;
+  };
+  static Ran run(std::vector<std::string> arguments) {
+    std::ostringstream out;
+    std::ostringstream error;
+    const int status = run_tool(arguments, {out, error, {}, {}, {120, false}});
+    return {status, out.str(), error.str()};
+  }
+  Ran past(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {trace_, "--memory", "past", "--cost", "linear:0.02", "--format", "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).generic_string(); }
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  std::string write(const std::string& name, const Trace& trace) {
+    const auto list = [](const Tokens& tokens) {
+      std::string text = "[";
+      for (const Token token : tokens) text += (text.size() == 1 ? "" : ",") + std::to_string(token);
+      return text + "]";
+    };
+    std::string text;
+    for (const TraceSession& session : trace.sessions) {
+      text += R"({"id":")" + session.id + R"(","category":")" + session.category + R"(","turns":[)";
+      for (const Turn& turn : session.turns)
+        text += (&turn == &session.turns.front() ? R"({"prompt":)" : R"(,{"prompt":)") + list(turn.prompt) +
+                R"(,"output":)" + list(turn.output) + "}";
+      text += "]}\n";
+    }
+    return write(name, text);
+  }
+  static std::string read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  static Json result(const Ran& ran) {
+    Json json;
+    EXPECT_FALSE(parse_json(ran.out, json)) << ran.out << ran.error;
+    return json.find("results")->array()->front();
+  }
+  static std::int64_t number(const Json& result, const std::string& name) {
+    return result.find(name)->number()->integer.value();
+  }
+  void refuses(const std::vector<std::string>& more, const std::string& sentence) {
+    const Ran ran = past(more);
+    EXPECT_EQ(ran.status, 2) << sentence;
+    EXPECT_THAT(ran.out, IsEmpty());
+    EXPECT_THAT(ran.error, AllOf(StartsWith("reprise-replay: "), HasSubstr(sentence)));
+  }
+
+  fs::path folder_;
+  std::string trace_;
+};
+
+TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
+  const Json past_result = result(past({"--memory-bytes", "200000"}));
+  EXPECT_EQ(*past_result.find("memory")->string(), "past");
+  EXPECT_LE(number(past_result, "memory_bytes"), 200'000);
+  EXPECT_GT(number(past_result, "memory_bytes"), 190'000);
+  EXPECT_EQ(past_result.object()->keys.back(), "memory_bytes");
+  const Json table = result(past({"--strategy", "token-table:bytes=100000"}));
+  EXPECT_EQ(*table.find("memory")->string(), "past");
+  EXPECT_LE(number(table, "memory_bytes"), 100'200);
+  EXPECT_LT(number(table, "peak_bytes"), 100'000) << "the table is counted apart";
+  const Json none = result(past({"--strategy", "vllm"}));
+  EXPECT_EQ(*none.find("memory")->string(), "session");
+  EXPECT_EQ(number(none, "memory_bytes"), 0);
+  const Ran drawn = run({trace_, "--memory", "past", "--strategy", "ngram", "--strategy", "vllm"});
+  EXPECT_THAT(drawn.out, HasSubstr("\n  past sessions are remembered: ngram (67 MB)\n"));
+  EXPECT_THAT(run({"--list"}).out, AllOf(HasSubstr("--memory past: keeps sessions, and what was learned; can be saved"),
+                                         HasSubstr("--memory past: keeps its table\n")));
+}
+
+TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {
+  const Trace whole = agents(12);
+  const std::string first = write("first.jsonl", part(whole, 0, 7));
+  const std::string second = write("second.jsonl", part(whole, 7, 12));
+  const std::vector<std::string> how = {"--memory", "past", "--cost", "linear:0.02", "--format", "json"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), how.begin(), how.end());
+    return result(run(more));
+  };
+  const Json all = with({trace_});
+  const Json one = with({first, "--snapshot-out", path("m.snapshot"), "--fingerprint", "18446744073709551615"});
+  const Json two = with({second, "--snapshot-in", path("m.snapshot"), "--snapshot-out", path("m.snapshot"),
+                         "--fingerprint", "18446744073709551615"});
+  for (const char* name : {"passes", "drafted", "accepted", "tokens"})
+    EXPECT_EQ(number(one, name) + number(two, name), number(all, name)) << name;
+
+  Buffer<std::byte> bytes;
+  ASSERT_TRUE(load_file(path("m.snapshot"), bytes));
+  auto memory = SharedMemory::make();
+  CalibrationState calibration;
+  ASSERT_TRUE(
+      reprise::load(std::span<const std::byte>(bytes.data(), bytes.size()), ~std::uint64_t{0}, *memory, calibration));
+  std::size_t tokens = 0;
+  for (const TraceSession& session : whole.sessions)
+    for (const Turn& turn : session.turns) tokens += turn.prompt.size() + turn.output.size();
+  EXPECT_GT(memory->counts().stored, tokens / 3);
+  EXPECT_LE(memory->counts().stored, tokens);
+  EXPECT_GT(calibration.lessons, 0U);
+}
+
+TEST_F(PastTool, BeginsEveryRunWithTheSnapshot) {
+  ASSERT_EQ(past({"--snapshot-out", path("m.snapshot")}).status, 0);
+  const Ran ran = past({"--snapshot-in", path("m.snapshot"), "--strategy", "ngram", "--strategy", "ngram:index=naive",
+                        "--threads", "3"});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  Json json;
+  ASSERT_FALSE(parse_json(ran.out, json));
+  const Json::Array& results = *json.find("results")->array();
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(number(results[0], "accepted"), number(results[1], "accepted"));
+  EXPECT_LT(number(results[0], "passes"), number(result(past({})), "passes"));
+}
+
+TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
+  const std::string out = path("m.snapshot");
+  refuses({"--snapshot-out", out, "--strategy", "ngram", "--strategy", "ngram:index=naive"},
+          "--snapshot-out " + out +
+              ": holds what one replay has left, but there are 2 (1 trace, 2 strategy runs, 1 curve)");
+  refuses({"--snapshot-out", out, "--cost", "linear:0"}, "there are 2 (1 trace, 1 strategy run, 2 curves)");
+  refuses({"--snapshot-out", out, "--control", "all", "--control", "best:1"}, "there are 2 (");
+  refuses({"--snapshot-out", out, trace_}, "there are 2 (2 traces");
+  refuses({"--snapshot-out", out, "--strategy", "vllm"}, "vllm has no memory that can be saved");
+  refuses({"--snapshot-out", out, "--strategy", "token-table"}, "token-table has no memory that can be saved");
+  refuses({"--snapshot-out", path("no/such/folder")},
+          "--snapshot-out " + path("no/such/folder") + ": cannot be written");
+  refuses({"--snapshot-out", folder_.generic_string()}, "cannot be written");
+  EXPECT_FALSE(fs::exists(out));
+  refuses({"--snapshot-in", path("missing")}, "--snapshot-in " + path("missing") + ": there is no file of this name");
+  refuses({"--snapshot-in", trace_}, "--snapshot-in " + trace_ + ": this does not begin like a snapshot");
+  refuses({"--snapshot-in", write("empty", "")}, "the file is empty");
+  refuses({"--memory-bytes", "100"}, "--memory-bytes 100: that is too little; give it at least ");
+  ASSERT_EQ(past({"--snapshot-out", out}).status, 0);
+  refuses({"--snapshot-in", out, "--strategy", "hf"}, "--snapshot-in " + out + ": hf has no memory");
+  refuses({"--snapshot-in", out, "--fingerprint", "5"},
+          "of another tokenizer: load the one that was saved with this tokenizer, or none (its fingerprint is 0, "
+          "--fingerprint 5)");
+  std::string damaged = read(out);
+  damaged[damaged.size() / 2] ^= 1;
+  refuses({"--snapshot-in", write("damaged", damaged)}, "damaged: a section of the snapshot is damaged");
+  EXPECT_EQ(past({"--snapshot-out", out, "--control", "all", "--cost", "linear:1"}).status, 0)
+      << "one replay, charged under two curves";
+}
+
+TEST_F(PastTool, OverwritesNoSnapshotBeforeTheResultsAreThere) {
+  const std::string out = write("m.snapshot", "old");
+  refuses({"--snapshot-out", out, "--snapshot-in", path("missing")}, "no file of this name");
+  refuses({"--snapshot-out", out, write("bad.jsonl", "{")}, "bad.jsonl:1");
+  refuses({"--snapshot-out", out, "--memory-bytes", "1"}, "too little");
+  EXPECT_EQ(read(out), "old");
+  EXPECT_EQ(past({"--snapshot-out", out}).status, 0);
+  EXPECT_NE(read(out), "old");
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& file : fs::directory_iterator(folder_)) ++files;
+  EXPECT_EQ(files, 3U) << "nothing else is left lying about";
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/memory/memory_snapshot.hpp"
+#include "reprise/memory/shared_memory.hpp"
+#include "support/snapshots.hpp"
+
+namespace reprise::testing {
+
+template <class Memory>
+Bytes saved(const Memory& memory, const CalibrationState& calibration = {}) {
+  Bytes bytes(snapshot_bytes_of(memory));
+  if (!save(memory, calibration, some_tokenizer, bytes)) bytes.clear();
+  return bytes;
+}
+
+/// What follows at the places that end like `end`: whether what they said before agrees, and their tokens.
+struct Followed {
+  std::uint32_t agreements = 0;
+  std::uint8_t seen = 0;
+  std::vector<std::uint32_t> words;
+  friend bool operator==(const Followed&, const Followed&) = default;
+};
+template <class Memory>
+std::vector<Followed> followed(const Memory& memory, TokenSpan end, std::size_t most) {
+  std::array<typename Memory::MemoryMatch, Memory::most_matches> found;
+  std::vector<Followed> all;
+  const std::size_t count = memory.find(end, found);
+  for (const auto& match : std::span(found).first(count)) {
+    Followed& next = all.emplace_back(Followed{match.agreements, match.seen, {}});
+    for (auto place = match.next; place != Memory::nowhere && next.words.size() < most; place = memory.after(place)) {
+      if (memory.word(place).empty()) break;
+      next.words.push_back(memory.word(place).bits());
+    }
+  }
+  return all;
+}
+
+/// What is wrong with the inside of a memory; nothing.
+template <class Memory>
+std::string check_memory(const Memory& memory) {
+  std::string fault;
+  std::size_t tokens = 0;
+  memory.for_each_piece([&](const auto& piece) {
+    tokens += piece.size;
+    std::vector<Token> end;
+    auto place = piece.first;
+    for (std::size_t i = 0; i < piece.size; ++i, place = memory.after(place)) {
+      if (place == Memory::nowhere || memory.word(place).empty()) {
+        fault = "a piece that is shorter than it was said";
+        return;
+      }
+      end.push_back(memory.word(place).token());
+      for (const Followed& next : followed(memory, end, memory.capacity() + 1))
+        if (next.words.empty() || next.words.size() > memory.capacity()) fault = "a copy without an end, or empty";
+    }
+    if (place != Memory::nowhere && !memory.word(place).empty()) fault = "a piece that is longer than it was said";
+  });
+  return tokens > memory.capacity() ? "more tokens than there is room for" : fault;
+}
+
+/// Loads any bytes into a memory that holds something: all of it or nothing, and what was loaded can be saved again.
+/// Answers what went wrong otherwise.
+template <class Memory>
+std::string load_into(std::size_t max_bytes, std::span<const std::byte> bytes, bool repaired) {
+  MemoryOptions options;
+  options.max_bytes = max_bytes;
+  auto memory = Memory::make(options);
+  auto again = Memory::make(options);
+  if (!memory || !again) return "no memory";
+  const std::vector<Token> known = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  memory->begin_sequence(7);
+  memory->append(known, Origin::output);
+  memory->end_sequence();
+  CalibrationState calibration = taught_state(9);
+  const Bytes before = saved(*memory, calibration);
+  const MemoryCounts counts = memory->counts();
+  const auto loaded = load(bytes, some_tokenizer, *memory, calibration);
+  if (!loaded) {
+    if (repaired && loaded.error().code != ErrorCode::snapshot_forged) return "checksums were repaired and found wrong";
+    if (saved(*memory, calibration) != before || memory->counts() != counts)
+      return "a memory changed by what it refused";
+    return {};
+  }
+  if (memory->memory_bytes() > max_bytes) return "more memory than allowed";
+  if (Calibration(calibration).state() != calibration) return "a state beyond the bounds of learning";
+  if (std::string fault = check_memory(*memory); !fault.empty()) return fault;
+  const Bytes after = saved(*memory, calibration);
+  CalibrationState other;
+  if (!load(after, some_tokenizer, *again, other)) return "what was loaded and saved cannot be loaded";
+  if (other != calibration || saved(*again, other) != after) return "what was saved is loaded otherwise";
+  return {};
+}
+
+/// The body of a fuzz target and of a test: any bytes, as they are and with their checksums made right, into memories
+/// with and without room for them.
+inline std::string load_any_snapshot(std::span<const std::byte> bytes) {
+  Bytes forged(bytes.begin(), bytes.end());
+  repair(forged);
+  std::string fault;
+  for (const bool repaired : {false, true}) {
+    const std::span<const std::byte> given = repaired ? std::span<const std::byte>(forged) : bytes;
+    for (const std::size_t max_bytes : {std::size_t{1500}, std::size_t{40'000}})
+      if (fault.empty()) fault = load_into<SharedMemory>(max_bytes, given, repaired);
+    if (fault.empty()) fault = load_into<BasicSharedMemory<std::uint8_t, 8>>(1000, given, repaired);
+    if (!fault.empty()) return repaired ? "with repaired checksums: " + fault : fault;
+  }
+  return fault;
+}
+
+}  // namespace reprise::testing
