@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "bundled_files.hpp"
+#include "files.hpp"
 #include "input_error.hpp"
 #include "options.hpp"
 #include "reprise/core/version.hpp"
@@ -46,15 +47,6 @@ int deliver(const Options& options, const Surroundings& surroundings, Print&& pr
   return exit_failed;
 }
 
-/// Fails early when results cannot be written, before minutes are spent on them. Leaves an existing file alone.
-void check_writable(const std::string& path) {
-  if (path.empty()) return;
-  const bool existed = std::filesystem::exists(path);
-  if (!std::ofstream(path, std::ios::binary | std::ios::app))
-    throw InputError("--output " + path + ": cannot be written; is there such a folder?");
-  if (!existed) std::filesystem::remove(path);
-}
-
 int replay(const Options& options, const Surroundings& surroundings) {
   std::vector<StrategyRun> runs;
   auto specs = options.strategies;
@@ -69,7 +61,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
   for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
 
-  check_writable(options.output);
+  if (!options.output.empty()) check_writable(options.output, "--output " + options.output);
   const auto paths = options.traces.empty() ? find_traces(surroundings.trace_folders) : options.traces;
   std::vector<Trace> traces;
   for (const std::string& path : paths) {
