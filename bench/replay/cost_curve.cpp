@@ -118,17 +118,19 @@ reprise::CostCurve CostCurve::for_control() const {
   return *curve;
 }
 
-CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesystem::path> folders) {
+CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesystem::path> folders,
+                           const std::string& option) {
+  const std::string given = option + " " + spec + ": ";
   constexpr std::string_view linear = "linear:";
   if (spec.compare(0, linear.size(), linear) == 0) {
     const auto slope = parse_real(std::string_view(spec).substr(linear.size()));
     if (!slope || *slope < 0)
-      throw InputError("--cost " + spec + ": S in linear:S is the cost of one drafted token, a number that is not " +
+      throw InputError(given + "S in linear:S is the cost of one drafted token, a number that is not " +
                        "negative, as in linear:0.02");
     return CostCurve(spec, LinearCost{*slope});
   }
   if (spec.size() < 5 || spec.compare(spec.size() - 5, 5, ".json") != 0)
-    throw InputError("--cost " + spec + ": there is no such curve; there are linear:S (c = 1 + S x drafted, as in " +
+    throw InputError(given + "there is no such curve; there are linear:S (c = 1 + S x drafted, as in " +
                      "linear:0.02) and FILE.json (measured times)");
   std::ifstream in(spec, std::ios::binary);
   if (const std::filesystem::path path = spec; !in && !path.has_parent_path())
@@ -136,7 +138,7 @@ CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesys
       in = std::ifstream(folder / path, std::ios::binary);
       if (in) break;
     }
-  if (!in) throw InputError("--cost " + spec + ": cannot be opened; is the path right?");
+  if (!in) throw InputError(given + "cannot be opened; is the path right?");
   std::ostringstream text;
   text << in.rdbuf();
   return parse_file(spec, text.str());

@@ -45,8 +45,9 @@ class CostCurve {
   /// "ns"}, ...]} with times in nanoseconds. base_ns is the time of a pass without a draft; it stands in at the
   /// contexts where no point says so itself. Points of several sequences are checked and not used: a replay runs
   /// one sequence at a time. A file that is given by its name alone is also looked for in `folders`. Throws
-  /// InputError.
-  static CostCurve parse(const std::string& spec, std::span<const std::filesystem::path> folders = {});
+  /// InputError; `option` is what the spec was given for.
+  static CostCurve parse(const std::string& spec, std::span<const std::filesystem::path> folders = {},
+                         const std::string& option = "--cost");
   /// The text of such a file; `path` is for messages and is the name of the curve.
   static CostCurve parse_file(const std::string& path, std::string_view text);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bundled_files.hpp"
+#include "files.hpp"
 #include "input_error.hpp"
 #include "options.hpp"
 #include "past.hpp"
@@ -52,15 +53,6 @@ int deliver(const Options& options, const Surroundings& surroundings, Print&& pr
   return exit_failed;
 }
 
-/// Fails early when results cannot be written, before minutes are spent on them. Leaves an existing file alone.
-void check_writable(const std::string& option, const std::string& path) {
-  if (path.empty()) return;
-  const bool existed = std::filesystem::exists(path);
-  if (!std::ofstream(path, std::ios::binary | std::ios::app))
-    throw InputError(option + " " + path + ": cannot be written; is there such a folder?");
-  if (!existed) std::filesystem::remove(path);
-}
-
 std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -93,7 +85,7 @@ void check_memories(const Options& options, const Assignment& assignment) {
       throw InputError("--snapshot-in " + options.snapshot_in + ": " + error.what());
     }
   }
-  check_writable("--snapshot-out", options.snapshot_out);
+  if (!options.snapshot_out.empty()) check_writable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
   if (!options.snapshot_out.empty() && std::filesystem::is_symlink(options.snapshot_out))
     throw InputError("--snapshot-out " + options.snapshot_out + ": is a link; give the file that it leads to");
 }
@@ -131,7 +123,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
   for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
 
-  check_writable("--output", options.output);
+  if (!options.output.empty()) check_writable(options.output, "--output " + options.output);
   const Buffer<std::byte> snapshot = read_snapshot(options.snapshot_in);
   const auto paths = options.traces.empty() ? find_traces(surroundings.trace_folders) : options.traces;
   std::vector<Trace> traces;

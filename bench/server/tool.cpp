@@ -85,7 +85,7 @@ int deliver(const Options& options, const Surroundings& surroundings, const std:
 }
 
 int serve_all(const Options& options, const Surroundings& surroundings) {
-  const auto curve = replay::CostCurve::parse(options.curve, surroundings.profile_folders);
+  const auto curve = replay::CostCurve::parse(options.curve, surroundings.profile_folders, "--curve");
   static_cast<void>(told_curve(curve));  // or it would be found out after minutes
   const auto paths = options.traces.empty() ? replay::find_traces(surroundings.trace_folders) : options.traces;
   std::vector<replay::Trace> traces;

@@ -12,24 +12,26 @@ class SessionComparison {
  public:
   SessionComparison(Engine& engine, const Request& request, std::vector<Drafting>& draftings,
                     const CompareSettings& settings)
-      : engine_(engine), request_(request), draftings_(draftings), settings_(settings), drafted_(draftings.size()) {}
+      : engine_(engine), request_(request), settings_(settings) {
+    lanes_.push_back({&plain_, {}, {}});
+    for (Drafting& drafting : draftings) lanes_.push_back({&drafting, {}, {}});
+  }
 
   /// Runs plain decoding and every strategy once.
   void run(bool reversed) {
-    for (std::size_t i = 0; i <= draftings_.size(); ++i) {
-      const std::size_t turn = reversed ? draftings_.size() - i : i;
-      Drafting& drafting = turn == 0 ? plain_ : draftings_[turn - 1];
-      RequestRun done = run_request(engine_, request_, drafting, settings_.settings);
-      plain_sums_or(turn).add(done);
-      (turn == 0 ? plain_runs_ : drafted_[turn - 1].runs).push_back(std::move(done));
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      Lane& lane = lanes_[reversed ? lanes_.size() - 1 - i : i];
+      lane.runs.push_back(run_request(engine_, request_, *lane.drafting, settings_.settings));
+      lane.sums.add(lane.runs.back());
     }
   }
 
-  [[nodiscard]] const RequestRun& plain() const { return plain_runs_.front(); }
+  [[nodiscard]] const RequestRun& plain() const { return lanes_.front().runs.front(); }
   /// What came of it, for one strategy.
   Pair pair(std::size_t strategy) {
-    Pair pair{request_.id, request_.category, sums_, drafted_[strategy].sums, {}, {}, false};
-    for (const RequestRun& run : drafted_[strategy].runs) {
+    const Lane& lane = lanes_[1 + strategy];
+    Pair pair{request_.id, request_.category, lanes_.front().sums, lane.sums, {}, {}, false};
+    for (const RequestRun& run : lane.runs) {
       pair.context_full = pair.context_full || run.context_full;
       const std::optional<Difference> difference = judged(first_difference(plain(), run));
       if (difference && (!pair.difference || difference->verdict > pair.difference->verdict))
@@ -39,11 +41,11 @@ class SessionComparison {
   }
 
  private:
-  struct Drafted {
+  struct Lane {
+    Drafting* drafting;
     std::vector<RequestRun> runs;
     Sums sums;
   };
-  Sums& plain_sums_or(std::size_t turn) { return turn == 0 ? sums_ : drafted_[turn - 1].sums; }
 
   std::optional<Difference> judged(std::optional<Difference> difference) {
     if (!difference || !difference->plain || !difference->drafted) return difference;
@@ -65,12 +67,9 @@ class SessionComparison {
 
   Engine& engine_;
   const Request& request_;
-  std::vector<Drafting>& draftings_;
   const CompareSettings& settings_;
   Drafting plain_ = no_drafting();
-  std::vector<RequestRun> plain_runs_;
-  Sums sums_;
-  std::vector<Drafted> drafted_;
+  std::vector<Lane> lanes_;  // plain decoding first
 };
 
 void warm_up(Engine& engine, const Request& request, const CompareSettings& settings) {
@@ -84,14 +83,8 @@ void warm_up(Engine& engine, const Request& request, const CompareSettings& sett
 }  // namespace
 
 void Sums::add(const RequestRun& run) {
-  for (const TurnRun& turn : run.turns) {
-    ++turns;
-    tokens += turn.output.size();
-    prefill += turn.prefill;
-    decoding += turn.decoding;
-    model += turn.model;
-    statistics += turn.statistics;
-  }
+  for (const TurnRun& turn : run.turns)
+    *this += {1, turn.output.size(), turn.prefill, turn.decoding, turn.model, turn.statistics};
 }
 
 Sums& Sums::operator+=(const Sums& other) {

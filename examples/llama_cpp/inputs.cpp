@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inputs.hpp"
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 #include <utility>
 
+#include "replay/files.hpp"
 #include "replay/input_error.hpp"
-#include "replay/json.hpp"
+#include "replay/session_lines.hpp"
 #include "replay/trace.hpp"
 #include "vocabulary.hpp"
 
@@ -19,72 +17,28 @@ namespace {
 using replay::InputError;
 using replay::Json;
 
-std::ifstream open(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw InputError(path + ": is a directory; give a file");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw InputError(path + ": cannot be opened; is the path right?");
-  return in;
+Request request_of(const replay::SessionLine& line, std::size_t max_tokens) {
+  const Json& json = line.json();
+  for (const std::string& key : json.object()->keys)
+    if (key != "id" && key != "category" && key != "system" && key != "turns")
+      line.fail(key + ": there is no such field; there are id, category, system and turns");
+  const auto text = [&](const char* key) { return line.string(line.member(json, key), key); };
+  Request request{text("id"), text("category"), line.where(), {}, false, {}};
+  if (json.find("system") != nullptr) request.system = text("system");
+  for (const Json& turn : line.array(line.member(json, "turns"), "turns", "an array of texts")) {
+    const std::string field = "turns[" + std::to_string(request.turns.size()) + "]";
+    request.turns.push_back({line.string(turn, field), {}, max_tokens, {}});
+    if (request.turns.back().text.empty()) line.fail(field + ": is empty; a turn says something");
+  }
+  if (request.turns.empty()) line.fail("turns: is empty; a session has at least one turn");
+  return request;
 }
 
-bool blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
-
-std::string place(const std::string& path, std::size_t line) { return path + ":" + std::to_string(line); }
-
-/// One line of a file of prompts.
-class PromptLine {
- public:
-  PromptLine(std::string where, std::size_t max_tokens) : where_(std::move(where)), max_tokens_(max_tokens) {}
-
-  [[nodiscard]] Request request(std::string_view line) const {
-    Json json;
-    if (const auto error = parse_json(line, json))
-      fail("column " + std::to_string(error->column) + ": " + error->message);
-    if (json.object() == nullptr) fail("expected an object for each session, found " + std::string(json.kind()));
-    for (const std::string& key : json.object()->keys)
-      if (key != "id" && key != "category" && key != "system" && key != "turns")
-        fail(key + ": there is no such field; there are id, category, system and turns");
-    Request request{text(member(json, "id"), "id"), text(member(json, "category"), "category"), where_, {}, false, {}};
-    if (const Json* system = json.find("system")) request.system = text(*system, "system");
-    const Json& turns = member(json, "turns");
-    if (turns.array() == nullptr) fail("turns: expected an array of texts, found " + std::string(turns.kind()));
-    for (const Json& turn : *turns.array()) {
-      const std::string field = "turns[" + std::to_string(request.turns.size()) + "]";
-      request.turns.push_back({text(turn, field), {}, max_tokens_, {}});
-      if (request.turns.back().text.empty()) fail(field + ": is empty; a turn says something");
-    }
-    if (request.turns.empty()) fail("turns: is empty; a session has at least one turn");
-    return request;
-  }
-
- private:
-  [[noreturn]] void fail(const std::string& what) const { throw InputError(where_ + ": " + what); }
-  [[nodiscard]] const Json& member(const Json& json, const std::string& key) const {
-    const Json* found = json.find(key);
-    if (found == nullptr) fail(key + ": missing");
-    return *found;
-  }
-  [[nodiscard]] const std::string& text(const Json& json, const std::string& field) const {
-    if (json.string() == nullptr) fail(field + ": expected a string, found " + std::string(json.kind()));
-    return *json.string();
-  }
-
-  std::string where_;
-  std::size_t max_tokens_;
-};
-
 void read_prompts(const std::string& path, const Inputs& inputs, std::vector<Request>& requests) {
-  std::ifstream in = open(path);
-  std::size_t sessions = 0;
-  std::string line;
-  for (std::size_t number = 1; sessions < inputs.limit && std::getline(in, line); ++number) {
-    if (blank(line)) continue;
-    requests.push_back(PromptLine(place(path, number), inputs.max_tokens).request(line));
-    ++sessions;
-  }
-  if (in.bad()) throw InputError(path + ": reading failed");
-  if (sessions == 0)
-    throw InputError(path + ": no sessions; expected one JSON object a line with \"id\", \"category\" and \"turns\"");
+  std::ifstream in = replay::open_input(path, "a file");
+  replay::read_session_lines(in, path, inputs.limit, [&](const replay::SessionLine& line) {
+    requests.push_back(request_of(line, inputs.max_tokens));
+  });
 }
 
 void read_tokens(const std::string& path, const Inputs& inputs, std::vector<Request>& requests) {
@@ -101,14 +55,6 @@ void read_tokens(const std::string& path, const Inputs& inputs, std::vector<Requ
       request.turns.push_back({{}, std::move(turn.prompt), size, std::move(turn.output)});
     }
     requests.push_back(std::move(request));
-  }
-}
-
-void check_tokens(const Request& request, const Engine& engine) {
-  for (std::size_t i = 0; i < request.turns.size(); ++i) {
-    const std::string place = request.where + ": turns[" + std::to_string(i) + "].";
-    check_vocabulary(request.turns[i].tokens, place + "prompt", engine.vocabulary(), recorded_with);
-    check_vocabulary(request.turns[i].recorded, place + "output", engine.vocabulary(), recorded_with);
   }
 }
 
@@ -141,7 +87,7 @@ std::vector<Request> read_requests(const Inputs& inputs) {
     requests.push_back(
         {"prompt", "prompt", "--prompt", inputs.system, false, {{inputs.prompt, {}, inputs.max_tokens, {}}}});
   if (!inputs.prompt_file.empty()) {
-    std::ifstream in = open(inputs.prompt_file);
+    std::ifstream in = replay::open_input(inputs.prompt_file, "a file");
     std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     if (in.bad()) throw InputError(inputs.prompt_file + ": reading failed");
     if (text.empty()) throw InputError(inputs.prompt_file + ": is empty; a prompt has at least one character");
@@ -155,7 +101,10 @@ std::vector<Request> read_requests(const Inputs& inputs) {
 
 void check_requests(const std::vector<Request>& requests, const Inputs& inputs, const Engine& engine) {
   for (const Request& request : requests) {
-    if (request.tokens) check_tokens(request, engine);
+    if (request.tokens)
+      for (std::size_t i = 0; i < request.turns.size(); ++i)
+        check_vocabulary(request.turns[i].tokens, request.turns[i].recorded, request.where, i, engine.vocabulary(),
+                         recorded_with);
     if (inputs.raw && !request.system.empty())
       throw InputError(request.where +
                        ": system: only a chat template has a place for it; without --raw, or in the text");

@@ -3,18 +3,15 @@
 
 #include <algorithm>
 
+#include "reprise/testing/random.hpp"
+
 namespace reprise::llama {
 namespace {
 
 constexpr std::uint64_t base = 0x9e3779b97f4a7c15;
 
 /// Spreads the bits of a token: neighbouring ids are frequent, and a polynomial alone lets them cancel out.
-std::uint64_t spread(Token token) {
-  std::uint64_t x = static_cast<std::uint32_t>(token) + base;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+std::uint64_t spread(Token token) { return testing::mix(static_cast<std::uint32_t>(token)); }
 
 }  // namespace
 

@@ -160,7 +160,7 @@ class Reader {
       }
   }
 
-  /// --output is emptied first.
+  /// --output replaces what was there.
   void output_is_nothing_else() const {
     if (!given("--output")) return;
     std::vector<std::string> others = {o_.engine.model, o_.inputs.prompt_file, o_.record, o_.profile,

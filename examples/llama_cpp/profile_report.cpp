@@ -11,13 +11,12 @@
 #include "engine_error.hpp"
 #include "format.hpp"
 #include "profile.hpp"
-#include "replay/input_error.hpp"
+#include "replay/files.hpp"
 #include "replay/json.hpp"
 
 namespace reprise::llama {
 namespace {
 
-using replay::InputError;
 using replay::quote_json;
 
 bool same_line(const ProfilePoint& a, const ProfilePoint& b) {
@@ -102,12 +101,8 @@ void run_profile(Passes& passes, const ProfileSettings& settings, const ProfileF
   const fs::path target = fs::exists(path, error) ? fs::canonical(path, error) : fs::path(path);
   const bool in_place = fs::exists(target, error) && !fs::is_regular_file(target, error);
   const fs::path written = in_place ? target : fs::path(target.string() + ".part");
-  for (const fs::path& file : {target, written}) {
-    const bool existed = fs::exists(file, error);
-    if (!std::ofstream(file, std::ios::binary | std::ios::app))
-      throw InputError("--profile " + path + ": " + file.string() + " cannot be written; is there such a folder?");
-    if (!existed) fs::remove(file, error);
-  }
+  for (const fs::path& file : {target, written})
+    replay::check_writable(file.string(), "--profile " + path + ": " + file.string());
 
   const Profile profile = measure_profile(passes, settings, progress);
   write_profile_table(out, profile);

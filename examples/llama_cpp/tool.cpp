@@ -20,6 +20,7 @@
 #include "passes.hpp"
 #include "profile.hpp"
 #include "record.hpp"
+#include "replay/files.hpp"
 #include "replay/input_error.hpp"
 #include "replay/progress.hpp"
 #include "replay/strategies.hpp"
@@ -36,12 +37,7 @@ using replay::InputError;
 class Output {
  public:
   Output(const std::string& path, std::ostream& standard) : path_(path), standard_(standard) {
-    if (path.empty()) return;
-    std::error_code ignored;
-    const bool existed = std::filesystem::exists(path, ignored);
-    if (!std::ofstream(path, std::ios::binary | std::ios::app))
-      throw InputError("--output " + path + ": cannot be written; is there such a folder?");
-    if (!existed) std::filesystem::remove(path, ignored);
+    if (!path.empty()) replay::check_writable(path, "--output " + path);
   }
   /// With the first call the file is emptied: behind all that can be refused.
   [[nodiscard]] std::ostream& stream() {
@@ -100,14 +96,7 @@ class Tool {
     return exit_done;
   }
   [[nodiscard]] replay::CostCurve curve(const std::string& option, const std::string& spec) const {
-    constexpr std::string_view theirs = "--cost ";  // where a message of reprise-replay names its option
-    try {
-      return replay::CostCurve::parse(spec, around_.profile_folders);
-    } catch (const InputError& error) {
-      const std::string_view message = error.what();
-      if (!message.starts_with(theirs)) throw;
-      throw InputError(option + " " + std::string(message.substr(theirs.size())));
-    }
+    return replay::CostCurve::parse(spec, around_.profile_folders, option);
   }
 
   int generate_all(const std::vector<Request>& requests) {
@@ -183,9 +172,8 @@ class Tool {
     ProfileSettings settings;
     settings.contexts = options_.contexts;
     settings.sequences = options_.sequences;
-    const ProfileFacts facts{
-        hardware_text(),         engine_.description(), "llama.cpp " + std::string(llama_version()),
-        options_.engine.threads, date_text(),           command()};
+    const ProfileFacts facts{hardware_text(),         engine_.description(), library(),
+                             options_.engine.threads, date_text(),           command()};
     LlamaPasses passes(engine_.context());
     std::ostringstream table;
     run_profile(passes, settings, facts, options_.profile, table, progress_);
@@ -203,14 +191,14 @@ class Tool {
     LlamaPasses passes(engine_.context());
     const std::vector<WidthFlips> widths = measure_flips(passes, sessions, {}, progress_);
     if (options_.format == Format::json)
-      write_flips_json(output_.stream(), widths, engine_.description(), "llama.cpp " + std::string(llama_version()),
-                       options_.engine.threads);
+      write_flips_json(output_.stream(), widths, engine_.description(), library(), options_.engine.threads);
     else
       write_flips_table(output_.stream(), widths);
     output_.finish();
     return exit_done;
   }
 
+  static std::string library() { return "llama.cpp " + std::string(llama_version()); }
   /// As it was given, with the model's name instead of where it lies.
   [[nodiscard]] std::string command() const {
     std::string text = "reprise-llama";

@@ -19,7 +19,8 @@ in_venv() { [ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import llama_cpp
 installed() { command -v pkg-config >/dev/null && pkg-config --exists llama; }
 # need MODULE PIP_ARGUMENTS...: installs it unless it is there; false where it is not and nothing is to be installed.
 need() {
-  "$venv/bin/python" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$1') is None)" && return
+  [ -x "$venv/bin/python" ] &&
+    "$venv/bin/python" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$1') is None)" && return
   if $if_present; then
     echo "skipped: the Python package $1 is not in build/llama-venv, so the tests of its models are left out"
     return 1
@@ -34,7 +35,7 @@ if $if_present && [ -z "${LLAMA_ROOT:-}" ] && ! in_venv && ! installed; then
   exit 0
 fi
 
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+[ -x "$venv/bin/python" ] || $if_present || python3 -m venv "$venv"
 if [ -z "${LLAMA_ROOT:-}" ] && { in_venv || ! installed; }; then
   in_venv || "$venv/bin/pip" install "$tested"
   LLAMA_ROOT=$(packages)

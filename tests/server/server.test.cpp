@@ -170,6 +170,11 @@ TEST(ServerTool, RefusesWhatItCannotUse) {
   }
 }
 
+TEST(ServerTool, CallsACurveByItsOwnOption) {
+  EXPECT_THAT(tool({"--curve", "cube"}).error, StartsWith("reprise-server: --curve cube: "));
+  EXPECT_THAT(tool({"--curve", "none-such.json"}).error, StartsWith("reprise-server: --curve none-such.json: "));
+}
+
 TEST(ServerTool, EachSettingHasAnEffect) {
   const auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"--sequences=4", "--fixed=2", "--format=csv", bundled("chat.jsonl")};

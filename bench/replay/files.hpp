@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fstream>
+#include <string>
+
+namespace reprise::replay {
+
+/// Opens a file that was asked for. Throws InputError: it is a directory (`wanted` says what to give instead), or
+/// cannot be opened.
+std::ifstream open_input(const std::string& path, const std::string& wanted);
+
+/// Fails early where results cannot be written, before minutes are spent on them; an existing file is left alone.
+/// Throws InputError that begins with `name`: the option and what it was given.
+void check_writable(const std::string& path, const std::string& name);
+
+}  // namespace reprise::replay
