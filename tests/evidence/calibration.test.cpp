@@ -56,11 +56,13 @@ constexpr CalibrationState taught() {
 }
 static_assert(taught().lessons == 20 && taught().all > 0 && taught() == taught(), "learns at compile time too");
 static_assert(merge(taught(), taught()).lessons == 40);
-static_assert(std::is_trivially_copyable_v<CalibrationState> && sizeof(Calibration) < 6300);
+static_assert(std::is_trivially_copyable_v<CalibrationState> && sizeof(Calibration) < 6400);
 
 void expect_bounded(const CalibrationState& state) {
   EXPECT_LE(std::abs(state.all), most_bias);
   for (const std::int32_t bias : state.by_length) EXPECT_LE(std::abs(bias), most_bias);
+  for (const auto& biases : state.by_source)
+    for (const std::int32_t bias : biases) EXPECT_LE(std::abs(bias), most_bias);
   for (const std::int32_t bias : state.by_depth) EXPECT_LE(std::abs(bias), most_bias);
   EXPECT_LE(std::abs(state.slope), most_slope);
   for (const auto table : token_tables)
@@ -85,6 +87,7 @@ Place random_place(support::Random& random) {
   place.token.rival = static_cast<int>(random.below(80)) - 1;
   place.token.occurrences = static_cast<int>(random.below(40));
   place.token.count = random.next() >> random.below(64);
+  place.token.source = static_cast<EvidenceSource>(random.below(3));
   place.total = std::min<Weight>(place.token.votes + weight_one + any(1U << 27), 1U << 28);
   place.at = {random.below(70), random.next() >> random.below(64), static_cast<Token>(random.below(1U << 31)),
               -static_cast<Token>(random.below(1U << 31))};
@@ -255,6 +258,31 @@ TEST(Calibration, LearnsDownFromEverythingWrongAndUpFromEverythingRight) {
   }
 }
 
+TEST(Calibration, LearnsHowFarToTrustASource) {
+  // A memory that is wrong is believed less; the context no less than it would be without one.
+  const auto from = [](EvidenceSource source) {
+    TokenEvidence evidence = occurrence(weight_one);
+    evidence.source = source;
+    return evidence;
+  };
+  Calibration calibration;
+  Calibration single;
+  EXPECT_EQ(weigh(calibration, from(EvidenceSource::memory), 2 * weight_one).probability,
+            weigh(calibration, from(EvidenceSource::context), 2 * weight_one).probability);
+  for (int i = 0; i < 100; ++i) {
+    calibration.learn(weigh(calibration, from(EvidenceSource::memory), 2 * weight_one), false);
+    single.learn(weigh(single, from(EvidenceSource::context), 2 * weight_one), false);
+  }
+  const auto p = [](const Calibration& c, const TokenEvidence& evidence) {
+    return weigh(c, evidence, 2 * weight_one, {.token = 8, .previous = 6}).probability;
+  };
+  EXPECT_LT(p(calibration, from(EvidenceSource::memory)), p(calibration, from(EvidenceSource::context)));
+  EXPECT_EQ(p(calibration, from(EvidenceSource::both)), p(calibration, from(EvidenceSource::context)));
+  EXPECT_LT(p(calibration, from(EvidenceSource::memory)), p(single, from(EvidenceSource::memory)))
+      << "a bias of its own is learned on top of the one for all";
+  EXPECT_EQ(single.state().by_source, CalibrationState().by_source);
+}
+
 TEST(Calibration, CountsItsLessons) {
   Calibration calibration;
   EXPECT_EQ(calibration.state(), CalibrationState());
@@ -300,6 +328,8 @@ TEST(Calibration, LearnsSafelyFromAnyState) {
     state.all = any();
     for (std::int32_t& bias : state.by_length) bias = any();
     for (std::int32_t& bias : state.by_depth) bias = any();
+    for (auto& biases : state.by_source)
+      for (std::int32_t& bias : biases) bias = any();
     state.slope = any();
     for (const auto table : token_tables)
       for (std::int16_t& bias : state.*table) bias = static_cast<std::int16_t>(any());
@@ -350,6 +380,8 @@ CalibrationState random_state(support::Random& random, std::uint64_t lessons) {
   state.all = bias(most_bias);
   for (std::int32_t& value : state.by_length) value = bias(most_bias);
   for (std::int32_t& value : state.by_depth) value = bias(most_bias);
+  for (auto& values : state.by_source)
+    for (std::int32_t& value : values) value = bias(most_bias);
   state.slope = bias(most_slope);
   for (const auto table : token_tables)
     for (std::int16_t& value : state.*table) value = static_cast<std::int16_t>(bias(most_token_bias));
@@ -365,6 +397,7 @@ TEST(CalibrationMerge, IsTheMeanWeighedByLessons) {
   b.all = 800;
   a.by_length[3] = -100;
   b.by_depth[2] = 40;
+  a.by_source[1][6] = 12;
   a.by_token[17] = 80;
   b.by_token_and_length[1023] = -400;
   a.slope = 7;
@@ -377,6 +410,7 @@ TEST(CalibrationMerge, IsTheMeanWeighedByLessons) {
   EXPECT_EQ(both.all, 500);
   EXPECT_EQ(both.by_length[3], -75);
   EXPECT_EQ(both.by_depth[2], 10);
+  EXPECT_EQ(both.by_source[1][6], 9);
   EXPECT_EQ(both.by_token[17], 60);
   EXPECT_EQ(both.by_token_and_length[1023], -100);
   EXPECT_EQ(both.slope, 7);

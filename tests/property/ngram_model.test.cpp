@@ -55,6 +55,7 @@ TEST(NgramModelProperty, RandomWorldsMeetEveryKindOfDraft) {
   EXPECT_GT(all.rebases, 200U);
   EXPECT_GT(all.most_evidence, 300U);
   EXPECT_GT(all.longest, 600U);
+  EXPECT_GT(all.remembered, 300U);
 }
 
 }  // namespace

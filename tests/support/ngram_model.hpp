@@ -115,7 +115,7 @@ class NgramModel {
       if (new_leaf) ++leaves;
       nodes_.push_back(node);
       draft.push_back(
-          {node.token, node.parent, node.path, static_cast<std::uint16_t>(node.length), DraftSource::context, false});
+          {node.token, node.parent, node.path, static_cast<std::uint16_t>(node.length), node.source, false});
       --wanted;
       if (chain) candidates.clear();
       if (node.depth < budget.max_depth && wanted > 0)
@@ -176,12 +176,13 @@ class NgramModel {
       if (agreements.size() > 32) agreements.pop_back();
     }
   };
-  /// A place that votes in a draft; what follows it at depth d of the draft is at next + d.
+  /// A place that votes in a draft; what follows it at depth d of the draft is at next + d, or remembered[d].
   struct Voter {
     std::size_t next = 0;
     long length = 0;  // agreement at depth 0; below 0 where only the draft agrees
     std::uint64_t standing = 0;
     const detail::LengthWeights* weights = nullptr;
+    std::optional<std::vector<Token>> remembered = std::nullopt;  // of a place in the memory: how it goes on
   };
   struct Candidate {
     Probability path;
@@ -191,6 +192,7 @@ class NgramModel {
     Calibration::Lesson lesson;
     std::size_t depth = 0;
     int length = 0;
+    DraftSource source = DraftSource::context;
   };
   struct Child {
     Token token = 0;
@@ -301,6 +303,23 @@ class NgramModel {
       voters_.push_back({place.next, static_cast<long>(place.length),
                          detail::standing(text_.size() - place.next, origins_[place.next], place.kind),
                          &detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
+    if (options_.memory != nullptr) gather_remembered(*options_.memory);
+  }
+  void gather_remembered(const SharedMemory& memory) {
+    std::vector<SharedMemory::MemoryMatch> found(SharedMemory::most_matches);
+    found.resize(memory.find(text_, found));
+    for (const SharedMemory::MemoryMatch& match : found) {
+      long length = 0;
+      while (length < 32 && (match.agreements >> length & 1) != 0) ++length;
+      int before = 0;
+      for (long i = length + 1; i < 32; ++i) before += (match.agreements >> i & 1) != 0 ? 1 : 0;
+      std::vector<Token> tokens;
+      for (auto at = match.next; at != SharedMemory::nowhere && !memory.word(at).empty() && tokens.size() < 65;
+           at = memory.after(at))
+        tokens.push_back(memory.word(at).token());
+      voters_.push_back({0, length, detail::remembered_standing(memory.word(match.next).origin()),
+                         &detail::length_weights(before), tokens});
+    }
   }
   /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
   void look_again(Candidate& node, const std::vector<Token>& text) {
@@ -311,7 +330,8 @@ class NgramModel {
       while (place >= n && !(agrees(1) && agrees(n))) --place;
       if (place < n || place == text_.size() || place < node.depth) continue;
       const std::size_t next = place - node.depth;
-      if (std::any_of(node.voters.begin(), node.voters.end(), [&](std::size_t v) { return voters_[v].next == next; }))
+      if (std::any_of(node.voters.begin(), node.voters.end(),
+                      [&](std::size_t v) { return !voters_[v].remembered && voters_[v].next == next; }))
         continue;
       // Eight tokens are compared.
       const std::size_t compared = std::min<std::size_t>({8, place, text.size()});
@@ -368,7 +388,8 @@ class NgramModel {
     detail::Weight total = detail::weight_one;
     for (const std::size_t voter : voters) {
       const Voter& place = voters_[voter];
-      const Token token = text[place.next + depth];
+      if (place.remembered && depth >= place.remembered->size()) continue;
+      const Token token = place.remembered ? (*place.remembered)[depth] : text[place.next + depth];
       const long length = place.length + static_cast<long>(depth);
       auto child = std::find_if(children.begin(), children.end(), [&](const Child& c) { return c.token == token; });
       if (child == children.end()) child = children.insert(child, Child{token, {}, {}});
@@ -396,12 +417,18 @@ class NgramModel {
       }
       if (reached < least_ || (give_up && reached <= bar(candidates, wanted))) return;
       candidates.push_back(
-          {reached, child.token, parent, child.voters, lesson, depth + 1, std::max(child.evidence.longest, 0)});
+          {reached, child.token, parent, child.voters, lesson, depth + 1, std::max(child.evidence.longest, 0),
+           child.evidence.source == EvidenceSource::memory ? DraftSource::memory : DraftSource::context});
       if (give_up) give_up_all_but(wanted, candidates);
     };
     for (const Child& child : children) {
       Child known = child;
       known.evidence.count = count(child.token);
+      const auto remembered = std::count_if(child.voters.begin(), child.voters.end(),
+                                            [&](std::size_t v) { return voters_[v].remembered.has_value(); });
+      if (remembered != 0)
+        known.evidence.source =
+            static_cast<std::size_t>(remembered) == child.voters.size() ? EvidenceSource::memory : EvidenceSource::both;
       for (const Child& other : children)
         if (&other != &child) known.evidence.rival = std::max(known.evidence.rival, other.evidence.longest);
       offer(known);

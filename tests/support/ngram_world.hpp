@@ -16,6 +16,7 @@
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "reprise/memory/shared_memory.hpp"
 #include "support/choices.hpp"
 #include "support/ngram_model.hpp"
 #include "support/streams.hpp"
@@ -178,7 +179,8 @@ struct NgramCoverage {
   std::size_t truncations = 0;
   std::size_t rebases = 0;
   std::size_t most_evidence = 0;
-  std::size_t longest = 0;  ///< context
+  std::size_t longest = 0;     ///< context
+  std::size_t remembered = 0;  ///< nodes that the memory alone foretells
 
   NgramCoverage& operator+=(const NgramCoverage& other) {
     drafts += other.drafts;
@@ -189,6 +191,7 @@ struct NgramCoverage {
     rebases += other.rebases;
     most_evidence = std::max(most_evidence, other.most_evidence);
     longest = std::max(longest, other.longest);
+    remembered += other.remembered;
     return *this;
   }
 };
@@ -231,6 +234,11 @@ class NgramWorld {
     if (choices_.chance(20)) options.prior.all = static_cast<std::int32_t>(choices_.below(1 << 22)) - (1 << 21);
     if (choices_.chance(20)) options.key = choices_.below(1U << 16);
     if (choices_.chance(30)) options.max_evidence = choices_.below(200);
+    SharedMemory memory;
+    if (choices_.chance(50)) {
+      memory = *SharedMemory::make({.max_bytes = 600 * choices_.between(1, 40), .key = choices_.below(8)});
+      options.memory = &memory;
+    }
     std::vector<Sequence> sequences;
     sequences.reserve(most_sequences);  // they are referred to while others are added
     sequences.emplace_back(options);
@@ -265,6 +273,7 @@ class NgramWorld {
           if (std::string fault = round(sequence); !fault.empty()) return fault;
           const std::vector<Token> tokens = source.next(piece());
           sequence.observe(tokens, choices_.chance(70) ? Origin::output : Origin::prompt);
+          if (options.memory != nullptr) remember(memory, sequence.model.context(), source);
         }
       }
       coverage_.longest = std::max(coverage_.longest, sequence.model.size());
@@ -325,6 +334,16 @@ class NgramWorld {
     tokens.insert(tokens.end(), context.begin() + static_cast<std::ptrdiff_t>(end), context.end());
     return tokens;
   }
+  /// Another sequence: like a part of this one, or with something else in it.
+  void remember(SharedMemory& memory, TokenSpan context, TextSource& source) {
+    if (choices_.chance(40)) return;
+    const std::size_t begin = choices_.below(context.size() + 1);
+    memory.begin_sequence(choices_.below(4));
+    memory.append(context.subspan(begin, choices_.below(context.size() - begin + 1)),
+                  choices_.chance(50) ? Origin::output : Origin::prompt);
+    if (choices_.chance(50)) memory.append(source.next(piece()), Origin::output);
+    if (choices_.chance(5)) memory.remove(choices_.below(4));
+  }
   DraftBudget budget() {
     DraftBudget budget;
     constexpr std::array<std::size_t, 6> nodes = {0, 1, 4, 16, 32, 100};
@@ -371,6 +390,7 @@ class NgramWorld {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       tree |= nodes[i].parent != static_cast<NodeIndex>(i) - 1;
       coverage_.fillers += nodes[i].match_length == 0 ? 1 : 0;
+      coverage_.remembered += nodes[i].source == DraftSource::memory ? 1 : 0;
     }
     coverage_.trees += tree ? 1 : 0;
     coverage_.past_end += nodes.size() > context ? 1 : 0;

@@ -106,7 +106,7 @@ class NgramDrafter {
                                     .parent = node.parent,
                                     .path_probability = node.path,
                                     .match_length = node.length,
-                                    .source = DraftSource::context}));
+                                    .source = node.source}));
       if (++proposed_ == most) break;
       if (chain)
         frontier_.reset(1);
@@ -155,8 +155,7 @@ class NgramDrafter {
     Position next = 0;  // in the text; of a remembered one in the memory, moving on as it is read
     std::uint32_t standing = 0;
     const detail::LengthWeights* weights = nullptr;
-    int length = 0;  // agreement with the context; below 0 for one found by the draft alone
-    bool remembered = false;
+    int length = 0;                 // agreement with the context; below 0 for one found by the draft alone
     SharedMemory::Place begin = 0;  // of a remembered one
   };
   using Voters = std::uint32_t;  // a set of them
@@ -171,6 +170,7 @@ class NgramDrafter {
     Calibration::Lesson lesson;
     std::uint16_t depth = 0;  // 1: follows the anchor
     std::uint16_t length = 0;
+    DraftSource source = DraftSource::context;
     bool inner = false;  // has a child
   };
 
@@ -194,6 +194,7 @@ class NgramDrafter {
   /// The occurrences that vote on this draft.
   void gather() noexcept {
     voter_count_ = 0;
+    remembered_ = 0;
     for (const detail::LiveMatch& match : context_.matches()) {
       const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
       voters_[voter_count_++] = {
@@ -208,8 +209,9 @@ class NgramDrafter {
     for (const SharedMemory::MemoryMatch& match : std::span(found).first(count)) {
       const int length = std::countr_one(match.agreements);
       const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
+      remembered_ |= Voters{1} << voter_count_;
       voters_[voter_count_++] = {match.next, detail::remembered_standing(options_.memory->word(match.next).origin()),
-                                 &detail::length_weights(std::popcount(earlier)), length, true, match.next};
+                                 &detail::length_weights(std::popcount(earlier)), length, match.next};
     }
   }
 
@@ -217,6 +219,12 @@ class NgramDrafter {
     const std::size_t length = static_cast<std::size_t>(voter.length) + depth;
     return 1 + static_cast<detail::Weight>(
                    std::uint64_t{voter.standing} * (*voter.weights)[detail::length_class(length)] >> 12);
+  }
+
+  [[nodiscard]] EvidenceSource source_of(Voters voters) const noexcept {
+    const Voters from_memory = voters & remembered_;
+    if (from_memory == 0) return EvidenceSource::context;
+    return from_memory == voters ? EvidenceSource::memory : EvidenceSource::both;
   }
 
   /// What follows the context and the path to `parent` at this place; a copy that runs past the end of the context goes
@@ -231,8 +239,9 @@ class NgramDrafter {
   }
 
   /// What a voter foretells behind `depth` tokens of the draft. It is asked once for each depth, in order.
-  [[nodiscard]] std::optional<Token> foretold(Voter& voter, std::size_t depth, NodeIndex parent) const noexcept {
-    if (!voter.remembered) return token_at(voter.next + depth, parent);
+  [[nodiscard]] std::optional<Token> foretold(std::size_t i, std::size_t depth, NodeIndex parent) noexcept {
+    Voter& voter = voters_[i];
+    if ((remembered_ >> i & 1) == 0) return token_at(voter.next + depth, parent);
     if (voter.next == SharedMemory::nowhere) return std::nullopt;
     const detail::Word word = options_.memory->word(voter.next);
     voter.next = options_.memory->after(voter.next);
@@ -245,10 +254,8 @@ class NgramDrafter {
     if (options_.memory == nullptr || outcome.accepted.empty()) return;
     const auto last = static_cast<std::size_t>(outcome.accepted.back());
     if (last >= proposed_) return;
-    for (Voters left = nodes_[last].voters; left != 0; left &= left - 1) {
-      const Voter& voter = voters_[static_cast<std::size_t>(std::countr_zero(left))];
-      if (voter.remembered) options_.memory->credit(voter.begin);
-    }
+    for (Voters left = nodes_[last].voters & remembered_; left != 0; left &= left - 1)
+      options_.memory->credit(voters_[static_cast<std::size_t>(std::countr_zero(left))].begin);
   }
 
   /// The draft may have come to words that the context knows: the latest places where its last two tokens, or its last
@@ -271,10 +278,8 @@ class NgramDrafter {
       if (place >= tokens.size() || place < node.depth) continue;
       const auto next = static_cast<Position>(place - node.depth);
       const auto follows = [&](Voters voters) {
-        for (; voters != 0; voters &= voters - 1) {
-          const Voter& voter = voters_[static_cast<std::size_t>(std::countr_zero(voters))];
-          if (!voter.remembered && voter.next == next) return true;
-        }
+        for (voters &= ~remembered_; voters != 0; voters &= voters - 1)
+          if (voters_[static_cast<std::size_t>(std::countr_zero(voters))].next == next) return true;
         return false;
       };
       if (follows(node.voters)) continue;
@@ -302,7 +307,7 @@ class NgramDrafter {
     const Voters all = root ? static_cast<Voters>((std::uint64_t{1} << voter_count_) - 1) : node->voters;
     for (Voters left = all; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
-      const std::optional<Token> known = foretold(voters_[i], depth, parent);
+      const std::optional<Token> known = foretold(i, depth, parent);
       if (!known) continue;
       const Token token = *known;
       const detail::Weight votes = weight(voters_[i], depth);
@@ -339,9 +344,11 @@ class NgramDrafter {
       }
       if (reached < least_ || reached <= frontier_.bar()) return;
       frontier_.push({reached, token, parent, voters, lesson, static_cast<std::uint16_t>(depth + 1),
-                      static_cast<std::uint16_t>(std::clamp(evidence.longest, 0, 65535)), false});
+                      static_cast<std::uint16_t>(std::clamp(evidence.longest, 0, 65535)),
+                      evidence.source == EvidenceSource::memory ? DraftSource::memory : DraftSource::context, false});
     };
     for (Child& child : std::span(children_).first(count)) {
+      child.evidence.source = source_of(child.voters);
       child.evidence.count = context_.counts().count(child.token);
       child.evidence.rival = child.evidence.longest == longest ? second : longest;
       offer(child.token, child.voters, child.evidence);
@@ -370,6 +377,7 @@ class NgramDrafter {
   // The draft being made, and what feedback() has to know of it.
   std::array<Voter, max_voters> voters_;
   std::size_t voter_count_ = 0;
+  Voters remembered_ = 0;  // those in the memory
   detail::Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;

@@ -14,6 +14,13 @@
 
 namespace reprise {
 
+/// Where the occurrences are that foretell a token.
+enum class EvidenceSource : std::uint8_t {
+  context,  ///< in the context only, or nowhere: the token is frequent
+  memory,   ///< in a memory of other sequences only
+  both,
+};
+
 /// What is known of one token that could come next at one place of a draft.
 struct TokenEvidence {
   detail::Weight votes = 0;      ///< of the occurrences that foretell it
@@ -22,6 +29,7 @@ struct TokenEvidence {
   int rival = -1;                ///< longest agreement behind an occurrence that foretells another token; -1: none
   int occurrences = 0;           ///< how many foretell it
   std::uint64_t count = 0;       ///< how often the token has been seen
+  EvidenceSource source = EvidenceSource::context;
 };
 
 /// What has been learned about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
@@ -35,12 +43,14 @@ struct CalibrationState {
   std::int32_t all = 0;                                  ///< for every token
   std::array<std::int32_t, length_classes> by_length{};  ///< by the longest agreement
   std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
-  std::int32_t slope = 0;                                ///< times the log-odds of the vote, times 0.3
-  TokenBiases by_previous{};                             ///< by the token before
-  TokenBiases by_token{};                                ///< by the token itself
-  TokenBiases by_token_and_length{};                     ///< by the token and the longest agreement
-  std::uint32_t recent = 26214;                          ///< share of late next tokens that were foretold, 2^16 is one
-  std::uint64_t lessons = 0;                             ///< tokens it was learned from
+  /// By EvidenceSource, memory or both, and the longest agreement; by_length is for what the context says.
+  std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
+  std::int32_t slope = 0;             ///< times the log-odds of the vote, times 0.3
+  TokenBiases by_previous{};          ///< by the token before
+  TokenBiases by_token{};             ///< by the token itself
+  TokenBiases by_token_and_length{};  ///< by the token and the longest agreement
+  std::uint32_t recent = 26214;       ///< share of late next tokens that were foretold, 2^16 is one
+  std::uint64_t lessons = 0;          ///< tokens it was learned from
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
 };
 
@@ -59,6 +69,9 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
   both.all = mean(a.all, b.all);
   for (std::size_t i = 0; i < both.by_length.size(); ++i) both.by_length[i] = mean(a.by_length[i], b.by_length[i]);
   for (std::size_t i = 0; i < both.by_depth.size(); ++i) both.by_depth[i] = mean(a.by_depth[i], b.by_depth[i]);
+  for (std::size_t s = 0; s < both.by_source.size(); ++s)
+    for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
+      both.by_source[s][i] = mean(a.by_source[s][i], b.by_source[s][i]);
   both.slope = mean(a.slope, b.slope);
   for (const auto table :
        {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
@@ -91,6 +104,7 @@ class Calibration {
     std::int16_t vote = 0;  ///< log-odds of the vote
     std::uint8_t length = 0;
     std::uint8_t depth = 0;
+    EvidenceSource source = EvidenceSource::context;
     std::uint16_t previous = 0;
     std::uint16_t token = 0;
     std::uint16_t token_and_length = 0;
@@ -102,6 +116,8 @@ class Calibration {
     adjust(state_.slope, 0, slope_limit);
     for (std::int32_t& bias : state_.by_length) adjust(bias, 0, limit);
     for (std::int32_t& bias : state_.by_depth) adjust(bias, 0, limit);
+    for (auto& biases : state_.by_source)
+      for (std::int32_t& bias : biases) adjust(bias, 0, limit);
     for (const auto table :
          {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
       for (std::int16_t& bias : state_.*table) adjust(bias, 0);
@@ -134,11 +150,17 @@ class Calibration {
     const detail::LogOdds sum = place.shared + curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
                                 occurrence_values[occurrence_class(evidence.occurrences)] +
                                 count_values[magnitude(evidence.count)] + strongest_values[sixths] +
-                                (state_.by_length[length] >> 12) + ((state_.slope >> 12) * steepness(vote) >> 8) +
-                                (state_.by_token[by_token] >> 5) + (state_.by_token_and_length[by_both] >> 5);
-    return {
-        detail::logistic(sum), static_cast<std::int16_t>(vote),      static_cast<std::uint8_t>(length),  place.depth,
-        place.previous,        static_cast<std::uint16_t>(by_token), static_cast<std::uint16_t>(by_both)};
+                                (state_.by_length[length] >> 12) + (source_bias(evidence.source, length) >> 12) +
+                                ((state_.slope >> 12) * steepness(vote) >> 8) + (state_.by_token[by_token] >> 5) +
+                                (state_.by_token_and_length[by_both] >> 5);
+    return {detail::logistic(sum),
+            static_cast<std::int16_t>(vote),
+            static_cast<std::uint8_t>(length),
+            place.depth,
+            evidence.source,
+            place.previous,
+            static_cast<std::uint16_t>(by_token),
+            static_cast<std::uint16_t>(by_both)};
   }
 
   /// The target has picked this token at its place, or another one.
@@ -149,6 +171,8 @@ class Calibration {
     adjust(state_.all, step, limit);
     adjust(state_.by_length[lesson.length], step, limit);
     adjust(state_.by_depth[lesson.depth], step, limit);
+    if (lesson.source != EvidenceSource::context)
+      adjust(state_.by_source[source_class(lesson.source)][lesson.length], 2 * step, limit);
     adjust(state_.slope, step * steepness(lesson.vote) >> 8, slope_limit);
     // Single tokens are seen rarely and have to be learned faster.
     adjust(state_.by_previous[lesson.previous], 6 * step);
@@ -188,6 +212,13 @@ class Calibration {
   static constexpr std::int32_t rate = 41;        // 0.02 in log-odds for a probability that was wrong by one
   static constexpr std::int32_t limit = 3 << 20;  // of a bias
   static constexpr std::int32_t slope_limit = 1 << 20;
+
+  static constexpr std::size_t source_class(EvidenceSource source) noexcept {
+    return source == EvidenceSource::memory ? 0 : 1;
+  }
+  [[nodiscard]] constexpr std::int32_t source_bias(EvidenceSource source, std::size_t length) const noexcept {
+    return source == EvidenceSource::context ? 0 : state_.by_source[source_class(source)][length];
+  }
 
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(count + 1)) - 1, 11);

@@ -18,6 +18,8 @@ constexpr void for_each_number(State& state, Visit visit) {
   visit(state.all);
   for (auto& bias : state.by_length) visit(bias);
   for (auto& bias : state.by_depth) visit(bias);
+  for (auto& biases : state.by_source)
+    for (auto& bias : biases) visit(bias);
   visit(state.slope);
   for (auto& bias : state.by_previous) visit(bias);
   for (auto& bias : state.by_token) visit(bias);
@@ -39,7 +41,7 @@ constexpr std::size_t bytes_of_numbers() noexcept {
 inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
 
 // The state has no padding, so a field that is new to it would be seen here.
-static_assert(calibration_bytes == 6208 && sizeof(CalibrationState) == calibration_bytes,
+static_assert(calibration_bytes == 6264 && sizeof(CalibrationState) == calibration_bytes,
               "the state has changed: write every field, and give the section a new kind");
 
 /// Writes a section of kind `calibration`: calibration_bytes.
