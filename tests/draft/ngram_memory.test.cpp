@@ -33,7 +33,7 @@ SharedMemory memory_of(std::size_t segments) {
   const std::size_t capacity = SharedMemory::make({.max_bytes = 100'000})->capacity();
   return std::move(*SharedMemory::make({.max_bytes = bytes / (capacity / 32) * segments}));
 }
-void remember(SharedMemory& memory, TokenSpan tokens, SequenceId id = 1) {
+void remember(SharedMemory& memory, TokenSpan tokens, SequenceName id = 1) {
   memory.begin_sequence(id);
   memory.append(tokens, Origin::output);
   memory.end_sequence();

@@ -116,7 +116,7 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
   std::vector<Tokens> texts;
   for (int i = 0; i < 40; ++i) {
     texts.push_back(random_tokens(random, 320, 1'000'000));
-    memory.begin_sequence(static_cast<SequenceId>(i));
+    memory.begin_sequence(static_cast<SequenceName>(i));
     memory.append(texts.back(), Origin::output);
   }
   memory.end_sequence();
@@ -136,7 +136,7 @@ TEST(MemorySnapshot, BringsBackWhatWasSpared) {
   SharedMemory memory = make();
   const Tokens common = random_tokens(random, 320, 1'000'000);
   for (int i = 0; i < 30; ++i) {
-    memory.begin_sequence(static_cast<SequenceId>(i));
+    memory.begin_sequence(static_cast<SequenceName>(i));
     memory.append(common, Origin::prompt);
     memory.append(random_tokens(random, 320, 1'000'000), Origin::output);
   }

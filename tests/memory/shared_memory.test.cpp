@@ -40,7 +40,7 @@ Memory make(std::size_t max_bytes = std::size_t{1} << 20, MemoryOptions options 
 }
 
 template <class Memory>
-void remember(Memory& memory, const Tokens& tokens, SequenceId id = 1, Origin origin = Origin::output) {
+void remember(Memory& memory, const Tokens& tokens, SequenceName id = 1, Origin origin = Origin::output) {
   memory.begin_sequence(id);
   memory.append(tokens, origin);
   memory.end_sequence();
@@ -307,10 +307,10 @@ template <class Memory>
 void holds_only_what_was_said(std::uint64_t seed, std::size_t max_bytes) {
   Random random(seed);
   Memory memory = make<Memory>(max_bytes);
-  std::map<SequenceId, std::vector<Tokens>> past;
+  std::map<SequenceName, std::vector<Tokens>> past;
   std::uint64_t found = 0;
   for (int round = 0; round < 60; ++round) {
-    const SequenceId id = 1 + random.below(6);
+    const SequenceName id = 1 + random.below(6);
     Tokens tokens = random_tokens(random, random.below(120), 2 + random.below(30));
     if (!past.empty() && random.below(3) == 0) {  // says again what was said
       const auto& again = past.begin()->second;
@@ -319,7 +319,7 @@ void holds_only_what_was_said(std::uint64_t seed, std::size_t max_bytes) {
     remember(memory, tokens, id);
     past[id].push_back(tokens);
     if (random.below(10) == 0) {
-      const SequenceId gone = 1 + random.below(6);
+      const SequenceName gone = 1 + random.below(6);
       memory.remove(gone);
     }
     for (int i = 0; i < 10; ++i) {

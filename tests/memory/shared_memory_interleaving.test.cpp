@@ -80,7 +80,7 @@ class Theatre {
 
  private:
   struct Piece {
-    SequenceId id;
+    SequenceName id;
     Tokens tokens;
   };
   /// Somebody who follows what he found, one place in each gap, though the writer goes on.
@@ -90,7 +90,7 @@ class Theatre {
     Token expected;
   };
 
-  void begin(SequenceId id) {
+  void begin(SequenceName id) {
     memory_.begin_sequence(id);
     id_ = id;
     pieces_.push_back({id, {}});
@@ -105,7 +105,7 @@ class Theatre {
     if (memory_.counts().spared != spared) reindexed_ = 3;  // the latest n-grams may have given way to older ones
     if (reindexed_ > 0) --reindexed_;
   }
-  void remove(SequenceId id) {
+  void remove(SequenceName id) {
     memory_.remove(id);
     std::erase_if(pieces_, [&](const Piece& piece) { return piece.id == id; });
     if (id == id_ || pieces_.empty()) {
@@ -124,7 +124,7 @@ class Theatre {
     for (std::size_t i = 0; i < memory_.capacity(); ++i) {
       const detail::Word word = memory_.word(static_cast<Place>(i));
       if (word.empty()) continue;
-      const SequenceId id = word.origin() == Origin::prompt ? 1 : 2;
+      const SequenceName id = word.origin() == Origin::prompt ? 1 : 2;
       const bool said = std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) {
         return piece.id == id &&
                std::find(piece.tokens.begin(), piece.tokens.end(), word.token()) != piece.tokens.end();
@@ -160,7 +160,7 @@ class Theatre {
       const auto agreed = static_cast<std::size_t>(std::countr_one(match.agreements));
       if (agreed < 2 || agreed > end.size()) return "a match that is none";
       Tokens said(end.end() - static_cast<std::ptrdiff_t>(agreed), end.end());
-      SequenceId id = 0;
+      SequenceName id = 0;
       for (Place place = match.next; place != Memory::nowhere; place = memory_.after(place)) {
         const detail::Word word = memory_.word(place);
         if (word.empty()) break;
@@ -213,7 +213,7 @@ class Theatre {
 
   std::size_t segments_;
   Memory memory_;
-  SequenceId id_ = 1;
+  SequenceName id_ = 1;
   std::vector<Piece> pieces_;
   std::size_t appended_ = 0;  // since the piece began
   std::uint64_t stored_ = 0;  // before it

@@ -32,7 +32,7 @@ Tokens random_tokens(Random& random, std::size_t size) {
   return tokens;
 }
 
-void remember(SharedMemory& memory, const Tokens& tokens, SequenceId id) {
+void remember(SharedMemory& memory, const Tokens& tokens, SequenceName id) {
   memory.begin_sequence(id);
   memory.append(tokens, Origin::output);
   memory.end_sequence();

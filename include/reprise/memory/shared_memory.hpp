@@ -20,7 +20,7 @@
 namespace reprise {
 
 /// Names a remembered sequence, so that it can be removed. Several may share a name.
-using SequenceId = std::uint64_t;
+using SequenceName = std::uint64_t;
 
 struct MemoryOptions {
   std::size_t max_bytes = std::size_t{64} << 20;  ///< all of it is allocated by make(), and never more
@@ -52,7 +52,7 @@ struct BasicMemoryMatch {
 /// Text that a memory holds in one run: from where it begins, or what is left of it does, to where it breaks off.
 template <class Place>
 struct BasicMemoryPiece {
-  SequenceId sequence = 0;
+  SequenceName sequence = 0;
   Place first = 0;       ///< the place of its first token
   std::size_t size = 0;  ///< tokens
   friend bool operator==(const BasicMemoryPiece&, const BasicMemoryPiece&) = default;
@@ -176,9 +176,9 @@ class BasicSharedMemory {
   // For the writer.
 
   /// A sequence begins; the one before has ended.
-  void begin_sequence(SequenceId id) noexcept {
+  void begin_sequence(SequenceName name) noexcept {
     end_sequence();
-    id_ = id;
+    name_ = name;
   }
   /// The sequence goes on. In pieces of any size, so that a caller can do other things in between.
   void append(TokenSpan tokens, Origin origin) noexcept {
@@ -207,11 +207,11 @@ class BasicSharedMemory {
 
   /// Forgets all that was stored under this name. Text that other sequences said too, and that was stored under this
   /// name, is forgotten with it. Readers that are at it may still see single tokens of it until their draft is done.
-  void remove(SequenceId id) noexcept {
-    if (id == id_) end_sequence();
+  void remove(SequenceName name) noexcept {
+    if (name == name_) end_sequence();
     for (std::size_t segment = 0; segment < segments_.count(); ++segment) {
       auto& info = segments_.info(segment);
-      if (info.used == 0 || info.sequence != id) continue;
+      if (info.used == 0 || info.sequence != name) continue;
       counts_.removed += info.used;
       segments_.free(segment);
     }
@@ -359,7 +359,7 @@ class BasicSharedMemory {
     auto& info = segments_.info(taken);
     counts_.evicted += info.used;
     segments_.free(taken);
-    info.sequence = id_;
+    info.sequence = name_;
     return static_cast<Place>(taken);
   }
   /// The index forgets n-grams by their age: those of a segment that is spared are made young again.
@@ -389,7 +389,7 @@ class BasicSharedMemory {
   MemoryCounts counts_;
 
   // Of the sequence that is being written.
-  SequenceId id_ = 0;
+  SequenceName name_ = 0;
   Place segment_ = nowhere;                // that is written to; nowhere: the next token begins a piece
   Place last_ = nowhere;                   // the last token stored
   std::size_t piece_ = 0;                  // tokens stored one behind the other
