@@ -29,9 +29,7 @@ Tokens run_of(std::size_t size, Token first) {
   return tokens;
 }
 SharedMemory memory_of(std::size_t segments) {
-  const std::size_t bytes = SharedMemory::make({.max_bytes = 100'000})->memory_bytes();
-  const std::size_t capacity = SharedMemory::make({.max_bytes = 100'000})->capacity();
-  return std::move(*SharedMemory::make({.max_bytes = bytes / (capacity / 32) * segments}));
+  return std::move(*SharedMemory::make({.max_bytes = SharedMemory::bytes_for(32 * segments)}));
 }
 void remember(SharedMemory& memory, TokenSpan tokens, SequenceName id = 1) {
   memory.begin_sequence(id);

@@ -68,8 +68,8 @@ TEST(SharedMemory, TellsWhatFollowedInASequenceOfThePast) {
   remember(memory, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   EXPECT_THAT(continuations(memory, {77, 3, 4}), ElementsAre(Tokens{5, 6, 7, 8, 9, 10}));
   EXPECT_THAT(continuations(memory, {9, 10}), IsEmpty()) << "nothing followed";
-  EXPECT_THAT(continuations(memory, {4, 3}), IsEmpty());
-  EXPECT_THAT(continuations(memory, {4}), IsEmpty()) << "two tokens have to agree";
+  EXPECT_THAT(continuations(memory, {8}), ElementsAre(Tokens{9, 10}));
+  EXPECT_THAT(continuations(memory, {4, 77}), IsEmpty());
   EXPECT_THAT(continuations(memory, {}), IsEmpty());
 }
 
@@ -99,7 +99,9 @@ TEST(SharedMemory, NeverCopiesFromOneSequenceIntoTheNext) {
   remember(memory, {1, 2, 3});
   remember(memory, {4, 5, 6});
   EXPECT_THAT(continuations(memory, {1, 2}), ElementsAre(Tokens{3}));
-  EXPECT_THAT(continuations(memory, {3, 4}), IsEmpty()) << "an n-gram of two sequences";
+  std::array<SharedMemory::MemoryMatch, 4> found;
+  ASSERT_EQ(memory.find(Tokens{3, 4}, found), 1U);
+  EXPECT_EQ(found[0].agreements, 1U) << "an n-gram of two sequences";
 }
 
 TEST(SharedMemory, StoresLongRunsOnceAndWhatIsNewBehindThem) {
@@ -109,13 +111,13 @@ TEST(SharedMemory, StoresLongRunsOnceAndWhatIsNewBehindThem) {
   remember(memory, known, 1);
   EXPECT_EQ(memory.counts().stored, 1000U);
   remember(memory, known, 2);
-  EXPECT_LE(memory.counts().stored, 1008U) << "but for what it takes to see that it is known";
-  EXPECT_EQ(memory.counts().stored + memory.counts().duplicates, 2000U);
+  EXPECT_EQ(memory.counts().stored, 1000U);
+  EXPECT_EQ(memory.counts().duplicates, 1000U);
 
   Tokens other(known.begin() + 100, known.begin() + 600);
   other.insert(other.end(), {7, 8, 9});
   remember(memory, other, 3);
-  EXPECT_LE(memory.counts().stored, 1050U);
+  EXPECT_EQ(memory.counts().stored, 1000 + SharedMemory::lead + 3);
   const Tokens end(other.end() - 7, other.end() - 2);
   const auto next = continuations(memory, end, 2);
   EXPECT_THAT(next, ::testing::Contains(Tokens{8, 9}));
@@ -129,8 +131,155 @@ TEST(SharedMemory, CountsWhatCameByAgain) {
   const Tokens known = random_tokens(random, 200, 1'000'000);
   for (int i = 0; i < 4; ++i) remember(memory, known);
   std::array<SharedMemory::MemoryMatch, 4> found;
-  ASSERT_EQ(memory.find(TokenSpan(known).first(150), found), 1U);
-  EXPECT_EQ(found[0].seen, 3);
+  for (std::size_t at = 1; at < known.size(); ++at) {
+    ASSERT_EQ(memory.find(TokenSpan(known).first(at), found), 1U);
+    ASSERT_EQ(memory.credit_of(found[0].next), 3) << at;
+  }
+}
+
+TEST(SharedMemory, StoresTheSamePromptOnceHoweverOftenItComes) {
+  // What requests share, and what is theirs: 1,000 requests say 2,000 common tokens and 100 of their own.
+  Random random(11);
+  SharedMemory memory = make(std::size_t{4} << 20);
+  const Tokens shared = random_tokens(random, 2000, 1'000'000);
+  for (int request = 0; request < 1000; ++request) {
+    Tokens tokens = shared;
+    const Tokens own = random_tokens(random, 100, 1'000'000);
+    tokens.insert(tokens.end(), own.begin(), own.end());
+    remember(memory, tokens, static_cast<SequenceName>(request));
+  }
+  EXPECT_LE(memory.counts().stored, 2000 + 1000 * (100 + SharedMemory::lead));
+  EXPECT_EQ(memory.counts().evicted, 0U);
+}
+
+TEST(SharedMemory, StoresNothingOfWhatItKnowsFromBeginToEnd) {
+  Random random(12);
+  for (const std::size_t size : {64U, 96U, 320U, 1000U}) {
+    SharedMemory memory = make();
+    const Tokens known = random_tokens(random, size, 1'000'000);
+    for (int i = 0; i < 50; ++i) remember(memory, known, static_cast<SequenceName>(i));
+    EXPECT_EQ(memory.counts().stored, size);
+    std::size_t pieces = 0;
+    memory.for_each_piece([&](const SharedMemory::MemoryPiece&) { ++pieces; });
+    EXPECT_EQ(pieces, 1U);
+  }
+}
+
+TEST(SharedMemory, GoesOnWithAConversationThatGrows) {
+  Random random(13);
+  SharedMemory memory = make();
+  Tokens conversation;
+  for (SequenceName turn = 0; turn < 20; ++turn) {
+    const Tokens more = random_tokens(random, 200, 1'000'000);
+    conversation.insert(conversation.end(), more.begin(), more.end());
+    remember(memory, conversation, turn);
+  }
+  EXPECT_LE(memory.counts().stored, 20 * (200 + 2 * SharedMemory::lead));
+  EXPECT_GE(memory.counts().stored, 20 * 200U);
+}
+
+TEST(SharedMemory, PutsSequencesOfOneNameIntoTheSameSegments) {
+  const auto pieces_in = [](bool one_name) {
+    SharedMemory memory = make(SharedMemory::bytes_for(4 * 32));
+    for (Token i = 0; i < 12; ++i)
+      remember(memory, {10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3, 10 * i + 4, 10 * i + 5}, one_name ? 1 : 1 + i);
+    std::size_t pieces = 0;
+    memory.for_each_piece([&](const SharedMemory::MemoryPiece& piece) {
+      ++pieces;
+      EXPECT_EQ(piece.size, 6U);
+    });
+    EXPECT_THAT(continuations(memory, {114, 115}), IsEmpty());
+    EXPECT_THAT(continuations(memory, {112, 113}), ElementsAre(Tokens{114, 115}));
+    return pieces;
+  };
+  EXPECT_EQ(pieces_in(true), 12U);
+  EXPECT_EQ(pieces_in(false), 4U);
+}
+
+TEST(SharedMemory, TakesWhatIsFreeBeforeAnythingGivesWay) {
+  Random random(14);
+  SharedMemory memory = make(SharedMemory::bytes_for(3200));
+  remember(memory, random_tokens(random, 1600, 1'000'000), 1);
+  remember(memory, random_tokens(random, 1600, 1'000'000), 2);
+  memory.remove(2);
+  remember(memory, random_tokens(random, 1600, 1'000'000), 3);
+  EXPECT_EQ(memory.counts().evicted, 0U);
+}
+
+TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
+  Random random(15);
+  SharedMemory memory = make(SharedMemory::bytes_for(100'000));
+  const Tokens hot = random_tokens(random, 3200, 1'000'000);
+  remember(memory, hot);
+  std::array<SharedMemory::MemoryMatch, 4> found;
+  const auto use = [&] {
+    std::size_t known = 0;
+    for (std::size_t at = 16; at < hot.size(); at += 32)
+      if (memory.find(TokenSpan(hot).first(at), found) > 0 && std::countr_one(found[0].agreements) >= 8) {
+        memory.credit(found[0].next);
+        ++known;
+      }
+    return known;
+  };
+  for (int i = 0; i < 200; ++i) {
+    use();
+    remember(memory, random_tokens(random, 1000, 1'000'000), 2);
+  }
+  EXPECT_GE(use(), 90U) << "of 100 segments";
+}
+
+TEST(SharedMemory, RefusesTokensBeyondTheVocabulary) {
+  MemoryOptions options;
+  options.vocabulary = 100;
+  SharedMemory memory = make(1 << 20, options);
+  remember(memory, {1, 2, 99, 100, 3, 4});
+  EXPECT_EQ(memory.counts().refused, 1U);
+  EXPECT_THAT(continuations(memory, {1, 2}), ElementsAre(Tokens{99}));
+  EXPECT_THAT(continuations(memory, {3}), ElementsAre(Tokens{4}));
+}
+
+TEST(SharedMemory, FindsNothingWhenItHasBeenMovedFrom) {
+  SharedMemory memory = make();
+  remember(memory, {1, 2, 3, 4});
+  memory.begin_sequence(2);
+  memory.append(Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, Origin::output);
+  const SharedMemory other = std::move(memory);
+  EXPECT_THAT(continuations(other, {77, 1, 2}, 2), ::testing::Contains(Tokens{3, 4}));
+  memory.end_sequence();
+  EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());  // NOLINT(bugprone-use-after-move)
+  remember(memory, {1, 2, 3, 4});
+  memory.remove(1);
+  memory.clear();
+  EXPECT_EQ(memory.memory_bytes(), 0U);
+}
+
+TEST(SharedMemory, AppendsUnderNoNameWhatBelongsToNoSequence) {
+  SharedMemory memory = make();
+  remember(memory, {1, 2, 3}, 7);
+  memory.append(Tokens{4, 5, 6}, Origin::output);
+  memory.end_sequence();
+  memory.remove(7);
+  EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
+  EXPECT_THAT(continuations(memory, {4, 5}), ElementsAre(Tokens{6}));
+  memory.remove(0);
+  EXPECT_THAT(continuations(memory, {4, 5}), IsEmpty());
+}
+
+TEST(SharedMemory, RestoresBehindWhatIsHeldBack) {
+  Random random(16);
+  SharedMemory memory = make();
+  const Tokens known = random_tokens(random, 200, 1'000'000);
+  remember(memory, known);
+  memory.begin_sequence(2);
+  memory.append(known, Origin::output);
+  memory.restore(7, Origin::output, 9);
+  memory.restore(8, Origin::output, 9);
+  memory.end_sequence();
+  EXPECT_EQ(memory.counts().stored, 200 + SharedMemory::lead + 2);
+  std::array<SharedMemory::MemoryMatch, 4> found;
+  ASSERT_GE(memory.find(Tokens{known[199], 7}, found), 1U);
+  EXPECT_TRUE(memory.word(found[0].next).is(8));
+  EXPECT_EQ(memory.credit_of(found[0].next), 9);
 }
 
 TEST(SharedMemory, StoresShortRunsAgain) {
@@ -188,8 +337,8 @@ TEST(SharedMemory, BreaksAtTokensThatItCannotHold) {
   EXPECT_EQ(memory.counts().refused, 2U);
   EXPECT_THAT(continuations(memory, {1, 2}), IsEmpty());
   EXPECT_THAT(continuations(memory, {6, 7}), ElementsAre(Tokens{8}));
-  EXPECT_THAT(continuations(memory, {-3, 4}), IsEmpty());
-  EXPECT_THAT(continuations(memory, {5, 0x7fffffff}), IsEmpty());
+  EXPECT_THAT(continuations(memory, {-3}), IsEmpty());
+  EXPECT_THAT(continuations(memory, {0x7fffffff}), IsEmpty());
 }
 
 TEST(SharedMemory, ForgetsTheOldestFirst) {
@@ -236,7 +385,10 @@ TEST(SharedMemory, MakesRoomEvenIfEverythingIsOfUse) {
     for (std::size_t at = 8; at < 64; at += 8)
       if (memory.find(TokenSpan(tokens).first(at), found) > 0)
         for (int j = 0; j < 300; ++j) memory.credit(found[0].next);
-    ASSERT_FALSE(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 20)).empty()) << "the last is there";
+    int known = 0;
+    for (std::ptrdiff_t at = 8; at < 64; ++at)
+      known += continuations(memory, Tokens(tokens.begin(), tokens.begin() + at)).empty() ? 0 : 1;
+    ASSERT_GE(known, 50) << "of 56 places of the last text";
   }
 }
 
@@ -304,9 +456,9 @@ TEST(SharedMemory, WithoutRoomFindsAndKeepsNothing) {
 /// Whatever is found is what followed in one of the sequences: with places so small that everything runs full and is
 /// overwritten all the time, against a search through the whole past.
 template <class Memory>
-void holds_only_what_was_said(std::uint64_t seed, std::size_t max_bytes) {
+void holds_only_what_was_said(std::uint64_t seed, std::size_t segments) {
   Random random(seed);
-  Memory memory = make<Memory>(max_bytes);
+  Memory memory = make<Memory>(Memory::bytes_for(segments * Memory::segment_tokens));
   std::map<SequenceName, std::vector<Tokens>> past;
   std::uint64_t found = 0;
   for (int round = 0; round < 60; ++round) {
@@ -324,11 +476,17 @@ void holds_only_what_was_said(std::uint64_t seed, std::size_t max_bytes) {
     }
     for (int i = 0; i < 10; ++i) {
       const Tokens end = random_tokens(random, 2 + random.below(3), 6);
-      for (const Tokens& next : continuations(memory, end, 20)) {
+      std::array<typename Memory::MemoryMatch, Memory::most_matches> matches;
+      const std::size_t count = memory.find(end, matches);
+      const std::vector<Tokens> all = continuations(memory, end, 20);
+      ASSERT_EQ(all.size(), count);
+      for (std::size_t m = 0; m < count; ++m) {
+        const Tokens& next = all[m];
+        const auto agreed = std::countr_one(matches[m].agreements);
         ++found;
         const bool said = std::any_of(past.begin(), past.end(), [&](const auto& of) {
           return std::any_of(of.second.begin(), of.second.end(), [&](const Tokens& text) {
-            Tokens wanted(end.end() - 2, end.end());
+            Tokens wanted(end.end() - agreed, end.end());
             wanted.insert(wanted.end(), next.begin(), next.end());
             return std::search(text.begin(), text.end(), wanted.begin(), wanted.end()) != text.end();
           });
@@ -338,15 +496,16 @@ void holds_only_what_was_said(std::uint64_t seed, std::size_t max_bytes) {
       }
     }
   }
-  if (max_bytes > 2000) { EXPECT_GT(found, 0U); }
+  EXPECT_GT(found, 0U);
 }
 
 TEST(SharedMemory, HoldsOnlyWhatWasSaid) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    holds_only_what_was_said<SharedMemory>(seed, 600 + seed * 400);
-    holds_only_what_was_said<BasicSharedMemory<std::uint8_t, 8>>(seed, 200 + seed * 20);
-    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 8>>(seed, 200 + seed * 100);
-    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 32>>(seed, 1000 + seed * 2000);
+    holds_only_what_was_said<SharedMemory>(seed, 1 + seed);
+    holds_only_what_was_said<BasicSharedMemory<std::uint8_t, 8>>(seed, 1 + seed % 7);
+    holds_only_what_was_said<BasicSharedMemory<std::uint8_t, 2>>(seed, 1 + seed % 31);
+    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 8>>(seed, 1 + 4 * seed);
+    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 32>>(seed, 1 + 8 * seed);
   }
 }
 
@@ -364,9 +523,10 @@ TEST(SharedMemory, FindsNearlyAllOfWhatItHasRoomFor) {
   for (const Tokens& tokens : all) {
     for (std::size_t at = 8; at < 1000; at += 31) {
       ++asked;
-      found += continuations(memory, Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at)), 1).empty()
-                   ? 0
-                   : 1;
+      found +=
+          continuations(memory, Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at)), 1).empty()
+              ? 0
+              : 1;
     }
   }
   EXPECT_GT(found * 100, asked * 95);
@@ -400,7 +560,7 @@ TEST(SharedMemory, IsReadWhileItIsWritten) {
   std::thread one(read, 1);
   std::thread two(read, 2);
   Random random(3);
-  for (int i = 0; i < 3000 || (found.load() < 100 && i < 300'000); ++i) {
+  for (int i = 0; i < 1000 || (found.load() < 100 && i < 300'000); ++i) {
     Tokens tokens(random.below(300));
     std::iota(tokens.begin(), tokens.end(), static_cast<Token>(random.below(1000)));
     remember(memory, tokens, random.below(50));

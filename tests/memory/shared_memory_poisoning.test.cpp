@@ -67,7 +67,7 @@ struct Attacker {
 
   /// N-grams of all lengths in turn that would drive the victim's out of the index, if `key` were the memory's.
   void aim(std::uint64_t key) const {
-    const std::size_t sets = memory.capacity() / 4;
+    const std::size_t sets = memory.capacity() / 16;
     const auto set_of = [&](TokenSpan ngram) {
       detail::CyclicHash hash;
       for (const Token token : ngram) hash.advance(detail::token_hash(key, token));
@@ -126,7 +126,7 @@ double hits_after(std::size_t size, Attack attack, std::size_t step = 1, std::ui
   for (std::uint64_t trial = 0; trial < trials; ++trial) {
     Random random(trial);
     MemoryOptions options;
-    options.max_bytes = room * 17;
+    options.max_bytes = SharedMemory::bytes_for(room);
     options.key = random.next();
     SharedMemory memory = *SharedMemory::make(options);
     remember(memory, random_tokens(random, memory.capacity()), 1);
@@ -171,7 +171,7 @@ TEST(SharedMemoryPoisoning, WhoKnowsTheKeyTakesThemAll) {
   for (std::uint64_t trial = 0; trial < 5; ++trial) {
     Random random(trial);
     MemoryOptions options;
-    options.max_bytes = room * 17;
+    options.max_bytes = SharedMemory::bytes_for(room);
     SharedMemory memory = *SharedMemory::make(options);  // with the key that everybody knows
     const Tokens victim = random_tokens(random, victim_tokens);
     remember(memory, victim, 2);

@@ -45,7 +45,7 @@ class Life {
       : random_(2 * seed), of_neighbour_(2 * seed + 1), neighbour_(neighbour), pressure_(pressure) {
     TenantOptions options;
     options.tenants = 3;
-    options.memory.max_bytes = 540 * (1 + random_.below(5));
+    options.memory.max_bytes = SharedMemory::bytes_for(32 * (1 + random_.below(5)));
     options.memory.prompts = random_.chance(80);
     vocabulary_ = 2 + random_.below(12);
     tenants_ = std::move(*TenantMemories::make(options));
@@ -164,7 +164,7 @@ class Life {
       for (const auto& match : std::span(found).first(count)) {
         note(match.next);
         note(match.agreements);
-        note(match.seen);
+        note(memory.credit_of(match.next));
       }
       if (pressure_ != nullptr) pressure_->found += count;
     }

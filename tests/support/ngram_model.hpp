@@ -317,14 +317,14 @@ class NgramModel {
       for (auto at = match.next; at != SharedMemory::nowhere && !memory.word(at).empty() && tokens.size() < 65;
            at = memory.after(at))
         tokens.push_back(memory.word(at).token());
-      voters_.push_back({0, length, detail::remembered_standing(memory.word(match.next).origin()),
-                         &detail::length_weights(before), tokens});
+      voters_.push_back({0, length, detail::remembered_standing, &detail::length_weights(before), tokens});
     }
   }
   /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
   void look_again(Candidate& node, const std::vector<Token>& text) {
+    auto own = std::count_if(voters_.begin(), voters_.end(), [](const Voter& voter) { return !voter.remembered; });
     for (const std::size_t n : {2U, 1U}) {
-      if (voters_.size() == 32 || text.size() < n) return;
+      if (own == 32 || text.size() < n) return;
       std::size_t place = text_.size();
       const auto agrees = [&](std::size_t i) { return text_[place - i] == text[text.size() - i]; };
       while (place >= n && !(agrees(1) && agrees(n))) --place;
@@ -339,6 +339,7 @@ class NgramModel {
       while (length < compared && agrees(length + 1)) ++length;
       int before = 0;
       for (std::size_t i = length + 1; i <= compared; ++i) before += agrees(i) ? 1 : 0;
+      ++own;
       node.voters.push_back(voters_.size());
       voters_.push_back({next, static_cast<long>(length) - static_cast<long>(node.depth),
                          detail::standing(text_.size() - next, origins_[place], detail::MatchKind::lookup),

@@ -236,7 +236,8 @@ class NgramWorld {
     if (choices_.chance(30)) options.max_evidence = choices_.below(200);
     SharedMemory memory;
     if (choices_.chance(50)) {
-      memory = *SharedMemory::make({.max_bytes = 600 * choices_.between(1, 40), .key = choices_.below(8)});
+      memory = *SharedMemory::make(
+          {.max_bytes = SharedMemory::bytes_for(32 * choices_.between(1, 40)), .key = choices_.below(8)});
       options.memory = &memory;
     }
     std::vector<Sequence> sequences;

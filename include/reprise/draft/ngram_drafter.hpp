@@ -41,14 +41,13 @@ struct NgramOptions {
 /// taken next, so every prefix is the best smaller draft. Where a chain is asked for, only the best token of each place
 /// is taken. How many of them are worth sending is for control to say.
 ///
-/// With a memory, up to twelve places in it that end like the context vote too. They are looked up anew for each draft,
-/// so what is drafted is a function of the context and of what the memory holds at that time.
+/// With a memory, up to sixteen places in it that end like the context vote too. They are looked up anew for each
+/// draft, so what is drafted is a function of the context and of what the memory holds at that time.
 ///
 /// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
 /// the index, three lookups and one step of the matches that are followed. A memory adds about a microsecond to
-/// propose. Memory: the index over three n-gram lengths,
-/// 11 to 21 bytes for each distinct token, below two bytes for each token, and 24 KB. truncate: see FollowedContext.
-/// Threads: one at a time; copies are independent.
+/// propose. Memory: the index over three n-gram lengths, 11 to 21 bytes for each distinct token, below two bytes for
+/// each token, and 24 KB. truncate: see FollowedContext. Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
@@ -158,8 +157,9 @@ class NgramDrafter {
     int length = 0;                 // agreement with the context; below 0 for one found by the draft alone
     SharedMemory::Place begin = 0;  // of a remembered one
   };
-  using Voters = std::uint32_t;  // a set of them
-  static constexpr std::size_t max_voters = 32;
+  using Voters = std::uint64_t;  // a set of them
+  static constexpr std::size_t max_own_voters = 32;
+  static constexpr std::size_t max_voters = max_own_voters + SharedMemory::most_matches;
 
   /// A token of the draft, or one that may become it.
   struct Node {
@@ -210,7 +210,7 @@ class NgramDrafter {
       const int length = std::countr_one(match.agreements);
       const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
       remembered_ |= Voters{1} << voter_count_;
-      voters_[voter_count_++] = {match.next, detail::remembered_standing(options_.memory->word(match.next).origin()),
+      voters_[voter_count_++] = {match.next, detail::remembered_standing,
                                  &detail::length_weights(std::popcount(earlier)), length, match.next};
     }
   }
@@ -221,6 +221,9 @@ class NgramDrafter {
                    std::uint64_t{voter.standing} * (*voter.weights)[detail::length_class(length)] >> 12);
   }
 
+  [[nodiscard]] std::size_t remembered_count() const noexcept {
+    return static_cast<std::size_t>(std::popcount(remembered_));
+  }
   [[nodiscard]] EvidenceSource source_of(Voters voters) const noexcept {
     const Voters from_memory = voters & remembered_;
     if (from_memory == 0) return EvidenceSource::context;
@@ -273,7 +276,7 @@ class NgramDrafter {
       if (drafted) at = nodes_[static_cast<std::size_t>(at)].parent;
     }
     for (const std::size_t n : {std::size_t{2}, std::size_t{1}}) {
-      if (voter_count_ == max_voters || known < n) return;
+      if (voter_count_ - remembered_count() == max_own_voters || known < n) return;
       const Position place = context_.index().latest(TokenSpan(end).last(n));
       if (place >= tokens.size() || place < node.depth) continue;
       const auto next = static_cast<Position>(place - node.depth);
@@ -304,7 +307,7 @@ class NgramDrafter {
 
     std::size_t count = 0;
     detail::Weight total = detail::weight_one;
-    const Voters all = root ? static_cast<Voters>((std::uint64_t{1} << voter_count_) - 1) : node->voters;
+    const Voters all = root ? (Voters{1} << voter_count_) - 1 : node->voters;
     for (Voters left = all; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
       const std::optional<Token> known = foretold(i, depth, parent);

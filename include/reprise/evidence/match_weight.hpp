@@ -75,7 +75,7 @@ constexpr std::uint32_t standing(std::size_t distance, Origin origin, MatchKind 
 }
 
 /// The same for an occurrence in a memory of other sequences, where distance means nothing.
-constexpr std::uint32_t remembered_standing(Origin origin) noexcept { return origin == Origin::output ? 2000 : 2000; }
+inline constexpr std::uint32_t remembered_standing = 2000;
 
 /// By the logarithm to base 2 of total / count, in steps of a quarter.
 inline constexpr std::array<Weight, 64> weights_by_rarity = {

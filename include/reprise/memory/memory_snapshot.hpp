@@ -39,7 +39,7 @@ class RememberedPiece {
     return static_cast<std::uint32_t>(word.token()) | (word.origin() == Origin::output ? PieceWord::output : 0);
   }
   [[nodiscard]] std::uint8_t seen(std::size_t) noexcept {
-    const std::uint8_t seen = memory_.seen(counted_);
+    const std::uint8_t seen = memory_.credit_of(counted_);
     for (std::size_t i = 0; i < tokens_per_seen && counted_ != Memory::nowhere; ++i) counted_ = memory_.after(counted_);
     return seen;
   }

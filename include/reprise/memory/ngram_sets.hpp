@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -10,34 +9,34 @@
 #include <memory>
 #include <new>
 
-#include "reprise/core/contract.hpp"
 #include "reprise/index/ngram_table.hpp"
 
 namespace reprise::detail {
 
 /// Where n-grams of one length occurred last: a set-associative table of fixed size, as caches have them. A hash leads
-/// to a set of four places, the latest first. What bits a place has to spare are a tag of the hash, so that few places
-/// are looked at in vain; the n-grams themselves are not stored, the caller compares tokens.
+/// to a set of sixteen places, the latest first: a cache line. What bits a place has to spare are a tag of the hash, so
+/// that few places are looked at in vain; the n-grams themselves are not stored, the caller compares tokens.
 ///
-/// A set that is full forgets its oldest entry; an n-gram that has three places of a set already gives way to itself,
-/// so that frequent n-grams do not drive out rare ones.
+/// A set that is full forgets its oldest entry; an n-gram that has its share of a set already gives way to itself, so
+/// that frequent n-grams do not drive out rare ones.
 ///
 /// One writer and any number of readers: each entry is one atomic word. A reader that meets an insertion may see an
 /// entry twice, or miss one. Cost: one cache line. Memory: 4 bytes an entry for places of 32 bits.
 template <class Place>
 class NgramSets {
  public:
-  static constexpr std::size_t ways = 4;
-  using Set = std::array<Place, ways>;
+  static constexpr std::size_t ways = 16;
   static constexpr Place nowhere = static_cast<Place>(-1);
 
   static constexpr std::size_t bytes_for(std::size_t sets) noexcept { return sets * ways * sizeof(Place); }
 
-  /// Tables of `sets` sets, for places below `places`. False: out of memory.
-  [[nodiscard]] bool make(std::size_t sets, std::size_t places) noexcept {
+  /// Tables of `sets` sets, for places below `places`, of which one n-gram has at most `share` in a set. False: out of
+  /// memory.
+  [[nodiscard]] bool make(std::size_t sets, std::size_t places, std::size_t share) noexcept {
     entries_.reset(new (std::nothrow) std::atomic<Place>[sets * ways]);
     if (entries_ == nullptr) return false;
     sets_ = sets;
+    share_ = share;
     place_bits_ = static_cast<int>(std::bit_width(places));  // so that all ones is no place
     clear();
     return true;
@@ -48,40 +47,38 @@ class NgramSets {
 
   void prefetch(std::uint64_t hash) const noexcept { detail::prefetch(&entries_[home(hash)]); }
 
-  /// The places whose tag agrees, latest first, in front; `nowhere` behind.
-  [[nodiscard]] Set find(std::uint64_t hash) const noexcept {
-    Set found;
-    found.fill(nowhere);
+  /// Calls visit(Place) for the places whose tag agrees, the latest first, until it says false.
+  template <class Visit>
+  void for_each(std::uint64_t hash, Visit visit) const noexcept {
     const std::size_t first = home(hash);
-    std::size_t count = 0;
     for (std::size_t i = 0; i < ways; ++i) {
       const Place entry = entries_[first + i].load(std::memory_order_relaxed);
-      if (entry != nowhere && tag_of(entry) == tag(hash)) found[count++] = place_of(entry);
+      if (entry == nowhere) return;
+      if (tag_of(entry) == tag(hash) && !visit(place_of(entry))) return;
     }
-    return found;
   }
 
+  /// The n-gram occurred there, or did so long ago and has come by again.
   void insert(std::uint64_t hash, Place place) noexcept {
     const std::size_t first = home(hash);
+    const auto entry = static_cast<Place>(tag(hash) << place_bits_ | place);
     std::size_t same = 0;
     std::size_t last_same = 0;
-    std::size_t size = 0;
-    for (; size < ways; ++size) {
-      const Place entry = entries_[first + size].load(std::memory_order_relaxed);
-      if (entry == nowhere) break;
-      if (tag_of(entry) != tag(hash)) continue;
-      ++same;
-      last_same = size;
+    std::size_t gives_way = 0;
+    for (; gives_way < ways - 1; ++gives_way) {
+      const Place other = entries_[first + gives_way].load(std::memory_order_relaxed);
+      if (other == nowhere || other == entry) break;
+      if (tag_of(other) != tag(hash)) continue;
+      last_same = gives_way;
+      if (++same == share_) break;
     }
-    const std::size_t hole = same >= most_of_one ? last_same : std::min(size, ways - 1);
-    for (std::size_t i = hole; i > 0; --i)
+    if (same == share_) gives_way = last_same;
+    for (std::size_t i = gives_way; i > 0; --i)
       entries_[first + i].store(entries_[first + i - 1].load(std::memory_order_relaxed), std::memory_order_relaxed);
-    entries_[first].store(static_cast<Place>(tag(hash) << place_bits_ | place), std::memory_order_relaxed);
+    entries_[first].store(entry, std::memory_order_relaxed);
   }
 
  private:
-  static constexpr std::size_t most_of_one = 3;
-
   [[nodiscard]] std::size_t home(std::uint64_t hash) const noexcept {
     return static_cast<std::size_t>((hash >> 32) * static_cast<std::uint64_t>(sets_) >> 32) * ways;
   }
@@ -95,6 +92,7 @@ class NgramSets {
 
   std::unique_ptr<std::atomic<Place>[]> entries_;
   std::size_t sets_ = 0;
+  std::size_t share_ = 0;
   int place_bits_ = 0;
 };
 

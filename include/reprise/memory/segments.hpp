@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <optional>
 
 #include "reprise/core/token.hpp"
 
@@ -23,7 +22,7 @@ class Word {
     word.bits_ = bits;
     return word;
   }
-  static constexpr bool can_hold(Token token) noexcept { return token >= 0 && token != 0x7fffffff; }
+  static constexpr std::uint32_t most_tokens = 0x7fffffff;  ///< 0 to most_tokens - 1
 
   [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == none; }
   [[nodiscard]] constexpr Token token() const noexcept { return static_cast<Token>(bits_ & ~output); }
@@ -41,7 +40,7 @@ class Word {
 };
 
 /// The tokens of a memory, in segments of a fixed size that are linked to sequences, as pages of a paged KV cache.
-/// Places are those of single tokens; they never move.
+/// Places are those of single tokens; they never move. Segments stand in a queue, in the order in which they give way.
 ///
 /// One writer and any number of readers. Words and links are single atomics: a reader that follows a sequence while it
 /// is overwritten comes to read another one, which is never unsafe. Words are stored with release and read with acquire
@@ -56,10 +55,13 @@ class Segments {
   struct Info {
     std::atomic<Place> next = nowhere;      ///< the segment that goes on with the sequence
     std::atomic<Place> previous = nowhere;  ///< the one before
-    std::atomic<std::uint8_t> seen = 0;     ///< how often more its text came by, at most 255; halved with age
-    std::atomic<std::uint8_t> credit = 0;   ///< for having been of use; halved each time it is spared
-    std::uint16_t used = 0;                 ///< words; 0: the segment is free. For the writer alone, as all below
-    std::uint64_t sequence = 0;
+    std::atomic<std::uint8_t> credit = 0;   ///< how often it came by again or was of use; halved when it is spared
+
+    // For the writer alone.
+    std::uint16_t used = 0;      ///< words, breaks included; 0: the segment is free
+    Place older = nowhere;       ///< in the queue
+    Place newer = nowhere;       ///< likewise
+    std::uint64_t sequence = 0;  ///< the name of the sequence
   };
   static constexpr std::size_t bytes_for(std::size_t segments) noexcept {
     return segments * (Size * sizeof(std::uint32_t) + sizeof(Info));
@@ -71,9 +73,11 @@ class Segments {
     if (words_ == nullptr || info_ == nullptr) return false;
     count_ = segments;
     for (std::size_t i = 0; i < count_ * Size; ++i) words_[i].store(Word().bits(), std::memory_order_relaxed);
+    for (std::size_t i = 0; i < count_; ++i) push_back(static_cast<Place>(i));
     return true;
   }
-  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  /// 0 after a move.
+  [[nodiscard]] std::size_t count() const noexcept { return words_ == nullptr ? 0 : count_; }
   [[nodiscard]] Info& info(std::size_t segment) noexcept { return info_[segment]; }
   [[nodiscard]] const Info& info(std::size_t segment) const noexcept { return info_[segment]; }
   [[nodiscard]] Info& info_of(Place place) const noexcept { return info_[place / Size]; }
@@ -88,37 +92,68 @@ class Segments {
     const Place segment = info_of(place).next.load(std::memory_order_relaxed);
     return segment == nowhere ? nowhere : static_cast<Place>(segment * Size);
   }
-  /// The place before this one in its sequence, or `nowhere`.
+  /// The place before this one in its sequence, or `nowhere`. It may hold no token.
   [[nodiscard]] Place before(Place place) const noexcept {
     if (place % Size != 0) return static_cast<Place>(place - 1);
     const Place segment = info_of(place).previous.load(std::memory_order_relaxed);
     return segment == nowhere ? nowhere : static_cast<Place>(segment * Size + Size - 1);
   }
 
+  // For the writer alone.
+
   void set(Place place, Word word) noexcept { words_[place].store(word.bits(), std::memory_order_release); }
   void link(Place from, Place to) noexcept {
     info_[from].next.store(to, std::memory_order_relaxed);
     info_[to].previous.store(from, std::memory_order_relaxed);
   }
-  /// Forgets a segment.
-  void free(std::size_t segment) noexcept {
+  /// Forgets a segment, which is next in the queue then. Answers how many tokens it held.
+  std::size_t free(Place segment) noexcept {
     Info& gone = info_[segment];
     if (const Place next = gone.next.exchange(nowhere, std::memory_order_relaxed); next != nowhere)
       info_[next].previous.store(nowhere, std::memory_order_relaxed);
     if (const Place previous = gone.previous.exchange(nowhere, std::memory_order_relaxed); previous != nowhere)
       info_[previous].next.store(nowhere, std::memory_order_relaxed);
-    for (std::size_t i = 0; i < gone.used; ++i)
-      words_[segment * Size + i].store(Word().bits(), std::memory_order_release);
-    gone.seen.store(0, std::memory_order_relaxed);
+    std::size_t tokens = 0;
+    for (std::size_t i = segment * Size; i < segment * Size + gone.used; ++i) {
+      tokens += word(static_cast<Place>(i)).empty() ? 0 : 1;
+      words_[i].store(Word().bits(), std::memory_order_release);
+    }
     gone.credit.store(0, std::memory_order_relaxed);
     gone.used = 0;
     gone.sequence = 0;
+    unqueue(segment);
+    gone.newer = oldest_;
+    (oldest_ == nowhere ? newest_ : info_[oldest_].older) = segment;
+    oldest_ = segment;
+    return tokens;
+  }
+  /// The next one to give way; then info().newer leads on.
+  [[nodiscard]] Place oldest() const noexcept { return oldest_; }
+  /// A segment becomes the last one to give way.
+  void make_newest(Place segment) noexcept {
+    unqueue(segment);
+    push_back(segment);
   }
 
  private:
+  void push_back(Place segment) noexcept {
+    info_[segment].older = newest_;
+    (newest_ == nowhere ? oldest_ : info_[newest_].newer) = segment;
+    newest_ = segment;
+  }
+  void unqueue(Place segment) noexcept {
+    Info& info = info_[segment];
+    (info.older == nowhere ? oldest_ : info_[info.older].newer) = info.newer;
+    (info.newer == nowhere ? newest_ : info_[info.newer].older) = info.older;
+    info.older = nowhere;
+    info.newer = nowhere;
+  }
+
   std::unique_ptr<std::atomic<std::uint32_t>[]> words_;
   std::unique_ptr<Info[]> info_;
   std::size_t count_ = 0;
+  Place oldest_ = nowhere;
+  Place newest_ = nowhere;
 };
 
 /// Counts up to 255. For more than one thread: counts that meet may be lost.
