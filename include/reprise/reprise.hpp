@@ -68,6 +68,7 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/memory/memory_snapshot.hpp"
 #include "reprise/memory/ngram_sets.hpp"
+#include "reprise/memory/remembered.hpp"
 #include "reprise/memory/segments.hpp"
 #include "reprise/memory/shared_memory.hpp"
 #include "reprise/memory/snapshot.hpp"
