@@ -66,6 +66,7 @@
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/sequence.hpp"
 #include "reprise/loop/session.hpp"
+#include "reprise/memory/indexed_segments.hpp"
 #include "reprise/memory/memory_snapshot.hpp"
 #include "reprise/memory/ngram_sets.hpp"
 #include "reprise/memory/remembered.hpp"

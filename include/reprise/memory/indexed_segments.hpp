@@ -220,14 +220,18 @@ class IndexedSegments {
     }
     return hashes;
   }
-  /// Which of the last tokens up to `place`, it included, are those at the end of the text.
+  /// Which of the last tokens up to `place`, it included, are those at the end of the text. What lies in another segment
+  /// is worth the way there only if everything agrees up to there.
   [[nodiscard]] std::uint32_t agreements_before(Place place, TokenSpan end) const noexcept {
     std::uint32_t agreements = 0;
     const std::size_t compared = std::min(end.size(), most_compared);
-    for (std::size_t i = 0; i < compared && place != nowhere; ++i, place = text_.before(place)) {
+    for (std::size_t i = 0; i < compared; ++i) {
       const Word word = text_.word(place);
       if (word.empty()) break;
       agreements |= std::uint32_t{word.token() == end[end.size() - 1 - i]} << i;
+      if (place % Size == 0 && (agreements & (agreements + 1)) != 0) break;
+      place = text_.before(place);
+      if (place == nowhere) break;
     }
     return agreements;
   }
