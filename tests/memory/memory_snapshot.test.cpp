@@ -62,7 +62,7 @@ void live(Memory& memory, Random& random, int sequences, std::vector<Tokens>* te
 template <class Memory>
 void load_whole(const Bytes& bytes, Memory& memory) {
   CalibrationState calibration;
-  const auto loaded = load(bytes, some_tokenizer, memory, calibration);
+  const auto loaded = load_memory(bytes, some_tokenizer, memory, calibration);
   ASSERT_TRUE(loaded) << loaded.error().message;
 }
 
@@ -170,7 +170,7 @@ TYPED_TEST_SUITE(MemorySnapshotOf, Memories);
 TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTheSame) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);
-    TypeParam memory = make<TypeParam>(1500 + seed * 100);
+    auto memory = make<TypeParam>(1500 + seed * 100);
     for (int round = 0; round < 5; ++round) {
       live(memory, random, 8);
       memory.remove(random.below(50));
@@ -178,7 +178,7 @@ TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTh
       std::size_t tokens = 0;
       memory.for_each_piece([&](const auto& piece) { tokens += piece.size; });
       ASSERT_EQ(tokens, memory.counts().stored - memory.counts().evicted - memory.counts().removed);
-      TypeParam again = make<TypeParam>(1500 + seed * 100);
+      auto again = make<TypeParam>(1500 + seed * 100);
       load_whole(saved(memory), again);
       ASSERT_EQ(testing::check_memory(again), "") << seed;
       ASSERT_EQ(saved(again), saved(memory)) << seed;
@@ -190,11 +190,11 @@ TEST(MemorySnapshot, BringsBackTheCalibrationToo) {
   const CalibrationState taught = testing::taught_state(3);
   CalibrationState calibration;
   SharedMemory memory = make();
-  ASSERT_TRUE(load(saved(make(), taught), some_tokenizer, memory, calibration));
+  ASSERT_TRUE(load_memory(saved(make(), taught), some_tokenizer, memory, calibration));
   EXPECT_EQ(calibration, taught);
 }
 
-TEST(MemorySnapshot, BringsBackNamesSpeakersAndCounts) {
+TEST(MemorySnapshot, BringsBackNamesSpeakersAndCredit) {
   Random random(6);
   SharedMemory memory = make();
   const Tokens text = random_tokens(random, 200, 1'000'000);
@@ -208,7 +208,8 @@ TEST(MemorySnapshot, BringsBackNamesSpeakersAndCounts) {
   load_whole(saved(memory), again);
   std::array<SharedMemory::MemoryMatch, 4> found;
   ASSERT_EQ(again.find(TokenSpan(text).first(150), found), 1U);
-  EXPECT_EQ(found[0].seen, 3);
+  EXPECT_GT(again.credit_of(found[0].next), 0);
+  EXPECT_EQ(again.credit_of(found[0].next), memory.credit_of(found[0].next)) << "empty memories are filled in order";
   EXPECT_EQ(again.word(found[0].next).origin(), Origin::output);
   ASSERT_EQ(again.find(TokenSpan(text).first(149), found), 1U);
   EXPECT_EQ(again.word(found[0].next).origin(), Origin::prompt);
@@ -234,12 +235,72 @@ TEST(MemorySnapshot, IsAddedToWhatTheMemoryHolds) {
   EXPECT_EQ(followed(other, TokenSpan(held).first(2), 8)[0].words.size(), 1U) << "and no copy runs across";
 }
 
+TEST(MemorySnapshot, EndsTheSequenceThatWasOpen) {
+  Random random(12);
+  SharedMemory memory = make();
+  const Tokens theirs = random_tokens(random, 40, 1'000'000);
+  memory.begin_sequence(99);
+  memory.append(theirs, Origin::output);
+  memory.end_sequence();
+  SharedMemory other = make();
+  const Tokens before = random_tokens(random, 40, 1'000'000);
+  const Tokens after = random_tokens(random, 40, 1'000'000);
+  other.begin_sequence(5);
+  other.append(before, Origin::prompt);
+  load_whole(saved(memory), other);
+  other.append(after, Origin::prompt);
+  const auto holds = [&](const Tokens& text) { return !followed(other, TokenSpan(text).first(20), 1).empty(); };
+  other.remove(5);
+  EXPECT_FALSE(holds(before));
+  other.remove(99);
+  EXPECT_FALSE(holds(theirs));
+  EXPECT_TRUE(holds(after)) << "stored under neither name";
+  other.remove(0);
+  EXPECT_FALSE(holds(after)) << "but under none";
+}
+
+TEST(MemorySnapshot, ThatIsRefusedLeavesTheOpenSequenceOpen) {
+  SharedMemory memory = make();
+  CalibrationState calibration;
+  memory.begin_sequence(5);
+  memory.append(Tokens{1, 2, 3}, Origin::prompt);
+  ASSERT_FALSE(load_memory(Bytes(10), some_tokenizer, memory, calibration));
+  memory.append(Tokens{4, 5, 6}, Origin::prompt);
+  ASSERT_EQ(followed(memory, Tokens{1, 2}, 8).size(), 1U);
+  EXPECT_EQ(followed(memory, Tokens{1, 2}, 8)[0].words.size(), 4U);
+  memory.remove(5);
+  EXPECT_TRUE(followed(memory, Tokens{4, 5}, 8).empty());
+}
+
+TEST(MemorySnapshot, BringsBackWhatDraftsHadUseOf) {
+  Random random(13);
+  SharedMemory memory = make();
+  const Tokens useful = random_tokens(random, 64, 1'000'000);
+  for (int i = 0; i < 20; ++i) {
+    memory.begin_sequence(static_cast<SequenceName>(i));
+    memory.append(i == 0 ? useful : random_tokens(random, 64, 1'000'000), Origin::output);
+  }
+  memory.end_sequence();
+  std::array<SharedMemory::MemoryMatch, 4> found;
+  for (const std::size_t end : {10U, 40U}) {
+    ASSERT_EQ(memory.find(TokenSpan(useful).first(end), found), 1U);
+    for (int i = 0; i < 5; ++i) memory.credit(found[0].next);
+  }
+  SharedMemory again = make();
+  load_whole(saved(memory), again);
+  ASSERT_EQ(again.find(TokenSpan(useful).first(40), found), 1U);
+  EXPECT_EQ(again.credit_of(found[0].next), 5);
+  SharedMemory smaller = make(memory.memory_bytes() * 10 * 64 / memory.capacity());
+  load_whole(saved(memory), smaller);
+  EXPECT_FALSE(followed(smaller, TokenSpan(useful).first(40), 1).empty()) << "it was of use, so it is spared";
+}
+
 TEST(MemorySnapshot, WithoutASectionLeavesItsPartAlone) {
   SharedMemory memory = make();
   CalibrationState calibration = testing::taught_state(1);
   Bytes bytes(snapshot_bytes({}));
   ASSERT_TRUE(SnapshotWriter(bytes, some_tokenizer).finish());
-  ASSERT_TRUE(load(bytes, some_tokenizer, memory, calibration));
+  ASSERT_TRUE(load_memory(bytes, some_tokenizer, memory, calibration));
   EXPECT_EQ(calibration, testing::taught_state(1));
   EXPECT_EQ(memory.counts(), MemoryCounts());
 }
@@ -278,7 +339,7 @@ TEST(MemorySnapshot, SaysHowMuchRoomItNeeds) {
   SharedMemory memory = make();
   live(memory, random, 5);
   Bytes bytes(snapshot_bytes_of(memory) - 1);
-  const auto none = save(memory, {}, some_tokenizer, bytes);
+  const auto none = save_memory(bytes, some_tokenizer, memory, CalibrationState());
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::out_of_room);
   EXPECT_EQ(none.error().value, snapshot_bytes_of(memory));
@@ -311,7 +372,7 @@ TEST(MemorySnapshot, BringsBackTheSameDrafts) {
   const CalibrationState taught = testing::taught_state(4);
   SharedMemory again = make();
   CalibrationState calibration;
-  ASSERT_TRUE(load(saved(memory, taught), some_tokenizer, again, calibration));
+  ASSERT_TRUE(load_memory(saved(memory, taught), some_tokenizer, again, calibration));
   const SharedMemory nothing;
   for (const Tokens& text : texts) {
     if (text.size() < 20) continue;
@@ -349,7 +410,8 @@ TEST(DamagedMemorySnapshot, CutAnywhereIsRefused) {
   const Bytes whole = small_snapshot();
   Untouched untouched;
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    const auto loaded = load(std::span(whole).first(size), some_tokenizer, untouched.memory, untouched.calibration);
+    const auto loaded =
+        load_memory(std::span(whole).first(size), some_tokenizer, untouched.memory, untouched.calibration);
     ASSERT_FALSE(loaded) << size;
     ASSERT_EQ(loaded.error().code, ErrorCode::snapshot_truncated);
   }
@@ -361,17 +423,17 @@ TEST(DamagedMemorySnapshot, WithAnySingleWrongBitIsRefused) {
   Untouched untouched;
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-    ASSERT_FALSE(load(bytes, some_tokenizer, untouched.memory, untouched.calibration)) << bit;
+    ASSERT_FALSE(load_memory(bytes, some_tokenizer, untouched.memory, untouched.calibration)) << bit;
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
   }
   EXPECT_TRUE(untouched.still());
-  EXPECT_TRUE(load(bytes, some_tokenizer, untouched.memory, untouched.calibration));
+  EXPECT_TRUE(load_memory(bytes, some_tokenizer, untouched.memory, untouched.calibration));
   EXPECT_FALSE(untouched.still());
 }
 
 TEST(ForeignMemorySnapshot, OfAnotherTokenizerIsRefused) {
   Untouched untouched;
-  const auto loaded = load(small_snapshot(), some_tokenizer + 1, untouched.memory, untouched.calibration);
+  const auto loaded = load_memory(small_snapshot(), some_tokenizer + 1, untouched.memory, untouched.calibration);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, ErrorCode::other_tokenizer);
   EXPECT_TRUE(untouched.still());
@@ -381,12 +443,12 @@ TEST(ForgedMemorySnapshot, WithOneWrongPieceOrCalibrationIsRefusedAsAWhole) {
   const Bytes whole = small_snapshot();
   const auto expect_forged = [](const Bytes& bytes) {
     Untouched untouched;
-    const auto loaded = load(bytes, some_tokenizer, untouched.memory, untouched.calibration);
+    const auto loaded = load_memory(bytes, some_tokenizer, untouched.memory, untouched.calibration);
     ASSERT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code, ErrorCode::snapshot_forged);
     EXPECT_TRUE(untouched.still());
   };
-  Bytes last_word = whole;  // of the last piece: its only count lies behind it
+  Bytes last_word = whole;  // of the last piece: its only credit lies behind it
   Bytes cut = whole;
   for (std::size_t i = 2; i < 30; ++i) last_word[last_word.size() - i] = std::byte{0xff};
   testing::repair(last_word);
@@ -396,9 +458,45 @@ TEST(ForgedMemorySnapshot, WithOneWrongPieceOrCalibrationIsRefusedAsAWhole) {
   expect_forged(cut);
   Bytes short_calibration = whole;
   short_calibration.erase(short_calibration.begin() + 1000);
-  detail::store_little(std::uint64_t{calibration_bytes - 1}, short_calibration.data() + 56);
+  detail::store_little(std::uint64_t{calibration_bytes - 1}, short_calibration.data() + 52);
   testing::repair(short_calibration);
   expect_forged(short_calibration);
+}
+
+TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnythingChanges) {
+  MemoryOptions options;
+  options.vocabulary = 1000;
+  const auto snapshot_of = [](const Tokens& tokens) {
+    SharedMemory memory = make();
+    memory.begin_sequence(3);
+    memory.append(tokens, Origin::output);
+    memory.end_sequence();
+    return saved(memory, testing::taught_state(7));
+  };
+  SharedMemory memory = make(20'000, options);
+  Random random(14);
+  live(memory, random, 3);
+  CalibrationState calibration = testing::taught_state(2);
+  const Bytes before = saved(memory, calibration);
+  const MemoryCounts counts = memory.counts();
+  for (const Token token : {1000, 1001, 0x7ffffffe}) {
+    const auto loaded = load_memory(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration);
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().code, ErrorCode::token_out_of_range);
+    EXPECT_EQ(loaded.error().value, static_cast<std::uint64_t>(token));
+    EXPECT_EQ(loaded.error().limit, 1000U);
+    EXPECT_EQ(saved(memory, calibration), before);
+    EXPECT_EQ(memory.counts(), counts);
+  }
+  EXPECT_TRUE(load_memory(snapshot_of({1, 2, 3, 999, 5}), some_tokenizer, memory, calibration));
+  EXPECT_EQ(calibration, testing::taught_state(7));
+}
+
+TEST(ForgedMemorySnapshot, OfNoTokenFitsAVocabularyOfNone) {
+  MemoryOptions options;
+  options.vocabulary = 0;
+  SharedMemory memory = make(20'000, options);
+  load_whole(saved(make()), memory);
 }
 
 TEST(AnyMemorySnapshot, WithAnyDamageAndRightChecksumsIsLoadedOrRefused) {

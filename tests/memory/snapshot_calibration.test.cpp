@@ -69,7 +69,7 @@ TEST(SnapshotCalibration, NegativeNumbersComeBack) {
 TEST(SnapshotCalibration, AnyNumbersAreAStateThatIsWithinTheBoundsOfLearning) {
   for (const int byte : {0x00, 0x7f, 0x80, 0xff, 0x55}) {
     Bytes bytes = written({});
-    std::fill(bytes.begin() + 80, bytes.end(), static_cast<std::byte>(byte));
+    std::fill(bytes.begin() + 76, bytes.end(), static_cast<std::byte>(byte));
     testing::repair(bytes);
     const auto state = read(bytes);
     ASSERT_TRUE(state) << byte;

@@ -187,7 +187,7 @@ class Life {
     }
     if (pieces.back().words.empty()) pieces.pop_back();
     for (StoredPiece& piece : pieces) {
-      piece.counts.resize((piece.size() + tokens_per_seen - 1) / tokens_per_seen);
+      piece.credits.resize((piece.size() + tokens_per_credit - 1) / tokens_per_credit);
       length += piece_bytes(piece.size());
     }
     Bytes bytes(snapshot_bytes({calibration_bytes, length}));

@@ -476,7 +476,7 @@ TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {
   auto memory = SharedMemory::make();
   CalibrationState calibration;
   ASSERT_TRUE(
-      reprise::load(std::span<const std::byte>(bytes.data(), bytes.size()), ~std::uint64_t{0}, *memory, calibration));
+      load_memory(std::span<const std::byte>(bytes.data(), bytes.size()), ~std::uint64_t{0}, *memory, calibration));
   std::size_t tokens = 0;
   for (const TraceSession& session : whole.sessions)
     for (const Turn& turn : session.turns) tokens += turn.prompt.size() + turn.output.size();

@@ -19,14 +19,15 @@ namespace reprise::testing {
 template <class Memory>
 Bytes saved(const Memory& memory, const CalibrationState& calibration = {}) {
   Bytes bytes(snapshot_bytes_of(memory));
-  if (!save(memory, calibration, some_tokenizer, bytes)) bytes.clear();
+  if (!save_memory(bytes, some_tokenizer, memory, calibration)) bytes.clear();
   return bytes;
 }
 
-/// What follows at the places that end like `end`: whether what they said before agrees, and their tokens.
+/// What follows at the places that end like `end`: whether what they said before agrees, of what use they were, and
+/// their tokens.
 struct Followed {
   std::uint32_t agreements = 0;
-  std::uint8_t seen = 0;
+  std::uint8_t credit = 0;
   std::vector<std::uint32_t> words;
   friend bool operator==(const Followed&, const Followed&) = default;
 };
@@ -36,7 +37,7 @@ std::vector<Followed> followed(const Memory& memory, TokenSpan end, std::size_t 
   std::vector<Followed> all;
   const std::size_t count = memory.find(end, found);
   for (const auto& match : std::span(found).first(count)) {
-    Followed& next = all.emplace_back(Followed{match.agreements, match.seen, {}});
+    Followed& next = all.emplace_back(Followed{match.agreements, memory.credit_of(match.next), {}});
     for (auto place = match.next; place != Memory::nowhere && next.words.size() < most; place = memory.after(place)) {
       if (memory.word(place).empty()) break;
       next.words.push_back(memory.word(place).bits());
@@ -60,6 +61,8 @@ std::string check_memory(const Memory& memory) {
         return;
       }
       end.push_back(memory.word(place).token());
+      if (static_cast<std::uint32_t>(end.back()) >= memory.options().vocabulary)
+        fault = "a token outside the vocabulary";
       for (const Followed& next : followed(memory, end, memory.capacity() + 1))
         if (next.words.empty() || next.words.size() > memory.capacity()) fault = "a copy without an end, or empty";
     }
@@ -71,9 +74,7 @@ std::string check_memory(const Memory& memory) {
 /// Loads any bytes into a memory that holds something: all of it or nothing, and what was loaded can be saved again.
 /// Answers what went wrong otherwise.
 template <class Memory>
-std::string load_into(std::size_t max_bytes, std::span<const std::byte> bytes, bool repaired) {
-  MemoryOptions options;
-  options.max_bytes = max_bytes;
+std::string load_into(const MemoryOptions& options, std::span<const std::byte> bytes, bool repaired) {
   auto memory = Memory::make(options);
   auto again = Memory::make(options);
   if (!memory || !again) return "no memory";
@@ -84,25 +85,29 @@ std::string load_into(std::size_t max_bytes, std::span<const std::byte> bytes, b
   CalibrationState calibration = taught_state(9);
   const Bytes before = saved(*memory, calibration);
   const MemoryCounts counts = memory->counts();
-  const auto loaded = load(bytes, some_tokenizer, *memory, calibration);
+  const auto loaded = load_memory(bytes, some_tokenizer, *memory, calibration);
   if (!loaded) {
-    if (repaired && loaded.error().code != ErrorCode::snapshot_forged) return "checksums were repaired and found wrong";
+    const ErrorCode code = loaded.error().code;
+    if (repaired && code != ErrorCode::snapshot_forged && code != ErrorCode::token_out_of_range)
+      return "checksums were repaired and found wrong";
+    if (code == ErrorCode::token_out_of_range && options.vocabulary == MemoryOptions().vocabulary)
+      return "tokens refused for a vocabulary that was not given";
     if (saved(*memory, calibration) != before || memory->counts() != counts)
       return "a memory changed by what it refused";
     return {};
   }
-  if (memory->memory_bytes() > max_bytes) return "more memory than allowed";
+  if (memory->memory_bytes() > options.max_bytes) return "more memory than allowed";
   if (Calibration(calibration).state() != calibration) return "a state beyond the bounds of learning";
   if (std::string fault = check_memory(*memory); !fault.empty()) return fault;
   const Bytes after = saved(*memory, calibration);
   CalibrationState other;
-  if (!load(after, some_tokenizer, *again, other)) return "what was loaded and saved cannot be loaded";
+  if (!load_memory(after, some_tokenizer, *again, other)) return "what was loaded and saved cannot be loaded";
   if (other != calibration || saved(*again, other) != after) return "what was saved is loaded otherwise";
   return {};
 }
 
 /// The body of a fuzz target and of a test: any bytes, as they are and with their checksums made right, into memories
-/// with and without room for them.
+/// with and without room for them, and with a small vocabulary.
 inline std::string load_any_snapshot(std::span<const std::byte> bytes) {
   Bytes forged(bytes.begin(), bytes.end());
   repair(forged);
@@ -110,8 +115,9 @@ inline std::string load_any_snapshot(std::span<const std::byte> bytes) {
   for (const bool repaired : {false, true}) {
     const std::span<const std::byte> given = repaired ? std::span<const std::byte>(forged) : bytes;
     for (const std::size_t max_bytes : {std::size_t{1500}, std::size_t{40'000}})
-      if (fault.empty()) fault = load_into<SharedMemory>(max_bytes, given, repaired);
-    if (fault.empty()) fault = load_into<BasicSharedMemory<std::uint8_t, 8>>(1000, given, repaired);
+      if (fault.empty()) fault = load_into<SharedMemory>({.max_bytes = max_bytes}, given, repaired);
+    if (fault.empty()) fault = load_into<SharedMemory>({.max_bytes = 1500, .vocabulary = 500}, given, repaired);
+    if (fault.empty()) fault = load_into<BasicSharedMemory<std::uint8_t, 8>>({.max_bytes = 1000}, given, repaired);
     if (!fault.empty()) return repaired ? "with repaired checksums: " + fault : fault;
   }
   return fault;

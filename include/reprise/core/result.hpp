@@ -34,8 +34,10 @@ enum class ErrorCode : std::uint8_t {
   snapshot_truncated,   ///< the snapshot's end is missing
   snapshot_damaged,     ///< a checksum of the snapshot is wrong
   snapshot_forged,      ///< checksums are right, but the snapshot breaks a rule of its format
+  token_out_of_range,   ///< a token is outside the vocabulary that was given
   no_such_file,         ///< there is no file of this name
   not_a_regular_file,   ///< a folder, a link or a device where a file is needed
+  bad_file_name,        ///< no file can have this name
   file_too_large,       ///< the file is larger than the caller allows
   file_failed,          ///< the operating system refused; `value` is its error number
   tenant_is_open,       ///< the tenant is open already

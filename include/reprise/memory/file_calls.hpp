@@ -28,14 +28,14 @@ enum class FileKind : std::uint8_t { missing, regular, other };
 
 using PathChar = std::filesystem::path::value_type;
 
-/// One call of the operating system each; answers are 0 or its error number. Tests put others in their place that fail.
+/// One call of the operating system each; answers are 0 or an error number of <cerrno>. Tests put others in their place
+/// that fail.
 struct FileCalls {
 #if defined(_WIN32)
   static bool interrupted(int /*error*/) noexcept { return false; }
   static auto process() noexcept { return static_cast<std::uint64_t>(_getpid()); }
-  /// What `path` is, and what it leads to where it is a link.
-  static int look(const PathChar* path, FileKind& kind) noexcept { return look_through(path, kind); }
-  static int look_through(const PathChar* path, FileKind& kind) noexcept {
+  /// What `path` is, or leads to where it is a link.
+  static int look(const PathChar* path, FileKind& kind) noexcept {
     struct _stat64 status = {};
     return told(_wstat64(path, &status), status, kind);
   }
@@ -63,7 +63,7 @@ struct FileCalls {
   static int replace(const PathChar* from, const PathChar* to) noexcept {
     constexpr unsigned long replace_existing = 1;
     constexpr unsigned long write_through = 8;
-    return MoveFileExW(from, to, replace_existing | write_through) != 0 ? 0 : static_cast<int>(GetLastError());
+    return MoveFileExW(from, to, replace_existing | write_through) != 0 ? 0 : error_number(GetLastError());
   }
   static int remove(const PathChar* path) noexcept { return _wunlink(path) == 0 ? 0 : errno; }
   /// Folders need no sync here: the move is written through.
@@ -74,18 +74,30 @@ struct FileCalls {
   static int sync_folder(int /*folder*/) noexcept { return 0; }
 
  private:
+  /// As the C library tells it of other calls.
+  static int error_number(unsigned long error) noexcept {
+    switch (error) {
+      case 2:  // ERROR_FILE_NOT_FOUND
+      case 3:  // ERROR_PATH_NOT_FOUND
+        return ENOENT;
+      case 5:   // ERROR_ACCESS_DENIED
+      case 32:  // ERROR_SHARING_VIOLATION
+      case 33:  // ERROR_LOCK_VIOLATION
+        return EACCES;
+      case 112:  // ERROR_DISK_FULL
+        return ENOSPC;
+      default:
+        return EIO;
+    }
+  }
   static bool regular(const struct _stat64& status) noexcept { return (status.st_mode & _S_IFMT) == _S_IFREG; }
 #else
   static bool interrupted(int error) noexcept { return error == EINTR; }
   static auto process() noexcept { return static_cast<std::uint64_t>(::getpid()); }
-  /// What `path` is, and what it leads to where it is a link.
+  /// What `path` is; a link is neither missing nor regular.
   static int look(const PathChar* path, FileKind& kind) noexcept {
     struct stat status = {};
     return told(::lstat(path, &status), status, kind);
-  }
-  static int look_through(const PathChar* path, FileKind& kind) noexcept {
-    struct stat status = {};
-    return told(::stat(path, &status), status, kind);
   }
   static int measure(int file, FileKind& kind, std::uint64_t& bytes) noexcept {
     struct stat status = {};
@@ -98,7 +110,7 @@ struct FileCalls {
     file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return file >= 0 ? 0 : errno;
   }
-  /// Without waiting for the other end, should it be a pipe after all.
+  /// Without waiting for the other end, should it be a pipe.
   static int open(const PathChar* path, int& file) noexcept {
     file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     return file >= 0 ? 0 : errno;

@@ -34,7 +34,7 @@ struct SnapshotFormat {
   static constexpr std::uint32_t byte_order = 0x01020304;
   static constexpr std::uint32_t version = 1;
   static constexpr std::size_t header_bytes = 48;
-  static constexpr std::size_t section_header_bytes = 32;
+  static constexpr std::size_t section_header_bytes = 28;
   /// Few enough that all pairs can be compared.
   static constexpr std::size_t most_sections = 64;
 };
@@ -54,23 +54,21 @@ class SnapshotWriter {
  public:
   /// `tokenizer`: any number that stands for the tokenizer (a hash of its file, say). A snapshot is only read by who
   /// gives the same: the same tokens would mean other text elsewhere.
-  constexpr SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept
-      : room_(room), tokenizer_(tokenizer) {}
+  SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept : room_(room), tokenizer_(tokenizer) {}
 
   /// Ends the section before. Each kind at most once, at most SnapshotFormat::most_sections.
-  constexpr void begin_section(SectionKind kind) noexcept {
-    REPRISE_EXPECTS(sections_ < SnapshotFormat::most_sections);
+  void begin_section(SectionKind kind) noexcept {
+    REPRISE_EXPECTS(sections_ < SnapshotFormat::most_sections && !has_begun(kind));
     end_section();
     section_ = position_;
-    put(static_cast<std::uint32_t>(kind));
-    put(static_cast<std::uint32_t>(sections_));
-    position_ += SnapshotFormat::section_header_bytes - 2 * sizeof(std::uint32_t);
-    ++sections_;
+    store(section_, static_cast<std::uint32_t>(kind));
+    position_ += SnapshotFormat::section_header_bytes;
+    kinds_[sections_++] = kind;
   }
 
   /// A whole number, into the section that was begun last.
   template <detail::StoredNumber T>
-  constexpr void put(T value) noexcept {
+  void put(T value) noexcept {
     REPRISE_EXPECTS(section_ != 0);
     store(position_, value);
     position_ += sizeof(T);
@@ -94,19 +92,23 @@ class SnapshotWriter {
   }
 
  private:
-  constexpr void end_section() noexcept {
+  [[nodiscard]] bool has_begun(SectionKind kind) const noexcept {
+    const auto end = kinds_.begin() + static_cast<std::ptrdiff_t>(sections_);
+    return std::find(kinds_.begin(), end, kind) != end;
+  }
+  void end_section() noexcept {
     if (section_ == 0) return;
     const std::size_t contents = section_ + SnapshotFormat::section_header_bytes;
-    store(section_ + 8, static_cast<std::uint64_t>(position_ - contents));
-    store_checksum(section_ + 16, contents, position_);
-    store_checksum(section_ + 24, section_, section_ + 24);
+    store(section_ + 4, static_cast<std::uint64_t>(position_ - contents));
+    store_checksum(section_ + 12, contents, position_);
+    store_checksum(section_ + 20, section_, section_ + 20);
     section_ = 0;
   }
   template <detail::StoredNumber T>
-  constexpr void store(std::size_t at, T value) noexcept {
+  void store(std::size_t at, T value) noexcept {
     if (at <= room_.size() && room_.size() - at >= sizeof(T)) detail::store_little(value, room_.data() + at);
   }
-  constexpr void store_checksum(std::size_t at, std::size_t begin, std::size_t end) noexcept {
+  void store_checksum(std::size_t at, std::size_t begin, std::size_t end) noexcept {
     if (end <= room_.size()) store(at, detail::crc64(room_.subspan(begin, end - begin)));
   }
 
@@ -115,6 +117,7 @@ class SnapshotWriter {
   std::size_t position_ = SnapshotFormat::header_bytes;
   std::size_t section_ = 0;  // where the open section begins; 0: there is none
   std::size_t sections_ = 0;
+  std::array<SectionKind, SnapshotFormat::most_sections> kinds_{};  // of the sections that were begun
 };
 
 /// Reads numbers one after the other, and never beyond the end. A plain value: a copy reads on from the same place.
@@ -150,10 +153,11 @@ class SnapshotCursor {
 class SnapshotReader {
  public:
   /// Any bytes whatever are a snapshot or one of these errors; no allocation, a pass over the bytes:
-  /// not_a_snapshot, other_byte_order, other_token_width (`value` bytes, `limit` here), newer_version (`value`, `limit`
-  /// known here), other_tokenizer (`value`, `limit` expected), snapshot_truncated (`value` bytes, `limit` promised),
-  /// snapshot_damaged and snapshot_forged (`value`: where the header or section begins, `limit`: the section's kind, 0
-  /// for the header). "Forged" are bytes whose checksums are right and that no SnapshotWriter writes.
+  /// not_a_snapshot, other_byte_order (`value` as read, `limit` as it should be), other_token_width (`value` bytes,
+  /// `limit` here), newer_version (`value`, `limit` known here), other_tokenizer (`value`, `limit` expected),
+  /// snapshot_truncated (`value` bytes, `limit` promised), snapshot_damaged and snapshot_forged (`value`: where the
+  /// header or section begins, `limit`: the section's kind, 0 for the header). "Forged" are bytes whose checksums are
+  /// right and that no SnapshotWriter writes.
   [[nodiscard]] static Result<SnapshotReader> open(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {
     using Format = SnapshotFormat;
     for (std::size_t i = 0; i < std::min(bytes.size(), Format::magic.size()); ++i)
@@ -166,7 +170,8 @@ class SnapshotReader {
     // Before the checksum, whose bytes would be the other way round too. No single wrong bit leads here.
     if (order == 0x04030201)
       return Error{ErrorCode::other_byte_order,
-                   "the snapshot has its highest bytes first: write it with SnapshotWriter, which never does"};
+                   "the snapshot has its highest bytes first: write it with SnapshotWriter, which never does", order,
+                   Format::byte_order};
     if (detail::crc64(bytes.first(40)) != detail::load_little<std::uint64_t>(bytes.data() + 40))
       return Error{ErrorCode::snapshot_damaged,
                    "the header of the snapshot is damaged: take another copy of it, or begin without one"};
@@ -198,8 +203,6 @@ class SnapshotReader {
     return reader;
   }
 
-  [[nodiscard]] constexpr std::size_t sections() const noexcept { return sections_; }
-
   /// What the section holds; nothing where the snapshot has no such section.
   [[nodiscard]] constexpr std::optional<SnapshotCursor> section(SectionKind kind) const noexcept {
     SnapshotCursor rest = behind_header();
@@ -214,7 +217,6 @@ class SnapshotReader {
  private:
   struct Section {
     std::uint32_t kind = 0;
-    std::uint32_t place = 0;
     std::uint64_t length = 0;
     std::uint64_t checksum = 0;
     std::uint64_t header_checksum = 0;
@@ -233,8 +235,8 @@ class SnapshotReader {
   static constexpr std::optional<Section> take_section(SnapshotCursor& rest) noexcept {
     if (rest.left() < SnapshotFormat::section_header_bytes) return std::nullopt;
     // In the order of the bytes: the initialisers of braces are run from left to right.
-    return Section{*rest.take<std::uint32_t>(), *rest.take<std::uint32_t>(), *rest.take<std::uint64_t>(),
-                   *rest.take<std::uint64_t>(), *rest.take<std::uint64_t>()};
+    return Section{*rest.take<std::uint32_t>(), *rest.take<std::uint64_t>(), *rest.take<std::uint64_t>(),
+                   *rest.take<std::uint64_t>()};
   }
 
   [[nodiscard]] Result<void> check_sections() const noexcept {
@@ -255,10 +257,9 @@ class SnapshotReader {
       const std::size_t at = SnapshotFormat::header_bytes + rest.offset();
       const auto section = take_section(rest);
       if (!section) return forged(at, 0);
-      if (detail::crc64(bytes_.subspan(at, 24)) != section->header_checksum) return damaged(at, section->kind);
+      if (detail::crc64(bytes_.subspan(at, 20)) != section->header_checksum) return damaged(at, section->kind);
       const auto end = kinds.begin() + static_cast<std::ptrdiff_t>(i);
-      // A section in another's place would otherwise go unnoticed.
-      if (section->place != i || section->length > rest.left() || std::find(kinds.begin(), end, section->kind) != end)
+      if (section->length > rest.left() || std::find(kinds.begin(), end, section->kind) != end)
         return forged(at, section->kind);
       const auto contents = *rest.take_bytes(static_cast<std::size_t>(section->length));
       if (detail::crc64(contents) != section->checksum) return damaged(at, section->kind);

@@ -45,7 +45,7 @@ static_assert(calibration_bytes == 6264 && sizeof(CalibrationState) == calibrati
               "the state has changed: write every field, and give the section a new kind");
 
 /// Writes a section of kind `calibration`: calibration_bytes.
-constexpr void write_calibration(SnapshotWriter& writer, const CalibrationState& state) noexcept {
+inline void write_calibration(SnapshotWriter& writer, const CalibrationState& state) noexcept {
   writer.begin_section(SectionKind::calibration);
   detail::for_each_number(state, [&](const auto& number) { writer.put(number); });
 }

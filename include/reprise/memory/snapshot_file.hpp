@@ -23,6 +23,33 @@ namespace reprise {
 
 namespace detail {
 
+/// The sentence for an error of the operating system: one for errors that tell what to do, else that of the step.
+inline Error file_error(int error, std::string_view otherwise) noexcept {
+  const auto sentence = [&]() -> std::string_view {
+    switch (error) {
+      case ENAMETOOLONG:
+        return "the name is too long: beside the file there is another one while it is saved, whose name is up to 20 "
+               "characters longer";
+      case ENOENT:
+      case ENOTDIR:
+        return "a folder in the name does not exist, or is none: make it first";
+      case EACCES:
+      case EPERM:
+        return "the operating system does not permit it: look at the permissions of the file and of its folder, and "
+               "whether another process has the file open";
+      case EROFS:
+        return "the file system can only be read: give another folder";
+      case ENOSPC:
+        return "the disk is full: make room";
+      case EFBIG:
+        return "the file would be larger than the system allows";
+      default:
+        return otherwise;
+    }
+  };
+  return {ErrorCode::file_failed, sentence(), static_cast<std::uint64_t>(error)};
+}
+
 /// Calls again as long as signals interrupt it.
 template <class Calls, class Call>
 int uninterrupted(const Calls& calls, Call call) noexcept {
@@ -75,10 +102,9 @@ class TemporaryFile {
     }
     exists_ = error == 0;
     if (exists_) return {};
-    return Error{ErrorCode::file_failed,
-                 "no file can be created beside the snapshot: its folder has to exist and to be writable, and must not "
-                 "be full of what interrupted saves have left (*.tmp)",
-                 static_cast<std::uint64_t>(error)};
+    if (error == EEXIST)
+      return file_error(error, "the folder is full of what interrupted saves have left (*.tmp): remove these files");
+    return file_error(error, "no file can be created beside the one that is to be saved");
   }
 
   Result<void> fill(std::span<const std::byte> bytes) noexcept {
@@ -98,16 +124,14 @@ class TemporaryFile {
 
   Result<void> become(const PathChar* path) noexcept {
     if (const int error = calls_.replace(name_.data(), path))
-      return Error{ErrorCode::file_failed, "the new file cannot take the place of the old one, which is as it was",
-                   static_cast<std::uint64_t>(error)};
+      return file_error(error, "the new file cannot take the place of the old one, which is as it was");
     exists_ = false;
     return {};
   }
 
  private:
   static Error not_written(int error) noexcept {
-    return {ErrorCode::file_failed, "the bytes cannot be written: is the disk full? The old file is as it was",
-            static_cast<std::uint64_t>(error)};
+    return file_error(error, "the bytes cannot be written: look at the disk; the old file is as it was");
   }
   /// path.process-attempt.tmp
   bool make_name(std::basic_string_view<PathChar> path, std::uint64_t attempt) noexcept {
@@ -142,13 +166,19 @@ inline Error not_a_regular_file() noexcept {
   return {ErrorCode::not_a_regular_file, "this is a folder, a link or a device: give the name of a regular file"};
 }
 
+/// Calls of the system would take a name with a NUL for the one that ends there.
+inline Result<void> check_name(std::basic_string_view<PathChar> name) noexcept {
+  if (!name.empty() && name.find(PathChar{0}) == name.npos) return {};
+  return Error{ErrorCode::bad_file_name, "the name of the file is empty or has a NUL in it: give another one"};
+}
+
 template <class Calls>
 Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::span<const std::byte> bytes) noexcept {
   const std::basic_string_view<PathChar> name = path.native();
+  if (auto good = check_name(name); !good) return good;
   FileKind kind{};
   if (const int error = calls.look(path.c_str(), kind))
-    return Error{ErrorCode::file_failed, "the name of the snapshot leads nowhere: look at the folders in it",
-                 static_cast<std::uint64_t>(error)};
+    return file_error(error, "the name of the file leads nowhere: look at the folders in it");
   if (kind == FileKind::other) return not_a_regular_file();
   // Before anything is written: what cannot be opened cannot be synced at the end.
   const std::size_t folder_length = name.rfind(PathChar{'/'}) + 1;
@@ -159,8 +189,7 @@ Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::spa
   folder_name.push_reserved(PathChar{0});
   OpenFile<Calls> folder(calls);
   if (const int error = uninterrupted(calls, [&] { return calls.open_folder(folder_name.data(), folder.number); }))
-    return Error{ErrorCode::file_failed, "the folder of the snapshot cannot be opened: it has to exist and be readable",
-                 static_cast<std::uint64_t>(error)};
+    return file_error(error, "the folder of the file cannot be opened: it has to exist and to be readable");
   TemporaryFile<Calls> temporary(calls);
   if (auto created = temporary.create(name); !created) return created;
   if (auto filled = temporary.fill(bytes); !filled) return filled;
@@ -176,19 +205,15 @@ template <class Calls>
 Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<std::byte>& bytes,
                        std::size_t max_bytes) noexcept {
   bytes.release();
-  const auto failed = [](int error) {
-    return Error{ErrorCode::file_failed, "the file cannot be read: look at its permissions and its disk",
-                 static_cast<std::uint64_t>(error)};
-  };
-  FileKind kind{};
-  if (const int error = calls.look_through(path.c_str(), kind)) return failed(error);
-  if (kind == FileKind::missing) return Error{ErrorCode::no_such_file, "there is no file of this name"};
-  if (kind == FileKind::other) return not_a_regular_file();
+  if (auto good = check_name(path.native()); !good) return good;
+  const auto failed = [](int error) { return file_error(error, "the file cannot be read: look at its disk"); };
   OpenFile<Calls> file(calls);
-  if (const int error = uninterrupted(calls, [&] { return calls.open(path.c_str(), file.number); }))
-    return failed(error);
+  const int error = uninterrupted(calls, [&] { return calls.open(path.c_str(), file.number); });
+  if (error == ENOENT) return Error{ErrorCode::no_such_file, "there is no file of this name"};
+  if (error != 0) return failed(error);
+  FileKind kind{};
   std::uint64_t size = 0;
-  if (const int error = calls.measure(file.number, kind, size)) return failed(error);
+  if (const int measured = calls.measure(file.number, kind, size)) return failed(measured);
   if (kind != FileKind::regular) return not_a_regular_file();
   if (size > max_bytes)
     return Error{ErrorCode::file_too_large, "the file is larger than allowed: is it the right one?", size, max_bytes};
@@ -200,8 +225,8 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
     constexpr std::size_t most = std::size_t{1} << 30;
     std::size_t count = 0;
     const auto part = rest.first(std::min(rest.size(), most));
-    if (const int error = uninterrupted(calls, [&] { return calls.read(file.number, part, count); }))
-      return failed(error);
+    if (const int failure = uninterrupted(calls, [&] { return calls.read(file.number, part, count); }))
+      return failed(failure);
     if (count == 0)
       return Error{ErrorCode::file_failed,
                    "the file became shorter while it was read: replace files, never rewrite them"};
@@ -215,15 +240,17 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 
 /// Publishes `bytes` as a file, whole or not at all: whoever opens `path`, after a crash too, finds the old file or the
 /// new one. The bytes go to a new file in the same folder, which is synced and then takes the place of the old one;
-/// last the folder is synced. Only its owner may read the file.
+/// last the folder is synced. Only its owner may read the file; on Windows everybody may whom its folder admits.
 ///
 /// On any error the old file is as it was and the new one is removed, but for one: when only the last sync has failed
 /// the new file is in place (the sentence says so). A process that is killed while it saves may leave a file
-/// path.PROCESS-NUMBER.tmp behind, which can be removed as soon as no save is under way.
+/// path.PROCESS-NUMBER.tmp behind, with bytes in the clear, which nobody but you removes: do so when no save is under
+/// way.
 ///
-/// Errors: not_a_regular_file (`path` is a folder, device or link: these are never replaced), out_of_memory,
-/// file_failed. No allocation but for names. On Windows a file that somebody has open cannot be replaced: file_failed;
-/// try again. Threads: any, also for the same path; the last one wins.
+/// Errors: bad_file_name, not_a_regular_file (`path` is a folder, device or link: these are never replaced),
+/// out_of_memory, file_failed (`value`: a number of <cerrno>, or 0 where there was none). No allocation but for names.
+/// On Windows a link is taken for the file that it leads to, and may itself be replaced; and a file that somebody has
+/// open cannot be replaced: file_failed; try again. Threads: any, also for the same path; the last one wins.
 [[nodiscard]] inline Result<void> save_file(const std::filesystem::path& path,
                                             std::span<const std::byte> bytes) noexcept {
   detail::FileCalls calls;
@@ -232,8 +259,8 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 
 /// The bytes of a file; allocates exactly as many. On an error `bytes` is empty.
 ///
-/// Errors: no_such_file, not_a_regular_file (links are followed), file_too_large (`value` bytes, `limit` allowed),
-/// out_of_memory, file_failed. Threads: any.
+/// Errors: bad_file_name, no_such_file, not_a_regular_file (links are followed; on Windows a folder is file_failed),
+/// file_too_large (`value` bytes, `limit` allowed), out_of_memory, file_failed (`value` as above). Threads: any.
 [[nodiscard]] inline Result<void> load_file(const std::filesystem::path& path, Buffer<std::byte>& bytes,
                                             std::size_t max_bytes = unlimited) noexcept {
   detail::FileCalls calls;

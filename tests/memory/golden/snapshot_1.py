@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes snapshot-1.bin beside it: a snapshot of version 1, after docs/formats.md and not by the library."""
+
+import pathlib
+import struct
+
+
+def checksum(data: bytes) -> int:
+    """CRC-64/XZ, a bit at a time."""
+    value = 0xFFFFFFFFFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0xC96C5795D7870F42 if value & 1 else 0)  # 0x42f0e1eba9ea3693, its bits reversed
+    return value ^ 0xFFFFFFFFFFFFFFFF
+
+
+def section(kind: int, contents: bytes) -> bytes:
+    header = struct.pack("<IQQ", kind, len(contents), checksum(contents))
+    return header + struct.pack("<Q", checksum(header)) + contents
+
+
+def piece(sequence: int, words: list[int], credits: list[int]) -> bytes:
+    return struct.pack(f"<QI{len(words)}I{len(credits)}B", sequence, len(words), *words, *credits)
+
+
+assert checksum(b"123456789") == 0x995DC9BBDF1939FA
+
+calibration = struct.pack(
+    "<i7i4i14ii1024h1024h1024hIQ",
+    -1_000_000,
+    *(1000 * i - 3000 for i in range(7)),
+    *(7 * i for i in range(4)),
+    *(500_000 - 90_000 * i for i in range(14)),
+    77_777,
+    *(i * 37 % 40_001 - 20_000 for i in range(1024)),
+    *(i * 101 % 40_001 - 20_000 for i in range(1024)),
+    *(i * 211 % 40_001 - 20_000 for i in range(1024)),
+    40_000,
+    123_456_789_012,
+)
+assert len(calibration) == 6264
+
+output = 1 << 31
+pieces = piece(42, [i * 50_021 | (output if i >= 12 else 0) for i in range(40)], [3, 0])
+pieces += piece(0xFFFFFFFFFFFFFFF0, [0x7FFFFFFE], [255])
+
+sections = section(1, calibration) + section(2, pieces) + section(77, b"hello")
+header = bytes.fromhex("93525053" "0d0a1a0a")
+header += struct.pack("<IIIIQQ", 0x01020304, 1, 4, 3, 0x0123456789ABCDEF, 48 + len(sections))
+header += struct.pack("<Q", checksum(header))
+
+pathlib.Path(__file__).with_name("snapshot-1.bin").write_bytes(header + sections)
