@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "files.hpp"
 #include "input_error.hpp"
 #include "number.hpp"
 
@@ -83,6 +85,7 @@ class Reader {
       options_.settings.kept = kept(value("session or past"));
     } else if (name_ == "--memory-bytes") {
       options_.settings.memory_bytes = count(value("N"), "bytes", most_memory_bytes);
+      options_.memory_bytes_given = true;
     } else if (name_ == "--snapshot-in") {
       options_.snapshot_in = value("FILE");
     } else if (name_ == "--snapshot-out") {
@@ -124,8 +127,11 @@ class Reader {
         if (given(name)) throw InputError(std::string(name) + " is of memories, which only --memory past has");
     if (given("--fingerprint") && options_.snapshot_in.empty() && options_.snapshot_out.empty())
       throw InputError("--fingerprint is of snapshots: give --snapshot-in or --snapshot-out too");
-    if (!options_.snapshot_out.empty() && options_.snapshot_out == options_.output)
-      throw InputError("--snapshot-out and --output are the same file; give two");
+    if (!options_.output.empty())
+      for (const auto& [name, path] :
+           {std::pair("--snapshot-in", &options_.snapshot_in), std::pair("--snapshot-out", &options_.snapshot_out)})
+        if (!path->empty() && same_file(*path, options_.output))
+          throw InputError(std::string(name) + " and --output are the same file; give two");
     if (options_.format != Format::table)
       for (const char* name : {"--reasons", "--reliability"})
         if (given(name)) throw InputError(std::string(name) + " is for the table; --format json always has it");
@@ -249,9 +255,9 @@ usage: reprise-replay [OPTION]... [TRACE]...
                                     that of one trace, strategy, control and curve, and begins empty. Its sessions are
                                     replayed one after the other
   --memory-bytes N      ceiling of such a memory (default 67108864, which are 64 MiB); a token takes 17
-  --snapshot-in FILE    memories begin with what this file holds
+  --snapshot-in FILE    memories begin with what this file holds, which may be twice --memory-bytes and 1 MiB long
   --snapshot-out FILE   afterwards the memory is saved there, and what was learned: of one trace, strategy, control and
-                        curve (reprise/memory/memory_snapshot.hpp, docs/formats.md)
+                        curve (reprise/memory/memory_snapshot.hpp, docs/formats.md); not when the exit status is 1
   --fingerprint N       of the tokenizer of these files, any number that you choose: a file of another is refused
                         (default 0)
   --part PART           all (default), or one half of the sessions, a or b, by a hash of the id (64-bit FNV-1a, even or
@@ -272,9 +278,10 @@ usage: reprise-replay [OPTION]... [TRACE]...
 Results: tokens (all output tokens but the first of each turn), passes, drafted, accepted; MAT = tokens / passes;
 acceptance rate = accepted / drafted; drafting time in ns per output token (begin, observe, propose and feedback; each
 call includes 20 to 25 ns for reading the clock) and per propose; time in control likewise; the most memory held in a
-session, and that of what is kept from session to session; speedup = tokens / summed cost of the passes, drafting time not charged; worst loss = the most, in passes
-without a draft, that up to 1,000 passes in a row of a session cost beyond the tokens they gave; calibration error =
-mean distance between the claimed and the observed probability of a drafted token whose parent was right, in 20 bins.
+session, and that of what is kept from session to session; speedup = tokens / summed cost of the passes, drafting time
+not charged; worst loss = the most, in passes without a draft, that up to 1,000 passes in a row of a session cost beyond
+the tokens they gave; calibration error = mean distance between the claimed and the observed probability of a drafted
+token whose parent was right, in 20 bins.
 
 exit status: 0; 1 when an output differed from its recording or the results could not be written; 2 when an argument,
 trace, curve or snapshot cannot be used.

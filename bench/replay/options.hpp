@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> traces;      ///< none: the bundled ones
   std::vector<ControlSpec> controls;    ///< none: automatic
   ReplaySettings settings;
+  bool memory_bytes_given = false;  ///< its memory_bytes are not the default
   bool by_category = false;
   bool ceiling = false;
   bool reasons = false;      ///< in the table: why drafts were not sent whole

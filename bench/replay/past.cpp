@@ -46,7 +46,7 @@ void load(Past& past, const SnapshotBytes& snapshot) {
   if (error.code == ErrorCode::other_tokenizer)
     text +=
         " (its fingerprint is " + std::to_string(error.value) + ", --fingerprint " + std::to_string(error.limit) + ")";
-  throw InputError(text);
+  throw InputError(snapshot.name + ": " + text);
 }
 
 std::vector<std::byte> save(const Past& past, std::uint64_t fingerprint) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "reprise/draft/any_strategy.hpp"
@@ -29,6 +30,7 @@ struct Past {
 struct SnapshotBytes {
   std::span<const std::byte> bytes;
   std::uint64_t fingerprint = 0;
+  std::string name = {};  ///< that errors call it by
 };
 
 /// Makes room for sequences, of at most so many bytes. Throws InputError.

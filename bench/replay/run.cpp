@@ -83,6 +83,12 @@ std::vector<Job> jobs_of(const Assignment& assignment, const Trace& trace, const
   return jobs;
 }
 
+/// The strategy for a session that nothing was left to; `own` is what it has for itself.
+AnyStrategy strategy_alone(const StrategyRun& run, Past& own) {
+  // A table is megabytes that are zeroed when it is made: here, where nobody measures drafting time.
+  return run.remembers == Remembers::ngrams ? run.with_past(own) : run.strategy;
+}
+
 /// Replays the sessions of a job one after the other: each takes up what the one before has left.
 void replay_chained(const Assignment& assignment, Job& job, Progress& progress) {
   const ReplaySettings& settings = assignment.settings;
@@ -94,9 +100,11 @@ void replay_chained(const Assignment& assignment, Job& job, Progress& progress) 
   ReplayControl control = make_control(setup);
   std::vector<Counts> counts;
   for (const TraceSession& session : job.trace.sessions) {
-    AnyStrategy strategy = remembers ? job.run.with_past(past) : job.run.strategy;
     if (settings.cost_known != CostKnown::carried) control = make_control(setup);
+    Past own;
+    AnyStrategy strategy = remembers ? job.run.with_past(past) : strategy_alone(job.run, own);
     counts.push_back(replay_session(session, strategy, setup, control));
+    counts.back().peak_bytes += own.memory_bytes();
     if (remembers && job.run.remembers == Remembers::sequences) leave(past, session, strategy);
     progress.step();
   }
@@ -110,7 +118,9 @@ void replay_freely(const Assignment& assignment, Job& job, Progress& progress) {
   const ReplaySetup setup = {job.control, job.curves, assignment.settings, job.run.calibrated};
   std::vector<Counts> counts(job.trace.sessions.size());
   in_parallel(counts.size(), assignment.threads, [&](std::size_t i) {
-    counts[i] = replay_session(job.trace.sessions[i], job.run.strategy, setup);
+    Past own;
+    counts[i] = replay_session(job.trace.sessions[i], strategy_alone(job.run, own), setup);
+    counts[i].peak_bytes += own.memory_bytes();
     progress.step();
   });
   job.sums = sums(job.trace, counts, assignment.by_category);

@@ -129,11 +129,7 @@ AnyStrategy make_token_table(const Settings& settings, Past* past) {
   if (given("k")) options.max_draft = length(settings, "k");
   table.bytes = length(settings, "bytes");
   if (past == nullptr) return TableStrategy(table, options, nullptr);
-  if (past->table == nullptr) {
-    auto made = TokenTable::make(table);
-    if (!made) throw InputError(std::string(made.error().message));
-    past->table = std::make_shared<TokenTable>(std::move(*made));
-  }
+  if (past->table == nullptr) past->table = make_table(table);
   return TableStrategy(table, options, past->table);
 }
 
@@ -144,7 +140,7 @@ std::vector<StrategyInfo> registry() {
        "what the library recommends: drafts trees from earlier matches, with learned probabilities",
        {{"index",
          "rolling_hash",
-         "how earlier text is found; suffix_array cannot be asked what follows inside a draft, and drafts less",
+         "how earlier text is found; suffix_array drafts less",
          0,
          0,
          {"rolling_hash", "suffix_array", "naive"}}},
@@ -195,7 +191,7 @@ std::vector<StrategyInfo> registry() {
        "a hash table from the last n tokens to the next one (ngram-mod of llama.cpp and mlx-lm)",
        {{"preset", "none", "settings of another system", 0, 0, {"none", "llama.cpp", "mlx-lm"}},
         {"n", of_preset, "tokens that decide what comes next", 1, longest_ngram, {}, of_preset},
-        {"min", of_preset, "shorter drafts are dropped", 1, 64, {}, of_preset},
+        {"min", of_preset, "nothing is drafted where the table knows fewer in a row", 1, 64, {}, of_preset},
         {"k", of_preset, "most tokens drafted", 0, 64, {}, of_preset},
         {"bytes", "16777216", "of the table, 8 for each n-gram", 1024, std::int64_t{1} << 36}},
        false,
@@ -277,13 +273,15 @@ std::vector<StrategyRun> make_runs(std::string_view spec) {
   std::vector<StrategyRun> runs;
   for (const Spec& one : parse_spec(spec)) {
     const StrategyInfo& info = find(one);
-    const Settings settings = settings_of(info, one);
-    try {
-      runs.push_back({one.text(), info.make(settings, nullptr), info.calibrated, info.remembers,
-                      [make = info.make, settings](Past& past) { return make(settings, &past); }});
-    } catch (const InputError& error) {
-      throw InputError("--strategy " + one.text() + ": " + error.what());
-    }
+    const auto make = [&info, settings = settings_of(info, one), text = one.text()](Past* past) {
+      try {
+        return info.make(settings, past);
+      } catch (const InputError& error) {
+        throw InputError("--strategy " + text + ": " + error.what());
+      }
+    };
+    runs.push_back(
+        {one.text(), make(nullptr), info.calibrated, info.remembers, [make](Past& past) { return make(&past); }});
   }
   return runs;
 }

@@ -68,7 +68,8 @@ struct StrategyRun {
   AnyStrategy strategy;
   bool calibrated = false;
   Remembers remembers = Remembers::nothing;
-  std::function<AnyStrategy(Past&)> with_past = {};  ///< the strategy for the next session
+  /// The strategy for the next session. A table that the past has not yet is made at once, not when the session begins.
+  std::function<AnyStrategy(Past&)> with_past = {};
 };
 
 /// The runs that a spec asks for, one unless it has ranges. Throws InputError that lists what exists.

@@ -3,17 +3,25 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "input_error.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/token_table_drafter.hpp"
 #include "reprise/memory/token_table.hpp"
 
 namespace reprise::replay {
 
+/// Throws InputError: there is no memory for it, or the options are not those of a table.
+inline std::shared_ptr<TokenTable> make_table(const TokenTableOptions& options) {
+  auto made = TokenTable::make(options);
+  if (!made) throw InputError(std::string(made.error().message));
+  return std::make_shared<TokenTable>(std::move(*made));
+}
+
 /// A TokenTableDrafter that writes what it observes into a table: one that earlier sessions have written to, or one of
-/// its own, which every begin() makes anew. Copies share the table, as those of the drafter do. Without memory for a
-/// table it drafts nothing.
+/// its own, which every begin() makes anew. Copies share the table, as those of the drafter do.
 class TableStrategy {
  public:
   /// `kept`: the table of earlier sessions, or nullptr.
@@ -21,11 +29,9 @@ class TableStrategy {
                 std::shared_ptr<TokenTable> kept)
       : table_options_(table), options_(options), kept_(kept != nullptr), table_(std::move(kept)), drafter_(nullptr) {}
 
+  /// Throws InputError where there is no table.
   void begin(TokenSpan tokens) {
-    if (!kept_) {
-      auto made = TokenTable::make(table_options_);
-      table_ = made ? std::make_shared<TokenTable>(std::move(*made)) : nullptr;
-    }
+    if (!kept_) table_ = make_table(table_options_);
     options_.learn_into = table_.get();
     drafter_ = TokenTableDrafter(table_.get(), options_);
     drafter_.begin(tokens);

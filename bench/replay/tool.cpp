@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,8 @@
 
 namespace reprise::replay {
 namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 void write(std::ostream& out, Format format, const Report& report, const TableStyle& style) {
   switch (format) {
@@ -76,36 +79,51 @@ void check_memories(const Options& options, const Assignment& assignment) {
         throw InputError(option + *path + ": " + run.spec +
                          " has no memory that can be saved; see --list for the strategies that have");
   }
-  if (sequences) {
-    Past past;
-    give_room(past, options.settings.memory_bytes);
-    try {
-      if (!options.snapshot_in.empty()) load(past, assignment.snapshot_in);
-    } catch (const InputError& error) {
-      throw InputError("--snapshot-in " + options.snapshot_in + ": " + error.what());
-    }
-  }
-  if (!options.snapshot_out.empty()) check_writable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
-  if (!options.snapshot_out.empty() && std::filesystem::is_symlink(options.snapshot_out))
-    throw InputError("--snapshot-out " + options.snapshot_out + ": is a link; give the file that it leads to");
+  if (options.memory_bytes_given && !sequences)
+    throw InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) +
+                     ": is of the memory of sessions, which no strategy given has; see --list for those that have");
+  // Too little is told here. Whether there is so much, and what is wrong with a snapshot, the first replay tells as it
+  // begins: only those with such a memory begin with a snapshot.
+  if (Past past; sequences && options.settings.memory_bytes < mebibyte) give_room(past, options.settings.memory_bytes);
+  if (!options.snapshot_out.empty()) check_replaceable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
+}
+
+/// What a file call said, with the system's own words where they are known.
+std::string words(const Error& error) {
+  std::string text(error.message);
+#if !defined(_WIN32)  // there `value` is not always an errno
+  if (error.code == ErrorCode::file_failed && error.value != 0)
+    text += " (" + std::generic_category().message(static_cast<int>(error.value)) + ")";
+#endif
+  return text;
 }
 
 /// The bytes of the snapshot that memories begin with.
-Buffer<std::byte> read_snapshot(const std::string& path) {
+Buffer<std::byte> read_snapshot(const Options& options) {
   Buffer<std::byte> bytes;
-  if (path.empty()) return bytes;
-  if (const auto read = load_file(path, bytes); !read)
-    throw InputError("--snapshot-in " + path + ": " + std::string(read.error().message));
-  if (bytes.size() == 0) throw InputError("--snapshot-in " + path + ": the file is empty; give one that was saved");
+  if (options.snapshot_in.empty()) return bytes;
+  const std::string name = "--snapshot-in " + options.snapshot_in + ": ";
+  // A token takes 17 bytes in a memory and less than 5 in a file: a file of this size is that of a memory many times as
+  // large.
+  const std::size_t most = 2 * options.settings.memory_bytes + mebibyte;
+  if (const auto read = load_file(options.snapshot_in, bytes, most); !read) {
+    const Error& error = read.error();
+    throw InputError(name + words(error) +
+                     (error.code == ErrorCode::file_too_large
+                          ? " (" + std::to_string(error.value) + " bytes, for --memory-bytes " +
+                                std::to_string(options.settings.memory_bytes) + " at most " +
+                                std::to_string(error.limit) + ")"
+                          : std::string()));
+  }
+  if (bytes.size() == 0) throw InputError(name + "the file is empty; give one that was saved");
   return bytes;
 }
 
 /// Publishes the snapshot of what the replay has left. The exit status.
 int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes, std::ostream& error) {
-  if (options.snapshot_out.empty()) return exit_done;
   const auto saved = save_file(options.snapshot_out, bytes);
   if (saved) return exit_done;
-  error << "reprise-replay: " << options.snapshot_out << ": " << saved.error().message << "\n";
+  error << "reprise-replay: " << options.snapshot_out << ": " << words(saved.error()) << "\n";
   return exit_failed;
 }
 
@@ -124,7 +142,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
 
   if (!options.output.empty()) check_writable(options.output, "--output " + options.output);
-  const Buffer<std::byte> snapshot = read_snapshot(options.snapshot_in);
+  const Buffer<std::byte> snapshot = read_snapshot(options);
   const auto paths = options.traces.empty() ? find_traces(surroundings.trace_folders) : options.traces;
   std::vector<Trace> traces;
   for (const std::string& path : paths) {
@@ -138,7 +156,8 @@ int replay(const Options& options, const Surroundings& surroundings) {
   std::vector<std::byte> left;
   Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,
                            options.threads, options.ceiling};
-  assignment.snapshot_in = {{snapshot.data(), snapshot.size()}, options.fingerprint};
+  assignment.snapshot_in = {
+      {snapshot.data(), snapshot.size()}, options.fingerprint, "--snapshot-in " + options.snapshot_in};
   if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;
   check_memories(options, assignment);
   Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
@@ -146,11 +165,14 @@ int replay(const Options& options, const Surroundings& surroundings) {
   TableStyle style = surroundings.table;
   style.reasons = options.reasons;
   style.reliability = options.reliability;
-  const int status = deliver(options, surroundings, [&](std::ostream& out) {
+  const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
     write(out, options.format, {rows, curves, options.settings, options.part}, style);
   });
-  const int saved = deliver_snapshot(options, left, surroundings.error);
-  return std::max({status, saved, report_faults(rows, surroundings.error)});
+  const int status = std::max(delivered, report_faults(rows, surroundings.error));
+  if (options.snapshot_out.empty()) return status;
+  if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
+  surroundings.error << "reprise-replay: " << options.snapshot_out << ": not saved, because of that\n";
+  return status;
 }
 
 std::string values(const KeyInfo& key) {

@@ -122,17 +122,6 @@ TEST(RepetitionGate, DoesNotAskWhileItIsClosedButTellsEverything) {
   EXPECT_THAT(strategy.strategy().told->calls, ElementsAre("begin 20", "observe 1", "feedback", "truncate 7"));
 }
 
-TEST(RepetitionGate, CountsRounds) {
-  auto strategy = gate();
-  strategy.begin(distinct(20));
-  for (int i = 0; i < 3; ++i) strategy.feedback({});
-  strategy.observe(distinct(20), Origin::prompt);
-  for (int i = 0; i < 2; ++i) strategy.feedback({});
-  EXPECT_EQ(strategy.counts(), (RepetitionGateCounts{.open = 2, .closed = 3}));
-  strategy.begin(distinct(20));
-  EXPECT_EQ(strategy.counts(), RepetitionGateCounts());
-}
-
 TEST(RepetitionGate, IsCountedAsGatedInStatisticsWhereverItIs) {
   const auto cuts = [](auto strategy) {
     Session session(std::move(strategy));

@@ -111,5 +111,24 @@ TEST(TokenTableMemory, MayEndAndComeBackWithTheNextSequence) {
   }
 }
 
+TEST(TokenTableMemory, IsEnoughAgainForWhatThereWasRoomFor) {
+  const Tokens text = {1, 2, 3, 4, 5, 6, 7, 8};
+  TokenTable table = TokenTable::make({.ngram = 3, .bytes = 1 << 16}).value();
+  table.learn(text);
+  TokenTableDrafter drafter(&table);
+  drafter.begin(TokenSpan(text).first(3));
+  const auto before = drafted_by(drafter);
+  ASSERT_EQ(before[0], 4);
+  {
+    const Tokens many(1000, 9);
+    const AllocationWatch watch(1, 100'000);
+    drafter.observe(many, Origin::output);
+  }
+  drafter.observe(TokenSpan(text).first(3), Origin::output);
+  EXPECT_EQ(drafted_by(drafter)[0], 0) << "the tokens between are missing";
+  drafter.truncate(3);
+  EXPECT_EQ(drafted_by(drafter), before);
+}
+
 }  // namespace
 }  // namespace reprise

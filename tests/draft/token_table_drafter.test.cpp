@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -129,8 +130,24 @@ TEST(TokenTableDrafter, DropsChainsThatTheTableBreaksOffTooSoon) {
   const Drafted none = drafted(table, {1, 2}, {.min_draft = 4});
   EXPECT_THAT(none.nodes, IsEmpty());
   EXPECT_TRUE(none.left_out) << "something was found";
-  EXPECT_THAT(drafted(table, {1, 2}, {.min_draft = 4}, {.max_nodes = 2}).tokens(), ElementsAre(3, 4))
-      << "it was not the table that broke off";
+  EXPECT_FALSE(drafted(table, {2, 1}, {.min_draft = 4}).left_out) << "nothing was found";
+}
+
+TEST(TokenTableDrafter, JudgesChainsByWhatTheTableKnowsAndNotByWhatIsSent) {
+  const TokenTable table = table_of(2, {1, 2, 3, 4, 5});
+  for (const std::size_t room : {1U, 2U, 3U, 9U}) {
+    const std::size_t sent = std::min<std::size_t>(room, 3);
+    EXPECT_EQ(drafted(table, {1, 2}, {.min_draft = 3}, {.max_nodes = room}).nodes.size(), sent);
+    const Drafted none = drafted(table, {1, 2}, {.min_draft = 4}, {.max_nodes = room});
+    EXPECT_THAT(none.nodes, IsEmpty()) << room;
+    EXPECT_TRUE(none.left_out) << room;
+  }
+  EXPECT_THAT(drafted(table, {1, 2}, {.min_draft = 4, .max_draft = 2}).tokens(), ElementsAre(3, 4))
+      << "nothing knows more than max_draft";
+  DraftBudget unlikely{.max_nodes = 64};
+  unlikely.min_path_probability = Probability::ratio(7, 10);
+  EXPECT_THAT(drafted(table, {1, 2}, {.min_draft = 3}, unlikely).tokens(), ElementsAre(3, 4));
+  EXPECT_THAT(drafted(table, {1, 2}, {.min_draft = 4}, unlikely).tokens(), IsEmpty());
 }
 
 TEST(TokenTableDrafter, AgreesWithAMapThatIsAskedAgainAndAgain) {
@@ -251,65 +268,81 @@ struct Resting : ::testing::Test {
     drafter.begin(Tokens{1, 2});
     return drafter;
   }
+  static bool rests(const TokenTableDrafter& drafter) { return drafted_by(drafter).held_back; }
 };
 
 TEST_F(Resting, FollowsPoorRounds) {
   TokenTableDrafter drafter = begun();
-  for (int i = 0; i < 2; ++i) round(drafter, 0);
-  EXPECT_EQ(drafter.resting(), 0U);
-  round(drafter, 0);
-  for (std::uint32_t left = 4; left > 0; --left) {
-    EXPECT_EQ(drafter.resting(), left);
-    const Drafted draft = drafted_by(drafter);
-    EXPECT_THAT(draft.nodes, IsEmpty());
-    EXPECT_TRUE(draft.held_back);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(rests(drafter));
     round(drafter, 0);
   }
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(rests(drafter));
+    EXPECT_THAT(tokens_of(drafter), IsEmpty());
+    round(drafter, 0);
+  }
+  EXPECT_FALSE(rests(drafter));
   EXPECT_EQ(tokens_of(drafter).size(), 4U);
-  EXPECT_EQ(drafter.counts(), (TokenTableDrafterCounts{.drafted = 3, .rested = 4}));
   round(drafter, 0);
-  EXPECT_EQ(drafter.resting(), 4U) << "after a rest one poor round is enough";
+  EXPECT_TRUE(rests(drafter)) << "after a rest one poor round is enough";
+}
+TEST_F(Resting, PassesInRoundsInWhichNobodyAsks) {
+  TokenTableDrafter drafter = begun();
+  for (int i = 0; i < 3; ++i) round(drafter, 0);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(rests(drafter));
+    drafter.feedback({{}, {}, {}, Token{7}, Cut::budget, {}});
+  }
+  EXPECT_FALSE(rests(drafter));
 }
 TEST_F(Resting, EndsWithAGoodRound) {
   TokenTableDrafter drafter = begun();
-  for (int i = 0; i < 20; ++i) round(drafter, i % 3 == 2 ? 1 : 0);
-  EXPECT_EQ(drafter.counts().rested, 0U);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(rests(drafter));
+    round(drafter, i % 3 == 2 ? 1 : 0);
+  }
 }
 TEST_F(Resting, DependsOnTheShareThatWasAccepted) {
   options.poor_share = Probability::ratio(1, 2);
   TokenTableDrafter drafter = begun();
   for (int i = 0; i < 3; ++i) round(drafter, 1);
-  EXPECT_EQ(drafter.resting(), 4U);
+  EXPECT_TRUE(rests(drafter));
   drafter = begun();
   for (int i = 0; i < 3; ++i) round(drafter, 2);
-  EXPECT_EQ(drafter.resting(), 0U);
+  EXPECT_FALSE(rests(drafter));
 }
 TEST_F(Resting, DoesNotCountRoundsInWhichNothingWasTested) {
   TokenTableDrafter drafter = begun();
   for (int i = 0; i < 9; ++i) drafter.feedback({{}, {}, {}, Token{7}, Cut::no_match, {}});
-  EXPECT_EQ(drafter.resting(), 0U);
-  EXPECT_EQ(drafter.counts(), (TokenTableDrafterCounts{.not_found = 9}));
+  EXPECT_FALSE(rests(drafter));
 }
 TEST_F(Resting, CanBeSwitchedOff) {
   options.poor_rounds = 0;
   TokenTableDrafter drafter = begun();
-  for (int i = 0; i < 100; ++i) round(drafter, 0);
-  EXPECT_EQ(drafter.counts(), (TokenTableDrafterCounts{.drafted = 100}));
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(rests(drafter));
+    round(drafter, 0);
+  }
 }
 TEST_F(Resting, EndsWithTheSequence) {
   TokenTableDrafter drafter = begun();
   for (int i = 0; i < 3; ++i) round(drafter, 0);
+  EXPECT_TRUE(rests(drafter));
   drafter.begin(Tokens{1, 2});
-  EXPECT_EQ(drafter.resting(), 0U);
-  EXPECT_EQ(drafter.counts(), TokenTableDrafterCounts());
+  EXPECT_FALSE(rests(drafter));
   for (int i = 0; i < 2; ++i) round(drafter, 0);
-  EXPECT_EQ(drafter.resting(), 0U);
+  EXPECT_FALSE(rests(drafter));
 }
 TEST_F(Resting, CostsOthersNothing) {
   // Where llama.cpp and mlx-lm would have emptied the table.
   TokenTableDrafter bad = begun();
-  for (int i = 0; i < 100; ++i) round(bad, 0);
-  EXPECT_GT(bad.counts().rested, 70U);
+  int rested = 0;
+  for (int i = 0; i < 100; ++i) {
+    rested += rests(bad) ? 1 : 0;
+    round(bad, 0);
+  }
+  EXPECT_GT(rested, 70);
   EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 4, 5, 6));
   EXPECT_EQ(table.counts().cleared, 0U);
 }
@@ -371,15 +404,20 @@ TEST(TokenTableDrafterProbabilities, EndADraftWhereTheBudgetSays) {
   EXPECT_TRUE(drafted(table, {1, 2}, {}, budget).left_out);
 }
 
-TEST(TokenTableDrafter, CountsWhyThereWasNoDraft) {
+TEST(TokenTableDrafter, SaysInStatisticsWhyThereWasNoDraft) {
   const TokenTable table = table_of(2, {1, 2, 3});
-  TokenTableDrafter drafter(&table, {.min_draft = 2});
-  drafter.begin(Tokens{1, 2});
-  round(drafter, 0);
-  drafter.observe(Tokens{7}, Origin::output);
-  round(drafter, 0);
-  drafter.feedback({{}, {}, {}, Token{7}, Cut::gated, {}});
-  EXPECT_EQ(drafter.counts(), (TokenTableDrafterCounts{.not_found = 1, .too_short = 1}));
+  Session<TokenTableDrafter> session{TokenTableDrafter(&table, {.min_draft = 2})};
+  ASSERT_TRUE(session.begin(Tokens{1, 2}));
+  const Limits limits;
+  for (int i = 0; i < 3; ++i) {
+    session.propose(limits);
+    const auto pass = session.plan();
+    ASSERT_TRUE(pass);
+    ASSERT_TRUE(session.resolve(pass->ticket, Tokens{7}));
+    ASSERT_TRUE(session.commit(pass->ticket));
+  }
+  EXPECT_EQ(session.statistics().count(Cut::unlikely), 1U) << "fewer than two in a row";
+  EXPECT_EQ(session.statistics().count(Cut::no_match), 2U);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,8 @@ TEST(Options, HoldWhatIsKeptFromSessionToSession) {
                                                   "--snapshot-out=b", "--fingerprint", "18446744073709551615"});
   EXPECT_EQ(options.settings.kept, Kept::past);
   EXPECT_EQ(options.settings.memory_bytes, 5000U);
+  EXPECT_TRUE(options.memory_bytes_given);
+  EXPECT_FALSE(parse_options({}).memory_bytes_given);
   EXPECT_EQ(options.snapshot_in, "a");
   EXPECT_EQ(options.snapshot_out, "b");
   EXPECT_EQ(options.fingerprint, ~std::uint64_t{0});
@@ -131,7 +134,9 @@ TEST(Options, RefuseWhatIsOfMemoriesWithoutOne) {
   }
   EXPECT_THAT(refused({"--memory", "past", "--fingerprint", "5"}), HasSubstr("give --snapshot-in or --snapshot-out"));
   EXPECT_THAT(refused({"--memory", "past", "--snapshot-out", "x", "--output", "x"}), HasSubstr("are the same file"));
+  EXPECT_THAT(refused({"--memory", "past", "--snapshot-in", "x", "--output", "./x"}), HasSubstr("are the same file"));
   EXPECT_EQ(refused({"--memory", "past", "--snapshot-out", "x", "--snapshot-in", "x"}), "accepted");
+  EXPECT_EQ(refused({"--memory", "past", "--snapshot-out", "x", "--output", "y"}), "accepted");
   for (const char* number : {"-1", "x", "0x5", " 5", "18446744073709551616"})
     EXPECT_THAT(refused({"--memory", "past", "--snapshot-in", "a", "--fingerprint", number}),
                 HasSubstr("expected a whole number from 0 to 2^64 - 1"));
@@ -193,6 +198,8 @@ TEST(HelpText, NamesEveryOption) {
                            "--snapshot-out FILE",
                            "--fingerprint N"})
     EXPECT_THAT(std::string(help_text()), HasSubstr(name));
+  std::istringstream lines{std::string(help_text())};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
 }
 
 }  // namespace

@@ -14,9 +14,16 @@
 #include <span>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#if !defined(_WIN32)
+#include <sys/stat.h>
+
+#include <cerrno>
+#endif
 
 #include "replay/input_error.hpp"
 #include "replay/json.hpp"
@@ -446,6 +453,8 @@ TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
   EXPECT_EQ(*table.find("memory")->string(), "past");
   EXPECT_LE(number(table, "memory_bytes"), 100'200);
   EXPECT_LT(number(table, "peak_bytes"), 100'000) << "the table is counted apart";
+  const Json own = result(run({trace_, "--strategy", "token-table:bytes=100000", "--format", "json"}));
+  EXPECT_GE(number(own, "peak_bytes"), number(table, "peak_bytes") + 99'000) << "here it is the session's own";
   const Json none = result(past({"--strategy", "vllm"}));
   EXPECT_EQ(*none.find("memory")->string(), "session");
   EXPECT_EQ(number(none, "memory_bytes"), 0);
@@ -510,12 +519,20 @@ TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
   refuses({"--snapshot-out", out, "--strategy", "token-table"}, "token-table has no memory that can be saved");
   refuses({"--snapshot-out", path("no/such/folder")},
           "--snapshot-out " + path("no/such/folder") + ": cannot be written");
-  refuses({"--snapshot-out", folder_.generic_string()}, "cannot be written");
+  refuses({"--snapshot-out", path("no/")}, "cannot be written");
+  refuses({"--snapshot-out", folder_.generic_string()}, "is a folder, a link or a device");
   EXPECT_FALSE(fs::exists(out));
   refuses({"--snapshot-in", path("missing")}, "--snapshot-in " + path("missing") + ": there is no file of this name");
   refuses({"--snapshot-in", trace_}, "--snapshot-in " + trace_ + ": this does not begin like a snapshot");
   refuses({"--snapshot-in", write("empty", "")}, "the file is empty");
   refuses({"--memory-bytes", "100"}, "--memory-bytes 100: that is too little; give it at least ");
+  refuses({"--memory-bytes", "100", "--strategy", "token-table", "--strategy", "ngram"}, "that is too little");
+  const std::string large = write("large", "x");
+  fs::resize_file(large, 2 * 1'000'000 + (1 << 20));
+  refuses({"--snapshot-in", large, "--memory-bytes", "1000000"}, "does not begin like a snapshot");
+  fs::resize_file(large, 2 * 1'000'000 + (1 << 20) + 1);
+  refuses({"--snapshot-in", large, "--memory-bytes", "1000000"},
+          "(3048577 bytes, for --memory-bytes 1000000 at most 3048576)");
   ASSERT_EQ(past({"--snapshot-out", out}).status, 0);
   refuses({"--snapshot-in", out, "--strategy", "hf"}, "--snapshot-in " + out + ": hf has no memory");
   refuses({"--snapshot-in", out, "--fingerprint", "5"},
@@ -527,6 +544,78 @@ TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
   EXPECT_EQ(past({"--snapshot-out", out, "--control", "all", "--cost", "linear:1"}).status, 0)
       << "one replay, charged under two curves";
 }
+
+TEST_F(PastTool, RefusesBytesThatNoMemoryHas) {
+  for (const char* strategy : {"token-table", "vllm", "none"})
+    refuses({"--memory-bytes", "5000000", "--strategy", strategy}, "--memory-bytes 5000000: is of the memory of sess");
+  EXPECT_EQ(past({"--memory-bytes", "5000000", "--strategy", "vllm", "--strategy", "ngram"}).status, 0);
+  EXPECT_EQ(past({"--strategy", "token-table"}).status, 0) << "no bytes were given";
+}
+
+TEST_F(PastTool, TakesThePlaceOfRegularFilesOnly) {
+  const std::string target = path("target");
+  for (const bool dangling : {true, false}) {
+    if (!dangling) write("target", "old");
+    std::error_code refused;
+    fs::create_symlink("target", path("link"), refused);
+    if (refused) GTEST_SKIP() << "no links here: " << refused.message();
+    refuses({"--snapshot-out", path("link")}, "--snapshot-out " + path("link") + ": is a folder, a link or a device");
+    EXPECT_EQ(fs::read_symlink(path("link")), "target");
+    EXPECT_EQ(fs::exists(target), !dangling);
+    fs::remove(path("link"));
+  }
+  EXPECT_EQ(read(target), "old");
+  if (fs::exists("/dev/null")) refuses({"--snapshot-out", "/dev/null"}, "is a folder, a link or a device");
+#if !defined(_WIN32)
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  refuses({"--snapshot-out", path("fifo")}, "is a folder, a link or a device");
+#endif
+}
+
+TEST_F(PastTool, ReplacesASnapshotThatMayNotBeWrittenTo) {
+  const std::string out = write("m.snapshot", "old");
+  fs::permissions(out, fs::perms::owner_read);
+  EXPECT_EQ(past({"--snapshot-out", out}).status, 0);
+  EXPECT_NE(read(out), "old");
+}
+
+TEST_F(PastTool, RefusesAFileForTwoThings) {
+  const std::string snapshot = path("m.snapshot");
+  const std::string other_name = folder_.generic_string() + "/./sub/../m.snapshot";
+  fs::create_directories(path("sub"));
+  refuses({"--snapshot-out", snapshot, "--output", other_name}, "--snapshot-out and --output are the same file");
+  EXPECT_FALSE(fs::exists(snapshot));
+  std::error_code no_links;
+  fs::create_symlink("../m.snapshot", path("sub/link"), no_links);
+  if (!no_links) refuses({"--snapshot-out", snapshot, "--output", path("sub/link")}, "are the same file");
+  ASSERT_EQ(past({"--snapshot-out", snapshot}).status, 0);
+  const std::string saved = read(snapshot);
+  refuses({"--snapshot-in", snapshot, "--output", other_name}, "--snapshot-in and --output are the same file");
+  if (!no_links) refuses({"--snapshot-in", snapshot, "--output", path("sub/link")}, "are the same file");
+  EXPECT_EQ(read(snapshot), saved);
+  EXPECT_EQ(past({"--snapshot-in", snapshot, "--snapshot-out", other_name}).status, 0) << "one goes on with the other";
+}
+
+TEST_F(PastTool, SavesNothingWhenTheResultsCouldNotBeWritten) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no device that is always full";
+  const std::string out = write("m.snapshot", "old");
+  const Ran ran = past({"--snapshot-out", out, "--output", "/dev/full"});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.error, AllOf(HasSubstr("/dev/full: could not be written"), HasSubstr(out + ": not saved")));
+  EXPECT_EQ(read(out), "old");
+}
+
+#if !defined(_WIN32)
+TEST_F(PastTool, SaysWhatTheSystemSays) {
+  const std::string why = "(" + std::generic_category().message(ENAMETOOLONG) + ")";
+  refuses({"--snapshot-in", path(std::string(300, 'x'))}, why);
+  refuses({"--snapshot-out", path(std::string(300, 'x'))}, std::generic_category().message(ENAMETOOLONG));
+  const Ran ran = past({"--snapshot-out", path(std::string(250, 'x'))});  // its temporary name is longer
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.error, HasSubstr(why));
+  EXPECT_THAT(ran.out, HasSubstr("\"results\"")) << "they are there all the same";
+}
+#endif
 
 TEST_F(PastTool, OverwritesNoSnapshotBeforeTheResultsAreThere) {
   const std::string out = write("m.snapshot", "old");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "replay/input_error.hpp"
+#include "replay/table_strategy.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -103,6 +104,20 @@ TEST(Strategies, ObeyTheirSettings) {
                   context),
           drafted(spec, context))
           << spec << " " << index;
+}
+
+TEST(Strategies, JudgeChainsOfATableBeyondWhatIsSent) {
+  Tokens context(42);
+  for (std::size_t i = 0; i < context.size(); ++i) context[i] = static_cast<Token>(i);
+  context.insert(context.end(), {50, 0, 1});  // behind 0 1: 40 tokens, then 50 and 0, then nothing that was learned
+  EXPECT_EQ(drafted("token-table:preset=llama.cpp,n=2,min=42", context).size(), 32U);
+  EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2,min=43", context), IsEmpty());
+  EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2", context), IsEmpty()) << "48";
+}
+
+TEST(Strategies, FailWithoutATable) {
+  TableStrategy strategy({.bytes = 8}, {}, nullptr);
+  EXPECT_THROW(strategy.begin(Tokens{1, 2}), InputError);
 }
 
 TEST(Strategies, SayWhetherTheyLearnTheirProbabilities) {

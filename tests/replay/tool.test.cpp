@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "replay/bundled_files.hpp"
@@ -377,6 +378,15 @@ TEST_F(Tool, LeavesTheOutputFileAloneWhenTheInputIsBad) {
   const std::string fresh = (folder_ / "fresh.json").generic_string();
   EXPECT_EQ(run({"--output", fresh, write("t.jsonl", "{")}).status, 2);
   EXPECT_FALSE(fs::exists(fresh));
+  const fs::path link = folder_ / "link";
+  std::error_code no_links;
+  fs::create_symlink("fresh.json", link, no_links);
+  if (no_links) return;
+  EXPECT_EQ(run({"--output", link.generic_string(), write("t.jsonl", "{")}).status, 2);
+  EXPECT_TRUE(fs::is_symlink(link)) << "what leads to a file that is not there yet stays as well";
+  EXPECT_FALSE(fs::exists(fresh));
+  EXPECT_EQ(run({"--output", link.generic_string(), write("t.jsonl", two_sessions)}).status, 0);
+  EXPECT_FALSE(read(fresh).empty());
 }
 
 TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
@@ -416,6 +426,8 @@ TEST_F(Tool, HelpsAndLists) {
   EXPECT_THAT(list.out, AllOf(HasSubstr("ngram-simple"), HasSubstr("n=3"), HasSubstr("(0..32)"),
                               HasSubstr("rolling_hash | suffix_array | naive"), HasSubstr("linear:S"),
                               HasSubstr("FILE.json"), HasSubstr("(the default)")));
+  std::istringstream lines(list.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
 }
 
 TEST_F(Tool, FindsTheBundledTraces) {

@@ -84,7 +84,7 @@ inline TokenTableOptions llama_cpp_mod_table(std::uint32_t n = 24) noexcept { re
 /// llama.cpp's ngram-mod (--spec-ngram-mod-n-min, --spec-ngram-mod-n-max): chains that break off before n_min are
 /// dropped; the prompt is learned at once, output in pieces, the anchor later. A sequence rests after five rounds below
 /// a quarter, where theirs resets (three below a half as first published). Room for n_max nodes has to be asked for:
-/// Limits::draft and Session have 32 by default.
+/// Limits::draft and Session have 32 by default, and send so much of each draft.
 inline TokenTableDrafterOptions llama_cpp_mod(TokenTable* learn_into, std::size_t n_min = 48,
                                               std::size_t n_max = 64) noexcept {
   TokenTableDrafterOptions options;

@@ -30,13 +30,6 @@ enum class GateOverride : std::uint8_t {
   closed,  ///< do not draft
 };
 
-/// Rounds since begin().
-struct RepetitionGateCounts {
-  std::uint64_t open = 0;    ///< in which the strategy was free to draft
-  std::uint64_t closed = 0;  ///< in which it was not asked
-  friend bool operator==(const RepetitionGateCounts&, const RepetitionGateCounts&) = default;
-};
-
 /// A strategy that is asked only where the text repeats itself: its drafts pass as they are while the share of n-grams
 /// that occurred before in the prompt is at least a threshold. (The gate of mlx-lm's PR 1297, which looks at the prompt
 /// of each request once.) For those who come from there: it knows neither what a pass costs nor what was accepted of
@@ -47,12 +40,12 @@ struct RepetitionGateCounts {
 /// a prompt, rebase(). truncate() to less leaves the score of what is left. An override concerns one sequence: begin()
 /// takes it back.
 ///
-/// While the gate is closed rounds count as Cut::gated in statistics, and as closed in counts(). Whether it is depends
-/// on the context alone, so sampled drafts stay unbiased.
+/// While the gate is closed rounds count as Cut::gated in statistics. Whether it is depends on the context alone, so
+/// sampled drafts stay unbiased.
 ///
 /// Cost on top of the strategy's own: per token one append to an index and one lookup in it; propose: none. Memory: 12
 /// to 18 bytes per token of context; only begin(), observe() and rebase() allocate. Short of memory the gate is open
-/// until begin(). Threads: one at a time; copies are independent.
+/// until begin(), or truncate() to what it had room for. Threads: one at a time; copies are independent.
 template <DraftStrategy Strategy>
 class RepetitionGate {
  public:
@@ -65,7 +58,6 @@ class RepetitionGate {
 
   void begin(TokenSpan tokens) {
     override_ = GateOverride::none;
-    counts_ = {};
     start(tokens);
     strategy_.begin(tokens);
   }
@@ -77,10 +69,7 @@ class RepetitionGate {
     if (open()) return strategy_.propose(budget, draft);
     draft.hold_back();
   }
-  void feedback(const Outcome& outcome) {
-    ++(open() ? counts_.open : counts_.closed);
-    strategy_.feedback(outcome);
-  }
+  void feedback(const Outcome& outcome) { strategy_.feedback(outcome); }
   void truncate(std::size_t size) {
     check_memory();
     index_.truncate(std::max(size, context_.size));
@@ -124,7 +113,6 @@ class RepetitionGate {
     if (in.size <= options_.ngram) return Probability::zero();
     return share(in.repeated, in.size - options_.ngram + 1);
   }
-  [[nodiscard]] const RepetitionGateCounts& counts() const noexcept { return counts_; }
   [[nodiscard]] const RepetitionGateOptions& options() const noexcept { return options_; }
   [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
   [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
@@ -173,7 +161,6 @@ class RepetitionGate {
   Counted context_;
   Counted judged_;  // as it was when the caller last added to it
   GateOverride override_ = GateOverride::none;
-  RepetitionGateCounts counts_;
 };
 
 }  // namespace reprise

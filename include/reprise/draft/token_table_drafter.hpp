@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/strategy.hpp"
@@ -16,7 +17,9 @@ namespace reprise {
 
 /// Settings of TokenTableDrafter. presets.hpp has those of other systems.
 struct TokenTableDrafterOptions {
-  std::size_t min_draft = 1;   ///< where the table knows fewer tokens in a row, nothing is drafted
+  /// Where the table knows fewer tokens in a row, nothing is drafted, however many there is room for; a table that
+  /// knows max_draft knows enough.
+  std::size_t min_draft = 1;
   std::size_t max_draft = 32;  ///< most tokens drafted; Limits::draft and Session's max_draft_nodes hold too
   /// The drafter writes what it observes, usually into the table that it reads. For one thread alone: see Threads.
   /// nullptr: the caller writes, with TokenTable::learn().
@@ -27,20 +30,12 @@ struct TokenTableDrafterOptions {
   /// The last token of the context is learned one token later, and nothing is drafted until an n-gram lies before it.
   bool without_anchor = false;
   /// After so many rounds in a row in which less than `poor_share` of what was sent was accepted, nothing is drafted
-  /// for `rest_rounds` rounds, and after another poor round again. 0: it never rests. By default rounds count as poor
-  /// in which nothing was accepted: how long a draft is worth its rows is for control to say.
+  /// for `rest_rounds` rounds, and after another poor round again. 0: it never rests. Rounds in which control did not
+  /// ask pass the rest as others do: the text goes on in them. By default rounds count as poor in which nothing was
+  /// accepted: how long a draft is worth its rows is for control to say.
   std::uint32_t poor_rounds = 5;
   Probability poor_share = Probability::ratio(1, 64);
   std::uint32_t rest_rounds = 8;
-};
-
-/// What a TokenTableDrafter did in the rounds of its sequence. Those in which control did not ask are not counted.
-struct TokenTableDrafterCounts {
-  std::uint64_t drafted = 0;    ///< rounds with a draft
-  std::uint64_t not_found = 0;  ///< the table did not know the end of the context, or there was none yet
-  std::uint64_t too_short = 0;  ///< the table knew fewer than min_draft tokens in a row, or none likely enough
-  std::uint64_t rested = 0;     ///< a bad streak had gone before
-  friend bool operator==(const TokenTableDrafterCounts&, const TokenTableDrafterCounts&) = default;
 };
 
 /// Drafts a chain by asking a TokenTable again and again: what follows the last n tokens, then what follows the last n
@@ -61,10 +56,11 @@ struct TokenTableDrafterCounts {
 /// writes to the table. Engines in which several ranks draft the same need tables with the same key that learn the same
 /// at the same round, or one rank that drafts for all.
 ///
-/// Cost of propose: n hashes, and one cache line of the table for each token. Memory: 4 bytes per token of context, and
-/// the table's own. Only begin() and observe() allocate; short of memory it drafts nothing until begin(). Threads: one
-/// at a time; copies are independent. Any number of drafters may read a table while one thread writes to it; with
-/// learn_into a drafter is that writer. The table has to outlive them.
+/// Cost of propose: n hashes, and one cache line of the table for each token, min_draft of them at least where the
+/// table knows so many. Memory: 4 bytes per token of context, and the table's own. Only begin() and observe() allocate;
+/// short of memory it drafts nothing until begin(), or truncate() to what it had room for. Threads: one at a time;
+/// copies are independent. Any number of drafters may read a table while one thread writes to it; with learn_into a
+/// drafter is that writer. The table has to outlive them.
 class TokenTableDrafter {
  public:
   /// Without a table it drafts nothing.
@@ -78,7 +74,6 @@ class TokenTableDrafter {
     rates_ = initial_rates();
     poor_ = 0;
     rest_ = 0;
-    counts_ = {};
     append(tokens);
     learn(0);
   }
@@ -99,37 +94,35 @@ class TokenTableDrafter {
     const std::size_t behind = options_.without_anchor ? 1 : 0;
     if (table_ == nullptr || context_.size() != size_ || size_ < table_->ngram() + behind) return;
     const std::size_t most = std::min({options_.max_draft, budget.max_nodes, budget.max_depth, draft.capacity()});
+    if (most == 0) return;
+    const std::size_t least = std::min(options_.min_draft, options_.max_draft);
     const std::size_t n = table_->ngram();
     detail::CyclicHash hash = table_->hash(context());
+    std::array<Token, TokenTable::largest_ngram> last;  // NOLINT(*-member-init): the n that decide, the oldest at i % n
+    std::copy(context_.end() - n, context_.end(), last.begin());
     Probability path = Probability::one();
-    std::size_t i = 0;
-    for (; i < most; ++i) {
+    bool likely = true;
+    std::size_t known = 0;  // tokens in a row
+    for (; known < least || (likely && known < most); ++known) {
       const std::optional<Token> token = table_->find(hash);
       if (!token) break;
-      path = path * rates_[std::min(i, depths - 1)].probability();
-      if (path < budget.min_path_probability) return draft.leave_out();
-      draft.extend({.token = *token,
-                    .path_probability = path,
-                    .match_length = static_cast<std::uint16_t>(n),
-                    .source = DraftSource::memory});
-      table_->advance(hash, *token, i < n ? context_[size_ - n + i] : draft[i - n].token);
+      path = path * rates_[std::min(known, depths - 1)].probability();
+      likely = likely && path >= budget.min_path_probability;
+      if (likely && known < most)
+        draft.extend({.token = *token,
+                      .path_probability = path,
+                      .match_length = static_cast<std::uint16_t>(n),
+                      .source = DraftSource::memory});
+      table_->advance(hash, *token, std::exchange(last[known % n], *token));
     }
-    if (i == 0 || i == most || i >= options_.min_draft) return;
+    if (!likely) draft.leave_out();
+    if (known == 0 || known >= least) return;
     draft.truncate(0);
     draft.leave_out();
   }
 
   void feedback(const Outcome& outcome) noexcept {
-    if (rest_ > 0) {
-      ++counts_.rested;
-      --rest_;
-    } else if (!outcome.draft.empty()) {
-      ++counts_.drafted;
-    } else if (outcome.cut == Cut::unlikely) {
-      ++counts_.too_short;
-    } else if (outcome.cut == Cut::no_match) {
-      ++counts_.not_found;
-    }
+    if (rest_ > 0) --rest_;
     for_each_tested(outcome, [&](std::size_t i, bool hit) { rates_[std::min(i, depths - 1)].learn(hit); });
     const auto ours = [&](NodeIndex i) {
       return outcome.draft[static_cast<std::size_t>(i)].source != DraftSource::padding;
@@ -145,10 +138,6 @@ class TokenTableDrafter {
 
   [[nodiscard]] const TokenTableDrafterOptions& options() const noexcept { return options_; }
   [[nodiscard]] const TokenTable* table() const noexcept { return table_; }
-  /// Since begin().
-  [[nodiscard]] const TokenTableDrafterCounts& counts() const noexcept { return counts_; }
-  /// Rounds for which nothing will be drafted.
-  [[nodiscard]] std::uint32_t resting() const noexcept { return rest_; }
   /// Without the table.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
 
@@ -181,7 +170,6 @@ class TokenTableDrafter {
   std::array<HitRate, depths> rates_ = initial_rates();
   std::uint32_t poor_ = 0;  // poor rounds in a row
   std::uint32_t rest_ = 0;
-  TokenTableDrafterCounts counts_;
 };
 
 static_assert(ReservableStrategy<TokenTableDrafter> && MeasurableStrategy<TokenTableDrafter>);
