@@ -23,11 +23,20 @@ Bytes saved(const Memory& memory, const CalibrationState& calibration = {}) {
   return bytes;
 }
 
-/// What follows at the places that end like `end`: whether what they said before agrees, of what use they were, and
-/// their tokens.
+/// The texts of a snapshot and their names, without their credit.
+inline std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts_in(std::span<const std::byte> bytes) {
+  std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts;
+  const auto reader = SnapshotReader::open(bytes, some_tokenizer);
+  if (!reader) return texts;
+  static_cast<void>(for_each_piece(*reader->section(SectionKind::pieces), [&](const PieceView& piece) {
+    texts.emplace_back(piece.sequence(), stored(piece).words);
+  }));
+  return texts;
+}
+
+/// What follows at the places that end like `end`: whether what they said before agrees, and their tokens.
 struct Followed {
   std::uint32_t agreements = 0;
-  std::uint8_t credit = 0;
   std::vector<std::uint32_t> words;
   friend bool operator==(const Followed&, const Followed&) = default;
 };
@@ -37,7 +46,7 @@ std::vector<Followed> followed(const Memory& memory, TokenSpan end, std::size_t 
   std::vector<Followed> all;
   const std::size_t count = memory.find(end, found);
   for (const auto& match : std::span(found).first(count)) {
-    Followed& next = all.emplace_back(Followed{match.agreements, memory.credit_of(match.next), {}});
+    Followed& next = all.emplace_back(Followed{match.agreements, {}});
     for (auto place = match.next; place != Memory::nowhere && next.words.size() < most; place = memory.after(place)) {
       if (memory.word(place).empty()) break;
       next.words.push_back(memory.word(place).bits());
