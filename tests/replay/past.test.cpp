@@ -70,7 +70,7 @@ Trace agents(std::size_t sessions, std::uint64_t seed = 1) {
   };
   Trace trace = {"agents.jsonl", {}};
   for (std::size_t i = 0; i < sessions; ++i) {
-    TraceSession session = {"s" + std::to_string(i), i % 2 == 0 ? "x" : "y", {}};
+    TraceSession session = {std::to_string(i), i % 2 == 0 ? "x" : "y", {}};
     for (std::size_t turns = 1 + random.below(2); turns > 0; --turns)
       session.turns.push_back({say(2 + random.below(4)), say(1 + random.below(3))});
     trace.sessions.push_back(std::move(session));
@@ -406,7 +406,7 @@ class PastTool : public ::testing::Test {
   std::string write(const std::string& name, const Trace& trace) {
     const auto list = [](const Tokens& tokens) {
       std::string text = "[";
-      for (const Token token : tokens) text += (text.size() == 1 ? "" : ",") + std::to_string(token);
+      for (const Token token : tokens) text.append(text.size() == 1 ? "" : ",").append(std::to_string(token));
       return text + "]";
     };
     std::string text;
@@ -607,7 +607,7 @@ TEST_F(PastTool, SavesNothingWhenTheResultsCouldNotBeWritten) {
 
 #if !defined(_WIN32)
 TEST_F(PastTool, SaysWhatTheSystemSays) {
-  const std::string why = "(" + std::generic_category().message(ENAMETOOLONG) + ")";
+  const std::string why = std::generic_category().message(ENAMETOOLONG);
   refuses({"--snapshot-in", path(std::string(300, 'x'))}, why);
   refuses({"--snapshot-out", path(std::string(300, 'x'))}, std::generic_category().message(ENAMETOOLONG));
   const Ran ran = past({"--snapshot-out", path(std::string(250, 'x'))});  // its temporary name is longer

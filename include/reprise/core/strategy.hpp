@@ -42,7 +42,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan tokens, Origin origin, cons
 ///  S6  truncate(size) leaves the state of lookups as if only the first `size` tokens had ever been committed.
 ///      What was learned about the target's habits may stay.
 ///  S7  A copy is a fork: both go on independently.
-///  S8  Drafts are a pure function of the calls above and the settings: no clock, no address, no global state.
+///  S8  Drafts are a pure function of the calls above and the settings: no clock, no address, no global state. A
+///      memory that a strategy reads is a setting that others may write to: then S4 and S8 hold for what it holds.
 ///
 /// begin, observe and truncate may allocate. One that throws there (or runs out of memory) is not asked for
 /// drafts again until begin(); decoding goes on without it.

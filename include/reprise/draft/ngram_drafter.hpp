@@ -41,13 +41,14 @@ struct NgramOptions {
 /// taken next, so every prefix is the best smaller draft. Where a chain is asked for, only the best token of each place
 /// is taken. How many of them are worth sending is for control to say.
 ///
-/// With a memory, up to sixteen places in it that end like the context vote too. They are looked up anew for each
+/// With a memory, up to twelve places in it that end like the context vote too. They are looked up anew for each
 /// draft, so what is drafted is a function of the context and of what the memory holds at that time.
 ///
 /// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
-/// the index, three lookups and one step of the matches that are followed. A memory adds about a microsecond to
-/// propose. Memory: the index over three n-gram lengths, 11 to 21 bytes for each distinct token, below two bytes for
-/// each token, and 24 KB. truncate: see FollowedContext. Threads: one at a time; copies are independent.
+/// the index, three lookups and one step of the matches that are followed. A memory adds one
+/// to three microseconds to propose. Memory: the index over three n-gram lengths, 11 to 21 bytes for each distinct
+/// token, below two bytes for each token, and 25 KB. truncate: see FollowedContext. Threads: one at a time; copies are
+/// independent.
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:

@@ -31,7 +31,7 @@ class IndexedSegments {
   using Match = BasicMemoryMatch<Place>;
   static constexpr Place nowhere = static_cast<Place>(-1);
   static constexpr std::array<std::uint32_t, 4> orders = {8, 4, 2, 1};  ///< lengths of the n-grams, longest first
-  static constexpr std::size_t most_matches = 16;
+  static constexpr std::size_t most_matches = 12;
   static constexpr std::size_t most_compared = 32;                                            ///< tokens, for a match
   static constexpr std::size_t most_segments = std::numeric_limits<Place>::max() / 4 / Size;  ///< leaves a tag
 
@@ -46,7 +46,7 @@ class IndexedSegments {
     key_ = key;
     bool made = text_.make(segments);
     for (std::size_t i = 0; i < orders.size(); ++i)
-      made = made && index_[i].make(sets_for(orders[i], segments), segments * Size, orders[i] == 1 ? 8 : 12);
+      made = made && index_[i].make(sets_for(orders[i], segments), segments * Size, orders[i] == 1 ? 4 : 12);
     return made;
   }
   [[nodiscard]] std::size_t count() const noexcept { return text_.count(); }
@@ -220,8 +220,8 @@ class IndexedSegments {
     }
     return hashes;
   }
-  /// Which of the last tokens up to `place`, it included, are those at the end of the text. What lies in another segment
-  /// is worth the way there only if everything agrees up to there.
+  /// Which of the last tokens up to `place`, it included, are those at the end of the text. What lies in another
+  /// segment is worth the way there only if everything agrees up to there.
   [[nodiscard]] std::uint32_t agreements_before(Place place, TokenSpan end) const noexcept {
     std::uint32_t agreements = 0;
     const std::size_t compared = std::min(end.size(), most_compared);

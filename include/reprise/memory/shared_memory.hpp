@@ -42,7 +42,7 @@ struct MemoryOptions {
 ///
 /// **Cost.** 18 bytes for each token it has room for. append: some 0.3 microseconds a token; where all that is old has
 /// been of use, up to 31 segments are indexed again before one gives way. find: a cache line for each of four n-gram
-/// lengths, two or three for each of up to 16 matches. remove: a look at every segment. Nothing allocates after make().
+/// lengths, two or three for each of up to 12 matches. remove: a look at every segment. Nothing allocates after make().
 ///
 /// `PlaceT` and `segment_size` are small in tests, where everything wraps and runs full.
 template <class PlaceT, std::size_t segment_size = 32>

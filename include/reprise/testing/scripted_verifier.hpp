@@ -51,7 +51,7 @@ class ScriptedVerifier {
   ScriptedVerifier(ScriptedOptions options, TokenSpan prompt) : ScriptedVerifier(std::move(options)) {
     if (prompt.empty()) return;
     prefill(prompt.first(prompt.size() - 1));
-    behind_.emplace(1, prompt.back());
+    behind_ = std::vector<Token>{prompt.back()};
   }
 
   /// Appends tokens that nobody picked here: a prompt, a user turn.
