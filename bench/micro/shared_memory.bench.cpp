@@ -95,10 +95,10 @@ class Reader {
   void propose() {
     Draft draft(storage_);
     drafter_.propose(budget_, draft);
-    nodes += draft.size();
+    drafted += draft.size();
     ++asked;
   }
-  std::size_t nodes = 0;
+  std::size_t drafted = 0;
   std::size_t asked = 0;
 
  private:
@@ -127,7 +127,7 @@ void propose(benchmark::State& state, bool reads, std::size_t nodes, bool cold) 
     total += took;
     state.SetIterationTime(took.count());
   }
-  state.counters["nodes"] = static_cast<double>(reader.nodes) / static_cast<double>(reader.asked);
+  state.counters["nodes"] = static_cast<double>(reader.drafted) / static_cast<double>(reader.asked);
   state.counters["ns/propose"] = total.count() * 1e9 / static_cast<double>(reader.asked);
 }
 

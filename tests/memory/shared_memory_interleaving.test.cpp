@@ -243,7 +243,7 @@ struct Seen {
 
 std::string describe(std::span<const Step> script) {
   std::string text = "script";
-  for (const Step step : script) text += " " + std::to_string(static_cast<int>(step));
+  for (const Step step : script) text.append(" ").append(std::to_string(static_cast<int>(step)));
   return text;
 }
 
