@@ -198,7 +198,10 @@ int main(int argc, char** argv) {
           ->Iterations(1);
   for (const std::int64_t mebibytes : {4, 64}) {
     const auto propose = [&](const char* name, bool reads, std::size_t nodes, bool cold) {
-      benchmark::RegisterBenchmark(name, bench::propose, reads, nodes, cold)->UseManualTime()->Arg(mebibytes);
+      benchmark::RegisterBenchmark(name, bench::propose, reads, nodes, cold)
+          ->UseManualTime()
+          ->Arg(mebibytes)
+          ->Iterations(200);
     };
     propose("propose/2_nodes", false, 2, false);
     propose("propose/2_nodes/memory", true, 2, false);
@@ -210,7 +213,7 @@ int main(int argc, char** argv) {
     propose("propose/8_nodes/cold/memory", true, 8, true);
   }
   const auto read = [](const char* name, std::size_t readers, bool writes) {
-    benchmark::RegisterBenchmark(name, bench::read, readers, writes)->Arg(64)->UseRealTime();
+    benchmark::RegisterBenchmark(name, bench::read, readers, writes)->Arg(64)->UseRealTime()->Iterations(1000);
   };
   read("read/1", 1, false);
   read("read/1/writer", 1, true);

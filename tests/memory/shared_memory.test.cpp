@@ -182,7 +182,8 @@ TEST(SharedMemory, PutsSequencesOfOneNameIntoTheSameSegments) {
   const auto pieces_in = [](bool one_name) {
     SharedMemory memory = make(SharedMemory::bytes_for(4 * 32));
     for (Token i = 0; i < 12; ++i)
-      remember(memory, {10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3, 10 * i + 4, 10 * i + 5}, one_name ? 1 : 1 + i);
+      remember(memory, {10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3, 10 * i + 4, 10 * i + 5},
+               one_name ? 1U : static_cast<SequenceName>(1 + i));
     std::size_t pieces = 0;
     memory.for_each_piece([&](const SharedMemory::MemoryPiece& piece) {
       ++pieces;

@@ -239,6 +239,7 @@ class IndexedSegments {
   /// The index learns of the n-grams that end at a place, of a text of which `known` tokens are known.
   void index(std::span<const Token, orders[0]> end, std::size_t known, Place place) noexcept {
     const Hashes hashes = hashes_of(end);
+    for (std::size_t i = 0; i < orders.size(); ++i) index_[i].prefetch(hashes[i]);
     for (std::size_t i = 0; i < orders.size(); ++i)
       if (known >= orders[i]) index_[i].insert(hashes[i], place);
   }
