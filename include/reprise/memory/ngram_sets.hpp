@@ -33,7 +33,7 @@ class NgramSets {
   /// Tables of `sets` sets, for places below `places`, of which one n-gram has at most `share` in a set. False: out of
   /// memory.
   [[nodiscard]] bool make(std::size_t sets, std::size_t places, std::size_t share) noexcept {
-    entries_.reset(new (std::nothrow) std::atomic<Place>[sets * ways]);
+    entries_.reset(new (std::nothrow) Set[sets]);
     if (entries_ == nullptr) return false;
     sets_ = sets;
     share_ = share;
@@ -42,17 +42,17 @@ class NgramSets {
     return true;
   }
   void clear() noexcept {
-    for (std::size_t i = 0; i < sets_ * ways; ++i) entries_[i].store(nowhere, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < sets_; ++i)
+      for (std::atomic<Place>& entry : entries_[i].ways) entry.store(nowhere, std::memory_order_relaxed);
   }
 
-  void prefetch(std::uint64_t hash) const noexcept { detail::prefetch(&entries_[home(hash)]); }
+  void prefetch(std::uint64_t hash) const noexcept { detail::prefetch(&home(hash)); }
 
   /// Calls visit(Place) for the places whose tag agrees, the latest first, until it says false.
   template <class Visit>
   void for_each(std::uint64_t hash, Visit visit) const noexcept {
-    const std::size_t first = home(hash);
-    for (std::size_t i = 0; i < ways; ++i) {
-      const Place entry = entries_[first + i].load(std::memory_order_relaxed);
+    for (const std::atomic<Place>& way : home(hash).ways) {
+      const Place entry = way.load(std::memory_order_relaxed);
       if (entry == nowhere) return;
       if (tag_of(entry) == tag(hash) && !visit(place_of(entry))) return;
     }
@@ -60,13 +60,13 @@ class NgramSets {
 
   /// The n-gram occurred there, or did so long ago and has come by again.
   void insert(std::uint64_t hash, Place place) noexcept {
-    const std::size_t first = home(hash);
+    auto& set = home(hash).ways;
     const auto entry = static_cast<Place>(tag(hash) << place_bits_ | place);
     std::size_t same = 0;
     std::size_t last_same = 0;
     std::size_t gives_way = 0;
     for (; gives_way < ways - 1; ++gives_way) {
-      const Place other = entries_[first + gives_way].load(std::memory_order_relaxed);
+      const Place other = set[gives_way].load(std::memory_order_relaxed);
       if (other == nowhere || other == entry) break;
       if (tag_of(other) != tag(hash)) continue;
       last_same = gives_way;
@@ -74,13 +74,16 @@ class NgramSets {
     }
     if (same == share_) gives_way = last_same;
     for (std::size_t i = gives_way; i > 0; --i)
-      entries_[first + i].store(entries_[first + i - 1].load(std::memory_order_relaxed), std::memory_order_relaxed);
-    entries_[first].store(entry, std::memory_order_relaxed);
+      set[i].store(set[i - 1].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    set[0].store(entry, std::memory_order_relaxed);
   }
 
  private:
-  [[nodiscard]] std::size_t home(std::uint64_t hash) const noexcept {
-    return static_cast<std::size_t>((hash >> 32) * static_cast<std::uint64_t>(sets_) >> 32) * ways;
+  struct alignas(ways * sizeof(Place)) Set {
+    std::array<std::atomic<Place>, NgramSets::ways> ways;
+  };
+  [[nodiscard]] Set& home(std::uint64_t hash) const noexcept {
+    return entries_[static_cast<std::size_t>((hash >> 32) * static_cast<std::uint64_t>(sets_) >> 32)];
   }
   [[nodiscard]] std::uint64_t tag(std::uint64_t hash) const noexcept {
     return (hash & 0xffffffffU) & (static_cast<std::uint64_t>(nowhere) >> place_bits_);
@@ -90,7 +93,7 @@ class NgramSets {
     return static_cast<Place>(entry & ((std::uint64_t{1} << place_bits_) - 1));
   }
 
-  std::unique_ptr<std::atomic<Place>[]> entries_;
+  std::unique_ptr<Set[]> entries_;
   std::size_t sets_ = 0;
   std::size_t share_ = 0;
   int place_bits_ = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,12 +70,14 @@ class Segments {
   }
 
   [[nodiscard]] bool make(std::size_t segments) noexcept {
-    words_.reset(new (std::nothrow) std::atomic<std::uint32_t>[segments * Size]);
+    words_.reset(new (std::nothrow) Words[segments]);
     info_.reset(new (std::nothrow) Info[segments]);
     if (words_ == nullptr || info_ == nullptr) return false;
     count_ = segments;
-    for (std::size_t i = 0; i < count_ * Size; ++i) words_[i].store(Word().bits(), std::memory_order_relaxed);
-    for (std::size_t i = 0; i < count_; ++i) push_back(static_cast<Place>(i));
+    for (std::size_t i = 0; i < count_; ++i) {
+      for (std::atomic<std::uint32_t>& word : words_[i].at) word.store(Word().bits(), std::memory_order_relaxed);
+      push_back(static_cast<Place>(i));
+    }
     return true;
   }
   /// 0 after a move.
@@ -83,9 +87,9 @@ class Segments {
   [[nodiscard]] Info& info_of(Place place) const noexcept { return info_[place / Size]; }
 
   [[nodiscard]] Word word(Place place) const noexcept {
-    return Word::from_bits(words_[place].load(std::memory_order_acquire));
+    return Word::from_bits(stored(place).load(std::memory_order_acquire));
   }
-  [[nodiscard]] const void* address(Place place) const noexcept { return &words_[place]; }
+  [[nodiscard]] const void* address(Place place) const noexcept { return &stored(place); }
   /// The place behind this one in its sequence, or `nowhere`. It may hold no token.
   [[nodiscard]] Place after(Place place) const noexcept {
     if ((place + std::size_t{1}) % Size != 0) return static_cast<Place>(place + 1);
@@ -101,7 +105,7 @@ class Segments {
 
   // For the writer alone.
 
-  void set(Place place, Word word) noexcept { words_[place].store(word.bits(), std::memory_order_release); }
+  void set(Place place, Word word) noexcept { stored(place).store(word.bits(), std::memory_order_release); }
   void link(Place from, Place to) noexcept {
     info_[from].next.store(to, std::memory_order_relaxed);
     info_[to].previous.store(from, std::memory_order_relaxed);
@@ -114,9 +118,10 @@ class Segments {
     if (const Place previous = gone.previous.exchange(nowhere, std::memory_order_relaxed); previous != nowhere)
       info_[previous].next.store(nowhere, std::memory_order_relaxed);
     std::size_t tokens = 0;
-    for (std::size_t i = segment * Size; i < segment * Size + gone.used; ++i) {
-      tokens += word(static_cast<Place>(i)).empty() ? 0 : 1;
-      words_[i].store(Word().bits(), std::memory_order_release);
+    for (std::size_t i = 0; i < gone.used; ++i) {
+      const auto place = static_cast<Place>(segment * Size + i);
+      tokens += word(place).empty() ? 0 : 1;
+      set(place, Word());
     }
     gone.credit.store(0, std::memory_order_relaxed);
     gone.used = 0;
@@ -136,6 +141,14 @@ class Segments {
   }
 
  private:
+  static_assert(std::has_single_bit(Size));
+  /// In as few cache lines as possible.
+  struct alignas(Size < 32 ? Size * sizeof(std::uint32_t) : 128) Words {
+    std::array<std::atomic<std::uint32_t>, Size> at;
+  };
+  [[nodiscard]] std::atomic<std::uint32_t>& stored(Place place) const noexcept {
+    return words_[place / Size].at[place % Size];
+  }
   void push_back(Place segment) noexcept {
     info_[segment].older = newest_;
     (newest_ == nowhere ? oldest_ : info_[newest_].newer) = segment;
@@ -149,7 +162,7 @@ class Segments {
     info.newer = nowhere;
   }
 
-  std::unique_ptr<std::atomic<std::uint32_t>[]> words_;
+  std::unique_ptr<Words[]> words_;
   std::unique_ptr<Info[]> info_;
   std::size_t count_ = 0;
   Place oldest_ = nowhere;
