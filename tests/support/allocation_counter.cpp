@@ -2,6 +2,7 @@
 #include "support/allocation_counter.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -18,17 +19,28 @@ void* allocate(std::size_t size) noexcept {
   if (failing != 0 && watched >= failing && watched - failing < failures) return nullptr;
   return std::malloc(size == 0 ? 1 : size);
 }
-void* allocate_or_throw(std::size_t size) {
-  void* memory = allocate(size);
+void* or_throw(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
+}
+/// Before the memory stands where it begins.
+void* allocate(std::size_t size, std::align_val_t alignment) noexcept {
+  const auto aligned = static_cast<std::size_t>(alignment);
+  void* const whole = allocate(size + aligned + sizeof(void*));
+  if (whole == nullptr) return nullptr;
+  const auto begin = reinterpret_cast<std::uintptr_t>(whole) + sizeof(void*);
+  void** const memory = reinterpret_cast<void**>((begin + aligned - 1) / aligned * aligned);
+  memory[-1] = whole;
+  return memory;
+}
+void free_aligned(void* memory) noexcept {
+  if (memory != nullptr) std::free(static_cast<void**>(memory)[-1]);
 }
 
 }  // namespace
 
-// Over-aligned forms keep their own memory: nothing in the library asks for them.
-void* operator new(std::size_t size) { return allocate_or_throw(size); }
-void* operator new[](std::size_t size) { return allocate_or_throw(size); }
+void* operator new(std::size_t size) { return or_throw(allocate(size)); }
+void* operator new[](std::size_t size) { return or_throw(allocate(size)); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
@@ -37,6 +49,19 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+
+void* operator new(std::size_t size, std::align_val_t to) { return or_throw(allocate(size, to)); }
+void* operator new[](std::size_t size, std::align_val_t to) { return or_throw(allocate(size, to)); }
+void* operator new(std::size_t size, std::align_val_t to, const std::nothrow_t&) noexcept { return allocate(size, to); }
+void* operator new[](std::size_t size, std::align_val_t to, const std::nothrow_t&) noexcept {
+  return allocate(size, to);
+}
+void operator delete(void* memory, std::align_val_t) noexcept { free_aligned(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { free_aligned(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { free_aligned(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { free_aligned(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept { free_aligned(memory); }
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept { free_aligned(memory); }
 
 namespace reprise::testing {
 
