@@ -106,8 +106,8 @@ std::vector<std::size_t> sizes_on_the_wire(std::uint32_t correct, const Limits& 
   script.table = [](TokenSpan end) { return end.back() + 1; };
   const Tokens prompt = {0, 1, 2};
   testing::ScriptedVerifier engine(script, prompt);
-  Session<testing::OracleStrategy> session{
-      testing::OracleStrategy(counting(200), {.length = correct, .vocabulary = 100})};
+  const Tokens says = counting(200);  // the strategy refers to it
+  Session<testing::OracleStrategy> session{testing::OracleStrategy(says, {.length = correct, .vocabulary = 100})};
 
   std::vector<std::size_t> packets;
   const auto send = [&](TokenSpan group) {
