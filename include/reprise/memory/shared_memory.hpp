@@ -40,9 +40,10 @@ struct MemoryOptions {
 /// makes a bad draft, no bad token. A reader never sees what was not in this memory. It stays where it is while it is
 /// read: a drafter holds its address.
 ///
-/// **Cost.** 18 bytes for each token it has room for. append: 0.3 to 0.5 microseconds a token; where all that is old has
-/// been of use, up to 31 segments are indexed again before one gives way. find: a cache line for each of four n-gram
-/// lengths, two or three for each of up to 12 matches. remove: a look at every segment. Nothing allocates after make().
+/// **Cost.** 18 bytes for each token it has room for. append: 0.3 to 0.5 microseconds a token; where all that is old
+/// has been of use, up to 31 segments are indexed again before one gives way. find: a cache line for each of four
+/// n-gram lengths, two or three for each of up to 12 matches. remove: a look at every segment. Nothing allocates after
+/// make().
 ///
 /// `PlaceT` and `segment_size` are small in tests, where everything wraps and runs full.
 template <class PlaceT, std::size_t segment_size = 32>
