@@ -209,6 +209,8 @@ class Calibration {
   static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
                                                                 259,   500,   724,   920,  1146, 1490};
 
+  static constexpr std::int32_t memory_value = -100;  // of what a memory alone says: other sessions are not this one
+
   static constexpr std::int32_t rate = 41;        // 0.02 in log-odds for a probability that was wrong by one
   static constexpr std::int32_t limit = 3 << 20;  // of a bias
   static constexpr std::int32_t slope_limit = 1 << 20;
@@ -217,7 +219,9 @@ class Calibration {
     return source == EvidenceSource::memory ? 0 : 1;
   }
   [[nodiscard]] constexpr std::int32_t source_bias(EvidenceSource source, std::size_t length) const noexcept {
-    return source == EvidenceSource::context ? 0 : state_.by_source[source_class(source)][length];
+    if (source == EvidenceSource::context) return 0;
+    return state_.by_source[source_class(source)][length] +
+           (source == EvidenceSource::memory ? memory_value * 4096 : 0);
   }
 
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {
