@@ -207,6 +207,24 @@ TEST(SharedMemory, TakesWhatIsFreeBeforeAnythingGivesWay) {
   EXPECT_EQ(memory.counts().evicted, 0U);
 }
 
+TEST(SharedMemory, TakesWhatIsFreeThoughALateReaderGivesItCredit) {
+  Random random(17);
+  SharedMemory memory = make(SharedMemory::bytes_for(3200));
+  remember(memory, random_tokens(random, 1600, 1'000'000), 1);
+  const Tokens gone = random_tokens(random, 1600, 1'000'000);
+  remember(memory, gone, 2);
+  std::vector<SharedMemory::Place> places;
+  std::array<SharedMemory::MemoryMatch, 1> found;
+  for (std::size_t at = 8; at < gone.size(); at += 32)
+    if (memory.find(TokenSpan(gone).first(at), found) == 1) places.push_back(found[0].next);
+  ASSERT_GT(places.size(), 40U);
+  memory.remove(2);
+  for (const SharedMemory::Place place : places) memory.credit(place);
+  remember(memory, random_tokens(random, 1600, 1'000'000), 3);
+  EXPECT_EQ(memory.counts().evicted, 0U);
+  EXPECT_EQ(memory.counts().spared, 0U);
+}
+
 TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
   Random random(15);
   SharedMemory memory = make(SharedMemory::bytes_for(100'000));

@@ -273,7 +273,8 @@ class IndexedSegments {
     Place taken = nowhere;
     std::uint8_t least = 0;
     for (Place at = text_.oldest(); at != nowhere && at != segment_; at = text_.info(at).newer) {
-      const std::uint8_t credit = text_.info(at).credit.load(std::memory_order_relaxed);
+      // A reader may have been late to give credit to what is free by now.
+      const std::uint8_t credit = text_.info(at).used == 0 ? 0 : text_.info(at).credit.load(std::memory_order_relaxed);
       const bool better = taken == nowhere || credit < least;
       if (taken != nowhere) others[spared++] = better ? taken : at;
       if (better) {
