@@ -11,7 +11,7 @@
 #include "reprise/batch/packing.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/batch/worth.hpp"
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/draft_length.hpp"
