@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
@@ -277,24 +278,25 @@ class Session {
   Result<std::size_t> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {
     if (phase_ == Phase::empty) return not_begun();
     if (auto checked = Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
-    const TokenSpan old = this->context();
-    const auto common = std::mismatch(old.begin(), old.end(), context.begin(), context.end()).first - old.begin();
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(max_draft_nodes_, pads(capabilities()), pending);
     drop_round();
-    Buffer<Token> old;
-    if (!room || !sequence_.rebase(context, cached, old)) return Sequence::no_memory();
+    Buffer<Token> replaced;
+    if (!room || !sequence_.rebase(context, cached, replaced)) return Sequence::no_memory();
+    const TokenSpan before(replaced.data(), replaced.size());
+    const TokenSpan now = this->context();
     [[maybe_unused]] const bool in_step = std::exchange(strategy_in_step_, false);
     if constexpr (RebasableStrategy<Strategy>) {
       if (in_step)
-        strategy_.rebase({old.data(), old.size()}, this->context());
+        strategy_.rebase(before, now);
       else  // it has thrown, and may have lost track of what it has seen
-        strategy_.begin(this->context());
+        strategy_.begin(now);
     } else {
-      strategy_.begin(this->context());
+      strategy_.begin(now);
     }
     strategy_in_step_ = true;
-    return static_cast<std::size_t>(common);
+    return static_cast<std::size_t>(std::mismatch(before.begin(), before.end(), now.begin(), now.end()).first -
+                                    before.begin());
   }
 
   /// The engine's cache holds the first `cached` tokens of the context now: fewer after preemption or eviction, and
