@@ -80,16 +80,16 @@ struct MeasuredCurve {
     const auto plain = std::find_if(points.begin(), points.end(), [](const MeasuredPoint& point) {
       return point.shape.rows == point.shape.sequences;
     });
-    std::string json = "{\"version\": 1, \"base_ns\": " + std::to_string(plain == points.end() ? 0 : plain->median);
-    json += ", \"points\": [";
+    std::string json = R"({"version": 1, "base_ns": )" + std::to_string(plain == points.end() ? 0 : plain->median);
+    json += R"(, "points": [)";
     for (const MeasuredPoint& point : points) {
       if (&point != points.data()) json += ", ";
-      json += "{\"sequences\": " + std::to_string(point.shape.sequences) +
-              ", \"context\": " + std::to_string(point.shape.context) +
-              ", \"rows\": " + std::to_string(point.shape.rows) + ", \"ns\": " + std::to_string(point.median) + "}";
+      json += R"({"sequences": )" + std::to_string(point.shape.sequences) + R"(, "context": )" +
+              std::to_string(point.shape.context) + R"(, "rows": )" + std::to_string(point.shape.rows) + R"(, "ns": )" +
+              std::to_string(point.median) + "}";
     }
-    json += "], \"hardware\": " + quoted(origin.hardware) + ", \"model\": " + quoted(origin.model) +
-            ", \"date\": " + quoted(origin.date) + ", \"command\": " + quoted(origin.command) + "}\n";
+    json += R"(], "hardware": )" + quoted(origin.hardware) + R"(, "model": )" + quoted(origin.model) + R"(, "date": )" +
+            quoted(origin.date) + R"(, "command": )" + quoted(origin.command) + "}\n";
     return json;
   }
   /// A line for each point, then one for each warning.
