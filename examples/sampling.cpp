@@ -52,7 +52,7 @@ struct Engine {
     rows.resize(cached);
     rows.insert(rows.end(), batch.begin(), batch.end());
     pending = batch.size() - drafted;
-    return sampler.picks([this](Sampler& state, std::size_t i) { return state.sample(logits_after(i)); });
+    return sampler.picks(drafted, [this](Sampler& state, std::size_t i) { return state.sample(logits_after(i)); });
   }
   void commit(std::size_t keep) {
     cached += keep;

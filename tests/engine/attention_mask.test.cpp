@@ -17,7 +17,6 @@ namespace reprise {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 using Parents = std::vector<NodeIndex>;
 
 /// A pass as a mask sees it.
@@ -67,7 +66,7 @@ TEST(AttentionMask, IsTheOneOfItsComment) {
 }
 
 TEST(AttentionMask, OfAChainIsCausalAndColumnsBehindTheRowsAreHidden) {
-  std::vector<std::uint8_t> mask(3 * 6, 7);
+  std::vector<std::uint8_t> mask(18, 7);
   attention_mask<std::uint8_t>(Parents{-1}, 2, 1, 6, mask);
   EXPECT_THAT(mask, ElementsAre(1, 1, 0, 0, 0, 0,  //
                                 1, 1, 1, 0, 0, 0,  //

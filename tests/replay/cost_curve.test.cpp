@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "replay/input_error.hpp"
+#include "reprise/testing/measure_curve.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -91,6 +93,18 @@ TEST(MeasuredCost, TakesTheBaseWhereNoPointSaysWhatAPlainPassCosts) {
   EXPECT_DOUBLE_EQ(file(point(0, 3, "200"), "50").cost({1, 3, 0}), 4.0);
   EXPECT_DOUBLE_EQ(file(point(0, 3, "200"), "50").cost({1, 2, 0}), 2.5);
   EXPECT_DOUBLE_EQ(file(point(0, 1, "100") + "," + point(0, 3, "200"), "50").cost({1, 3, 0}), 2.0);
+}
+
+TEST(MeasuredCost, IsReadAsTheTestingKitWritesIt) {
+  testing::CurveSettings settings;
+  settings.contexts = {100};
+  settings.rows = {1, 3};
+  const auto measured = testing::measure_cost_curve(
+      [](const PassShape& shape) { return std::chrono::nanoseconds(1000 + 250 * shape.rows); }, settings);
+  const CostCurve curve = CostCurve::parse_file("c.json", measured.to_json({.hardware = "a \"fast\" one\n"}));
+  EXPECT_DOUBLE_EQ(curve.cost({1, 1, 100}), 1);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 3, 100}), 1.4);
+  EXPECT_DOUBLE_EQ(curve.cost({1, 2, 100}), 1.2);
 }
 
 TEST(MeasuredCost, UsesThePointsOfOneSequence) {

@@ -40,7 +40,7 @@ Token count(Counter& counter, std::size_t = 0) { return counter.next++; }
 
 TEST(SamplerHistory, AdvancesByWhatIsCommitted) {
   SamplerHistory<Counter> history(Counter{7});
-  auto picks = history.picks(count);
+  auto picks = history.picks(2, count).value();
   EXPECT_EQ(picks[0], 7);
   EXPECT_EQ(picks[1], 8);
   EXPECT_EQ(picks[2], 9);
@@ -49,17 +49,17 @@ TEST(SamplerHistory, AdvancesByWhatIsCommitted) {
   history.commit(2);
   EXPECT_EQ(history.sampler().next, 9);
   EXPECT_EQ(history.drawn(), 0U);
-  auto more = history.picks(count);
+  auto more = history.picks(2, count).value();
   EXPECT_EQ(more[0], 9);
   history.commit(1);
   EXPECT_EQ(history.sampler().next, 10);
 }
 TEST(SamplerHistory, ForgetsAVoidPass) {
   SamplerHistory<Counter> history(Counter{});
-  auto first = history.picks(count);
+  auto first = history.picks(2, count).value();
   static_cast<void>(first[0]);
   static_cast<void>(first[1]);
-  auto again = history.picks(count);
+  auto again = history.picks(2, count).value();
   EXPECT_EQ(again[0], 0);
   history.commit(0);
   EXPECT_EQ(history.sampler().next, 0) << "a predicate has refused the first pick";
@@ -70,6 +70,7 @@ TEST(SamplerHistory, StaysAsItWasWhenADrawThrows) {
     counter.next = 99;
     throw std::runtime_error("logits");
   };
+  ASSERT_TRUE(history.begin_pass(0));
   EXPECT_THROW(history.draw(failing), std::runtime_error);
   EXPECT_EQ(history.drawn(), 0U);
   EXPECT_EQ(history.draw([](Counter& counter) { return count(counter); }), 0);
@@ -78,27 +79,30 @@ TEST(SamplerHistory, StaysAsItWasWhenADrawThrows) {
 }
 TEST(SamplerHistory, IsEditedBetweenPasses) {
   SamplerHistory<Counter> history(Counter{});
-  auto picks = history.picks(count);
+  auto picks = history.picks(2, count).value();
   static_cast<void>(picks[0]);
   history.edit().next = 40;
   EXPECT_EQ(history.drawn(), 0U);
-  auto more = history.picks(count);
+  auto more = history.picks(2, count).value();
   EXPECT_EQ(more[0], 40);
 }
 TEST(SamplerHistory, TellsTheDrawWhichRowItFollows) {
   SamplerHistory<Counter> history(Counter{});
   std::vector<std::size_t> rows;
-  auto picks = history.picks([&](Counter& counter, std::size_t row) {
-    rows.push_back(row);
-    return count(counter);
-  });
+  auto picks = history
+                   .picks(4,
+                          [&](Counter& counter, std::size_t row) {
+                            rows.push_back(row);
+                            return count(counter);
+                          })
+                   .value();
   static_cast<void>(picks[0]);
   static_cast<void>(picks[4]);  // the rows of a path in a tree
   EXPECT_THAT(rows, ElementsAre(0, 4));
 }
 TEST(SamplerHistory, IsForkedByACopy) {
   SamplerHistory<Counter> history(Counter{});
-  auto picks = history.picks(count);
+  auto picks = history.picks(2, count).value();
   static_cast<void>(picks[0]);
   SamplerHistory<Counter> fork = history;
   history.commit(1);
@@ -194,7 +198,7 @@ class Engine {
     batch_.assign(batch.begin(), batch.end());
     pending_ = batch.size() - drafted;
     parents_.assign(parents.begin(), parents.end());
-    return sampler_.picks([this](Sampler& sampler, std::size_t i) { return sampler.sample(scores_after(i)); });
+    return sampler_.picks(drafted, [this](Sampler& sampler, std::size_t i) { return sampler.sample(scores_after(i)); });
   }
   auto verify(TokenSpan batch, std::size_t drafted) {
     std::vector<NodeIndex> chain;

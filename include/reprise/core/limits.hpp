@@ -13,7 +13,8 @@
 namespace reprise {
 
 /// What ends a generation, and how much a round may draft. Read anew in every round, so it may change between
-/// rounds; it has to stay alive from propose() until that round is committed or cancelled.
+/// rounds; it has to stay alive from propose() until that round is committed or cancelled. The vectors are the
+/// caller's: filling or copying them may throw, and the library does neither.
 struct Limits {
   std::size_t max_tokens = unlimited;   ///< output tokens, stop tokens included
   std::size_t max_context = unlimited;  ///< committed tokens in all, prompt included

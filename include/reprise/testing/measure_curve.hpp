@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/testing/answers.hpp"
+
+namespace reprise::testing {
+
+/// The passes that are measured, and how often.
+struct CurveSettings {
+  std::vector<std::size_t> contexts = {256, 4096};                     ///< committed tokens before the pass
+  std::vector<std::size_t> rows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};  ///< of a pass, in all its sequences together
+  std::vector<std::size_t> sequences = {1};                            ///< that share a pass
+  std::size_t warm_up = 3;                                             ///< passes of each shape that do not count
+  std::size_t repeats = 15;                                            ///< passes of each shape that count
+  std::int64_t noisy_percent = 10;   ///< a point is noisy if its interquartile range is a larger share of its median
+  std::int64_t falling_percent = 3;  ///< the curve falls if more rows take less time by a larger share
+};
+
+/// Why a curve should be looked at before it is used.
+enum class CurveDoubt : std::uint8_t {
+  noisy,    ///< times of one shape differ much: another program ran, or the clock of the device changes
+  falls,    ///< more rows take less time; real where kernels prefer some widths, else noise
+  no_time,  ///< the median is not above 0 ns: the clock is too coarse, or the pass was not waited for
+  failed,   ///< the engine answered with an error; this shape was not measured
+};
+
+struct CurveWarning {
+  CurveDoubt doubt = CurveDoubt::noisy;
+  PassShape shape;
+  std::string message;  ///< shape, figures, and a hint what to do
+};
+
+/// A shape of pass and its times in nanoseconds.
+struct MeasuredPoint {
+  PassShape shape;
+  std::int64_t median = 0;
+  std::int64_t lower_quartile = 0;
+  std::int64_t upper_quartile = 0;
+  [[nodiscard]] std::int64_t spread() const noexcept { return upper_quartile - lower_quartile; }
+};
+
+/// Free text for the JSON of a curve.
+struct CurveOrigin {
+  std::string_view hardware = {};
+  std::string_view model = {};
+  std::string_view date = {};
+  std::string_view command = {};
+};
+
+/// The result of measure_cost_curve(). Warnings do not keep it from being used.
+struct MeasuredCurve {
+  std::vector<MeasuredPoint> points;  ///< by sequences, context and rows
+  std::vector<CurveWarning> warnings;
+
+  [[nodiscard]] std::vector<CostPoint> cost_points() const {
+    std::vector<CostPoint> all;
+    for (const MeasuredPoint& point : points)
+      all.push_back({point.shape.sequences, point.shape.context, point.shape.rows, static_cast<double>(point.median)});
+    return all;
+  }
+  /// For CostControl and BatchPlanner. Errors: those of CostCurve::from_points().
+  [[nodiscard]] Result<CostCurve> curve() const { return CostCurve::from_points(cost_points()); }
+
+  /// A curve file of version 1, as docs/formats.md describes it; `base_ns` is the first plain pass.
+  [[nodiscard]] std::string to_json(const CurveOrigin& origin = {}) const {
+    const auto plain = std::find_if(points.begin(), points.end(), [](const MeasuredPoint& point) {
+      return point.shape.rows == point.shape.sequences;
+    });
+    std::string json = R"({"version": 1, "base_ns": )" + std::to_string(plain == points.end() ? 0 : plain->median);
+    json += R"(, "points": [)";
+    for (const MeasuredPoint& point : points) {
+      if (&point != points.data()) json += ", ";
+      json += R"({"sequences": )" + std::to_string(point.shape.sequences) + R"(, "context": )" +
+              std::to_string(point.shape.context) + R"(, "rows": )" + std::to_string(point.shape.rows) + R"(, "ns": )" +
+              std::to_string(point.median) + "}";
+    }
+    json += R"(], "hardware": )" + quoted(origin.hardware) + R"(, "model": )" + quoted(origin.model) + R"(, "date": )" +
+            quoted(origin.date) + R"(, "command": )" + quoted(origin.command) + "}\n";
+    return json;
+  }
+  /// A line for each point, then one for each warning.
+  [[nodiscard]] std::string to_string() const {
+    std::string text = "sequences context rows: median ns (quartiles)\n";
+    for (const MeasuredPoint& point : points)
+      text += std::to_string(point.shape.sequences) + ' ' + std::to_string(point.shape.context) + ' ' +
+              std::to_string(point.shape.rows) + ": " + std::to_string(point.median) + " (" +
+              std::to_string(point.lower_quartile) + " to " + std::to_string(point.upper_quartile) + ")\n";
+    for (const CurveWarning& warning : warnings) text += "warning: " + warning.message + '\n';
+    return text;
+  }
+
+ private:
+  static std::string quoted(std::string_view text) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string json = "\"";
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x20)
+        json += std::string("\\u00") + digits[byte / 16] + digits[byte % 16];
+      else
+        json += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+    return json + '"';
+  }
+};
+
+namespace detail {
+
+template <class RunPass>
+class CurveRuns {
+ public:
+  CurveRuns(RunPass& run_pass, const CurveSettings& settings) : run_pass_(run_pass), settings_(settings) {}
+
+  MeasuredCurve run() {
+    for (const std::size_t sequences : ascending(settings_.sequences)) {
+      if (sequences == 0) continue;
+      for (const std::size_t context : ascending(settings_.contexts)) measure_line(sequences, context);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static std::vector<std::size_t> ascending(std::vector<std::size_t> numbers) {
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    return numbers;
+  }
+
+  /// All numbers of rows at one context, in turn: a machine that grows slower over time slows all of them alike.
+  void measure_line(std::size_t sequences, std::size_t context) {
+    std::vector<std::size_t> rows = settings_.rows;
+    rows.push_back(sequences);  // a curve needs the plain pass
+    rows = ascending(std::move(rows));
+    rows.erase(rows.begin(), std::lower_bound(rows.begin(), rows.end(), sequences));
+    std::vector<std::vector<std::int64_t>> times(rows.size());
+    const std::size_t rounds = settings_.warm_up + std::max<std::size_t>(settings_.repeats, 1);
+    for (std::size_t round = 0; round < rounds; ++round)
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        if (times[i].size() == round) time_pass({sequences, rows[i], context}, times[i]);  // else it has failed
+    const std::size_t first = result_.points.size();
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (times[i].size() == rounds)
+        add_point({sequences, rows[i], context}, std::span(times[i]).subspan(settings_.warm_up));
+    for (std::size_t i = first + 1; i < result_.points.size(); ++i)
+      warn_if_falling(result_.points[i - 1], result_.points[i]);
+  }
+  void time_pass(const PassShape& shape, std::vector<std::int64_t>& times) {
+    auto&& answer = run_pass_(shape);
+    if (!succeeded(answer)) return warn(CurveDoubt::failed, shape, "the engine answered with an error");
+    times.push_back(std::chrono::nanoseconds(unwrapped(answer)).count());
+  }
+  void add_point(const PassShape& shape, std::span<std::int64_t> times) {
+    std::sort(times.begin(), times.end());
+    const std::size_t last = times.size() - 1;
+    const MeasuredPoint point{shape, times[last / 2], times[last / 4], times[last - last / 4]};
+    result_.points.push_back(point);
+    if (point.median <= 0)
+      warn(CurveDoubt::no_time, shape,
+           "the median is " + std::to_string(point.median) + " ns: use a finer clock, and wait for the pass to end");
+    else if (point.spread() > point.median / 100 * settings_.noisy_percent)
+      warn(CurveDoubt::noisy, shape,
+           "half of the passes lie within " + std::to_string(point.lower_quartile) + " to " +
+               std::to_string(point.upper_quartile) + " ns, the median is " + std::to_string(point.median) +
+               ": quieten the machine, fix its clocks, or repeat more often");
+  }
+  void warn_if_falling(const MeasuredPoint& fewer, const MeasuredPoint& more) {
+    if (more.median >= fewer.median - fewer.median / 100 * settings_.falling_percent) return;
+    warn(CurveDoubt::falls, more.shape,
+         std::to_string(more.median) + " ns, and " + std::to_string(fewer.median) + " ns for " +
+             std::to_string(fewer.shape.rows) + " rows: measure again; if it stays, kernels prefer this width");
+  }
+  void warn(CurveDoubt doubt, const PassShape& shape, const std::string& why) {
+    result_.warnings.push_back({doubt, shape,
+                                std::to_string(shape.rows) + " rows of " + std::to_string(shape.sequences) +
+                                    " sequences at context " + std::to_string(shape.context) + ": " + why});
+  }
+
+  RunPass& run_pass_;
+  const CurveSettings& settings_;
+  MeasuredCurve result_;
+};
+
+}  // namespace detail
+
+/// Measures what passes of an engine cost by their shape. `run_pass(const PassShape&)` runs one pass of shape.rows rows
+/// over sequences that have shape.context tokens in their caches, waits for its end, rolls it back, and returns how
+/// long the pass took: std::chrono::nanoseconds, or a Result of it. Tokens do not matter, except to a mixture of
+/// experts: give it those of real drafts. Prefill when shape.context changes, outside the time. Rollback belongs to
+/// the time where drafting pays for it.
+///
+/// All numbers of rows take turns, for warm_up + repeats rounds; medians count, so a few outliers change nothing.
+/// Throws what run_pass throws, and std::bad_alloc. The library reads no clock: see the overload below.
+template <class RunPass>
+[[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {
+  return detail::CurveRuns<std::remove_reference_t<RunPass>>(run_pass, settings).run();
+}
+
+/// The same for a `run_pass` that returns nothing, timed by the caller's clock: measure_cost_curve<Clock>(run_pass)
+/// with std::chrono::steady_clock, say. For engines that prefill and roll back elsewhere, or at no cost.
+template <class Clock, class RunPass>
+requires requires { Clock::now(); }
+[[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {
+  return measure_cost_curve(
+      [&](const PassShape& shape) {
+        const auto begin = Clock::now();
+        run_pass(shape);
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin);
+      },
+      settings);
+}
+
+}  // namespace reprise::testing
