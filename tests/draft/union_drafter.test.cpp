@@ -127,7 +127,7 @@ TEST(UnionDrafter, RebasesMembersAndKeepsWhatItLearnedOfThem) {
   EXPECT_THAT(strategy.member<0>().told->outcomes.back().draft, IsEmpty()) << "what was proposed is gone";
 }
 TEST(UnionDrafter, DraftsWhatTheContextSaidBeforeItWasRebased) {
-  Lent strategy(UnionDrafter(NgramDrafter<>(), CopyDrafter<>()));
+  Lent strategy{UnionDrafter(NgramDrafter<>(), CopyDrafter<>())};
   strategy.begin(Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22});
   strategy.rebase(Tokens{1, 20, 21, 22, 2, 3, 4, 5});
   EXPECT_EQ(strategy.propose().tokens().at(0), 6);
@@ -186,13 +186,13 @@ TEST(UnionDrafter, IsWhatTheNaiveUnionIs) {
       strategy.feedback({},
                         {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .revealed = {}});
     }
+    const DraftBudget budget{.max_nodes = random.chance(50) ? 64 : random.below(12)};
+    const Nodes nodes = drafted_by(strategy, budget);
     Naive naive;
     naive.add(strategy.member<0>().told->proposed, strategy.trust(0));
     naive.add(strategy.member<1>().told->proposed, strategy.trust(1));
     naive.add(strategy.member<2>().told->proposed, strategy.trust(2));
     const auto wanted = naive.ordered();
-    const DraftBudget budget{.max_nodes = random.chance(50) ? 64 : random.below(12)};
-    const Nodes nodes = drafted_by(strategy, budget);
     ASSERT_EQ(nodes.size(), std::min(wanted.size(), budget.max_nodes));
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       ASSERT_EQ(path_to({nodes, DraftKind::ordered}, static_cast<NodeIndex>(i)), wanted[i].first) << "round " << round;
@@ -219,7 +219,7 @@ TEST(UnionDrafter, IsLossless) {
   passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), HostileStrategy(2, 4)); });
 }
 TEST(UnionDrafter, SurvivesMembersThatWriteGarbage) {
-  Lent strategy(UnionDrafter(HostileStrategy(1, 4), HostileStrategy(2, 4), NgramDrafter<>()));
+  Lent strategy{UnionDrafter(HostileStrategy(1, 4), HostileStrategy(2, 4), NgramDrafter<>())};
   strategy.begin(Tokens{1, 2, 1, 2, 1});
   for (int i = 0; i < 2000; ++i) {
     const Nodes nodes = strategy.propose({.max_nodes = 48}).nodes;

@@ -52,7 +52,7 @@ class OracleStrategy {
       node.path_probability = Probability::from_raw(probability -= probability / 8);
       DraftNode sibling = node;
       sibling.token = static_cast<Token>((token + 1) % options_.vocabulary);
-      if (options_.auxiliary && random.chance(40)) {
+      if (options_.auxiliary && !draft.chain() && random.chance(40)) {
         DraftNode extra = node;
         extra.auxiliary = true;
         const bool pushed = draft.push(extra);

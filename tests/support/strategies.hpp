@@ -36,18 +36,19 @@ inline Tokens tokens_of(const Nodes& nodes) {
 }
 
 /// Pushes the nodes in their order, at most 256 of them. A parent is a place among `nodes`, also where the draft has
-/// refused some before it; a child of a refused node is pushed as a malformed node. Other parents are pushed as they
-/// are. Does not allocate.
+/// refused some before it; children of refused nodes are left out. Malformed parents are pushed: itself, a later node,
+/// or less than the anchor. Does not allocate.
 inline void push_all(Draft& draft, const Nodes& nodes) noexcept {
+  constexpr NodeIndex refused = -2;
   std::array<NodeIndex, 256> places;  // NOLINT(*-member-init): filled as far as it is read
   for (std::size_t i = 0; i < nodes.size() && i < places.size(); ++i) {
-    DraftNode pushed = nodes[i];
-    if (pushed.parent >= 0 && pushed.parent < static_cast<NodeIndex>(i))
-      pushed.parent = places[static_cast<std::size_t>(pushed.parent)];
-    else if (pushed.parent >= 0)
-      pushed.parent = static_cast<NodeIndex>(draft.size());  // itself or a later one
     const auto place = static_cast<NodeIndex>(draft.size());
-    places[i] = draft.push(pushed) ? place : NodeIndex{-2};
+    DraftNode pushed = nodes[i];
+    const bool earlier = pushed.parent >= 0 && pushed.parent < static_cast<NodeIndex>(i);
+    if (earlier) pushed.parent = places[static_cast<std::size_t>(pushed.parent)];
+    if (!earlier && pushed.parent >= 0) pushed.parent += place - static_cast<NodeIndex>(i);  // as far ahead as it was
+    const bool orphan = earlier && pushed.parent == refused;
+    places[i] = !orphan && draft.push(pushed) ? place : refused;
   }
 }
 
