@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -184,6 +185,37 @@ TEST(Speculator, TrustsItsDrafterAndTakesAPrior) {
   const Speculator speculator(NgramOptions{.prior = prior}, CostOptions{.max_nodes = 5});
   EXPECT_EQ(speculator.strategy().calibration().all, 1 << 18);
   EXPECT_EQ(speculator.control().options().max_nodes, 5U);
+}
+
+/// The documented limit, where every token is new; sizes right after a growth are the worst.
+constexpr std::size_t most_bytes_per_token = 80;
+constexpr std::size_t fixed_bytes = 30'000;
+
+TEST(SpeculatorMemory, TakesAtMostEightyBytesATokenOfAPromptInWhichNoneRepeats) {
+  std::vector<Token> tokens(120'000);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  double worst = 0;
+  for (std::size_t size = 1; size <= tokens.size(); size += 1 + size / 8) {
+    Speculator speculator;
+    ASSERT_TRUE(speculator.begin(TokenSpan(tokens).first(size)));
+    ASSERT_LE(speculator.memory_bytes(), most_bytes_per_token * size + fixed_bytes) << size;
+    if (size > 10'000)
+      worst = std::max(worst, static_cast<double>(speculator.memory_bytes()) / static_cast<double>(size));
+  }
+  EXPECT_GT(worst, 65) << "much better than documented: say so";
+}
+TEST(SpeculatorMemory, TakesAtMostEightyBytesATokenWhenNewTokensComeOneByOne) {
+  Speculator speculator;
+  ASSERT_TRUE(speculator.begin(std::vector<Token>{0}));
+  double worst = 0;
+  for (Token next = 1; next < 120'000; ++next) {
+    ASSERT_TRUE(speculator.append(TokenSpan(&next, 1)));
+    const auto size = static_cast<std::size_t>(next) + 1;
+    ASSERT_LE(speculator.memory_bytes(), most_bytes_per_token * size + fixed_bytes) << size;
+    if (size > 10'000)
+      worst = std::max(worst, static_cast<double>(speculator.memory_bytes()) / static_cast<double>(size));
+  }
+  EXPECT_GT(worst, 65) << "much better than documented: say so";
 }
 
 }  // namespace

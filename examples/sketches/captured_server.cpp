@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "reprise/batch/packing.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/loop/pass.hpp"
 #include "reprise/testing/check_batch.hpp"
-#include "reprise/verify/tree.hpp"
 #include "toy.hpp"
 
 namespace {
@@ -49,25 +46,12 @@ class Server {
  public:
   explicit Server(Device device) : device_(std::move(device)) {}
 
-  /// One pass over the parts of several sequences. With sessions, a part is what Session::plan() gave.
-  std::vector<std::span<const reprise::Token>> verify(std::span<const reprise::testing::SequencePass> parts) {
+  /// One pass over the parts of several sequences. With sessions, a part is made of what Session::plan() gave.
+  std::vector<std::span<const reprise::Token>> verify(std::span<const reprise::SequencePass> parts) {
     packer_.clear();
     sequences_.clear();
     for (const auto& part : parts) {
-      depths_.resize(part.drafted);
-      reprise::tree_depths<std::uint32_t>(part.parents, depths_);
-      const reprise::Pass pass{.batch = part.batch,
-                               .pending = part.batch.size() - part.drafted,
-                               .drafted = part.drafted,
-                               .padding = 0,
-                               .parents = part.parents,
-                               .depths = depths_,
-                               .nodes = {},
-                               .kind = reprise::DraftKind::ordered,
-                               .shape = {},
-                               .ticket = {}};
-      const std::size_t context = device_.caches[part.sequence].size() + pass.pending;
-      if (!packer_.add(static_cast<reprise::SequenceId>(part.sequence), pass, context)) return {};
+      if (!packer_.add(part)) return {};
       sequences_.push_back(part.sequence);
     }
     // The next captured width; the pad rows belong to no sequence, and what they write is dropped.
@@ -90,7 +74,6 @@ class Server {
  private:
   Device device_;
   reprise::BatchPacker packer_;
-  std::vector<std::uint32_t> depths_;
   std::vector<std::size_t> sequences_;
   std::vector<reprise::Token> picks_;
 };

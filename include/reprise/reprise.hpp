@@ -47,6 +47,7 @@
 #include "reprise/draft/repetition_gate.hpp"
 #include "reprise/draft/token_table_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
+#include "reprise/engine/attention_mask.hpp"
 #include "reprise/evidence/agreement_table.hpp"
 #include "reprise/evidence/calibration.hpp"
 #include "reprise/evidence/hit_rate.hpp"

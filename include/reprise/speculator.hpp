@@ -21,8 +21,8 @@ namespace reprise {
 /// either, a drafted token is taken to cost 5% of a pass. See NgramDrafter, CostControl and Session, of which it is
 /// one.
 ///
-/// Memory: about 30 bytes for each token of text, 4 of them in the session (up to 60 of random tokens), and 30 KB.
-/// Threads: as Session.
+/// Memory: about 30 bytes for each token of text, 4 of them in the session, and 30 KB. Where every token is new, up to
+/// 80 bytes for each: right after the tables have grown, else from 55. Threads: as Session.
 class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
  public:
   using Base = Session<NgramDrafter<RollingHashIndex>, CostControl>;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <set>
@@ -69,6 +70,27 @@ TEST(BatchPacker, FindsEachSequencesPartOfThePicks) {
   EXPECT_EQ(packer.flat_row(1, 0), 5U);
 }
 
+TEST(BatchPacker, FindsEachSequencesPartOfThePicksOfWantedRowsAlone) {
+  const BatchPacker packer = packed();
+  EXPECT_THAT(packer.batch().logit_rows, ElementsAre(1, 2, 3, 4, 5));
+  const std::vector<Token> picks = {101, 102, 103, 104, 105};
+  EXPECT_THAT(packer.compact_picks_of(0, std::span(picks)), ElementsAre(101, 102, 103, 104));
+  EXPECT_THAT(packer.compact_picks_of(1, std::span(picks)), ElementsAre(105));
+}
+
+TEST(BatchPacker, TakesAPassAsCheckBatchHandsItOut) {
+  const Planned planned = tree();
+  const SequencePass part{3, planned.batch, 3, planned.parents, planned.context};
+  EXPECT_EQ(part.pending(), 2U);
+  EXPECT_EQ(part.cached(), 8U);
+  BatchPacker packer;
+  ASSERT_TRUE(packer.add(part));
+  ASSERT_TRUE(packer.add({1, plain().batch, 0, {}, 4}));
+  EXPECT_EQ(batch_digest(packer.batch()), batch_digest(packed().batch()));
+  EXPECT_THAT(packer.batch().positions, ElementsAre(8, 9, 10, 11, 11, 3));
+  EXPECT_THAT(packer.batch().wants_logits, ElementsAre(0, 1, 1, 1, 1, 1));
+}
+
 TEST(BatchPacker, PadsEachSequenceToACommonWidth) {
   BatchPacker packer;
   ASSERT_TRUE(packer.add(3, plain().pass(), 4, 3, 99));
@@ -123,6 +145,8 @@ TEST(BatchPacker, WhatWasPackedCanBeUnpacked) {
     }
     ASSERT_TRUE(packer.pad_to(random.below(80)));
     const PackedBatch batch = packer.batch();
+    const auto wanted = static_cast<std::ptrdiff_t>(batch.logit_rows.size());
+    ASSERT_EQ(std::count(batch.wants_logits.begin(), batch.wants_logits.end(), 1), wanted);
     std::vector<Token> rows(batch.rows());
     std::iota(rows.begin(), rows.end(), 0);
     for (std::size_t i = 0; i < passes.size(); ++i) {
@@ -140,6 +164,9 @@ TEST(BatchPacker, WhatWasPackedCanBeUnpacked) {
         ASSERT_EQ(batch.positions[flat], before + 1);
       }
       const auto picks = packer.picks_of(i, std::span(rows));
+      const auto compact = packer.compact_picks_of(i, batch.logit_rows);
+      ASSERT_EQ(compact.size(), planned.parents.size() + 1);
+      for (std::size_t j = 0; j < compact.size(); ++j) ASSERT_EQ(static_cast<std::size_t>(picks[j]), compact[j]);
       ASSERT_GE(picks.size(), planned.parents.size() + 1);
       for (std::size_t j = 0; j <= planned.parents.size(); ++j) {
         ASSERT_EQ(static_cast<std::size_t>(picks[j]), packer.flat_row(i, pending - 1 + j));

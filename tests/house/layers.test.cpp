@@ -33,13 +33,15 @@ const std::map<std::string, Names>& layers() {
       {"memory", {"core", "index", "evidence"}},
       {"draft", {"core", "index", "evidence", "memory"}},
       {"verify", {"core"}},
+      {"engine", {"core"}},
       {"control", {"core", "evidence"}},
       {"stats", {"core"}},
       {"loop", {"core", "verify", "control", "stats"}},
       {"batch", {"core", "control", "stats", "loop"}},
-      {"testing", {"core", "index", "evidence", "memory", "draft", "verify", "control", "stats", "loop", "batch", ""}},
+      {"testing",
+       {"core", "index", "evidence", "memory", "draft", "verify", "engine", "control", "stats", "loop", "batch", ""}},
       // The headers that lie in no layer: the umbrella and the recommended composition.
-      {"", {"core", "index", "evidence", "memory", "draft", "verify", "control", "stats", "loop", "batch"}},
+      {"", {"core", "index", "evidence", "memory", "draft", "verify", "engine", "control", "stats", "loop", "batch"}},
   };
   return table;
 }

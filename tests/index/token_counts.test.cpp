@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -164,6 +165,60 @@ TEST(TokenCounts, AreThoseOfAMapWhateverIsAddedAndRemoved) {
       if (HasFatalFailure()) FAIL() << "seed " << seed << " step " << step;
     }
   }
+}
+
+/// Slots that are read when the last `taken` of these tokens are taken back.
+std::size_t looked_at(const Tokens& tokens, std::size_t taken) {
+  TokenCounts counts(3);
+  CountsModel model;
+  for (const Token token : tokens) {
+    counts.add(token);
+    model.add(token);
+  }
+  const TokenSpan last = TokenSpan(tokens).last(taken);
+  counts.remove(last);
+  model.remove(last);
+  const auto frequent = counts.frequent();
+  EXPECT_EQ(std::vector<Entry>(frequent.begin(), frequent.end()), model.frequent());
+  return counts.looked_at();
+}
+
+TEST(TokenCounts, ReadFewSlotsWhenOneOfTheMostFrequentIsTakenBack) {
+  // All tokens differ, and the last added come first in the list.
+  for (const Token size : {1'000, 10'000, 100'000, 300'000}) {
+    Tokens tokens;
+    for (Token token = size; token > 0; --token) tokens.push_back(token);
+    EXPECT_LE(looked_at(tokens, 1), 24'000U + static_cast<std::size_t>(size) / 64) << size;
+    EXPECT_LE(looked_at(tokens, 24), 80'000U + static_cast<std::size_t>(size) / 64) << size;
+  }
+  // What is not in the list costs nothing.
+  Tokens rising(100'000);
+  std::iota(rising.begin(), rising.end(), 0);
+  EXPECT_EQ(looked_at(rising, 1), 0U);
+  EXPECT_EQ(looked_at(rising, 50'000), 0U);
+}
+
+TEST(TokenCounts, ReadFewSlotsHoweverOftenOneIsTakenBack) {
+  TokenCounts counts(3);
+  CountsModel model;
+  Tokens tokens;
+  for (Token token = 20'000; token > 0; --token)
+    tokens.insert(tokens.end(), static_cast<std::size_t>(token % 3), token);
+  for (const Token token : tokens) {
+    counts.add(token);
+    model.add(token);
+  }
+  std::size_t looked_at = 0;
+  for (std::size_t left = tokens.size(); left-- > 0;) {
+    const TokenSpan last = TokenSpan(tokens).subspan(left, 1);
+    counts.remove(last);
+    model.remove(last);
+    looked_at += counts.looked_at();
+    if (left % 1000 != 0) continue;
+    const auto frequent = counts.frequent();
+    ASSERT_EQ(std::vector<Entry>(frequent.begin(), frequent.end()), model.frequent()) << left;
+  }
+  EXPECT_LE(looked_at / tokens.size(), 16'000U);
 }
 
 TEST(TokenCounts, TakeTenToTwentyTwoBytesForEachDistinctToken) {

@@ -148,6 +148,32 @@ TEST_F(Rebase, TakesWhatIsNotInTheCacheForPending) {
   session.propose(limits);
   EXPECT_THAT(session.plan()->batch, ElementsAre(40, 50, 1, 2));
 }
+TEST_F(Rebase, AnswersHowManyLeadingTokensBothContextsShare) {
+  const auto shared = [&](const std::vector<Token>& context) {
+    EXPECT_TRUE(session.begin(prompt));
+    return session.rebase(context).value();
+  };
+  EXPECT_EQ(shared({10, 40, 50}), 1U);
+  EXPECT_EQ(shared({11, 20, 30, 40}), 0U);
+  EXPECT_EQ(shared({10, 20, 31, 40}), 2U) << "what agrees again after a difference does not count";
+  EXPECT_EQ(shared({10, 20}), 2U) << "the new context is a part of the old one";
+  EXPECT_EQ(shared({10, 20, 30, 40, 50, 60}), 4U) << "and the other way round";
+  EXPECT_EQ(shared(prompt), 4U);
+}
+TEST_F(Rebase, CountsOutputAmongWhatBothContextsShare) {
+  ASSERT_TRUE(session.begin(prompt));
+  round({1, 2, 7});
+  EXPECT_EQ(session.rebase(std::vector<Token>{10, 20, 30, 40, 1, 2, 8}).value(), 6U);
+  EXPECT_EQ(session.rebase(session.context().first(3)).value(), 3U) << "a part of its own context";
+  EXPECT_EQ(session.rebase(session.context().last(2)).value(), 0U);
+}
+TEST_F(Rebase, LetsTheEngineKeepTheSharedRowsAndPrefillTheRest) {
+  ASSERT_TRUE(session.begin(prompt));
+  const auto shared = session.rebase(compacted);
+  ASSERT_TRUE(shared);
+  ASSERT_TRUE(session.set_cached(*shared));
+  EXPECT_THAT(session.pending(), ElementsAre(40, 50));
+}
 TEST_F(Rebase, GivesAnOpenRoundUp) {
   ASSERT_TRUE(session.begin(prompt));
   session.propose(limits);
@@ -257,7 +283,7 @@ TEST(RebaseProperty, ASpeculatorSavesPassesWithWhatTheOldContextSaid) {
     limits.max_tokens = reasoning.size();
     EXPECT_TRUE(generate(speculator, engine, prompt, limits));
     engine.truncate(1);
-    EXPECT_TRUE(rebase ? speculator.rebase(prompt) : speculator.begin(prompt));
+    EXPECT_TRUE(rebase ? speculator.rebase(prompt).has_value() : speculator.begin(prompt).has_value());
     const std::uint64_t before = speculator.statistics().passes;
     EXPECT_TRUE(generate(speculator, engine, limits));
     return speculator.statistics().passes - before;

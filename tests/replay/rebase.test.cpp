@@ -35,7 +35,7 @@ Statistics replay(const Trace& trace, bool rebase, std::size_t evidence = NgramO
       context.insert(context.end(), recorded.turns[turn].prompt.begin(), recorded.turns[turn].prompt.end());
       if (context.empty()) continue;
       const Statistics before = turn == 0 ? Statistics() : session.statistics();
-      EXPECT_TRUE(turn == 0 || !rebase ? session.begin(context) : session.rebase(context));
+      EXPECT_TRUE(turn == 0 || !rebase ? session.begin(context).has_value() : session.rebase(context).has_value());
       const TokenSpan output = recorded.turns[turn].output;
       limits.max_tokens = output.size();
       for (session.propose(limits); !session.finished(); session.propose(limits)) {

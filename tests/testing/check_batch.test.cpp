@@ -154,6 +154,28 @@ TEST(CheckBatch, CallsADifferenceWithinEpsilonANearTie) {
   EXPECT_EQ(check_server(Slip::flips_in_company, {.epsilon = 0.01}).verdict(), Verdict::near_tie);
   EXPECT_EQ(check_server(Slip::flips_in_company).verdict(), Verdict::wrong);
 }
+TEST(CheckBatch, SaysHowManyTokensAreCommitted) {
+  struct Cached {
+    Server inner;
+    std::vector<std::size_t> rows;  // in the cache of each sequence
+    auto verify(std::span<const SequencePass> passes) {
+      for (const SequencePass& pass : passes) EXPECT_EQ(pass.cached(), rows[pass.sequence]);
+      return inner.verify(passes);
+    }
+    void commit(std::size_t sequence, std::span<const std::size_t> kept) {
+      rows[sequence] += kept.size();
+      inner.commit(sequence, kept);
+    }
+  };
+  const auto make = [] {
+    Cached server{Server(prompts, Slip::none, 3), {}};
+    for (const auto& prompt : prompts) server.rows.push_back(prompt.size() - 1);
+    return server;
+  };
+  BatchCheck check;
+  check.capabilities.max_leaves = 3;
+  EXPECT_EQ(check_batch(make, prompts, check).verdict(), Verdict::exact);
+}
 TEST(CheckBatch, KeepsToTheRowsOfAPass) {
   std::size_t most = 0;
   struct Counting {

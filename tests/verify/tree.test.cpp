@@ -43,6 +43,16 @@ TEST(Tree, KnowsParentsThatComeLaterOrAreNoRows) {
   EXPECT_FALSE(is_tree(Parents{-2}));
 }
 
+TEST(Tree, IsAChainWhereEveryRowFollowsTheOneBefore) {
+  EXPECT_TRUE(is_chain({}));
+  EXPECT_TRUE(is_chain(Parents{-1}));
+  EXPECT_TRUE(is_chain(Parents{-1, 0, 1, 2}));
+  EXPECT_FALSE(is_chain(Parents{-1, -1}));
+  EXPECT_FALSE(is_chain(Parents{-1, 0, 0}));
+  EXPECT_FALSE(is_chain(Parents{-1, 0, 1, 1}));
+  EXPECT_FALSE(is_chain(Parents{0, 1})) << "no tree at all";
+}
+
 TEST(Tree, CountsDepthsFromTheAnchor) {
   const Parents parents = {-1, 0, -1, 1, 2};
   std::vector<std::int32_t> depths(parents.size());

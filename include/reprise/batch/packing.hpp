@@ -19,6 +19,20 @@ using SequenceId = std::int32_t;
 /// Of pad rows that belong to no sequence.
 inline constexpr SequenceId no_sequence = -1;
 
+/// The part of one sequence in a pass over many: BatchPacker packs it, and check_batch() hands it to the server it
+/// checks.
+struct SequencePass {
+  std::size_t sequence = 0;                 ///< names it to the engine; in check_batch() its place among the prompts
+  TokenSpan batch;                          ///< [pending | draft]
+  std::size_t drafted = 0;                  ///< drafted tokens at its end
+  std::span<const NodeIndex> parents = {};  ///< as TreeVerifier has them; of a chain -1, 0, 1, ...
+  std::size_t context = 0;                  ///< committed tokens of the sequence, the pending ones included
+
+  [[nodiscard]] std::size_t pending() const noexcept { return batch.size() - drafted; }
+  /// Tokens of the sequence that are in the cache.
+  [[nodiscard]] std::size_t cached() const noexcept { return context - pending(); }
+};
+
 /// One pass of several sequences, as engines with continuous batching take it: flat arrays of one element for each row,
 /// the rows of a sequence side by side. The views hold until the packer changes.
 struct PackedBatch {
@@ -31,6 +45,8 @@ struct PackedBatch {
   std::span<const std::uint8_t> wants_logits;  ///< 1: a pick after this row may be read
   std::span<const std::uint32_t> offsets;      ///< sequence i has the rows from offsets[i] up to offsets[i + 1]; one
                                                ///< element more than sequences, and none where there are none
+  std::span<const std::uint32_t> logit_rows;   ///< the rows with wants_logits, ascending: to compute logits of these
+                                               ///< alone, and read them by BatchPacker::compact_picks_of()
 
   [[nodiscard]] std::size_t rows() const noexcept { return tokens.size(); }
 };
@@ -43,48 +59,60 @@ struct PackedBatch {
 ///   picks = run(packer.batch());                          // one pick for each row
 ///   for each i: session.resolve(ticket[i], packer.picks_of(i, picks));
 ///
+/// An engine that picks after batch().logit_rows alone reads compact_picks_of(i, picks).
+///
 /// Uniform rows: give add() the width; the rows behind a sequence's own are pads that see its cache alone. What pads
 /// write into a cache is to be dropped.
 ///
-/// Only reserve(), add() and pad_to() allocate, and they not below what was reserved; 17 bytes a row, 8 a sequence.
+/// Only reserve(), add() and pad_to() allocate, and they not below what was reserved; 21 bytes a row, 8 a sequence.
 /// Threads: one at a time.
 class BatchPacker {
  public:
   /// Room for so many sequences and rows. False: out of memory, nothing changed.
   [[nodiscard]] bool reserve(std::size_t sequences, std::size_t rows) noexcept {
     return sequences < unlimited && tokens_.reserve(rows) && positions_.reserve(rows) && sequences_.reserve(rows) &&
-           parents_.reserve(rows) && wants_logits_.reserve(rows) && offsets_.reserve(sequences + 1) &&
-           anchors_.reserve(sequences);
+           parents_.reserve(rows) && wants_logits_.reserve(rows) && logit_rows_.reserve(rows) &&
+           offsets_.reserve(sequences + 1) && anchors_.reserve(sequences);
   }
 
   /// An empty batch.
   void clear() noexcept {
     truncate(0);
+    logit_rows_.clear();
     offsets_.clear();
     anchors_.clear();
   }
 
-  /// Adds the planned pass of the sequence `id`, whose session has `context` committed tokens. `row_width`: its rows
-  /// are padded with `pad` up to so many. False: out of memory; nothing changed.
-  [[nodiscard]] bool add(SequenceId id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
-                         Token pad = 0) noexcept {
+  /// Adds the part of a sequence. `row_width`: its rows are padded with `pad` up to so many. False: out of memory;
+  /// nothing changed.
+  [[nodiscard]] bool add(const SequencePass& pass, std::size_t row_width = 0, Token pad = 0) noexcept {
     REPRISE_EXPECTS(offsets_.empty() ? tokens_.empty() : offsets_[offsets_.size() - 1] == tokens_.size());
     const std::size_t rows = pass.batch.size();
     const std::size_t padding = row_width - std::min(row_width, rows);
-    if (!grow(rows + padding) || !anchors_.reserve_extra(1) || !offsets_.reserve_extra(2)) return false;
+    if (!grow(rows + padding) || !logit_rows_.reserve_extra(pass.drafted + 1) || !anchors_.reserve_extra(1) ||
+        !offsets_.reserve_extra(2))
+      return false;
+    const auto id = static_cast<SequenceId>(pass.sequence);
+    const std::size_t pending = pass.pending();
+    const std::size_t first = tokens_.size();
     if (offsets_.empty()) offsets_.push_reserved(0);
-    anchors_.push_reserved(static_cast<std::uint32_t>(tokens_.size() + pass.pending - 1));
+    anchors_.push_reserved(static_cast<std::uint32_t>(first + pending - 1));
     for (std::size_t row = 0; row < rows; ++row) {
-      const bool drafted = row >= pass.pending;
-      const NodeIndex parent = drafted ? pass.parents[row - pass.pending] + static_cast<NodeIndex>(pass.pending)
-                                       : static_cast<NodeIndex>(row) - 1;
+      const NodeIndex parent = row < pending ? static_cast<NodeIndex>(row) - 1
+                                             : pass.parents[row - pending] + static_cast<NodeIndex>(pending);
       const std::size_t position =
-          drafted ? context - 1 + pass.depths[row - pass.pending] : context - pass.pending + row;
-      push(pass.batch[row], position, id, parent, row + 1 >= pass.pending);
+          parent == anchor_parent ? pass.cached()
+                                  : static_cast<std::size_t>(positions_[first + static_cast<std::size_t>(parent)]) + 1;
+      push(pass.batch[row], position, id, parent, row + 1 >= pending);
     }
-    for (std::size_t row = 0; row < padding; ++row) push(pad, context, id, anchor_parent, false);
+    for (std::size_t row = 0; row < padding; ++row) push(pad, pass.context, id, anchor_parent, false);
     offsets_.push_reserved(static_cast<std::uint32_t>(tokens_.size()));
     return true;
+  }
+  /// The same for the planned pass of the sequence `id`, whose session has `context` committed tokens.
+  [[nodiscard]] bool add(SequenceId id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
+                         Token pad = 0) noexcept {
+    return add({static_cast<std::size_t>(id), pass.batch, pass.drafted, pass.parents, context}, row_width, pad);
   }
 
   /// Adds rows of no sequence until there are `rows`; no sequence can come behind them. False: out of memory; nothing
@@ -98,8 +126,13 @@ class BatchPacker {
 
   [[nodiscard]] PackedBatch batch() const noexcept {
     const std::size_t rows = tokens_.size();
-    return {{tokens_.data(), rows},  {positions_.data(), rows},    {sequences_.data(), rows},
-            {parents_.data(), rows}, {wants_logits_.data(), rows}, {offsets_.data(), offsets_.size()}};
+    return {{tokens_.data(), rows},
+            {positions_.data(), rows},
+            {sequences_.data(), rows},
+            {parents_.data(), rows},
+            {wants_logits_.data(), rows},
+            {offsets_.data(), offsets_.size()},
+            {logit_rows_.data(), logit_rows_.size()}};
   }
   /// Sequences that were added.
   [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
@@ -110,12 +143,22 @@ class BatchPacker {
   [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
     return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);
   }
+  /// The same part of `compact`, one element for each of PackedBatch::logit_rows.
+  template <class T>
+  [[nodiscard]] std::span<T> compact_picks_of(std::size_t i, std::span<T> compact) const noexcept {
+    const auto place = [&](std::uint32_t row) {
+      return static_cast<std::size_t>(std::lower_bound(logit_rows_.begin(), logit_rows_.end(), row) -
+                                      logit_rows_.begin());
+    };
+    return compact.subspan(place(anchors_[i]), place(offsets_[i + 1]) - place(anchors_[i]));
+  }
   /// The row of the batch that is row `row` of sequence i: for Decision::rows, and for CommittedToken::row.
   [[nodiscard]] std::size_t flat_row(std::size_t i, std::size_t row) const noexcept { return offsets_[i] + row; }
 
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return tokens_.memory_bytes() + positions_.memory_bytes() + sequences_.memory_bytes() + parents_.memory_bytes() +
-           wants_logits_.memory_bytes() + offsets_.memory_bytes() + anchors_.memory_bytes();
+           wants_logits_.memory_bytes() + logit_rows_.memory_bytes() + offsets_.memory_bytes() +
+           anchors_.memory_bytes();
   }
 
  private:
@@ -129,6 +172,7 @@ class BatchPacker {
     sequences_.push_reserved(id);
     parents_.push_reserved(parent);
     wants_logits_.push_reserved(logits ? 1 : 0);
+    if (logits) logit_rows_.push_reserved(static_cast<std::uint32_t>(tokens_.size() - 1));
   }
   void truncate(std::size_t rows) noexcept {
     tokens_.truncate(rows);
@@ -143,6 +187,7 @@ class BatchPacker {
   Buffer<SequenceId> sequences_;
   Buffer<NodeIndex> parents_;
   Buffer<std::uint8_t> wants_logits_;
+  Buffer<std::uint32_t> logit_rows_;
   Buffer<std::uint32_t> offsets_;
   Buffer<std::uint32_t> anchors_;  // the row of each sequence's anchor
 };

@@ -104,6 +104,15 @@ concept TreeVerifier = Verifier<V> && requires(V& v, TokenSpan batch, std::size_
   v.commit_rows(rows);
 };
 
+/// A verifier that times its passes, for control to learn what they cost:
+///
+///  V9  pass_time() says how long the last verify took, rollback included; it is called after commit
+///      and has to be noexcept: by then the engine has kept its rows, and the session has to follow.
+template <class V>
+concept TimedVerifier = Verifier<V> && requires(V& v) {
+  { v.pass_time() } -> std::convertible_to<std::chrono::nanoseconds>;
+};
+
 /// A verifier whose state cannot be cut at any row (recurrent and hybrid models), but saved and put back as a whole:
 /// Capabilities::rollback is Rollback::snapshot. What a compiler cannot check:
 ///
@@ -171,15 +180,6 @@ concept WalkingVerifier = Verifier<V> &&
 template <class V>
 concept ConstrainedVerifier = Verifier<V> && requires(V& v, TokenSpan path) {
   { v.allowed(path) } -> std::convertible_to<std::size_t>;
-};
-
-/// A verifier that times its passes, for control to learn what they cost:
-///
-///  V9  pass_time() says how long the last verify took, rollback included; it is called after commit
-///      and has to be noexcept: by then the engine has kept its rows, and the session has to follow.
-template <class V>
-concept TimedVerifier = Verifier<V> && requires(V& v) {
-  { v.pass_time() } -> std::convertible_to<std::chrono::nanoseconds>;
 };
 
 namespace archetype {

@@ -270,11 +270,15 @@ class Session {
   /// and with the dropped tokens in its past. So cut the cache there, and prefill the rest again or leave it pending.
   /// Rows that were moved to their new positions instead (a context shift) give another output than prefill would; what
   /// is drafted does not add to that.
+  /// Returns how many leading tokens the old and the new context share: of the rows in the engine's cache, so many at
+  /// most are worth keeping. An engine that learns it only here cuts its cache there and calls set_cached().
   /// Errors: not_begun, and those of begin(). After an error the session is as before; out_of_memory gives an open
   /// round up.
-  Result<void> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {
+  Result<std::size_t> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {
     if (phase_ == Phase::empty) return not_begun();
-    if (auto checked = Sequence::check_begin(context, capabilities(), cached); !checked) return checked;
+    if (auto checked = Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
+    const TokenSpan old = this->context();
+    const auto common = std::mismatch(old.begin(), old.end(), context.begin(), context.end()).first - old.begin();
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(max_draft_nodes_, pads(capabilities()), pending);
     drop_round();
@@ -290,7 +294,7 @@ class Session {
       strategy_.begin(this->context());
     }
     strategy_in_step_ = true;
-    return {};
+    return static_cast<std::size_t>(common);
   }
 
   /// The engine's cache holds the first `cached` tokens of the context now: fewer after preemption or eviction, and

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/batch/packing.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
@@ -25,18 +26,11 @@
 
 namespace reprise::testing {
 
-/// The part of one sequence in a pass over many.
-struct SequencePass {
-  std::size_t sequence = 0;                 ///< which one: its place among the prompts
-  TokenSpan batch;                          ///< [pending | draft]
-  std::size_t drafted = 0;                  ///< drafted tokens at its end
-  std::span<const NodeIndex> parents = {};  ///< as TreeVerifier has them; of a chain -1, 0, 1, ...
-};
-
-/// An engine that packs many sequences into a pass, seen from check_batch(): verify(passes) runs one, and answers the
-/// picks of each part: `answer[k][i]` is the token after row (anchor + i) of passes[k]. commit(sequence, rows) keeps
-/// these rows of its part, counted from the first. What is not committed is void when the next pass comes. Optional:
-/// leave(sequence), it is cancelled for good; margin(k, i), see MarginVerifier.
+/// An engine that packs many sequences into a pass, seen from check_batch(): verify(passes) runs one
+/// (BatchPacker::add() takes its parts as they are), and answers the picks of each part: `answer[k][i]` is the token
+/// after row (anchor + i) of passes[k]. commit(sequence, rows) keeps these rows of its part, counted from the first.
+/// What is not committed is void when the next pass comes. Optional: leave(sequence), it is cancelled for good;
+/// margin(k, i), see MarginVerifier.
 template <class S>
 concept BatchServer = requires(S& server, std::span<const SequencePass> passes, std::size_t sequence,
                                std::span<const std::size_t> rows,
@@ -161,7 +155,7 @@ class BatchRuns {
     for (std::size_t s = 0; s < texts_.size(); ++s) {
       Server server = make_();
       for (std::size_t p = 0; p < check_.tokens; ++p) {
-        const SequencePass alone{s, texts_[s].before(p, 1)};
+        const SequencePass alone{s, texts_[s].before(p, 1), 0, {}, texts_[s].prompt() + p};
         auto&& answer = server.verify(std::span(&alone, 1));
         if (!succeeded(answer)) return note({"verify() failed"}), false;
         const auto token = static_cast<Token>(unwrapped(answer)[0][0]);
@@ -222,7 +216,8 @@ class BatchRuns {
       std::vector<SequencePass> passes;
       std::string now;
       for (std::size_t k = 0; k < sequences.size(); ++k) {
-        passes.push_back({sequences[k], batches[k], drafts[k].tokens.size(), drafts[k].parents});
+        const std::size_t s = sequences[k];
+        passes.push_back({s, batches[k], drafts[k].tokens.size(), drafts[k].parents, texts_[s].prompt() + places[s]});
         now += (k == 0 ? "" : "; ") + std::to_string(sequences[k]) + ": " + listed(TokenSpan(batches[k])) + ", " +
                std::to_string(drafts[k].tokens.size());
         if (check_.capabilities.max_leaves > 1 && !drafts[k].parents.empty())

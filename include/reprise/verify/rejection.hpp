@@ -18,9 +18,8 @@
 ///  * p and q need not have the same size: what one of them lacks is zero there.
 ///  * Rounding errors shift probabilities by as much. Arrays that are not normalised at all are not scaled: draws from
 ///    p alone stay right, the rejection rule does not.
-///  * q(x) = 0, x outside q, or q empty: x was not drawn from q. It is then judged as a point mass, q = 1 at x:
-///  accepted
-///    with probability p(x), else a token is drawn from p without x. That is one draw from p, compared with x.
+///  * q(x) = 0, x outside q, or q empty: x was not drawn from q. Then x is judged as a point mass, q = 1 at x. It is
+///    accepted with probability p(x), else a token is drawn from p without x: one draw from p, compared with x.
 ///
 /// Everything is generic over the type of number, so that the method can be proven with rational arithmetic.
 

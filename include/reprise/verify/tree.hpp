@@ -25,6 +25,14 @@ namespace reprise {
   return true;
 }
 
+/// Whether every row follows the row before it: a draft that a causal mask, or a kernel without a mask, gets right. An
+/// engine with Capabilities::max_leaves > 1 is sent chains too, and can take its faster road for them.
+[[nodiscard]] inline bool is_chain(std::span<const NodeIndex> parents) noexcept {
+  for (std::size_t row = 0; row < parents.size(); ++row)
+    if (parents[row] != static_cast<NodeIndex>(row) - 1) return false;
+  return true;
+}
+
 /// depths[j]: tokens on the path to drafted row j, 1 right behind the anchor. Its position is that of the anchor plus
 /// its depth: rows side by side share one. Cost: linear.
 template <class Integer>
