@@ -78,8 +78,8 @@ RankedRound run_round(Strategy& strategy, std::vector<Token>& context, const Ran
                       const RankedRoundOptions& options = {}) {
   RankedRound round;
   std::vector<DraftNode> storage(64);
-  Draft draft(storage);
-  strategy.propose(options.budget, draft);
+  Draft draft(storage, options.budget);
+  strategy.propose(context, draft);
   round.nodes.assign(draft.view().begin(), draft.view().end());
   std::vector<NodeIndex> sent;
   for (std::size_t i = 0; i < std::min(round.nodes.size(), options.most_sent); ++i)
@@ -99,9 +99,9 @@ RankedRound run_round(Strategy& strategy, std::vector<Token>& context, const Ran
                                                       static_cast<std::size_t>(strategy.candidates_wanted()))
                                         : std::vector<Candidate>();
   const Cut cut = sent.size() < round.nodes.size() ? Cut::budget : Cut::none;
-  strategy.feedback({round.draft(), sent, round.accepted, round.committed.back(), cut, revealed});
-  strategy.observe(round.committed, Origin::output);
+  strategy.feedback(context, {round.draft(), sent, round.accepted, round.committed.back(), cut, revealed});
   context.insert(context.end(), round.committed.begin(), round.committed.end());
+  strategy.observe(context, round.committed.size(), Origin::output);
   return round;
 }
 
@@ -111,33 +111,23 @@ class Revealing {
  public:
   Revealing(Strategy strategy, const RankedText& target) : strategy_(std::move(strategy)), target_(target) {}
 
-  void begin(TokenSpan tokens) {
-    context_.assign(tokens.begin(), tokens.end());
-    strategy_.begin(tokens);
-  }
-  void observe(TokenSpan tokens, Origin origin) {
-    context_.insert(context_.end(), tokens.begin(), tokens.end());
-    strategy_.observe(tokens, origin);
-  }
-  void propose(const DraftBudget& budget, Draft& draft) { strategy_.propose(budget, draft); }
-  void feedback(Outcome outcome) {
+  void begin(TokenSpan context) { strategy_.begin(context); }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) { strategy_.observe(context, fresh, origin); }
+  void propose(TokenSpan context, Draft& draft) { strategy_.propose(context, draft); }
+  void feedback(TokenSpan context, Outcome outcome) {
     std::vector<NodeIndex> all(outcome.draft.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<NodeIndex>(i);
     const auto ranks = static_cast<std::size_t>(strategy_.candidates_wanted());
-    const std::vector<Candidate> revealed = revealed_by(target_, context_, outcome.draft, all, ranks);
+    const std::vector<Candidate> revealed = revealed_by(target_, context, outcome.draft, all, ranks);
     outcome.sent = all;
     outcome.revealed = revealed;
-    strategy_.feedback(outcome);
+    strategy_.feedback(context, outcome);
   }
-  void truncate(std::size_t size) {
-    context_.resize(std::min(size, context_.size()));
-    strategy_.truncate(size);
-  }
+  void truncate(TokenSpan context, std::size_t size) { strategy_.truncate(context, size); }
 
  private:
   Strategy strategy_;
   RankedText target_;
-  std::vector<Token> context_;
 };
 
 }  // namespace reprise::testing

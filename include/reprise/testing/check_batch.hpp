@@ -74,58 +74,11 @@ class BatchRuns {
   Report run() {
     begin("V2", "each sequence in passes of its own");
     if (!decode_plainly()) return std::move(report_);
-    const std::size_t k = check_.max_draft;
-    const auto plain = [](std::size_t, std::size_t) { return BatchPart{}; };
-    begin("V2", "all sequences in a pass, without drafts");
-    for (const std::uint64_t order : {0U, 1U, 2U}) attempt(plain, order);
-    begin("V2", "right drafts of different lengths");
-    for (const std::uint64_t order : {0U, 1U, 2U})
-      attempt([&](std::size_t round, std::size_t s) { return drafts((round + s) % (k + 1), 0); }, order);
-    begin("V4", "wrong drafts of some are rolled back");
-    attempt([&](std::size_t round, std::size_t s) { return drafts(0, (round + s) % 3 == 0 ? k : 0); }, 0);
-    attempt([&](std::size_t round, std::size_t s) { return drafts((round + s) % 3, (round * s) % 3); }, 2);
-    begin("V2", "some sequences are not in the pass");
-    attempt([&](std::size_t round, std::size_t s) { return absent(drafts(s % 3, 1), (round + s) % 3 == 0); }, 0);
-    attempt([&](std::size_t round, std::size_t s) { return absent(drafts(s % 3, 1), round % texts_.size() != s); }, 0);
-    begin("V5", "a part that is never committed, then the same again");
-    attempt(
-        [&](std::size_t round, std::size_t s) {
-          BatchPart part = drafts((round + s) % (k + 1), 1);
-          part.cancelled = (round + s) % 4 == 0;
-          return part;
-        },
-        0);
-    begin("V5", "a sequence leaves, the others go on");
-    if constexpr (requires(Server & server) { server.leave(std::size_t{}); })
-      attempt(
-          [&](std::size_t round, std::size_t s) {
-            BatchPart part = drafts((round + s) % (k + 1), 1);
-            part.leaves = round == 1 + s && s % 2 == 0 && s + 1 < texts_.size();
-            part.cancelled = part.leaves;
-            return part;
-          },
-          0);
-    else
-      skip("the server has no leave(sequence)");
-    if (check_.capabilities.max_leaves > 1) {
-      begin("V6", "trees of different forms");
-      for (const std::uint64_t order : {0U, 1U, 2U})
-        attempt([&](std::size_t round, std::size_t s) { return tree((round + s) % (k + 1), round % 3, s % 3, round); },
-                order);
-    }
-    begin("V1-V8", "everything mixed");
-    for (std::size_t i = 0; i < check_.mixed_runs; ++i)
-      attempt(
-          [&](std::size_t round, std::size_t s) {
-            Random random(check_.seed ^ mix(round * 131 + s * 7 + i * 1009));
-            BatchPart part = drafts(random.below(k + 1), random.below(k + 1));
-            if (check_.capabilities.max_leaves > 1 && random.chance(40))
-              part = tree(random.below(k + 1), random.below(3), random.below(3), random.below(9));
-            if (random.chance(20)) part.step.take = 1 + random.below(k + 1);
-            part.cancelled = random.chance(15);
-            return absent(part, random.chance(20));
-          },
-          2 + i);
+    try_drafts();
+    try_absence();
+    try_leaving();
+    if (check_.capabilities.max_leaves > 1) try_trees();
+    try_all_mixed();
     return std::move(report_);
   }
 
@@ -150,6 +103,69 @@ class BatchRuns {
   void begin(const char* clause, const char* what) { report_.begin(clause, what); }
   void skip(const char* why) { report_.skip(why); }
   void note(const Difference& difference) { report_.note(difference.message, difference.near_tie); }
+
+  void try_drafts() {
+    const std::size_t k = check_.max_draft;
+    begin("V2", "all sequences in a pass, without drafts");
+    for (const std::uint64_t order : {0U, 1U, 2U}) attempt([](std::size_t, std::size_t) { return BatchPart{}; }, order);
+    begin("V2", "right drafts of different lengths");
+    for (const std::uint64_t order : {0U, 1U, 2U})
+      attempt([&](std::size_t round, std::size_t s) { return drafts((round + s) % (k + 1), 0); }, order);
+    begin("V4", "wrong drafts of some are rolled back");
+    attempt([&](std::size_t round, std::size_t s) { return drafts(0, (round + s) % 3 == 0 ? k : 0); }, 0);
+    attempt([&](std::size_t round, std::size_t s) { return drafts((round + s) % 3, (round * s) % 3); }, 2);
+  }
+  void try_absence() {
+    begin("V2", "some sequences are not in the pass");
+    attempt([&](std::size_t round, std::size_t s) { return absent(drafts(s % 3, 1), (round + s) % 3 == 0); }, 0);
+    attempt([&](std::size_t round, std::size_t s) { return absent(drafts(s % 3, 1), round % texts_.size() != s); }, 0);
+  }
+  void try_leaving() {
+    const std::size_t k = check_.max_draft;
+    begin("V5", "a part that is never committed, then the same again");
+    attempt(
+        [&](std::size_t round, std::size_t s) {
+          BatchPart part = drafts((round + s) % (k + 1), 1);
+          part.cancelled = (round + s) % 4 == 0;
+          return part;
+        },
+        0);
+    begin("V5", "a sequence leaves, the others go on");
+    if constexpr (requires(Server & server) { server.leave(std::size_t{}); })
+      attempt(
+          [&](std::size_t round, std::size_t s) {
+            BatchPart part = drafts((round + s) % (k + 1), 1);
+            part.leaves = round == 1 + s && s % 2 == 0 && s + 1 < texts_.size();
+            part.cancelled = part.leaves;
+            return part;
+          },
+          0);
+    else
+      skip("the server has no leave(sequence)");
+  }
+  void try_trees() {
+    const std::size_t k = check_.max_draft;
+    begin("V6", "trees of different forms");
+    for (const std::uint64_t order : {0U, 1U, 2U})
+      attempt([&](std::size_t round, std::size_t s) { return tree((round + s) % (k + 1), round % 3, s % 3, round); },
+              order);
+  }
+  void try_all_mixed() {
+    const std::size_t k = check_.max_draft;
+    begin("V1-V8", "everything mixed");
+    for (std::size_t i = 0; i < check_.mixed_runs; ++i)
+      attempt(
+          [&](std::size_t round, std::size_t s) {
+            Random random(check_.seed ^ mix(round * 131 + s * 7 + i * 1009));
+            BatchPart part = drafts(random.below(k + 1), random.below(k + 1));
+            if (check_.capabilities.max_leaves > 1 && random.chance(40))
+              part = tree(random.below(k + 1), random.below(3), random.below(3), random.below(9));
+            if (random.chance(20)) part.step.take = 1 + random.below(k + 1);
+            part.cancelled = random.chance(15);
+            return absent(part, random.chance(20));
+          },
+          2 + i);
+  }
 
   bool decode_plainly() {
     for (std::size_t s = 0; s < texts_.size(); ++s) {
@@ -188,74 +204,104 @@ class BatchRuns {
     }
     note(*difference);
   }
+  /// A run, and how far each sequence is in it.
+  struct Progress {
+    Server server;
+    std::vector<std::size_t> places;  ///< tokens decoded, of each sequence
+    std::vector<bool> left;           ///< sequences that have left
+    std::string before = {};          ///< the last pass, and the rows of it that were kept
+  };
+  /// A pass of some sequences.
+  struct Packed {
+    std::vector<std::size_t> sequences = {};
+    std::vector<ProbeDraft> drafts = {};
+    std::vector<std::vector<Token>> batches = {};
+    std::vector<SequencePass> passes = {};  ///< views of the others
+    std::string text = {};
+  };
+
+  /// A run with the `present` sequences; the first difference, and in `failed` its sequence.
   template <class Choose>
   std::optional<Difference> follow(const Choose& choose, std::uint64_t order, const std::vector<bool>& present,
                                    std::size_t& failed, std::size_t& checks) {
-    Server server = make_();
-    std::vector<std::size_t> places(texts_.size(), 0);
-    std::vector<bool> left(texts_.size(), false);
-    std::string before;
+    Progress run{make_(), std::vector<std::size_t>(texts_.size(), 0), std::vector<bool>(texts_.size(), false)};
     for (std::size_t round = 0; round < 4 * check_.tokens; ++round) {
       std::vector<std::size_t> sequences;
       for (std::size_t s = 0; s < texts_.size(); ++s)
-        if (present[s] && !left[s] && places[s] < check_.tokens && !choose(round, s).absent) sequences.push_back(s);
+        if (present[s] && !run.left[s] && run.places[s] < check_.tokens && !choose(round, s).absent)
+          sequences.push_back(s);
       if (sequences.empty()) continue;
       shuffle(sequences, order, round);
-      std::size_t spare = check_.max_rows - std::min(check_.max_rows, sequences.size());
-      std::vector<ProbeDraft> drafts;
-      std::vector<std::vector<Token>> batches;
-      for (const std::size_t s : sequences) {
-        Capabilities can = check_.capabilities;
-        can.max_rows = std::min(can.max_rows, spare == unlimited ? unlimited : spare + 1);
-        drafts.push_back(texts_[s].draft(choose(round, s).step, places[s], 1, can));
-        if (spare != unlimited) spare -= drafts.back().tokens.size();
-        const TokenSpan anchor = texts_[s].before(places[s], 1);
-        batches.emplace_back(anchor.begin(), anchor.end());
-        batches.back().insert(batches.back().end(), drafts.back().tokens.begin(), drafts.back().tokens.end());
+      const auto chosen = [&](std::size_t s) { return choose(round, s); };
+      const Packed packed = pack(std::move(sequences), chosen, run.places);
+      const std::string trace = "verify([" + packed.text + "]) in round " + std::to_string(round) +
+                                (run.before.empty() ? "" : ", after verify([" + run.before + "])");
+      if (auto difference = run_pass(run, packed, chosen, trace, failed, checks)) return difference;
+    }
+    return {};
+  }
+  /// The drafts of the sequences, each as far as the rows of the pass suffice.
+  template <class Chosen>
+  Packed pack(std::vector<std::size_t> sequences, const Chosen& chosen, const std::vector<std::size_t>& places) const {
+    Packed packed{std::move(sequences)};
+    std::size_t spare = check_.max_rows - std::min(check_.max_rows, packed.sequences.size());
+    for (const std::size_t s : packed.sequences) {
+      Capabilities can = check_.capabilities;
+      can.max_rows = std::min(can.max_rows, spare == unlimited ? unlimited : spare + 1);
+      const ProbeDraft& draft = packed.drafts.emplace_back(texts_[s].draft(chosen(s).step, places[s], 1, can));
+      if (spare != unlimited) spare -= draft.tokens.size();
+      const TokenSpan anchor = texts_[s].before(places[s], 1);
+      packed.batches.emplace_back(anchor.begin(), anchor.end());
+      packed.batches.back().insert(packed.batches.back().end(), draft.tokens.begin(), draft.tokens.end());
+    }
+    for (std::size_t k = 0; k < packed.sequences.size(); ++k) {
+      const std::size_t s = packed.sequences[k];
+      const ProbeDraft& draft = packed.drafts[k];
+      packed.passes.push_back(
+          {s, packed.batches[k], draft.tokens.size(), draft.parents, texts_[s].prompt() + places[s]});
+      packed.text += (k == 0 ? "" : "; ") + std::to_string(s) + ": " + listed(TokenSpan(packed.batches[k])) + ", " +
+                     std::to_string(draft.tokens.size());
+      if (check_.capabilities.max_leaves > 1 && !draft.parents.empty())
+        packed.text += ", parents " + listed(std::span<const NodeIndex>(draft.parents));
+    }
+    return packed;
+  }
+  /// Runs the pass, compares its picks and commits its parts.
+  template <class Chosen>
+  std::optional<Difference> run_pass(Progress& run, const Packed& packed, const Chosen& chosen,
+                                     const std::string& trace, std::size_t& failed, std::size_t& checks) {
+    auto&& answer = run.server.verify(packed.passes);
+    if (!succeeded(answer)) return Difference{"verify() failed: " + trace};
+    auto&& picks = unwrapped(answer);
+    run.before = packed.text;
+    for (std::size_t k = 0; k < packed.sequences.size(); ++k) {
+      const std::size_t s = packed.sequences[k];
+      const BatchPart part = chosen(s);
+      const std::vector<std::size_t>& path = packed.drafts[k].path;
+      const std::size_t take =
+          std::max<std::size_t>(1, std::min({part.step.take, path.size() + 1, check_.tokens - run.places[s]}));
+      std::vector<std::size_t> rows = {0};
+      for (std::size_t d = 0; d < take; ++d) {
+        const std::size_t i = d == 0 ? 0 : 1 + path[d - 1];
+        if (d > 0) rows.push_back(i);
+        const auto got = static_cast<Token>(picks[k][i]);
+        const std::size_t place = run.places[s] + d;
+        ++checks;
+        if (got == texts_[s][place]) continue;
+        failed = s;
+        return Difference{"token " + std::to_string(place) + " of sequence " + std::to_string(s) + " is " +
+                              std::to_string(got) + ", alone it is " + std::to_string(texts_[s][place]) + ": picks[" +
+                              std::to_string(k) + "][" + std::to_string(i) + "] of " + trace,
+                          near_tie(run.server, k, i)};
       }
-      std::vector<SequencePass> passes;
-      std::string now;
-      for (std::size_t k = 0; k < sequences.size(); ++k) {
-        const std::size_t s = sequences[k];
-        passes.push_back({s, batches[k], drafts[k].tokens.size(), drafts[k].parents, texts_[s].prompt() + places[s]});
-        now += (k == 0 ? "" : "; ") + std::to_string(sequences[k]) + ": " + listed(TokenSpan(batches[k])) + ", " +
-               std::to_string(drafts[k].tokens.size());
-        if (check_.capabilities.max_leaves > 1 && !drafts[k].parents.empty())
-          now += ", parents " + listed(std::span<const NodeIndex>(drafts[k].parents));
+      if (part.leaves) {
+        run.left[s] = true;
+        if constexpr (requires { run.server.leave(s); }) run.server.leave(s);
       }
-      const std::string trace = "verify([" + now + "]) in round " + std::to_string(round) +
-                                (before.empty() ? "" : ", after verify([" + before + "])");
-      auto&& answer = server.verify(passes);
-      if (!succeeded(answer)) return Difference{"verify() failed: " + trace};
-      auto&& picks = unwrapped(answer);
-      before = now;
-      for (std::size_t k = 0; k < sequences.size(); ++k) {
-        const std::size_t s = sequences[k];
-        const BatchPart part = choose(round, s);
-        const std::size_t take =
-            std::max<std::size_t>(1, std::min({part.step.take, drafts[k].path.size() + 1, check_.tokens - places[s]}));
-        std::vector<std::size_t> rows = {0};
-        for (std::size_t d = 0; d < take; ++d) {
-          const std::size_t i = d == 0 ? 0 : 1 + drafts[k].path[d - 1];
-          if (d > 0) rows.push_back(i);
-          const auto got = static_cast<Token>(picks[k][i]);
-          ++checks;
-          if (got == texts_[s][places[s] + d]) continue;
-          failed = s;
-          return Difference{"token " + std::to_string(places[s] + d) + " of sequence " + std::to_string(s) + " is " +
-                                std::to_string(got) + ", alone it is " + std::to_string(texts_[s][places[s] + d]) +
-                                ": picks[" + std::to_string(k) + "][" + std::to_string(i) + "] of " + trace,
-                            near_tie(server, k, i)};
-        }
-        if (part.leaves) {
-          left[s] = true;
-          if constexpr (requires { server.leave(s); }) server.leave(s);
-        }
-        if (part.cancelled) continue;
-        before += " keeps " + std::to_string(s) + ": " + listed(std::span<const std::size_t>(rows));
-        if (!keep(server, s, rows)) return Difference{"commit(" + std::to_string(s) + ") failed after " + trace};
-        places[s] += take;
-      }
+      if (part.cancelled) continue;
+      run.before += " keeps " + std::to_string(s) + ": " + listed(std::span<const std::size_t>(rows));
+      if (!keep(run.server, s, rows)) return Difference{"commit(" + std::to_string(s) + ") failed after " + trace};
+      run.places[s] += take;
     }
     return {};
   }

@@ -27,57 +27,66 @@ inline Step tree_step(std::size_t p, std::size_t right, std::size_t siblings, st
   return step;
 }
 
+/// The step, and the pass is dropped: a difference is then in the pass itself.
+inline Step dropped(Step step) {
+  step.drop = true;
+  return step;
+}
+
+/// V6: trees that are run, read and dropped.
+template <class Runs>
+void check_dropped_trees(Runs& runs) {
+  const std::size_t k = runs.check().max_draft;
+  runs.begin("V6", "the right path among wrong siblings");
+  for (std::size_t siblings = 1; siblings <= 2; ++siblings)
+    for (std::size_t order = 0; order <= 1; ++order)
+      runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1 + p % k, siblings, p % 3, order)); });
+  runs.begin("V6", "the same trees with their rows in other orders");
+  for (std::size_t order = 2; order <= 5; ++order)
+    runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1 + p % k, 2, p % 3, order + 7 * p)); });
+  runs.begin("V6", "deep and wide trees");
+  runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 2 * k, 1, 2 * k, 1)); });
+  runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1, 8, 1, 1)); });
+}
+/// V8: trees of which a path is kept.
+template <class Runs>
+void check_kept_paths(Runs& runs) {
+  const std::size_t k = runs.check().max_draft;
+  runs.begin("V8", "a path in the middle of a tree is kept");
+  for (std::size_t order = 0; order <= 3; ++order)
+    runs.repeat([&](std::size_t p) { return tree_step(p, 1 + p % k, 2, p % 3, order); });
+  runs.begin("V8", "a part of the path is kept");
+  for (std::size_t n = 1; n <= k; ++n)
+    runs.repeat([&](std::size_t p) {
+      Step step = tree_step(p, k, 1, 1, 1 + p % 2);
+      step.take = n;
+      return step;
+    });
+  runs.begin("V8", "a pass without draft just after a tree");
+  bool draft = false;
+  runs.repeat([&](std::size_t p) { return (draft = !draft) ? tree_step(p, p % (k + 1), 2, 1, 1) : Step{p}; });
+  runs.begin("V5", "a void tree, then the same again");
+  runs.repeat([&](std::size_t p) {
+    Step step = tree_step(p, p % (k + 1), 1, 1, 1);
+    step.twice = true;
+    return step;
+  });
+}
 /// V6 to V8.
 template <class Runs>
 void check_trees(Runs& runs, const Capabilities& can) {
   if constexpr (TreeVerifier<typename Runs::Engine>) {
     const std::size_t k = runs.check().max_draft;
-    const auto skipped = [&] {
-      if (can.max_leaves <= 1) runs.skip("Capabilities::max_leaves is 1: no tree is ever sent");
-      return can.max_leaves <= 1;
-    };
-    const auto dropped = [](Step step) {
-      step.drop = true;
-      return step;
-    };
     runs.begin("V7", "chains by way of the tree functions");
-    if (skipped()) return;
+    if (can.max_leaves <= 1) return runs.skip("Capabilities::max_leaves is 1: no tree is ever sent");
     for (const std::size_t wrong : {std::size_t{0}, std::size_t{2}})
       runs.repeat([&](std::size_t p) {
         Step step{p, p % (k + 1), wrong};
         step.tree = true;
         return step;
       });
-    // Trees that are run, read and dropped: what is wrong here is in the pass itself.
-    runs.begin("V6", "the right path among wrong siblings");
-    for (std::size_t siblings = 1; siblings <= 2; ++siblings)
-      for (std::size_t order = 0; order <= 1; ++order)
-        runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1 + p % k, siblings, p % 3, order)); });
-    runs.begin("V6", "the same trees with their rows in other orders");
-    for (std::size_t order = 2; order <= 5; ++order)
-      runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1 + p % k, 2, p % 3, order + 7 * p)); });
-    runs.begin("V6", "deep and wide trees");
-    runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 2 * k, 1, 2 * k, 1)); });
-    runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1, 8, 1, 1)); });
-    runs.begin("V8", "a path in the middle of a tree is kept");
-    for (std::size_t order = 0; order <= 3; ++order)
-      runs.repeat([&](std::size_t p) { return tree_step(p, 1 + p % k, 2, p % 3, order); });
-    runs.begin("V8", "a part of the path is kept");
-    for (std::size_t n = 1; n <= k; ++n)
-      runs.repeat([&](std::size_t p) {
-        Step step = tree_step(p, k, 1, 1, 1 + p % 2);
-        step.take = n;
-        return step;
-      });
-    runs.begin("V8", "a pass without draft just after a tree");
-    bool draft = false;
-    runs.repeat([&](std::size_t p) { return (draft = !draft) ? tree_step(p, p % (k + 1), 2, 1, 1) : Step{p}; });
-    runs.begin("V5", "a void tree, then the same again");
-    runs.repeat([&](std::size_t p) {
-      Step step = tree_step(p, p % (k + 1), 1, 1, 1);
-      step.twice = true;
-      return step;
-    });
+    check_dropped_trees(runs);
+    check_kept_paths(runs);
     runs.begin("V6-V8", "trees and chains mixed");
     Random random(runs.check().seed + 1);
     for (std::size_t i = 0; i < runs.check().mixed_runs; ++i)
