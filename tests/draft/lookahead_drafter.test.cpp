@@ -189,7 +189,7 @@ TEST(LookaheadDrafter, UsesOneRowWhereNodesFallTogether) {
     std::set<Tokens> paths;
     for (std::size_t node = 0; node < round.nodes.size(); ++node)
       if (round.nodes[node].auxiliary) {
-        EXPECT_TRUE(paths.insert(testing::path_to(round.draft(), static_cast<NodeIndex>(node))).second);
+        EXPECT_TRUE(paths.insert(testing::tokens_to(round.draft(), static_cast<NodeIndex>(node))).second);
       }
   }
 }
@@ -340,7 +340,7 @@ TEST(LookaheadOptions, NgramIsTheLengthOfWhatIsDrafted) {
       const RankedRound round = run_round(drafter, context, RankedText{}, {.budget = {.max_nodes = 64}});
       for (std::size_t node = 0; node < round.nodes.size(); ++node)
         if (!round.nodes[node].auxiliary)
-          deepest = std::max(deepest, testing::path_to(round.draft(), static_cast<NodeIndex>(node)).size());
+          deepest = std::max(deepest, testing::tokens_to(round.draft(), static_cast<NodeIndex>(node)).size());
     }
     EXPECT_EQ(deepest, ngram - 1);
   }

@@ -83,7 +83,7 @@ TEST(RecyclingDrafter, DraftsCandidatesOfCandidates) {
   EXPECT_EQ(nodes[0].parent, anchor_parent);
   std::vector<Tokens> paths;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    paths.push_back(testing::path_to({nodes, DraftKind::ordered}, static_cast<NodeIndex>(i)));
+    paths.push_back(testing::tokens_to({nodes, DraftKind::ordered}, static_cast<NodeIndex>(i)));
     EXPECT_EQ(nodes[i].source, DraftSource::recycled);
   }
   for (const Tokens& path : {Tokens{6, 8}, Tokens{6, 8, 5}, Tokens{6, 8, 9}, Tokens{7}, Tokens{6, 8, 5, 6}})

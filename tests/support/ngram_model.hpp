@@ -19,6 +19,11 @@
 
 namespace reprise::testing {
 
+// The conformance kit has a testing::detail of its own, which hides the library's where both are included.
+namespace detail {
+using namespace reprise::detail;
+}
+
 /// The policy of NgramDrafter the slow and obvious way: it looks at all tokens for every occurrence, counts with a map,
 /// searches all candidates for the best one, and truncates by making the calls once more. Evidence is a text before the
 /// context. Only the pure functions of evidence/ are shared. Memory never ends.

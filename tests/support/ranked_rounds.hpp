@@ -32,7 +32,7 @@ struct RankedText {
   }
 };
 
-inline std::vector<Token> path_to(DraftView draft, NodeIndex node) {
+inline std::vector<Token> tokens_to(DraftView draft, NodeIndex node) {
   std::vector<Token> path;
   for (; node != anchor_parent; node = draft[static_cast<std::size_t>(node)].parent)
     path.insert(path.begin(), draft[static_cast<std::size_t>(node)].token);
@@ -41,7 +41,7 @@ inline std::vector<Token> path_to(DraftView draft, NodeIndex node) {
 
 inline std::vector<Token> behind(TokenSpan context, DraftView draft, NodeIndex node) {
   std::vector<Token> text(context.begin(), context.end());
-  const std::vector<Token> path = path_to(draft, node);
+  const std::vector<Token> path = tokens_to(draft, node);
   text.insert(text.end(), path.begin(), path.end());
   return text;
 }

@@ -19,6 +19,11 @@
 
 namespace reprise::testing {
 
+// The conformance kit has a testing::detail of its own, which hides the library's where both are included.
+namespace detail {
+using namespace reprise::detail;
+}
+
 using Bytes = std::vector<std::byte>;
 
 inline constexpr std::uint64_t some_tokenizer = 0xfedcba9876543210;
