@@ -279,6 +279,26 @@ TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
   EXPECT_GT(sent, 10'000U);
 }
 
+/// Two drafted rows in 1 ns, more of them in 2^40 ns, and a rejection that is replayed: 2^30 tokens per plain pass times
+/// 2^33 plain passes would need 64 bits without the sign.
+TEST(DraftLength, SurvivesTheMostExpensiveAcceptedCurve) {
+  const CostPoint points[] = {{1, 0, 1, 1048576.0}, {1, 0, 2, 1.0}, {1, 0, 3, 1099511627776.0}};
+  const auto curve = CostCurve::from_points(points);
+  ASSERT_TRUE(curve);
+  Case c;
+  c.costs.resize(4);
+  curve->costs({}, c.costs);
+  c.sums = {0, cost_one, cost_one + 1};
+  c.rollback = to_cost(5);
+  c.replayed = true;
+  for (const std::int64_t allowance : {LossGuard::burst, std::int64_t{most_rate} << 4}) {
+    c.allowance = allowance;
+    const LengthAnswer answer = draft_length(c.question());
+    EXPECT_LE(answer.nodes, 1U) << "a second row costs 65,536 plain passes";
+    EXPECT_LE(stopping_length(c.question()).nodes, 1U);
+  }
+}
+
 TEST(HighestThroughput, IsThatOfPlainDecodingAtLeast) {
   EXPECT_EQ(highest_throughput(std::array<Cost, 2>{cost_one, 3 * cost_one}), rate_one);
   EXPECT_EQ(highest_throughput(std::array<Cost, 3>{cost_one, cost_one, 2 * cost_one}), 2 * rate_one);
