@@ -95,8 +95,8 @@ struct BestRows {
   std::size_t rows = 0;
   std::int64_t value = 0;
 
-  void offer(std::size_t other, std::int64_t other_value, bool allowed = true) noexcept {
-    const bool better = other_value > value && allowed;
+  void offer(std::size_t other, std::int64_t other_value) noexcept {
+    const bool better = other_value > value;
     value = better ? other_value : value;
     rows = better ? other : rows;
   }
@@ -105,7 +105,8 @@ struct BestRows {
 /// Values of drafted row counts at a price per plain pass.
 class LengthScale {
  public:
-  LengthScale(const LengthInput& input, Rate price) noexcept : input_(input), price_(price) {}
+  LengthScale(const LengthInput& input, Rate price) noexcept
+      : input_(input), price_(price), rejections_cost_(input.rollback != 0 || input.replayed) {}
 
   [[nodiscard]] std::size_t nodes() const noexcept { return input_.sums.size() - 1; }
   /// The most rows for which a cost was given.
@@ -118,11 +119,12 @@ class LengthScale {
 
   /// Expected tokens less the price of the time that the rows add.
   [[nodiscard]] std::int64_t value(std::size_t rows) const noexcept {
-    // Costs and rejections add up to less than 2^34. No draft is worth 2^33 (131,072 plain passes), and the price is at
-    // most 2^30, so that the product fits 64 bits.
+    // A cost is below 2^32, with a rejection below 2^34. No draft is worth 2^33 (131,072 plain passes), and the price
+    // is at most 2^30, so that the product fits 64 bits.
     constexpr std::int64_t most = (std::int64_t{1} << 33) - 1;
-    const std::int64_t more = std::int64_t{input_.costs[rows]} - input_.costs[0] + rejection(rows);
-    return std::int64_t{input_.sums[std::min(rows, nodes())]} - UnitScale::multiply(price_, std::min(more, most));
+    std::int64_t more = std::int64_t{input_.costs[rows]} - input_.costs[0];
+    if (rejections_cost_) more = std::min(more + rejection(rows), most);
+    return std::int64_t{input_.sums[std::min(rows, nodes())]} - UnitScale::multiply(price_, more);
   }
   /// Whether the pass stays within the allowance even when nothing of it is accepted.
   [[nodiscard]] bool affordable(std::size_t rows) const noexcept {
@@ -131,7 +133,7 @@ class LengthScale {
   }
   /// The expected price of a rejection. All is accepted as often as the last node is, padding never.
   [[nodiscard]] std::int64_t rejection(std::size_t rows) const noexcept {
-    if ((input_.rollback == 0 && !input_.replayed) || rows == 0) return 0;
+    if (!rejections_cost_ || rows == 0) return 0;
     const std::uint32_t sum = input_.sums[std::min(rows, nodes())];
     const std::uint32_t all = rows > nodes() ? 0 : sum - input_.sums[rows - 1];
     return UnitScale::multiply(rejection_cost(input_, UnitScale::floor(sum)), std::int64_t{cost_one} - all);
@@ -140,6 +142,7 @@ class LengthScale {
  private:
   const LengthInput& input_;
   Rate price_;
+  bool rejections_cost_;
 };
 
 struct BestLength {
@@ -153,8 +156,9 @@ struct BestLength {
 inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   BestRows best;
-  for_each_row_count(input.widths, input.plain_rows, scale.most_rows(),
-                     [&](std::size_t rows) { best.offer(rows, scale.value(rows), scale.affordable(rows)); });
+  for_each_row_count(input.widths, input.plain_rows, scale.most_rows(), [&](std::size_t rows) {
+    if (scale.affordable(rows)) best.offer(rows, scale.value(rows));
+  });
   const std::size_t nodes = std::min(best.rows, scale.nodes());
   return {.nodes = nodes,
           .padding = best.rows - nodes,
@@ -162,28 +166,26 @@ inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
           .cost = input.costs[best.rows] + scale.rejection(best.rows)};
 }
 
-/// The same, with the reason why it is not the whole draft: while weighing, it keeps what would have been best without
-/// the allowance and without widths.
+/// The same, with the reason why it is not the whole draft: while weighing, it keeps the best of the lengths that the
+/// allowance forbids, and of those that the widths forbid.
 inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   const std::size_t nodes = scale.nodes();
   BestRows best;
-  BestRows unguarded;
+  BestRows unaffordable;
   for_each_row_count(input.widths, input.plain_rows, scale.most_rows(), [&](std::size_t rows) {
-    const std::int64_t value = scale.value(rows);
-    unguarded.offer(rows, value);
-    best.offer(rows, value, scale.affordable(rows));
+    (scale.affordable(rows) ? best : unaffordable).offer(rows, scale.value(rows));
   });
   BestRows any_width;
   if (!input.widths.empty())
     for (std::size_t rows = 1; rows <= std::min(scale.row_limit(), nodes); ++rows)
-      any_width.offer(rows, scale.value(rows), scale.affordable(rows));
+      if (scale.affordable(rows)) any_width.offer(rows, scale.value(rows));
 
   const std::size_t sent = std::min(best.rows, nodes);
   LengthChoice choice{.nodes = sent, .padding = best.rows - sent, .cut = Cut::unlikely};
   if (sent == nodes) {
     choice.cut = Cut::none;
-  } else if (std::min(unguarded.rows, nodes) > sent) {
+  } else if (unaffordable.value > best.value && std::min(unaffordable.rows, nodes) > sent) {
     choice.cut = Cut::gated;
   } else if (any_width.rows > sent) {
     choice.cut = Cut::width;

@@ -127,12 +127,13 @@ class OfferedNodes {
     const std::size_t first_refused =
         std::min(sampled && !uniform_ ? bounds.stop_class : bounds.least_class, worth_classes);
     const std::size_t size = std::min(offer.sendable.size(), max_nodes_);
+    const std::uint64_t least_tokens = bounds.least_tokens;
     std::uint64_t sum = 0;
     std::size_t last = 1;
     std::size_t n = 0;
     for (; n < size; ++n) {
       const std::uint32_t path = path_of(entry, n);
-      last = std::max(last, worth_class(path, sum, bounds.least_tokens));  // a prefix, also of a draft out of order
+      last = std::max(last, worth_class(path, sum, least_tokens));  // a prefix, also of a draft out of order
       if (last >= first_refused) break;
       sum += rescaled<ProbabilityScale, UnitScale>(path);
       classes[n] = static_cast<std::uint16_t>(sampled ? 0 : last);

@@ -28,10 +28,9 @@ inline constexpr std::array<std::uint32_t, worth_classes> worth_of_class = falli
 inline std::size_t worth_class(std::uint32_t path, std::uint64_t sum, std::uint64_t least) noexcept {
   if (path == 0) return worth_classes;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-  const std::uint64_t tokens = std::clamp<std::uint64_t>(
-      cost_one + sum + rescaled<ProbabilityScale, UnitScale>(path / 2), std::min(least, most), most);
+  const std::uint64_t tokens = std::max(cost_one + sum + rescaled<ProbabilityScale, UnitScale>(path / 2), least);
   const std::int32_t below = (ProbabilityScale::bits - UnitScale::bits) * coarse_steps +
-                             coarse_log2(static_cast<std::uint32_t>(tokens)) - coarse_log2(path);
+                             coarse_log2(static_cast<std::uint32_t>(std::min(tokens, most))) - coarse_log2(path);
   return static_cast<std::size_t>(std::clamp<std::int32_t>(below, 1, worth_classes));
 }
 
