@@ -14,7 +14,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/evidence/match_weight.hpp"
 
 namespace reprise::testing {
@@ -37,7 +37,7 @@ class NgramModel {
     pieces_.clear();
     evidence_ = 0;
     start();
-    calibration_ = Calibration(options_.prior);
+    calibration_ = TokenCalibrator(options_.prior);
     observe(tokens, Origin::prompt);
   }
   void rebase(TokenSpan tokens) {
@@ -194,7 +194,7 @@ class NgramModel {
     Token token = 0;
     NodeIndex parent = anchor_parent;
     std::vector<std::size_t> voters;
-    Calibration::Lesson lesson;
+    TokenCalibrator::TrainingSample lesson;
     std::size_t depth = 0;
     int length = 0;
     DraftSource source = DraftSource::context;
@@ -306,7 +306,7 @@ class NgramModel {
     voters_.clear();
     for (const Followed& place : followed_)
       voters_.push_back({place.next, static_cast<long>(place.length),
-                         detail::standing(text_.size() - place.next, origins_[place.next], place.kind),
+                         detail::base_weight(text_.size() - place.next, origins_[place.next], place.kind),
                          &detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
     if (options_.memory != nullptr) gather_remembered(*options_.memory);
   }
@@ -322,7 +322,7 @@ class NgramModel {
       for (auto at = match.next; at != SharedMemory::nowhere && !memory.word(at).empty() && tokens.size() < 65;
            at = memory.after(at))
         tokens.push_back(memory.word(at).token());
-      voters_.push_back({0, length, detail::remembered_standing, &detail::length_weights(before), tokens});
+      voters_.push_back({0, length, detail::history_base_weight, &detail::length_weights(before), tokens});
     }
   }
   /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
@@ -347,7 +347,7 @@ class NgramModel {
       ++own;
       node.voters.push_back(voters_.size());
       voters_.push_back({next, static_cast<long>(length) - static_cast<long>(node.depth),
-                         detail::standing(text_.size() - next, origins_[place], detail::MatchKind::lookup),
+                         detail::base_weight(text_.size() - next, origins_[place], detail::MatchKind::lookup),
                          &detail::length_weights(before)});
     }
   }
@@ -411,10 +411,10 @@ class NgramModel {
     int longest = -1;
     for (const Child& child : children) longest = std::max(longest, child.evidence.longest);
 
-    const Calibration::Place place = calibration_.place(depth, text.back(), count(text.back()));
+    const TokenCalibrator::TreeContext place = calibration_.tree_context(depth, text.back(), count(text.back()));
     Probability best = Probability::zero();
     const auto offer = [&](const Child& child) {
-      const Calibration::Lesson lesson = calibration_.weigh(child.token, child.evidence, total, place);
+      const TokenCalibrator::TrainingSample lesson = calibration_.weigh(child.token, child.evidence, total, place);
       const Probability reached = path * lesson.probability;
       if (root) {
         if (reached > best) likeliest_ = child.token;
@@ -452,7 +452,7 @@ class NgramModel {
 
   NgramOptions options_;
   bool looks_again_;
-  Calibration calibration_;
+  TokenCalibrator calibration_;
   std::vector<Piece> pieces_;  // the calls
   std::vector<Token> text_;    // evidence, then the context
   std::size_t evidence_ = 0;
@@ -462,7 +462,7 @@ class NgramModel {
   // The last draft.
   std::vector<Voter> voters_;
   std::vector<Candidate> nodes_;
-  std::vector<std::pair<Token, Calibration::Lesson>> considered_;
+  std::vector<std::pair<Token, TokenCalibrator::TrainingSample>> considered_;
   Token likeliest_ = 0;
   Probability least_;
 };

@@ -12,8 +12,8 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/followed_context.hpp"
 #include "reprise/draft/frontier.hpp"
-#include "reprise/evidence/calibration.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/token_counts.hpp"
@@ -61,7 +61,7 @@ class NgramDrafter {
 
   void begin(TokenSpan tokens) {
     context_.clear();
-    calibration_ = Calibration(options_.prior);
+    calibration_ = TokenCalibrator(options_.prior);
     observe(tokens, Origin::prompt);
   }
 
@@ -168,7 +168,7 @@ class NgramDrafter {
     Token token = 0;
     NodeIndex parent = anchor_parent;
     Voters voters = 0;
-    Calibration::Lesson lesson;
+    TokenCalibrator::TrainingSample lesson;
     std::uint16_t depth = 0;  // 1: follows the anchor
     std::uint16_t length = 0;
     DraftSource source = DraftSource::context;
@@ -183,7 +183,7 @@ class NgramDrafter {
   };
   struct Considered {
     Token token = 0;
-    Calibration::Lesson lesson;
+    TokenCalibrator::TrainingSample lesson;
   };
 
   void forget_proposal() noexcept {
@@ -200,7 +200,7 @@ class NgramDrafter {
       const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
       voters_[voter_count_++] = {
           match.next,
-          detail::standing(context_.tokens().size() - match.next, context_.origin_of(match.next), match.kind),
+          detail::base_weight(context_.tokens().size() - match.next, context_.origin_of(match.next), match.kind),
           &detail::length_weights(std::popcount(earlier)), int{match.length}};
     }
     if (options_.memory == nullptr) return;
@@ -211,7 +211,7 @@ class NgramDrafter {
       const int length = std::countr_one(match.agreements);
       const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
       remembered_ |= Voters{1} << voter_count_;
-      voters_[voter_count_++] = {match.next, detail::remembered_standing,
+      voters_[voter_count_++] = {match.next, detail::history_base_weight,
                                  &detail::length_weights(std::popcount(earlier)), length, match.next};
     }
   }
@@ -291,7 +291,7 @@ class NgramDrafter {
       const int length = std::countr_one(agreements);
       node.voters |= Voters{1} << voter_count_;
       voters_[voter_count_++] = {
-          next, detail::standing(tokens.size() - next, context_.origin_of(place), detail::MatchKind::lookup),
+          next, detail::base_weight(tokens.size() - next, context_.origin_of(place), detail::MatchKind::lookup),
           &detail::length_weights(std::popcount(agreements >> length)), length - static_cast<int>(node.depth)};
     }
   }
@@ -334,10 +334,11 @@ class NgramDrafter {
       longest = std::max(longest, child.evidence.longest);
     }
     const Token before = root ? context_.tokens().back() : node->token;
-    const Calibration::Place place = calibration_.place(depth, before, context_.counts().count(before));
+    const TokenCalibrator::TreeContext place =
+        calibration_.tree_context(depth, before, context_.counts().count(before));
     Probability best = Probability::zero();
     const auto offer = [&](Token token, Voters voters, const TokenEvidence& evidence) {
-      const Calibration::Lesson lesson = calibration_.weigh(token, evidence, total, place);
+      const TokenCalibrator::TrainingSample lesson = calibration_.weigh(token, evidence, total, place);
       const Probability reached = path * lesson.probability;
       if (root) {
         if (reached > best) {
@@ -374,7 +375,7 @@ class NgramDrafter {
 
   NgramOptions options_;
   detail::FollowedContext<Index> context_;
-  Calibration calibration_;
+  TokenCalibrator calibration_;
 
   std::array<Child, max_voters> children_;  // scratch of expand()
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/probability.hpp"
 
 namespace reprise {
@@ -30,7 +31,7 @@ class AgreementTable {
     return {static_cast<std::uint8_t>(std::min(kind, kinds - 1)), class_of(run), !alone};
   }
   [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
-    return Probability::from_raw(entries_[place(evidence)].value << 14);
+    return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[place(evidence)].value));
   }
   /// The target has picked the foretold token, or another one.
   constexpr void learn(const Evidence& evidence, bool picked) noexcept {
@@ -42,7 +43,7 @@ class AgreementTable {
   }
 
  private:
-  static constexpr std::int32_t one = 1 << 16;
+  static constexpr std::int32_t one = UnitScale::one;
   static constexpr std::int32_t least = one / 1000;
   static constexpr std::int32_t most = one - one / 1000;  // certainty is never learned from examples
   static constexpr std::int32_t prior = 4;
@@ -50,7 +51,7 @@ class AgreementTable {
   static constexpr std::size_t runs = 9;
 
   struct Entry {
-    std::uint32_t value = 0;  // 2^-16
+    std::uint32_t value = 0;  // of UnitScale
     std::int32_t examples = 0;
   };
 
