@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/text.hpp"
+#include "common/utf8.hpp"
 #include "report.hpp"
-#include "utf8.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -27,7 +28,7 @@ std::string bytes(std::uint64_t value) {
   double scaled = static_cast<double>(value) / 1000;
   std::size_t unit = 0;
   for (; scaled >= 999.5 && unit + 1 < std::size(units); ++unit) scaled /= 1000;
-  return decimal(scaled, scaled < 9.95 ? 1 : 0) + " " + std::string(units[unit]);
+  return tools::decimal(scaled, scaled < 9.95 ? 1 : 0) + " " + std::string(units[unit]);
 }
 
 /// A bar of `width` columns for `value` out of `most`, in eighths where the terminal can draw them; the place of
@@ -60,7 +61,7 @@ class Block {
   Block(std::ostream& out, const Report& report, const TableStyle& style) : out_(out), report_(report), style_(style) {
     std::size_t longest = std::string_view("speedup under").size();
     for (const Row& row : report.rows) {
-      longest = std::max(longest, utf8_columns(label(row)));
+      longest = std::max(longest, tools::utf8_columns(label(row)));
       most_ = std::max(most_, speedup(row));
     }
     const std::size_t numbers = speedup_width * report.curves.size() + 2;
@@ -84,9 +85,9 @@ class Block {
     const Counts& counts = rows.front()->counts;
     out_ << rows.front()->trace;
     if (rows.front()->category != all_categories) out_ << ", category " << rows.front()->category;
-    out_ << "\n  " << grouped(counts.sessions) << (counts.sessions == 1 ? " session, " : " sessions, ")
-         << grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ") << grouped(counts.tokens)
-         << " tokens\n";
+    out_ << "\n  " << tools::grouped(counts.sessions) << (counts.sessions == 1 ? " session, " : " sessions, ")
+         << tools::grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ")
+         << tools::grouped(counts.tokens) << " tokens\n";
     std::string remembered;
     const std::vector<Group> groups = grouped_by_name(rows);
     for (const Group& group : groups)
@@ -95,7 +96,7 @@ class Block {
     if (!remembered.empty()) out_ << "  past sessions are remembered: " << remembered << "\n";
     out_ << "\n";
     name("speedup under", name_width_);
-    for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << right(curve_label(i), speedup_width);
+    for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << tools::right(curve_label(i), speedup_width);
     out_ << "  speedup, " << curve_label(barred()) << "\n";
     for (const Group& group : groups) speedups(group);
     out_ << "\n";
@@ -147,24 +148,26 @@ class Block {
   }
 
   void name(const std::string& text, std::size_t width) const {
-    out_ << left(text, width);
+    out_ << tools::left(text, width);
     // Too long for its column: a line of its own.
-    if (utf8_columns(text) > width) out_ << "\n" << std::string(width, ' ');
+    if (tools::utf8_columns(text) > width) out_ << "\n" << std::string(width, ' ');
   }
   void speedups(const Group& group) const {
     name(label(*group.front()), name_width_);
-    for (const Row* row : group) out_ << right(decimal(speedup(*row), 3), speedup_width);
+    for (const Row* row : group) out_ << tools::right(tools::decimal(speedup(*row), 3), speedup_width);
     const bool lossless =
         std::all_of(group.begin(), group.end(), [](const Row* row) { return row->counts.lossless(); });
     out_ << "  " << (lossless ? bar(speedup(*group[barred()]), most_, bar_width_, style_.unicode) : "NOT LOSSLESS")
          << "\n";
   }
   void counts_heading() const {
-    out_ << left("", counts_name_width_) << right("accept", 7 + 7 + 7) << right("sent", 7) << right("draft", 7)
-         << right("control", 8) << right("peak", 7) << right("worst", 7) << right("calib.", 8) << "\n"
-         << left("counted", counts_name_width_) << right("under", 7) << right("MAT", 7) << right("rate", 7)
-         << right("/pass", 7) << right("ns/tok", 7) << right("ns/tok", 8) << right("memory", 7) << right("loss", 7)
-         << right("error", 8) << "\n";
+    out_ << tools::left("", counts_name_width_) << tools::right("accept", 7 + 7 + 7) << tools::right("sent", 7)
+         << tools::right("draft", 7) << tools::right("control", 8) << tools::right("peak", 7)
+         << tools::right("worst", 7) << tools::right("calib.", 8) << "\n"
+         << tools::left("counted", counts_name_width_) << tools::right("under", 7) << tools::right("MAT", 7)
+         << tools::right("rate", 7) << tools::right("/pass", 7) << tools::right("ns/tok", 7)
+         << tools::right("ns/tok", 8) << tools::right("memory", 7) << tools::right("loss", 7)
+         << tools::right("error", 8) << "\n";
   }
   void counted(const Group& group) const {
     bool named = false;
@@ -178,13 +181,14 @@ class Block {
       double loss = row->charge().worst_loss;
       if (!row->weighed())
         for (const Row* other : group) loss = std::max(loss, other->charge().worst_loss);
-      const auto whole = [](double value) { return grouped(static_cast<std::uint64_t>(std::llround(value))); };
+      const auto whole = [](double value) { return tools::grouped(static_cast<std::uint64_t>(std::llround(value))); };
       const Ratios r = ratios(row->counts);
-      out_ << right(row->weighed() ? curve_label(row->curve) : "any", 7) << right(decimal(r.mat, 3), 7)
-           << right(decimal(r.acceptance_rate, 3), 7) << right(decimal(r.drafted_per_pass, 2), 7)
-           << right(whole(r.ns_per_token), 7) << right(whole(r.control_ns_per_token), 8)
-           << right(bytes(row->counts.peak_bytes), 7) << right(decimal(loss, 1), 7)
-           << right(decimal(row->counts.reliability.expected_calibration_error(), 3), 8) << "\n";
+      out_ << tools::right(row->weighed() ? curve_label(row->curve) : "any", 7)
+           << tools::right(tools::decimal(r.mat, 3), 7) << tools::right(tools::decimal(r.acceptance_rate, 3), 7)
+           << tools::right(tools::decimal(r.drafted_per_pass, 2), 7) << tools::right(whole(r.ns_per_token), 7)
+           << tools::right(whole(r.control_ns_per_token), 8) << tools::right(bytes(row->counts.peak_bytes), 7)
+           << tools::right(tools::decimal(loss, 1), 7)
+           << tools::right(tools::decimal(row->counts.reliability.expected_calibration_error(), 3), 8) << "\n";
     }
   }
 
@@ -198,8 +202,9 @@ class Block {
       return text.size() <= 4 ? "s=" + text : text.substr(0, 6);
     }
     const std::string stem = std::filesystem::path(text).stem().string();
-    return utf8_columns(stem) < speedup_width ? stem
-                                              : std::string(1, '[').append(std::to_string(curve + 1)).append(1, ']');
+    return tools::utf8_columns(stem) < speedup_width
+               ? stem
+               : std::string(1, '[').append(std::to_string(curve + 1)).append(1, ']');
   }
   /// The curve that the bars show: the one in the middle.
   [[nodiscard]] std::size_t barred() const { return (report_.curves.size() - 1) / 2; }

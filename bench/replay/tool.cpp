@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "bundled_files.hpp"
-#include "files.hpp"
-#include "input_error.hpp"
+#include "common/bundled_files.hpp"
+#include "common/files.hpp"
+#include "common/input_error.hpp"
 #include "options.hpp"
 #include "past.hpp"
 #include "reprise/core/buffer.hpp"
@@ -64,11 +64,11 @@ std::string counted(std::size_t count, const std::string& what) {
 void check_memories(const Options& options, const Assignment& assignment) {
   if (options.settings.kept != Kept::past) return;
   if (const std::size_t count = replays(assignment); !options.snapshot_out.empty() && count != 1)
-    throw InputError("--snapshot-out " + options.snapshot_out + ": holds what one replay has left, but there are " +
-                     std::to_string(count) + " (" + counted(assignment.traces.size(), "trace") + ", " +
-                     counted(assignment.runs.size(), "strategy run") + ", " +
-                     counted(assignment.curves.size(), "curve") +
-                     "); give one TRACE, one --strategy, one --control and one --cost");
+    throw tools::InputError(
+        "--snapshot-out " + options.snapshot_out + ": holds what one replay has left, but there are " +
+        std::to_string(count) + " (" + counted(assignment.traces.size(), "trace") + ", " +
+        counted(assignment.runs.size(), "strategy run") + ", " + counted(assignment.curves.size(), "curve") +
+        "); give one TRACE, one --strategy, one --control and one --cost");
   bool sequences = false;
   for (const StrategyRun& run : assignment.runs) {
     sequences = sequences || run.remembers == Remembers::sequences;
@@ -76,16 +76,18 @@ void check_memories(const Options& options, const Assignment& assignment) {
     for (const auto& [option, path] :
          {std::pair("--snapshot-in ", &options.snapshot_in), std::pair("--snapshot-out ", &options.snapshot_out)})
       if (!path->empty())
-        throw InputError(option + *path + ": " + run.spec +
-                         " has no memory that can be saved; see --list for the strategies that have");
+        throw tools::InputError(option + *path + ": " + run.spec +
+                                " has no memory that can be saved; see --list for the strategies that have");
   }
   if (options.memory_bytes_given && !sequences)
-    throw InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) +
-                     ": is of the memory of sessions, which no strategy given has; see --list for those that have");
+    throw tools::InputError(
+        "--memory-bytes " + std::to_string(options.settings.memory_bytes) +
+        ": is of the memory of sessions, which no strategy given has; see --list for those that have");
   // Too little is told here. Whether there is so much, and what is wrong with a snapshot, the first replay tells as it
   // begins: only those with such a memory begin with a snapshot.
   if (Past past; sequences && options.settings.memory_bytes < mebibyte) give_room(past, options.settings.memory_bytes);
-  if (!options.snapshot_out.empty()) check_replaceable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
+  if (!options.snapshot_out.empty())
+    tools::check_replaceable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
 }
 
 /// What a file call said, with the system's own words where they are known.
@@ -108,14 +110,14 @@ Buffer<std::byte> read_snapshot(const Options& options) {
   const std::size_t most = 2 * options.settings.memory_bytes + mebibyte;
   if (const auto read = load_file(options.snapshot_in, bytes, most); !read) {
     const Error& error = read.error();
-    throw InputError(name + words(error) +
-                     (error.code == ErrorCode::file_too_large
-                          ? " (" + std::to_string(error.value) + " bytes, for --memory-bytes " +
-                                std::to_string(options.settings.memory_bytes) + " at most " +
-                                std::to_string(error.limit) + ")"
-                          : std::string()));
+    throw tools::InputError(name + words(error) +
+                            (error.code == ErrorCode::file_too_large
+                                 ? " (" + std::to_string(error.value) + " bytes, for --memory-bytes " +
+                                       std::to_string(options.settings.memory_bytes) + " at most " +
+                                       std::to_string(error.limit) + ")"
+                                 : std::string()));
   }
-  if (bytes.size() == 0) throw InputError(name + "the file is empty; give one that was saved");
+  if (bytes.size() == 0) throw tools::InputError(name + "the file is empty; give one that was saved");
   return bytes;
 }
 
@@ -141,16 +143,17 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
   for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
 
-  if (!options.output.empty()) check_writable(options.output, "--output " + options.output);
+  if (!options.output.empty()) tools::check_writable(options.output, "--output " + options.output);
   const Buffer<std::byte> snapshot = read_snapshot(options);
-  const auto paths = options.traces.empty() ? find_traces(surroundings.trace_folders) : options.traces;
+  const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
   std::vector<Trace> traces;
   for (const std::string& path : paths) {
     Trace& trace = traces.emplace_back(read_trace(path, options.limit));
     if (options.part == TracePart::all) continue;
     std::erase_if(trace.sessions, [&](const TraceSession& session) { return part_of(session.id) != options.part; });
     if (trace.sessions.empty())
-      throw InputError("--part " + std::string(name(options.part)) + ": " + path + ": no session belongs to that part");
+      throw tools::InputError("--part " + std::string(name(options.part)) + ": " + path +
+                              ": no session belongs to that part");
   }
 
   std::vector<std::byte> left;
@@ -160,7 +163,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
       {snapshot.data(), snapshot.size()}, options.fingerprint, "--snapshot-in " + options.snapshot_in};
   if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;
   check_memories(options, assignment);
-  Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
+  tools::Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
   const std::vector<Row> rows = replay_all(assignment, progress);
   TableStyle style = surroundings.table;
   style.reasons = options.reasons;
@@ -229,7 +232,7 @@ int run_tool(std::span<const std::string> arguments, const Surroundings& surroun
     if (options.version) return print([](std::ostream& out) { out << "reprise-replay " << version_string << "\n"; });
     if (options.list) return print([](std::ostream& out) { write_list(out); });
     return replay(options, surroundings);
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     surroundings.error << "reprise-replay: " << error.what() << "\n";
     return exit_bad_input;
   } catch (const std::exception& error) {

@@ -5,15 +5,15 @@
 #include <cmath>
 #include <string_view>
 
-#include "replay/report.hpp"
-#include "replay/utf8.hpp"
+#include "common/text.hpp"
+#include "common/utf8.hpp"
 
 namespace reprise::server {
 namespace {
 
-using replay::decimal;
-using replay::left;
-using replay::right;
+using tools::decimal;
+using tools::left;
+using tools::right;
 
 constexpr std::size_t column = 9;
 constexpr std::size_t chart_height = 16;

@@ -7,10 +7,10 @@
 #include <sstream>
 #include <utility>
 
+#include "common/bundled_files.hpp"
+#include "common/in_parallel.hpp"
+#include "common/input_error.hpp"
 #include "options.hpp"
-#include "replay/bundled_files.hpp"
-#include "replay/in_parallel.hpp"
-#include "replay/input_error.hpp"
 #include "replay/trace.hpp"
 #include "report.hpp"
 #include "reprise/core/version.hpp"
@@ -20,9 +20,9 @@
 namespace reprise::server {
 namespace {
 
-using replay::in_parallel;
-using replay::InputError;
 using replay::TraceSession;
+using tools::in_parallel;
+using tools::InputError;
 
 /// All sessions in which anything is decoded, shuffled.
 std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces, std::size_t seed) {
@@ -87,7 +87,7 @@ int deliver(const Options& options, const Surroundings& surroundings, const std:
 int serve_all(const Options& options, const Surroundings& surroundings) {
   const auto curve = replay::CostCurve::parse(options.curve, surroundings.profile_folders, "--curve");
   static_cast<void>(told_curve(curve));  // or it would be found out after minutes
-  const auto paths = options.traces.empty() ? replay::find_traces(surroundings.trace_folders) : options.traces;
+  const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
   std::vector<replay::Trace> traces;
   for (const std::string& path : paths) traces.push_back(replay::read_trace(path));
   const auto pool = shuffled(traces, options.seed);

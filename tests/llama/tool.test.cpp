@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/json.hpp"
+#include "common/json.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 
 namespace reprise::llama {
@@ -113,7 +113,7 @@ TEST_F(LlamaTool, ComparesTrees) {
 
 TEST_F(LlamaTool, WritesAComparisonAsJsonSessionBySession) {
   ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare", "--format", "json"}), exit_done);
-  replay::Json json;
+  tools::Json json;
   ASSERT_FALSE(parse_json(out(), json)) << out();
   const auto& sessions = *json.find("strategies")->array()->front().find("sessions")->array();
   ASSERT_EQ(sessions.size(), 2U);
@@ -154,7 +154,7 @@ TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
            "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [40, 41, 42, 40, 41], "
            "\"output\": [5, 6, 7]}, {\"prompt\": [40], \"output\": [8]}]}\n");
   ASSERT_EQ(run({"--trace", trace, "--format", "json"}), exit_done) << error();
-  replay::Json json;
+  tools::Json json;
   ASSERT_FALSE(parse_json(out(), json)) << out();
   const auto& turns = *json.find("turns")->array();
   ASSERT_EQ(turns.size(), 2U);

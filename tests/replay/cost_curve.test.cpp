@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -30,7 +30,7 @@ std::string refused(Parse&& parse) {
   try {
     parse();
     return "accepted";
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     return error.what();
   }
 }

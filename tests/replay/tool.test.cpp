@@ -11,9 +11,10 @@
 #include <system_error>
 #include <vector>
 
-#include "replay/bundled_files.hpp"
-#include "replay/input_error.hpp"
-#include "replay/json.hpp"
+#include "common/bundled_files.hpp"
+#include "common/input_error.hpp"
+#include "common/json.hpp"
+#include "common/text.hpp"
 #include "replay/options.hpp"
 #include "replay/report.hpp"
 
@@ -77,10 +78,10 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
   const Ran ran = run({"--format", "json", "--by-category", "--strategy", "hf:k=1..2", "--strategy", "none", "--cost",
                        "linear:0", "--cost", "linear:0.1", trace, trace});
   EXPECT_EQ(ran.status, 0) << ran.error;
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
   EXPECT_NE(json.find("version")->string(), nullptr);
-  const Json::Array& results = *json.find("results")->array();
+  const tools::Json::Array& results = *json.find("results")->array();
   ASSERT_EQ(results.size(), 2U * 3 * 3 * 2);
   std::vector<std::string> first;
   for (std::size_t i = 0; i < 8; ++i)
@@ -89,7 +90,7 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
   EXPECT_THAT(first,
               ElementsAre("all hf:k=1 linear:0", "all hf:k=1 linear:0.1", "x hf:k=1 linear:0", "x hf:k=1 linear:0.1",
                           "y hf:k=1 linear:0", "y hf:k=1 linear:0.1", "all hf:k=2 linear:0", "all hf:k=2 linear:0.1"));
-  for (const Json& result : results) {
+  for (const tools::Json& result : results) {
     for (const char* name : {"trace", "category", "strategy", "cost", "memory"})
       ASSERT_NE(result.find(name)->string(), nullptr) << name;
     for (const char* name : {"sessions", "turns", "tokens", "passes", "drafted", "accepted", "max_propose_ns",
@@ -117,9 +118,9 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
 
 TEST_F(Tool, WritesOneResultWithoutCategoriesAndAllDefaultCurves) {
   const Ran ran = run({"--format=json", write("t.jsonl", two_sessions)});
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
-  const Json::Array& results = *json.find("results")->array();
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
+  const tools::Json::Array& results = *json.find("results")->array();
   ASSERT_EQ(results.size(), std::size(default_costs));
   EXPECT_EQ(*results[0].find("strategy")->string(), "ngram");
   EXPECT_EQ(*results[5].find("cost")->string(), "linear:0.3");
@@ -182,14 +183,14 @@ TEST_F(Tool, CountsTheSameOnAnyNumberOfThreads) {
     const Ran ran = run({"--format", "json", "--by-category", "--strategy", "hf", "--strategy", "ngram", "--threads",
                          threads, "--cost", "linear:0.013", "--cost-known", "learned", trace});
     EXPECT_EQ(ran.status, 0) << ran.error;
-    Json json;
-    EXPECT_FALSE(parse_json(ran.out, json));
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json));
     std::string all;
-    for (const Json& result : *json.find("results")->array())
+    for (const tools::Json& result : *json.find("results")->array())
       for (const std::string& name : result.object()->keys) {
         if (name.find("ns") != std::string::npos && name != "sessions") continue;  // the times differ
-        const Json& value = *result.find(name);
-        if (value.number() != nullptr) all += name + "=" + decimal(value.number()->value, 17) + "\n";
+        const tools::Json& value = *result.find(name);
+        if (value.number() != nullptr) all += name + "=" + tools::decimal(value.number()->value, 17) + "\n";
         if (value.string() != nullptr) all += name + "=" + *value.string() + "\n";
       }
     return all;
@@ -209,10 +210,10 @@ TEST_F(Tool, ReplaysOnceForEachCurveWhereControlWeighsCosts) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.status, 0) << ran.error;
-    Json json;
-    EXPECT_FALSE(parse_json(ran.out, json));
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json));
     std::vector<std::string> lines;
-    for (const Json& result : *json.find("results")->array())
+    for (const tools::Json& result : *json.find("results")->array())
       lines.push_back(*result.find("strategy")->string() + " " + *result.find("control")->string() + " " +
                       *result.find("category")->string() + " " + *result.find("cost")->string() + " " +
                       *result.find("cost_known")->string() + " " +
@@ -240,9 +241,9 @@ TEST_F(Tool, CarriesWhatControlHasLearnedFromSessionToSessionWhenAskedTo) {
     const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "cost", "--cost", "linear:3",
                          "--cost-known", known, "--threads", threads, trace});
     EXPECT_EQ(ran.status, 0) << ran.error;
-    Json json;
-    EXPECT_FALSE(parse_json(ran.out, json));
-    const Json& result = json.find("results")->array()->front();
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json));
+    const tools::Json& result = json.find("results")->array()->front();
     EXPECT_EQ(*result.find("cost_known")->string(), known);
     return result.find("drafted")->number()->integer.value();
   };
@@ -254,9 +255,9 @@ TEST_F(Tool, DraftsLessWherePassesAreDear) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "cost", "--cost", "linear:0", "--cost",
                        "linear:50", trace});
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
-  const Json::Array& results = *json.find("results")->array();
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
+  const tools::Json::Array& results = *json.find("results")->array();
   ASSERT_EQ(results.size(), 2U);
   EXPECT_GT(*results[0].find("drafted")->number()->integer, *results[1].find("drafted")->number()->integer);
 }
@@ -264,14 +265,14 @@ TEST_F(Tool, DraftsLessWherePassesAreDear) {
 TEST_F(Tool, CountsWhyDraftsWereCutAndHowTrueTheirClaimsWere) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "best:1", "--cost", "linear:2", trace});
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
-  const Json& result = json.find("results")->array()->front();
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
+  const tools::Json& result = json.find("results")->array()->front();
   std::int64_t passes = 0;
-  for (const Json& count : result.find("cuts")->object()->values) passes += count.number()->integer.value();
+  for (const tools::Json& count : result.find("cuts")->object()->values) passes += count.number()->integer.value();
   EXPECT_EQ(passes, result.find("passes")->number()->integer);
   EXPECT_GT(*result.find("cuts")->find("budget")->number()->integer, 0);
-  const Json& certain = result.find("reliability")->array()->back();
+  const tools::Json& certain = result.find("reliability")->array()->back();
   EXPECT_GT(*certain.find("tests")->number()->integer, 0);
   EXPECT_EQ(certain.find("claimed")->number()->value, 1);
   EXPECT_NEAR(1 - certain.find("observed")->number()->value, result.find("calibration_error")->number()->value, 1e-12);
@@ -367,8 +368,8 @@ TEST_F(Tool, WritesToAFile) {
   const Ran ran = run({"--format", "json", "--output", output, trace});
   EXPECT_EQ(ran.status, 0);
   EXPECT_THAT(ran.out, IsEmpty());
-  Json json;
-  EXPECT_FALSE(parse_json(read(output), json));
+  tools::Json json;
+  EXPECT_FALSE(tools::parse_json(read(output), json));
 }
 
 TEST_F(Tool, LeavesTheOutputFileAloneWhenTheInputIsBad) {
@@ -444,14 +445,14 @@ TEST_F(Tool, FindsTheBundledTraces) {
 }
 
 TEST(BundledTraces, LieBesideTheInstalledProgramOrWhereItWasBuilt) {
-  const auto folders = bundled_folders("/opt/x/bin/reprise-replay", "traces");
+  const auto folders = tools::bundled_folders("/opt/x/bin/reprise-replay", "traces");
   ASSERT_EQ(folders.size(), 2U);
   EXPECT_EQ(folders[0].generic_string(), "/opt/x/share/reprise/traces");
-  EXPECT_EQ(find_traces({folders[1]}).size(), 8U) << "the build tree";
-  EXPECT_TRUE(fs::exists(bundled_folders("x", "profiles")[1] / "step-8.json"));
+  EXPECT_EQ(tools::find_traces({folders[1]}).size(), 8U) << "the build tree";
+  EXPECT_TRUE(fs::exists(tools::bundled_folders("x", "profiles")[1] / "step-8.json"));
 }
 
-TEST(BundledTraces, AreFoundFromTheRunningProgram) { EXPECT_TRUE(fs::exists(program_path("x"))); }
+TEST(BundledTraces, AreFoundFromTheRunningProgram) { EXPECT_TRUE(fs::exists(tools::program_path("x"))); }
 
 TEST(Report, ShowsAnOutputThatDiffers) {
   const std::vector<CostCurve> curves = {CostCurve::parse("linear:0")};
