@@ -219,25 +219,4 @@ std::string_view Json::kind() const {
 
 std::optional<JsonError> parse_json(std::string_view text, Json& out) { return Reader(text).whole(out); }
 
-std::string quote_json(std::string_view text) {
-  std::string out = "\"";
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(text.substr(i));
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (length == 0) {
-      out += "\\ufffd";  // a path may hold any bytes; JSON may not
-    } else if (c == '"' || c == '\\') {
-      out += {'\\', text[i]};
-    } else if (c < 0x20) {
-      constexpr std::string_view nibbles = "0123456789abcdef";
-      out += "\\u00";
-      out += {nibbles[c >> 4], nibbles[c & 15]};
-    } else {
-      out += text.substr(i, length);
-    }
-    i += std::max<std::size_t>(length, 1);
-  }
-  return out += '"';
-}
-
 }  // namespace reprise::tools

@@ -62,7 +62,4 @@ struct JsonError {
 /// whatever was read before.
 std::optional<JsonError> parse_json(std::string_view text, Json& out);
 
-/// `text` as a JSON string, quotes included.
-std::string quote_json(std::string_view text);
-
 }  // namespace reprise::tools

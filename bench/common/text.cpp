@@ -33,6 +33,12 @@ std::string decimal(double value, int digits) {
   return {buffer, end};
 }
 
+std::string significant(double value, int digits) {
+  char buffer[40];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::general, digits);
+  return {buffer, end};
+}
+
 std::string shortest(double value) {
   char buffer[32];
   const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);

@@ -10,6 +10,8 @@ namespace reprise::tools {
 
 /// A number with `digits` digits after the point, the same in every locale.
 std::string decimal(double value, int digits);
+/// A number with `digits` significant digits, without zeros at its end: 0.25, 1e-07.
+std::string significant(double value, int digits);
 /// The shortest spelling that reads back as the same number.
 std::string shortest(double value);
 /// 12,345: for people.

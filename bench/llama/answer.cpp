@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "common/json.hpp"
+#include "common/json_writer.hpp"
 #include "common/text.hpp"
 #include "common/utf8.hpp"
 #include "compare.hpp"
-#include "reprise/stats/statistics_text.hpp"
+#include "statistics_json.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -39,13 +40,10 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
-void write_tokens(std::ostream& out, const std::vector<Token>& tokens) {
-  const char* before = "[";
-  for (const Token token : tokens) {
-    out << before << token;
-    before = ", ";
-  }
-  out << (tokens.empty() ? "[]" : "]");
+void write_tokens(tools::JsonWriter& json, std::string_view key, const std::vector<Token>& tokens) {
+  json.key(key).begin_array();
+  for (const Token token : tokens) json.value(token);
+  json.end();
 }
 
 }  // namespace
@@ -78,23 +76,19 @@ void write_summary(std::ostream& out, const RequestRun& run) {
 
 void write_json(std::ostream& out, const Engine& engine, const Request& request, const std::string& strategy,
                 const RequestRun& run) {
-  out << "{\"id\": " << tools::quote_json(request.id) << ", \"category\": " << tools::quote_json(request.category)
-      << ", \"strategy\": " << tools::quote_json(strategy)
-      << ", \"context_full\": " << (run.context_full ? "true" : "false") << ", \"turns\": [";
-  const char* before = "";
+  tools::JsonWriter json(out);
+  json.begin_object().member("id", request.id).member("category", request.category).member("strategy", strategy);
+  json.member("context_full", run.context_full).key("turns").begin_array();
   for (const TurnRun& turn : run.turns) {
-    out << before << "{\"text\": " << tools::quote_json(valid_utf8(answer_text(engine, turn))) << ", \"finish\": \""
-        << reprise::name(turn.finish) << "\", \"kept\": " << turn.kept << ", \"prompt\": ";
-    write_tokens(out, turn.prompt);
-    out << ", \"output\": ";
-    write_tokens(out, turn.output);
-    out << ", \"prefill_ns\": " << turn.prefill.count() << ", \"decoding_ns\": " << turn.decoding.count()
-        << ", \"llama_decode_ns\": " << turn.model.count() << ", \"statistics\": ";
-    reprise::write_json(turn.statistics, [&](std::string_view piece) { out << piece; });
-    out << "}";
-    before = ", ";
+    json.begin_object().member("text", valid_utf8(answer_text(engine, turn)));
+    json.member("finish", reprise::name(turn.finish)).member("kept", turn.kept);
+    write_tokens(json, "prompt", turn.prompt);
+    write_tokens(json, "output", turn.output);
+    json.member("prefill_ns", turn.prefill.count()).member("decoding_ns", turn.decoding.count());
+    json.member("llama_decode_ns", turn.model.count()).raw_member("statistics", statistics_json(turn.statistics)).end();
   }
-  out << "]}\n";
+  json.end().end();
+  out << "\n";
 }
 
 }  // namespace reprise::llama

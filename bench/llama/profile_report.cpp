@@ -9,15 +9,16 @@
 #include <string_view>
 
 #include "common/files.hpp"
-#include "common/json.hpp"
+#include "common/json_writer.hpp"
+#include "common/table.hpp"
+#include "common/text.hpp"
 #include "engine_error.hpp"
-#include "format.hpp"
 #include "profile.hpp"
 
 namespace reprise::llama {
 namespace {
 
-using tools::quote_json;
+using tools::decimal;
 
 bool same_line(const ProfilePoint& a, const ProfilePoint& b) {
   return a.sequences == b.sequences && a.context == b.context;
@@ -28,20 +29,23 @@ std::string whole(double ns) { return std::to_string(std::llround(ns)); }
 }  // namespace
 
 void write_profile_json(std::ostream& out, const Profile& profile, const ProfileFacts& facts) {
-  out << R"({"version": 1, "base_ns": )" << whole(profile.points.front().ns) << ", \"points\": [";
-  for (std::size_t i = 0; i < profile.points.size(); ++i) {
-    const ProfilePoint& point = profile.points[i];
-    out << (i == 0 ? "\n" : ",\n") << "  {\"sequences\": " << point.sequences << ", \"context\": " << point.context
-        << ", \"rows\": " << point.rows << ", \"ns\": " << whole(point.ns) << ", \"low_ns\": " << whole(point.low_ns)
-        << ", \"high_ns\": " << whole(point.high_ns) << "}";
+  tools::JsonWriter json(out);
+  json.begin_object().member("version", 1).raw_member("base_ns", whole(profile.points.front().ns));
+  json.key("points").begin_array();
+  for (const ProfilePoint& point : profile.points) {
+    json.new_line(2).begin_object().member("sequences", point.sequences).member("context", point.context);
+    json.member("rows", point.rows).raw_member("ns", whole(point.ns)).raw_member("low_ns", whole(point.low_ns));
+    json.raw_member("high_ns", whole(point.high_ns)).end();
   }
-  out << "],\n \"hardware\": " << quote_json(facts.hardware) << ",\n \"model\": " << quote_json(facts.model)
-      << ",\n \"library\": " << quote_json(facts.library) << ",\n \"threads\": " << facts.threads
-      << ",\n \"date\": " << quote_json(facts.date) << ",\n \"command\": " << quote_json(facts.command) << "}\n";
+  json.end().new_line(1).member("hardware", facts.hardware).new_line(1).member("model", facts.model);
+  json.new_line(1).member("library", facts.library).new_line(1).member("threads", facts.threads);
+  json.new_line(1).member("date", facts.date).new_line(1).member("command", facts.command).end();
+  out << "\n";
 }
 
 void write_profile_table(std::ostream& out, const Profile& profile) {
-  constexpr double columns = 50;
+  constexpr double longest_bar = 50;
+  const tools::Table table(out, {{4}, {6}, {11}, {8}, {8}});
   double most = 1;
   for (std::size_t i = 0, plain = 0; i < profile.points.size(); ++i) {
     if (!same_line(profile.points[i], profile.points[plain])) plain = i;
@@ -53,15 +57,16 @@ void write_profile_table(std::ostream& out, const Profile& profile) {
       plain = i;
       out << (i == 0 ? "" : "\n") << point.sequences << (point.sequences == 1 ? " sequence" : " sequences")
           << ", context " << point.context << ": c(k), the time of a pass with k drafted tokens"
-          << (point.sequences == 1 ? "" : " each") << " in plain passes\n"
-          << "   k  rows         ms  spread    c(k)\n";
+          << (point.sequences == 1 ? "" : " each") << " in plain passes\n";
+      table.line({"k", "rows", "ms", "spread", "c(k)"});
     }
     const double cost = point.ns / profile.points[plain].ns;
     // Half of the repetitions were within this much of the median.
     const double spread = 100 * std::max(point.high_ns - point.ns, point.ns - point.low_ns) / point.ns;
-    out << format("%4zu  %4zu  %9.3f  %5.1f%%  %6.2f  ", point.rows / point.sequences - 1, point.rows, point.ns / 1e6,
-                  spread, cost)
-        << std::string(static_cast<std::size_t>(std::lround(columns * cost / most)), '#') << "\n";
+    const auto bar = static_cast<std::size_t>(std::lround(longest_bar * cost / most));
+    table.line({std::to_string(point.rows / point.sequences - 1), std::to_string(point.rows),
+                decimal(point.ns / 1e6, 3), decimal(spread, 1) + "%", decimal(cost, 2)},
+               "  " + std::string(bar, '#'));
   }
   for (const std::string& line : profile.left_out) out << line << "\n";
 }

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "common/input_error.hpp"
-#include "common/json.hpp"
+#include "common/json_writer.hpp"
+#include "common/text.hpp"
 #include "engine_error.hpp"
 #include "vocabulary.hpp"
 
@@ -38,26 +39,27 @@ void read_sessions(const std::string& path, std::string_view lines, std::ptrdiff
   for (replay::TraceSession& session : replay::read_trace(in, path).sessions) sessions.push_back(std::move(session));
 }
 
-void append_tokens(std::string& line, std::string_view key, const std::vector<Token>& tokens) {
-  line += "\"" + std::string(key) + "\":[";
-  for (std::size_t i = 0; i < tokens.size(); ++i) line += (i == 0 ? "" : ",") + std::to_string(tokens[i]);
-  line += "]";
+void write_tokens(tools::JsonWriter& json, std::string_view key, const std::vector<Token>& tokens) {
+  json.key(key).begin_array();
+  for (const Token token : tokens) json.value(token);
+  json.end();
 }
 
 }  // namespace
 
 std::string trace_line(const replay::TraceSession& session, std::span<const Finish> finishes) {
-  std::string line = "{\"id\":" + tools::quote_json(session.id) +
-                     ",\"category\":" + tools::quote_json(session.category) + ",\"turns\":[";
+  std::ostringstream line;
+  tools::JsonWriter json(line, tools::JsonWriter::Spacing::compact);
+  json.begin_object().member("id", session.id).member("category", session.category).key("turns").begin_array();
   for (std::size_t i = 0; i < session.turns.size(); ++i) {
-    line += i == 0 ? "{" : ",{";
-    append_tokens(line, "prompt", session.turns[i].prompt);
-    line += ",";
-    append_tokens(line, "output", session.turns[i].output);
-    if (i < finishes.size()) line += ",\"finish\":" + tools::quote_json(name(finishes[i]));
-    line += "}";
+    json.begin_object();
+    write_tokens(json, "prompt", session.turns[i].prompt);
+    write_tokens(json, "output", session.turns[i].output);
+    if (i < finishes.size()) json.member("finish", name(finishes[i]));
+    json.end();
   }
-  return line + "]}\n";
+  json.end().end();
+  return line.str() + "\n";
 }
 
 TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages, std::optional<std::size_t> vocabulary) {
@@ -101,8 +103,8 @@ TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages, s
   if (error || !writer.file_)
     throw InputError("--record " + path + ": cannot be written; is there such a folder, and may it be written to?");
   if (unfinished && messages != nullptr)
-    *messages << path << ": the last line was incomplete, " << tail.size() << " bytes; removed, " << writer.size()
-              << " sessions stay\n";
+    *messages << tools::printable(path) << ": the last line was incomplete, " << tail.size() << " bytes; removed, "
+              << writer.size() << " sessions stay\n";
   if (!unfinished && !tail.empty()) writer.write("\n");
   return writer;
 }

@@ -2,12 +2,13 @@
 #include "report.hpp"
 
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "common/json.hpp"
+#include "common/json_writer.hpp"
 #include "common/text.hpp"
 #include "reprise/core/version.hpp"
 
@@ -32,20 +33,24 @@ struct Field {
 };
 
 std::string cuts(const Counts& counts) {
-  std::string text = "{";
-  for (std::size_t i = 0; i < cut_count; ++i)
-    text += (i == 0 ? "\"" : ", \"") + std::string(reprise::name(static_cast<Cut>(i))) +
-            "\": " + std::to_string(counts.cuts[i]);
-  return text + "}";
+  std::ostringstream text;
+  tools::JsonWriter json(text);
+  json.begin_object();
+  for (std::size_t i = 0; i < cut_count; ++i) json.member(reprise::name(static_cast<Cut>(i)), counts.cuts[i]);
+  json.end();
+  return text.str();
 }
 
 std::string reliability(const Reliability& reliability) {
-  std::string text = "[";
-  for (const Reliability::Bin& bin : reliability.bins())
-    text += (&bin == &reliability.bins().front() ? "{\"tests\": " : ", {\"tests\": ") + std::to_string(bin.tests) +
-            ", \"claimed\": " + tools::shortest(bin.mean_claim()) +
-            ", \"observed\": " + tools::shortest(bin.observed()) + "}";
-  return text + "]";
+  std::ostringstream text;
+  tools::JsonWriter json(text);
+  json.begin_array();
+  for (const Reliability::Bin& bin : reliability.bins()) {
+    json.begin_object().member("tests", bin.tests).raw_member("claimed", tools::shortest(bin.mean_claim()));
+    json.raw_member("observed", tools::shortest(bin.observed())).end();
+  }
+  json.end();
+  return text.str();
 }
 
 /// The one list of fields, for both formats. New ones come last: readers of CSV count columns.
@@ -112,18 +117,18 @@ double speedup(const Row& row) {
 }
 
 void write_json(std::ostream& out, const Report& report) {
-  out << "{\"version\": " << tools::quote_json(version_string) << ", \"results\": [";
-  std::string_view separator = "\n";
+  tools::JsonWriter json(out);
+  json.begin_object().member("version", version_string).key("results").begin_array();
   for (const Row& row : report.rows) {
-    const std::vector<Field> result = fields(report, row);
-    out << separator << "{";
-    for (const Field& field : result)
-      out << (&field == &result.front() ? "\"" : ", \"") << field.name
-          << "\": " << (field.kind == Kind::text ? tools::quote_json(field.value) : field.value);
-    out << "}";
-    separator = ",\n";
+    json.new_line().begin_object();
+    for (const Field& field : fields(report, row)) {
+      json.key(field.name);
+      field.kind == Kind::text ? json.value(field.value) : json.raw(field.value);
+    }
+    json.end();
   }
-  out << "\n]}\n";
+  json.new_line().end().end();
+  out << "\n";
 }
 
 void write_csv(std::ostream& out, const Report& report) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/table.hpp"
 #include "common/text.hpp"
 #include "common/utf8.hpp"
 #include "report.hpp"
@@ -70,23 +71,22 @@ void write_reliability(std::ostream& out, const Row& row, const std::string& nam
     out << "  none was tested\n\n";
     return;
   }
-  out << tools::left("  bin", 12) << tools::right("tested", 11) << tools::right("claimed", 9) << tools::right("true", 9)
-      << "  " << tools::left("0", width) << "1\n";
+  const tools::Table table(out, {{12, tools::Align::left}, {11}, {9}, {9}});
+  table.line({"  bin", "tested", "claimed", "true"}, "  " + tools::left("0", width) + "1");
+  const auto line = [&](const std::string& range, const Reliability::Bin& bin, const std::string& rest) {
+    table.line(
+        {range, tools::grouped(bin.tests), tools::decimal(bin.mean_claim(), 3), tools::decimal(bin.observed(), 3)},
+        "  " + rest);
+  };
+  const auto edge = [](std::size_t at) { return tools::decimal(static_cast<double>(at) / Reliability::bin_count, 2); };
   for (std::size_t i = 0; i < Reliability::bin_count; ++i) {
     const Reliability::Bin& bin = reliability.bins()[i];
     if (bin.tests == 0) continue;
-    const auto edge = [](std::size_t at) {
-      return tools::decimal(static_cast<double>(at) / Reliability::bin_count, 2);
-    };
-    out << tools::left("  " + edge(i) + "-" + edge(i + 1), 12) << tools::right(tools::grouped(bin.tests), 11)
-        << tools::right(tools::decimal(bin.mean_claim(), 3), 9) << tools::right(tools::decimal(bin.observed(), 3), 9)
-        << "  " << bar_and_mark(bin.observed(), bin.mean_claim(), width, style.unicode) << "\n";
+    line("  " + edge(i) + "-" + edge(i + 1), bin, bar_and_mark(bin.observed(), bin.mean_claim(), width, style.unicode));
   }
-  const Reliability::Bin all = reliability.total();
-  out << tools::left("  all", 12) << tools::right(tools::grouped(all.tests), 11)
-      << tools::right(tools::decimal(all.mean_claim(), 3), 9) << tools::right(tools::decimal(all.observed(), 3), 9)
-      << "  calibration error " << tools::decimal(reliability.expected_calibration_error(), 3) << "; bar: true, "
-      << (style.unicode ? "│" : "|") << ": claimed\n\n";
+  line("  all", reliability.total(),
+       "calibration error " + tools::decimal(reliability.expected_calibration_error(), 3) + "; bar: true, " +
+           (style.unicode ? "│" : "|") + ": claimed\n");
 }
 
 }  // namespace reprise::replay
