@@ -62,6 +62,15 @@ void check_replaceable(const std::string& path, const std::string& name) {
 #endif
 }
 
+void check_not_an_input(const std::string& path, const std::string& name, const std::vector<InputFile>& inputs) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return;
+  for (const InputFile& input : inputs)
+    if (std::filesystem::equivalent(path, input.path, error))
+      throw InputError(name + ": would replace " + input.what + " " + input.path +
+                       ", which is read; give another file");
+}
+
 bool same_file(const std::string& one, const std::string& other) {
   std::error_code error;
   if (std::filesystem::equivalent(one, other, error)) return true;

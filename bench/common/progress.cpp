@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "text.hpp"
+
 namespace reprise::tools {
 
 void Progress::start(const std::string& what, std::size_t steps, const std::string& unit) {
   const std::lock_guard lock(mutex_);
-  what_ = what;
+  what_ = printable(what);
   unit_ = unit;
   done_ = 0;
   steps_ = steps;

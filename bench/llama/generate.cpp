@@ -34,7 +34,7 @@ class ProbedVerifier {
     if (here && picks) probe_.logits.assign(verifier_.logits(0).begin(), verifier_.logits(0).end());
     return picks;
   }
-  void commit(std::size_t keep) { verifier_.commit(keep); }
+  Result<void> commit(std::size_t keep) { return verifier_.commit(keep); }
 
  private:
   LlamaVerifier& verifier_;

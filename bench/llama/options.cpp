@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
+#include <string>
+#include <vector>
 
+#include "common/files.hpp"
 #include "common/input_error.hpp"
 #include "common/options.hpp"
 #include "option_rows.hpp"
@@ -31,7 +35,7 @@ class Agreement {
     if (runs > 1 && !o_.compare) throw InputError("--strategy names several; only --compare runs more than one");
     given_.never_both("--quiet", "--statistics", "one asks for less on standard error, the other for more");
     one_of({"--compare", "--record", "--profile", "--flips"});
-    output_is_nothing_else();
+    outputs_are_nothing_else();
     for (const char* other : {"--record", "--profile", "--flips"})
       for (const char* name : {"--strategy", "--leaves", "--cost", "--statistics"})
         given_.never_both(other, name, "nothing is drafted there");
@@ -58,15 +62,27 @@ class Agreement {
       }
   }
 
-  /// --output replaces what was there.
-  void output_is_nothing_else() const {
-    if (!given_("--output")) return;
-    std::vector<std::string> others = {o_.engine.model, o_.inputs.prompt_file, o_.record, o_.profile,
-                                       o_.cost,         o_.cost_model};
-    for (const auto* files : {&o_.inputs.prompts, &o_.inputs.traces})
-      others.insert(others.end(), files->begin(), files->end());
-    if (std::find(others.begin(), others.end(), o_.output) != others.end())
-      throw InputError("--output " + o_.output + ": is given for something else as well; give a file of its own");
+  /// A file that is written is no other file of the command: --output and --profile replace it, and what --record
+  /// appends to has sessions of its own.
+  void outputs_are_nothing_else() const {
+    struct File {
+      const char* option;
+      const std::vector<std::string> paths;
+    };
+    const File files[] = {
+        {"--output", {o_.output}},      {"--profile", {o_.profile}},       {"--record", {o_.record}},
+        {"--model", {o_.engine.model}}, {"--prompts", o_.inputs.prompts},  {"--prompt-file", {o_.inputs.prompt_file}},
+        {"--cost", {o_.cost}},          {"--cost-model", {o_.cost_model}}, {"--trace", o_.inputs.traces}};
+    constexpr std::size_t written = 3;  // of these, from the front
+    for (std::size_t i = 0; i < written; ++i) {
+      if (!given_(files[i].option)) continue;
+      const std::string& output = files[i].paths.front();
+      for (const File* other = files + i + 1; other != std::end(files); ++other)
+        for (const std::string& path : other->paths)
+          if (given_(other->option) && tools::same_file(path, output))
+            throw InputError(std::string(files[i].option) + " " + output +
+                             ": is given for something else as well; give a file of its own");
+    }
   }
 
   /// Measuring needs a cache for each sequence, and llama.cpp counts the tokens of all of them.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/input_error.hpp"
+#include "common/text.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -125,7 +126,7 @@ void write_counts(std::ostream& out, const RecordCounts& counts) {
   if (counts.cut != 0) out << "; " << counts.cut << " tokens of loops left out";
   if (counts.skipped != 0) out << "; sessions that were there already: " << counts.skipped;
   out << "\n";
-  for (const std::string& line : counts.shortened) out << line << "\n";
+  for (const std::string& line : counts.shortened) out << tools::printable(line) << "\n";
 }
 
 }  // namespace reprise::llama

@@ -13,6 +13,7 @@
 #include "common/files.hpp"
 #include "common/input_error.hpp"
 #include "common/progress.hpp"
+#include "common/text.hpp"
 #include "compare.hpp"
 #include "compare_report.hpp"
 #include "engine.hpp"
@@ -96,6 +97,9 @@ class Tool {
     return exit_done;
   }
   [[nodiscard]] replay::CostCurve curve(const std::string& option, const std::string& spec) const {
+    // Bundled curves are known by their name alone, so the options cannot tell.
+    tools::check_not_an_input(options_.output, "--output " + options_.output,
+                              {{"the curve", replay::find_curve(spec, around_.profile_folders)}});
     return replay::CostCurve::parse(spec, around_.profile_folders, option);
   }
 
@@ -108,7 +112,7 @@ class Tool {
       output_.finish();
       for (const TurnRun& turn : run.turns) all += turn.statistics;
       if (options_.quiet) continue;
-      if (requests.size() > 1) around_.error << request.id << ": ";
+      if (requests.size() > 1) around_.error << tools::printable(request.id) << ": ";
       write_summary(around_.error, run);
     }
     if (options_.statistics) write_table(all, [&](std::string_view piece) { around_.error << piece; });
@@ -118,7 +122,7 @@ class Tool {
   /// Shows an answer as it comes.
   RequestRun stream(const Request& request, bool named) {
     std::ostream& out = output_.stream();
-    if (named) out << "=== " << request.id << "\n";
+    if (named) out << "=== " << tools::printable(request.id) << "\n";
     CharacterStream characters;
     Watch watch;
     watch.on_tokens = [&](TokenSpan tokens) {
@@ -146,7 +150,7 @@ class Tool {
       for (const StrategyPairs& strategy : results) {
         Statistics all;
         for (const Pair& pair : strategy.pairs) all += pair.drafted.statistics;
-        around_.error << "\n" << strategy.spec << "\n";
+        around_.error << "\n" << tools::printable(strategy.spec) << "\n";
         reprise::write_table(all, [&](std::string_view piece) { around_.error << piece; });
       }
     const Verdict verdict = report.verdict();
@@ -227,10 +231,10 @@ int run_tool(std::span<const std::string> arguments, const Surroundings& surroun
   try {
     return Tool(arguments, surroundings).run();
   } catch (const InputError& error) {
-    surroundings.error << "reprise-llama: " << error.what() << "\n";
+    surroundings.error << "reprise-llama: " << tools::printable(error.what()) << "\n";
     return exit_bad_input;
   } catch (const std::exception& error) {
-    surroundings.error << "reprise-llama: " << error.what() << "\n";
+    surroundings.error << "reprise-llama: " << tools::printable(error.what()) << "\n";
     return exit_failed;
   }
 }

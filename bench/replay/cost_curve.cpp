@@ -118,6 +118,14 @@ reprise::CostCurve CostCurve::for_control() const {
   return *curve;
 }
 
+std::string find_curve(const std::string& spec, std::span<const std::filesystem::path> folders) {
+  const std::filesystem::path path = spec;
+  if (path.has_parent_path() || std::ifstream(path)) return spec;
+  for (const std::filesystem::path& folder : folders)
+    if (std::ifstream(folder / path)) return (folder / path).string();
+  return spec;
+}
+
 CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesystem::path> folders,
                            const std::string& option) {
   const std::string given = option + " " + spec + ": ";
@@ -132,12 +140,7 @@ CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesys
   if (spec.size() < 5 || spec.compare(spec.size() - 5, 5, ".json") != 0)
     throw tools::InputError(given + "there is no such curve; there are linear:S (c = 1 + S x drafted, as in " +
                             "linear:0.02) and FILE.json (measured times)");
-  std::ifstream in(spec, std::ios::binary);
-  if (const std::filesystem::path path = spec; !in && !path.has_parent_path())
-    for (const std::filesystem::path& folder : folders) {
-      in = std::ifstream(folder / path, std::ios::binary);
-      if (in) break;
-    }
+  std::ifstream in(find_curve(spec, folders), std::ios::binary);
   if (!in) throw tools::InputError(given + "cannot be opened; is the path right?");
   std::ostringstream text;
   text << in.rdbuf();

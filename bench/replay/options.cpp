@@ -124,7 +124,7 @@ std::vector<Option> replay_rows(Options& o) {
                    "            replayed one after the other",
            .read = word(o.settings.kept, named(Kept::session, Kept::past)),
            .wanted = "session or past"},
-          {"--memory-bytes", "N", "ceiling of such a memory (default 67108864, which are 64 MiB); a token takes 17",
+          {"--memory-bytes", "N", "ceiling of such a memory (default 67108864, which are 64 MiB); a token takes 18.2",
            whole(o.settings.memory_bytes, 1, std::size_t{1} << 40, "a number of bytes,")},
           {"--snapshot-in", "FILE",
            "memories begin with what this file holds, which may be twice --memory-bytes and 1 MiB long",

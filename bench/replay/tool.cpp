@@ -12,6 +12,7 @@
 #include "common/bundled_files.hpp"
 #include "common/files.hpp"
 #include "common/input_error.hpp"
+#include "common/text.hpp"
 #include "options.hpp"
 #include "past.hpp"
 #include "reprise/core/buffer.hpp"
@@ -52,7 +53,7 @@ int deliver(const Options& options, const Surroundings& surroundings, Print&& pr
   file << text.str();
   file.close();
   if (file) return exit_done;
-  surroundings.error << "reprise-replay: " << options.output << ": could not be written\n";
+  surroundings.error << "reprise-replay: " << tools::printable(options.output) << ": could not be written\n";
   return exit_failed;
 }
 
@@ -105,7 +106,7 @@ Buffer<std::byte> read_snapshot(const Options& options) {
   Buffer<std::byte> bytes;
   if (options.snapshot_in.empty()) return bytes;
   const std::string name = "--snapshot-in " + options.snapshot_in + ": ";
-  // A token takes 17 bytes in a memory and less than 5 in a file: a file of this size is that of a memory many times as
+  // A token takes 18 bytes in a memory and less than 5 in a file: a file of this size is that of a memory many times as
   // large.
   const std::size_t most = 2 * options.settings.memory_bytes + mebibyte;
   if (const auto read = load_file(options.snapshot_in, bytes, most); !read) {
@@ -125,7 +126,7 @@ Buffer<std::byte> read_snapshot(const Options& options) {
 int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes, std::ostream& error) {
   const auto saved = save_file(options.snapshot_out, bytes);
   if (saved) return exit_done;
-  error << "reprise-replay: " << options.snapshot_out << ": " << words(saved.error()) << "\n";
+  error << "reprise-replay: " << tools::printable(options.snapshot_out) << ": " << words(saved.error()) << "\n";
   return exit_failed;
 }
 
@@ -146,6 +147,11 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (!options.output.empty()) tools::check_writable(options.output, "--output " + options.output);
   const Buffer<std::byte> snapshot = read_snapshot(options);
   const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
+  std::vector<tools::InputFile> inputs;
+  for (const std::string& path : paths) inputs.push_back({"the trace", path});
+  for (const std::string& cost : costs) inputs.push_back({"the curve", find_curve(cost, surroundings.profile_folders)});
+  tools::check_not_an_input(options.output, "--output " + options.output, inputs);
+  tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
   std::vector<Trace> traces;
   for (const std::string& path : paths) {
     Trace& trace = traces.emplace_back(read_trace(path, options.limit));
@@ -174,7 +180,8 @@ int replay(const Options& options, const Surroundings& surroundings) {
   const int status = std::max(delivered, report_faults(rows, surroundings.error));
   if (options.snapshot_out.empty()) return status;
   if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
-  surroundings.error << "reprise-replay: " << options.snapshot_out << ": not saved, because of that\n";
+  surroundings.error << "reprise-replay: " << tools::printable(options.snapshot_out)
+                     << ": not saved, because of that\n";
   return status;
 }
 
@@ -196,7 +203,8 @@ int report_faults(std::span<const Row> rows, std::ostream& error) {
     if (row.counts.lossless() || row.category != all_categories) continue;
     status = exit_failed;
     if (!row.weighed() && row.curve != 0) continue;  // one replay, charged under several curves
-    error << "reprise-replay: NOT LOSSLESS: " << row.trace << ": " << row.strategy << ": " << row.counts.fault << "\n";
+    error << "reprise-replay: NOT LOSSLESS: "
+          << tools::printable(row.trace + ": " + row.strategy + ": " + row.counts.fault) << "\n";
   }
   return status;
 }
@@ -233,10 +241,10 @@ int run_tool(std::span<const std::string> arguments, const Surroundings& surroun
     if (options.list) return print([](std::ostream& out) { write_list(out); });
     return replay(options, surroundings);
   } catch (const tools::InputError& error) {
-    surroundings.error << "reprise-replay: " << error.what() << "\n";
+    surroundings.error << "reprise-replay: " << tools::printable(error.what()) << "\n";
     return exit_bad_input;
   } catch (const std::exception& error) {
-    surroundings.error << "reprise-replay: " << error.what() << "\n";
+    surroundings.error << "reprise-replay: " << tools::printable(error.what()) << "\n";
     return exit_failed;
   }
 }

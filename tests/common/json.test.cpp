@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/json_writer.hpp"
 #include "common/utf8.hpp"
 #include "reprise/testing/random.hpp"
 

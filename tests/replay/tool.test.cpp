@@ -14,6 +14,7 @@
 #include "common/bundled_files.hpp"
 #include "common/input_error.hpp"
 #include "common/json.hpp"
+#include "common/progress.hpp"
 #include "common/text.hpp"
 #include "replay/options.hpp"
 #include "replay/report.hpp"
@@ -417,6 +418,67 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({"--frobnicate"}, "there is no option --frobnicate");
   refuses({"--by-category", write("all.jsonl", R"({"id":"a","category":"all","turns":[{"prompt":[1],"output":[2]}]})")},
           "category: \"all\" names the sum");
+}
+
+TEST_F(Tool, NeverReplacesAFileThatItReads) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const std::string curve_text =
+      R"({"version": 1, "base_ns": 10, "points": [{"sequences": 1, "context": 0, "rows": 2, "ns": 11}]})";
+  const std::string curve = write("c.json", curve_text);
+  const auto refuses = [&](const std::vector<std::string>& arguments, const std::string& sentence) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, exit_bad_input) << ran.error;
+    EXPECT_THAT(ran.error, HasSubstr(sentence));
+    EXPECT_EQ(read(trace), two_sessions);
+    EXPECT_EQ(read(curve), curve_text);
+  };
+  refuses({"--output", trace, trace}, "--output " + trace + ": would replace the trace " + trace);
+  refuses({"--output", curve, "--cost", curve, trace}, "would replace the curve");
+  refuses({"--output", curve, "--cost", "c.json", trace}, "would replace the curve");  // found among the bundled ones
+  const std::vector<std::string> past = {"--memory", "past", "--strategy", "ngram", "--cost", curve, trace};
+  for (const std::string& input : {trace, curve}) {
+    std::vector<std::string> arguments = past;
+    arguments.insert(arguments.end(), {"--snapshot-out", input});
+    refuses(arguments, "--snapshot-out " + input + ": would replace the ");
+  }
+  const std::string bundled = write("bundled/b.jsonl", two_sessions);
+  refuses({"--output", bundled}, "would replace the trace");
+  EXPECT_EQ(read(bundled), two_sessions);
+}
+
+TEST_F(Tool, ShowsControlCharactersEscaped) {
+  const std::string hidden = "\\u001b[8m\\u009b2J";
+  const std::string line = R"({"id":"a","category":")" + hidden + R"(","turns":[{"prompt":[1,2],"output":[1,2,1]}]})";
+  const std::string trace = write("t\x1b[1mrace.jsonl", line + "\n");
+  const auto is_clean = [](const std::string& text) {
+    for (const char c : text)
+      if (c != '\n' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)) return false;
+    return text.find("\xc2\x9b") == std::string::npos;
+  };
+  const Ran table = run({trace, "--by-category", "--reasons", "--reliability"});
+  EXPECT_EQ(table.status, exit_done) << table.error;
+  EXPECT_TRUE(is_clean(table.out)) << table.out;
+  EXPECT_THAT(table.out, AllOf(HasSubstr("t\\x1b[1mrace.jsonl"), HasSubstr("category \\x1b[8m\\xc2\\x9b2J")));
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{trace + "\x1b"}, {"--\x1b[1m"}, {trace, "--strategy", "\x07"}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, exit_bad_input);
+    EXPECT_TRUE(is_clean(ran.error)) << ran.error;
+  }
+  std::vector<Row> rows(1);
+  rows[0].trace = "\x1b[1m";
+  rows[0].category = all_categories;
+  rows[0].counts.fault = "turn 1";
+  std::ostringstream error;
+  EXPECT_EQ(report_faults(rows, error), exit_failed);
+  EXPECT_TRUE(is_clean(error.str())) << error.str();
+}
+
+TEST(Progress, ShowsControlCharactersEscaped) {
+  std::ostringstream out;
+  tools::Progress progress(&out, 80);
+  progress.start("a\x1b[1mb", 3);
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("a\\x1b[1mb"), Not(HasSubstr("\x1b[1m"))));
 }
 
 TEST_F(Tool, HelpsAndLists) {
