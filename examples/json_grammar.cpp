@@ -33,6 +33,7 @@ std::size_t score(TokenSpan context, Token token) {
   return likes;
 }
 
+// A pass that was never committed would have to be undone as well (V5); here none fails.
 class Engine {
  public:
   // Picks are made when they are read. The loop reads none after the first that disagrees with the draft, so the

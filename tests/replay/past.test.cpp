@@ -28,6 +28,7 @@
 
 #include "common/input_error.hpp"
 #include "common/json.hpp"
+#include "replay/options.hpp"
 #include "replay/run.hpp"
 #include "replay/strategies.hpp"
 #include "replay/tool.hpp"
@@ -639,6 +640,19 @@ TEST_F(PastTool, OverwritesNoSnapshotBeforeTheResultsAreThere) {
   std::size_t files = 0;
   for ([[maybe_unused]] const auto& file : fs::directory_iterator(folder_)) ++files;
   EXPECT_EQ(files, 3U) << "nothing else is left lying about";
+}
+
+TEST(MemoryBytes, AreThoseThatHelpAndDocsSay) {
+  // 18 for each token that there is room for; a little of the room is lost where sequences end.
+  auto memory = SharedMemory::make({.max_bytes = std::size_t{1} << 20});
+  ASSERT_TRUE(memory);
+  const double each = static_cast<double>(memory->memory_bytes()) / static_cast<double>(memory->capacity());
+  EXPECT_GT(each, 17.9);
+  EXPECT_LT(each, 18.2);
+  EXPECT_THAT(help_text(), HasSubstr("a token takes 18.2\n"));
+  std::ostringstream page;
+  page << std::ifstream(std::string(REPRISE_SOURCE_DIR) + "/docs/performance.md").rdbuf();
+  EXPECT_THAT(page.str(), HasSubstr("18.2 bytes for each token held"));
 }
 
 }  // namespace
