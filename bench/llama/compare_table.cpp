@@ -44,7 +44,7 @@ class SummaryTable {
   static std::vector<tools::Column> columns(bool predicted) {
     std::vector<tools::Column> columns = {{18, tools::Align::left}, {9}, {8}, {9}, {7}, {9}};
     if (predicted) columns.push_back({9});
-    for (const std::size_t width : {7, 8, 9, 13, 9, 10, 7, 9, 6, 7}) columns.push_back({width});
+    for (const unsigned width : {7U, 8U, 9U, 13U, 9U, 10U, 7U, 9U, 6U, 7U}) columns.push_back({width});
     return columns;
   }
   void line(std::vector<Cell> cells, const std::string& prediction, const std::vector<Cell>& more) const {
