@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "input_error.hpp"
-#include "number.hpp"
+#include "common/input_error.hpp"
+#include "common/number.hpp"
 #include "replay_settings.hpp"
 
 namespace reprise::replay {
@@ -31,19 +31,20 @@ std::vector<ControlSpec> parse_control(std::string_view text) {
     if (const ControlSpec spec{kind, 0}; spec.text() == text) return {spec};
   const std::string given = "--control " + std::string(text) + ": ";
   constexpr std::string_view best = "best:";
-  if (text.substr(0, best.size()) != best) throw InputError(given + "there are auto, cost, all, hindsight and best:K");
+  if (text.substr(0, best.size()) != best)
+    throw tools::InputError(given + "there are auto, cost, all, hindsight and best:K");
   const std::string_view range = text.substr(best.size());
   const std::size_t dots = range.find("..");
   const auto number = [&](std::string_view digits) {
-    const auto value = parse_integer(digits);
+    const auto value = tools::parse_integer(digits);
     if (!value || *value < 0 || *value > static_cast<std::int64_t>(most_drafted_nodes))
-      throw InputError(given + "K in best:K is a number of drafted tokens from 0 to " +
-                       std::to_string(most_drafted_nodes) + ", or a range of them, as in best:0..15");
+      throw tools::InputError(given + "K in best:K is a number of drafted tokens from 0 to " +
+                              std::to_string(most_drafted_nodes) + ", or a range of them, as in best:0..15");
     return static_cast<std::size_t>(*value);
   };
   const std::size_t first = number(range.substr(0, dots));
   const std::size_t last = dots == std::string_view::npos ? first : number(range.substr(dots + 2));
-  if (first > last) throw InputError(given + "the range runs backwards");
+  if (first > last) throw tools::InputError(given + "the range runs backwards");
   std::vector<ControlSpec> specs;
   for (std::size_t nodes = first; nodes <= last; ++nodes) specs.push_back({ControlKind::best, nodes});
   return specs;

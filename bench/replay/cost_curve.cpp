@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "input_error.hpp"
-#include "json.hpp"
-#include "number.hpp"
+#include "common/input_error.hpp"
+#include "common/json.hpp"
+#include "common/number.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -36,19 +36,19 @@ class FileReader {
   explicit FileReader(const std::string& path) : path_(path) {}
 
   MeasuredCost curve(std::string_view text) const {
-    Json json;
-    if (const auto error = parse_json(text, json))
-      throw InputError(path_ + ":" + std::to_string(error->line) + ": column " + std::to_string(error->column) + ": " +
-                       error->message);
+    tools::Json json;
+    if (const auto error = tools::parse_json(text, json))
+      throw tools::InputError(path_ + ":" + std::to_string(error->line) + ": column " + std::to_string(error->column) +
+                              ": " + error->message);
     if (json.object() == nullptr) fail("expected an object, found " + std::string(json.kind()));
     if (count(json, "", "version") != 1) fail("version: only curves of version 1 can be read");
     const double base = time(json, "", "base_ns");
-    const Json& points = member(json, "", "points");
+    const tools::Json& points = member(json, "", "points");
     if (points.array() == nullptr) fail("points: expected an array, found " + std::string(points.kind()));
 
     std::map<std::size_t, MeasuredCost::Lines> by_sequences;
     for (std::size_t i = 0; i < points.array()->size(); ++i) {
-      const Json& point = (*points.array())[i];
+      const tools::Json& point = (*points.array())[i];
       const std::string at = "points[" + std::to_string(i) + "].";
       const std::size_t sequences = count(point, at, "sequences");
       const std::size_t rows = count(point, at, "rows");
@@ -65,21 +65,21 @@ class FileReader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw InputError(path_ + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) const { throw tools::InputError(path_ + ": " + what); }
 
-  const Json& member(const Json& json, const std::string& at, const std::string& key) const {
-    const Json* found = json.find(key);
+  const tools::Json& member(const tools::Json& json, const std::string& at, const std::string& key) const {
+    const tools::Json* found = json.find(key);
     if (found == nullptr) fail(at + key + ": missing");
     return *found;
   }
-  std::size_t count(const Json& json, const std::string& at, const std::string& key) const {
-    const Json::Number* number = member(json, at, key).number();
+  std::size_t count(const tools::Json& json, const std::string& at, const std::string& key) const {
+    const tools::Json::Number* number = member(json, at, key).number();
     if (number == nullptr || !number->integer || *number->integer < 0)
       fail(at + key + ": expected a whole number that is not negative");
     return static_cast<std::size_t>(*number->integer);
   }
-  double time(const Json& json, const std::string& at, const std::string& key) const {
-    const Json::Number* number = member(json, at, key).number();
+  double time(const tools::Json& json, const std::string& at, const std::string& key) const {
+    const tools::Json::Number* number = member(json, at, key).number();
     if (number == nullptr || !(number->value > 0)) fail(at + key + ": expected a time in nanoseconds, above 0");
     return number->value;
   }
@@ -114,8 +114,16 @@ reprise::CostCurve CostCurve::for_control() const {
   for (const auto& [context, line] : std::get<MeasuredCost>(cost_).lines())
     for (const auto& [rows, ns] : line) points.push_back({1, context, rows, ns});
   auto curve = reprise::CostCurve::from_points(points);
-  if (!curve) throw InputError(spec_ + ": " + std::string(curve.error().message));
+  if (!curve) throw tools::InputError(spec_ + ": " + std::string(curve.error().message));
   return *curve;
+}
+
+std::string find_curve(const std::string& spec, std::span<const std::filesystem::path> folders) {
+  const std::filesystem::path path = spec;
+  if (path.has_parent_path() || std::ifstream(path)) return spec;
+  for (const std::filesystem::path& folder : folders)
+    if (std::ifstream(folder / path)) return (folder / path).string();
+  return spec;
 }
 
 CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesystem::path> folders,
@@ -123,22 +131,17 @@ CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesys
   const std::string given = option + " " + spec + ": ";
   constexpr std::string_view linear = "linear:";
   if (spec.compare(0, linear.size(), linear) == 0) {
-    const auto slope = parse_real(std::string_view(spec).substr(linear.size()));
+    const auto slope = tools::parse_real(std::string_view(spec).substr(linear.size()));
     if (!slope || *slope < 0)
-      throw InputError(given + "S in linear:S is the cost of one drafted token, a number that is not " +
-                       "negative, as in linear:0.02");
+      throw tools::InputError(given + "S in linear:S is the cost of one drafted token, a number that is not " +
+                              "negative, as in linear:0.02");
     return CostCurve(spec, LinearCost{*slope});
   }
   if (spec.size() < 5 || spec.compare(spec.size() - 5, 5, ".json") != 0)
-    throw InputError(given + "there is no such curve; there are linear:S (c = 1 + S x drafted, as in " +
-                     "linear:0.02) and FILE.json (measured times)");
-  std::ifstream in(spec, std::ios::binary);
-  if (const std::filesystem::path path = spec; !in && !path.has_parent_path())
-    for (const std::filesystem::path& folder : folders) {
-      in = std::ifstream(folder / path, std::ios::binary);
-      if (in) break;
-    }
-  if (!in) throw InputError(given + "cannot be opened; is the path right?");
+    throw tools::InputError(given + "there is no such curve; there are linear:S (c = 1 + S x drafted, as in " +
+                            "linear:0.02) and FILE.json (measured times)");
+  std::ifstream in(find_curve(spec, folders), std::ios::binary);
+  if (!in) throw tools::InputError(given + "cannot be opened; is the path right?");
   std::ostringstream text;
   text << in.rdbuf();
   return parse_file(spec, text.str());

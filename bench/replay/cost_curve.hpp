@@ -68,4 +68,8 @@ class CostCurve {
   std::variant<LinearCost, MeasuredCost> cost_;
 };
 
+/// The file that CostCurve::parse() reads for `spec`: as it was given, or that of this name in the first of `folders`
+/// that has one.
+std::string find_curve(const std::string& spec, std::span<const std::filesystem::path> folders);
+
 }  // namespace reprise::replay

@@ -3,19 +3,19 @@
 #include <string>
 #include <vector>
 
-#include "bundled_files.hpp"
-#include "terminal.hpp"
+#include "common/bundled_files.hpp"
+#include "common/terminal.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
-  using namespace reprise::replay;
+  using namespace reprise;
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const auto program = program_path(argc > 0 ? argv[0] : "");
-  return run_tool(arguments, {std::cout,
-                              std::cerr,
-                              bundled_folders(program, "traces"),
-                              bundled_folders(program, "profiles"),
-                              {terminal_columns(Stream::output, 120), locale_is_utf8()},
-                              is_terminal(Stream::error),
-                              terminal_columns(Stream::error, 80)});
+  const auto program = tools::program_path(argc > 0 ? argv[0] : "");
+  return replay::run_tool(arguments, {std::cout,
+                                      std::cerr,
+                                      tools::bundled_folders(program, "traces"),
+                                      tools::bundled_folders(program, "profiles"),
+                                      {tools::terminal_columns(tools::Stream::output, 120), tools::locale_is_utf8()},
+                                      tools::is_terminal(tools::Stream::error),
+                                      tools::terminal_columns(tools::Stream::error, 80)});
 }

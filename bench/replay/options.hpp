@@ -50,6 +50,6 @@ inline constexpr std::string_view default_costs[] = {"linear:0",    "linear:0.00
 Options parse_options(std::span<const std::string> arguments);
 
 /// What --help prints.
-std::string_view help_text();
+std::string help_text();
 
 }  // namespace reprise::replay

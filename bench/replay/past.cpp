@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "input_error.hpp"
+#include "common/input_error.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
@@ -31,10 +31,10 @@ void give_room(Past& past, std::size_t max_bytes) {
   options.max_bytes = max_bytes;
   auto made = SharedMemory::make(options);
   if (!made)
-    throw InputError("--memory-bytes " + std::to_string(max_bytes) + ": " +
-                     (made.error().code == ErrorCode::out_of_memory
-                          ? std::string("there is not so much memory; give it less")
-                          : "that is too little; give it at least " + std::to_string(made.error().limit)));
+    throw tools::InputError("--memory-bytes " + std::to_string(max_bytes) + ": " +
+                            (made.error().code == ErrorCode::out_of_memory
+                                 ? std::string("there is not so much memory; give it less")
+                                 : "that is too little; give it at least " + std::to_string(made.error().limit)));
   past.memory = std::move(*made);
 }
 
@@ -46,7 +46,7 @@ void load(Past& past, const SnapshotBytes& snapshot) {
   if (error.code == ErrorCode::other_tokenizer)
     text +=
         " (its fingerprint is " + std::to_string(error.value) + ", --fingerprint " + std::to_string(error.limit) + ")";
-  throw InputError(snapshot.name + ": " + text);
+  throw tools::InputError(snapshot.name + ": " + text);
 }
 
 std::vector<std::byte> save(const Past& past, std::uint64_t fingerprint) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
-#include <charconv>
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "json.hpp"
+#include "common/json_writer.hpp"
+#include "common/text.hpp"
 #include "reprise/core/version.hpp"
-#include "utf8.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -32,27 +32,25 @@ struct Field {
   Kind kind = Kind::plain;
 };
 
-/// Shortest spelling that reads back as the same number.
-std::string number(double value) {
-  char buffer[32];
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
-  return {buffer, end};
-}
-
 std::string cuts(const Counts& counts) {
-  std::string text = "{";
-  for (std::size_t i = 0; i < cut_count; ++i)
-    text += (i == 0 ? "\"" : ", \"") + std::string(reprise::name(static_cast<Cut>(i))) +
-            "\": " + std::to_string(counts.cuts[i]);
-  return text + "}";
+  std::ostringstream text;
+  tools::JsonWriter json(text);
+  json.begin_object();
+  for (std::size_t i = 0; i < cut_count; ++i) json.member(reprise::name(static_cast<Cut>(i)), counts.cuts[i]);
+  json.end();
+  return text.str();
 }
 
 std::string reliability(const Reliability& reliability) {
-  std::string text = "[";
-  for (const Reliability::Bin& bin : reliability.bins())
-    text += (&bin == &reliability.bins().front() ? "{\"tests\": " : ", {\"tests\": ") + std::to_string(bin.tests) +
-            ", \"claimed\": " + number(bin.mean_claim()) + ", \"observed\": " + number(bin.observed()) + "}";
-  return text + "]";
+  std::ostringstream text;
+  tools::JsonWriter json(text);
+  json.begin_array();
+  for (const Reliability::Bin& bin : reliability.bins()) {
+    json.begin_object().member("tests", bin.tests).raw_member("claimed", tools::shortest(bin.mean_claim()));
+    json.raw_member("observed", tools::shortest(bin.observed())).end();
+  }
+  json.end();
+  return text.str();
 }
 
 /// The one list of fields, for both formats. New ones come last: readers of CSV count columns.
@@ -72,25 +70,25 @@ std::vector<Field> fields(const Report& report, const Row& row) {
           {"passes", std::to_string(counts.passes)},
           {"drafted", std::to_string(counts.drafted)},
           {"accepted", std::to_string(counts.accepted)},
-          {"mat", number(r.mat)},
-          {"acceptance_rate", number(r.acceptance_rate)},
-          {"drafted_per_pass", number(r.drafted_per_pass)},
-          {"ns_per_token", number(r.ns_per_token)},
-          {"ns_per_propose", number(r.ns_per_propose)},
+          {"mat", tools::shortest(r.mat)},
+          {"acceptance_rate", tools::shortest(r.acceptance_rate)},
+          {"drafted_per_pass", tools::shortest(r.drafted_per_pass)},
+          {"ns_per_token", tools::shortest(r.ns_per_token)},
+          {"ns_per_propose", tools::shortest(r.ns_per_propose)},
           {"max_propose_ns", std::to_string(counts.time.max_propose_ns)},
           {"peak_bytes", std::to_string(counts.peak_bytes)},
-          {"speedup", number(speedup(row))},
+          {"speedup", tools::shortest(speedup(row))},
           {"lossless", counts.lossless() ? "true" : "false"},
           {"control", row.control.text(), Kind::text},
           {"cost_known", row.weighed() ? std::string(name(settings.cost_known)) : "unused", Kind::text},
-          {"noise", number(learned ? settings.noise : 0)},
+          {"noise", tools::shortest(learned ? settings.noise : 0)},
           {"seed", std::to_string(learned ? settings.seed : 0)},
           {"shape", std::string(shape_name(settings.trees)), Kind::text},
           {"max_nodes", std::to_string(settings.max_nodes)},
           {"part", std::string(name(report.part)), Kind::text},
-          {"control_ns_per_token", number(r.control_ns_per_token)},
-          {"worst_loss", number(row.charge().worst_loss)},
-          {"calibration_error", number(counts.reliability.expected_calibration_error())},
+          {"control_ns_per_token", tools::shortest(r.control_ns_per_token)},
+          {"worst_loss", tools::shortest(row.charge().worst_loss)},
+          {"calibration_error", tools::shortest(counts.reliability.expected_calibration_error())},
           {"cuts", cuts(counts), Kind::json},
           {"reliability", reliability(counts.reliability), Kind::json},
           {"memory_bytes", std::to_string(row.memory_bytes)}};
@@ -118,40 +116,19 @@ double speedup(const Row& row) {
   return row.counts.tokens == 0 ? 1.0 : ratio(static_cast<double>(row.counts.tokens), row.charge().cost);
 }
 
-std::string decimal(double value, int digits) {
-  char buffer[400];  // the longest double has 309 digits before the point
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed, digits);
-  return {buffer, end};
-}
-
-std::string grouped(std::uint64_t value) {
-  std::string digits = std::to_string(value);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
-  return digits;
-}
-
-std::string left(std::string_view text, std::size_t width) {
-  const std::size_t columns = utf8_columns(text);
-  return std::string(text) + std::string(columns < width ? width - columns : 0, ' ');
-}
-std::string right(std::string_view text, std::size_t width) {
-  const std::size_t columns = utf8_columns(text);
-  return std::string(columns < width ? width - columns : 0, ' ') + std::string(text);
-}
-
 void write_json(std::ostream& out, const Report& report) {
-  out << "{\"version\": " << quote_json(version_string) << ", \"results\": [";
-  std::string_view separator = "\n";
+  tools::JsonWriter json(out);
+  json.begin_object().member("version", version_string).key("results").begin_array();
   for (const Row& row : report.rows) {
-    const std::vector<Field> result = fields(report, row);
-    out << separator << "{";
-    for (const Field& field : result)
-      out << (&field == &result.front() ? "\"" : ", \"") << field.name
-          << "\": " << (field.kind == Kind::text ? quote_json(field.value) : field.value);
-    out << "}";
-    separator = ",\n";
+    json.new_line().begin_object();
+    for (const Field& field : fields(report, row)) {
+      json.key(field.name);
+      field.kind == Kind::text ? json.value(field.value) : json.raw(field.value);
+    }
+    json.end();
   }
-  out << "\n]}\n";
+  json.new_line().end().end();
+  out << "\n";
 }
 
 void write_csv(std::ostream& out, const Report& report) {

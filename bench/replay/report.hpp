@@ -55,12 +55,4 @@ void write_table(std::ostream& out, const Report& report, const TableStyle& styl
 void write_reasons(std::ostream& out, const Row& row, const std::string& name, const TableStyle& style);
 void write_reliability(std::ostream& out, const Row& row, const std::string& name, const TableStyle& style);
 
-/// A number with so many digits behind the point, the same in every locale.
-std::string decimal(double value, int digits);
-/// 12,345: for people.
-std::string grouped(std::uint64_t value);
-/// `text` filled up with blanks to `width` columns.
-std::string left(std::string_view text, std::size_t width);
-std::string right(std::string_view text, std::size_t width);
-
 }  // namespace reprise::replay

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/table.hpp"
+#include "common/text.hpp"
+#include "common/utf8.hpp"
 #include "report.hpp"
-#include "utf8.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -48,9 +50,9 @@ void write_reasons(std::ostream& out, const Row& row, const std::string& name, c
   std::string line = name + ":";
   for (const auto& [passes, cut] : reasons) {
     const double share = 100 * static_cast<double>(passes) / static_cast<double>(row.counts.passes);
-    const std::string one = " " + std::string(reprise::name(static_cast<Cut>(cut))) + " " + decimal(share, 1) + "%" +
-                            (&reasons.back().second == &cut ? "" : ",");
-    if (utf8_columns(line) + one.size() > style.columns) {
+    const std::string one = " " + std::string(reprise::name(static_cast<Cut>(cut))) + " " + tools::decimal(share, 1) +
+                            "%" + (&reasons.back().second == &cut ? "" : ",");
+    if (tools::utf8_columns(line) + one.size() > style.columns) {
       out << line << "\n";
       line = "   ";
     }
@@ -69,21 +71,22 @@ void write_reliability(std::ostream& out, const Row& row, const std::string& nam
     out << "  none was tested\n\n";
     return;
   }
-  out << left("  bin", 12) << right("tested", 11) << right("claimed", 9) << right("true", 9) << "  " << left("0", width)
-      << "1\n";
+  const tools::Table table(out, {{12, tools::Align::left}, {11}, {9}, {9}});
+  table.line({"  bin", "tested", "claimed", "true"}, "  " + tools::left("0", width) + "1");
+  const auto line = [&](const std::string& range, const Reliability::Bin& bin, const std::string& rest) {
+    table.line(
+        {range, tools::grouped(bin.tests), tools::decimal(bin.mean_claim(), 3), tools::decimal(bin.observed(), 3)},
+        "  " + rest);
+  };
+  const auto edge = [](std::size_t at) { return tools::decimal(static_cast<double>(at) / Reliability::bin_count, 2); };
   for (std::size_t i = 0; i < Reliability::bin_count; ++i) {
     const Reliability::Bin& bin = reliability.bins()[i];
     if (bin.tests == 0) continue;
-    const auto edge = [](std::size_t at) { return decimal(static_cast<double>(at) / Reliability::bin_count, 2); };
-    out << left("  " + edge(i) + "-" + edge(i + 1), 12) << right(grouped(bin.tests), 11)
-        << right(decimal(bin.mean_claim(), 3), 9) << right(decimal(bin.observed(), 3), 9) << "  "
-        << bar_and_mark(bin.observed(), bin.mean_claim(), width, style.unicode) << "\n";
+    line("  " + edge(i) + "-" + edge(i + 1), bin, bar_and_mark(bin.observed(), bin.mean_claim(), width, style.unicode));
   }
-  const Reliability::Bin all = reliability.total();
-  out << left("  all", 12) << right(grouped(all.tests), 11) << right(decimal(all.mean_claim(), 3), 9)
-      << right(decimal(all.observed(), 3), 9) << "  calibration error "
-      << decimal(reliability.expected_calibration_error(), 3) << "; bar: true, " << (style.unicode ? "│" : "|")
-      << ": claimed\n\n";
+  line("  all", reliability.total(),
+       "calibration error " + tools::decimal(reliability.expected_calibration_error(), 3) + "; bar: true, " +
+           (style.unicode ? "│" : "|") + ": claimed\n");
 }
 
 }  // namespace reprise::replay

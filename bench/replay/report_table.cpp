@@ -3,14 +3,17 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/table.hpp"
+#include "common/text.hpp"
+#include "common/utf8.hpp"
 #include "report.hpp"
-#include "utf8.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -27,7 +30,7 @@ std::string bytes(std::uint64_t value) {
   double scaled = static_cast<double>(value) / 1000;
   std::size_t unit = 0;
   for (; scaled >= 999.5 && unit + 1 < std::size(units); ++unit) scaled /= 1000;
-  return decimal(scaled, scaled < 9.95 ? 1 : 0) + " " + std::string(units[unit]);
+  return tools::decimal(scaled, scaled < 9.95 ? 1 : 0) + " " + std::string(units[unit]);
 }
 
 /// A bar of `width` columns for `value` out of `most`, in eighths where the terminal can draw them; the place of
@@ -60,16 +63,21 @@ class Block {
   Block(std::ostream& out, const Report& report, const TableStyle& style) : out_(out), report_(report), style_(style) {
     std::size_t longest = std::string_view("speedup under").size();
     for (const Row& row : report.rows) {
-      longest = std::max(longest, utf8_columns(label(row)));
+      longest = std::max(longest, tools::utf8_columns(label(row)));
       most_ = std::max(most_, speedup(row));
     }
     const std::size_t numbers = speedup_width * report.curves.size() + 2;
     const std::size_t room = style.columns > numbers + narrowest_bar ? style.columns - numbers - narrowest_bar : 0;
-    name_width_ = std::clamp(std::min(longest, room), narrowest_name, widest_name);
-    const std::size_t used = name_width_ + numbers;
+    const std::size_t name_width = std::clamp(std::min(longest, room), narrowest_name, widest_name);
+    const std::size_t used = name_width + numbers;
     bar_width_ = std::clamp(style.columns > used ? style.columns - used : 0, narrowest_bar, widest_bar);
+    speedups_ = table(name_width, std::vector<std::size_t>(report.curves.size(), speedup_width));
+
+    std::size_t counts_width = 0;
+    for (const std::size_t width : counts_widths) counts_width += width;
     const std::size_t left_over = style.columns > counts_width ? style.columns - counts_width : 0;
-    counts_name_width_ = std::clamp(std::min(longest, left_over), narrowest_name, widest_name);
+    counts_ = table(std::clamp(std::min(longest, left_over), narrowest_name, widest_name),
+                    {std::begin(counts_widths), std::end(counts_widths)});
   }
 
   /// What a row is called: its strategy, and its control where that is not what the strategy alone would say.
@@ -77,29 +85,22 @@ class Block {
     const bool alone = std::all_of(report_.rows.begin(), report_.rows.end(), [&](const Row& other) {
       return other.strategy != row.strategy || other.control == row.control;
     });
-    return alone && row.control.kind != ControlKind::best ? row.strategy : row.strategy + " " + row.control.text();
+    return tools::printable(alone && row.control.kind != ControlKind::best ? row.strategy
+                                                                           : row.strategy + " " + row.control.text());
   }
 
   void draw(const std::vector<const Row*>& rows) const {
-    const Counts& counts = rows.front()->counts;
-    out_ << rows.front()->trace;
-    if (rows.front()->category != all_categories) out_ << ", category " << rows.front()->category;
-    out_ << "\n  " << grouped(counts.sessions) << (counts.sessions == 1 ? " session, " : " sessions, ")
-         << grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ") << grouped(counts.tokens)
-         << " tokens\n";
-    std::string remembered;
+    head(rows);
     const std::vector<Group> groups = grouped_by_name(rows);
-    for (const Group& group : groups)
-      if (const Row& row = *group.front(); row.kept == Kept::past)
-        remembered += (remembered.empty() ? "" : ", ") + label(row) + " (" + bytes(row.memory_bytes) + ")";
-    if (!remembered.empty()) out_ << "  past sessions are remembered: " << remembered << "\n";
+    remembered(groups);
     out_ << "\n";
-    name("speedup under", name_width_);
-    for (std::size_t i = 0; i < report_.curves.size(); ++i) out_ << right(curve_label(i), speedup_width);
-    out_ << "  speedup, " << curve_label(barred()) << "\n";
+    std::vector<tools::Cell> heading = {"speedup under"};
+    for (std::size_t i = 0; i < report_.curves.size(); ++i) heading.emplace_back(curve_label(i));
+    speedups_.line(heading, "  speedup, " + tools::printable(curve_label(barred())));
     for (const Group& group : groups) speedups(group);
     out_ << "\n";
-    counts_heading();
+    counts_.line({"", {"accept", 3}, "sent", "draft", "control", "peak", "worst", "calib."});
+    counts_.line({"counted", "under", "MAT", "rate", "/pass", "ns/tok", "ns/tok", "memory", "loss", "error"});
     for (const Group& group : groups) counted(group);
     out_ << "\n";
     if (style_.reasons) {
@@ -118,7 +119,8 @@ class Block {
 
   void legend() const {
     for (std::size_t i = 0; i < report_.curves.size(); ++i)
-      if (report_.curves[i].linear() == nullptr) out_ << curve_label(i) << " = " << report_.curves[i].spec() << "\n";
+      if (report_.curves[i].linear() == nullptr)
+        out_ << tools::printable(curve_label(i)) << " = " << tools::printable(report_.curves[i].spec()) << "\n";
     out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens; any: what is drafted\n"
             "does not depend on the curve. Speedup: against plain decoding, without the time of drafting\n"
             "and control (ns/tok: per output token). Worst loss: of 1,000 passes in a row, in plain passes\n"
@@ -132,7 +134,14 @@ class Block {
 
  private:
   static constexpr std::size_t speedup_width = 7;
-  static constexpr std::size_t counts_width = 65;
+  static constexpr std::size_t counts_widths[] = {7, 7, 7, 7, 7, 8, 7, 7, 8};
+
+  /// A column for names, and others of these widths.
+  [[nodiscard]] tools::Table table(std::size_t name_width, const std::vector<std::size_t>& widths) const {
+    std::vector<tools::Column> columns = {{name_width, tools::Align::left, true}};
+    for (const std::size_t width : widths) columns.push_back({width});
+    return tools::Table(out_, std::move(columns));
+  }
 
   static std::vector<Group> grouped_by_name(const std::vector<const Row*>& rows) {
     std::vector<Group> groups;
@@ -146,50 +155,48 @@ class Block {
     return groups;
   }
 
-  void name(const std::string& text, std::size_t width) const {
-    out_ << left(text, width);
-    // Too long for its column: a line of its own.
-    if (utf8_columns(text) > width) out_ << "\n" << std::string(width, ' ');
+  void head(const std::vector<const Row*>& rows) const {
+    const Counts& counts = rows.front()->counts;
+    out_ << tools::printable(rows.front()->trace);
+    if (rows.front()->category != all_categories) out_ << ", category " << tools::printable(rows.front()->category);
+    out_ << "\n  " << tools::grouped(counts.sessions) << (counts.sessions == 1 ? " session, " : " sessions, ")
+         << tools::grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ")
+         << tools::grouped(counts.tokens) << " tokens\n";
+  }
+  void remembered(const std::vector<Group>& groups) const {
+    std::string all;
+    for (const Group& group : groups)
+      if (const Row& row = *group.front(); row.kept == Kept::past)
+        all += (all.empty() ? "" : ", ") + label(row) + " (" + bytes(row.memory_bytes) + ")";
+    if (!all.empty()) out_ << "  past sessions are remembered: " << all << "\n";
   }
   void speedups(const Group& group) const {
-    name(label(*group.front()), name_width_);
-    for (const Row* row : group) out_ << right(decimal(speedup(*row), 3), speedup_width);
+    std::vector<tools::Cell> cells = {label(*group.front())};
+    for (const Row* row : group) cells.emplace_back(tools::decimal(speedup(*row), 3));
     const bool lossless =
         std::all_of(group.begin(), group.end(), [](const Row* row) { return row->counts.lossless(); });
-    out_ << "  " << (lossless ? bar(speedup(*group[barred()]), most_, bar_width_, style_.unicode) : "NOT LOSSLESS")
-         << "\n";
-  }
-  void counts_heading() const {
-    out_ << left("", counts_name_width_) << right("accept", 7 + 7 + 7) << right("sent", 7) << right("draft", 7)
-         << right("control", 8) << right("peak", 7) << right("worst", 7) << right("calib.", 8) << "\n"
-         << left("counted", counts_name_width_) << right("under", 7) << right("MAT", 7) << right("rate", 7)
-         << right("/pass", 7) << right("ns/tok", 7) << right("ns/tok", 8) << right("memory", 7) << right("loss", 7)
-         << right("error", 8) << "\n";
+    speedups_.line(cells, "  " + (lossless ? bar(speedup(*group[barred()]), most_, bar_width_, style_.unicode)
+                                           : std::string("NOT LOSSLESS")));
   }
   void counted(const Group& group) const {
-    bool named = false;
     for (const Row* row : group) {
-      if (!std::exchange(named, true)) {
-        name(label(*row), counts_name_width_);
-      } else {
-        if (!row->weighed()) return;
-        out_ << std::string(counts_name_width_, ' ');
-      }
+      const bool first = row == group.front();
+      if (!first && !row->weighed()) return;
       double loss = row->charge().worst_loss;
       if (!row->weighed())
         for (const Row* other : group) loss = std::max(loss, other->charge().worst_loss);
-      const auto whole = [](double value) { return grouped(static_cast<std::uint64_t>(std::llround(value))); };
+      const auto whole = [](double value) { return tools::grouped(static_cast<std::uint64_t>(std::llround(value))); };
       const Ratios r = ratios(row->counts);
-      out_ << right(row->weighed() ? curve_label(row->curve) : "any", 7) << right(decimal(r.mat, 3), 7)
-           << right(decimal(r.acceptance_rate, 3), 7) << right(decimal(r.drafted_per_pass, 2), 7)
-           << right(whole(r.ns_per_token), 7) << right(whole(r.control_ns_per_token), 8)
-           << right(bytes(row->counts.peak_bytes), 7) << right(decimal(loss, 1), 7)
-           << right(decimal(row->counts.reliability.expected_calibration_error(), 3), 8) << "\n";
+      counts_.line({first ? label(*row) : "", row->weighed() ? curve_label(row->curve) : "any",
+                    tools::decimal(r.mat, 3), tools::decimal(r.acceptance_rate, 3),
+                    tools::decimal(r.drafted_per_pass, 2), whole(r.ns_per_token), whole(r.control_ns_per_token),
+                    bytes(row->counts.peak_bytes), tools::decimal(loss, 1),
+                    tools::decimal(row->counts.reliability.expected_calibration_error(), 3)});
     }
   }
 
   [[nodiscard]] std::string full_label(const Row& row) const {
-    return row.weighed() ? label(row) + ", " + curve_label(row.curve) : label(row);
+    return row.weighed() ? label(row) + ", " + tools::printable(curve_label(row.curve)) : label(row);
   }
   [[nodiscard]] std::string curve_label(std::size_t curve) const {
     std::string text = report_.curves[curve].spec();
@@ -198,8 +205,9 @@ class Block {
       return text.size() <= 4 ? "s=" + text : text.substr(0, 6);
     }
     const std::string stem = std::filesystem::path(text).stem().string();
-    return utf8_columns(stem) < speedup_width ? stem
-                                              : std::string(1, '[').append(std::to_string(curve + 1)).append(1, ']');
+    return tools::utf8_columns(stem) < speedup_width
+               ? stem
+               : std::string(1, '[').append(std::to_string(curve + 1)).append(1, ']');
   }
   /// The curve that the bars show: the one in the middle.
   [[nodiscard]] std::size_t barred() const { return (report_.curves.size() - 1) / 2; }
@@ -207,9 +215,9 @@ class Block {
   std::ostream& out_;
   const Report& report_;
   const TableStyle& style_;
-  std::size_t name_width_ = 0;
-  std::size_t counts_name_width_ = 0;
   std::size_t bar_width_ = 0;
+  tools::Table speedups_{out_, {}};
+  tools::Table counts_{out_, {}};
   double most_ = 1;
 };
 

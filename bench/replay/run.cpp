@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "ceiling.hpp"
-#include "in_parallel.hpp"
-#include "input_error.hpp"
+#include "common/in_parallel.hpp"
+#include "common/input_error.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -14,8 +14,9 @@ namespace {
 void check_categories(const Trace& trace) {
   for (const TraceSession& session : trace.sessions)
     if (session.category == all_categories)
-      throw InputError(trace.path + ": session " + session.id +
-                       ": category: \"all\" names the sum of all categories; with --by-category call it otherwise");
+      throw tools::InputError(
+          trace.path + ": session " + session.id +
+          ": category: \"all\" names the sum of all categories; with --by-category call it otherwise");
 }
 
 /// The sums of a trace: of all sessions, and of each category in the order in which they first occur.
@@ -90,7 +91,7 @@ AnyStrategy strategy_alone(const StrategyRun& run, Past& own) {
 }
 
 /// Replays the sessions of a job one after the other: each takes up what the one before has left.
-void replay_chained(const Assignment& assignment, Job& job, Progress& progress) {
+void replay_chained(const Assignment& assignment, Job& job, tools::Progress& progress) {
   const ReplaySettings& settings = assignment.settings;
   const ReplaySetup setup = {job.control, job.curves, settings, job.run.calibrated};
   const bool remembers = job.remembers(settings);
@@ -114,10 +115,10 @@ void replay_chained(const Assignment& assignment, Job& job, Progress& progress) 
 }
 
 /// Replays sessions that have nothing to do with each other.
-void replay_freely(const Assignment& assignment, Job& job, Progress& progress) {
+void replay_freely(const Assignment& assignment, Job& job, tools::Progress& progress) {
   const ReplaySetup setup = {job.control, job.curves, assignment.settings, job.run.calibrated};
   std::vector<Counts> counts(job.trace.sessions.size());
-  in_parallel(counts.size(), assignment.threads, [&](std::size_t i) {
+  tools::in_parallel(counts.size(), assignment.threads, [&](std::size_t i) {
     Past own;
     counts[i] = replay_session(job.trace.sessions[i], strategy_alone(job.run, own), setup);
     counts[i].peak_bytes += own.memory_bytes();
@@ -127,7 +128,7 @@ void replay_freely(const Assignment& assignment, Job& job, Progress& progress) {
 }
 
 /// Fills in what the jobs count. Those whose sessions are chained run beside each other.
-void replay(const Assignment& assignment, std::vector<Job>& jobs, Progress& progress) {
+void replay(const Assignment& assignment, std::vector<Job>& jobs, tools::Progress& progress) {
   std::vector<Job*> chained;
   std::size_t sessions = 0;
   for (Job& job : jobs) {
@@ -137,7 +138,7 @@ void replay(const Assignment& assignment, std::vector<Job>& jobs, Progress& prog
   }
   const bool beside = assignment.threads > 1 && chained.size() > 1;
   if (beside) progress.start(std::to_string(chained.size()) + " replays beside each other", sessions);
-  in_parallel(chained.size(), assignment.threads, [&](std::size_t i) {
+  tools::in_parallel(chained.size(), assignment.threads, [&](std::size_t i) {
     if (!beside) progress.start(chained[i]->text(), chained[i]->trace.sessions.size());
     replay_chained(assignment, *chained[i], progress);
   });
@@ -171,12 +172,12 @@ std::vector<Row> rows_of(const Assignment& assignment, std::span<const Job> jobs
 }
 
 /// The rows of what no copying drafter can beat; there is one best way for each curve.
-std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, Progress& progress) {
+std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, tools::Progress& progress) {
   std::vector<Row> rows;
   for (std::size_t curve = 0; curve < assignment.curves.size(); ++curve) {
     progress.start(trace.path + "  " + ceiling_name + "  " + assignment.curves[curve].spec(), trace.sessions.size());
     std::vector<Counts> counts(trace.sessions.size());
-    in_parallel(trace.sessions.size(), assignment.threads, [&](std::size_t i) {
+    tools::in_parallel(trace.sessions.size(), assignment.threads, [&](std::size_t i) {
       counts[i] = ceiling(trace.sessions[i], assignment.curves[curve], assignment.settings.max_nodes);
       progress.step();
     });
@@ -188,7 +189,7 @@ std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, 
 
 }  // namespace
 
-std::vector<Row> replay_all(const Assignment& assignment, Progress& progress) {
+std::vector<Row> replay_all(const Assignment& assignment, tools::Progress& progress) {
   if (assignment.by_category)
     for (const Trace& trace : assignment.traces) check_categories(trace);
   if (assignment.settings.cost_known == CostKnown::told)  // or it would be found out after minutes

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "common/progress.hpp"
 #include "control_spec.hpp"
 #include "cost_curve.hpp"
 #include "past.hpp"
-#include "progress.hpp"
 #include "replay.hpp"
 #include "replay_settings.hpp"
 #include "strategies.hpp"
@@ -63,6 +63,6 @@ inline constexpr const char* ceiling_name = "ceiling";
 /// the sums of cost included: sessions are summed in the order of the file, and where one takes up what another has
 /// left they are replayed in that order too. Throws InputError (a category named "all", a curve that control cannot
 /// take, a snapshot that cannot be loaded, no room for a past).
-std::vector<Row> replay_all(const Assignment& assignment, Progress& progress);
+std::vector<Row> replay_all(const Assignment& assignment, tools::Progress& progress);
 
 }  // namespace reprise::replay

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "input_error.hpp"
-#include "number.hpp"
+#include "common/input_error.hpp"
+#include "common/number.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -14,15 +14,15 @@ namespace {
 constexpr std::size_t most_runs = 1000;
 
 [[noreturn]] void fail(std::string_view spec, const std::string& what) {
-  throw InputError("--strategy " + std::string(spec) + ": " + what);
+  throw tools::InputError("--strategy " + std::string(spec) + ": " + what);
 }
 
 /// The values that `value` stands for: itself, or the numbers of a range.
 std::vector<std::string> values(std::string_view spec, const std::string& key, std::string_view value) {
   const std::size_t dots = value.find("..");
   if (dots == std::string_view::npos) return {std::string(value)};
-  const auto first = parse_integer(value.substr(0, dots));
-  const auto last = parse_integer(value.substr(dots + 2));
+  const auto first = tools::parse_integer(value.substr(0, dots));
+  const auto last = tools::parse_integer(value.substr(dots + 2));
   if (!first || !last) fail(spec, key + "=" + std::string(value) + ": a range is two whole numbers, as in k=0..15");
   if (*first > *last) fail(spec, key + "=" + std::string(value) + ": the range runs backwards");
   // Unsigned: the distance of two 64-bit numbers does not fit a signed one.

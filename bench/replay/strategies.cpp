@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "input_error.hpp"
-#include "number.hpp"
+#include "common/input_error.hpp"
+#include "common/number.hpp"
 #include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/none.hpp"
@@ -46,8 +46,8 @@ KeyInfo ngram_key(std::string_view name, std::string_view default_value, std::st
 AnyStrategy drafter(const Settings& settings, const CopyOptions& options) {
   if (const auto checked = check(options); !checked) {
     const Error& error = checked.error();
-    throw InputError(std::string(error.message) + " (" + std::to_string(error.value) + ", limit " +
-                     std::to_string(error.limit) + ")");
+    throw tools::InputError(std::string(error.message) + " (" + std::to_string(error.value) + ", limit " +
+                            std::to_string(error.limit) + ")");
   }
   const std::string_view index = settings.word("index");
   if (index == "suffix_array") return CopyDrafter<SuffixArrayIndex>(options);
@@ -94,10 +94,10 @@ AnyStrategy make_hf(const Settings& settings, Past*) {
 }
 AnyStrategy make_vllm(const Settings& settings, Past*) {
   const std::int64_t lengths = settings.number("max") - settings.number("min") + 1;
-  if (lengths < 1) throw InputError("min is larger than max");
+  if (lengths < 1) throw tools::InputError("min is larger than max");
   if (lengths > static_cast<std::int64_t>(NgramOrders::capacity))
-    throw InputError("min to max are " + std::to_string(lengths) + " n-gram lengths; at most " +
-                     std::to_string(NgramOrders::capacity) + " can be looked up");
+    throw tools::InputError("min to max are " + std::to_string(lengths) + " n-gram lengths; at most " +
+                            std::to_string(NgramOrders::capacity) + " can be looked up");
   return drafter(settings, presets::vllm(ngram(settings, "min"), ngram(settings, "max"), length(settings, "k")));
 }
 AnyStrategy make_ngram_simple(const Settings& settings, Past*) {
@@ -224,7 +224,7 @@ bool fits(const KeyInfo& key, std::string_view value) {
     return false;
   }
   if (!key.no_number.empty() && value == key.no_number) return true;
-  const auto number = parse_integer(value);
+  const auto number = tools::parse_integer(value);
   return number && *number >= key.least && *number <= key.most;
 }
 
@@ -234,7 +234,7 @@ const StrategyInfo& find(const Spec& spec) {
     if (info.name == spec.name) return info;
     names += (names.empty() ? "" : ", ") + std::string(info.name);
   }
-  throw InputError("--strategy " + spec.text() + ": there is no strategy " + spec.name + "; there are " + names);
+  throw tools::InputError("--strategy " + spec.text() + ": there is no strategy " + spec.name + "; there are " + names);
 }
 
 Settings settings_of(const StrategyInfo& info, const Spec& spec) {
@@ -249,10 +249,10 @@ Settings settings_of(const StrategyInfo& info, const Spec& spec) {
     for (const KeyInfo& candidate : info.keys)
       if (candidate.name == name) key = &candidate;
     if (key == nullptr)
-      throw InputError("--strategy " + spec.text() + ": " + spec.name + " has no key " + name + "; " +
-                       (names.empty() ? "it has none" : "there are " + names));
+      throw tools::InputError("--strategy " + spec.text() + ": " + spec.name + " has no key " + name + "; " +
+                              (names.empty() ? "it has none" : "there are " + names));
     if (!fits(*key, value))
-      throw InputError("--strategy " + spec.text() + ": " + name + "=" + value + ": expected " + range(*key));
+      throw tools::InputError("--strategy " + spec.text() + ": " + name + "=" + value + ": expected " + range(*key));
     settings.set(key->name, value);
   }
   return settings;
@@ -261,7 +261,7 @@ Settings settings_of(const StrategyInfo& info, const Spec& spec) {
 }  // namespace
 
 std::int64_t Settings::number(std::string_view key) const {
-  return parse_integer(word(key)).value();  // checked by fits()
+  return tools::parse_integer(word(key)).value();  // checked by fits()
 }
 
 std::span<const StrategyInfo> strategies() {
@@ -276,8 +276,8 @@ std::vector<StrategyRun> make_runs(std::string_view spec) {
     const auto make = [&info, settings = settings_of(info, one), text = one.text()](Past* past) {
       try {
         return info.make(settings, past);
-      } catch (const InputError& error) {
-        throw InputError("--strategy " + text + ": " + error.what());
+      } catch (const tools::InputError& error) {
+        throw tools::InputError("--strategy " + text + ": " + error.what());
       }
     };
     runs.push_back(

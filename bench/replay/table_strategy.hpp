@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "input_error.hpp"
+#include "common/input_error.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/token_table_drafter.hpp"
 #include "reprise/memory/token_table.hpp"
@@ -16,7 +16,7 @@ namespace reprise::replay {
 /// Throws InputError: there is no memory for it, or the options are not those of a table.
 inline std::shared_ptr<TokenTable> make_table(const TokenTableOptions& options) {
   auto made = TokenTable::make(options);
-  if (!made) throw InputError(std::string(made.error().message));
+  if (!made) throw tools::InputError(std::string(made.error().message));
   return std::make_shared<TokenTable>(std::move(*made));
 }
 

@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "bundled_files.hpp"
-#include "files.hpp"
-#include "input_error.hpp"
+#include "common/bundled_files.hpp"
+#include "common/files.hpp"
+#include "common/input_error.hpp"
+#include "common/text.hpp"
 #include "options.hpp"
 #include "past.hpp"
 #include "reprise/core/buffer.hpp"
@@ -52,7 +53,7 @@ int deliver(const Options& options, const Surroundings& surroundings, Print&& pr
   file << text.str();
   file.close();
   if (file) return exit_done;
-  surroundings.error << "reprise-replay: " << options.output << ": could not be written\n";
+  surroundings.error << "reprise-replay: " << tools::printable(options.output) << ": could not be written\n";
   return exit_failed;
 }
 
@@ -64,11 +65,11 @@ std::string counted(std::size_t count, const std::string& what) {
 void check_memories(const Options& options, const Assignment& assignment) {
   if (options.settings.kept != Kept::past) return;
   if (const std::size_t count = replays(assignment); !options.snapshot_out.empty() && count != 1)
-    throw InputError("--snapshot-out " + options.snapshot_out + ": holds what one replay has left, but there are " +
-                     std::to_string(count) + " (" + counted(assignment.traces.size(), "trace") + ", " +
-                     counted(assignment.runs.size(), "strategy run") + ", " +
-                     counted(assignment.curves.size(), "curve") +
-                     "); give one TRACE, one --strategy, one --control and one --cost");
+    throw tools::InputError(
+        "--snapshot-out " + options.snapshot_out + ": holds what one replay has left, but there are " +
+        std::to_string(count) + " (" + counted(assignment.traces.size(), "trace") + ", " +
+        counted(assignment.runs.size(), "strategy run") + ", " + counted(assignment.curves.size(), "curve") +
+        "); give one TRACE, one --strategy, one --control and one --cost");
   bool sequences = false;
   for (const StrategyRun& run : assignment.runs) {
     sequences = sequences || run.remembers == Remembers::sequences;
@@ -76,16 +77,18 @@ void check_memories(const Options& options, const Assignment& assignment) {
     for (const auto& [option, path] :
          {std::pair("--snapshot-in ", &options.snapshot_in), std::pair("--snapshot-out ", &options.snapshot_out)})
       if (!path->empty())
-        throw InputError(option + *path + ": " + run.spec +
-                         " has no memory that can be saved; see --list for the strategies that have");
+        throw tools::InputError(option + *path + ": " + run.spec +
+                                " has no memory that can be saved; see --list for the strategies that have");
   }
   if (options.memory_bytes_given && !sequences)
-    throw InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) +
-                     ": is of the memory of sessions, which no strategy given has; see --list for those that have");
+    throw tools::InputError(
+        "--memory-bytes " + std::to_string(options.settings.memory_bytes) +
+        ": is of the memory of sessions, which no strategy given has; see --list for those that have");
   // Too little is told here. Whether there is so much, and what is wrong with a snapshot, the first replay tells as it
   // begins: only those with such a memory begin with a snapshot.
   if (Past past; sequences && options.settings.memory_bytes < mebibyte) give_room(past, options.settings.memory_bytes);
-  if (!options.snapshot_out.empty()) check_replaceable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
+  if (!options.snapshot_out.empty())
+    tools::check_replaceable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
 }
 
 /// What a file call said, with the system's own words where they are known.
@@ -103,19 +106,19 @@ Buffer<std::byte> read_snapshot(const Options& options) {
   Buffer<std::byte> bytes;
   if (options.snapshot_in.empty()) return bytes;
   const std::string name = "--snapshot-in " + options.snapshot_in + ": ";
-  // A token takes 17 bytes in a memory and less than 5 in a file: a file of this size is that of a memory many times as
+  // A token takes 18 bytes in a memory and less than 5 in a file: a file of this size is that of a memory many times as
   // large.
   const std::size_t most = 2 * options.settings.memory_bytes + mebibyte;
   if (const auto read = load_file(options.snapshot_in, bytes, most); !read) {
     const Error& error = read.error();
-    throw InputError(name + words(error) +
-                     (error.code == ErrorCode::file_too_large
-                          ? " (" + std::to_string(error.value) + " bytes, for --memory-bytes " +
-                                std::to_string(options.settings.memory_bytes) + " at most " +
-                                std::to_string(error.limit) + ")"
-                          : std::string()));
+    throw tools::InputError(name + words(error) +
+                            (error.code == ErrorCode::file_too_large
+                                 ? " (" + std::to_string(error.value) + " bytes, for --memory-bytes " +
+                                       std::to_string(options.settings.memory_bytes) + " at most " +
+                                       std::to_string(error.limit) + ")"
+                                 : std::string()));
   }
-  if (bytes.size() == 0) throw InputError(name + "the file is empty; give one that was saved");
+  if (bytes.size() == 0) throw tools::InputError(name + "the file is empty; give one that was saved");
   return bytes;
 }
 
@@ -123,7 +126,7 @@ Buffer<std::byte> read_snapshot(const Options& options) {
 int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes, std::ostream& error) {
   const auto saved = save_file(options.snapshot_out, bytes);
   if (saved) return exit_done;
-  error << "reprise-replay: " << options.snapshot_out << ": " << words(saved.error()) << "\n";
+  error << "reprise-replay: " << tools::printable(options.snapshot_out) << ": " << words(saved.error()) << "\n";
   return exit_failed;
 }
 
@@ -141,16 +144,22 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
   for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
 
-  if (!options.output.empty()) check_writable(options.output, "--output " + options.output);
+  if (!options.output.empty()) tools::check_writable(options.output, "--output " + options.output);
   const Buffer<std::byte> snapshot = read_snapshot(options);
-  const auto paths = options.traces.empty() ? find_traces(surroundings.trace_folders) : options.traces;
+  const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
+  std::vector<tools::InputFile> inputs;
+  for (const std::string& path : paths) inputs.push_back({"the trace", path});
+  for (const std::string& cost : costs) inputs.push_back({"the curve", find_curve(cost, surroundings.profile_folders)});
+  tools::check_not_an_input(options.output, "--output " + options.output, inputs);
+  tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
   std::vector<Trace> traces;
   for (const std::string& path : paths) {
     Trace& trace = traces.emplace_back(read_trace(path, options.limit));
     if (options.part == TracePart::all) continue;
     std::erase_if(trace.sessions, [&](const TraceSession& session) { return part_of(session.id) != options.part; });
     if (trace.sessions.empty())
-      throw InputError("--part " + std::string(name(options.part)) + ": " + path + ": no session belongs to that part");
+      throw tools::InputError("--part " + std::string(name(options.part)) + ": " + path +
+                              ": no session belongs to that part");
   }
 
   std::vector<std::byte> left;
@@ -160,7 +169,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
       {snapshot.data(), snapshot.size()}, options.fingerprint, "--snapshot-in " + options.snapshot_in};
   if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;
   check_memories(options, assignment);
-  Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
+  tools::Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
   const std::vector<Row> rows = replay_all(assignment, progress);
   TableStyle style = surroundings.table;
   style.reasons = options.reasons;
@@ -171,7 +180,8 @@ int replay(const Options& options, const Surroundings& surroundings) {
   const int status = std::max(delivered, report_faults(rows, surroundings.error));
   if (options.snapshot_out.empty()) return status;
   if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
-  surroundings.error << "reprise-replay: " << options.snapshot_out << ": not saved, because of that\n";
+  surroundings.error << "reprise-replay: " << tools::printable(options.snapshot_out)
+                     << ": not saved, because of that\n";
   return status;
 }
 
@@ -193,7 +203,8 @@ int report_faults(std::span<const Row> rows, std::ostream& error) {
     if (row.counts.lossless() || row.category != all_categories) continue;
     status = exit_failed;
     if (!row.weighed() && row.curve != 0) continue;  // one replay, charged under several curves
-    error << "reprise-replay: NOT LOSSLESS: " << row.trace << ": " << row.strategy << ": " << row.counts.fault << "\n";
+    error << "reprise-replay: NOT LOSSLESS: "
+          << tools::printable(row.trace + ": " + row.strategy + ": " + row.counts.fault) << "\n";
   }
   return status;
 }
@@ -229,11 +240,11 @@ int run_tool(std::span<const std::string> arguments, const Surroundings& surroun
     if (options.version) return print([](std::ostream& out) { out << "reprise-replay " << version_string << "\n"; });
     if (options.list) return print([](std::ostream& out) { write_list(out); });
     return replay(options, surroundings);
-  } catch (const InputError& error) {
-    surroundings.error << "reprise-replay: " << error.what() << "\n";
+  } catch (const tools::InputError& error) {
+    surroundings.error << "reprise-replay: " << tools::printable(error.what()) << "\n";
     return exit_bad_input;
   } catch (const std::exception& error) {
-    surroundings.error << "reprise-replay: " << error.what() << "\n";
+    surroundings.error << "reprise-replay: " << tools::printable(error.what()) << "\n";
     return exit_failed;
   }
 }

@@ -5,19 +5,20 @@
 #include <limits>
 #include <string_view>
 
-#include "files.hpp"
-#include "session_lines.hpp"
+#include "common/files.hpp"
+#include "common/session_lines.hpp"
 
 namespace reprise::replay {
 namespace {
 
-std::vector<Token> tokens(const SessionLine& line, const Json& turn, const std::string& key, const std::string& at) {
+std::vector<Token> tokens(const tools::SessionLine& line, const tools::Json& turn, const std::string& key,
+                          const std::string& at) {
   const std::string field = at + key;
-  const Json::Array& items = line.array(line.member(turn, key, at), field);
+  const tools::Json::Array& items = line.array(line.member(turn, key, at), field);
   std::vector<Token> ids;
   ids.reserve(items.size());
-  for (const Json& item : items) {
-    const Json::Number* number = item.number();
+  for (const tools::Json& item : items) {
+    const tools::Json::Number* number = item.number();
     using Range = std::numeric_limits<Token>;
     if (number == nullptr || !number->integer || *number->integer < Range::min() || *number->integer > Range::max())
       line.fail(field + "[" + std::to_string(ids.size()) +
@@ -28,13 +29,13 @@ std::vector<Token> tokens(const SessionLine& line, const Json& turn, const std::
   return ids;
 }
 
-TraceSession session_of(const SessionLine& line) {
-  const Json& json = line.json();
+TraceSession session_of(const tools::SessionLine& line) {
+  const tools::Json& json = line.json();
   TraceSession session{line.string(line.member(json, "id"), "id"),
                        line.string(line.member(json, "category"), "category"),
                        {},
                        line.where()};
-  const Json::Array& turns = line.array(line.member(json, "turns"), "turns");
+  const tools::Json::Array& turns = line.array(line.member(json, "turns"), "turns");
   if (turns.empty()) line.fail("turns: is empty; a session has at least one turn");
   for (std::size_t i = 0; i < turns.size(); ++i) {
     const std::string at = "turns[" + std::to_string(i) + "]";
@@ -56,12 +57,13 @@ TracePart part_of(std::string_view id) { return fnv1a(id) % 2 == 0 ? TracePart::
 
 Trace read_trace(std::istream& in, const std::string& path, std::size_t limit) {
   Trace trace{path, {}};
-  read_session_lines(in, path, limit, [&](const SessionLine& line) { trace.sessions.push_back(session_of(line)); });
+  tools::read_session_lines(in, path, limit,
+                            [&](const tools::SessionLine& line) { trace.sessions.push_back(session_of(line)); });
   return trace;
 }
 
 Trace read_trace(const std::string& path, std::size_t limit) {
-  std::ifstream in = open_input(path, "trace files");
+  std::ifstream in = tools::open_input(path, "trace files");
   return read_trace(in, path, limit);
 }
 

@@ -3,14 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "replay/bundled_files.hpp"
-#include "replay/terminal.hpp"
+#include "common/bundled_files.hpp"
+#include "common/terminal.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
   using namespace reprise;
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const auto program = replay::program_path(argc > 0 ? argv[0] : "");
-  return server::run_tool(arguments, {std::cout, std::cerr, replay::bundled_folders(program, "traces"),
-                                      replay::bundled_folders(program, "profiles"), replay::locale_is_utf8()});
+  const auto program = tools::program_path(argc > 0 ? argv[0] : "");
+  return server::run_tool(arguments, {std::cout, std::cerr, tools::bundled_folders(program, "traces"),
+                                      tools::bundled_folders(program, "profiles"), tools::locale_is_utf8()});
 }

@@ -30,10 +30,10 @@ struct Options {
   bool version = false;
 };
 
-/// Reads the arguments, those after the program's name. Throws replay::InputError.
+/// Reads the arguments, those after the program's name. Throws tools::InputError.
 Options parse_options(std::span<const std::string> arguments);
 
 /// What --help prints.
-std::string_view help_text();
+std::string help_text();
 
 }  // namespace reprise::server

@@ -5,15 +5,15 @@
 #include <cmath>
 #include <string_view>
 
-#include "replay/report.hpp"
-#include "replay/utf8.hpp"
+#include "common/table.hpp"
+#include "common/text.hpp"
+#include "common/utf8.hpp"
 
 namespace reprise::server {
 namespace {
 
-using replay::decimal;
-using replay::left;
-using replay::right;
+using tools::decimal;
+using tools::right;
 
 constexpr std::size_t column = 9;
 constexpr std::size_t chart_height = 16;
@@ -74,6 +74,24 @@ void draw(std::ostream& out, const std::vector<Group>& groups, bool unicode) {
   out << "\n";
 }
 
+/// What the table says of one number of sequences.
+std::vector<tools::Cell> cells_of(const Group& group) {
+  const Row& planner = group.back();
+  const ServerCounts& counts = planner.counts;
+  double other = 0;
+  std::vector<tools::Cell> cells = {std::to_string(planner.sequences)};
+  for (const Row& row : group) {
+    cells.emplace_back(decimal(row.counts.throughput(), 3));
+    if (&row != &planner) other = std::max(other, row.counts.throughput());
+  }
+  cells.emplace_back(decimal(planner.speedup(), 3));
+  cells.emplace_back(decimal(other > 0 ? counts.throughput() / other : 1, 3));
+  cells.emplace_back(decimal(per(static_cast<double>(counts.drafted), counts.passes * planner.sequences), 2));
+  cells.emplace_back(decimal(per(static_cast<double>(counts.accepted), counts.drafted), 3));
+  cells.emplace_back(decimal(per(static_cast<double>(counts.planning_ns) / 1000, counts.passes), 1));
+  return cells;
+}
+
 }  // namespace
 
 void write_csv(std::ostream& out, const Report& report) {
@@ -94,29 +112,19 @@ void write_csv(std::ostream& out, const Report& report) {
 void write_table(std::ostream& out, const Report& report, bool unicode) {
   const std::vector<Group> groups = groups_of(report.rows);
   if (groups.empty()) return;
-  out << "throughput: tokens in the time of a pass of one row; " << report.curve << "\n\n";
-  out << right("sequences", column);
-  for (const Row& row : groups.front()) out << right(row.method.text(), column);
-  out << right("gain", column) << right("over best", column + 2) << right("drafted", column) << right("accept", column)
-      << right("planning", column) << "\n"
-      << std::string(column * (groups.front().size() + 1), ' ') << right("on none", column)
-      << right("other", column + 2) << right("/sequence", column + 1) << right("rate", column - 1)
-      << right("us/pass", column) << "\n";
-  for (const Group& group : groups) {
-    const Row& planner = group.back();
-    const ServerCounts& counts = planner.counts;
-    double other = 0;
-    out << right(std::to_string(planner.sequences), column);
-    for (const Row& row : group) {
-      out << right(decimal(row.counts.throughput(), 3), column);
-      if (&row != &planner) other = std::max(other, row.counts.throughput());
-    }
-    out << right(decimal(planner.speedup(), 3), column)
-        << right(decimal(other > 0 ? counts.throughput() / other : 1, 3), column + 2)
-        << right(decimal(per(static_cast<double>(counts.drafted), counts.passes * planner.sequences), 2), column)
-        << right(decimal(per(static_cast<double>(counts.accepted), counts.drafted), 3), column)
-        << right(decimal(per(static_cast<double>(counts.planning_ns) / 1000, counts.passes), 1), column) << "\n";
-  }
+  out << "throughput: tokens in the time of a pass of one row; " << tools::printable(report.curve) << "\n\n";
+  const std::size_t methods = groups.front().size();
+  std::vector<tools::Column> columns(methods + 6, {column});
+  columns[methods + 2].width = column + 2;
+  const tools::Table table(out, std::move(columns));
+  std::vector<tools::Cell> heading = {"sequences"};
+  for (const Row& row : groups.front()) heading.emplace_back(row.method.text());
+  for (const char* text : {"gain", "over best", "drafted", "accept", "planning"}) heading.emplace_back(text);
+  table.line(heading);
+  heading.assign(methods + 1, "");
+  heading.insert(heading.end(), {"on none", "other", {"/sequence    rate", 2}, "us/pass"});
+  table.line(heading);
+  for (const Group& group : groups) table.line(cells_of(group));
   out << "\n";
   draw(out, groups, unicode);
 }

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 #include "replay/replay.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
@@ -225,7 +225,7 @@ CostCurve told_curve(const replay::CostCurve& curve) {
   // By all rows, not by drafted ones.
   const CostPoint points[] = {{1, 0, 1, 1e6}, {1, 0, 2, 1e6 * (1 + linear->slope)}};
   auto told = CostCurve::from_points(points);
-  if (!told) throw replay::InputError(curve.spec() + ": " + std::string(told.error().message));
+  if (!told) throw tools::InputError(curve.spec() + ": " + std::string(told.error().message));
   return *told;
 }
 

@@ -7,10 +7,12 @@
 #include <sstream>
 #include <utility>
 
+#include "common/bundled_files.hpp"
+#include "common/files.hpp"
+#include "common/in_parallel.hpp"
+#include "common/input_error.hpp"
+#include "common/text.hpp"
 #include "options.hpp"
-#include "replay/bundled_files.hpp"
-#include "replay/in_parallel.hpp"
-#include "replay/input_error.hpp"
 #include "replay/trace.hpp"
 #include "report.hpp"
 #include "reprise/core/version.hpp"
@@ -20,9 +22,9 @@
 namespace reprise::server {
 namespace {
 
-using replay::in_parallel;
-using replay::InputError;
 using replay::TraceSession;
+using tools::in_parallel;
+using tools::InputError;
 
 /// All sessions in which anything is decoded, shuffled.
 std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces, std::size_t seed) {
@@ -80,14 +82,18 @@ int deliver(const Options& options, const Surroundings& surroundings, const std:
   file << text;
   file.close();
   if (file) return exit_done;
-  surroundings.error << "reprise-server: " << options.output << ": could not be written\n";
+  surroundings.error << "reprise-server: " << tools::printable(options.output) << ": could not be written\n";
   return exit_failed;
 }
 
 int serve_all(const Options& options, const Surroundings& surroundings) {
   const auto curve = replay::CostCurve::parse(options.curve, surroundings.profile_folders, "--curve");
   static_cast<void>(told_curve(curve));  // or it would be found out after minutes
-  const auto paths = options.traces.empty() ? replay::find_traces(surroundings.trace_folders) : options.traces;
+  const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
+  std::vector<tools::InputFile> inputs = {
+      {"the curve", replay::find_curve(options.curve, surroundings.profile_folders)}};
+  for (const std::string& path : paths) inputs.push_back({"the trace", path});
+  tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   std::vector<replay::Trace> traces;
   for (const std::string& path : paths) traces.push_back(replay::read_trace(path));
   const auto pool = shuffled(traces, options.seed);
@@ -105,7 +111,7 @@ int serve_all(const Options& options, const Surroundings& surroundings) {
   for (const Row& row : rows) {
     if (row.counts.fault.empty()) continue;
     surroundings.error << "reprise-server: NOT LOSSLESS: " << row.sequences << " sequences, " << row.method.text()
-                       << ": " << row.counts.fault << "\n";
+                       << ": " << tools::printable(row.counts.fault) << "\n";
     status = exit_failed;
   }
   return status;
@@ -120,10 +126,10 @@ int run_tool(std::span<const std::string> arguments, const Surroundings& surroun
     if (options.version) return deliver(options, surroundings, "reprise-server " + std::string(version_string) + "\n");
     return serve_all(options, surroundings);
   } catch (const InputError& error) {
-    surroundings.error << "reprise-server: " << error.what() << "\n";
+    surroundings.error << "reprise-server: " << tools::printable(error.what()) << "\n";
     return exit_bad_input;
   } catch (const std::exception& error) {
-    surroundings.error << "reprise-server: " << error.what() << "\n";
+    surroundings.error << "reprise-server: " << tools::printable(error.what()) << "\n";
     return exit_failed;
   }
 }

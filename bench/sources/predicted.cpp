@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "replay/bundled_files.hpp"
+#include "common/bundled_files.hpp"
+#include "common/input_error.hpp"
+#include "common/number.hpp"
 #include "replay/cost_curve.hpp"
-#include "replay/input_error.hpp"
-#include "replay/number.hpp"
 #include "replay/replay.hpp"
 #include "replay/trace.hpp"
 #include "reprise/draft/any_strategy.hpp"
@@ -27,8 +27,8 @@
 namespace {
 
 using namespace reprise;
-using replay::InputError;
 using replay::TraceSession;
+using tools::InputError;
 
 constexpr std::string_view help =
     R"(usage: reprise-bench-predicted [--max-nodes N] [--csv] [TRACE ...]
@@ -67,7 +67,7 @@ Options read_options(std::span<const std::string> arguments) {
     } else if (argument == "--csv") {
       options.csv = true;
     } else if (argument == "--max-nodes") {
-      const auto number = replay::parse_integer(i + 1 < arguments.size() ? arguments[++i] : "");
+      const auto number = tools::parse_integer(i + 1 < arguments.size() ? arguments[++i] : "");
       if (!number || *number < 0 || *number > static_cast<std::int64_t>(replay::most_drafted_nodes))
         throw InputError("--max-nodes needs a whole number from 0 to 32");
       options.max_nodes = static_cast<std::size_t>(*number);
@@ -84,7 +84,7 @@ Options read_options(std::span<const std::string> arguments) {
 std::vector<TraceSession> read_edits(const Options& options, const std::string& argv0) {
   std::vector<std::string> paths = options.traces;
   if (paths.empty()) {
-    paths = replay::find_traces(replay::bundled_folders(replay::program_path(argv0), "traces"));
+    paths = tools::find_traces(tools::bundled_folders(tools::program_path(argv0), "traces"));
     std::erase_if(paths, [](const std::string& path) { return !path.ends_with("code-edit.jsonl"); });
   }
   std::vector<TraceSession> edits;

@@ -52,7 +52,9 @@ class LlamaVerifier {
       return refuse("draft trees need one KV cache for all sequences: set kv_unified in llama_context_params");
     if (verifier.recurrent_ && llama_state_seq_get_size_ext(context, options.sequence, state_part) == 0)
       return refuse("the model cannot roll back: its memory neither removes positions nor saves its state");
-    for (std::size_t i = 0; i < options.leaves; ++i) llama_memory_seq_rm(verifier.memory_, verifier.leaf(i), -1, -1);
+    for (std::size_t i = 0; i < options.leaves; ++i)
+      if (!llama_memory_seq_rm(verifier.memory_, verifier.leaf(i), -1, -1))
+        return refuse("llama_memory_seq_rm does not clear the sequences: make a new llama_context");
     return verifier;
   }
 
@@ -80,10 +82,10 @@ class LlamaVerifier {
     std::iota(chain.begin(), chain.end(), anchor_parent);
     return verify_tree(batch, drafted, chain);
   }
-  void commit(std::size_t keep) {
+  Result<void> commit(std::size_t keep) {
     std::vector<std::size_t> rows(keep);
     std::iota(rows.begin(), rows.end(), std::size_t{0});
-    commit_rows(rows);
+    return commit_rows(rows);
   }
   Result<Picks> verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     const auto start = Clock::now();
@@ -105,20 +107,24 @@ class LlamaVerifier {
     pass_time_ = Clock::now() - start + std::exchange(saving_, {});
     return Picks{this};
   }
-  void commit_rows(std::span<const std::size_t> rows) {  // V4, V8
+  /// V4, V8. If the memory does not remove the rejected rows, the pass is void: nothing of it is committed.
+  Result<void> commit_rows(std::span<const std::size_t> rows) {
     const auto start = Clock::now();
     const llama_pos end = position(rows.size());
     const bool any = !rows.empty() && rows.back() >= pending_;
     const std::size_t chosen = any ? first_leaf(leaves_of_[rows.back() - pending_]) : 0;
     if (chosen != 0) {  // the path that was agreed on takes the place of that of leaf 0
-      llama_memory_seq_rm(memory_, leaf(0), position(pending_), -1);
+      remove(0, position(pending_));
       llama_memory_seq_cp(memory_, leaf(chosen), leaf(0), position(pending_), end);
     }
-    for (; leaves_ > 1; --leaves_) llama_memory_seq_rm(memory_, leaf(leaves_ - 1), -1, -1);
-    if (rows.size() < pending_ + drafted_) llama_memory_seq_rm(memory_, leaf(0), end, -1);
+    remove_other_leaves();
+    if (rows.size() < pending_ + drafted_) remove(0, end);
+    if (lost_)
+      return failed("llama_memory_seq_rm does not remove rejected rows: decode without drafts, or with another model");
     for (const std::size_t row : rows) tokens_.push_back(batch_->token[row]);
     open_ = false;
     pass_time_ += Clock::now() - start;
+    return {};
   }
   /// V10. Of hybrid models the recurrent part alone is saved: attention removes positions.
   Result<void> snapshot() {
@@ -207,7 +213,7 @@ class LlamaVerifier {
   /// V5: forgets a pass that was never committed, and what was drawn in it.
   Result<void> discard_open_pass() {
     if (!open_) return lost_ ? run_again() : Result<void>();
-    for (; leaves_ > 1; --leaves_) llama_memory_seq_rm(memory_, leaf(leaves_ - 1), -1, -1);
+    remove_other_leaves();
     if (sampler_) sampler_ = std::move(sampler_before_);
     open_ = false;
     return lost_ ? run_again() : put_back();
@@ -222,10 +228,16 @@ class LlamaVerifier {
   Result<void> run_again() {
     const std::vector<Token> tokens = std::exchange(tokens_, {});
     open_ = lost_ = false;
-    llama_memory_seq_rm(memory_, leaf(0), -1, -1);
-    auto done = prefill(tokens);
-    if (!done) tokens_ = tokens;
+    remove(0, -1);
+    auto done =
+        lost_ ? failed("llama_memory_seq_rm does not clear a sequence: make a new llama_context") : prefill(tokens);
+    if (!done) tokens_ = tokens, lost_ = true;
     return done;
+  }
+  /// Removes the positions of a leaf from `from` on. If that fails, the next call clears the cache and runs it again.
+  void remove(std::size_t at, llama_pos from) { lost_ = !llama_memory_seq_rm(memory_, leaf(at), from, -1) || lost_; }
+  void remove_other_leaves() {
+    for (; leaves_ > 1; --leaves_) remove(leaves_ - 1, -1);
   }
 
   llama_context* context_;

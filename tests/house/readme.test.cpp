@@ -53,6 +53,15 @@ TEST(Readme, EverySketchIsPartOfAProgram) {
   EXPECT_GE(sketches, 4U);
 }
 
+/// The version that CMake files name, as 3.25; the presets need one, and all files say the same.
+TEST(House, EveryFileNamesTheSameCMake) {
+  const std::string wanted = "3.25";
+  for (const char* file : {"CMakeLists.txt", "tests/consumer/CMakeLists.txt"})
+    EXPECT_NE(read(file).find("cmake_minimum_required(VERSION " + wanted + ")"), std::string::npos) << file;
+  EXPECT_NE(read("CMakePresets.json").find(R"("major": 3, "minor": 25)"), std::string::npos);
+  EXPECT_NE(read("README.md").find("CMake " + wanted), std::string::npos);
+}
+
 TEST(Readme, AnExampleIsFoundInMarkdown) {
   EXPECT_EQ(first_example("# a\n```sh\nls\n```\n```cpp\nint a;\nint b;\n```\n```cpp\nint c;\n```\n"),
             "int a;\nint b;\n");

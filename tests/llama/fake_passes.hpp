@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "common/input_error.hpp"
 #include "passes.hpp"
-#include "replay/input_error.hpp"
 
 namespace reprise::llama {
 
@@ -58,7 +58,7 @@ class FakePasses final : public Passes {
     filled += more.size();
   }
   void truncate(std::size_t sequence, std::size_t length) override {
-    if (!rolls_back) throw replay::InputError("cannot be rolled back");
+    if (!rolls_back) throw tools::InputError("cannot be rolled back");
     if (cache[sequence].size() < length) ++faults;
     cache[sequence].resize(length);
   }

@@ -8,9 +8,9 @@
 #include <sstream>
 #include <vector>
 
+#include "common/input_error.hpp"
+#include "common/json.hpp"
 #include "llama/fake_passes.hpp"
-#include "replay/input_error.hpp"
-#include "replay/json.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::llama {
@@ -52,7 +52,7 @@ class Flips : public ::testing::Test {
   std::string refused() {
     try {
       measure();
-    } catch (const replay::InputError& error) {
+    } catch (const tools::InputError& error) {
       return error.what();
     }
     return {};
@@ -61,7 +61,7 @@ class Flips : public ::testing::Test {
   FakePasses engine;
   FlipSettings settings;
   std::vector<replay::TraceSession> sessions;
-  replay::Progress progress{nullptr, 80};
+  tools::Progress progress{nullptr, 80};
 };
 
 TEST_F(Flips, AnEngineWhoseAnswersDependOnTheTokensAloneHasNone) {
@@ -180,10 +180,10 @@ TEST_F(Flips, AreATableAndAnObject) {
   EXPECT_THAT(table.str(), HasSubstr("at the first 5 positions"));
   std::ostringstream text;
   write_flips_json(text, widths, "a \"model\"", "l", 1);
-  replay::Json json;
-  ASSERT_FALSE(replay::parse_json(text.str(), json)) << text.str();
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(text.str(), json)) << text.str();
   EXPECT_EQ(*json.find("model")->string(), "a \"model\"");
-  const replay::Json& width = json.find("widths")->array()->at(1);
+  const tools::Json& width = json.find("widths")->array()->at(1);
   EXPECT_EQ(width.find("flips")->number()->integer, 2);
   EXPECT_EQ(width.find("median_margin")->number()->value, 0.5);
   EXPECT_EQ(width.find("per_10000")->find("rate")->number()->value, 1);

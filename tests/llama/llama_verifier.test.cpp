@@ -287,7 +287,7 @@ TEST(LlamaVerifier, HasItsSamplerBackAfterAVoidPass) {
   const std::vector<Token> first = draw();
   EXPECT_EQ(draw(), first);
   EXPECT_EQ(draw(), first);
-  verifier.commit(1);
+  ASSERT_TRUE(verifier.commit(1));
   LlamaVerifier other = make(prompt);
   ASSERT_TRUE(other.verify(batch, 2));
   EXPECT_EQ(settings().samplers, 2 * 7U + 2 * 7U);  // two chains, and a copy of each for the pass that is open
@@ -387,7 +387,7 @@ TEST(LlamaVerifier, DrawsLazily) {
   ASSERT_TRUE(verifier.verify(TokenSpan(prompt).last(1), 0));
   auto once = verifier.verify(TokenSpan(prompt).last(1), 0);
   const Token first = (*once)[0];
-  verifier.commit(1);
+  ASSERT_TRUE(verifier.commit(1));
   LlamaVerifier again = Maker{&context, true}(prompt);
   auto picks = again.verify(std::vector<Token>{prompt.back(), first}, 1);
   EXPECT_EQ((*picks)[0], first);
@@ -492,7 +492,7 @@ TEST_F(LlamaWindow, IsWholeAfterTheLongestPassIsRolledBack) {
   std::vector<Token> batch(rows, 9);
   batch.front() = before.back();
   ASSERT_TRUE(verifier.verify(batch, rows - 1));
-  verifier.commit(1);
+  ASSERT_TRUE(verifier.commit(1));
   const TokenSpan next = TokenSpan(text).subspan(400, 1);
   const auto picks = verifier.verify(next, 0);
   ASSERT_TRUE(picks);
@@ -545,6 +545,29 @@ TEST(LlamaVerifier, TellsNearTiesFromMistakes) {
   EXPECT_EQ(report.verdict(), Verdict::near_tie) << report.to_string();
   near.epsilon = 1e-4;
   EXPECT_EQ(check({&context}, near).verdict(), Verdict::wrong);
+}
+
+// A memory that does not remove rejected rows: an error that says so, and nothing of the pass is committed.
+TEST(LlamaVerifier, TellsWhenRejectedRowsAreNotRemoved) {
+  for (const bool sampled : {false, true})
+    for (const std::size_t leaves : {std::size_t{1}, std::size_t{4}}) {
+      const SmallContext context;
+      const Maker make{&context, sampled, leaves};
+      const auto plain = compare_lossless(make, prompt, limits(30), NoDraft());
+      LlamaVerifier verifier = make(prompt);
+      Session session(HostileStrategy(3, 48));
+      settings().fault = Fault::rollback_refused;
+      auto generation = generate(session, verifier, prompt, limits(30));
+      ASSERT_FALSE(generation);
+      EXPECT_EQ(generation.error().code, ErrorCode::verifier_failed);
+      EXPECT_THAT(std::string(generation.error().message), HasSubstr("does not remove rejected rows"));
+      EXPECT_EQ(verifier.cached().size() + 1, session.context().size());
+      settings().fault = Fault::none;
+      generation = generate(session, verifier, limits(30));
+      ASSERT_TRUE(generation) << generation.error().message;
+      const TokenSpan output = session.context().subspan(prompt.size());
+      EXPECT_EQ(std::vector<Token>(output.begin(), output.end()), plain.plain.output);
+    }
 }
 
 struct Planted {

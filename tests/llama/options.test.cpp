@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -25,7 +25,7 @@ std::string refused(const std::vector<std::string>& arguments) {
   try {
     parse_options(arguments);
     return "accepted";
-  } catch (const replay::InputError& error) {
+  } catch (const tools::InputError& error) {
     return error.what();
   }
 }

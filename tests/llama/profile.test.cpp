@@ -9,11 +9,11 @@
 #include <set>
 #include <sstream>
 
+#include "common/input_error.hpp"
+#include "common/json.hpp"
 #include "engine_error.hpp"
 #include "llama/fake_passes.hpp"
 #include "replay/cost_curve.hpp"
-#include "replay/input_error.hpp"
-#include "replay/json.hpp"
 #include "reprise/testing/random.hpp"
 
 #ifdef __linux__
@@ -23,9 +23,9 @@
 namespace reprise::llama {
 namespace {
 
-using replay::InputError;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using tools::InputError;
 
 std::uint64_t exact_time(std::size_t rows, std::size_t context, std::size_t sequences) {
   return 1000000 + 70000 * rows + 30 * context * sequences + (rows > 8 ? 500000 : 0);
@@ -53,7 +53,7 @@ struct Known : ::testing::Test {
 
   FakePasses engine;
   ProfileSettings settings;
-  replay::Progress progress{nullptr, 80};
+  tools::Progress progress{nullptr, 80};
 };
 
 using ProfileOf = Known;
@@ -120,8 +120,8 @@ TEST_F(ProfileOf, TheFileIsACurveForReplayAndControl) {
       EXPECT_NEAR(curve.cost({1, rows, context}), cost, 1e-9);
       EXPECT_NEAR(static_cast<double>(control.cost({1, rows, context})) / cost_one, cost, 1e-4);
     }
-  replay::Json read;
-  ASSERT_FALSE(replay::parse_json(json.str(), read));
+  tools::Json read;
+  ASSERT_FALSE(tools::parse_json(json.str(), read));
   EXPECT_EQ(*read.find("hardware")->string(), "a \"fast\" one");
   EXPECT_EQ(read.find("threads")->number()->integer, 2);
   for (const char* key : {"model", "library", "date", "command"}) EXPECT_NE(read.find(key), nullptr) << key;

@@ -336,7 +336,7 @@ TEST_P(RealEngine, AnswersVaryAndItsMarginsAreAboveTheNoise) {
     text.push_back((*picks)[0]);
     least = std::min(least, plain.margin(0));
     logits.emplace_back(plain.logits(0).begin(), plain.logits(0).end());
-    plain.commit(1);
+    ASSERT_TRUE(plain.commit(1));
   }
   double worst = 0;
   for (const std::size_t rows : {std::size_t{2}, std::size_t{3}, std::size_t{8}}) {
@@ -346,7 +346,7 @@ TEST_P(RealEngine, AnswersVaryAndItsMarginsAreAboveTheNoise) {
       for (std::size_t row = 0; row < rows; ++row)
         for (std::size_t t = 0; t < engine.vocabulary(); ++t)
           worst = std::max(worst, std::abs(static_cast<double>(logits[i + row][t] - drafted.logits(row)[t])));
-      drafted.commit(rows);
+      ASSERT_TRUE(drafted.commit(rows));
     }
   }
   std::cout << "  smallest margin " << least << ", logits differ by at most " << worst << " with the number of rows\n";

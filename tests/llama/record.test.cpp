@@ -9,8 +9,8 @@
 #include <sstream>
 #include <vector>
 
-#include "replay/input_error.hpp"
-#include "replay/json.hpp"
+#include "common/input_error.hpp"
+#include "common/json.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -96,10 +96,10 @@ class Recording : public ::testing::Test {
     std::ifstream in(path);
     std::string text;
     for (std::size_t i = 0; i <= line; ++i) std::getline(in, text);
-    replay::Json json;
-    EXPECT_FALSE(replay::parse_json(text, json));
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(text, json));
     std::vector<std::string> all;
-    for (const replay::Json& turn : *json.find("turns")->array()) all.push_back(*turn.find("finish")->string());
+    for (const tools::Json& turn : *json.find("turns")->array()) all.push_back(*turn.find("finish")->string());
     return all;
   }
 
@@ -108,7 +108,7 @@ class Recording : public ::testing::Test {
        ("reprise-record-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".jsonl"))
           .string();
   Script script;
-  replay::Progress progress{nullptr, 80};
+  tools::Progress progress{nullptr, 80};
 };
 
 TEST_F(Recording, HasWhatWasPutInAndWhatCameOut) {

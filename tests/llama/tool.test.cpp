@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/json.hpp"
+#include "common/json.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 
 namespace reprise::llama {
@@ -113,7 +113,7 @@ TEST_F(LlamaTool, ComparesTrees) {
 
 TEST_F(LlamaTool, WritesAComparisonAsJsonSessionBySession) {
   ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare", "--format", "json"}), exit_done);
-  replay::Json json;
+  tools::Json json;
   ASSERT_FALSE(parse_json(out(), json)) << out();
   const auto& sessions = *json.find("strategies")->array()->front().find("sessions")->array();
   ASSERT_EQ(sessions.size(), 2U);
@@ -154,7 +154,7 @@ TEST_F(LlamaTool, GeneratesAsManyTokensAsATraceHas) {
            "\n{\"id\": \"s\", \"category\": \"c\", \"turns\": [{\"prompt\": [40, 41, 42, 40, 41], "
            "\"output\": [5, 6, 7]}, {\"prompt\": [40], \"output\": [8]}]}\n");
   ASSERT_EQ(run({"--trace", trace, "--format", "json"}), exit_done) << error();
-  replay::Json json;
+  tools::Json json;
   ASSERT_FALSE(parse_json(out(), json)) << out();
   const auto& turns = *json.find("turns")->array();
   ASSERT_EQ(turns.size(), 2U);
@@ -235,6 +235,40 @@ TEST_F(LlamaTool, LeavesTheOutputAsItWasWhereSomethingIsRefused) {
   EXPECT_EQ(run({"--prompt", "abc", "--output", (folder_ / "none" / "x").string()}), exit_bad_input);
   ASSERT_EQ(run({"--prompt", "abc", "--max-tokens", "3", "--output", kept}), exit_done) << error();
   EXPECT_THAT(text(), AllOf(Not(HasSubstr("earlier")), Not(IsEmpty())));
+}
+
+TEST_F(LlamaTool, NeverReplacesAFileThatItReads) {
+  const std::string path = prompts();
+  const std::string other_name = (folder_ / "none" / ".." / "p.jsonl").string();
+  fs::create_directories(folder_ / "none");
+  const auto text = [](const std::string& of) {
+    std::ifstream in(of);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string before = text(path);
+  const std::string model_before = text(model_);
+  EXPECT_EQ(run({"--prompts", path, "--output", other_name}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("--output " + other_name + ": is given for something else as well"));
+  EXPECT_EQ(run({"--prompts", path, "--record", other_name}), exit_bad_input);
+  EXPECT_EQ(run({"--profile", model_, "--contexts", "16"}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("--profile " + model_ + ": is given for something else as well"));
+  EXPECT_EQ(run({"--prompts", path, "--record", (folder_ / "r").string(), "--output", (folder_ / "r").string()}),
+            exit_bad_input);
+  EXPECT_EQ(text(path), before);
+  EXPECT_EQ(text(model_), model_before);
+}
+
+TEST_F(LlamaTool, ShowsControlCharactersEscaped) {
+  const std::string path = file("p.jsonl",
+                                "{\"id\": \"a\\u001b[8m\", \"category\": \"c\\u001b[8m\", \"turns\": "
+                                "[\"abcabc\"]}\n{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"d\"]}\n");
+  ASSERT_EQ(run({"--prompts", path, "--compare", "--max-tokens", "4"}), exit_done) << error();
+  EXPECT_THAT(out(), AllOf(HasSubstr("c\\x1b[8m"), Not(HasSubstr("\x1b"))));
+  ASSERT_EQ(run({"--prompts", path, "--max-tokens", "4"}), exit_done) << error();
+  EXPECT_THAT(out(), HasSubstr("=== a\\x1b[8m"));
+  EXPECT_THAT(error(), AllOf(HasSubstr("a\\x1b[8m: "), Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(run({"--prompts", (folder_ / "x\x1b[1m").string()}), exit_bad_input);
+  EXPECT_THAT(error(), AllOf(HasSubstr("x\\x1b[1m"), Not(HasSubstr("\x1b"))));
 }
 
 TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {

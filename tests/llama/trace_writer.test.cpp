@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <sstream>
 
+#include "common/input_error.hpp"
+#include "common/json.hpp"
 #include "engine_error.hpp"
-#include "replay/input_error.hpp"
-#include "replay/json.hpp"
 
 #ifdef __linux__
 #include "llama/file_size_limit.hpp"
@@ -19,9 +19,9 @@
 namespace reprise::llama {
 namespace {
 
-using replay::InputError;
 using replay::TraceSession;
 using ::testing::HasSubstr;
+using tools::InputError;
 
 const TraceSession first = {"chat/1", "chat", {{{1, 2, 3}, {4, -5}}, {{6}, {}}}};
 const TraceSession second = {"chat/\"2\"\n", "chat", {{{2147483647}, {7, 8}}}};
@@ -84,8 +84,8 @@ TEST_F(TraceFile, ALineSaysHowItsTurnsEnded) {
       trace_line(first, two),
       "{\"id\":\"chat/1\",\"category\":\"chat\",\"turns\":[{\"prompt\":[1,2,3],\"output\":[4,-5],\"finish\":\"eos\"},"
       "{\"prompt\":[6],\"output\":[],\"finish\":\"loop\"}]}\n");
-  replay::Json json;
-  EXPECT_FALSE(replay::parse_json(trace_line(second, one), json));
+  tools::Json json;
+  EXPECT_FALSE(tools::parse_json(trace_line(second, one), json));
 }
 
 TEST_F(TraceFile, CutAnywhereItIsGoneOnWithToTheSameBytes) {

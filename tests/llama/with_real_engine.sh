@@ -68,7 +68,7 @@ if [ -e "$model" ]; then
   for how in "" "--leaves 4" "--temperature 0.8 --seed 7"; do
     status=0
     # shellcheck disable=SC2086
-    "$build/examples/llama_cpp/reprise-llama" --model "$model" --threads 1 --prompts bench/prompts/json.jsonl --limit 2 \
+    "$build/bench/llama/reprise-llama" --model "$model" --threads 1 --prompts bench/prompts/json.jsonl --limit 2 \
       --max-tokens 64 --compare --strategy ngram --strategy hf $how || status=$?
     [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || exit "$status"
   done

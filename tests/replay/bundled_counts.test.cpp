@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "replay/bundled_files.hpp"
-#include "replay/json.hpp"
+#include "common/bundled_files.hpp"
+#include "common/json.hpp"
 #include "replay/replay.hpp"
 #include "replay/strategies.hpp"
 #include "replay/trace.hpp"
@@ -95,16 +95,16 @@ std::string by_the_tool(const std::string& name, const Trace& trace, const std::
 
 /// The lines of one list of the file.
 std::vector<std::string> expected(const char* list) {
-  Json json;
-  const auto error = parse_json(read(folder + "replay/expected_counts.json"), json);
+  tools::Json json;
+  const auto error = tools::parse_json(read(folder + "replay/expected_counts.json"), json);
   EXPECT_FALSE(error) << error->message;
-  const Json* results = json.find(list);
+  const tools::Json* results = json.find(list);
   if (results == nullptr || results->array() == nullptr) return {};
-  const auto number = [](const Json& result, const char* name) {
+  const auto number = [](const tools::Json& result, const char* name) {
     return static_cast<std::uint64_t>(result.find(name)->number()->integer.value());
   };
   std::vector<std::string> lines;
-  for (const Json& result : *results->array())
+  for (const tools::Json& result : *results->array())
     lines.push_back(line(*result.find("trace")->string(), *result.find("strategy")->string(), number(result, "tokens"),
                          number(result, "passes"), number(result, "drafted"), number(result, "accepted")));
   return lines;
@@ -128,7 +128,7 @@ TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
   std::vector<std::string> from_rules;
   std::vector<std::string> from_tool;
   std::vector<std::string> of_default;
-  for (const std::string& path : find_traces({folder + "traces"})) {
+  for (const std::string& path : tools::find_traces({folder + "traces"})) {
     const std::string name = std::filesystem::path(path).filename().string();
     const Trace trace = read_trace(path);
     for (const auto& [strategy, rule] : rules) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -24,7 +24,7 @@ std::string refused(const std::string& text) {
   try {
     parse_control(text);
     return "accepted";
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     return error.what();
   }
 }

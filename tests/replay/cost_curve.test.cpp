@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 #include "reprise/testing/measure_curve.hpp"
 
 namespace reprise::replay {
@@ -32,7 +32,7 @@ std::string refused(Parse&& parse) {
   try {
     parse();
     return "accepted";
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     return error.what();
   }
 }

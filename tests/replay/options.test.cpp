@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -23,7 +23,7 @@ std::string refused(const Arguments& arguments) {
   try {
     parse_options(arguments);
     return "accepted";
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     return error.what();
   }
 }

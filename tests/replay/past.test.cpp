@@ -26,8 +26,9 @@
 #include <cerrno>
 #endif
 
-#include "replay/input_error.hpp"
-#include "replay/json.hpp"
+#include "common/input_error.hpp"
+#include "common/json.hpp"
+#include "replay/options.hpp"
 #include "replay/run.hpp"
 #include "replay/strategies.hpp"
 #include "replay/tool.hpp"
@@ -120,7 +121,7 @@ std::vector<Row> replayed(const std::vector<Trace>& traces, const How& how = {})
   Assignment assignment = {traces, runs, controls, curves, how.settings, how.by_category, how.threads};
   assignment.snapshot_in.bytes = how.snapshot_in;
   assignment.snapshot_out = how.snapshot_out;
-  Progress progress(nullptr, 80);
+  tools::Progress progress(nullptr, 80);
   return replay_all(assignment, progress);
 }
 Counts counts(const Trace& trace, const How& how = {}) { return replayed({trace}, how).front().counts; }
@@ -434,12 +435,12 @@ class PastTool : public ::testing::Test {
     text << std::ifstream(path, std::ios::binary).rdbuf();
     return text.str();
   }
-  static Json result(const Ran& ran) {
-    Json json;
-    EXPECT_FALSE(parse_json(ran.out, json)) << ran.out << ran.error;
+  static tools::Json result(const Ran& ran) {
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json)) << ran.out << ran.error;
     return json.find("results")->array()->front();
   }
-  static std::int64_t number(const Json& result, const std::string& name) {
+  static std::int64_t number(const tools::Json& result, const std::string& name) {
     return result.find(name)->number()->integer.value();
   }
   void refuses(const std::vector<std::string>& more, const std::string& sentence) {
@@ -454,18 +455,18 @@ class PastTool : public ::testing::Test {
 };
 
 TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
-  const Json past_result = result(past({"--memory-bytes", "200000"}));
+  const tools::Json past_result = result(past({"--memory-bytes", "200000"}));
   EXPECT_EQ(*past_result.find("memory")->string(), "past");
   EXPECT_LE(number(past_result, "memory_bytes"), 200'000);
   EXPECT_GT(number(past_result, "memory_bytes"), 190'000);
   EXPECT_EQ(past_result.object()->keys.back(), "memory_bytes");
-  const Json table = result(past({"--strategy", "token-table:bytes=100000"}));
+  const tools::Json table = result(past({"--strategy", "token-table:bytes=100000"}));
   EXPECT_EQ(*table.find("memory")->string(), "past");
   EXPECT_LE(number(table, "memory_bytes"), 100'200);
   EXPECT_LT(number(table, "peak_bytes"), 100'000) << "the table is counted apart";
-  const Json own = result(run({trace_, "--strategy", "token-table:bytes=100000", "--format", "json"}));
+  const tools::Json own = result(run({trace_, "--strategy", "token-table:bytes=100000", "--format", "json"}));
   EXPECT_GE(number(own, "peak_bytes"), number(table, "peak_bytes") + 99'000) << "here it is the session's own";
-  const Json none = result(past({"--strategy", "vllm"}));
+  const tools::Json none = result(past({"--strategy", "vllm"}));
   EXPECT_EQ(*none.find("memory")->string(), "session");
   EXPECT_EQ(number(none, "memory_bytes"), 0);
   const Ran drawn = run({trace_, "--memory", "past", "--strategy", "ngram", "--strategy", "vllm"});
@@ -483,10 +484,10 @@ TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {
     more.insert(more.end(), how.begin(), how.end());
     return result(run(more));
   };
-  const Json all = with({trace_});
-  const Json one = with({first, "--snapshot-out", path("m.snapshot"), "--fingerprint", "18446744073709551615"});
-  const Json two = with({second, "--snapshot-in", path("m.snapshot"), "--snapshot-out", path("m.snapshot"),
-                         "--fingerprint", "18446744073709551615"});
+  const tools::Json all = with({trace_});
+  const tools::Json one = with({first, "--snapshot-out", path("m.snapshot"), "--fingerprint", "18446744073709551615"});
+  const tools::Json two = with({second, "--snapshot-in", path("m.snapshot"), "--snapshot-out", path("m.snapshot"),
+                                "--fingerprint", "18446744073709551615"});
   for (const char* name : {"passes", "drafted", "accepted", "tokens"})
     expect_nearly(static_cast<std::uint64_t>(number(one, name) + number(two, name)),
                   static_cast<std::uint64_t>(number(all, name)));
@@ -510,9 +511,9 @@ TEST_F(PastTool, BeginsEveryRunWithTheSnapshot) {
   const Ran ran = past({"--snapshot-in", path("m.snapshot"), "--strategy", "ngram", "--strategy", "ngram:index=naive",
                         "--threads", "3"});
   ASSERT_EQ(ran.status, 0) << ran.error;
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
-  const Json::Array& results = *json.find("results")->array();
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
+  const tools::Json::Array& results = *json.find("results")->array();
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(number(results[0], "accepted"), number(results[1], "accepted"));
   EXPECT_LT(number(results[0], "passes"), number(result(past({})), "passes"));
@@ -639,6 +640,19 @@ TEST_F(PastTool, OverwritesNoSnapshotBeforeTheResultsAreThere) {
   std::size_t files = 0;
   for ([[maybe_unused]] const auto& file : fs::directory_iterator(folder_)) ++files;
   EXPECT_EQ(files, 3U) << "nothing else is left lying about";
+}
+
+TEST(MemoryBytes, AreThoseThatHelpAndDocsSay) {
+  // 18 for each token that there is room for; a little of the room is lost where sequences end.
+  auto memory = SharedMemory::make({.max_bytes = std::size_t{1} << 20});
+  ASSERT_TRUE(memory);
+  const double each = static_cast<double>(memory->memory_bytes()) / static_cast<double>(memory->capacity());
+  EXPECT_GT(each, 17.9);
+  EXPECT_LT(each, 18.2);
+  EXPECT_THAT(help_text(), HasSubstr("a token takes 18.2\n"));
+  std::ostringstream page;
+  page << std::ifstream(std::string(REPRISE_SOURCE_DIR) + "/docs/performance.md").rdbuf();
+  EXPECT_THAT(page.str(), HasSubstr("18.2 bytes for each token held"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -25,7 +25,7 @@ std::string refused(const std::string& spec) {
   try {
     parse_spec(spec);
     return "accepted";
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     return error.what();
   }
 }

@@ -7,14 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "replay/json.hpp"
+#include "common/json.hpp"
 #include "reprise/stats/statistics_text.hpp"
 
 namespace reprise::replay {
 namespace {
 
-std::int64_t number_at(const Json& json, std::string_view key) {
-  const Json* found = json.find(key);
+std::int64_t number_at(const tools::Json& json, std::string_view key) {
+  const tools::Json* found = json.find(key);
   if (found == nullptr || found->number() == nullptr) return -1;
   return found->number()->integer.value_or(-2);
 }
@@ -33,8 +33,8 @@ TEST(StatisticsJson, IsReadBackAsItWasWritten) {
 
   std::string text;
   write_json(statistics, [&](std::string_view piece) { text += piece; });
-  Json json;
-  const auto error = parse_json(text, json);
+  tools::Json json;
+  const auto error = tools::parse_json(text, json);
   ASSERT_FALSE(error) << error->message << " at " << error->column << " of " << text;
   EXPECT_EQ(number_at(json, "tokens"), 12);
   EXPECT_EQ(number_at(json, "passes_saved"), 7);
@@ -42,16 +42,16 @@ TEST(StatisticsJson, IsReadBackAsItWasWritten) {
   EXPECT_EQ(number_at(json, "timed_passes"), 5);
   EXPECT_EQ(number_at(json, "drafting_ns"), 99);
   EXPECT_EQ(json.find("mat")->number()->value, 2.4);
-  const Json* cuts = json.find("cuts");
+  const tools::Json* cuts = json.find("cuts");
   ASSERT_NE(cuts, nullptr);
   for (std::size_t i = 0; i < cut_count; ++i)
     EXPECT_EQ(number_at(*cuts, name(static_cast<Cut>(i))), static_cast<std::int64_t>(100 + i));
-  const Json* sources = json.find("by_source");
+  const tools::Json* sources = json.find("by_source");
   ASSERT_NE(sources, nullptr);
   ASSERT_EQ(sources->object()->keys.size(), draft_source_count);
   for (std::size_t i = 0; i < draft_source_count; ++i)
     EXPECT_EQ(number_at(*sources->find(name(static_cast<DraftSource>(i))), "sent"), static_cast<std::int64_t>(200 + i));
-  const Json::Array* depths = json.find("by_depth")->array();
+  const tools::Json::Array* depths = json.find("by_depth")->array();
   ASSERT_NE(depths, nullptr);
   ASSERT_EQ(depths->size(), Statistics::depth_count);
   for (std::size_t i = 0; i < depths->size(); ++i) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 #include "replay/table_strategy.hpp"
 #include "support/lent_context.hpp"
 
@@ -32,7 +32,7 @@ std::string refused(const std::string& spec) {
   try {
     make_runs(spec);
     return "accepted";
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     return error.what();
   }
 }
@@ -113,7 +113,7 @@ TEST(Strategies, JudgeChainsOfATableBeyondWhatIsSent) {
 
 TEST(Strategies, FailWithoutATable) {
   TableStrategy strategy({.bytes = 8}, {}, nullptr);
-  EXPECT_THROW(strategy.begin(Tokens{1, 2}), InputError);
+  EXPECT_THROW(strategy.begin(Tokens{1, 2}), tools::InputError);
 }
 
 TEST(Strategies, SayWhetherTheyLearnTheirProbabilities) {

@@ -11,9 +11,11 @@
 #include <system_error>
 #include <vector>
 
-#include "replay/bundled_files.hpp"
-#include "replay/input_error.hpp"
-#include "replay/json.hpp"
+#include "common/bundled_files.hpp"
+#include "common/input_error.hpp"
+#include "common/json.hpp"
+#include "common/progress.hpp"
+#include "common/text.hpp"
 #include "replay/options.hpp"
 #include "replay/report.hpp"
 
@@ -77,10 +79,10 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
   const Ran ran = run({"--format", "json", "--by-category", "--strategy", "hf:k=1..2", "--strategy", "none", "--cost",
                        "linear:0", "--cost", "linear:0.1", trace, trace});
   EXPECT_EQ(ran.status, 0) << ran.error;
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
   EXPECT_NE(json.find("version")->string(), nullptr);
-  const Json::Array& results = *json.find("results")->array();
+  const tools::Json::Array& results = *json.find("results")->array();
   ASSERT_EQ(results.size(), 2U * 3 * 3 * 2);
   std::vector<std::string> first;
   for (std::size_t i = 0; i < 8; ++i)
@@ -89,7 +91,7 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
   EXPECT_THAT(first,
               ElementsAre("all hf:k=1 linear:0", "all hf:k=1 linear:0.1", "x hf:k=1 linear:0", "x hf:k=1 linear:0.1",
                           "y hf:k=1 linear:0", "y hf:k=1 linear:0.1", "all hf:k=2 linear:0", "all hf:k=2 linear:0.1"));
-  for (const Json& result : results) {
+  for (const tools::Json& result : results) {
     for (const char* name : {"trace", "category", "strategy", "cost", "memory"})
       ASSERT_NE(result.find(name)->string(), nullptr) << name;
     for (const char* name : {"sessions", "turns", "tokens", "passes", "drafted", "accepted", "max_propose_ns",
@@ -117,9 +119,9 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
 
 TEST_F(Tool, WritesOneResultWithoutCategoriesAndAllDefaultCurves) {
   const Ran ran = run({"--format=json", write("t.jsonl", two_sessions)});
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
-  const Json::Array& results = *json.find("results")->array();
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
+  const tools::Json::Array& results = *json.find("results")->array();
   ASSERT_EQ(results.size(), std::size(default_costs));
   EXPECT_EQ(*results[0].find("strategy")->string(), "ngram");
   EXPECT_EQ(*results[5].find("cost")->string(), "linear:0.3");
@@ -182,14 +184,14 @@ TEST_F(Tool, CountsTheSameOnAnyNumberOfThreads) {
     const Ran ran = run({"--format", "json", "--by-category", "--strategy", "hf", "--strategy", "ngram", "--threads",
                          threads, "--cost", "linear:0.013", "--cost-known", "learned", trace});
     EXPECT_EQ(ran.status, 0) << ran.error;
-    Json json;
-    EXPECT_FALSE(parse_json(ran.out, json));
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json));
     std::string all;
-    for (const Json& result : *json.find("results")->array())
+    for (const tools::Json& result : *json.find("results")->array())
       for (const std::string& name : result.object()->keys) {
         if (name.find("ns") != std::string::npos && name != "sessions") continue;  // the times differ
-        const Json& value = *result.find(name);
-        if (value.number() != nullptr) all += name + "=" + decimal(value.number()->value, 17) + "\n";
+        const tools::Json& value = *result.find(name);
+        if (value.number() != nullptr) all += name + "=" + tools::decimal(value.number()->value, 17) + "\n";
         if (value.string() != nullptr) all += name + "=" + *value.string() + "\n";
       }
     return all;
@@ -209,10 +211,10 @@ TEST_F(Tool, ReplaysOnceForEachCurveWhereControlWeighsCosts) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.status, 0) << ran.error;
-    Json json;
-    EXPECT_FALSE(parse_json(ran.out, json));
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json));
     std::vector<std::string> lines;
-    for (const Json& result : *json.find("results")->array())
+    for (const tools::Json& result : *json.find("results")->array())
       lines.push_back(*result.find("strategy")->string() + " " + *result.find("control")->string() + " " +
                       *result.find("category")->string() + " " + *result.find("cost")->string() + " " +
                       *result.find("cost_known")->string() + " " +
@@ -240,9 +242,9 @@ TEST_F(Tool, CarriesWhatControlHasLearnedFromSessionToSessionWhenAskedTo) {
     const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "cost", "--cost", "linear:3",
                          "--cost-known", known, "--threads", threads, trace});
     EXPECT_EQ(ran.status, 0) << ran.error;
-    Json json;
-    EXPECT_FALSE(parse_json(ran.out, json));
-    const Json& result = json.find("results")->array()->front();
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json));
+    const tools::Json& result = json.find("results")->array()->front();
     EXPECT_EQ(*result.find("cost_known")->string(), known);
     return result.find("drafted")->number()->integer.value();
   };
@@ -254,9 +256,9 @@ TEST_F(Tool, DraftsLessWherePassesAreDear) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "cost", "--cost", "linear:0", "--cost",
                        "linear:50", trace});
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
-  const Json::Array& results = *json.find("results")->array();
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
+  const tools::Json::Array& results = *json.find("results")->array();
   ASSERT_EQ(results.size(), 2U);
   EXPECT_GT(*results[0].find("drafted")->number()->integer, *results[1].find("drafted")->number()->integer);
 }
@@ -264,14 +266,14 @@ TEST_F(Tool, DraftsLessWherePassesAreDear) {
 TEST_F(Tool, CountsWhyDraftsWereCutAndHowTrueTheirClaimsWere) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "best:1", "--cost", "linear:2", trace});
-  Json json;
-  ASSERT_FALSE(parse_json(ran.out, json));
-  const Json& result = json.find("results")->array()->front();
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json));
+  const tools::Json& result = json.find("results")->array()->front();
   std::int64_t passes = 0;
-  for (const Json& count : result.find("cuts")->object()->values) passes += count.number()->integer.value();
+  for (const tools::Json& count : result.find("cuts")->object()->values) passes += count.number()->integer.value();
   EXPECT_EQ(passes, result.find("passes")->number()->integer);
   EXPECT_GT(*result.find("cuts")->find("budget")->number()->integer, 0);
-  const Json& certain = result.find("reliability")->array()->back();
+  const tools::Json& certain = result.find("reliability")->array()->back();
   EXPECT_GT(*certain.find("tests")->number()->integer, 0);
   EXPECT_EQ(certain.find("claimed")->number()->value, 1);
   EXPECT_NEAR(1 - certain.find("observed")->number()->value, result.find("calibration_error")->number()->value, 1e-12);
@@ -367,8 +369,8 @@ TEST_F(Tool, WritesToAFile) {
   const Ran ran = run({"--format", "json", "--output", output, trace});
   EXPECT_EQ(ran.status, 0);
   EXPECT_THAT(ran.out, IsEmpty());
-  Json json;
-  EXPECT_FALSE(parse_json(read(output), json));
+  tools::Json json;
+  EXPECT_FALSE(tools::parse_json(read(output), json));
 }
 
 TEST_F(Tool, LeavesTheOutputFileAloneWhenTheInputIsBad) {
@@ -418,6 +420,67 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
           "category: \"all\" names the sum");
 }
 
+TEST_F(Tool, NeverReplacesAFileThatItReads) {
+  const std::string trace = write("t.jsonl", two_sessions);
+  const std::string curve_text =
+      R"({"version": 1, "base_ns": 10, "points": [{"sequences": 1, "context": 0, "rows": 2, "ns": 11}]})";
+  const std::string curve = write("c.json", curve_text);
+  const auto refuses = [&](const std::vector<std::string>& arguments, const std::string& sentence) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, exit_bad_input) << ran.error;
+    EXPECT_THAT(ran.error, HasSubstr(sentence));
+    EXPECT_EQ(read(trace), two_sessions);
+    EXPECT_EQ(read(curve), curve_text);
+  };
+  refuses({"--output", trace, trace}, "--output " + trace + ": would replace the trace " + trace);
+  refuses({"--output", curve, "--cost", curve, trace}, "would replace the curve");
+  refuses({"--output", curve, "--cost", "c.json", trace}, "would replace the curve");  // found among the bundled ones
+  const std::vector<std::string> past = {"--memory", "past", "--strategy", "ngram", "--cost", curve, trace};
+  for (const std::string& input : {trace, curve}) {
+    std::vector<std::string> arguments = past;
+    arguments.insert(arguments.end(), {"--snapshot-out", input});
+    refuses(arguments, "--snapshot-out " + input + ": would replace the ");
+  }
+  const std::string bundled = write("bundled/b.jsonl", two_sessions);
+  refuses({"--output", bundled}, "would replace the trace");
+  EXPECT_EQ(read(bundled), two_sessions);
+}
+
+TEST_F(Tool, ShowsControlCharactersEscaped) {
+  const std::string hidden = "\\u001b[8m\\u009b2J";
+  const std::string line = R"({"id":"a","category":")" + hidden + R"(","turns":[{"prompt":[1,2],"output":[1,2,1]}]})";
+  const std::string trace = write("t\x1b[1mrace.jsonl", line + "\n");
+  const auto is_clean = [](const std::string& text) {
+    for (const char c : text)
+      if (c != '\n' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)) return false;
+    return text.find("\xc2\x9b") == std::string::npos;
+  };
+  const Ran table = run({trace, "--by-category", "--reasons", "--reliability"});
+  EXPECT_EQ(table.status, exit_done) << table.error;
+  EXPECT_TRUE(is_clean(table.out)) << table.out;
+  EXPECT_THAT(table.out, AllOf(HasSubstr("t\\x1b[1mrace.jsonl"), HasSubstr("category \\x1b[8m\\xc2\\x9b2J")));
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{trace + "\x1b"}, {"--\x1b[1m"}, {trace, "--strategy", "\x07"}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, exit_bad_input);
+    EXPECT_TRUE(is_clean(ran.error)) << ran.error;
+  }
+  std::vector<Row> rows(1);
+  rows[0].trace = "\x1b[1m";
+  rows[0].category = all_categories;
+  rows[0].counts.fault = "turn 1";
+  std::ostringstream error;
+  EXPECT_EQ(report_faults(rows, error), exit_failed);
+  EXPECT_TRUE(is_clean(error.str())) << error.str();
+}
+
+TEST(Progress, ShowsControlCharactersEscaped) {
+  std::ostringstream out;
+  tools::Progress progress(&out, 80);
+  progress.start("a\x1b[1mb", 3);
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("a\\x1b[1mb"), Not(HasSubstr("\x1b[1m"))));
+}
+
 TEST_F(Tool, HelpsAndLists) {
   EXPECT_EQ(run({"--help"}).out, help_text());
   EXPECT_THAT(run({"--version"}).out, StartsWith("reprise-replay 0."));
@@ -444,14 +507,14 @@ TEST_F(Tool, FindsTheBundledTraces) {
 }
 
 TEST(BundledTraces, LieBesideTheInstalledProgramOrWhereItWasBuilt) {
-  const auto folders = bundled_folders("/opt/x/bin/reprise-replay", "traces");
+  const auto folders = tools::bundled_folders("/opt/x/bin/reprise-replay", "traces");
   ASSERT_EQ(folders.size(), 2U);
   EXPECT_EQ(folders[0].generic_string(), "/opt/x/share/reprise/traces");
-  EXPECT_EQ(find_traces({folders[1]}).size(), 8U) << "the build tree";
-  EXPECT_TRUE(fs::exists(bundled_folders("x", "profiles")[1] / "step-8.json"));
+  EXPECT_EQ(tools::find_traces({folders[1]}).size(), 8U) << "the build tree";
+  EXPECT_TRUE(fs::exists(tools::bundled_folders("x", "profiles")[1] / "step-8.json"));
 }
 
-TEST(BundledTraces, AreFoundFromTheRunningProgram) { EXPECT_TRUE(fs::exists(program_path("x"))); }
+TEST(BundledTraces, AreFoundFromTheRunningProgram) { EXPECT_TRUE(fs::exists(tools::program_path("x"))); }
 
 TEST(Report, ShowsAnOutputThatDiffers) {
   const std::vector<CostCurve> curves = {CostCurve::parse("linear:0")};

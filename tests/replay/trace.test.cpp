@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "replay/input_error.hpp"
+#include "common/input_error.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -27,7 +27,7 @@ std::string refused(const std::string& text) {
   try {
     read(text);
     return "accepted";
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     return error.what();
   }
 }
@@ -88,8 +88,8 @@ TEST(Trace, RefusesAFileWithoutSessions) {
 }
 
 TEST(Trace, RefusesWhatIsNoFile) {
-  EXPECT_THROW(read_trace("no-such-folder/x.jsonl"), InputError);
-  EXPECT_THROW(read_trace("."), InputError);
+  EXPECT_THROW(read_trace("no-such-folder/x.jsonl"), tools::InputError);
+  EXPECT_THROW(read_trace("."), tools::InputError);
 }
 
 TEST(TracePart, IsTheLowestBitOfTheHashOfTheId) {

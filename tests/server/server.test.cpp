@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -19,7 +21,9 @@ namespace reprise::server {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// Sessions of two turns that often repeat themselves.
@@ -168,6 +172,25 @@ TEST(ServerTool, RefusesWhatItCannotUse) {
     EXPECT_THAT(answer.error, StartsWith("reprise-server: "));
     EXPECT_EQ(answer.out, "");
   }
+}
+
+TEST(ServerTool, NeverReplacesAFileThatItReads) {
+  const std::string trace = ::testing::TempDir() + "reprise-server-kept.jsonl";
+  const std::string text = R"({"id":"a","category":"x","turns":[{"prompt":[1,2,3],"output":[1,2,3,1]}]})";
+  std::ofstream(trace) << text;
+  const Answer answer = tool({"--sequences=1", "--output", trace, trace});
+  EXPECT_EQ(answer.status, exit_bad_input);
+  EXPECT_THAT(answer.error, HasSubstr("--output " + trace + ": would replace the trace"));
+  std::ostringstream kept;
+  kept << std::ifstream(trace).rdbuf();
+  EXPECT_EQ(kept.str(), text);
+  std::remove(trace.c_str());
+}
+
+TEST(ServerTool, ShowsControlCharactersEscaped) {
+  const Answer answer = tool({"none\x1b[1m.jsonl"});
+  EXPECT_EQ(answer.status, exit_bad_input);
+  EXPECT_THAT(answer.error, AllOf(HasSubstr("none\\x1b[1m.jsonl"), Not(HasSubstr("\x1b"))));
 }
 
 TEST(ServerTool, CallsACurveByItsOwnOption) {

@@ -4,8 +4,8 @@
 #include <sstream>
 #include <string>
 
+#include "common/input_error.hpp"
 #include "replay/cost_curve.hpp"
-#include "replay/input_error.hpp"
 #include "replay/trace.hpp"
 
 namespace reprise::replay {
@@ -17,14 +17,14 @@ inline std::string read_as_input_files(const std::string& bytes) {
     std::istringstream in(bytes);
     const Trace trace = read_trace(in, "bytes", 16);
     if (trace.sessions.empty()) return "a trace without sessions was taken";
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     if (std::string(error.what()).find("bytes") == std::string::npos) return "a message does not name the file";
   }
   try {
     const CostCurve curve = CostCurve::parse_file("bytes", bytes);
     if (!(curve.cost({1, 1, 100}) == 1) || !(curve.cost({1, 9, 100}) > 0)) return "a curve gives a cost that is none";
     static_cast<void>(curve.for_control());
-  } catch (const InputError& error) {
+  } catch (const tools::InputError& error) {
     if (std::string(error.what()).find("bytes") == std::string::npos) return "a message does not name the file";
   }
   return {};

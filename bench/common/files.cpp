@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#if !defined(_WIN32)
+#include <unistd.h>
+
+#include <cerrno>
+#endif
+
+#include "input_error.hpp"
+
+namespace reprise::tools {
+namespace {
+
+/// Where a file is, or would be made, without the links that lead there. Empty: nobody can tell.
+std::filesystem::path place_of(const std::string& path) {
+  constexpr int most_links = 40;  // as many as systems follow
+  std::error_code error;
+  std::filesystem::path place = std::filesystem::absolute(path, error);
+  for (int i = 0; i < most_links && !error && std::filesystem::is_symlink(place, error); ++i)
+    place = place.parent_path() / std::filesystem::read_symlink(place, error);
+  place = std::filesystem::weakly_canonical(place, error);
+  return error ? std::filesystem::path() : place;
+}
+
+}  // namespace
+
+std::ifstream open_input(const std::string& path, const std::string& wanted) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw InputError(path + ": is a directory; give " + wanted);
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError(path + ": cannot be opened; is the path right?");
+  return in;
+}
+
+void check_writable(const std::string& path, const std::string& name) {
+  std::error_code ignored;
+  const bool existed = std::filesystem::exists(path, ignored);
+  if (!std::ofstream(path, std::ios::binary | std::ios::app))
+    throw InputError(name + ": cannot be written; is there such a folder?");
+  // The file that was made, not the link that may lead to it.
+  if (!existed) std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
+}
+
+void check_replaceable(const std::string& path, const std::string& name) {
+  using std::filesystem::file_type;
+  std::error_code error;
+  const file_type type = std::filesystem::symlink_status(path, error).type();
+  if (type == file_type::none) throw InputError(name + ": " + error.message());
+  if (type != file_type::not_found && type != file_type::regular)
+    throw InputError(name + ": is a folder, a link or a device; give the name of a regular file");
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!std::filesystem::is_directory(folder, error))
+    throw InputError(name + ": cannot be written; is there such a folder?");
+#if !defined(_WIN32)
+  if (const int why = ::access(folder.c_str(), R_OK | W_OK | X_OK) == 0 ? 0 : errno)
+    throw InputError(name + ": cannot be written, because of its folder: " + std::generic_category().message(why));
+#endif
+}
+
+void check_not_an_input(const std::string& path, const std::string& name, const std::vector<InputFile>& inputs) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return;
+  for (const InputFile& input : inputs)
+    if (std::filesystem::equivalent(path, input.path, error))
+      throw InputError(name + ": would replace " + input.what + " " + input.path +
+                       ", which is read; give another file");
+}
+
+bool same_file(const std::string& one, const std::string& other) {
+  std::error_code error;
+  if (std::filesystem::equivalent(one, other, error)) return true;
+  const std::filesystem::path place = place_of(one);
+  return !place.empty() && place == place_of(other);
+}
+
+}  // namespace reprise::tools

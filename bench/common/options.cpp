@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <cstdint>
+#include <optional>
+
+#include "number.hpp"
+
+namespace reprise::tools {
+namespace {
+
+bool is_option(const std::string& argument) { return argument.size() > 1 && argument[0] == '-'; }
+
+/// Walks over the arguments.
+class Parser {
+ public:
+  Parser(const OptionTable& table, std::span<const std::string> arguments) : table_(table), arguments_(arguments) {}
+
+  std::set<std::string> read() {
+    bool only_operands = false;
+    while (at_ < arguments_.size()) {
+      const std::string& argument = arguments_[at_++];
+      if (only_operands || !is_option(argument))
+        operand(argument);
+      else if (argument == "--" && table_.ends_with_dashes)
+        only_operands = true;
+      else
+        option(argument);
+    }
+    return std::move(given_);
+  }
+
+ private:
+  void operand(const std::string& argument) const {
+    if (list_ != nullptr && !argument.empty()) return list_->read(std::string(list_->name), argument);
+    table_.operand("", argument);
+  }
+
+  void option(const std::string& argument) {
+    const std::size_t equals = argument.find('=');
+    std::optional<std::string> value;
+    if (equals != std::string::npos) value = argument.substr(equals + 1);
+    const Option* row = find(argument.substr(0, equals));
+    if (row != nullptr && row->value.empty() && value && table_.shows_unknown_value) row = nullptr;
+    if (row == nullptr)
+      throw InputError("there is no option " + (table_.shows_unknown_value ? argument : argument.substr(0, equals)) +
+                       "; see --help for those there are");
+    const std::string name(row->name);
+    list_ = row->list ? row : nullptr;
+    if (!given_.insert(name).second && !row->repeats) throw InputError(name + " " + std::string(table_.twice));
+    if (row->value.empty()) {
+      if (value) throw InputError(name + " takes no value, but got '" + *value + "'");
+      return row->read(name, {});
+    }
+    if (!value && at_ < arguments_.size()) value = arguments_[at_++];
+    if (!value || value->empty()) missing(*row);
+    row->read(name, *value);
+  }
+
+  [[nodiscard]] const Option* find(const std::string& name) const {
+    const auto row = std::find_if(table_.rows.begin(), table_.rows.end(), [&](const Option& one) {
+      return !one.name.empty() && (one.name == name || one.short_name == name);
+    });
+    return row == table_.rows.end() ? nullptr : &*row;
+  }
+
+  [[noreturn]] void missing(const Option& row) const {
+    const std::string name(row.name);
+    const std::string wanted(row.wanted.empty() ? row.value : row.wanted);
+    throw InputError(name + " needs a value" +
+                     (table_.names_wanted_value ? ": " + name + " " + wanted : "; see --help"));
+  }
+
+  const OptionTable& table_;
+  std::span<const std::string> arguments_;
+  std::size_t at_ = 0;
+  const Option* list_ = nullptr;  // operands are further values of this one
+  std::set<std::string> given_;
+};
+
+}  // namespace
+
+std::string OptionTable::help() const {
+  std::string text;
+  for (const Option& row : rows) {
+    if (row.help.empty()) continue;
+    if (row.name.empty()) {
+      text += row.help;
+      continue;
+    }
+    std::string line = std::string(row.indent, ' ').append(row.name);
+    if (!row.value.empty()) line.append(" ").append(row.value);
+    line.resize(std::max(line.size() + 1, help_column), ' ');
+    for (const char c : row.help) line += c == '\n' ? "\n" + std::string(help_column, ' ') : std::string(1, c);
+    text += line + "\n";
+  }
+  return text;
+}
+
+void GivenOptions::only(bool condition, std::initializer_list<const char*> names, const std::string& why) const {
+  for (const char* name : names)
+    if (!condition && (*this)(name)) throw InputError(std::string(name) + " " + why);
+}
+
+void GivenOptions::never_both(const char* one, const char* other, const std::string& why) const {
+  if ((*this)(one) && (*this)(other))
+    throw InputError(std::string(one) + " and " + other + " do not go together: " + why);
+}
+
+GivenOptions parse(const OptionTable& table, std::span<const std::string> arguments) {
+  return GivenOptions(Parser(table, arguments).read());
+}
+
+std::size_t read_whole(const std::string& name, const std::string& text, std::size_t least, std::size_t most,
+                       std::string_view expected, const std::string& shown) {
+  const auto value = parse_integer(text);
+  if (!value || *value < static_cast<std::int64_t>(least) || *value > static_cast<std::int64_t>(most))
+    throw InputError(name + " " + shown + ": expected " + std::string(expected) + " from " + std::to_string(least) +
+                     " to " + std::to_string(most));
+  return static_cast<std::size_t>(*value);
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> pieces;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find(',', from), text.size());
+    pieces.push_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return pieces;
+}
+
+ReadValue flag(bool& into) {
+  return [&into](const auto&, const auto&) { into = true; };
+}
+ReadValue text(std::string& into) {
+  return [&into](const auto&, const auto& value) { into = value; };
+}
+ReadValue texts(std::vector<std::string>& into) {
+  return [&into](const auto&, const auto& value) { into.push_back(value); };
+}
+ReadValue real(double& into, double least, double most, std::string_view range) {
+  return [&into, least, most, range](const std::string& name, const std::string& value) {
+    const auto number = parse_real(value);
+    if (!number || *number < least || *number > most)
+      throw InputError(name + " " + value + ": expected a number " + std::string(range));
+    into = *number;
+  };
+}
+
+void refuse_word(const std::string& name, const std::string& value, const std::vector<std::string_view>& words) {
+  std::string list;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    list.append(i == 0 ? "" : i + 1 == words.size() ? " and " : ", ").append(words[i]);
+  throw InputError(name + " " + value + ": there are " + list);
+}
+
+}  // namespace reprise::tools

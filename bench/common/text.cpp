@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "utf8.hpp"
+
+namespace reprise::tools {
+namespace {
+
+/// C0, DEL, and C1 as UTF-8 spells it: some terminals obey those too.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+std::string escape(char byte) {
+  if (byte == '\n') return "\\n";
+  if (byte == '\t') return "\\t";
+  if (byte == '\r') return "\\r";
+  constexpr std::string_view nibbles = "0123456789abcdef";
+  const auto code = static_cast<unsigned char>(byte);
+  return {'\\', 'x', nibbles[code >> 4], nibbles[code & 15]};
+}
+
+}  // namespace
+
+std::string decimal(double value, int digits) {
+  char buffer[400];  // the longest double has 309 digits before the point
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed, digits);
+  return {buffer, end};
+}
+
+std::string significant(double value, int digits) {
+  char buffer[40];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::general, digits);
+  return {buffer, end};
+}
+
+std::string shortest(double value) {
+  char buffer[32];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  return {buffer, end};
+}
+
+std::string grouped(std::uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
+  return digits;
+}
+
+std::string left(std::string_view text, std::size_t width) {
+  const std::size_t columns = utf8_columns(text);
+  return std::string(text) + std::string(columns < width ? width - columns : 0, ' ');
+}
+std::string right(std::string_view text, std::size_t width) {
+  const std::size_t columns = utf8_columns(text);
+  return std::string(columns < width ? width - columns : 0, ' ') + std::string(text);
+}
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length == 0 || is_control(character)) {
+      for (const char byte : character) shown += escape(byte);
+    } else {
+      shown += character;
+    }
+    text.remove_prefix(character.size());
+  }
+  return shown;
+}
+
+}  // namespace reprise::tools

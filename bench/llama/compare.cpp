@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace reprise::llama {
+namespace {
+
+/// A session with all that was run of it.
+class SessionComparison {
+ public:
+  SessionComparison(Engine& engine, const Request& request, std::vector<Drafting>& draftings,
+                    const CompareSettings& settings)
+      : engine_(engine), request_(request), settings_(settings) {
+    lanes_.push_back({&plain_, {}, {}});
+    for (Drafting& drafting : draftings) lanes_.push_back({&drafting, {}, {}});
+  }
+
+  /// Runs plain decoding and every strategy once.
+  void run(bool reversed) {
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      Lane& lane = lanes_[reversed ? lanes_.size() - 1 - i : i];
+      lane.runs.push_back(run_request(engine_, request_, *lane.drafting, settings_.settings));
+      lane.sums.add(lane.runs.back());
+    }
+  }
+
+  [[nodiscard]] const RequestRun& plain() const { return lanes_.front().runs.front(); }
+  /// What came of it, for one strategy.
+  Pair pair(std::size_t strategy) {
+    const Lane& lane = lanes_[1 + strategy];
+    Pair pair{request_.id, request_.category, lanes_.front().sums, lane.sums, {}, {}, false};
+    for (const RequestRun& run : lane.runs) {
+      pair.context_full = pair.context_full || run.context_full;
+      const std::optional<Difference> difference = judged(first_difference(plain(), run));
+      if (difference && (!pair.difference || difference->verdict > pair.difference->verdict))
+        pair.difference = difference;
+    }
+    return pair;
+  }
+
+ private:
+  struct Lane {
+    Drafting* drafting;
+    std::vector<RequestRun> runs;
+    Sums sums;
+  };
+
+  std::optional<Difference> judged(std::optional<Difference> difference) {
+    if (!difference || !difference->plain || !difference->drafted) return difference;
+    Request again = request_;
+    again.turns.resize(difference->turn + 1);
+    again.turns.back().max_tokens = difference->position + 1;
+    Probe probe;
+    probe.turn = difference->turn;
+    probe.position = difference->position;
+    Watch watch;
+    watch.probe = &probe;
+    Drafting plain = no_drafting();
+    const RequestRun run = run_request(engine_, again, plain, settings_.settings, watch);
+    const bool there = run.turns.size() == again.turns.size() && run.turns.back().output.size() > probe.position;
+    difference->reproduced = there && run.turns.back().output[probe.position] == *difference->plain;
+    judge(*difference, probe, settings_.epsilon);
+    return difference;
+  }
+
+  Engine& engine_;
+  const Request& request_;
+  const CompareSettings& settings_;
+  Drafting plain_ = no_drafting();
+  std::vector<Lane> lanes_;  // plain decoding first
+};
+
+void warm_up(Engine& engine, const Request& request, const CompareSettings& settings) {
+  Request few = request;
+  few.turns.resize(1);
+  few.turns.front().max_tokens = 8;
+  Drafting plain = no_drafting();
+  static_cast<void>(run_request(engine, few, plain, settings.settings));
+}
+
+}  // namespace
+
+void Sums::add(const RequestRun& run) {
+  for (const TurnRun& turn : run.turns)
+    *this += {1, turn.output.size(), turn.prefill, turn.decoding, turn.model, turn.statistics};
+}
+
+Sums& Sums::operator+=(const Sums& other) {
+  turns += other.turns;
+  tokens += other.tokens;
+  prefill += other.prefill;
+  decoding += other.decoding;
+  model += other.model;
+  statistics += other.statistics;
+  return *this;
+}
+
+double Sums::tokens_per_second() const {
+  return decoding.count() == 0 ? 0 : static_cast<double>(tokens) / seconds(decoding);
+}
+
+double Sums::share_outside() const { return decoding.count() == 0 ? 0 : 1 - seconds(model) / seconds(decoding); }
+
+double speedup(const Sums& plain, const Sums& drafted) {
+  const double before = plain.tokens_per_second();
+  return before > 0 ? drafted.tokens_per_second() / before : 1;
+}
+
+void Summary::add(const Pair& pair) {
+  ++sessions;
+  ++(pair.verdict() == Verdict::identical ? identical : pair.verdict() == Verdict::near_tie ? near_ties : wrong);
+  plain += pair.plain;
+  drafted += pair.drafted;
+  if (!pair.prediction) return;
+  if (!prediction) prediction.emplace();
+  *prediction += *pair.prediction;
+}
+
+std::vector<StrategyPairs> compare(Engine& engine, const std::vector<Request>& requests,
+                                   std::vector<Drafting>& draftings, const CompareSettings& settings,
+                                   tools::Progress& progress) {
+  std::vector<StrategyPairs> results;
+  std::vector<Predictor> predictors;
+  for (const Drafting& drafting : draftings) {
+    results.push_back({drafting.spec, {}});
+    if (settings.prediction) predictors.emplace_back(drafting, *settings.prediction);
+  }
+  if (requests.empty()) return results;
+  progress.start("comparing", requests.size());
+  warm_up(engine, requests.front(), settings);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    SessionComparison session(engine, requests[i], draftings, settings);
+    for (std::size_t time = 0; time < settings.repeat; ++time) session.run((i + time) % 2 == 1);
+    for (std::size_t j = 0; j < draftings.size(); ++j) {
+      results[j].pairs.push_back(session.pair(j));
+      if (settings.prediction) results[j].pairs.back().prediction = predictors[j].predict(requests[i], session.plain());
+    }
+    progress.step();
+  }
+  progress.clear();
+  return results;
+}
+
+}  // namespace reprise::llama

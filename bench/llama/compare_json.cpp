@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+
+#include "common/json_writer.hpp"
+#include "common/text.hpp"
+#include "compare_report.hpp"
+#include "statistics_json.hpp"
+
+namespace reprise::llama {
+namespace {
+
+using tools::decimal;
+using tools::JsonWriter;
+
+void write(JsonWriter& json, const char* name, const Sums& sums) {
+  json.key(name).begin_object().member("tokens", sums.tokens).member("turns", sums.turns);
+  json.raw_member("tokens_per_second", decimal(sums.tokens_per_second(), 3));
+  json.member("decoding_ns", sums.decoding.count()).member("llama_decode_ns", sums.model.count());
+  json.raw_member("share_outside", decimal(sums.share_outside(), 6)).member("prefill_ns", sums.prefill.count());
+  json.raw_member("statistics", statistics_json(sums.statistics)).end();
+}
+
+void write(JsonWriter& json, const Difference& difference) {
+  const auto token = [&](const char* name, const std::optional<Token>& id) {
+    json.raw_member(name, id ? std::to_string(*id) : "null");
+  };
+  json.begin_object().member("turn", difference.turn).member("position", difference.position);
+  token("without", difference.plain);
+  token("with", difference.drafted);
+  json.raw_member("margin", decimal(difference.margin, 6)).raw_member("top_two", decimal(difference.top_two, 6));
+  json.member("reproduced", difference.reproduced).end();
+}
+
+void write(JsonWriter& json, const Prediction& prediction) {
+  json.begin_object().raw_member("tokens", decimal(prediction.tokens, 0));
+  json.raw_member("cost", decimal(prediction.cost, 6)).raw_member("speedup", decimal(prediction.speedup(), 6)).end();
+}
+
+/// A member that may be missing.
+template <class Value>
+void write_optional(JsonWriter& json, const char* name, const std::optional<Value>& value) {
+  json.key(name);
+  if (value)
+    write(json, *value);
+  else
+    json.null();
+}
+
+void write(JsonWriter& json, const Pair& pair) {
+  json.begin_object().member("id", pair.id).member("category", pair.category).member("verdict", name(pair.verdict()));
+  json.raw_member("speedup", decimal(speedup(pair.plain, pair.drafted), 6)).new_line(4);
+  write(json, "without", pair.plain);
+  json.new_line(4);
+  write(json, "with", pair.drafted);
+  json.new_line(4).member("context_full", pair.context_full);
+  write_optional(json, "difference", pair.difference);
+  write_optional(json, "predicted", pair.prediction);
+  json.end();
+}
+
+}  // namespace
+
+void write_json(std::ostream& out, const CompareReport& report) {
+  const EngineOptions& engine = report.engine.options();
+  const Sampling& sampling = report.settings.sampling;
+  JsonWriter json(out);
+  json.begin_object().member("version", 1).member("model", report.engine.description());
+  json.member("threads", engine.threads).member("context", report.engine.context_size());
+  json.member("leaves", report.settings.leaves).member("cost", report.cost).key("cost_model");
+  report.cost_model.empty() ? json.null() : json.value(report.cost_model);
+  json.member("repeat", report.repeat).raw_member("epsilon", decimal(report.epsilon, 6));
+  json.raw_member("temperature", decimal(sampling.temperature, 6)).member("seed", sampling.seed);
+  json.new_line(1).member("checked", what_is_checked(sampling, report.epsilon));
+  json.member("verdict", name(report.verdict())).new_line(1).key("strategies").begin_array();
+  for (const StrategyPairs& strategy : report.strategies) {
+    json.new_line(1).begin_object().member("strategy", strategy.spec).key("sessions").begin_array();
+    for (const Pair& pair : strategy.pairs) write(json.new_line(3), pair);
+    json.end().end();
+  }
+  json.end().end();
+  out << "\n";
+}
+
+}  // namespace reprise::llama

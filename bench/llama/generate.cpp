@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/input_error.hpp"
+#include "conversation.hpp"
+#include "llama_verifier.hpp"
+#include "replay/control_spec.hpp"
+#include "replay/replay_settings.hpp"
+#include "replay/strategies.hpp"
+#include "reprise/control/cost_control.hpp"
+#include "reprise/draft/none.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/loop/session.hpp"
+
+namespace reprise::llama {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using LlamaSession = Session<AnyStrategy, replay::ReplayControl>;
+
+/// Adds one place's logits and sampler to what LlamaVerifier does. Of passes without a draft: one token each.
+class ProbedVerifier {
+ public:
+  ProbedVerifier(LlamaVerifier& verifier, const llama_sampler* sampler, Probe& probe)
+      : verifier_(verifier), sampler_(sampler), probe_(probe) {}
+
+  auto verify(TokenSpan batch, std::size_t drafted) {
+    const bool here = position_++ == probe_.position;
+    if (here && sampler_ != nullptr) probe_.sampler.reset(llama_sampler_clone(sampler_));
+    auto picks = verifier_.verify(batch, drafted);
+    if (here && picks) probe_.logits.assign(verifier_.logits(0).begin(), verifier_.logits(0).end());
+    return picks;
+  }
+  Result<void> commit(std::size_t keep) { return verifier_.commit(keep); }
+
+ private:
+  LlamaVerifier& verifier_;
+  const llama_sampler* sampler_;
+  Probe& probe_;
+  std::size_t position_ = 0;
+};
+
+class RequestRunner {
+ public:
+  RequestRunner(Engine& engine, const Request& request, Drafting& drafting, const Settings& settings,
+                const Watch& watch)
+      : engine_(engine),
+        request_(request),
+        settings_(settings),
+        watch_(watch),
+        conversation_(engine, request, settings.raw),
+        session_(drafting.strategy, drafting.control, replay::most_drafted_nodes),
+        verifier_(make_verifier()) {
+    limits_.eos = engine.end_tokens();
+    limits_.max_context = engine.context_size();
+    limits_.draft.max_nodes = replay::most_drafted_nodes;
+  }
+
+  RequestRun run() {
+    RequestRun run;
+    for (const RequestTurn& turn : request_.turns) {
+      NextPrompt next = conversation_.next(session_.context());
+      if (next.keep + next.tokens.size() >= engine_.context_size()) {
+        run.context_full = true;
+        break;
+      }
+      run.turns.push_back(play(turn, std::move(next), run.turns.size()));
+      if (watch_.on_turn) shorten(run.turns.back(), watch_.on_turn(run.turns.back()), run.turns.size() - 1);
+      conversation_.answered(run.turns.back().output);
+    }
+    return run;
+  }
+  [[nodiscard]] const replay::ReplayControl& control() const { return session_.control(); }
+
+ private:
+  LlamaVerifier make_verifier() {
+    engine_.clear();
+    SamplerOwner sampler = make_sampler(settings_.sampling, engine_.vocabulary());
+    sampler_ = sampler.get();
+    auto made = LlamaVerifier::make(engine_.context(), {sampler.release(), 0, settings_.leaves});
+    if (!made) throw tools::InputError("--model " + engine_.options().model + ": " + std::string(made.error().message));
+    return std::move(*made);
+  }
+
+  [[noreturn]] void fail(const Error& error, std::size_t turn) const {
+    std::string text = "session " + request_.id + ", turn " + std::to_string(turn + 1) + ": ";
+    text += error.message;
+    if (error.value != 0) text += " (" + std::to_string(static_cast<std::int64_t>(error.value)) + ")";
+    throw EngineError(text);
+  }
+  void check(const Result<void>& done, std::size_t turn) const {
+    if (!done) fail(done.error(), turn);
+  }
+
+  TurnRun play(const RequestTurn& turn, NextPrompt next, std::size_t index) {
+    TurnRun run;
+    run.kept = next.keep;
+    run.rewritten = next.keep < session_.context().size();
+    run.prompt = std::move(next.tokens);
+    if (watch_.on_prompt) watch_.on_prompt(run);
+
+    const auto start = Clock::now();
+    prefill(run, index);
+    const auto prefilled = Clock::now();
+    run.prefill = prefilled - start;
+    const auto model_before = verifier_.model_time();
+    const std::size_t before = enter(run, index);
+    limits_.max_tokens = turn.max_tokens;
+    run.finish = decode(index);
+    run.decoding = Clock::now() - prefilled;
+    run.model = verifier_.model_time() - model_before;
+
+    const TokenSpan output = session_.context().subspan(before);
+    run.output.assign(output.begin(), output.end());
+    run.statistics = session_.statistics();
+    return run;
+  }
+
+  /// Keeps the first `keep` tokens of an answer. The engine's cache follows with the next prompt.
+  void shorten(TurnRun& run, std::size_t keep, std::size_t index) {
+    if (keep >= run.output.size()) return;
+    check(session_.truncate(session_.context().size() - (run.output.size() - keep)), index);
+    run.output.resize(keep);
+  }
+
+  /// Brings the engine's cache to all tokens of the prompt but the last.
+  void prefill(const TurnRun& run, std::size_t index) {
+    if (run.rewritten && run.kept > 0) check(session_.truncate(run.kept), index);
+    const bool anew = run.kept == 0;
+    check(verifier_.truncate(anew ? 0 : session_.cached()), index);
+    // What was committed last is in no cache yet.
+    std::vector<Token> tokens;
+    if (!anew) tokens.assign(session_.pending().begin(), session_.pending().end());
+    tokens.insert(tokens.end(), run.prompt.begin(), run.prompt.end());
+    if (!tokens.empty()) tokens.pop_back();
+    check(verifier_.prefill(tokens), index);
+  }
+  /// Brings the session to the whole prompt; answers how many tokens that are.
+  std::size_t enter(const TurnRun& run, std::size_t index) {
+    const bool anew = run.kept == 0;
+    check(anew ? session_.begin(run.prompt, verifier_.capabilities()) : session_.append(run.prompt), index);
+    return session_.context().size();
+  }
+
+  FinishReason decode(std::size_t index) {
+    const auto finished = [&](const Result<Generation>& generation) {
+      if (!generation) fail(generation.error(), index);
+      return generation->finish;
+    };
+    if (watch_.probe != nullptr && watch_.probe->turn == index) {
+      ProbedVerifier probed(verifier_, sampler_, *watch_.probe);
+      return finished(generate(session_, probed, limits_));
+    }
+    if (!watch_.on_tokens) return finished(generate(session_, verifier_, limits_));
+    return finished(generate(session_, verifier_, limits_, watch_.on_tokens));
+  }
+
+  Engine& engine_;
+  const Request& request_;
+  const Settings& settings_;
+  const Watch& watch_;
+  Conversation conversation_;
+  LlamaSession session_;
+  llama_sampler* sampler_ = nullptr;  // the verifier's
+  LlamaVerifier verifier_;
+  Limits limits_;
+};
+
+}  // namespace
+
+Drafting no_drafting() { return {"none", NoDraft(), replay::ReplayControl(SendAll()), false}; }
+
+std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost) {
+  CostOptions options;
+  options.max_nodes = replay::most_drafted_nodes;
+  if (cost != nullptr) options.curve = cost->for_control();
+  std::vector<Drafting> draftings;
+  for (const std::string& spec : specs) {
+    for (replay::StrategyRun& run : replay::make_runs(spec)) {
+      Drafting drafting{run.spec, std::move(run.strategy), replay::ReplayControl(SendAll()), run.calibrated};
+      options.calibrated = run.calibrated;
+      if (replay::resolve({}, run.calibrated).kind == replay::ControlKind::cost)
+        drafting.control = replay::ReplayControl(CostControl(options));
+      draftings.push_back(std::move(drafting));
+    }
+  }
+  return draftings;
+}
+
+RequestRun run_request(Engine& engine, const Request& request, Drafting& drafting, const Settings& settings,
+                       const Watch& watch) {
+  RequestRunner runner(engine, request, drafting, settings, watch);
+  RequestRun run = runner.run();
+  drafting.control = runner.control();
+  return run;
+}
+
+}  // namespace reprise::llama

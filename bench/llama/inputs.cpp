@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inputs.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "common/files.hpp"
+#include "common/input_error.hpp"
+#include "common/session_lines.hpp"
+#include "replay/trace.hpp"
+#include "vocabulary.hpp"
+
+namespace reprise::llama {
+namespace {
+
+using tools::InputError;
+using tools::Json;
+
+Request request_of(const tools::SessionLine& line, std::size_t max_tokens) {
+  const Json& json = line.json();
+  for (const std::string& key : json.object()->keys)
+    if (key != "id" && key != "category" && key != "system" && key != "turns")
+      line.fail(key + ": there is no such field; there are id, category, system and turns");
+  const auto text = [&](const char* key) { return line.string(line.member(json, key), key); };
+  Request request{text("id"), text("category"), line.where(), {}, false, {}};
+  if (json.find("system") != nullptr) request.system = text("system");
+  for (const Json& turn : line.array(line.member(json, "turns"), "turns", "an array of texts")) {
+    const std::string field = "turns[" + std::to_string(request.turns.size()) + "]";
+    request.turns.push_back({line.string(turn, field), {}, max_tokens, {}});
+    if (request.turns.back().text.empty()) line.fail(field + ": is empty; a turn says something");
+  }
+  if (request.turns.empty()) line.fail("turns: is empty; a session has at least one turn");
+  return request;
+}
+
+void read_prompts(const std::string& path, const Inputs& inputs, std::vector<Request>& requests) {
+  std::ifstream in = tools::open_input(path, "a file");
+  tools::read_session_lines(in, path, inputs.limit, [&](const tools::SessionLine& line) {
+    requests.push_back(request_of(line, inputs.max_tokens));
+  });
+}
+
+void read_tokens(const std::string& path, const Inputs& inputs, std::vector<Request>& requests) {
+  replay::Trace trace = replay::read_trace(path, inputs.limit);
+  for (replay::TraceSession& session : trace.sessions) {
+    Request request{session.id, session.category, session.where, {}, true, {}};
+    for (replay::Turn& turn : session.turns) {
+      const std::string field = "turns[" + std::to_string(request.turns.size()) + "].";
+      if (turn.prompt.empty() && request.turns.empty())
+        throw InputError(request.where + ": " + field + "prompt: is empty; a model needs a token to begin with");
+      if (turn.output.empty())
+        throw InputError(request.where + ": " + field + "output: is empty; a turn generates as many as were recorded");
+      const std::size_t size = turn.output.size();
+      request.turns.push_back({{}, std::move(turn.prompt), size, std::move(turn.output)});
+    }
+    requests.push_back(std::move(request));
+  }
+}
+
+/// Tokens that the turns need at the least, answers of a trace included: what can be known before.
+std::size_t least_context(const Request& request, const Inputs& inputs, const Engine& engine) {
+  std::size_t tokens = 1;  // the first of the last answer
+  if (request.tokens) {
+    for (const RequestTurn& turn : request.turns) tokens += turn.tokens.size() + turn.max_tokens;
+    return tokens - 1;
+  }
+  if (inputs.raw) {
+    for (const RequestTurn& turn : request.turns)
+      tokens += engine.tokenize(turn.text, &turn == request.turns.data()).size();
+    return tokens;
+  }
+  std::vector<Message> messages;
+  if (!request.system.empty()) messages.push_back({"system", request.system});
+  for (const RequestTurn& turn : request.turns) {
+    if (!messages.empty() && messages.back().role == "user") messages.push_back({"assistant", ""});
+    messages.push_back({"user", turn.text});
+  }
+  return tokens + engine.tokenize(engine.chat(messages, true), true).size();
+}
+
+}  // namespace
+
+std::vector<Request> read_requests(const Inputs& inputs) {
+  std::vector<Request> requests;
+  if (!inputs.prompt.empty())
+    requests.push_back(
+        {"prompt", "prompt", "--prompt", inputs.system, false, {{inputs.prompt, {}, inputs.max_tokens, {}}}});
+  if (!inputs.prompt_file.empty()) {
+    std::ifstream in = tools::open_input(inputs.prompt_file, "a file");
+    std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (in.bad()) throw InputError(inputs.prompt_file + ": reading failed");
+    if (text.empty()) throw InputError(inputs.prompt_file + ": is empty; a prompt has at least one character");
+    requests.push_back(
+        {inputs.prompt_file, "prompt", inputs.prompt_file, inputs.system, false, {{text, {}, inputs.max_tokens, {}}}});
+  }
+  for (const std::string& path : inputs.prompts) read_prompts(path, inputs, requests);
+  for (const std::string& path : inputs.traces) read_tokens(path, inputs, requests);
+  return requests;
+}
+
+void check_requests(const std::vector<Request>& requests, const Inputs& inputs, const Engine& engine) {
+  for (const Request& request : requests) {
+    if (request.tokens)
+      for (std::size_t i = 0; i < request.turns.size(); ++i)
+        check_vocabulary(request.turns[i].tokens, request.turns[i].recorded, request.where, i, engine.vocabulary(),
+                         recorded_with);
+    if (inputs.raw && !request.system.empty())
+      throw InputError(request.where +
+                       ": system: only a chat template has a place for it; without --raw, or in the text");
+    const std::size_t least = least_context(request, inputs, engine);
+    if (least > engine.context_size())
+      throw InputError(request.where + ": needs " + std::to_string(least) +
+                       " tokens of context or more, and there are " + std::to_string(engine.context_size()) +
+                       "; give --context " + std::to_string(least) + " or more, or a shorter prompt");
+  }
+}
+
+}  // namespace reprise::llama

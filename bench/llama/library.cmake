@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+set(reprise_llama_folder ${CMAKE_CURRENT_LIST_DIR})
+
+# All of reprise-llama but main(), over `engine`: llama.cpp, or what stands in for it in tests.
+function(reprise_add_llama_library name engine)
+  set(sources)
+  foreach(
+    source IN ITEMS
+    answer
+    compare
+    compare_json
+    compare_table
+    conversation
+    engine
+    flips
+    flips_report
+    generate
+    inputs
+    loops
+    option_rows
+    options
+    passes
+    predict
+    profile
+    profile_report
+    record
+    tool
+    trace_writer
+    verdict
+    vocabulary
+  )
+    list(APPEND sources ${reprise_llama_folder}/${source}.cpp)
+  endforeach()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC ${engine} reprise-replay-lib)
+  # The adapter is an example to copy, and the one that this tool runs.
+  target_include_directories(${name} PUBLIC ${reprise_llama_folder} ${PROJECT_SOURCE_DIR}/examples/llama_cpp)
+endfunction()

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "option_rows.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/input_error.hpp"
+
+namespace reprise::llama {
+namespace {
+
+using tools::flag;
+using tools::Option;
+using tools::real;
+using tools::text;
+using tools::texts;
+using tools::whole;
+using tools::word;
+
+constexpr std::string_view purpose =
+    R"(Generates with llama.cpp, drafting from the text so far: the same answer in fewer passes.
+
+usage: reprise-llama --model FILE.gguf INPUT [OPTION]...
+
+INPUT, one of:
+)";
+
+constexpr std::string_view notes = R"(  --help, --version
+
+exit status: 0 done, or all texts identical; 1 the engine failed; 2 something given cannot be used; of --compare: 3 some
+texts differ, each first at a near tie; 4 a text is wrong.
+)";
+
+constexpr std::string_view a_whole_number = "a whole number";
+
+/// Numbers from 1 to `most` with commas between them. Messages show all of the value.
+tools::ReadValue whole_numbers(std::vector<std::size_t>& into, std::size_t most) {
+  return [&into, most](const std::string& name, const std::string& value) {
+    into.clear();
+    for (const std::string& piece : tools::split_at_commas(value))
+      into.push_back(tools::read_whole(name, piece, 1, most, "whole numbers with commas between them, each", value));
+  };
+}
+
+std::vector<Option> input_rows(Options& o) {
+  return {{"--prompt", "TEXT", "one turn", text(o.inputs.prompt)},
+          {"--prompt-file", "FILE", "the same, the text of a file", text(o.inputs.prompt_file)},
+          {.name = "--prompts",
+           .value = "FILE...",
+           .help = "sessions, one JSON object a line: {\"id\", \"category\", \"system\" (may be left out),\n"
+                   "\"turns\": [\"text\", ...]}",
+           .read = texts(o.inputs.prompts),
+           .repeats = true,
+           .list = true},
+          {.name = "--trace",
+           .value = "FILE...",
+           .help = "recorded token traces; each turn generates as many tokens as were recorded",
+           .read = texts(o.inputs.traces),
+           .repeats = true,
+           .list = true},
+          {"", "", "\n"},
+          {"--system", "TEXT", "for --prompt and --prompt-file", text(o.inputs.system)},
+          {.name = "--raw",
+           .value = "",
+           .help = "the text as it is, without the model's chat template",
+           .read = flag(o.inputs.raw),
+           .repeats = true},
+          {"--max-tokens", "N", "of each answer (default 256)", whole(o.inputs.max_tokens, 1, 1 << 20, a_whole_number)},
+          {"--limit", "N", "the first N sessions of each file",
+           whole(o.inputs.limit, 1, std::size_t{1} << 40, a_whole_number)}};
+}
+
+std::vector<Option> engine_rows(Options& o) {
+  return {{"", "", "\nengine:\n"},
+          {"--context", "N", "tokens (default 4096; 0: what the model was trained with)",
+           whole(o.engine.context, 0, 1 << 30, a_whole_number)},
+          {"--batch", "N", "tokens of a prefill pass (default 512)", whole(o.engine.batch, 1, 1 << 20, a_whole_number)},
+          {"--threads", "N", "(default 2)", whole(o.engine.threads, 1, 1024, a_whole_number)},
+          {"--leaves", "N", "drafts may be trees with up to N paths (default 1: chains)",
+           whole(o.leaves, 1, 64, a_whole_number)},
+          {.name = "--verbose",
+           .value = "",
+           .help = "llama.cpp's own log on standard error",
+           .read = flag(o.engine.verbose),
+           .repeats = true},
+          {"", "", "\nsampling (default: always the likeliest token):\n"},
+          {"--temperature", "T", "above 0: draw, with --top-k N (40), --top-p P (0.95), --min-p P (0.05), --seed N (1)",
+           real(o.sampling.temperature, 0, 100, "from 0 to 100")},
+          {"--top-k", "N", "", whole(o.sampling.top_k, 0, 1 << 30, a_whole_number)},
+          {"--top-p", "P", "", real(o.sampling.top_p, 0, 1, "from 0 to 1")},
+          {"--min-p", "P", "", real(o.sampling.min_p, 0, 1, "from 0 to 1")},
+          // The next seed asks llama.cpp for any.
+          {"--seed", "N", "", whole(o.sampling.seed, 0, 0xFFFFFFFE, a_whole_number)},
+          {"--repeat-penalty", "X", "of the last 64 tokens that were generated, none of the prompt's (default 1: none)",
+           real(o.sampling.repeat_penalty, 0.01, 100, "from 0.01 to 100; 1 is none")}};
+}
+
+std::vector<Option> drafting_rows(Options& o) {
+  return {{"", "", "\ndrafting:\n"},
+          {.name = "--strategy",
+           .value = "SPEC",
+           .help = "as in reprise-replay: name[:key=value,...]; none: plain decoding. (default ngram)",
+           .read = texts(o.strategies),
+           .repeats = true},
+          {"--cost", "COST",
+           "what control takes passes to cost, for strategies that learn their probabilities; those of\n"
+           "the others are sent whole.\n"
+           "  learned     (default) from the times of the passes\n"
+           "  linear:S    1 + S x drafted tokens\n"
+           "  FILE.json   measured",
+           text(o.cost)},
+          {"", "", "\nwhat else can be done:\n"},
+          {.name = "--compare",
+           .value = "",
+           .help = "runs every session without drafting and with each --strategy (may be given several times), in\n"
+                   "turn, and prints both speeds and whether the text is the same",
+           .read = flag(o.compare),
+           .repeats = true},
+          {.name = "--repeat",
+           .value = "N",
+           .help = "times, the order swapped each time (default 1)",
+           .read = whole(o.repeat, 1, 1000, a_whole_number),
+           .indent = 4},
+          {.name = "--epsilon",
+           .value = "E",
+           .help = "a near tie is a difference that logits shifted by up to E explain (default 0.05)",
+           .read = real(o.epsilon, 0, 10, "of logits, from 0 to 10"),
+           .indent = 4},
+          {.name = "--cost-model",
+           .value = "CURVE",
+           .help = "also the speedup that a replay of the very tokens predicts under this curve",
+           .read = text(o.cost_model),
+           .indent = 4}};
+}
+
+std::vector<Option> result_rows(Options& o) {
+  return {{"--record", "FILE", "appends the tokens of every session as a trace; sessions that it has are left out",
+           text(o.record)},
+          {"--profile", "FILE", "measures what passes cost by their rows, and writes a curve file; without INPUT",
+           text(o.profile)},
+          {.name = "--contexts",
+           .value = "N,...",
+           .help = "tokens in the cache of each sequence (default 128,1024,4096)",
+           .read = whole_numbers(o.contexts, 1 << 20),
+           .indent = 4},
+          {.name = "--sequences",
+           .value = "N,...",
+           .help = "of a pass (default 1,2,4)",
+           .read = whole_numbers(o.sequences, 64),
+           .indent = 4},
+          {.name = "--flips",
+           .value = "",
+           .help = "counts how often the likeliest token depends on how many rows a pass has, over --trace",
+           .read = flag(o.flips),
+           .repeats = true},
+          {"", "", "\n"},
+          {"--format", "FORMAT", "table (default: text) or json",
+           word<Format>(o.format, {{"table", Format::table}, {"json", Format::json}})},
+          {"--output", "FILE", "write there instead of to standard output", text(o.output)},
+          {.name = "--statistics",
+           .value = "",
+           .help = "all counts on standard error; --quiet: nothing there",
+           .read = flag(o.statistics),
+           .repeats = true},
+          {.name = "--quiet", .value = "", .help = "", .read = flag(o.quiet), .repeats = true}};
+}
+
+}  // namespace
+
+tools::OptionTable option_table(Options& o) {
+  tools::OptionTable table;
+  table.ends_with_dashes = false;
+  table.operand = [](const auto&, const std::string& argument) {
+    throw tools::InputError("'" + argument + "' belongs to no option; files come behind --prompts or --trace");
+  };
+  table.rows.push_back({"", "", purpose});
+  table.rows.push_back({"--model", "FILE", "", text(o.engine.model)});
+  for (const auto& rows : {input_rows(o), engine_rows(o), drafting_rows(o), result_rows(o)})
+    table.rows.insert(table.rows.end(), rows.begin(), rows.end());
+  table.rows.push_back({"", "", notes});
+  table.rows.push_back({.name = "--help", .read = flag(o.help), .repeats = true, .short_name = "-h"});
+  table.rows.push_back({.name = "--version", .read = flag(o.version), .repeats = true});
+  return table;
+}
+
+}  // namespace reprise::llama

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "common/options.hpp"
+#include "options.hpp"
+
+namespace reprise::llama {
+
+/// All options of reprise-llama. The table stores to `options`, which has to outlive it.
+tools::OptionTable option_table(Options& options);
+
+}  // namespace reprise::llama

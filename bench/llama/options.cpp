@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "common/files.hpp"
+#include "common/input_error.hpp"
+#include "common/options.hpp"
+#include "option_rows.hpp"
+#include "replay/strategies.hpp"
+
+namespace reprise::llama {
+namespace {
+
+using tools::InputError;
+
+/// Options that have no effect together, or do not go together, are mistakes.
+class Agreement {
+ public:
+  Agreement(Options& options, const tools::GivenOptions& given) : o_(options), given_(given) {}
+
+  void agree() {
+    if (!given_("--model")) throw InputError("--model is missing: the path of a GGUF file; see --help");
+    inputs();
+    given_.only(o_.sampling.drawn(), {"--top-k", "--top-p", "--min-p", "--seed"},
+                "is of drawn tokens; give --temperature above 0 as well");
+    given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model"}, "is of --compare; give that as well");
+    given_.only(given_("--profile"), {"--contexts", "--sequences"}, "is of --profile; give that as well");
+    std::size_t runs = 0;
+    for (const std::string& spec : o_.strategies) runs += replay::make_runs(spec).size();  // refuses unknown ones
+    if (runs > 1 && !o_.compare) throw InputError("--strategy names several; only --compare runs more than one");
+    given_.never_both("--quiet", "--statistics", "one asks for less on standard error, the other for more");
+    one_of({"--compare", "--record", "--profile", "--flips"});
+    outputs_are_nothing_else();
+    for (const char* other : {"--record", "--profile", "--flips"})
+      for (const char* name : {"--strategy", "--leaves", "--cost", "--statistics"})
+        given_.never_both(other, name, "nothing is drafted there");
+    for (const char* other : {"--record", "--profile"})
+      given_.never_both(other, "--format", "what it prints has one form");
+    given_.only(o_.sampling.plain(), {"--record", "--flips", "--profile"},
+                "is of the likeliest tokens; leave out --temperature and --repeat-penalty");
+    if (o_.flips && !given_("--trace")) throw InputError("--flips runs over the tokens of a recording; give --trace");
+    if (given_("--profile")) return make_room_for_profile();
+    o_.engine.sequences = static_cast<std::uint32_t>(o_.leaves);
+    if (o_.engine.batch < o_.leaves + 33)
+      throw InputError("--batch " + std::to_string(o_.engine.batch) +
+                       ": a pass has up to 33 rows and one for each leaf more; give " + std::to_string(o_.leaves + 33) +
+                       " or more");
+  }
+
+ private:
+  void one_of(std::initializer_list<const char*> modes) const {
+    std::string names;
+    for (const char* name : modes)
+      if (given_(name)) {
+        if (!names.empty()) throw InputError(names + " and " + name + " do not go together: each is a run of its own");
+        names = name;
+      }
+  }
+
+  /// A file that is written is no other file of the command: --output and --profile replace it, and what --record
+  /// appends to has sessions of its own.
+  void outputs_are_nothing_else() const {
+    struct File {
+      const char* option;
+      const std::vector<std::string> paths;
+    };
+    const File files[] = {
+        {"--output", {o_.output}},      {"--profile", {o_.profile}},       {"--record", {o_.record}},
+        {"--model", {o_.engine.model}}, {"--prompts", o_.inputs.prompts},  {"--prompt-file", {o_.inputs.prompt_file}},
+        {"--cost", {o_.cost}},          {"--cost-model", {o_.cost_model}}, {"--trace", o_.inputs.traces}};
+    constexpr std::size_t written = 3;  // of these, from the front
+    for (std::size_t i = 0; i < written; ++i) {
+      if (!given_(files[i].option)) continue;
+      const std::string& output = files[i].paths.front();
+      for (const File* other = files + i + 1; other != std::end(files); ++other)
+        for (const std::string& path : other->paths)
+          if (given_(other->option) && tools::same_file(path, output))
+            throw InputError(std::string(files[i].option) + " " + output +
+                             ": is given for something else as well; give a file of its own");
+    }
+  }
+
+  /// Measuring needs a cache for each sequence, and llama.cpp counts the tokens of all of them.
+  void make_room_for_profile() {
+    const std::size_t longest = *std::max_element(o_.contexts.begin(), o_.contexts.end());
+    const std::size_t most = *std::max_element(o_.sequences.begin(), o_.sequences.end());
+    o_.engine.sequences = static_cast<std::uint32_t>(most);
+    o_.engine.unified = false;
+    if (!given_("--context")) o_.engine.context = static_cast<std::uint32_t>(most * (longest + 256));
+    if (!given_("--batch")) o_.engine.batch = static_cast<std::uint32_t>(std::max<std::size_t>(512, 33 * most));
+  }
+
+  void inputs() {
+    std::string names;
+    int kinds = 0;
+    for (const char* name : {"--prompt", "--prompt-file", "--prompts", "--trace"})
+      if (given_(name)) names += (kinds++ > 0 ? " and " : "") + std::string(name);
+    if (given_("--profile")) {
+      if (kinds != 0) throw InputError("--profile measures passes over made-up tokens; leave out " + names);
+      for (const char* name : {"--system", "--raw", "--max-tokens", "--limit"})
+        given_.never_both("--profile", name, "it measures passes over made-up tokens");
+      return;
+    }
+    if (kinds == 0) throw InputError("nothing to generate: give --prompt, --prompt-file, --prompts or --trace");
+    if (kinds > 1) throw InputError(names + " do not go together: give one of them");
+    given_.only(!given_("--prompts") && !given_("--trace"), {"--system"},
+                "goes with --prompt and --prompt-file; files of sessions say it themselves");
+    given_.only(!given_("--trace"), {"--raw", "--max-tokens"},
+                "is of text; a trace has tokens, and says how many follow");
+    given_.never_both("--system", "--raw",
+                      "only a chat template has a place for a system text; write it into the prompt");
+    given_.only(given_("--prompts") || given_("--trace"), {"--limit"},
+                "is of files of sessions: --prompts and --trace");
+  }
+
+  Options& o_;
+  const tools::GivenOptions& given_;
+};
+
+}  // namespace
+
+Options parse_options(std::span<const std::string> arguments) {
+  Options options;
+  options.engine.context = 4096;
+  const tools::GivenOptions given = tools::parse(option_table(options), arguments);
+  if (!options.help && !options.version) Agreement(options, given).agree();
+  return options;
+}
+
+std::string help_text() {
+  Options options;
+  return option_table(options).help();
+}
+
+}  // namespace reprise::llama

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/input_error.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::llama {
+namespace {
+
+using tools::InputError;
+
+/// `values` with `least`, ascending, each once.
+std::vector<std::size_t> ascending(std::vector<std::size_t> values, std::size_t least) {
+  values.push_back(least);
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+std::string count(std::size_t number, const std::string& what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+/// Why passes of so many sequences behind so much context cannot be measured; empty if they can.
+std::string obstacle(const Passes& passes, std::size_t sequences, std::size_t context, std::size_t most_drafted) {
+  const std::size_t rows = sequences * (most_drafted + 1);
+  const std::size_t tokens = context + most_drafted + 1;
+  if (sequences > passes.most_sequences())
+    return "the context was made for " + count(passes.most_sequences(), "sequence");
+  if (rows > passes.most_rows())
+    return "a pass of " + std::to_string(rows) + " rows is more than the " + std::to_string(passes.most_rows()) +
+           " that the context runs at once";
+  if (tokens > passes.sequence_size() || sequences * tokens > passes.total_size())
+    return "the context has room for " +
+           std::to_string(std::min(passes.sequence_size(), passes.total_size() / sequences)) + " tokens of each";
+  return {};
+}
+
+/// The value at `share` of sorted ones, linear between two of them.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
+}
+
+class Measurement {
+ public:
+  Measurement(Passes& passes, const ProfileSettings& settings, tools::Progress& progress)
+      : passes_(passes),
+        progress_(progress),
+        drafted_(ascending(settings.drafted, 0)),
+        repetitions_(settings.repetitions),
+        random_(settings.seed),
+        text_(settings.text) {
+    for (const Token token : text_)
+      if (token < 0 || static_cast<std::size_t>(token) >= passes.vocabulary())
+        throw InputError("--profile: the text has token " + std::to_string(token) + ", and the model has " +
+                         count(passes.vocabulary(), "token"));
+    while (settings.text.empty() && text_.size() < 8191)
+      text_.push_back(static_cast<Token>(random_.below(passes.vocabulary())));
+  }
+
+  [[nodiscard]] std::size_t most_drafted() const { return drafted_.back(); }
+
+  /// Of `sequences` sequences that hold `held` tokens each: fills up to `context`, then measures every width.
+  void measure(std::size_t sequences, std::size_t held, std::size_t context, Profile& profile) {
+    progress_.start(count(sequences, "sequence") + ", context " + std::to_string(context), repetitions_, "repetition");
+    for (std::size_t s = 0; s < sequences; ++s) {
+      std::vector<Token> more;
+      for (std::size_t i = held; i < context; ++i) more.push_back(token(s, i));
+      passes_.fill(more, held, s);
+    }
+    std::vector<std::vector<double>> times(drafted_.size());
+    for (const std::size_t drafted : drafted_) run(sequences, context, drafted);
+    std::vector<std::size_t> order(drafted_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (std::size_t repetition = 0; repetition < repetitions_; ++repetition) {
+      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.below(i)]);
+      for (const std::size_t i : order) times[i].push_back(run(sequences, context, drafted_[i]));
+      progress_.step();
+    }
+    for (std::size_t i = 0; i < drafted_.size(); ++i) {
+      std::ranges::sort(times[i]);
+      profile.points.push_back({sequences, context, sequences * (drafted_[i] + 1), quantile(times[i], 0.5),
+                                quantile(times[i], 0.25), quantile(times[i], 0.75)});
+    }
+  }
+
+ private:
+  /// Another stretch of the text for each sequence: experts and caches see different tokens, as in life.
+  [[nodiscard]] Token token(std::size_t sequence, std::size_t position) const {
+    return text_[(position + 509 * sequence) % text_.size()];
+  }
+
+  double run(std::size_t sequences, std::size_t context, std::size_t drafted) {
+    rows_.clear();
+    for (std::size_t s = 0; s < sequences; ++s)
+      for (std::size_t i = context; i <= context + drafted; ++i) rows_.push_back({token(s, i), i, s});
+    const auto ns = static_cast<double>(passes_.run(rows_));
+    for (std::size_t s = 0; s < sequences; ++s) passes_.truncate(s, context);
+    return ns;
+  }
+
+  Passes& passes_;
+  tools::Progress& progress_;
+  std::vector<std::size_t> drafted_;
+  std::size_t repetitions_;
+  testing::Random random_;
+  std::vector<Token> text_;
+  std::vector<PassRow> rows_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> ProfileSettings::up_to(std::size_t last) {
+  std::vector<std::size_t> numbers(last + 1);
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  return numbers;
+}
+
+Profile measure_profile(Passes& passes, const ProfileSettings& settings, tools::Progress& progress) {
+  if (settings.repetitions < 7)
+    throw InputError("--profile: the median of " + count(settings.repetitions, "repetition") +
+                     " says little; at least 7");
+  if (settings.contexts.empty() || std::ranges::count(settings.contexts, std::size_t{0}) != 0)
+    throw InputError("--profile: contexts have at least 1 token each");
+  if (std::ranges::count(settings.sequences, std::size_t{0}) != 0)
+    throw InputError("--profile: a pass has at least 1 sequence");
+
+  Measurement measurement(passes, settings, progress);
+  const std::vector<std::size_t> contexts = ascending(settings.contexts, settings.contexts.front());
+  Profile profile;
+  for (const std::size_t sequences : ascending(settings.sequences, 1)) {
+    passes.clear();
+    std::size_t held = 0;
+    for (const std::size_t context : contexts) {
+      if (const std::string why = obstacle(passes, sequences, context, measurement.most_drafted()); !why.empty()) {
+        profile.left_out.push_back(count(sequences, "sequence") + ", context " + std::to_string(context) +
+                                   ": not measured: " + why);
+        continue;
+      }
+      measurement.measure(sequences, held, context, profile);
+      held = context;
+    }
+    if (profile.points.empty())
+      throw InputError("--profile: nothing fits: " + profile.left_out.front() +
+                       "; a larger --context or --batch would do");
+  }
+  passes.clear();
+  progress.clear();
+  return profile;
+}
+
+}  // namespace reprise::llama

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "answer.hpp"
+#include "common/files.hpp"
+#include "common/input_error.hpp"
+#include "common/progress.hpp"
+#include "common/text.hpp"
+#include "compare.hpp"
+#include "compare_report.hpp"
+#include "engine.hpp"
+#include "flips.hpp"
+#include "generate.hpp"
+#include "inputs.hpp"
+#include "options.hpp"
+#include "passes.hpp"
+#include "profile.hpp"
+#include "record.hpp"
+#include "replay/strategies.hpp"
+#include "replay/trace.hpp"
+#include "reprise/core/version.hpp"
+#include "reprise/stats/statistics_text.hpp"
+
+namespace reprise::llama {
+namespace {
+
+using tools::InputError;
+
+/// Where results go: a file that was asked for, or standard output.
+class Output {
+ public:
+  Output(const std::string& path, std::ostream& standard) : path_(path), standard_(standard) {
+    if (!path.empty()) tools::check_writable(path, "--output " + path);
+  }
+  /// With the first call the file is emptied: behind all that can be refused.
+  [[nodiscard]] std::ostream& stream() {
+    if (path_.empty()) return standard_;
+    if (!file_.is_open()) file_.open(path_, std::ios::binary | std::ios::trunc);
+    return file_;
+  }
+  /// Throws EngineError when not everything could be written.
+  void finish() {
+    stream().flush();
+    if (!stream()) throw EngineError((path_.empty() ? "standard output" : path_) + ": could not be written");
+  }
+
+ private:
+  const std::string& path_;
+  std::ostream& standard_;
+  std::ofstream file_;
+};
+
+class Tool {
+ public:
+  Tool(std::span<const std::string> arguments, const Surroundings& surroundings)
+      : options_(parse_options(arguments)),
+        arguments_(arguments),
+        around_(surroundings),
+        progress_(surroundings.show_progress && !options_.quiet ? &surroundings.error : nullptr,
+                  surroundings.progress_columns),
+        output_(options_.output, surroundings.out) {}
+
+  int run() {
+    if (options_.help) return print(std::string(help_text()));
+    if (options_.version) return print("reprise-llama " + std::string(version_string) + "\n");
+    if (!options_.profile.empty()) return profile();
+    if (options_.flips) return flips();
+    // All that can be refused is, before the first token.
+    auto specs = options_.strategies;
+    if (specs.empty()) specs.emplace_back(replay::default_strategy);
+    const std::optional<replay::CostCurve> told =
+        options_.cost == "learned" ? std::nullopt : std::optional(curve("--cost", options_.cost));
+    draftings_ = make_draftings(specs, told ? &*told : nullptr);
+    std::optional<PredictionSettings> prediction;
+    if (!options_.cost_model.empty())
+      prediction = PredictionSettings{curve("--cost-model", options_.cost_model), told, options_.leaves > 1};
+    const std::vector<Request> requests = read_requests(options_.inputs);
+    engine_ = Engine::load(options_.engine);
+    check_requests(requests, options_.inputs, engine_);
+    settings_ = {options_.sampling, options_.leaves, options_.inputs.raw};
+    if (!options_.record.empty()) return record_all(requests);
+    return options_.compare ? compare_all(requests, std::move(prediction)) : generate_all(requests);
+  }
+
+ private:
+  int print(const std::string& text) {
+    output_.stream() << text;
+    output_.finish();
+    return exit_done;
+  }
+  [[nodiscard]] replay::CostCurve curve(const std::string& option, const std::string& spec) const {
+    // Bundled curves are known by their name alone, so the options cannot tell.
+    tools::check_not_an_input(options_.output, "--output " + options_.output,
+                              {{"the curve", replay::find_curve(spec, around_.profile_folders)}});
+    return replay::CostCurve::parse(spec, around_.profile_folders, option);
+  }
+
+  int generate_all(const std::vector<Request>& requests) {
+    Statistics all;
+    for (const Request& request : requests) {
+      const RequestRun run = options_.format == Format::json ? run_request(engine_, request, draftings_[0], settings_)
+                                                             : stream(request, requests.size() > 1);
+      if (options_.format == Format::json) write_json(output_.stream(), engine_, request, draftings_[0].spec, run);
+      output_.finish();
+      for (const TurnRun& turn : run.turns) all += turn.statistics;
+      if (options_.quiet) continue;
+      if (requests.size() > 1) around_.error << tools::printable(request.id) << ": ";
+      write_summary(around_.error, run);
+    }
+    if (options_.statistics) write_table(all, [&](std::string_view piece) { around_.error << piece; });
+    return exit_done;
+  }
+
+  /// Shows an answer as it comes.
+  RequestRun stream(const Request& request, bool named) {
+    std::ostream& out = output_.stream();
+    if (named) out << "=== " << tools::printable(request.id) << "\n";
+    CharacterStream characters;
+    Watch watch;
+    watch.on_tokens = [&](TokenSpan tokens) {
+      out << characters.add(engine_.text(tokens)) << std::flush;
+      return true;
+    };
+    watch.on_turn = [&](const TurnRun& turn) {
+      out << characters.rest() << "\n" << std::flush;
+      return turn.output.size();
+    };
+    return run_request(engine_, request, draftings_[0], settings_, watch);
+  }
+
+  int compare_all(const std::vector<Request>& requests, std::optional<PredictionSettings> prediction) {
+    const auto results = compare(engine_, requests, draftings_,
+                                 {settings_, options_.repeat, options_.epsilon, std::move(prediction)}, progress_);
+    const CompareReport report{results,         engine_,         settings_, options_.cost, options_.cost_model,
+                               options_.repeat, options_.epsilon};
+    if (options_.format == Format::json)
+      write_json(output_.stream(), report);
+    else
+      write_table(output_.stream(), report);
+    output_.finish();
+    if (options_.statistics)
+      for (const StrategyPairs& strategy : results) {
+        Statistics all;
+        for (const Pair& pair : strategy.pairs) all += pair.drafted.statistics;
+        around_.error << "\n" << tools::printable(strategy.spec) << "\n";
+        reprise::write_table(all, [&](std::string_view piece) { around_.error << piece; });
+      }
+    const Verdict verdict = report.verdict();
+    return verdict == Verdict::identical ? exit_done : verdict == Verdict::near_tie ? exit_near_tie : exit_wrong;
+  }
+
+  int record_all(const std::vector<Request>& requests) {
+    std::set<std::string> ids;
+    for (const Request& request : requests)
+      if (!ids.insert(request.id).second)
+        throw InputError(request.where + ": id: another session is called " + request.id +
+                         " as well; a trace has each once, give them different ids");
+    std::ostream* const messages = options_.quiet ? nullptr : &around_.error;
+    TraceWriter trace = TraceWriter::open(options_.record, messages, engine_.vocabulary());
+    const RecordCounts counts = record(engine_, requests, settings_, trace, progress_);
+    write_counts(output_.stream(), counts);
+    output_.finish();
+    return exit_done;
+  }
+
+  int profile() {
+    engine_ = Engine::load(options_.engine);
+    ProfileSettings settings;
+    settings.contexts = options_.contexts;
+    settings.sequences = options_.sequences;
+    const ProfileFacts facts{hardware_text(),         engine_.description(), library(),
+                             options_.engine.threads, date_text(),           command()};
+    LlamaPasses passes(engine_.context());
+    std::ostringstream table;
+    run_profile(passes, settings, facts, options_.profile, table, progress_);
+    output_.stream() << table.str();
+    output_.finish();
+    return exit_done;
+  }
+
+  int flips() {
+    std::vector<replay::TraceSession> sessions;
+    for (const std::string& path : options_.inputs.traces)
+      for (replay::TraceSession& session : replay::read_trace(path, options_.inputs.limit).sessions)
+        sessions.push_back(std::move(session));
+    engine_ = Engine::load(options_.engine);
+    LlamaPasses passes(engine_.context());
+    const std::vector<WidthFlips> widths = measure_flips(passes, sessions, {}, progress_);
+    if (options_.format == Format::json)
+      write_flips_json(output_.stream(), widths, engine_.description(), library(), options_.engine.threads);
+    else
+      write_flips_table(output_.stream(), widths);
+    output_.finish();
+    return exit_done;
+  }
+
+  static std::string library() { return "llama.cpp " + std::string(llama_version()); }
+  /// As it was given, with the model's name instead of where it lies.
+  [[nodiscard]] std::string command() const {
+    std::string text = "reprise-llama";
+    const std::string& model = options_.engine.model;
+    for (const std::string& argument : arguments_)
+      text += " " + (argument == model || argument == "--model=" + model
+                         ? argument.substr(0, argument.size() - model.size()) +
+                               std::filesystem::path(model).filename().string()
+                         : argument);
+    return text;
+  }
+
+  Options options_;
+  std::span<const std::string> arguments_;
+  const Surroundings& around_;
+  tools::Progress progress_;
+  Output output_;
+  std::vector<Drafting> draftings_;
+  Engine engine_;
+  Settings settings_;
+};
+
+}  // namespace
+
+int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings) {
+  try {
+    return Tool(arguments, surroundings).run();
+  } catch (const InputError& error) {
+    surroundings.error << "reprise-llama: " << tools::printable(error.what()) << "\n";
+    return exit_bad_input;
+  } catch (const std::exception& error) {
+    surroundings.error << "reprise-llama: " << tools::printable(error.what()) << "\n";
+    return exit_failed;
+  }
+}
+
+}  // namespace reprise::llama

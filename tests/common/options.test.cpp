@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace reprise::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct OptionTables : ::testing::Test {
+  bool verbose = false;
+  std::string name;
+  std::vector<std::string> many, files, operands;
+  std::uint32_t count = 0;
+  double share = 0;
+  int mode = 0;
+  OptionTable table = [this] {
+    OptionTable made;
+    made.help_column = 16;
+    made.operand = [this](const auto&, const auto& value) { operands.push_back(value); };
+    made.rows = {
+        {"", "", "usage: x\n\n"},
+        {"FILE", "", "is read"},
+        {.name = "--verbose", .help = "says more", .read = flag(verbose), .short_name = "-v"},
+        {"--name", "TEXT", "is shown,\n  twice", text(name)},
+        {.name = "--many", .value = "TEXT", .help = "and more", .read = texts(many), .repeats = true},
+        {.name = "--files", .value = "FILE...", .read = texts(files), .repeats = true, .list = true},
+        {.name = "--count", .value = "N", .help = "of them", .read = whole(count, 1, 9, "a digit"), .indent = 4},
+        {"--share", "X", "", real(share, 0, 1, "from 0 to 1")},
+        {.name = "--mode",
+         .value = "MODE",
+         .help = "a long one",
+         .read = word<int>(mode, {{"one", 1}, {"two", 2}, {"three", 3}}),
+         .wanted = "one, two or three"}};
+    return made;
+  }();
+
+  GivenOptions read(const std::vector<std::string>& arguments) { return parse(table, arguments); }
+  std::string refused(const std::vector<std::string>& arguments) {
+    try {
+      read(arguments);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(OptionTables, ReadValuesWithAnEqualsSignOrWithout) {
+  const GivenOptions given = read({"--name", "a=b", "--count=7", "--share=0.5", "--mode", "two", "-v"});
+  EXPECT_EQ(name, "a=b");
+  EXPECT_EQ(count, 7U);
+  EXPECT_EQ(share, 0.5);
+  EXPECT_EQ(mode, 2);
+  EXPECT_TRUE(verbose);
+  EXPECT_TRUE(given("--name") && given("--verbose"));
+  EXPECT_FALSE(given("--many"));
+}
+TEST_F(OptionTables, TakeAValueThatLooksLikeAnOption) {
+  read({"--name", "--verbose"});
+  EXPECT_EQ(name, "--verbose");
+  EXPECT_FALSE(verbose);
+}
+TEST_F(OptionTables, TakeOperandsAndAfterDashesNothingElse) {
+  read({"a", "-", "--many", "b", "--", "--many", "-v"});
+  EXPECT_THAT(operands, ElementsAre("a", "-", "--many", "-v"));
+  EXPECT_THAT(many, ElementsAre("b"));
+  table.ends_with_dashes = false;
+  EXPECT_EQ(refused({"--"}), "there is no option --; see --help for those there are");
+}
+TEST_F(OptionTables, GiveOperandsToAListUntilTheNextOption) {
+  read({"--files", "a", "b", "--verbose", "c", "--files=d", "e", ""});
+  EXPECT_THAT(files, ElementsAre("a", "b", "d", "e"));
+  EXPECT_THAT(operands, ElementsAre("c", ""));
+}
+TEST_F(OptionTables, RefuseWhatNoRowAllows) {
+  EXPECT_EQ(refused({"--none=3"}), "there is no option --none; see --help for those there are");
+  EXPECT_EQ(refused({"FILE"}), "accepted") << "an operand, though a row is called so";
+  EXPECT_EQ(refused({"--name", "a", "--name=b"}), "--name is given twice; once is enough");
+  EXPECT_EQ(refused({"--many", "a", "--many=b"}), "accepted");
+  EXPECT_EQ(refused({"--verbose=yes"}), "--verbose takes no value, but got 'yes'");
+  EXPECT_EQ(refused({"-v=yes"}), "--verbose takes no value, but got 'yes'");
+  for (const std::vector<std::string>& missing :
+       std::vector<std::vector<std::string>>{{"--name"}, {"--name="}, {"--name", ""}})
+    EXPECT_EQ(refused(missing), "--name needs a value; see --help");
+  EXPECT_EQ(refused({"--count", "10"}), "--count 10: expected a digit from 1 to 9");
+  EXPECT_EQ(refused({"--count", "7x"}), "--count 7x: expected a digit from 1 to 9");
+  EXPECT_EQ(refused({"--share", "2"}), "--share 2: expected a number from 0 to 1");
+  EXPECT_EQ(refused({"--mode", "four"}), "--mode four: there are one, two and three");
+}
+TEST_F(OptionTables, WordMistakesAsTheProgramAsksThemTo) {
+  table.twice = "was given twice";
+  table.names_wanted_value = true;
+  table.shows_unknown_value = true;
+  EXPECT_EQ(refused({"--name=a", "--name=b"}), "--name was given twice");
+  EXPECT_EQ(refused({"--name"}), "--name needs a value: --name TEXT");
+  EXPECT_EQ(refused({"--mode"}), "--mode needs a value: --mode one, two or three");
+  EXPECT_EQ(refused({"--none=3"}), "there is no option --none=3; see --help for those there are");
+  EXPECT_EQ(refused({"--verbose=3"}), "there is no option --verbose=3; see --help for those there are");
+}
+TEST_F(OptionTables, ShowTheRowsAsHelp) {
+  EXPECT_EQ(table.help(),
+            "usage: x\n\n"
+            "  FILE          is read\n"
+            "  --verbose     says more\n"
+            "  --name TEXT   is shown,\n"
+            "                  twice\n"
+            "  --many TEXT   and more\n"
+            "    --count N   of them\n"
+            "  --mode MODE   a long one\n");
+}
+TEST_F(OptionTables, CheckWhatGoesTogether) {
+  const GivenOptions given = read({"--name=a", "--verbose"});
+  EXPECT_NO_THROW(given.only(true, {"--name"}, "is of nothing"));
+  EXPECT_NO_THROW(given.only(false, {"--count"}, "is of nothing"));
+  EXPECT_THROW(given.only(false, {"--count", "--name"}, "is of nothing"), InputError);
+  EXPECT_NO_THROW(given.never_both("--name", "--count", "why"));
+  EXPECT_THROW(given.never_both("--name", "--verbose", "why"), InputError);
+}
+TEST(SplitAtCommas, GivesEveryPiece) {
+  EXPECT_THAT(split_at_commas("1,,2,"), ElementsAre("1", IsEmpty(), "2", IsEmpty()));
+  EXPECT_THAT(split_at_commas(""), ElementsAre(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace reprise::tools

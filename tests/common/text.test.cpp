@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reprise::tools {
+namespace {
+
+TEST(Printable, EscapesWhatATerminalObeys) {
+  EXPECT_EQ(printable("a\x1b[2Jb\x07"), "a\\x1b[2Jb\\x07");
+  EXPECT_EQ(printable("a\nb\tc\rd\x7f"), "a\\nb\\tc\\rd\\x7f");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "2J"),
+            "\\xc2\\x9b"
+            "2J")
+      << "C1 as UTF-8 spells it";
+  EXPECT_EQ(printable("\x9b"
+                      "2J"),
+            "\\x9b"
+            "2J")
+      << "and as one byte";
+}
+TEST(Printable, LeavesTextAsItIs) {
+  for (const char* text : {"", "plain", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc2\xa0", "C:\\x\\n"})
+    EXPECT_EQ(printable(text), text);
+}
+TEST(Numbers, AreSpeltTheSameInEveryLocale) {
+  EXPECT_EQ(decimal(1.25, 1), "1.2");
+  EXPECT_EQ(decimal(-0.5, 3), "-0.500");
+  EXPECT_EQ(significant(0.25, 6), "0.25");
+  EXPECT_EQ(significant(1e-7, 6), "1e-07");
+  EXPECT_EQ(shortest(0.1), "0.1");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+  EXPECT_EQ(grouped(123), "123");
+}
+
+}  // namespace
+}  // namespace reprise::tools
