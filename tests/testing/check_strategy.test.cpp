@@ -26,37 +26,45 @@ struct Flaw {
   bool ignores_budget = false;
   bool rising = false;
   bool children_first = false;
+  bool repeats = false;
   bool uses_globals = false;
+  bool keeps_span = false;
 };
 
-/// Copies what followed the last occurrence of the last token.
+/// Copies what followed the last occurrence of the last token. It keeps the tokens itself, to get them wrong.
 class Copier {
  public:
   explicit Copier(Flaw flaw) : flaw_(flaw) {}
   Copier(const Copier& other)
       : flaw_(other.flaw_),
-        tokens_(other.flaw_.shares_state ? other.tokens_ : std::make_shared<std::vector<Token>>(*other.tokens_)) {}
+        tokens_(other.flaw_.shares_state ? other.tokens_ : std::make_shared<std::vector<Token>>(*other.tokens_)),
+        span_(other.span_) {}
   Copier& operator=(Copier other) {
     flaw_ = other.flaw_;
     tokens_ = other.tokens_;
+    span_ = other.span_;
     return *this;
   }
   ~Copier() = default;
 
-  void begin(TokenSpan tokens) {
+  void begin(TokenSpan context) {
     if (!flaw_.begin_keeps) tokens_->clear();
-    observe(tokens, Origin::prompt);
+    observe(context, context.size(), Origin::prompt);
   }
-  void observe(TokenSpan tokens, Origin) { tokens_->insert(tokens_->end(), tokens.begin(), tokens.end()); }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t size) {
+  void observe(TokenSpan context, std::size_t fresh, Origin) {
+    tokens_->insert(tokens_->end(), context.end() - static_cast<std::ptrdiff_t>(fresh), context.end());
+    span_ = context;
+  }
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan context, std::size_t size) {
     if (!flaw_.truncate_keeps) tokens_->resize(std::min(size, tokens_->size()));
+    span_ = context.first(size);
   }
-  void propose(const DraftBudget& budget, Draft& draft) {
-    const auto& seen = *tokens_;
+  void propose(TokenSpan, Draft& draft) {
+    const TokenSpan seen = flaw_.keeps_span ? span_ : TokenSpan(*tokens_);
     static int calls = 0;
     ++calls;
-    std::size_t most = std::min(budget.max_nodes, budget.max_depth);
+    std::size_t most = std::min(draft.budget().max_nodes, draft.budget().max_depth);
     if (flaw_.ignores_budget) most = unlimited;
     std::size_t from = seen.size() - 1;
     while (from > 0 && seen[from - 1] != seen.back()) --from;
@@ -68,6 +76,7 @@ class Copier {
       if (flaw_.rising) node.path_probability = Probability::from_raw(static_cast<std::uint32_t>(draft.size()));
       node.parent = static_cast<NodeIndex>(draft.size()) - (flaw_.children_first ? 0 : 1);
       if (!draft.push(node)) return;
+      if (flaw_.repeats) draft.push(node);
     }
   }
 
@@ -75,6 +84,14 @@ class Copier {
   Flaw flaw_;
   Token asked_ = 0;
   std::shared_ptr<std::vector<Token>> tokens_ = std::make_shared<std::vector<Token>>();
+  TokenSpan span_;
+};
+
+/// One that can rebase, rightly or not.
+struct RebasingCopier : Copier {
+  bool loses_the_end = false;
+  explicit RebasingCopier(bool wrong) : Copier({}), loses_the_end(wrong) {}
+  void rebase(TokenSpan, TokenSpan context) { begin(loses_the_end ? context.first(context.size() - 1) : context); }
 };
 
 Verdict of(Flaw flaw, const char* what) {
@@ -88,6 +105,7 @@ TEST(CheckStrategy, PassesASoundStrategy) {
   const Report report = check_strategy([] { return Copier({}); });
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
   for (const Finding& finding : report.findings) EXPECT_GT(finding.checks, 20U) << finding.what;
+  EXPECT_EQ(report.findings.size(), 8U);
 }
 TEST(CheckStrategy, PassesTheDraftersOfTheLibrary) {
   for (const Occurrence occurrence : {Occurrence::most_recent, Occurrence::earliest, Occurrence::most_frequent}) {
@@ -110,12 +128,31 @@ TEST(CheckStrategy, FindsAnswersThatChange) {
 TEST(CheckStrategy, FindsCopiesThatShareTheirState) {
   EXPECT_EQ(of({.shares_state = true}, "a copy goes on independently"), Verdict::wrong);
 }
-TEST(CheckStrategy, FindsDraftsBeyondTheBudget) {
-  EXPECT_EQ(of({.ignores_budget = true}, "the draft stays in its budget"), Verdict::wrong);
+TEST(CheckStrategy, LeavesTheBudgetToTheDraft) {
+  // What exceeds it is refused, and a strategy may rely on that.
+  StrategyCheck check;
+  check.budget = {.max_nodes = 3, .max_depth = 2, .shape = DraftShape::chain};
+  const Report report = check_strategy([] { return Copier({.ignores_budget = true}); }, check);
+  EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
 }
 TEST(CheckStrategy, FindsRisingProbabilitiesAndChildrenBeforeParents) {
-  EXPECT_EQ(of({.rising = true}, "parents first, probabilities in order"), Verdict::wrong);
-  EXPECT_EQ(of({.children_first = true}, "parents first, probabilities in order"), Verdict::wrong);
+  EXPECT_EQ(of({.rising = true}, "no malformed node is pushed"), Verdict::wrong);
+  EXPECT_EQ(of({.children_first = true}, "no malformed node is pushed"), Verdict::wrong);
+}
+TEST(CheckStrategy, FindsANodeThatRepeatsAnother) {
+  EXPECT_EQ(of({.repeats = true}, "no malformed node is pushed"), Verdict::wrong);
+}
+TEST(CheckStrategy, FindsASpanThatIsKept) {
+  EXPECT_EQ(of({.keeps_span = true}, "no span of the context is kept"), Verdict::wrong);
+}
+TEST(CheckStrategy, FindsARebaseThatLosesSomething) {
+  const char* const what = "rebase() to the same context changes nothing";
+  const Report sound = check_strategy([] { return RebasingCopier(false); });
+  EXPECT_EQ(sound.verdict(), Verdict::exact) << sound.to_string();
+  ASSERT_NE(sound.find(what), nullptr);
+  EXPECT_GT(sound.find(what)->checks, 20U);
+  EXPECT_EQ(check_strategy([] { return RebasingCopier(true); }).find(what)->verdict, Verdict::wrong);
+  EXPECT_EQ(check_strategy([] { return Copier({}); }).find(what), nullptr) << "it cannot rebase";
 }
 TEST(CheckStrategy, FindsDraftsThatDependOnGlobalState) {
   EXPECT_EQ(of({.uses_globals = true}, "the same calls, the same drafts"), Verdict::wrong);

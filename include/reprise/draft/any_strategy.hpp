@@ -49,24 +49,24 @@ class AnyStrategy {
     return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<const S*>(object_) : nullptr;
   }
 
-  void begin(TokenSpan tokens) {
-    if (calls_ != nullptr) calls_->begin(object_, tokens);
+  void begin(TokenSpan context) {
+    if (calls_ != nullptr) calls_->begin(object_, context);
   }
-  void observe(TokenSpan tokens, Origin origin) {
-    if (calls_ != nullptr) calls_->observe(object_, tokens, origin);
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    if (calls_ != nullptr) calls_->observe(object_, context, fresh, origin);
   }
-  void propose(const DraftBudget& budget, Draft& draft) {
-    if (calls_ != nullptr) calls_->propose(object_, budget, draft);
+  void propose(TokenSpan context, Draft& draft) {
+    if (calls_ != nullptr) calls_->propose(object_, context, draft);
   }
-  void feedback(const Outcome& outcome) {
-    if (calls_ != nullptr) calls_->feedback(object_, outcome);
+  void feedback(TokenSpan context, const Outcome& outcome) {
+    if (calls_ != nullptr) calls_->feedback(object_, context, outcome);
   }
-  void truncate(std::size_t size) {
-    if (calls_ != nullptr) calls_->truncate(object_, size);
+  void truncate(TokenSpan context, std::size_t size) {
+    if (calls_ != nullptr) calls_->truncate(object_, context, size);
   }
   /// A strategy that cannot rebase begins anew.
-  void rebase(TokenSpan tokens) {
-    if (calls_ != nullptr) calls_->rebase(object_, tokens);
+  void rebase(TokenSpan before, TokenSpan context) {
+    if (calls_ != nullptr) calls_->rebase(object_, before, context);
   }
   void reserve(std::size_t max_context) {
     if (calls_ != nullptr) calls_->reserve(object_, max_context);
@@ -86,11 +86,11 @@ class AnyStrategy {
  private:
   struct Calls {
     void (*begin)(void*, TokenSpan);
-    void (*observe)(void*, TokenSpan, Origin);
-    void (*propose)(void*, const DraftBudget&, Draft&);
-    void (*feedback)(void*, const Outcome&);
-    void (*truncate)(void*, std::size_t);
-    void (*rebase)(void*, TokenSpan);
+    void (*observe)(void*, TokenSpan, std::size_t, Origin);
+    void (*propose)(void*, TokenSpan, Draft&);
+    void (*feedback)(void*, TokenSpan, const Outcome&);
+    void (*truncate)(void*, TokenSpan, std::size_t);
+    void (*rebase)(void*, TokenSpan, TokenSpan);
     void (*reserve)(void*, std::size_t);
     std::size_t (*candidates_wanted)(const void*);
     std::span<const float> (*distribution)(const void*, NodeIndex);
@@ -105,11 +105,11 @@ class AnyStrategy {
   static inline char type_of = 0;
 
   template <class S>
-  static void rebase_or_begin(void* object, TokenSpan tokens) {
+  static void rebase_or_begin(void* object, TokenSpan before, TokenSpan context) {
     if constexpr (RebasableStrategy<S>)
-      static_cast<S*>(object)->rebase(tokens);
+      static_cast<S*>(object)->rebase(before, context);
     else
-      static_cast<S*>(object)->begin(tokens);
+      static_cast<S*>(object)->begin(context);
   }
   template <class S>
   static void reserve_if_possible(void* object, std::size_t max_context) {
@@ -132,11 +132,13 @@ class AnyStrategy {
   }
   template <class S>
   static constexpr Calls calls_for = {
-      [](void* s, TokenSpan tokens) { static_cast<S*>(s)->begin(tokens); },
-      [](void* s, TokenSpan tokens, Origin origin) { static_cast<S*>(s)->observe(tokens, origin); },
-      [](void* s, const DraftBudget& budget, Draft& draft) { static_cast<S*>(s)->propose(budget, draft); },
-      [](void* s, const Outcome& outcome) { static_cast<S*>(s)->feedback(outcome); },
-      [](void* s, std::size_t size) { static_cast<S*>(s)->truncate(size); },
+      [](void* s, TokenSpan context) { static_cast<S*>(s)->begin(context); },
+      [](void* s, TokenSpan context, std::size_t fresh, Origin origin) {
+        static_cast<S*>(s)->observe(context, fresh, origin);
+      },
+      [](void* s, TokenSpan context, Draft& draft) { static_cast<S*>(s)->propose(context, draft); },
+      [](void* s, TokenSpan context, const Outcome& outcome) { static_cast<S*>(s)->feedback(context, outcome); },
+      [](void* s, TokenSpan context, std::size_t size) { static_cast<S*>(s)->truncate(context, size); },
       &rebase_or_begin<S>,
       &reserve_if_possible<S>,
       &candidates_if_wanted<S>,

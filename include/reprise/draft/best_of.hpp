@@ -25,13 +25,13 @@ class BestOf : public detail::SubDrafts<Strategies...> {
  public:
   explicit BestOf(Strategies... strategies) : detail::SubDrafts<Strategies...>(std::move(strategies)...) {}
 
-  void propose(const DraftBudget& budget, Draft& draft) {
-    const auto worth = this->propose_all(budget);
+  void propose(TokenSpan context, Draft& draft) {
+    const auto worth = this->propose_all(context, draft.budget());
     const auto best = static_cast<std::size_t>(std::max_element(worth.begin(), worth.end()) - worth.begin());
     this->add(best);
     for (std::size_t i = 0; i < worth.size(); ++i)
       if (i != best) this->find(i);
-    this->write(budget, draft);
+    this->write(draft);
   }
 };
 

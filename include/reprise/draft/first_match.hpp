@@ -32,31 +32,31 @@ class FirstMatch : public detail::Members<Strategies...> {
 
   explicit FirstMatch(Strategies... strategies) : Base(std::move(strategies)...) {}
 
-  void begin(TokenSpan tokens) {
+  void begin(TokenSpan context) {
     chosen_ = none;
-    Base::begin(tokens);
+    Base::begin(context);
   }
-  void observe(TokenSpan tokens, Origin origin) {
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     chosen_ = none;
-    Base::observe(tokens, origin);
+    Base::observe(context, fresh, origin);
   }
-  void truncate(std::size_t size) {
+  void truncate(TokenSpan context, std::size_t size) {
     chosen_ = none;
-    Base::truncate(size);
+    Base::truncate(context, size);
   }
-  void rebase(TokenSpan tokens) requires(RebasableStrategy<Strategies> || ...) {
+  void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
     chosen_ = none;
-    Base::rebase(tokens);
+    Base::rebase(before, context);
   }
 
-  void propose(const DraftBudget& budget, Draft& draft) {
+  void propose(TokenSpan context, Draft& draft) {
     chosen_ = none;
     bool left_out = false;
     bool held_back = false;
     this->for_each_member([&](auto& member, std::size_t i) {
       if (chosen_ != none) return;
       draft.clear();
-      member.propose(budget, draft);
+      member.propose(context, draft);
       if (!draft.empty()) chosen_ = i;
       left_out = left_out || draft.left_out();
       held_back = held_back || draft.held_back();
@@ -65,9 +65,10 @@ class FirstMatch : public detail::Members<Strategies...> {
     if (held_back) draft.hold_back();
   }
 
-  void feedback(const Outcome& outcome) {
+  void feedback(TokenSpan context, const Outcome& outcome) {
     this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
-      member.feedback(i == chosen_ ? outcome : outcome_.translate({}, {}, false, outcome, LearnsCandidates<Member>));
+      member.feedback(context,
+                      i == chosen_ ? outcome : outcome_.translate({}, {}, false, outcome, LearnsCandidates<Member>));
     });
     chosen_ = none;
   }

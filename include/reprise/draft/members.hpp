@@ -19,22 +19,22 @@ class Members {
  public:
   static constexpr std::size_t member_count = sizeof...(Strategies);
 
-  void begin(TokenSpan tokens) {
-    for_each([&](auto& member) { member.begin(tokens); });
+  void begin(TokenSpan context) {
+    for_each([&](auto& member) { member.begin(context); });
   }
-  void observe(TokenSpan tokens, Origin origin) {
-    for_each([&](auto& member) { member.observe(tokens, origin); });
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    for_each([&](auto& member) { member.observe(context, fresh, origin); });
   }
-  void truncate(std::size_t size) {
-    for_each([&](auto& member) { member.truncate(size); });
+  void truncate(TokenSpan context, std::size_t size) {
+    for_each([&](auto& member) { member.truncate(context, size); });
   }
   /// A member that cannot rebase begins anew.
-  void rebase(TokenSpan tokens) requires(RebasableStrategy<Strategies> || ...) {
+  void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
     for_each([&]<class Member>(Member& member) {
       if constexpr (RebasableStrategy<Member>)
-        member.rebase(tokens);
+        member.rebase(before, context);
       else
-        member.begin(tokens);
+        member.begin(context);
     });
   }
   void reserve(std::size_t max_context) {

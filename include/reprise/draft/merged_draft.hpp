@@ -67,47 +67,37 @@ class MergedDraft {
     return i;
   }
 
-  /// Writes the tree as an ordered draft, as much of it as the budget allows: the most probable paths first, and of
-  /// equal ones those that were added first. A chain takes the most probable child of each place.
-  void write(const DraftBudget& budget, Draft& draft) noexcept {
-    const std::size_t max_leaves =
-        budget.shape == DraftShape::chain ? std::min<std::size_t>(budget.max_leaves, 1) : budget.max_leaves;
+  /// Writes the tree as an ordered draft, as much of it as the draft takes: the most probable paths first, and of equal
+  /// ones those that were added first. A chain takes the most probable child of each place.
+  void write(Draft& draft) noexcept {
     // g++ 12 takes fewer than the 16 elements that std::sort handles apart for an overflow.
     std::array<NodeIndex, std::max<std::size_t>(Most, 17)> order;  // NOLINT(*-member-init): filled up to `size_`
     for (std::size_t i = 0; i < size_; ++i) {
       Node& node = nodes_[i];
       node.written = anchor_parent;
-      node.inner = false;
       const bool root = node.parent == anchor_parent;
       node.path = node.claim.probability * (root ? Probability::one() : at(node.parent).path);
-      node.depth = 1 + (root ? 0 : at(node.parent).depth);
       order[i] = static_cast<NodeIndex>(i);
     }
     // Children come after their parents: they are no more probable, and were added later.
     std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(size_),
               [this](NodeIndex a, NodeIndex b) { return at(a).path != at(b).path ? at(a).path > at(b).path : a < b; });
-    std::size_t leaves = 0;
-    bool root_inner = false;
-    for (std::size_t i = 0; i < size_ && draft.size() < budget.max_nodes; ++i) {
+    for (std::size_t i = 0; i < size_ && !draft.full(); ++i) {
       Node& node = at(order[i]);
-      if (node.path < budget.min_path_probability) return draft.leave_out();
+      // push() would refuse it as well, and then everything after it, one by one.
+      if (node.path < draft.budget().min_path_probability) return draft.leave_out();
       const bool root = node.parent == anchor_parent;
-      if (node.depth > budget.max_depth || (!root && at(node.parent).written == anchor_parent)) continue;
+      if (!root && at(node.parent).written == anchor_parent) continue;
       // Beside what is forced nothing else is possible.
       const bool beside_forced = root ? forced_ : at(node.parent).forced;
       if (beside_forced && !node.claim.auxiliary && node.claim.source != DraftSource::forced) continue;
-      bool& inner = root ? root_inner : at(node.parent).inner;
-      const bool new_leaf = inner || root;
-      if (new_leaf && leaves == max_leaves) continue;
       if (!draft.push({.token = node.claim.token,
                        .parent = root ? anchor_parent : at(node.parent).written,
                        .path_probability = node.path,
                        .match_length = node.claim.match_length,
                        .source = node.claim.source,
                        .auxiliary = node.claim.auxiliary}))
-        return;
-      leaves += new_leaf ? 1 : 0;
-      inner = true;
+        continue;
       node.written = static_cast<NodeIndex>(draft.size() - 1);
     }
   }
@@ -126,9 +116,7 @@ class MergedDraft {
     NodeIndex sibling = none;  // the one added before
     Probability path;
     NodeIndex written = anchor_parent;
-    std::size_t depth = 0;
     bool forced = false;  // has a child that is
-    bool inner = false;   // has a child that was written
   };
 
   [[nodiscard]] Node& at(NodeIndex i) noexcept { return nodes_[static_cast<std::size_t>(i)]; }

@@ -26,9 +26,9 @@ class SubDraft {
   static constexpr std::size_t most = 128;
 
   template <class Member>
-  void propose(Member& member, const DraftBudget& budget) {
-    Draft draft(nodes_);
-    member.propose(budget, draft);
+  void propose(Member& member, TokenSpan context, const DraftBudget& budget) {
+    Draft draft(nodes_, budget);
+    member.propose(context, draft);
     size_ = draft.size();
     kind_ = draft.view().kind();
     left_out_ = draft.left_out();
@@ -48,9 +48,6 @@ class SubDraft {
     std::uint64_t sum = 0;
     std::array<Probability, most> paths;  // NOLINT(*-member-init): filled as far as it is read
     for (std::size_t i = 0; i < size_; ++i) {
-      claims_[i] = Probability::zero();
-      paths[i] = Probability::zero();
-      if (!sound(i)) continue;
       claims_[i] = conditional_probability(view(), i);
       if (nodes_[i].source != DraftSource::forced && !nodes_[i].auxiliary)
         claims_[i] = Probability::from_raw(trust.trusted(Trust::claim(view(), i)) * (Probability::scale / Trust::one));
@@ -60,8 +57,7 @@ class SubDraft {
     return sum;
   }
 
-  /// Adds the claims that were weighed to a tree, but for nodes behind nodes that are not there, and second children
-  /// with the same token.
+  /// Adds the claims that were weighed to a tree, except children of nodes that found no room there.
   template <std::size_t Most>
   void add_to(MergedDraft<Most>& merged) noexcept {
     place([&](std::size_t i, NodeIndex parent) {
@@ -89,21 +85,13 @@ class SubDraft {
 
  private:
   [[nodiscard]] static std::size_t at(NodeIndex i) noexcept { return static_cast<std::size_t>(i); }
-  /// Its parent comes before it, and it is not committed behind what cannot be.
-  [[nodiscard]] bool sound(std::size_t i) const noexcept {
-    const NodeIndex parent = nodes_[i].parent;
-    if (parent == anchor_parent) return true;
-    return parent >= 0 && at(parent) < i && (nodes_[i].auxiliary || !nodes_[at(parent)].auxiliary);
-  }
   template <class Place>
   void place(Place where) noexcept {
     for (std::size_t i = 0; i < size_; ++i) {
       places_[i] = anchor_parent;
       const NodeIndex parent = nodes_[i].parent;
-      if (!sound(i) || (parent != anchor_parent && places_[at(parent)] == anchor_parent)) continue;
-      const NodeIndex found = where(i, parent == anchor_parent ? anchor_parent : places_[at(parent)]);
-      const std::span<const NodeIndex> taken = std::span(places_).first(i);
-      if (std::find(taken.begin(), taken.end(), found) == taken.end()) places_[i] = found;
+      if (parent != anchor_parent && places_[at(parent)] == anchor_parent) continue;
+      places_[i] = where(i, parent == anchor_parent ? anchor_parent : places_[at(parent)]);
     }
   }
 
@@ -125,31 +113,31 @@ class SubDrafts : public Members<Strategies...> {
   using Base = Members<Strategies...>;
 
  public:
-  void begin(TokenSpan tokens) {
+  void begin(TokenSpan context) {
     trusts_ = beginnings();
     forget();
-    Base::begin(tokens);
+    Base::begin(context);
   }
-  void observe(TokenSpan tokens, Origin origin) {
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     forget();
-    Base::observe(tokens, origin);
+    Base::observe(context, fresh, origin);
   }
-  void truncate(std::size_t size) {
+  void truncate(TokenSpan context, std::size_t size) {
     forget();
-    Base::truncate(size);
+    Base::truncate(context, size);
   }
-  /// What claims have proved to be worth stays.
-  void rebase(TokenSpan tokens) requires(RebasableStrategy<Strategies> || ...) {
+  /// Trust in the members stays.
+  void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
     forget();
-    Base::rebase(tokens);
+    Base::rebase(before, context);
   }
-  void feedback(const Outcome& outcome) {
+  void feedback(TokenSpan context, const Outcome& outcome) {
     this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
       const SubDraft& draft = drafts_[i];
       const Outcome own =
           outcome_.translate(draft.view(), draft.places(), draft.left_out(), outcome, LearnsCandidates<Member>);
       trusts_[i].learn(own);
-      member.feedback(own);
+      member.feedback(context, own);
     });
     forget();
   }
@@ -163,10 +151,10 @@ class SubDrafts : public Members<Strategies...> {
   explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}
 
   /// Asks all members; the answer is what each draft is worth, see SubDraft::weigh().
-  std::array<std::uint64_t, sizeof...(Strategies)> propose_all(const DraftBudget& budget) {
+  std::array<std::uint64_t, sizeof...(Strategies)> propose_all(TokenSpan context, const DraftBudget& budget) {
     std::array<std::uint64_t, sizeof...(Strategies)> worth{};
     this->for_each_member([&](auto& member, std::size_t i) {
-      drafts_[i].propose(member, budget);
+      drafts_[i].propose(member, context, budget);
       worth[i] = drafts_[i].weigh(trusts_[i]);
     });
     merged_.clear();
@@ -174,8 +162,8 @@ class SubDrafts : public Members<Strategies...> {
   }
   void add(std::size_t i) noexcept { drafts_[i].add_to(merged_); }
   void find(std::size_t i) noexcept { drafts_[i].find_in(merged_); }
-  void write(const DraftBudget& budget, Draft& draft) noexcept {
-    merged_.write(budget, draft);
+  void write(Draft& draft) noexcept {
+    merged_.write(draft);
     for (SubDraft& own : drafts_) {
       own.follow(merged_);
       if (own.left_out() || own.view().size() > 0) draft.leave_out();

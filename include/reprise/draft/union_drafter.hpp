@@ -31,10 +31,10 @@ class UnionDrafter : public detail::SubDrafts<Strategies...> {
  public:
   explicit UnionDrafter(Strategies... strategies) : detail::SubDrafts<Strategies...>(std::move(strategies)...) {}
 
-  void propose(const DraftBudget& budget, Draft& draft) {
-    static_cast<void>(this->propose_all(budget));
+  void propose(TokenSpan context, Draft& draft) {
+    static_cast<void>(this->propose_all(context, draft.budget()));
     for (std::size_t i = 0; i < sizeof...(Strategies); ++i) this->add(i);
-    this->write(budget, draft);
+    this->write(draft);
   }
 };
 

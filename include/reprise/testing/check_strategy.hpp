@@ -14,6 +14,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/testing/lent_copy.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
 
@@ -74,28 +75,41 @@ class StrategyRuns {
   StrategyRuns(Make& make, const StrategyCheck& check) : make_(make), check_(check), random_(check.seed) {}
 
   Report run() {
-    for (const auto& [clause, what] : clauses) report_.findings.push_back({clause, what, Verdict::exact, 0, 0, {}});
+    for (const auto& [clause, what] : clauses) report_.begin(clause, what);
+    if constexpr (!RebasableStrategy<Strategy>) report_.findings.pop_back();
     for (std::size_t i = 0; i < check_.runs; ++i) one_run(i);
     if (!check_.allocations) skip(no_allocation, "no counter of allocations was given");
     if (check_.expect_drafts && !drafted_)
-      for (std::size_t i = 0; i < clauses.size(); ++i) skip(i, "nothing was ever drafted");
+      for (std::size_t i = 0; i < report_.findings.size(); ++i) skip(i, "nothing was ever drafted");
     return std::move(report_);
   }
 
  private:
-  enum Clause : std::size_t { forgets, well_formed, in_budget, no_allocation, repeatable, truncates, forks, pure };
-  static constexpr std::array<std::pair<const char*, const char*>, 8> clauses = {{
+  enum Clause : std::size_t {
+    forgets,
+    well_formed,
+    no_allocation,
+    repeatable,
+    truncates,
+    forks,
+    pure,
+    no_span,
+    rebases
+  };
+  static constexpr std::array<std::pair<const char*, const char*>, 9> clauses = {{
       {"S1", "begin() forgets the sequence before"},
-      {"S3", "parents first, probabilities in order"},
-      {"S3", "the draft stays in its budget"},
+      {"S3", "no malformed node is pushed"},
       {"S3", "propose() does not allocate"},
       {"S4", "asked twice, the same draft"},
       {"S6", "truncate() is as if no more had been committed"},
       {"S7", "a copy goes on independently"},
       {"S8", "the same calls, the same drafts"},
+      {"S8", "no span of the context is kept"},
+      {"S9", "rebase() to the same context changes nothing"},
   }};
 
   void skip(std::size_t clause, const char* why) {
+    if (report_.findings[clause].verdict == Verdict::wrong) return;
     report_.findings[clause].verdict = Verdict::skipped;
     report_.findings[clause].message = why;
   }
@@ -126,50 +140,56 @@ class StrategyRuns {
     }
     return made;
   }
-  KeptDraft propose(Strategy& strategy, const DraftBudget& budget) {
-    std::vector<DraftNode> storage(std::min<std::size_t>(budget.max_nodes, 4096) + 4);
-    Draft draft(storage);
-    const std::size_t before = check_.allocations ? check_.allocations() : 0;
-    strategy.propose(budget, draft);
-    const std::size_t after = check_.allocations ? check_.allocations() : 0;
-    expect(no_allocation, before == after, std::to_string(after - before) + " allocations in one propose()");
-    KeptDraft kept{{draft.view().begin(), draft.view().end()}, draft.view().kind()};
-    drafted_ = drafted_ || !kept.nodes.empty();
-    check_shape(kept, budget);
-    return kept;
+
+  /// A strategy, and the context that it is lent in each call.
+  struct Lent {
+    Strategy strategy;
+    std::vector<Token> context = {};
+    bool moves = true;  ///< each call sees a copy, which is overwritten after the call
+  };
+  /// Calls `call(context)` with the context of `to`.
+  template <class Call>
+  void lend(const Lent& to, Call&& call) {
+    if (to.moves)
+      lender_.lend(to.context, call);
+    else
+      call(TokenSpan(to.context));
   }
-  void check_shape(const KeptDraft& draft, const DraftBudget& budget) {
-    std::vector<std::size_t> depth(draft.nodes.size(), 0);
-    std::vector<std::size_t> children(draft.nodes.size() + 1, 0);
-    bool parents_first = true;
-    bool ordered = true;
-    for (std::size_t i = 0; i < draft.nodes.size(); ++i) {
-      const NodeIndex parent = draft.nodes[i].parent;
-      if (parent < anchor_parent || parent >= static_cast<NodeIndex>(i)) {
-        parents_first = false;
-        break;
-      }
-      depth[i] = 1 + (parent == anchor_parent ? 0 : depth[static_cast<std::size_t>(parent)]);
-      ++children[parent == anchor_parent ? 0 : static_cast<std::size_t>(parent) + 1];
-      ordered = ordered && (i == 0 || draft.kind == DraftKind::sampled ||
-                            draft.nodes[i].path_probability <= draft.nodes[i - 1].path_probability);
-    }
-    expect(well_formed, parents_first, "a node comes before its parent: " + draft.to_string());
-    expect(well_formed, ordered, "path probabilities rise in " + draft.to_string());
-    if (!parents_first) return;
-    const auto leaves = static_cast<std::size_t>(std::count(children.begin() + 1, children.end(), std::size_t{0}));
-    const bool chain = std::all_of(children.begin(), children.end(), [](std::size_t n) { return n <= 1; });
-    expect(in_budget, draft.nodes.size() <= budget.max_nodes, "more nodes than max_nodes: " + draft.to_string());
-    expect(in_budget, std::all_of(depth.begin(), depth.end(), [&](std::size_t d) { return d <= budget.max_depth; }),
-           "deeper than max_depth: " + draft.to_string());
-    expect(in_budget, leaves <= budget.max_leaves, "more paths than max_leaves: " + draft.to_string());
-    expect(in_budget, chain || budget.shape == DraftShape::tree,
-           "a tree where a chain was asked for: " + draft.to_string());
+  void begin(Lent& to, TokenSpan context) {
+    to.context.assign(context.begin(), context.end());
+    lend(to, [&](TokenSpan lent) { to.strategy.begin(lent); });
+  }
+  void observe(Lent& to, TokenSpan fresh) {
+    to.context.insert(to.context.end(), fresh.begin(), fresh.end());
+    lend(to, [&](TokenSpan lent) { to.strategy.observe(lent, fresh.size(), Origin::output); });
+  }
+  void truncate(Lent& to, std::size_t size) {
+    lend(to, [&](TokenSpan lent) { to.strategy.truncate(lent, size); });
+    to.context.resize(size);
+  }
+  KeptDraft propose(Lent& from, const DraftBudget& budget) {
+    std::vector<DraftNode> storage(std::min<std::size_t>(budget.max_nodes, 4096));
+    Draft draft(storage, budget);
+    std::size_t allocated = 0;
+    lend(from, [&](TokenSpan lent) {
+      const std::size_t before = check_.allocations ? check_.allocations() : 0;
+      from.strategy.propose(lent, draft);
+      allocated = (check_.allocations ? check_.allocations() : 0) - before;
+    });
+    expect(no_allocation, allocated == 0, std::to_string(allocated) + " allocations in one propose()");
+    KeptDraft kept{{draft.view().begin(), draft.view().end()}, draft.view().kind()};
+    expect(well_formed, !draft.malformed(),
+           "after " + std::to_string(from.context.size()) +
+               " tokens: a node was refused for its parent, its order or because it repeats another; the nodes that "
+               "were taken are " +
+               kept.to_string() + " (token<parent)");
+    drafted_ = drafted_ || !kept.nodes.empty();
+    return kept;
   }
 
   /// One round as a loop drives it: `committed` tokens follow, of which the draft may have foreseen the first.
-  KeptDraft round(Strategy& strategy, TokenSpan committed) {
-    KeptDraft draft = propose(strategy, check_.budget);
+  KeptDraft round(Lent& with, TokenSpan committed) {
+    KeptDraft draft = propose(with, check_.budget);
     std::vector<NodeIndex> path;
     for (std::size_t i = 0; i < draft.nodes.size(); ++i)
       if (draft.nodes[i].parent == (path.empty() ? anchor_parent : path.back()))
@@ -178,29 +198,35 @@ class StrategyRuns {
     while (agreed < path.size() && agreed + 1 < committed.size() &&
            draft.nodes[static_cast<std::size_t>(path[agreed])].token == committed[agreed])
       ++agreed;
-    strategy.feedback(Outcome{
-        DraftView(draft.nodes, draft.kind), path, std::span(path).first(agreed), committed.back(), Cut::none, {}});
-    strategy.observe(committed, Origin::output);
+    const Outcome outcome{
+        DraftView(draft.nodes, draft.kind), path, std::span(path).first(agreed), committed.back(), Cut::none, {}};
+    lend(with, [&](TokenSpan lent) { with.strategy.feedback(lent, outcome); });
+    observe(with, committed);
     return draft;
   }
-  Strategy fed(TokenSpan tokens) {
-    Strategy strategy = make_();
+  Lent fed(TokenSpan tokens, bool moves = true) {
+    Lent made{make_(), {}, moves};
+    made.context.reserve(longest_);
     const std::size_t prompt = std::min(check_.prompt, tokens.size());
-    strategy.begin(tokens.first(prompt));
-    if (tokens.size() > prompt) strategy.observe(tokens.subspan(prompt), Origin::output);
-    return strategy;
+    begin(made, tokens.first(prompt));
+    if (tokens.size() > prompt) observe(made, tokens.subspan(prompt));
+    return made;
   }
 
   void one_run(std::size_t run) {
     const std::vector<Token> made = text(run);
     const TokenSpan all = made;
-    const std::size_t prompt = std::min(check_.prompt, all.size());
-    Strategy one = fed(all.first(prompt));
-    Strategy twin = fed(all.first(prompt));
     std::vector<Token> other = text(run + 1);
     std::reverse(other.begin(), other.end());
-    Strategy again = fed(other);  // has lived through another sequence
-    again.begin(all.first(prompt));
+    longest_ = std::max(all.size(), other.size()) + 8;
+    lender_ = LentCopy(longest_);
+    const std::size_t prompt = std::min(check_.prompt, all.size());
+    Lent one = fed(all.first(prompt));
+    Lent twin = fed(all.first(prompt));
+    Lent steady = fed(all.first(prompt), false);
+    Lent again = fed(other);  // has lived through another sequence
+    if constexpr (RebasableStrategy<Strategy>) leave_by_rebase(again, all);
+    begin(again, all.first(prompt));
     for (std::size_t at = prompt; at < all.size();) {
       const std::size_t n = std::min(all.size() - at, 1 + random_.below(4));
       expect_same(repeatable, propose(one, check_.budget), propose(one, check_.budget), at);
@@ -213,55 +239,89 @@ class StrategyRuns {
       if (random_.chance(25)) fork(one, all, at);
       const KeptDraft draft = round(one, all.subspan(at, n));
       expect_same(pure, round(twin, all.subspan(at, n)), draft, at);
+      expect_same(no_span, draft, round(steady, all.subspan(at, n)), at);
       expect_same(forgets, round(again, all.subspan(at, n)), draft, at, true);
       at += n;
-      if (random_.chance(25)) truncate(all, at);
+      if (random_.chance(25)) go_back(all, at);
+      if constexpr (RebasableStrategy<Strategy>)
+        if (random_.chance(25)) rebase_in_place(one, all.subspan(at));
     }
   }
   /// A copy that goes astray does not touch the one it was taken from.
-  void fork(Strategy& strategy, TokenSpan all, std::size_t at) {
-    const KeptDraft before = propose(strategy, check_.budget);
-    Strategy copy = strategy;
+  void fork(Lent& from, TokenSpan all, std::size_t at) {
+    const KeptDraft before = propose(from, check_.budget);
+    Lent copy = from;
     expect_same(forks, propose(copy, check_.budget), before, at);
     const std::array<Token, 3> astray = {all[0], all[at - 1], -7};
-    copy.observe(astray, Origin::output);
-    expect_same(forks, propose(strategy, check_.budget), before, at);
-    copy.truncate(at);
+    observe(copy, astray);
+    expect_same(forks, propose(from, check_.budget), before, at);
+    truncate(copy, at);
     expect_same(forks, propose(copy, check_.budget), before, at, true);
-    Strategy second = strategy;
+    Lent second = from;
     copy = second;
-    second.begin(astray);
+    begin(second, astray);
     expect_same(forks, propose(copy, check_.budget), before, at);
   }
   /// One that has seen more and went back drafts what a fresh one drafts that never saw more. Neither has had feedback:
   /// what was learned from it may stay.
-  void truncate(TokenSpan all, std::size_t at) {
+  void go_back(TokenSpan all, std::size_t at) {
     const std::size_t to = 1 + random_.below(at);
-    Strategy cut = make_();
-    cut.begin(all.first(at));
+    Lent cut{make_()};
+    begin(cut, all.first(at));
     static_cast<void>(propose(cut, check_.budget));
-    cut.truncate(to);
-    Strategy fresh = make_();
-    fresh.begin(all.first(to));
+    truncate(cut, to);
+    Lent fresh{make_()};
+    begin(fresh, all.first(to));
     expect_same(truncates, propose(cut, check_.budget), propose(fresh, check_.budget), to, true);
     const TokenSpan more = all.subspan(to, std::min<std::size_t>(all.size() - to, 3));
-    cut.observe(more, Origin::output);
-    fresh.observe(more, Origin::output);
+    observe(cut, more);
+    observe(fresh, more);
     expect_same(truncates, propose(cut, check_.budget), propose(fresh, check_.budget), to + more.size(), true);
+  }
+  void rebase(Lent& to, TokenSpan context) {
+    const std::vector<Token> before = std::exchange(to.context, {context.begin(), context.end()});
+    // Both move: `before` is the second lender's.
+    LentCopy second(before.size());
+    second.lend(before, [&](TokenSpan old) { lend(to, [&](TokenSpan lent) { to.strategy.rebase(old, lent); }); });
+  }
+  /// A copy that is rebased to its own context drafts as the one it was taken from, now and later.
+  void rebase_in_place(Lent& from, TokenSpan more) {
+    const std::size_t at = from.context.size();
+    Lent same = from;
+    Lent copy = from;
+    rebase(copy, from.context);
+    expect_same(rebases, propose(copy, check_.budget), propose(same, check_.budget), at);
+    more = more.first(std::min<std::size_t>(more.size(), 3));
+    if (more.empty()) return;
+    observe(copy, more);
+    observe(same, more);
+    expect_same(rebases, propose(copy, check_.budget), propose(same, check_.budget), at + more.size());
+  }
+  /// Another context, cut and continued: begin() has to forget it too.
+  void leave_by_rebase(Lent& with, TokenSpan all) {
+    rebase(with, all.subspan(all.size() / 3));
+    const std::size_t size = with.context.size();
+    truncate(with, size - size / 2);
+    observe(with, all.last(1));
+    expect_same(repeatable, propose(with, check_.budget), propose(with, check_.budget), with.context.size());
   }
 
   Make& make_;
   StrategyCheck check_;
   Random random_;
   Report report_;
+  LentCopy lender_;
+  std::size_t longest_ = 0;  // tokens that a context of this run can have
   bool drafted_ = false;
 };
 
 }  // namespace detail
 
-/// Does a strategy keep S1 to S8, as far as they can be seen from outside? `make()` gives a fresh one each time, with
+/// Does a strategy keep S1 to S9, as far as they can be seen from outside? `make()` gives a fresh one each time, with
 /// the same settings and the same seed. Where a strategy may have learned from feedback (S1, S6) only tokens and
-/// parents of drafts are compared, else probabilities too. Cost: about runs x 100 rounds.
+/// parents of drafts are compared, else probabilities too. The context is lent at another place in each call, and
+/// overwritten after the call. Budgets need no check: the draft refuses what exceeds them. Cost: about runs x 100
+/// rounds.
 template <class Make>
 Report check_strategy(Make&& make, const StrategyCheck& check = {}) {
   return detail::StrategyRuns<std::remove_reference_t<Make>>(make, check).run();

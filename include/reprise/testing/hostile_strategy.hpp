@@ -14,11 +14,13 @@
 
 namespace reprise::testing {
 
-/// A strategy that proposes every kind of garbage: parents that are later nodes, the node itself or out of range,
-/// cycles, duplicates, tokens outside any vocabulary, more nodes than the budget allows, rising probabilities, drafts
-/// that claim to be sampled, auxiliary nodes, nothing at all. It ignores begin(), truncate() and feedback(), and
-/// answers differently when asked twice. Among the garbage are chains and trees of small tokens that may well be right.
-/// Whatever a loop makes of it, the output has to be that of plain decoding.
+/// A strategy that pushes every kind of garbage: parents that are later nodes, the node itself or out of range, cycles,
+/// duplicates, tokens outside any vocabulary, more nodes than the budget allows, rising probabilities, drafts that
+/// claim to be sampled, auxiliary nodes, nothing at all. It ignores begin(), truncate() and feedback(), and answers
+/// differently when asked twice. Among the garbage are chains and trees of small tokens that may well be right.
+///
+/// The draft refuses what breaks its form or its budget (Draft::push), and the loop has to give the output of plain
+/// decoding whatever is left.
 ///
 /// The same seed and the same calls give the same garbage. Threads: one at a time.
 class HostileStrategy {
@@ -28,33 +30,49 @@ class HostileStrategy {
       : random_(seed), vocabulary_(vocabulary) {}
 
   void begin(TokenSpan) noexcept {}
-  void observe(TokenSpan tokens, Origin) noexcept {
-    if (!tokens.empty()) last_ = tokens.back();
+  void observe(TokenSpan context, std::size_t, Origin) noexcept {
+    if (!context.empty()) last_ = context.back();
   }
-  void feedback(const Outcome&) noexcept {}
-  void truncate(std::size_t) noexcept {}
+  void feedback(TokenSpan, const Outcome&) noexcept {}
+  void truncate(TokenSpan, std::size_t) noexcept {}
+  void propose(TokenSpan, Draft& draft) noexcept { write_garbage(draft); }
 
-  void propose(const DraftBudget&, Draft& draft) noexcept {
-    const std::size_t kind = random_.below(10);
+  /// What propose() does, into anything with the functions of a Draft.
+  template <class Sink>
+  void write_garbage(Sink& draft) noexcept {
+    const std::size_t kind = random_.below(11);
     if (kind == 0) return;
     draft.clear(random_.chance(20) ? DraftKind::sampled : DraftKind::ordered);
-    // Far beyond the budget: push() refuses what the storage cannot hold.
-    const std::size_t wanted = random_.chance(50) ? draft.capacity() + 3 : random_.below(draft.capacity() + 1);
-    for (std::size_t i = 0; i < wanted; ++i) {
-      DraftNode node = garbage(i);
-      if (kind == 1) node.parent = static_cast<NodeIndex>(i);                                     // its own parent
-      if (kind == 2) node.parent = static_cast<NodeIndex>(i + 1);                                 // a later node
-      if (kind == 3) node.parent = static_cast<NodeIndex>((i + 1) % (wanted == 0 ? 1 : wanted));  // one great cycle
-      if (kind == 4) node.parent = anchor_parent;  // all of them children of the anchor
-      if (kind >= 8) node = branch(i);
-      if (kind >= 5 && kind < 8 && random_.chance(90)) node.parent = static_cast<NodeIndex>(i) - 1;  // nearly a chain
-      if (!draft.push(node)) break;
+    const std::size_t most = std::min<std::size_t>(draft.budget().max_nodes, 4096);
+    // Often far beyond the budget.
+    const std::size_t wanted = random_.chance(50) ? 2 * most + 3 : random_.below(most + 1);
+    highest_ = Probability::scale;
+    for (std::size_t i = 0; i < wanted; ++i) draft.push(node_of(kind, draft.size(), wanted));
+    if (random_.chance(10)) {
+      draft.truncate(random_.below(most + 1));
+      draft.push(garbage(draft.size()));
     }
-    if (random_.chance(10)) draft.truncate(random_.below(draft.capacity() + 1));
+    if (random_.chance(10)) draft.leave_out();
+    if (random_.chance(10)) draft.hold_back();
   }
 
  private:
-  /// A node of a sound tree, but for its probability.
+  /// A node for the place `at` of a draft of this kind.
+  DraftNode node_of(std::size_t kind, std::size_t at, std::size_t wanted) noexcept {
+    DraftNode node = kind >= 8 ? branch(at) : garbage(at);
+    if (kind == 1) node.parent = static_cast<NodeIndex>(at);                                     // its own parent
+    if (kind == 2) node.parent = static_cast<NodeIndex>(at + 1);                                 // a later node
+    if (kind == 3) node.parent = static_cast<NodeIndex>((at + 1) % (wanted == 0 ? 1 : wanted));  // one great cycle
+    if (kind == 4) node.parent = anchor_parent;  // all of them children of the anchor
+    if (kind >= 5 && kind < 8 && random_.chance(90)) node.parent = static_cast<NodeIndex>(at) - 1;  // nearly a chain
+    // Falling probabilities, mostly, or a draft would never have more than a few nodes.
+    if (random_.chance(90)) {
+      highest_ -= random_.chance(50) ? static_cast<std::uint32_t>(random_.below(highest_ / 8 + 1)) : 0;
+      node.path_probability = Probability::from_raw(highest_);
+    }
+    return node;
+  }
+  /// A node of a sound tree, except for its probability.
   DraftNode branch(std::size_t at) noexcept {
     DraftNode node = garbage(at);
     node.token = static_cast<Token>(random_.below(static_cast<std::size_t>(vocabulary_ > 0 ? vocabulary_ : 1)));
@@ -105,6 +123,7 @@ class HostileStrategy {
   Random random_;
   Token vocabulary_;
   Token last_ = 0;
+  std::uint32_t highest_ = 0;  // probability of the nodes to come
 };
 static_assert(DraftStrategy<HostileStrategy>);
 
