@@ -14,6 +14,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/lent_context.hpp"
 
 namespace reprise::testing {
 
@@ -72,15 +73,12 @@ struct RankedRoundOptions {
   bool reveals = true;
 };
 
-/// Proposes, verifies, learns and commits; `context` grows.
+/// Proposes, verifies, learns and commits: the lent context grows.
 template <class Strategy>
-RankedRound run_round(Strategy& strategy, std::vector<Token>& context, const RankedText& target,
-                      const RankedRoundOptions& options = {}) {
+RankedRound run_round(Lent<Strategy>& strategy, const RankedText& target, const RankedRoundOptions& options = {}) {
   RankedRound round;
-  std::vector<DraftNode> storage(64);
-  Draft draft(storage);
-  strategy.propose(options.budget, draft);
-  round.nodes.assign(draft.view().begin(), draft.view().end());
+  round.nodes = strategy.propose(options.budget).nodes;
+  const TokenSpan context = strategy.context();
   std::vector<NodeIndex> sent;
   for (std::size_t i = 0; i < std::min(round.nodes.size(), options.most_sent); ++i)
     sent.push_back(static_cast<NodeIndex>(i));
@@ -96,12 +94,11 @@ RankedRound run_round(Strategy& strategy, std::vector<Token>& context, const Ran
     if (agrees) round.accepted.push_back(last = *next);
   }
   const auto revealed = options.reveals ? revealed_by(target, context, round.draft(), sent,
-                                                      static_cast<std::size_t>(strategy.candidates_wanted()))
+                                                      static_cast<std::size_t>(strategy->candidates_wanted()))
                                         : std::vector<Candidate>();
   const Cut cut = sent.size() < round.nodes.size() ? Cut::budget : Cut::none;
   strategy.feedback({round.draft(), sent, round.accepted, round.committed.back(), cut, revealed});
   strategy.observe(round.committed, Origin::output);
-  context.insert(context.end(), round.committed.begin(), round.committed.end());
   return round;
 }
 
@@ -111,33 +108,23 @@ class Revealing {
  public:
   Revealing(Strategy strategy, const RankedText& target) : strategy_(std::move(strategy)), target_(target) {}
 
-  void begin(TokenSpan tokens) {
-    context_.assign(tokens.begin(), tokens.end());
-    strategy_.begin(tokens);
-  }
-  void observe(TokenSpan tokens, Origin origin) {
-    context_.insert(context_.end(), tokens.begin(), tokens.end());
-    strategy_.observe(tokens, origin);
-  }
-  void propose(const DraftBudget& budget, Draft& draft) { strategy_.propose(budget, draft); }
-  void feedback(Outcome outcome) {
+  void begin(TokenSpan context) { strategy_.begin(context); }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) { strategy_.observe(context, fresh, origin); }
+  void propose(TokenSpan context, Draft& draft) { strategy_.propose(context, draft); }
+  void feedback(TokenSpan context, Outcome outcome) {
     std::vector<NodeIndex> all(outcome.draft.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<NodeIndex>(i);
     const auto ranks = static_cast<std::size_t>(strategy_.candidates_wanted());
-    const std::vector<Candidate> revealed = revealed_by(target_, context_, outcome.draft, all, ranks);
+    const std::vector<Candidate> revealed = revealed_by(target_, context, outcome.draft, all, ranks);
     outcome.sent = all;
     outcome.revealed = revealed;
-    strategy_.feedback(outcome);
+    strategy_.feedback(context, outcome);
   }
-  void truncate(std::size_t size) {
-    context_.resize(std::min(size, context_.size()));
-    strategy_.truncate(size);
-  }
+  void truncate(TokenSpan context, std::size_t size) { strategy_.truncate(context, size); }
 
  private:
   Strategy strategy_;
   RankedText target_;
-  std::vector<Token> context_;
 };
 
 }  // namespace reprise::testing
