@@ -63,7 +63,7 @@ TEST(RecyclingDrafter, KeepsTheContractOfAStrategy) {
 }
 
 TEST(RecyclingDrafter, DraftsNothingBeforeItHasSeenTheTargetAtWork) {
-  RecyclingDrafter fresh;
+  Lent fresh;
   EXPECT_TRUE(nodes_of(fresh).empty());
   Lent drafter = begun();
   EXPECT_TRUE(nodes_of(drafter).empty());
@@ -89,7 +89,6 @@ TEST(RecyclingDrafter, DraftsCandidatesOfCandidates) {
 
 TEST(RecyclingDrafter, DraftsTheLikeliestNodesFirst) {
   Lent drafter = begun();
-  Tokens context = prompt;
   const RankedText target{.order = 2, .vocabulary = 6};
   for (int i = 0; i < 100; ++i) run_round(drafter, target);
   const auto most = nodes_of(drafter, {.max_nodes = 64});
@@ -155,10 +154,9 @@ TEST(RecyclingDrafter, LearnsHowLikelyEachRankIs) {
 
 TEST(RecyclingDrafter, IsRightWhereTheLastTokenDecides) {
   Lent drafter = begun();
-  Tokens context = prompt;
   std::size_t accepted = 0;
   std::size_t rounds = 0;
-  for (; context.size() < 400; ++rounds)
+  for (; drafter.context().size() < 400; ++rounds)
     accepted += run_round(drafter, RankedText{.order = 1, .vocabulary = 40}).accepted.size();
   EXPECT_GT(accepted, 3 * rounds);
 }
@@ -252,6 +250,13 @@ TEST(RecyclingDrafter, GrowsWithTheHighestTokenThatItMeets) {
   drafter.feedback({DraftView(nodes, DraftKind::ordered), {&sent, 1}, {}, 5000, Cut::none, revealed});
   drafter.observe(Tokens{5000}, Origin::output);
   EXPECT_GE(drafter->rows(), 20001U);
+}
+
+TEST(RecyclingDrafter, KeepsNoCopyOfTheContext) {
+  Lent drafter = begun({.vocabulary = 100});
+  const std::size_t bytes = drafter->memory_bytes();
+  drafter.observe(Tokens(10'000, 7), Origin::output);
+  EXPECT_EQ(drafter->memory_bytes(), bytes);
 }
 
 TEST(RecyclingDrafter, TakesTokensOfAnyValue) {

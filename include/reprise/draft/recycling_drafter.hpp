@@ -149,6 +149,10 @@ class RecyclingDrafter {
     for (std::size_t rank = 0; rank < known.size(); ++rank) {
       const Probability reached = before.path * rate(before.depth, rank).probability();
       if (reached < least || reached <= frontier_.bar()) continue;
+      // A verifier may reveal a token twice.
+      if (std::find(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(rank), known[rank]) !=
+          known.begin() + static_cast<std::ptrdiff_t>(rank))
+        continue;
       frontier_.push({reached, known[rank], parent, static_cast<std::uint16_t>(before.depth + 1),
                       static_cast<std::uint8_t>(rank)});
     }
