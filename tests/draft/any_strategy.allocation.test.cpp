@@ -14,15 +14,15 @@ namespace {
 /// Drafts one token, always.
 struct Seven {
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void propose(const DraftBudget&, Draft& draft) { draft.extend({.token = 7}); }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void propose(TokenSpan, Draft& draft) { draft.extend({.token = 7}); }
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
 };
 
 std::size_t drafted_by(AnyStrategy& strategy) {
   std::array<DraftNode, 4> storage;
-  Draft draft(storage);
+  Draft draft(storage, {});
   strategy.propose({}, draft);
   return draft.size();
 }
@@ -43,7 +43,7 @@ TEST(AnyStrategyWithoutMemory, DraftsNothing) {
   AnyStrategy strategy = without_memory(make);
   EXPECT_EQ(drafted_by(strategy), 0U);
   strategy.begin({});
-  strategy.truncate(0);
+  strategy.truncate({}, 0);
   EXPECT_EQ(strategy.memory_bytes(), 0U);
 }
 
@@ -64,7 +64,7 @@ TEST(AnyStrategyWithMemory, AllocatesOnceForEachCopyAndNeverForACall) {
   AnyStrategy moved = std::move(copy);
   EXPECT_EQ(drafted_by(moved), 1U);
   moved.begin({});
-  moved.feedback({});
+  moved.feedback({}, {});
   EXPECT_EQ(watch.allocations(), 2U);
 }
 

@@ -13,6 +13,7 @@
 
 #include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/none.hpp"
+#include "support/lent_context.hpp"
 
 namespace reprise {
 namespace {
@@ -21,29 +22,30 @@ using Tokens = std::vector<Token>;
 
 static_assert(ReservableStrategy<AnyStrategy> && MeasurableStrategy<AnyStrategy>);
 
-Tokens drafted_by(AnyStrategy& strategy, const DraftBudget& budget = {}) {
-  std::array<DraftNode, 32> storage;
-  Draft draft(storage);
-  strategy.propose(budget, draft);
-  Tokens tokens;
-  for (const DraftNode& node : draft.view()) tokens.push_back(node.token);
-  return tokens;
-}
+using AnyLent = testing::Lent<AnyStrategy>;
+
+Tokens drafted_by(AnyLent& strategy, const DraftBudget& budget = {}) { return strategy.propose(budget).tokens(); }
+Tokens drafted_by(AnyStrategy& strategy) { return testing::propose(strategy, {}).tokens(); }
 
 /// Writes down what it is called with; copies write to the same log.
 struct Recorder {
   std::shared_ptr<std::vector<std::string>> log = std::make_shared<std::vector<std::string>>();
 
-  void begin(TokenSpan tokens) { log->push_back("begin " + std::to_string(tokens.size())); }
-  void observe(TokenSpan tokens, Origin origin) {
-    log->push_back("observe " + std::to_string(tokens.size()) + (origin == Origin::output ? " output" : " prompt"));
+  void begin(TokenSpan context) { log->push_back("begin " + std::to_string(context.size())); }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    log->push_back("observe " + std::to_string(fresh) + (origin == Origin::output ? " output" : " prompt") + " of " +
+                   std::to_string(context.size()));
   }
-  void propose(const DraftBudget& budget, Draft& draft) {
-    log->push_back("propose " + std::to_string(budget.max_nodes));
+  void propose(TokenSpan context, Draft& draft) {
+    log->push_back("propose " + std::to_string(draft.budget().max_nodes) + " after " + std::to_string(context.size()));
     draft.extend({.token = 7});
   }
-  void feedback(const Outcome& outcome) { log->push_back("feedback " + std::string(name(outcome.cut))); }
-  void truncate(std::size_t size) { log->push_back("truncate " + std::to_string(size)); }
+  void feedback(TokenSpan context, const Outcome& outcome) {
+    log->push_back("feedback " + std::string(name(outcome.cut)) + " after " + std::to_string(context.size()));
+  }
+  void truncate(TokenSpan context, std::size_t size) {
+    log->push_back("truncate " + std::to_string(context.size()) + " to " + std::to_string(size));
+  }
 };
 
 struct SizedRecorder : Recorder {
@@ -83,7 +85,7 @@ TEST(AnyStrategy, SaysWhatItsStrategySaysOfCandidatesAndDistributions) {
 }
 TEST(AnyStrategy, PassesEveryCallOn) {
   const SizedRecorder recorder;
-  AnyStrategy strategy(recorder);
+  AnyLent strategy{AnyStrategy(recorder)};
   const Tokens tokens = {1, 2, 3};
   strategy.begin(tokens);
   strategy.observe(tokens, Origin::output);
@@ -96,23 +98,26 @@ TEST(AnyStrategy, PassesEveryCallOn) {
   strategy.feedback(outcome);
   strategy.truncate(2);
   strategy.reserve(99);
-  EXPECT_EQ(strategy.memory_bytes(), 123U);
-  const std::vector<std::string> expected = {"begin 3",        "observe 3 output", "observe 0 prompt", "propose 5",
-                                             "feedback width", "truncate 2",       "reserve 99"};
+  EXPECT_EQ(strategy->memory_bytes(), 123U);
+  const std::vector<std::string> expected = {"begin 3",           "observe 3 output of 6",  "observe 0 prompt of 6",
+                                             "propose 5 after 6", "feedback width after 6", "truncate 6 to 2",
+                                             "reserve 99"};
   EXPECT_EQ(*recorder.log, expected);
 }
 
 struct RebasingRecorder : Recorder {
-  void rebase(TokenSpan tokens) { log->push_back("rebase " + std::to_string(tokens.size())); }
+  void rebase(TokenSpan before, TokenSpan context) {
+    log->push_back("rebase " + std::to_string(before.size()) + " to " + std::to_string(context.size()));
+  }
 };
 TEST(AnyStrategy, RebasesAStrategyThatCan) {
   const RebasingRecorder rebasing;
-  AnyStrategy(rebasing).rebase(Tokens{1, 2});
-  EXPECT_EQ(*rebasing.log, std::vector<std::string>{"rebase 2"});
+  AnyStrategy(rebasing).rebase(Tokens{1, 2, 3}, Tokens{1, 2});
+  EXPECT_EQ(*rebasing.log, std::vector<std::string>{"rebase 3 to 2"});
   const Recorder recorder;
-  AnyStrategy(recorder).rebase(Tokens{1, 2});
+  AnyStrategy(recorder).rebase(Tokens{1, 2, 3}, Tokens{1, 2});
   EXPECT_EQ(*recorder.log, std::vector<std::string>{"begin 2"});
-  AnyStrategy().rebase(Tokens{1, 2});
+  AnyStrategy().rebase(Tokens{1, 2, 3}, Tokens{1, 2});
 }
 
 TEST(AnyStrategy, DoesWithoutWhatIsOptional) {
@@ -126,9 +131,9 @@ TEST(AnyStrategy, DoesWithoutWhatIsOptional) {
 TEST(AnyStrategy, DraftsNothingByDefault) {
   AnyStrategy strategy;
   strategy.begin(Tokens{1, 1});
-  strategy.observe(Tokens{1}, Origin::output);
-  strategy.feedback({});
-  strategy.truncate(1);
+  strategy.observe(Tokens{1, 1, 1}, 1, Origin::output);
+  strategy.feedback({}, {});
+  strategy.truncate(Tokens{1, 1, 1}, 1);
   strategy.reserve(10);
   EXPECT_EQ(drafted_by(strategy), Tokens());
   EXPECT_EQ(strategy.memory_bytes(), 0U);
@@ -138,18 +143,18 @@ TEST(AnyStrategy, DraftsNothingByDefault) {
 
 TEST(AnyStrategy, DraftsWhatTheStrategyInsideDrafts) {
   const Tokens context = {1, 2, 3, 4, 1, 2};
-  AnyStrategy any = CopyDrafter<>();
+  AnyLent any{AnyStrategy(CopyDrafter<>())};
   any.begin(context);
   EXPECT_EQ(drafted_by(any, {.max_nodes = 2}), (Tokens{3, 4}));
-  any = NoDraft();
+  any.strategy() = NoDraft();
   any.begin(context);
   EXPECT_EQ(drafted_by(any), Tokens());
 }
 
 TEST(AnyStrategy, CopiesGoOnIndependently) {
-  AnyStrategy first = CopyDrafter<>();
+  AnyLent first{AnyStrategy(CopyDrafter<>())};
   first.begin(Tokens{1, 2, 3, 1});
-  AnyStrategy second = first;
+  AnyLent second = first;
   first.observe(Tokens{5}, Origin::output);
   second.observe(Tokens{2}, Origin::output);
   EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens());
@@ -161,22 +166,22 @@ TEST(AnyStrategy, CopiesGoOnIndependently) {
 }
 
 TEST(AnyStrategy, CopyAssignmentGoesOnIndependently) {
-  AnyStrategy first = CopyDrafter<>();
+  AnyLent first{AnyStrategy(CopyDrafter<>())};
   first.begin(Tokens{1, 2, 1});
-  AnyStrategy second = NoDraft();
+  AnyLent second{AnyStrategy(NoDraft())};
   second = first;
   first.truncate(1);
   EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{2});
-  const AnyStrategy& same = second;
+  const AnyLent& same = second;
   second = same;
   EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{2});
 }
 
 TEST(AnyStrategy, MovingLeavesAStrategyThatDraftsNothing) {
-  AnyStrategy first = CopyDrafter<>();
+  AnyLent first{AnyStrategy(CopyDrafter<>())};
   first.begin(Tokens{1, 2, 1});
-  AnyStrategy second = std::move(first);
-  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{2});
+  AnyStrategy second = std::move(first.strategy());
+  EXPECT_EQ(testing::propose(second, first.context(), {.max_nodes = 1}).tokens(), Tokens{2});
   EXPECT_EQ(drafted_by(first), Tokens());  // NOLINT(bugprone-use-after-move): this is what is tested
 }
 
@@ -207,11 +212,11 @@ TEST(AnyStrategy, DestroysEveryCopyOfTheStrategyOnce) {
 class Around {
  public:
   explicit Around(AnyStrategy strategy) : strategy_(std::move(strategy)) {}
-  void begin(TokenSpan tokens) { strategy_.begin(tokens); }
-  void observe(TokenSpan tokens, Origin origin) { strategy_.observe(tokens, origin); }
-  void propose(const DraftBudget& budget, Draft& draft) { strategy_.propose(budget, draft); }
-  void feedback(const Outcome& outcome) { strategy_.feedback(outcome); }
-  void truncate(std::size_t size) { strategy_.truncate(size); }
+  void begin(TokenSpan context) { strategy_.begin(context); }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) { strategy_.observe(context, fresh, origin); }
+  void propose(TokenSpan context, Draft& draft) { strategy_.propose(context, draft); }
+  void feedback(TokenSpan context, const Outcome& outcome) { strategy_.feedback(context, outcome); }
+  void truncate(TokenSpan context, std::size_t size) { strategy_.truncate(context, size); }
 
  private:
   AnyStrategy strategy_;

@@ -25,8 +25,9 @@ static_assert(RebasableStrategy<BestOf<Scripted, Keeping>> && !RebasableStrategy
 template <class Strategy>
 void live_through(Strategy& strategy, Token pick) {
   const Nodes nodes = drafted_by(strategy);
-  strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = pick, .revealed = {}});
-  strategy.observe(Tokens{pick}, Origin::output);
+  strategy.feedback({},
+                    {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = pick, .revealed = {}});
+  strategy.observe(Tokens{pick}, 1, Origin::output);
 }
 
 TEST(BestOf, TakesTheDraftThatCanBeExpectedToSaveMost) {
@@ -65,7 +66,7 @@ TEST(BestOf, PassesOnWhatIsOptional) {
   EXPECT_EQ(strategy.memory_bytes(), 7U);
   EXPECT_EQ(strategy.candidates_wanted(), 2U);
   strategy.reserve(9);
-  strategy.rebase(Tokens{1, 2});
+  strategy.rebase({}, Tokens{1, 2});
   EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("reserve 9", "rebase 2"));
   EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 2"));
   EXPECT_THAT(strategy.member<2>().told->calls, ElementsAre("reserve 9", "rebase 2"));

@@ -40,12 +40,12 @@ TEST(FirstMatch, TellsEveryMemberOfEveryRound) {
   FirstMatch strategy(Scripted{}, Scripted{{node(1, -1, 10)}}, Scripted{{node(2, -1, 90)}});
   const Nodes nodes = drafted_by(strategy);
   const std::vector<NodeIndex> sent = {0};
-  strategy.feedback({.draft = {nodes, DraftKind::ordered},
-                     .sent = sent,
-                     .accepted = sent,
-                     .pick = 5,
-                     .cut = Cut::none,
-                     .revealed = {}});
+  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered},
+                         .sent = sent,
+                         .accepted = sent,
+                         .pick = 5,
+                         .cut = Cut::none,
+                         .revealed = {}});
   const KeptOutcome& first = strategy.member<0>().told->outcomes.at(0);
   EXPECT_THAT(first.draft, IsEmpty());
   EXPECT_THAT(first.accepted, IsEmpty());
@@ -67,12 +67,12 @@ TEST(FirstMatch, KeepsASampledDraftAsItIs) {
                                         .distributions = distributions,
                                         .vocabulary = 3}));
   std::vector<DraftNode> storage(8);
-  Draft draft(storage);
+  Draft draft(storage, {});
   strategy.propose({}, draft);
   EXPECT_EQ(draft.view().kind(), DraftKind::sampled);
   EXPECT_THAT(strategy.distribution(0), ElementsAre(0.25F, 0.5F, 0.25F));
   EXPECT_THAT(strategy.distribution(1), ElementsAre(0.125F, 0.75F, 0.125F));
-  strategy.observe(Tokens{1}, Origin::output);
+  strategy.observe(Tokens{1}, 1, Origin::output);
   EXPECT_THAT(strategy.distribution(0), IsEmpty());
 }
 TEST(FirstMatch, HasNoDistributionForADraftThatComesFromElsewhere) {
@@ -83,7 +83,7 @@ TEST(FirstMatch, HasNoDistributionForADraftThatComesFromElsewhere) {
 TEST(FirstMatch, LeavesNothingOfAMemberThatOnlySaidItsDraftWasSampled) {
   FirstMatch strategy(Scripted{{}, DraftKind::sampled}, Scripted{{node(1, -1, 50)}});
   std::vector<DraftNode> storage(8);
-  Draft draft(storage);
+  Draft draft(storage, {});
   strategy.propose({}, draft);
   EXPECT_EQ(draft.view().kind(), DraftKind::ordered);
 }
@@ -91,7 +91,7 @@ TEST(FirstMatch, SaysThatSomethingWasLeftOut) {
   for (const bool left_out : {false, true}) {
     FirstMatch strategy(Scripted{{}, DraftKind::ordered, left_out}, Scripted{});
     std::vector<DraftNode> storage(8);
-    Draft draft(storage);
+    Draft draft(storage, {});
     strategy.propose({}, draft);
     EXPECT_EQ(draft.left_out(), left_out);
   }
@@ -99,8 +99,8 @@ TEST(FirstMatch, SaysThatSomethingWasLeftOut) {
 TEST(FirstMatch, PassesOnWhatMembersAreTold) {
   FirstMatch strategy(Scripted{}, Scripted{});
   strategy.begin(Tokens{1, 2});
-  strategy.observe(Tokens{3}, Origin::output);
-  strategy.truncate(1);
+  strategy.observe(Tokens{3}, 1, Origin::output);
+  strategy.truncate(Tokens{1, 2, 3}, 1);
   EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("begin 2", "observe 1", "truncate 1"));
   EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 2", "observe 1", "truncate 1"));
 }
@@ -110,10 +110,10 @@ TEST(FirstMatch, PassesOnWhatIsOptional) {
   EXPECT_EQ(strategy.candidates_wanted(), 2U);
   const Nodes nodes = drafted_by(strategy);
   strategy.reserve(9);
-  strategy.rebase(Tokens{1, 2});
+  strategy.rebase({}, Tokens{1, 2});
   EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("propose", "reserve 9", "rebase 2"));
   EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 2")) << "it cannot rebase";
-  strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 5, .revealed = {}});
+  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 5, .revealed = {}});
   EXPECT_THAT(strategy.member<0>().told->outcomes.at(0).draft, IsEmpty()) << "what was proposed is gone";
 }
 TEST(FirstMatch, KeepsTheContractOfStrategies) {

@@ -144,18 +144,18 @@ template <class Strategy>
 void run(Strategy strategy, Random& random, bool first_match = false) {
   const Nodes nodes = drafted_by(strategy, {.max_nodes = random.chance(70) ? 64 : random.below(10)});
   const Pass pass = verify(nodes, random);
-  strategy.feedback(outcome_of(nodes, pass));
+  strategy.feedback({}, outcome_of(nodes, pass));
   const auto& first = strategy.template member<0>();
   const auto& second = strategy.template member<1>();
   ASSERT_EQ(first.told->outcomes.size(), 1U);
   ASSERT_EQ(second.told->outcomes.size(), 1U);
-  if (first_match && !first.nodes.empty()) {
+  if (first_match && !first.told->proposed.empty()) {
     ASSERT_EQ(first.told->outcomes[0].sent, pass.sent) << "the one that was chosen is told everything as it is";
     ASSERT_EQ(first.told->outcomes[0].accepted, pass.accepted);
   } else {
-    expect_truth(first.told->outcomes[0], first.nodes, nodes, pass, false);
+    expect_truth(first.told->outcomes[0], first.told->proposed, nodes, pass, false);
   }
-  expect_truth(second.told->outcomes[0], second.nodes, nodes, pass, true, !first_match);
+  expect_truth(second.told->outcomes[0], second.told->proposed, nodes, pass, true, !first_match);
 }
 
 TEST(MemberOutcome, TellsEachMemberWhatBruteForceFinds) {
@@ -180,7 +180,7 @@ TEST(MemberOutcome, EndsWhereTheMemberHadForeseenSomethingElse) {
   const std::vector<NodeIndex> sent = {0, 1, 2, 3};
   const std::vector<NodeIndex> accepted = {0, 1, 2};
   strategy.feedback(
-      {.draft = {nodes, DraftKind::ordered}, .sent = sent, .accepted = accepted, .pick = 4, .revealed = {}});
+      {}, {.draft = {nodes, DraftKind::ordered}, .sent = sent, .accepted = accepted, .pick = 4, .revealed = {}});
   const KeptOutcome& first = strategy.member<0>().told->outcomes.at(0);
   EXPECT_THAT(first.accepted, ElementsAre(0, 1, 2));
   EXPECT_EQ(first.pick, 4);
@@ -196,12 +196,12 @@ TEST(MemberOutcome, SaysWhyNodesWereNotSent) {
   const Nodes nodes = drafted_by(strategy, {.max_nodes = 2});
   ASSERT_THAT(tokens_of(nodes), ElementsAre(1, 2));
   const std::vector<NodeIndex> sent = {0};
-  strategy.feedback({.draft = {nodes, DraftKind::ordered},
-                     .sent = sent,
-                     .accepted = {},
-                     .pick = 4,
-                     .cut = Cut::rows,
-                     .revealed = {}});
+  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered},
+                         .sent = sent,
+                         .accepted = {},
+                         .pick = 4,
+                         .cut = Cut::rows,
+                         .revealed = {}});
   EXPECT_EQ(strategy.member<0>().told->outcomes.at(0).cut, Cut::rows);
   EXPECT_EQ(strategy.member<1>().told->outcomes.at(0).cut, Cut::budget) << "others took the room";
   EXPECT_EQ(strategy.member<2>().told->outcomes.at(0).cut, Cut::no_match);
@@ -210,9 +210,9 @@ TEST(MemberOutcome, SaysWhyNodesWereNotSent) {
 TEST(MemberOutcome, TakesWhatASessionDidNotSend) {
   // No draft at all, or one of another round.
   UnionDrafter strategy(Scripted{{node(1, -1, 90)}}, Curious{{{node(2, -1, 90)}}});
-  strategy.feedback({});
+  strategy.feedback({}, {});
   drafted_by(strategy);
-  strategy.feedback({});
+  strategy.feedback({}, {});
   EXPECT_EQ(strategy.member<0>().told->outcomes.size(), 2U);
   EXPECT_EQ(strategy.member<1>().told->outcomes.size(), 2U);
 }
@@ -223,7 +223,7 @@ TEST(MemberOutcome, LeavesOutSecondChildrenWithTheSameToken) {
     UnionDrafter strategy(Scripted{random_tree(random, options)}, Curious{{random_tree(random, options)}});
     const Nodes nodes = drafted_by(strategy);
     const Pass pass = verify(nodes, random);
-    strategy.feedback(outcome_of(nodes, pass));
+    strategy.feedback({}, outcome_of(nodes, pass));
     const KeptOutcome& told = strategy.member<1>().told->outcomes.at(0);
     for (const NodeIndex i : told.sent) {
       const DraftNode& sent = told.draft[static_cast<std::size_t>(i)];

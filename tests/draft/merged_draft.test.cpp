@@ -24,8 +24,8 @@ Tree::Claim auxiliary(Token token, std::uint32_t percent) {
 }
 std::vector<DraftNode> written(Tree& tree, const DraftBudget& budget = {}) {
   std::vector<DraftNode> storage(16);
-  Draft draft(storage);
-  tree.write(budget, draft);
+  Draft draft(storage, budget);
+  tree.write(draft);
   return {draft.view().begin(), draft.view().end()};
 }
 std::vector<Token> tokens(Tree& tree, const DraftBudget& budget = {}) {
@@ -87,8 +87,8 @@ TEST(MergedDraft, TakesNoMoreThanFit) {
   EXPECT_EQ(tree.add(anchor_parent, claim(0, 95)), 0) << "what is there is still found";
   EXPECT_EQ(written(tree).size(), 8U);
   std::vector<DraftNode> storage(3);
-  Draft draft(storage);
-  tree.write({}, draft);
+  Draft draft(storage, {});
+  tree.write(draft);
   EXPECT_EQ(draft.size(), 3U);
   tree.clear();
   EXPECT_EQ(tokens(tree).size(), 0U);

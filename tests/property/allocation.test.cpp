@@ -21,18 +21,19 @@
 namespace reprise::testing {
 namespace {
 
-/// Grows by exceptions: a std::vector. Repeats what came after the last occurrence of the last token.
+/// Grows by exceptions: a std::vector. Repeats the tokens after the last occurrence of the last token.
 struct VectorStrategy {
   std::vector<Token> seen;
   void begin(TokenSpan tokens) { seen.assign(tokens.begin(), tokens.end()); }
-  void observe(TokenSpan tokens, Origin) { seen.insert(seen.end(), tokens.begin(), tokens.end()); }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t size) { seen.resize(size); }
-  void propose(const DraftBudget& budget, Draft& draft) const {
+  void observe(TokenSpan context, std::size_t fresh, Origin) {
+    seen.insert(seen.end(), context.end() - static_cast<std::ptrdiff_t>(fresh), context.end());
+  }
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t size) { seen.resize(size); }
+  void propose(TokenSpan, Draft& draft) const {
     for (std::size_t i = seen.size() - 1; i-- > 0;)
       if (seen[i] == seen.back()) {
-        for (std::size_t j = i + 1; j < seen.size() && draft.size() < budget.max_nodes; ++j)
-          draft.extend({.token = seen[j]});
+        for (std::size_t j = i + 1; j < seen.size() && !draft.full(); ++j) draft.extend({.token = seen[j]});
         return;
       }
   }
@@ -179,10 +180,10 @@ TEST(CheckStrategyWithACounter, SeesThatTheDraftersDoNotAllocateInPropose) {
 }
 TEST(CheckStrategyWithACounter, SeesAStrategyThatAllocatesInPropose) {
   struct Allocating : VectorStrategy {
-    void propose(const DraftBudget& budget, Draft& draft) {
+    void propose(TokenSpan context, Draft& draft) {
       std::vector<Token> copy = seen;
       std::swap(copy, seen);
-      VectorStrategy::propose(budget, draft);
+      VectorStrategy::propose(context, draft);
     }
   };
   StrategyCheck check;

@@ -159,7 +159,7 @@ TEST(ExactSampling, HoldsWhileThePlannerLearnsWhatPassesCost) {
 std::size_t sent_of(const CostControl& control, std::initializer_list<std::uint32_t> stated) {
   std::array<DraftNode, 4> nodes;
   std::array<NodeIndex, 4> sendable{};
-  Draft draft(nodes);
+  Draft draft(nodes, {});
   draft.clear(DraftKind::sampled);
   Probability path = Probability::one();
   for (const std::uint32_t sixteenths : stated) {

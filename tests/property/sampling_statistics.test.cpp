@@ -60,18 +60,17 @@ struct Drafter {
   const Table* target;
   const Table* own;
   Random random;
-  Token last = 0;
   std::array<Token, draft_length> before{};  // each drafted token
 
-  void begin(TokenSpan tokens) { last = tokens.back(); }
-  void observe(TokenSpan tokens, Origin) { last = tokens.back(); }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
-  void propose(const DraftBudget& budget, Draft& draft) {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
+  void propose(TokenSpan context, Draft& draft) {
     draft.clear(DraftKind::sampled);
-    Token token = last;
+    Token token = context.back();
     double path = 1;
-    for (std::size_t i = 0; i < std::min(draft_length, budget.max_nodes); ++i) {
+    for (std::size_t i = 0; i < std::min(draft_length, draft.budget().max_nodes); ++i) {
       const std::vector<float>& q = after(*own, token);
       double accepted = 0;
       for (std::size_t t = 0; t < q.size(); ++t)

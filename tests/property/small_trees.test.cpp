@@ -9,23 +9,12 @@
 
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
+#include "support/strategies.hpp"
 
 // Two tokens, and every tree of up to six nodes; every array of four nodes whose parents may be anything, cycles and
 // later nodes too; every array of three in which each node may be auxiliary. One pass each, against the sentences.
 namespace reprise::testing {
 namespace {
-
-/// Drafts what it is told to.
-struct Dictated {
-  const std::vector<DraftNode>* draft = nullptr;
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
-  void propose(const DraftBudget&, Draft& out) const {
-    for (const DraftNode& node : *draft) out.push(node);
-  }
-};
 
 /// The tokens that have to be committed: picks from the start, as far as the draft knows them, and one more.
 std::vector<Token> wanted(const std::vector<DraftNode>& draft, const std::vector<Token>& truth) {
@@ -41,7 +30,7 @@ std::vector<Token> wanted(const std::vector<DraftNode>& draft, const std::vector
 
 class OnePass {
  public:
-  OnePass(unsigned table, Rollback rollback) : session_(Dictated{&draft_}, 8), engine_(options(table, rollback)) {
+  OnePass(unsigned table, Rollback rollback) : session_(Dictated(), 8), engine_(options(table, rollback)) {
     EXPECT_TRUE(session_.begin(prompt_, engine_.capabilities()));
     engine_.prefill(TokenSpan(prompt_).first(prompt_.size() - 1));
     std::vector<Token> text = prompt_;
@@ -52,7 +41,7 @@ class OnePass {
   }
   /// False when a sentence is broken.
   bool run(const std::vector<DraftNode>& draft) {
-    draft_ = draft;
+    session_.strategy().nodes = draft;
     session_.propose(limits_);
     const auto pass = session_.plan();
     if (!pass) return false;
@@ -89,7 +78,6 @@ class OnePass {
   std::vector<Token> prompt_ = {1, 0, 1};
   std::vector<Token> truth_;
   Limits limits_;
-  std::vector<DraftNode> draft_;
   Session<Dictated> session_;
   ScriptedVerifier engine_;
 };

@@ -11,24 +11,13 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/plain_decoding.hpp"
+#include "support/strategies.hpp"
 
 // Two tokens, every truth table over the last two tokens, every EOS choice, limits 1 to 6, three stop rules, and every
 // sequence of accept/reject patterns of drafts up to 3. Going back to try the next pattern is a truncate(). And at
 // every place in every generation, every tree of up to 3 nodes.
 namespace reprise::testing {
 namespace {
-
-/// Drafts what it is told to.
-struct Dictated {
-  const std::vector<DraftNode>* draft = nullptr;
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
-  void propose(const DraftBudget&, Draft& out) const {
-    for (const DraftNode& node : *draft) out.push(node);
-  }
-};
 
 enum class Rule : std::uint8_t { none, sequence, predicate };
 
@@ -43,7 +32,7 @@ struct Stop {
 class SmallWorld {
  public:
   SmallWorld(unsigned table, std::vector<Token> eos, std::size_t max_tokens, Rule rule, std::array<Token, 2> prompt)
-      : stop_{rule}, prompt_(prompt), session_(Dictated{&draft_}, 8), engine_(options(table, rule)) {
+      : stop_{rule}, prompt_(prompt), session_(Dictated(), 8), engine_(options(table, rule)) {
     limits_.max_tokens = max_tokens;
     limits_.eos = std::move(eos);
     if (rule == Rule::sequence) limits_.stop_sequences = {{1, 0, 1}};
@@ -182,8 +171,8 @@ class SmallWorld {
   Stop stop_;
   std::array<Token, 2> prompt_;
   Limits limits_;
-  std::vector<DraftNode> draft_;
   Session<Dictated> session_;
+  Nodes& draft_ = session_.strategy().nodes;
   ScriptedVerifier engine_;
   PlainTurn truth_;
   std::size_t passes_ = 0;

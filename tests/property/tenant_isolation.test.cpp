@@ -107,23 +107,24 @@ class Life {
     tenant_->memory.append(TokenSpan(text).first(prompt), Origin::prompt);
     std::array<DraftNode, most_nodes> room;
     for (std::size_t size = prompt; size < text.size();) {
-      Draft draft(room);
       DraftBudget budget;
       budget.max_nodes = 1 + random_.below(room.size());
       budget.shape = random_.chance(50) ? DraftShape::chain : DraftShape::tree;
-      drafter.propose(budget, draft);
-      const TokenSpan committed = verify(drafter, draft.view(), TokenSpan(text).subspan(size));
-      drafter.observe(committed, Origin::output);
-      tenant_->memory.append(committed, Origin::output);
+      Draft draft(room, budget);
+      drafter.propose(TokenSpan(text).first(size), draft);
+      const TokenSpan committed = verify(drafter, draft.view(), text, size);
       size += committed.size();
+      drafter.observe(TokenSpan(text).first(size), committed.size(), Origin::output);
+      tenant_->memory.append(committed, Origin::output);
       if (random_.chance(20)) disturb(text);
     }
     tenant_->memory.end_sequence();
     tenant_->calibration = drafter.calibration();
   }
 
-  /// What the target would say to the draft, where it goes on with `truth`. Answers what is committed.
-  TokenSpan verify(NgramDrafter<>& drafter, DraftView draft, TokenSpan truth) {
+  /// Verifies the draft after the first `size` tokens by a target that says this text; the committed tokens.
+  TokenSpan verify(NgramDrafter<>& drafter, DraftView draft, const Tokens& text, std::size_t size) {
+    const TokenSpan truth = TokenSpan(text).subspan(size);
     std::array<NodeIndex, most_nodes> sent{};
     std::array<NodeIndex, most_nodes> accepted{};
     std::size_t depth = 0;
@@ -144,7 +145,7 @@ class Life {
     outcome.sent = std::span(sent).first(draft.size());
     outcome.accepted = std::span(accepted).first(depth);
     outcome.pick = truth[depth];
-    drafter.feedback(outcome);
+    drafter.feedback(TokenSpan(text).first(size), outcome);
     if (pressure_ != nullptr) pressure_->drafted += draft.size();
     if (pressure_ != nullptr) pressure_->accepted += depth;
     return truth.first(depth + 1);

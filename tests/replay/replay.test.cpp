@@ -11,6 +11,7 @@
 #include "replay/strategies.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/strategies.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -32,13 +33,13 @@ struct Parrot {
   Tokens tokens;
   std::size_t most = 0;  ///< the largest budget it was given
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void propose(const DraftBudget& budget, Draft& draft) {
-    for (std::size_t i = 0; i < budget.max_nodes; ++i)
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void propose(TokenSpan, Draft& draft) {
+    for (std::size_t i = 0; i < draft.budget().max_nodes; ++i)
       if (!draft.extend({.token = tokens[i % tokens.size()]})) break;
   }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
   [[nodiscard]] std::size_t memory_bytes() const { return 1234; }
 };
 
@@ -149,23 +150,10 @@ TEST(Replay, StaysLosslessUnderEveryStrategy) {
 }
 
 /// Always drafts a tree of two levels below the anchor: 1 and 2, and 3 and 4 below each of these.
-struct Bush {
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void propose(const DraftBudget& budget, Draft& draft) {
-    const auto add = [&](Token token, NodeIndex parent, std::uint32_t percent) {
-      if (draft.size() < budget.max_nodes)
-        draft.push({.token = token, .parent = parent, .path_probability = Probability::ratio(percent, 100)});
-    };
-    add(1, anchor_parent, 60);
-    add(2, anchor_parent, 40);
-    add(3, 0, 30);
-    add(4, 0, 30);
-    add(3, 1, 20);
-    add(4, 1, 20);
-  }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
+struct Bush : testing::Dictated {
+  Bush()
+      : Dictated{{testing::node(1, anchor_parent, 60), testing::node(2, anchor_parent, 40), testing::node(3, 0, 30),
+                  testing::node(4, 0, 30), testing::node(3, 1, 20), testing::node(4, 1, 20)}} {}
 };
 
 TEST(Replay, FollowsTheRecordingThroughATree) {

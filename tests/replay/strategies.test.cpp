@@ -10,6 +10,7 @@
 
 #include "replay/input_error.hpp"
 #include "replay/table_strategy.hpp"
+#include "support/lent_context.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -23,13 +24,8 @@ using Tokens = std::vector<Token>;
 /// What the strategy drafts after `context`.
 Tokens drafted(const std::string& spec, const Tokens& context) {
   AnyStrategy strategy = make_runs(spec).front().strategy;
-  std::array<DraftNode, 32> storage;
-  Draft draft(storage);
   strategy.begin(context);
-  strategy.propose({.max_nodes = 32}, draft);
-  Tokens tokens;
-  for (const DraftNode& node : draft.view()) tokens.push_back(node.token);
-  return tokens;
+  return testing::propose(strategy, context, {.max_nodes = 32}).tokens();
 }
 
 std::string refused(const std::string& spec) {

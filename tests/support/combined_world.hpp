@@ -20,27 +20,15 @@
 #include "reprise/testing/lossless.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
+#include "support/lent_context.hpp"
+#include "support/strategies.hpp"
 
 namespace reprise::testing {
 
-using Tokens = std::vector<Token>;
-using Nodes = std::vector<DraftNode>;
-
-inline DraftNode node(Token token, NodeIndex parent, std::uint32_t percent, DraftSource source = DraftSource::unknown) {
-  return {.token = token, .parent = parent, .path_probability = Probability::ratio(percent, 100), .source = source};
-}
-
+/// The nodes that a strategy drafts, whatever the context.
 template <class Strategy>
 Nodes drafted_by(Strategy& strategy, const DraftBudget& budget = {}) {
-  std::vector<DraftNode> storage(256);
-  Draft draft(storage);
-  strategy.propose(budget, draft);
-  return {draft.view().begin(), draft.view().end()};
-}
-inline Tokens tokens_of(const Nodes& nodes) {
-  Tokens tokens;
-  for (const DraftNode& node : nodes) tokens.push_back(node.token);
-  return tokens;
+  return propose(strategy, {}, budget, 256).nodes;
 }
 /// The tokens from the anchor to a node; empty for one whose parents make no sense.
 inline Tokens path_to(DraftView nodes, NodeIndex at) {
@@ -52,72 +40,6 @@ inline Tokens path_to(DraftView nodes, NodeIndex at) {
   }
   return path;
 }
-
-/// An outcome that outlives feedback().
-struct KeptOutcome {
-  Nodes draft;
-  std::vector<NodeIndex> sent;
-  std::vector<NodeIndex> accepted;
-  std::optional<Token> pick;
-  Cut cut = Cut::none;
-  std::vector<Candidate> revealed;
-
-  KeptOutcome() = default;
-  explicit KeptOutcome(const Outcome& outcome)
-      : draft(outcome.draft.begin(), outcome.draft.end()),
-        sent(outcome.sent.begin(), outcome.sent.end()),
-        accepted(outcome.accepted.begin(), outcome.accepted.end()),
-        pick(outcome.pick),
-        cut(outcome.cut),
-        revealed(outcome.revealed.begin(), outcome.revealed.end()) {}
-  [[nodiscard]] DraftView view() const { return {draft, DraftKind::ordered}; }
-};
-
-/// What a scripted strategy was told.
-struct Told {
-  std::vector<std::string> calls;
-  std::vector<KeptOutcome> outcomes;
-  Nodes proposed;
-};
-
-/// Drafts what it is given, whatever the context, and writes down what it is told. Copies write to the same log.
-struct Scripted {
-  Nodes nodes;
-  DraftKind kind = DraftKind::ordered;
-  bool left_out = false;
-  std::shared_ptr<Told> told = std::make_shared<Told>();
-
-  void begin(TokenSpan tokens) { told->calls.push_back("begin " + std::to_string(tokens.size())); }
-  void observe(TokenSpan tokens, Origin) { told->calls.push_back("observe " + std::to_string(tokens.size())); }
-  void truncate(std::size_t size) { told->calls.push_back("truncate " + std::to_string(size)); }
-  void propose(const DraftBudget&, Draft& draft) {
-    told->calls.emplace_back("propose");
-    draft.clear(kind);
-    for (const DraftNode& node : nodes) draft.push(node);
-    if (left_out) draft.leave_out();
-    told->proposed = nodes;
-  }
-  void feedback(const Outcome& outcome) {
-    told->calls.emplace_back("feedback");
-    told->outcomes.emplace_back(outcome);
-  }
-};
-/// One whose claims are believed as they are.
-struct Calibrated : Scripted {
-  static constexpr bool calibrated = true;
-};
-/// One with all that is optional for a context.
-struct Keeping : Scripted {
-  std::size_t bytes = 0;
-  void rebase(TokenSpan tokens) { told->calls.push_back("rebase " + std::to_string(tokens.size())); }
-  void reserve(std::size_t max_context) { told->calls.push_back("reserve " + std::to_string(max_context)); }
-  [[nodiscard]] std::size_t memory_bytes() const { return bytes; }
-};
-/// One that learns from candidates.
-struct Curious : Scripted {
-  std::size_t wanted = 1;
-  [[nodiscard]] std::size_t candidates_wanted() const { return wanted; }
-};
 
 struct TreeOptions {
   std::size_t nodes = 8;

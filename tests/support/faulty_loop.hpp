@@ -55,7 +55,7 @@ class FaultySession {
     context_.assign(context.begin(), context.end());
     cached_ = cached;
     restart();
-    if (fault_ != Fault::drafter_stale_after_begin || !begun_) strategy_.begin(context);
+    if (fault_ != Fault::drafter_stale_after_begin || !begun_) strategy_.begin(context_);
     begun_ = true;
     return {};
   }
@@ -63,27 +63,26 @@ class FaultySession {
     context_.insert(context_.end(), tokens.begin(), tokens.end());
     cached_ = context_.size() - 1;
     restart();
-    strategy_.observe(tokens, Origin::prompt);
+    strategy_.observe(context_, tokens.size(), Origin::prompt);
     return {};
   }
   Result<void> truncate(std::size_t size) {
     finish_ = FinishReason::none;
     trim_ = 0;
     output_begin_ = std::min(output_begin_, size);
+    if (fault_ != Fault::drafter_stale_after_truncate) strategy_.truncate(context_, size);
     context_.resize(size);
     cached_ = std::min(cached_, size - 1);
-    if (fault_ != Fault::drafter_stale_after_truncate) strategy_.truncate(size);
     return {};
   }
   DraftView propose(const Limits& limits) {
     limits_ = &limits;
-    Draft draft(nodes_);
+    DraftBudget budget = limits.draft;
+    budget.max_leaves = max_leaves(limits, capabilities_, DraftShape::tree);
+    Draft draft(nodes_, budget);
     if (finish_ == FinishReason::none && output_size() >= limits.max_tokens) finish_ = FinishReason::max_tokens;
     if (finish_ == FinishReason::none && context_.size() >= max_context()) finish_ = FinishReason::context_full;
-    DraftBudget budget = limits.draft;
-    budget.max_nodes = std::min(budget.max_nodes, nodes_.size());
-    if (!finished()) strategy_.propose(budget, draft);
-    draft.truncate(budget.max_nodes);
+    if (!finished()) strategy_.propose(context_, draft);
     constraints_.clear();
     return draft_ = draft.view();
   }
@@ -99,12 +98,9 @@ class FaultySession {
     const std::size_t context_left = max_context() - context_.size() - 1;
     const std::size_t tokens_left =
         fault_ != Fault::limit_overrun ? limits_->max_tokens - output_size() - 1 : unlimited;
-    const bool chain = draft_.kind() == DraftKind::sampled || limits_->draft.shape == DraftShape::chain;
-    const std::size_t leaves = chain ? 1 : std::min(limits_->draft.max_leaves, capabilities_.max_leaves);
-    const Sendable found =
-        sendable(draft_, std::max<std::size_t>(leaves, 1),
-                 std::min({capabilities_.max_depth, limits_->draft.max_depth, context_left, tokens_left}),
-                 {nodes_of_, parents_, depths_}, constraints_);
+    const SelectedNodes found =
+        select_nodes(draft_, std::min({capabilities_.max_depth, limits_->draft.max_depth, context_left, tokens_left}),
+                     {nodes_of_, parents_, depths_}, constraints_);
     std::size_t rows = std::min(limits_->max_rows, capabilities_.max_rows) - pending;
     if (restores() && pending > capabilities_.max_replay) rows = 0;
     drafted_ = widest({PassShape{1, pending, 0}, unlimited, capabilities_.allowed_widths.values()},
@@ -185,8 +181,9 @@ class FaultySession {
     for (const CommittedToken& token : committed_) context_.push_back(token.token);
     finish_ = walked_.reason;
     trim_ = walked_.trim;
-    strategy_.feedback(Outcome{draft_, std::span(nodes_of_).first(drafted_), path_, {}, Cut::none, {}});
-    strategy_.observe(TokenSpan(context_).subspan(before), Origin::output);
+    const TokenSpan context = context_;
+    strategy_.feedback(context.first(before), {draft_, std::span(nodes_of_).first(drafted_), path_, {}, Cut::none, {}});
+    strategy_.observe(context, context.size() - before, Origin::output);
     return {};
   }
 

@@ -30,17 +30,17 @@ class OracleStrategy {
   /// `truth`: the context as plain decoding leaves it; has to outlive the strategy and may be changed between rounds.
   OracleStrategy(const std::vector<Token>& truth, OracleOptions options) : truth_(&truth), options_(options) {}
 
-  void begin(TokenSpan tokens) { position_ = tokens.size(); }
-  void observe(TokenSpan tokens, Origin) { position_ += tokens.size(); }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t size) { position_ = size; }
-  void propose(const DraftBudget& budget, Draft& draft) {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
+  void propose(TokenSpan context, Draft& draft) {
     NodeIndex parent = anchor_parent;
     std::uint32_t probability = Probability::scale;
-    for (std::size_t depth = 0; depth < std::min(options_.length, budget.max_depth); ++depth) {
-      if (draft.size() >= budget.max_nodes) return;
-      Random random(options_.seed ^ mix(position_ + 1000 * depth));
-      const std::size_t at = position_ + depth;
+    for (std::size_t depth = 0; depth < std::min(options_.length, draft.budget().max_depth); ++depth) {
+      if (draft.full()) return;
+      Random random(options_.seed ^ mix(context.size() + 1000 * depth));
+      const std::size_t at = context.size() + depth;
       Token token = static_cast<Token>(random.below(static_cast<std::size_t>(options_.vocabulary)));
       if (at < truth_->size() && random.chance(options_.right_percent))
         token = (*truth_)[at];
@@ -52,19 +52,19 @@ class OracleStrategy {
       node.path_probability = Probability::from_raw(probability -= probability / 8);
       DraftNode sibling = node;
       sibling.token = static_cast<Token>((token + 1) % options_.vocabulary);
-      if (options_.auxiliary && random.chance(40)) {
+      if (options_.auxiliary && !draft.chain() && random.chance(40)) {
         DraftNode extra = node;
         extra.auxiliary = true;
-        if (draft.size() < budget.max_nodes) draft.push(extra);
+        const bool pushed = draft.push(extra);
         extra.parent = static_cast<NodeIndex>(draft.size()) - 1;
-        if (draft.size() < budget.max_nodes && random.chance(30)) draft.push(extra);
+        if (pushed && random.chance(30)) draft.push(extra);
         if (random.chance(20)) return;
       }
       const bool before = options_.siblings && random.chance(50);
       if (before) draft.push(sibling);
-      if (draft.size() >= budget.max_nodes || !draft.push(node)) return;
+      if (!draft.push(node)) return;
       const auto self = static_cast<NodeIndex>(draft.size() - 1);
-      if (options_.siblings && !before && draft.size() < budget.max_nodes) draft.push(sibling);
+      if (options_.siblings && !before) draft.push(sibling);
       parent = self;
     }
   }
@@ -72,7 +72,6 @@ class OracleStrategy {
  private:
   const std::vector<Token>* truth_;
   OracleOptions options_;
-  std::size_t position_ = 0;
 };
 static_assert(DraftStrategy<OracleStrategy>);
 

@@ -91,20 +91,21 @@ class SampledStrategy {
  public:
   SampledStrategy(const ExactWorld& world, Branches& branches) : world_(&world), branches_(&branches) {}
 
-  void begin(TokenSpan tokens) { context_.assign(tokens.begin(), tokens.end()); }
-  void observe(TokenSpan tokens, Origin) { context_.insert(context_.end(), tokens.begin(), tokens.end()); }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t size) { context_.resize(size); }
-  void propose(const DraftBudget& budget, Draft& draft) {
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
+  void propose(TokenSpan context, Draft& draft) {
     draft.clear(DraftKind::sampled);
-    std::vector<Token> text = context_;
+    const DraftBudget& budget = draft.budget();
+    std::vector<Token> text(context.begin(), context.end());
     Probability path = Probability::one();
     const ExactDrafting& how = world_->drafting;
     for (std::size_t i = 0; i < std::min({how.length, budget.max_nodes, budget.max_depth}); ++i) {
       path = path * world_->stated_after(text);
       if (path < budget.min_path_probability) return;
       const std::span<const Rational> q = world_->drafter.after(text);
-      distributions_[i] = how.states_other_table ? world_->drafter.after(context_) : q;
+      distributions_[i] = how.states_other_table ? world_->drafter.after(context) : q;
       const std::size_t token = *branches_->draw(q.size(), [&](std::size_t t) { return q[t]; });
       text.push_back(static_cast<Token>(token));
       Probability says = path;
@@ -122,7 +123,6 @@ class SampledStrategy {
  private:
   const ExactWorld* world_;
   Branches* branches_;
-  std::vector<Token> context_;
   std::array<std::span<const Rational>, 8> distributions_;
 };
 static_assert(DraftStrategy<SampledStrategy>);

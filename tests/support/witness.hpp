@@ -13,37 +13,44 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/testing/lent_copy.hpp"
 
 namespace reprise::testing {
 
 /// Stands between a loop and a strategy and keeps what the loop has told it, because a strategy that lost step does
-/// not change the output: S1, S2, S5 and S6 can only be seen here.
+/// not change the output: S1, S2, S5 and S6 can only be seen here. The strategy is lent a copy of the context, which is
+/// overwritten after each call.
 template <DraftStrategy Strategy>
 class Witness {
  public:
   explicit Witness(Strategy strategy) : strategy_(std::move(strategy)) {}
 
-  void begin(TokenSpan tokens) {
-    seen_.assign(tokens.begin(), tokens.end());
+  void begin(TokenSpan context) {
+    seen_.assign(context.begin(), context.end());
     feedbacks_ = 0;
-    strategy_.begin(tokens);
+    lender_.lend(context, [&](TokenSpan lent) { strategy_.begin(lent); });
   }
-  void observe(TokenSpan tokens, Origin origin) {
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     if (origin == Origin::output && !heard_) breach("S5: output was observed before the feedback of its round");
+    if (fresh > context.size()) return breach("S2: more tokens are new than there are");
+    check_context(context.first(context.size() - fresh), "S2: the tokens before the new ones are not the known ones");
+    const TokenSpan tokens = context.last(fresh);
     heard_ = false;
     for (std::size_t i = 0; i < expected_.size(); ++i)
       if (i >= tokens.size() || tokens[i] != expected_[i]) breach("S5: the accepted path is not what was committed");
     expected_.clear();
     seen_.insert(seen_.end(), tokens.begin(), tokens.end());
-    strategy_.observe(tokens, origin);
+    lender_.lend(context, [&](TokenSpan lent) { strategy_.observe(lent, fresh, origin); });
   }
-  void propose(const DraftBudget& budget, Draft& draft) {
+  void propose(TokenSpan context, Draft& draft) {
     if (!draft.empty()) breach("S3: the draft did not arrive empty");
-    strategy_.propose(budget, draft);
+    check_context(context, "S3: the context is not the committed tokens");
+    lender_.lend(context, [&](TokenSpan lent) { strategy_.propose(lent, draft); });
     proposed_.assign(draft.view().begin(), draft.view().end());
-    if (proposed_.size() > budget.max_nodes) proposed_.resize(budget.max_nodes);
+    if (proposed_.size() > draft.budget().max_nodes) breach("S3: the draft took more nodes than its budget");
   }
-  void feedback(const Outcome& outcome) {
+  void feedback(TokenSpan context, const Outcome& outcome) {
+    check_context(context, "S5: the context does not end at the anchor of the round");
     if (heard_) breach("S5: two feedbacks in one round");
     heard_ = true;
     ++feedbacks_;
@@ -73,15 +80,16 @@ class Witness {
     }
     check_revealed(outcome);
     proposed_.clear();
-    strategy_.feedback(outcome);
+    lender_.lend(context, [&](TokenSpan lent) { strategy_.feedback(lent, outcome); });
   }
   /// It has no use for them, but looks at what it is told.
   [[nodiscard]] std::size_t candidates_wanted() const { return 3; }
   /// A round begins; it may be one in which control asks for no draft.
   void forget_proposal() { proposed_.clear(); }
-  void truncate(std::size_t size) {
+  void truncate(TokenSpan context, std::size_t size) {
+    check_context(context, "S6: the context is not as it was before the call");
     seen_.resize(std::min(size, seen_.size()));
-    strategy_.truncate(size);
+    lender_.lend(context, [&](TokenSpan lent) { strategy_.truncate(lent, size); });
   }
 
   /// The committed tokens as the strategy was told them.
@@ -94,6 +102,9 @@ class Witness {
   [[nodiscard]] const std::string& breached() const { return breached_; }
 
  private:
+  void check_context(TokenSpan context, const char* otherwise) {
+    if (!std::equal(context.begin(), context.end(), seen_.begin(), seen_.end())) breach(otherwise);
+  }
   void check_revealed(const Outcome& outcome) {
     revealed_ += outcome.revealed.size();
     for (std::size_t i = 0; i < outcome.revealed.size(); ++i) {
@@ -111,6 +122,7 @@ class Witness {
   }
 
   Strategy strategy_;
+  detail::LentCopy lender_;
   std::vector<Token> seen_;
   std::vector<DraftNode> proposed_;
   std::vector<Token> expected_;
@@ -128,20 +140,20 @@ class OneOf {
   template <class Strategy>
   requires(std::same_as<Strategy, Strategies> || ...) OneOf(Strategy strategy) : strategy_(std::move(strategy)) {}
 
-  void begin(TokenSpan tokens) {
-    std::visit([&](auto& s) { s.begin(tokens); }, strategy_);
+  void begin(TokenSpan context) {
+    std::visit([&](auto& s) { s.begin(context); }, strategy_);
   }
-  void observe(TokenSpan tokens, Origin origin) {
-    std::visit([&](auto& s) { s.observe(tokens, origin); }, strategy_);
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    std::visit([&](auto& s) { s.observe(context, fresh, origin); }, strategy_);
   }
-  void propose(const DraftBudget& budget, Draft& draft) {
-    std::visit([&](auto& s) { s.propose(budget, draft); }, strategy_);
+  void propose(TokenSpan context, Draft& draft) {
+    std::visit([&](auto& s) { s.propose(context, draft); }, strategy_);
   }
-  void feedback(const Outcome& outcome) {
-    std::visit([&](auto& s) { s.feedback(outcome); }, strategy_);
+  void feedback(TokenSpan context, const Outcome& outcome) {
+    std::visit([&](auto& s) { s.feedback(context, outcome); }, strategy_);
   }
-  void truncate(std::size_t size) {
-    std::visit([&](auto& s) { s.truncate(size); }, strategy_);
+  void truncate(TokenSpan context, std::size_t size) {
+    std::visit([&](auto& s) { s.truncate(context, size); }, strategy_);
   }
 
  private:

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file Strategies whose drafts a test dictates.
+///
+///   Dictated    drafts the nodes that it is given, and does not listen
+///   Listening   the same, and keeps the last outcome and the budget that it was asked for
+///   Scripted    the same, and its copies write all that they are told into one log
+///   Calibrated, Keeping, Curious   Scripted with what is optional for a strategy
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/core/token.hpp"
+
+namespace reprise::testing {
+
+using Tokens = std::vector<Token>;
+using Nodes = std::vector<DraftNode>;
+
+inline DraftNode node(Token token, NodeIndex parent, std::uint32_t percent, DraftSource source = DraftSource::unknown) {
+  return {.token = token, .parent = parent, .path_probability = Probability::ratio(percent, 100), .source = source};
+}
+inline Tokens tokens_of(const Nodes& nodes) {
+  Tokens tokens;
+  for (const DraftNode& node : nodes) tokens.push_back(node.token);
+  return tokens;
+}
+
+/// Pushes the nodes in their order, at most 256 of them. A parent is a place among `nodes`, also where the draft has
+/// refused some before it; children of refused nodes are left out. Malformed parents are pushed: itself, a later node,
+/// or less than the anchor. Does not allocate.
+inline void push_all(Draft& draft, const Nodes& nodes) noexcept {
+  constexpr NodeIndex refused = -2;
+  std::array<NodeIndex, 256> places;  // NOLINT(*-member-init): filled as far as it is read
+  for (std::size_t i = 0; i < nodes.size() && i < places.size(); ++i) {
+    const auto place = static_cast<NodeIndex>(draft.size());
+    DraftNode pushed = nodes[i];
+    const bool earlier = pushed.parent >= 0 && pushed.parent < static_cast<NodeIndex>(i);
+    if (earlier) pushed.parent = places[static_cast<std::size_t>(pushed.parent)];
+    if (!earlier && pushed.parent >= 0) pushed.parent += place - static_cast<NodeIndex>(i);  // as far ahead as it was
+    const bool orphan = earlier && pushed.parent == refused;
+    places[i] = !orphan && draft.push(pushed) ? place : refused;
+  }
+}
+
+/// Drafts the nodes that it is given, whatever the context.
+struct Dictated {
+  Nodes nodes = {};
+  DraftKind kind = DraftKind::ordered;
+
+  void begin(TokenSpan) noexcept {}
+  void observe(TokenSpan, std::size_t, Origin) noexcept {}
+  void feedback(TokenSpan, const Outcome&) noexcept {}
+  void truncate(TokenSpan, std::size_t) noexcept {}
+  void propose(TokenSpan, Draft& draft) const noexcept {
+    draft.clear(kind);
+    push_all(draft, nodes);
+  }
+};
+static_assert(DraftStrategy<Dictated>);
+
+/// An outcome that outlives feedback().
+struct KeptOutcome {
+  Nodes draft;
+  std::vector<NodeIndex> sent;
+  std::vector<NodeIndex> accepted;
+  std::optional<Token> pick;
+  Cut cut = Cut::none;
+  std::vector<Candidate> revealed;
+
+  KeptOutcome() = default;
+  explicit KeptOutcome(const Outcome& outcome)
+      : draft(outcome.draft.begin(), outcome.draft.end()),
+        sent(outcome.sent.begin(), outcome.sent.end()),
+        accepted(outcome.accepted.begin(), outcome.accepted.end()),
+        pick(outcome.pick),
+        cut(outcome.cut),
+        revealed(outcome.revealed.begin(), outcome.revealed.end()) {}
+  [[nodiscard]] DraftView view() const { return {draft, DraftKind::ordered}; }
+};
+
+/// Keeps what it was asked and told last.
+struct Listening : Dictated {
+  std::size_t wanted = 0;  ///< candidates of each row
+  KeptOutcome heard = {};
+  DraftBudget asked = {};
+  int proposals = 0;
+
+  void propose(TokenSpan context, Draft& draft) {
+    ++proposals;
+    asked = draft.budget();
+    Dictated::propose(context, draft);
+  }
+  void feedback(TokenSpan, const Outcome& outcome) { heard = KeptOutcome(outcome); }
+  [[nodiscard]] std::size_t candidates_wanted() const noexcept { return wanted; }
+};
+static_assert(LearnsCandidates<Listening>);
+
+/// All that a Scripted was told.
+struct Told {
+  std::vector<std::string> calls;
+  std::vector<KeptOutcome> outcomes;
+  Nodes proposed;  ///< the last draft, without the nodes that were refused
+};
+
+/// Drafts what it is given, whatever the context, and writes down what it is told. Copies write to the same log.
+struct Scripted {
+  Nodes nodes;
+  DraftKind kind = DraftKind::ordered;
+  bool left_out = false;
+  std::shared_ptr<Told> told = std::make_shared<Told>();
+
+  void begin(TokenSpan context) { told->calls.push_back("begin " + std::to_string(context.size())); }
+  void observe(TokenSpan, std::size_t fresh, Origin) { told->calls.push_back("observe " + std::to_string(fresh)); }
+  void truncate(TokenSpan, std::size_t size) { told->calls.push_back("truncate " + std::to_string(size)); }
+  void propose(TokenSpan, Draft& draft) {
+    told->calls.emplace_back("propose");
+    draft.clear(kind);
+    push_all(draft, nodes);
+    if (left_out) draft.leave_out();
+    told->proposed.assign(draft.view().begin(), draft.view().end());
+  }
+  void feedback(TokenSpan, const Outcome& outcome) {
+    told->calls.emplace_back("feedback");
+    told->outcomes.emplace_back(outcome);
+  }
+};
+/// One whose claims are believed as they are.
+struct Calibrated : Scripted {
+  static constexpr bool calibrated = true;
+};
+/// One with all that is optional for a context.
+struct Keeping : Scripted {
+  std::size_t bytes = 0;
+  void rebase(TokenSpan, TokenSpan context) { told->calls.push_back("rebase " + std::to_string(context.size())); }
+  void reserve(std::size_t max_context) { told->calls.push_back("reserve " + std::to_string(max_context)); }
+  [[nodiscard]] std::size_t memory_bytes() const { return bytes; }
+};
+/// One that learns from candidates.
+struct Curious : Scripted {
+  std::size_t wanted = 1;
+  [[nodiscard]] std::size_t candidates_wanted() const { return wanted; }
+};
+
+}  // namespace reprise::testing
