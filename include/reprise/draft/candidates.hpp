@@ -40,15 +40,18 @@ class Candidates {
   /// The candidate for this token, a new one without evidence if there is none yet.
   [[nodiscard]] Candidate& of(Token token) noexcept {
     Candidate* const known = find(token);
-    return known != end() ? *known : add({token, 0, {}});
+    return known != end() ? *known : add(token);
   }
   /// True if one of the first `count` is this token.
   [[nodiscard]] bool contains(Token token, std::size_t count) noexcept {
     return std::any_of(begin(), begin() + count, [&](const Candidate& known) { return known.token == token; });
   }
-  Candidate& add(const Candidate& candidate) noexcept {
+  /// A new one without evidence. Precondition: there is none for this token.
+  Candidate& add(Token token) noexcept {
     REPRISE_EXPECTS(size_ < Most);
-    return *std::construct_at(begin() + size_++, candidate);
+    Candidate& candidate = *std::construct_at(begin() + size_++);
+    candidate.token = token;
+    return candidate;
   }
   /// Those so far, in the order in which they came in. Valid until the next one comes.
   [[nodiscard]] std::span<Candidate> all() noexcept { return {begin(), size_}; }

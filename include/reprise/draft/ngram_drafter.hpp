@@ -64,7 +64,10 @@ class NgramDrafter {
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
   explicit NgramDrafter(const NgramOptions& options = {})
-      : options_(options), context_(options.key, options.max_bytes), calibration_(options.prior) {}
+      : options_(options),
+        context_(options.key, options.max_bytes),
+        calibration_(options.prior),
+        voters_(options.stores) {}
 
   void begin(TokenSpan context) {
     context_.clear();
@@ -98,7 +101,7 @@ class NgramDrafter {
     forget_proposal();
     if (exhausted() || context_.context().empty() || draft.full()) return;
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
-    voters_.collect(context_, options_.stores);
+    voters_.collect(context_);
     proposed_ =
         detail::grow_best_first(frontier_, nodes_, draft, [this](NodeIndex parent) noexcept { expand(parent); });
     if (root_count_ > 0) draft.leave_out();
@@ -178,7 +181,7 @@ class NgramDrafter {
   void touch_stores(const Outcome& outcome) const noexcept {
     if (outcome.accepted.empty()) return;
     const auto last = static_cast<std::size_t>(outcome.accepted.back());
-    if (last < proposed_) voters_.touch(nodes_[last].voters, options_.stores);
+    if (last < proposed_) voters_.touch(nodes_[last].voters);
   }
 
   /// Offers the tokens that may follow `parent` to the frontier.
@@ -248,8 +251,11 @@ class NgramDrafter {
       // bar of the frontier would end it sooner, but it is higher for smaller drafts, which have to be prefixes of
       // larger ones.)
       if (path * votes < least_.raw() * total) break;
-      candidates.add(
-          {entry.token, 0, {.votes = votes, .strongest = votes, .rival = candidates.longest, .count = entry.count}});
+      TokenEvidence& evidence = candidates.add(entry.token).evidence;
+      evidence.votes = votes;
+      evidence.strongest = votes;
+      evidence.rival = candidates.longest;
+      evidence.count = entry.count;
     }
   }
 
@@ -257,12 +263,13 @@ class NgramDrafter {
   void score(const Place& place, Candidates& candidates) noexcept {
     const Calibration::Place shared =
         calibration_.place(place.depth, place.before, context_.counts().count(place.before));
+    const bool root = place.parent == anchor_parent;
+    const detail::Weight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
-      const Calibration::Lesson lesson =
-          calibration_.weigh(candidate.token, candidate.evidence, candidates.total, shared);
+      const Calibration::Lesson lesson = calibration_.weigh(candidate.token, candidate.evidence, total, shared);
       const Probability path = place.path * lesson.probability;
-      if (place.parent == anchor_parent) {
+      if (root) {
         if (path > best) {
           best = path;
           likeliest_ = root_count_;
@@ -278,7 +285,7 @@ class NgramDrafter {
 
   /// The token that this voter predicts; nullopt: its text ends.
   [[nodiscard]] std::optional<Token> predicted_token(std::size_t voter, const Place& place) noexcept {
-    if (voters_.is_stored(voter)) return voters_.stored_token(voter, place.depth, options_.stores);
+    if (voters_.is_stored(voter)) return voters_.stored_token(voter, place.depth);
     return token_at(voters_[voter].next + place.depth, place.parent);
   }
   /// The token at a position of the text, which the path to `parent` continues: a copy that runs past the end of the

@@ -72,9 +72,13 @@ class Voters {
   static constexpr std::size_t max_stores = 4;
   static constexpr std::size_t capacity = max_own + max_from_stores;
 
+  explicit Voters(const std::array<DatastoreRef, max_stores>& stores) noexcept : stores_(stores) {
+    for (const DatastoreRef& store : stores) store_count_ += store.empty() ? 0 : 1;
+  }
+
   /// The places that the context leads to, before anything is drafted.
   template <class Context>
-  void collect(const Context& context, std::span<const DatastoreRef, max_stores> stores) noexcept {
+  void collect(const Context& context) noexcept {
     const TokenSpan tokens = context.tokens();
     size_ = 0;
     for (const LiveMatch& match : context.matches()) {
@@ -82,26 +86,20 @@ class Voters {
       voters_[size_++] = {match.next, standing(tokens.size() - match.next, context.origin_of(match.next), match.kind),
                           &length_weights(std::popcount(earlier)), int{match.length}};
     }
-    first_stored_ = size_;
+    first_stored_ = own_ = size_;
     stored_ = 0;
-    std::size_t count = 0;
-    for (const DatastoreRef& store : stores) count += store.empty() ? 0 : 1;
-    if (count == 0) return;
-    const TokenSpan suffix = tokens.last(std::min<std::size_t>(tokens.size(), compared));
-    for (std::size_t i = 0; i < stores.size(); ++i)
-      collect_from(stores[i], suffix, std::min(max_from_store, max_from_stores / count), from_store_[i]);
+    if (store_count_ != 0) collect_stored(tokens.last(std::min<std::size_t>(tokens.size(), compared)));
   }
 
   /// Adds the place `next` of the context, to which the draft has led. Returns its bit.
   VoterSet add(const Voter& voter) noexcept {
     REPRISE_EXPECTS(!full());
+    ++own_;
     voters_[size_] = voter;
     return VoterSet{1} << size_++;
   }
   /// True if no further place of the context can vote.
-  [[nodiscard]] bool full() const noexcept {
-    return size_ - static_cast<std::size_t>(std::popcount(stored_)) == max_own;
-  }
+  [[nodiscard]] bool full() const noexcept { return own_ == max_own; }
 
   /// All of them. Precondition: none was added since collect(), which leaves room in the set.
   [[nodiscard]] VoterSet all() const noexcept { return (VoterSet{1} << size_) - 1; }
@@ -121,9 +119,8 @@ class Voters {
     return 1 + static_cast<Weight>(std::uint64_t{voter.base_weight} * (*voter.weights)[length_class(length)] >> 12);
   }
   /// The token after `depth` tokens at a place in a store; nullopt: its text ends before.
-  [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth,
-                                                  std::span<const DatastoreRef, max_stores> stores) noexcept {
-    return texts_[i - first_stored_].token(stores[store_of(i)], depth);
+  [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth) noexcept {
+    return texts_[i - first_stored_].token(stores_[store_of(i)], depth);
   }
 
   /// Where these places are.
@@ -136,29 +133,33 @@ class Voters {
     return EvidenceSource::stores;
   }
   /// Tells the stores that these places have led to an accepted token.
-  void touch(VoterSet voters, std::span<const DatastoreRef, max_stores> stores) const noexcept {
+  void touch(VoterSet voters) const noexcept {
     for (VoterSet left = voters & stored_; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
-      stores[store_of(i)].touch(texts_[i - first_stored_].begin());
+      stores_[store_of(i)].touch(texts_[i - first_stored_].begin());
     }
   }
 
  private:
   static constexpr std::size_t compared = 32;  // tokens at the end of the context that a store is asked for
 
-  void collect_from(const DatastoreRef& store, TokenSpan suffix, std::size_t most, VoterSet& from_store) noexcept {
-    from_store = 0;
-    if (store.empty()) return;
-    std::array<StoreMatch, max_from_store> found;
-    const std::size_t count = std::min(store.find(suffix, std::span(found).first(most)), most);
-    for (const StoreMatch& match : std::span(found).first(count)) {
-      const int length = std::countr_one(match.agreements);
-      const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
-      from_store |= VoterSet{1} << size_;
-      texts_[size_ - first_stored_] = StoreText(match.next);
-      voters_[size_++] = {0, remembered_standing, &length_weights(std::popcount(earlier)), length};
+  /// Places in the stores that end like `suffix`.
+  void collect_stored(TokenSpan suffix) noexcept {
+    const std::size_t most = std::min(max_from_store, max_from_stores / store_count_);
+    for (std::size_t store = 0; store < max_stores; ++store) {
+      VoterSet& from_store = from_store_[store] = 0;
+      if (stores_[store].empty()) continue;
+      std::array<StoreMatch, max_from_store> found;
+      const std::size_t count = std::min(stores_[store].find(suffix, std::span(found).first(most)), most);
+      for (const StoreMatch& match : std::span(found).first(count)) {
+        const int length = std::countr_one(match.agreements);
+        const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
+        from_store |= VoterSet{1} << size_;
+        texts_[size_ - first_stored_] = StoreText(match.next);
+        voters_[size_++] = {0, remembered_standing, &length_weights(std::popcount(earlier)), length};
+      }
+      stored_ |= from_store;
     }
-    stored_ |= from_store;
   }
   [[nodiscard]] std::size_t store_of(std::size_t i) const noexcept {
     std::size_t store = 0;
@@ -166,8 +167,11 @@ class Voters {
     return store;
   }
 
+  std::array<DatastoreRef, max_stores> stores_;
+  std::size_t store_count_ = 0;  // not empty
   std::array<Voter, capacity> voters_;
   std::size_t size_ = 0;
+  std::size_t own_ = 0;           // of these, places of the context
   std::size_t first_stored_ = 0;  // the places in stores are next to each other, from this one on
   VoterSet stored_ = 0;           // all places in stores
   std::array<VoterSet, max_stores> from_store_{};
