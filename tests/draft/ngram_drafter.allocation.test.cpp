@@ -78,14 +78,15 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveOfManyTurnsAfterReserve) {
 }
 
 TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhenTheContextHasChanged) {
-  LentNgram<> drafter;
+  NgramDrafter<> drafter;
   const Tokens text = support::make_stream(support::Stream::random_small, 4000, 2);
-  drafter.begin(TokenSpan(text).first(1000));
+  const auto context = [&](std::size_t size) { return TokenSpan(text).first(size); };
+  drafter.begin(context(1000));
   drafter.reserve(text.size());
-  drafter.rebase(TokenSpan(text).first(8));
+  drafter.rebase(context(1000), context(8));
   ASSERT_GT(drafter.evidence(), 900U);
   const AllocationWatch watch;
-  for (std::size_t at = 8; at < text.size(); at += 4) drafter.observe(TokenSpan(text).subspan(at, 4), Origin::prompt);
+  for (std::size_t at = 8; at < text.size(); at += 4) drafter.observe(context(at + 4), 4, Origin::prompt);
   EXPECT_EQ(watch.allocations(), 0U);
 }
 

@@ -246,8 +246,8 @@ TEST(MaxBytes, DropTheEvidenceWhereTheContextComesToNeedTheRoom) {
 }
 
 TEST(AnyStrategyRebase, PassesItOnOrBeginsAnew) {
-  Lent keeps(AnyStrategy(NgramDrafter<>()));
-  Lent begins(AnyStrategy(CopyDrafter<>()));
+  Lent keeps{AnyStrategy(NgramDrafter<>())};
+  Lent begins{AnyStrategy(CopyDrafter<>())};
   Lent<AnyStrategy> nothing;
   for (Lent<AnyStrategy>* strategy : {&keeps, &begins, &nothing}) {
     strategy->begin(system_prompt + reasoning + answer);
