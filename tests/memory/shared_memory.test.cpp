@@ -219,7 +219,7 @@ TEST(SharedMemory, TakesWhatIsFreeThoughALateReaderGivesItCredit) {
     if (memory.find(TokenSpan(gone).first(at), found) == 1) places.push_back(found[0].next);
   ASSERT_GT(places.size(), 40U);
   memory.remove(2);
-  for (const SharedMemory::Place place : places) memory.credit(place);
+  for (const SharedMemory::Place place : places) memory.touch(place);
   remember(memory, random_tokens(random, 1600, 1'000'000), 3);
   EXPECT_EQ(memory.counts().evicted, 0U);
   EXPECT_EQ(memory.counts().spared, 0U);
@@ -235,7 +235,7 @@ TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
     std::size_t known = 0;
     for (std::size_t at = 16; at < hot.size(); at += 32)
       if (memory.find(TokenSpan(hot).first(at), found) > 0 && std::countr_one(found[0].agreements) >= 8) {
-        memory.credit(found[0].next);
+        memory.touch(found[0].next);
         ++known;
       }
     return known;
@@ -386,7 +386,7 @@ TEST(SharedMemory, SparesWhatIsOfUse) {
   remember(memory, unused);
   std::array<SharedMemory::MemoryMatch, 4> found;
   for (std::size_t i = 0; i < 3 * memory.capacity(); i += 100) {
-    if (memory.find(TokenSpan(used).first(20), found) == 1) memory.credit(found[0].next);
+    if (memory.find(TokenSpan(used).first(20), found) == 1) memory.touch(found[0].next);
     remember(memory, random_tokens(random, 100, 1'000'000));
   }
   EXPECT_EQ(memory.find(TokenSpan(used).first(20), found), 1U);
@@ -403,7 +403,7 @@ TEST(SharedMemory, MakesRoomEvenIfEverythingIsOfUse) {
     remember(memory, tokens);
     for (std::size_t at = 8; at < 64; at += 8)
       if (memory.find(TokenSpan(tokens).first(at), found) > 0)
-        for (int j = 0; j < 300; ++j) memory.credit(found[0].next);
+        for (int j = 0; j < 300; ++j) memory.touch(found[0].next);
     int known = 0;
     for (std::ptrdiff_t at = 8; at < 64; ++at)
       known += continuations(memory, Tokens(tokens.begin(), tokens.begin() + at)).empty() ? 0 : 1;
@@ -571,7 +571,7 @@ TEST(SharedMemory, IsReadWhileItIsWritten) {
           ASSERT_LT(word.token(), 2000);
           ++steps;
         }
-        memory.credit(matches[i].next);
+        memory.touch(matches[i].next);
         found.fetch_add(1, std::memory_order_relaxed);
       }
     }
