@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "reprise/draft/any_strategy.hpp"
@@ -65,6 +66,20 @@ struct Rebased : ::testing::Test {
   }
   static Tokens without_reasoning() { return system_prompt + answer; }
 };
+
+TEST(CommonEnds, DoNotOverlap) {
+  const auto ends = [](const Tokens& a, const Tokens& b) {
+    const detail::CommonEnds common = detail::common_ends(a, b);
+    return std::pair(common.head, common.tail);
+  };
+  using Ends = std::pair<std::size_t, std::size_t>;
+  EXPECT_EQ(ends({1, 2, 3, 4, 5}, {1, 2, 9, 5}), Ends(2, 1));
+  EXPECT_EQ(ends({1, 2, 3}, {1, 2, 3}), Ends(3, 0));
+  EXPECT_EQ(ends({1, 1, 1}, {1, 1}), Ends(2, 0));
+  EXPECT_EQ(ends({1, 2, 1}, {1, 2, 1, 2, 1}), Ends(3, 0));
+  EXPECT_EQ(ends({7, 1, 2}, {1, 2}), Ends(0, 2));
+  EXPECT_EQ(ends({}, {1}), Ends(0, 0));
+}
 
 TEST_F(Rebased, DraftsWhatOnlyTheOldContextSaid) {
   drafter.rebase(without_reasoning());
