@@ -29,7 +29,7 @@ using testing::Random;
 using Tokens = std::vector<Token>;
 using Options = TokenTableDrafterOptions;
 
-static_assert(DraftStrategy<TokenTableDrafter> && !RebasableStrategy<TokenTableDrafter>);
+static_assert(DraftStrategy<TokenTableDrafter> && RebasableStrategy<TokenTableDrafter>);
 
 TokenTable table_of(std::uint32_t ngram, const Tokens& text = {}) {
   TokenTable table = TokenTable::make({.ngram = ngram, .bytes = std::size_t{1} << 18}).value();
@@ -225,6 +225,17 @@ TEST(TokenTableDrafter, LearnsWhatReplacesTruncatedTokens) {
   writer.truncate(0);
   writer.observe(Tokens{1, 2, 9}, Origin::prompt);
   EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(9));
+}
+
+TEST(TokenTableDrafter, LearnsTheTokensThatARebasedContextHasOfItsOwn) {
+  TokenTable table = table_of(2);
+  Lent writer = lent(&table, {.learn_into = &table});
+  writer.begin(Tokens{1, 2, 3, 4, 5});
+  writer.rebase(Tokens{1, 2, 3, 4, 5});
+  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 3})) << "nothing is new";
+  writer.rebase(Tokens{1, 2, 3, 7, 8});
+  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 4, .changed = 1}));
+  EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 7, 8));
 }
 
 TEST(TokenTableDrafter, LearnsInPiecesWhereThereIsAGap) {

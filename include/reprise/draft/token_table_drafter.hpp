@@ -73,10 +73,12 @@ class TokenTableDrafter {
     learn(context, 0);
   }
   void observe(TokenSpan context, std::size_t, Origin) noexcept { learn(context, options_.learn_gap); }
-  void truncate(TokenSpan context, std::size_t size) noexcept {
-    size = std::min(size, context.size());
-    if (options_.learn_into != nullptr)
-      next_ = std::min(next_, size - std::min<std::size_t>(size, options_.learn_into->ngram()));
+  void truncate(TokenSpan context, std::size_t size) noexcept { forget(std::min(size, context.size())); }
+  /// Keeps what was learned from the target, and learns the tokens after the first that differs.
+  void rebase(TokenSpan before, TokenSpan context) noexcept {
+    forget(static_cast<std::size_t>(std::mismatch(before.begin(), before.end(), context.begin(), context.end()).first -
+                                    before.begin()));
+    learn(context, options_.learn_gap);
   }
 
   void propose(TokenSpan context, Draft& draft) const noexcept {
@@ -137,6 +139,11 @@ class TokenTableDrafter {
     return {guess, guess, guess, guess};
   }
 
+  /// Only the first `size` tokens are as they were learned.
+  void forget(std::size_t size) noexcept {
+    if (options_.learn_into != nullptr)
+      next_ = std::min(next_, size - std::min<std::size_t>(size, options_.learn_into->ngram()));
+  }
   void learn(TokenSpan context, std::size_t gap) noexcept {
     if (options_.learn_into == nullptr) return;
     const std::size_t n = options_.learn_into->ngram();
@@ -154,6 +161,6 @@ class TokenTableDrafter {
   std::uint32_t rest_ = 0;
 };
 
-static_assert(MeasurableStrategy<TokenTableDrafter>);
+static_assert(RebasableStrategy<TokenTableDrafter> && MeasurableStrategy<TokenTableDrafter>);
 
 }  // namespace reprise
