@@ -84,7 +84,6 @@ TEST(ExternalDraft, StaysInItsBudget) {
 TEST(ExternalDraft, KeepsTheOrderOfASampledDraftAndItsDistributions) {
   const std::vector<float> distributions = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0.5F, 0.5F, 0};
   ExternalDraft strategy = with({.tokens = four,
-                                 .parents = parents,
                                  .probabilities = likely,
                                  .kind = DraftKind::sampled,
                                  .distributions = distributions,
@@ -96,13 +95,28 @@ TEST(ExternalDraft, KeepsTheOrderOfASampledDraftAndItsDistributions) {
   EXPECT_THAT(strategy.distribution(3), ElementsAre(0.5F, 0.5F, 0));
   EXPECT_THAT(strategy.distribution(4), IsEmpty());
   EXPECT_THAT(strategy.distribution(anchor_parent), IsEmpty());
-  // Where nodes are left out, distributions follow the others.
-  proposed(strategy, {.max_leaves = 1});
-  EXPECT_THAT(strategy.distribution(1), ElementsAre(0, 0, 1)) << "12, the child of 10";
+  // Where nodes are left out, so are their distributions.
+  proposed(strategy, {.max_nodes = 2});
+  EXPECT_THAT(strategy.distribution(1), ElementsAre(0, 1, 0));
+  EXPECT_THAT(strategy.distribution(2), IsEmpty());
   // It ends at the first node that is too unlikely: what was drawn later knew of that one.
   const Drafted cut = proposed(strategy, {.min_path_probability = Probability::ratio(3, 10)});
   EXPECT_EQ(cut.nodes.size(), 0U);
   EXPECT_TRUE(cut.left_out);
+}
+TEST(ExternalDraft, EndsASampledDraftWhereItBranches) {
+  ExternalDraft strategy = with({.tokens = four, .parents = parents, .kind = DraftKind::sampled});
+  EXPECT_THAT(proposed(strategy).tokens(), ElementsAre(10)) << "11 is another child of the anchor";
+}
+TEST(ExternalDraft, LeavesARepeatedChildOut) {
+  const Tokens twice = {10, 10, 11};
+  const std::vector<NodeIndex> from = {-1, -1, 1};
+  for (const DraftKind kind : {DraftKind::ordered, DraftKind::sampled}) {
+    ExternalDraft strategy = with({.tokens = twice, .parents = from, .kind = kind});
+    const Drafted draft = proposed(strategy);
+    EXPECT_THAT(draft.tokens(), ElementsAre(10));
+    EXPECT_FALSE(draft.malformed);
+  }
 }
 TEST(ExternalDraft, RefusesWhatMakesNoSenseAndThenDraftsNothing) {
   const auto refused = [](const ExternalNodes& nodes, std::string_view why) {

@@ -192,6 +192,16 @@ TEST(ReferenceDrafter, TakesReferencesAndLosesThemBetweenRounds) {
   ASSERT_TRUE(strategy->predict(counting(400, 20)));
   EXPECT_THAT(chain_of(strategy), ElementsAre(400, 401, 402, 403));
 }
+TEST(ReferenceDrafter, LooksForThePlaceAgainAfterRebase) {
+  LentReference strategy;
+  ASSERT_TRUE(strategy->add_reference(counting(100, 50)));
+  strategy.begin(Tokens{1, 2, 3});
+  strategy.observe(Tokens{110, 111}, Origin::output);
+  strategy.rebase(Tokens{1, 110, 111});
+  EXPECT_THAT(chain_of(strategy), ElementsAre(112, 113, 114, 115));
+  strategy.rebase(Tokens{1, 2});
+  EXPECT_THAT(chain_of(strategy), IsEmpty());
+}
 TEST(ReferenceDrafter, KeepsNoCopyOfTheContext) {
   LentReference strategy = predicting(counting(100, 50));
   strategy.begin(Tokens{1});

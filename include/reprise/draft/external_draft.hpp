@@ -20,8 +20,9 @@ struct ExternalNodes {
   std::span<const NodeIndex> parents = {};    ///< of each, an earlier node or anchor_parent; empty: a chain
   std::span<const float> probabilities = {};  ///< of each, given that its parent is right; empty: one for all
   /// ordered: any order that has parents first; it is put in order of path probability. sampled: in the order in which
-  /// they were drawn, which is kept. The probability of a sampled node is then not that of its token: it may depend on
-  /// the tokens before it only (say, how often such a token was accepted), or rejection sampling would be biased.
+  /// they were drawn, which is kept; the draft ends at the first node that does not follow the one before. The
+  /// probability of a sampled node is then not that of its token: it may depend on the tokens before it only (say, how
+  /// often such a token was accepted), or rejection sampling would be biased.
   DraftKind kind = DraftKind::ordered;
   /// Of sampled nodes, the distributions they were drawn from, one after the other, of `vocabulary` weights each. They
   /// stay the caller's, and have to live until the round is committed. Empty: checked by agreement.
@@ -96,6 +97,10 @@ class ExternalDraft {
         node.parent = written_[static_cast<std::size_t>(node.parent)];
         if (node.parent == anchor_parent) continue;  // its parent was refused
       }
+      if (repeats(draft, node)) {                 // a head may try a token twice
+        if (kind_ == DraftKind::sampled) return;  // later nodes were drawn knowing of it
+        continue;
+      }
       if (draft.push(node)) written_[static_cast<std::size_t>(i)] = static_cast<NodeIndex>(draft.size() - 1);
     }
   }
@@ -142,6 +147,11 @@ class ExternalDraft {
   static Probability from_float(float p) noexcept {
     return p >= 1 ? Probability::one()
                   : Probability::from_raw(static_cast<std::uint32_t>(p * static_cast<float>(Probability::scale)));
+  }
+  [[nodiscard]] static bool repeats(const Draft& draft, const DraftNode& node) noexcept {
+    for (auto i = static_cast<std::size_t>(node.parent + 1); i < draft.size(); ++i)
+      if (draft[i].parent == node.parent && draft[i].token == node.token) return true;
+    return false;
   }
   [[nodiscard]] Probability path(NodeIndex i) const noexcept {
     return nodes_[static_cast<std::size_t>(i)].path_probability;

@@ -67,11 +67,12 @@ class ReferenceDrafter {
   }
 
   void begin(TokenSpan context) {
-    origins_.clear();
     table_ = AgreementTable();
-    remember({});
-    restart();
-    observe(context, context.size(), Origin::prompt);
+    start(context);
+  }
+  /// As begin(), but what was learned of the target stays.
+  void rebase(TokenSpan before, TokenSpan context) {
+    if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) start(context);
   }
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     if (fresh == 0) return;
@@ -152,6 +153,12 @@ class ReferenceDrafter {
     detail::ReferenceCursors cursors;
   };
 
+  void start(TokenSpan context) {
+    origins_.clear();
+    remember({});
+    restart();
+    observe(context, context.size(), Origin::prompt);
+  }
   Result<void> add(TokenSpan tokens, bool predicted) {
     const Error no_memory{ErrorCode::out_of_memory, "no memory for the reference; the others are as before"};
     if (!usable()) return Error{ErrorCode::out_of_memory, "no memory for what was there before: clear_references()"};
@@ -273,6 +280,6 @@ class ReferenceDrafter {
   AgreementTable lessons_;                     // scratch of feedback()
   detail::MergedDraft<2 * max_nodes> merged_;  // scratch of propose()
 };
-static_assert(DraftStrategy<ReferenceDrafter>);
+static_assert(RebasableStrategy<ReferenceDrafter>);
 
 }  // namespace reprise
