@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <reprise/reprise.hpp>
+#include <reprise/testing/check_strategy.hpp>
 #include <utility>
 #include <vector>
 
@@ -73,5 +74,8 @@ int main() {
   if (!generated) return std::puts(generated.error().message.data()), 1;
   for (const reprise::Token token : generated->tokens) std::putchar(token);
   std::printf("\n%.2f tokens per pass\n", generated->statistics.mean_accepted_tokens());
-  return generated->statistics.mean_accepted_tokens() > 2 ? 0 : 1;
+
+  const auto report = reprise::testing::check_strategy([] { return PhraseDrafter({{1, 2, 0, 1}, {2, 1, 1}}); });
+  std::puts(report.to_string().c_str());
+  return report.passed() && generated->statistics.mean_accepted_tokens() > 2 ? 0 : 1;
 }
