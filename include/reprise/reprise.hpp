@@ -17,6 +17,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/contract.hpp"
+#include "reprise/core/datastore.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/fixed_log.hpp"
 #include "reprise/core/fixed_point.hpp"

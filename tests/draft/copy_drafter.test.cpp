@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,6 +13,7 @@
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "support/lent_context.hpp"
 #include "support/streams.hpp"
 
 namespace reprise {
@@ -25,24 +25,17 @@ using Lengths = std::vector<std::uint32_t>;
 static_assert(ReservableStrategy<CopyDrafter<>> && MeasurableStrategy<CopyDrafter<>>);
 static_assert(DraftStrategy<CopyDrafter<archetype::Index>>);
 
-template <class Index>
-std::vector<DraftNode> nodes_of(const CopyDrafter<Index>& drafter, const DraftBudget& budget = {}) {
-  std::array<DraftNode, 128> storage;
-  Draft draft(storage);
-  drafter.propose(budget, draft);
-  return {draft.view().begin(), draft.view().end()};
-}
+template <LookupIndex Index = RollingHashIndex>
+using Lent = testing::Lent<CopyDrafter<Index>>;
 
 template <class Index>
-Tokens drafted_by(const CopyDrafter<Index>& drafter, const DraftBudget& budget = {}) {
-  Tokens tokens;
-  for (const DraftNode& node : nodes_of(drafter, budget)) tokens.push_back(node.token);
-  return tokens;
+Tokens drafted_by(Lent<Index>& drafter, const DraftBudget& budget = {}) {
+  return drafter.propose(budget, 128).tokens();
 }
 
 template <LookupIndex Index = RollingHashIndex>
 Tokens drafted(const CopyOptions& options, const Tokens& context, const DraftBudget& budget = {}) {
-  CopyDrafter<Index> drafter(options);
+  Lent<Index> drafter{CopyDrafter<Index>(options)};
   drafter.begin(context);
   return drafted_by(drafter, budget);
 }
@@ -66,7 +59,8 @@ using Indexes = ::testing::Types<NaiveIndex, RollingHashIndex, SuffixArrayIndex>
 TYPED_TEST_SUITE(CopyDrafterOver, Indexes);
 
 TYPED_TEST(CopyDrafterOver, DraftsNothingBeforeASequenceBegins) {
-  EXPECT_EQ(drafted_by(CopyDrafter<TypeParam>()), Tokens());
+  Lent<TypeParam> drafter;
+  EXPECT_EQ(drafted_by(drafter), Tokens());
 }
 
 TYPED_TEST(CopyDrafterOver, DraftsNothingWithoutARepetition) {
@@ -82,9 +76,9 @@ TYPED_TEST(CopyDrafterOver, PrefersTheLongestAgreement) {
 }
 
 TYPED_TEST(CopyDrafterOver, WritesACertainChainWithTheLengthOfTheAgreement) {
-  CopyDrafter<TypeParam> drafter;
+  Lent<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 4, 1, 2, 3});
-  const std::vector<DraftNode> nodes = nodes_of(drafter, {.max_nodes = 3});
+  const std::vector<DraftNode> nodes = drafter.propose({.max_nodes = 3}).nodes;
   ASSERT_EQ(nodes.size(), 3U);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     EXPECT_EQ(nodes[i].parent, static_cast<NodeIndex>(i) - 1);
@@ -112,7 +106,7 @@ TYPED_TEST(CopyDrafterOver, StopsAtTheEndWhenTold) {
 }
 
 TYPED_TEST(CopyDrafterOver, DraftsTheSameWhenAskedAgain) {
-  CopyDrafter<TypeParam> drafter;
+  Lent<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 1});
   const Tokens first = drafted_by(drafter);
   EXPECT_FALSE(first.empty());
@@ -120,7 +114,7 @@ TYPED_TEST(CopyDrafterOver, DraftsTheSameWhenAskedAgain) {
 }
 
 TYPED_TEST(CopyDrafterOver, ForgetsTheOldSequenceWhenANewOneBegins) {
-  CopyDrafter<TypeParam> drafter;
+  Lent<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 1, 2});
   drafter.begin(Tokens{3, 1, 2});
   EXPECT_EQ(drafted_by(drafter), Tokens());
@@ -130,7 +124,7 @@ TYPED_TEST(CopyDrafterOver, ForgetsTheOldSequenceWhenANewOneBegins) {
 
 TYPED_TEST(CopyDrafterOver, LearnsFromPromptAndOutputAlike) {
   for (const Origin origin : {Origin::prompt, Origin::output}) {
-    CopyDrafter<TypeParam> drafter;
+    Lent<TypeParam> drafter;
     drafter.begin(Tokens{1});
     drafter.observe(Tokens{2, 3}, origin);
     drafter.observe(Tokens{1}, Origin::output);
@@ -143,7 +137,7 @@ TYPED_TEST(CopyDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
   for (int round = 0; round < 300; ++round) {
     Tokens context(random.between(1, 60));
     for (Token& token : context) token = static_cast<Token>(random.below(3));
-    CopyDrafter<TypeParam> drafter;
+    Lent<TypeParam> drafter;
     drafter.begin(context);
     const std::size_t size = random.between(1, context.size());
     drafter.truncate(size);
@@ -158,9 +152,9 @@ TYPED_TEST(CopyDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
 }
 
 TYPED_TEST(CopyDrafterOver, CopiesGoOnIndependently) {
-  CopyDrafter<TypeParam> first;
+  Lent<TypeParam> first;
   first.begin(Tokens{1, 2, 3, 1});
-  CopyDrafter<TypeParam> second = first;
+  Lent<TypeParam> second = first;
   second.observe(Tokens{2}, Origin::output);
   first.truncate(3);
   EXPECT_EQ(drafted_by(first), Tokens());
@@ -301,13 +295,13 @@ TEST(CopyOptions, AnyKeyGivesTheSameDraft) {
 TEST(CopyOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) {
   CopyOptions options;
   options.max_bytes = 8192;
-  CopyDrafter<> drafter(options);
+  Lent<> drafter{CopyDrafter<>(options)};
   drafter.begin(Tokens(100000, 1));
-  EXPECT_TRUE(drafter.exhausted());
+  EXPECT_TRUE(drafter->exhausted());
   EXPECT_EQ(drafted_by(drafter), Tokens());
-  EXPECT_LE(drafter.memory_bytes(), options.max_bytes);
+  EXPECT_LE(drafter->memory_bytes(), options.max_bytes);
   drafter.begin(Tokens{1, 1});
-  EXPECT_FALSE(drafter.exhausted());
+  EXPECT_FALSE(drafter->exhausted());
   EXPECT_FALSE(drafted_by(drafter).empty());
 }
 
@@ -399,21 +393,18 @@ TEST(CopyDrafter, KeepsToTheBudgetOfNodesAndDepth) {
 }
 
 TEST(CopyDrafter, StopsWhenTheDraftIsFull) {
-  CopyDrafter<> drafter;
+  Lent<> drafter;
   drafter.begin(Tokens{1, 1, 1});
-  std::array<DraftNode, 3> storage;
-  Draft draft(storage);
-  drafter.propose({}, draft);
-  EXPECT_EQ(draft.size(), 3U);
+  EXPECT_EQ(drafter.propose({}, 3).nodes.size(), 3U);
 }
 
 TEST(CopyDrafter, MeasuresItsMemory) {
-  CopyDrafter<> drafter;
+  Lent<> drafter;
   drafter.reserve(1000);
-  const std::size_t reserved = drafter.memory_bytes();
+  const std::size_t reserved = drafter->memory_bytes();
   EXPECT_GE(reserved, 1000 * sizeof(Token));
   drafter.begin(Tokens(1000, 1));
-  EXPECT_EQ(drafter.memory_bytes(), reserved) << "reserve() made room for it";
+  EXPECT_EQ(drafter->memory_bytes(), reserved) << "reserve() made room for it";
 }
 
 // --- Settings ---
@@ -512,13 +503,11 @@ TEST(CheckCopyOptions, WhatItRefusesIsStillSafe) {
 TEST(CopyDrafter, MeasuresAgreementUpToTheLargestLengthWhateverItIsTold) {
   CopyOptions options;
   options.max_ngram = 4'000'000'000;  // check() refuses it
-  CopyDrafter<> drafter(options);
+  Lent<> drafter{CopyDrafter<>(options)};
   drafter.begin(std::vector<Token>(1000, 5));
-  std::array<DraftNode, 4> storage;
-  Draft draft(storage);
-  drafter.propose({}, draft);
-  ASSERT_FALSE(draft.empty());
-  EXPECT_EQ(draft[0].match_length, NgramOrders::largest);
+  const std::vector<DraftNode> nodes = drafter.propose({}, 4).nodes;
+  ASSERT_FALSE(nodes.empty());
+  EXPECT_EQ(nodes[0].match_length, NgramOrders::largest);
 }
 
 }  // namespace

@@ -38,11 +38,12 @@ std::size_t allocations_of(Strategy strategy) {
   std::size_t drafted = 0;
   const AllocationWatch watch;
   for (std::size_t at = 200; at + 3 < text.size(); at += 3) {
-    Draft draft(storage);
-    strategy.propose({.max_nodes = 40}, draft);
+    const TokenSpan context = TokenSpan(text).first(at);
+    Draft draft(storage, {.max_nodes = 40});
+    strategy.propose(context, draft);
     drafted += draft.size();
-    strategy.feedback({draft.view(), {}, {}, text[at], Cut::none, {}});
-    strategy.observe(TokenSpan(text).subspan(at, 3), Origin::output);
+    strategy.feedback(context, {draft.view(), {}, {}, text[at], Cut::none, {}});
+    strategy.observe(TokenSpan(text).first(at + 3), 3, Origin::output);
   }
   EXPECT_GT(drafted, 100U);
   return watch.allocations();
@@ -60,8 +61,8 @@ TEST(DraftSources, ExternalDraftsAllocateBelowTheirReserveNowhere) {
   std::vector<DraftNode> storage(64);
   const AllocationWatch watch;
   ASSERT_TRUE(strategy.set({.tokens = TokenSpan(text).first(64)}));
-  Draft draft(storage);
-  strategy.propose({.max_nodes = 64}, draft);
+  Draft draft(storage, {.max_nodes = 64});
+  strategy.propose({}, draft);
   EXPECT_EQ(draft.size(), 64U);
   EXPECT_EQ(watch.allocations(), 0U);
 }
@@ -75,7 +76,7 @@ TEST(DraftSources, AnExternalDraftWithoutMemoryIsRefused) {
     ASSERT_FALSE(set);
     EXPECT_EQ(set.error().code, ErrorCode::out_of_memory);
     std::vector<DraftNode> storage(64);
-    Draft draft(storage);
+    Draft draft(storage, {});
     strategy.propose({}, draft);
     EXPECT_TRUE(draft.empty());
   }
@@ -85,7 +86,8 @@ TEST(DraftSources, ACopyWithoutMemoryDraftsNothingOrTheSame) {
   ASSERT_TRUE(external.set({.tokens = TokenSpan(text).first(20)}));
   ReferenceDrafter drafter = reference();
   drafter.begin(TokenSpan(text).first(300));
-  drafter.observe(TokenSpan(text).subspan(300, 150), Origin::output);
+  const TokenSpan context = TokenSpan(text).first(450);
+  drafter.observe(context, 150, Origin::output);
   std::vector<DraftNode> storage(64);
   const auto survive = [&](auto original, std::size_t fail_at) {
     bool failed = false;
@@ -95,17 +97,19 @@ TEST(DraftSources, ACopyWithoutMemoryDraftsNothingOrTheSame) {
       failed = watch.allocations() >= fail_at;
       return made;
     }();
-    Draft wanted(storage);
-    original.propose({}, wanted);
+    Draft wanted(storage, {});
+    original.propose(context, wanted);
     const std::vector<DraftNode> nodes(wanted.view().begin(), wanted.view().end());
-    Draft draft(storage);
-    copy.propose({}, draft);
+    Draft draft(storage, {});
+    copy.propose(context, draft);
     EXPECT_TRUE(draft.empty() || draft.size() == nodes.size()) << "allocation " << fail_at;
-    copy.feedback({draft.view(), {}, {}, 1, Cut::none, {}});
-    copy.observe(TokenSpan(text).first(30), Origin::output);
-    copy.truncate(310);
-    Draft again(storage);
-    copy.propose({}, again);
+    copy.feedback(context, {draft.view(), {}, {}, 1, Cut::none, {}});
+    Tokens longer(context.begin(), context.end());
+    longer.insert(longer.end(), text.begin(), text.begin() + 30);
+    copy.observe(longer, 30, Origin::output);
+    copy.truncate(longer, 310);
+    Draft again(storage, {});
+    copy.propose(context.first(310), again);
     copy.begin(TokenSpan(text).first(100));
     return failed;
   };
@@ -129,14 +133,14 @@ TEST(DraftSources, AReferenceWithoutMemoryIsRefusedAndTheOthersStay) {
     }
     drafter.begin(TokenSpan(text).first(3));
     std::vector<DraftNode> storage(64);
-    Draft draft(storage);
-    drafter.propose({}, draft);
+    Draft draft(storage, {});
+    drafter.propose(TokenSpan(text).first(3), draft);
     EXPECT_TRUE(draft.empty() || draft[0].token == 1) << fail_at;
     drafter.clear_references();
     ASSERT_TRUE(drafter.predict(first));
     drafter.begin(TokenSpan(text).first(3));
-    Draft again(storage);
-    drafter.propose({}, again);
+    Draft again(storage, {});
+    drafter.propose(TokenSpan(text).first(3), again);
     ASSERT_FALSE(again.empty()) << fail_at;
     EXPECT_EQ(again[0].token, 1);
   }
@@ -149,18 +153,19 @@ TEST(DraftSources, AReferenceDrafterSurvivesAnyFailure) {
     {
       const AllocationWatch watch(fail_at, 2);
       drafter.begin(TokenSpan(text).first(300));
-      for (std::size_t at = 300; at + 7 < text.size(); at += 7)
-        drafter.observe(TokenSpan(text).subspan(at, 7), Origin::output);
-      drafter.truncate(700);
-      drafter.observe(TokenSpan(text).subspan(700, 50), Origin::output);
-      Draft draft(storage);
-      drafter.propose({}, draft);
-      drafter.feedback({draft.view(), {}, {}, 1, Cut::none, {}});
+      std::size_t size = 300;
+      for (; size + 7 < text.size(); size += 7) drafter.observe(TokenSpan(text).first(size + 7), 7, Origin::output);
+      drafter.truncate(TokenSpan(text).first(size), 700);
+      const TokenSpan context = TokenSpan(text).first(750);
+      drafter.observe(context, 50, Origin::output);
+      Draft draft(storage, {});
+      drafter.propose(context, draft);
+      drafter.feedback(context, {draft.view(), {}, {}, 1, Cut::none, {}});
       failed = watch.allocations() >= fail_at;
     }
     drafter.begin(TokenSpan(text).first(300));
-    Draft draft(storage);
-    drafter.propose({}, draft);
+    Draft draft(storage, {});
+    drafter.propose(TokenSpan(text).first(300), draft);
     ASSERT_FALSE(draft.empty());
     EXPECT_EQ(draft[0].token, text[300]);
   }

@@ -31,12 +31,7 @@ ExternalDraft with(const ExternalNodes& nodes) {
   EXPECT_TRUE(strategy.set(nodes));
   return strategy;
 }
-Draft proposed(ExternalDraft& strategy, std::vector<DraftNode>& storage, const DraftBudget& budget = {}) {
-  storage.resize(16);
-  Draft draft(storage);
-  strategy.propose(budget, draft);
-  return draft;
-}
+Drafted proposed(ExternalDraft& strategy, const DraftBudget& budget = {}) { return propose(strategy, {}, budget, 16); }
 
 TEST(ExternalDraft, DraftsAChainAsItWasHandedIn) {
   ExternalDraft strategy = with({.tokens = four});
@@ -62,10 +57,10 @@ TEST(ExternalDraft, IsForTheContextAsItIs) {
   ExternalDraft strategy = set;
   drafted_by(strategy);
   EXPECT_EQ(drafted_by(strategy).size(), 4U) << "a round that was cancelled";
-  strategy.observe(Tokens{1}, Origin::output);
+  strategy.observe(Tokens{1}, 1, Origin::output);
   EXPECT_THAT(drafted_by(strategy), IsEmpty());
   strategy = set;
-  strategy.truncate(1);
+  strategy.truncate(Tokens{1, 2}, 1);
   EXPECT_THAT(drafted_by(strategy), IsEmpty());
   strategy = set;
   strategy.begin(Tokens{1});
@@ -89,26 +84,39 @@ TEST(ExternalDraft, StaysInItsBudget) {
 TEST(ExternalDraft, KeepsTheOrderOfASampledDraftAndItsDistributions) {
   const std::vector<float> distributions = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0.5F, 0.5F, 0};
   ExternalDraft strategy = with({.tokens = four,
-                                 .parents = parents,
                                  .probabilities = likely,
                                  .kind = DraftKind::sampled,
                                  .distributions = distributions,
                                  .vocabulary = 3});
-  std::vector<DraftNode> storage;
-  const Draft whole = proposed(strategy, storage);
-  EXPECT_EQ(whole.view().kind(), DraftKind::sampled);
-  EXPECT_EQ(tokens_of({whole.view().begin(), whole.view().end()}), four);
+  const Drafted whole = proposed(strategy);
+  EXPECT_EQ(whole.kind, DraftKind::sampled);
+  EXPECT_EQ(whole.tokens(), four);
   EXPECT_THAT(strategy.distribution(1), ElementsAre(0, 1, 0));
   EXPECT_THAT(strategy.distribution(3), ElementsAre(0.5F, 0.5F, 0));
   EXPECT_THAT(strategy.distribution(4), IsEmpty());
   EXPECT_THAT(strategy.distribution(anchor_parent), IsEmpty());
-  // Where nodes are left out, distributions follow the others.
-  proposed(strategy, storage, {.max_leaves = 1});
-  EXPECT_THAT(strategy.distribution(1), ElementsAre(0, 0, 1)) << "12, the child of 10";
+  // Where nodes are left out, so are their distributions.
+  proposed(strategy, {.max_nodes = 2});
+  EXPECT_THAT(strategy.distribution(1), ElementsAre(0, 1, 0));
+  EXPECT_THAT(strategy.distribution(2), IsEmpty());
   // It ends at the first node that is too unlikely: what was drawn later knew of that one.
-  const Draft cut = proposed(strategy, storage, {.min_path_probability = Probability::ratio(3, 10)});
-  EXPECT_EQ(cut.size(), 0U);
-  EXPECT_TRUE(cut.left_out());
+  const Drafted cut = proposed(strategy, {.min_path_probability = Probability::ratio(3, 10)});
+  EXPECT_EQ(cut.nodes.size(), 0U);
+  EXPECT_TRUE(cut.left_out);
+}
+TEST(ExternalDraft, EndsASampledDraftWhereItBranches) {
+  ExternalDraft strategy = with({.tokens = four, .parents = parents, .kind = DraftKind::sampled});
+  EXPECT_THAT(proposed(strategy).tokens(), ElementsAre(10)) << "11 is another child of the anchor";
+}
+TEST(ExternalDraft, LeavesARepeatedChildOut) {
+  const Tokens twice = {10, 10, 11};
+  const std::vector<NodeIndex> from = {-1, -1, 1};
+  for (const DraftKind kind : {DraftKind::ordered, DraftKind::sampled}) {
+    ExternalDraft strategy = with({.tokens = twice, .parents = from, .kind = kind});
+    const Drafted draft = proposed(strategy);
+    EXPECT_THAT(draft.tokens(), ElementsAre(10));
+    EXPECT_FALSE(draft.malformed);
+  }
 }
 TEST(ExternalDraft, RefusesWhatMakesNoSenseAndThenDraftsNothing) {
   const auto refused = [](const ExternalNodes& nodes, std::string_view why) {
@@ -151,28 +159,25 @@ TEST(ExternalDraft, TakesNothingForNoDraft) {
 class Head {
  public:
   explicit Head(DraftKind kind = DraftKind::ordered) : kind_(kind) {}
-  void begin(TokenSpan tokens) {
-    context_.assign(tokens.begin(), tokens.end());
-    external_.begin(tokens);
-    guess();
+  void begin(TokenSpan context) {
+    external_.begin(context);
+    guess(context);
   }
-  void observe(TokenSpan tokens, Origin origin) {
-    context_.insert(context_.end(), tokens.begin(), tokens.end());
-    external_.observe(tokens, origin);
-    guess();
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    external_.observe(context, fresh, origin);
+    guess(context);
   }
-  void truncate(std::size_t size) {
-    context_.resize(std::min(size, context_.size()));
-    external_.truncate(size);
-    guess();
+  void truncate(TokenSpan context, std::size_t size) {
+    external_.truncate(context, size);
+    guess(context.first(std::min(size, context.size())));
   }
-  void feedback(const Outcome& outcome) { external_.feedback(outcome); }
-  void propose(const DraftBudget& budget, Draft& draft) { external_.propose(budget, draft); }
+  void feedback(TokenSpan context, const Outcome& outcome) { external_.feedback(context, outcome); }
+  void propose(TokenSpan context, Draft& draft) { external_.propose(context, draft); }
 
  private:
-  void guess() {
-    if (context_.empty()) return;
-    Random random(static_cast<std::uint64_t>(context_.back()) + context_.size() % 3);
+  void guess(TokenSpan context) {
+    if (context.empty()) return;
+    Random random(static_cast<std::uint64_t>(context.back()) + context.size() % 3);
     Tokens tokens;
     std::vector<NodeIndex> from;
     std::vector<float> probabilities;
@@ -184,7 +189,6 @@ class Head {
     ASSERT_TRUE(external_.set({.tokens = tokens, .parents = from, .probabilities = probabilities, .kind = kind_}));
   }
   DraftKind kind_;
-  Tokens context_;
   ExternalDraft external_;
 };
 

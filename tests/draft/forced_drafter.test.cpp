@@ -25,8 +25,10 @@ using ::testing::IsEmpty;
 struct Grammar {
   Tokens context;
   void begin(TokenSpan tokens) { context.assign(tokens.begin(), tokens.end()); }
-  void observe(TokenSpan tokens, Origin) { context.insert(context.end(), tokens.begin(), tokens.end()); }
-  void truncate(std::size_t size) { context.resize(std::min(size, context.size())); }
+  void observe(TokenSpan tokens, std::size_t fresh, Origin) {
+    context.insert(context.end(), tokens.end() - static_cast<std::ptrdiff_t>(fresh), tokens.end());
+  }
+  void truncate(TokenSpan, std::size_t size) { context.resize(std::min(size, context.size())); }
   [[nodiscard]] std::size_t forced(std::span<Token> out) const {
     if (context.empty()) return 0;
     const Token last = context.back();
@@ -74,7 +76,7 @@ TEST(ForcedDrafter, StaysInItsBudget) {
 struct RoomyGrammar : Grammar {
   std::size_t rebased = 0;
   std::size_t room = 0;
-  void rebase(TokenSpan tokens) {
+  void rebase(TokenSpan, TokenSpan tokens) {
     begin(tokens);
     rebased = tokens.size();
   }
@@ -83,14 +85,14 @@ struct RoomyGrammar : Grammar {
 };
 TEST(ForcedDrafter, PassesOnWhatIsOptional) {
   ForcedDrafter strategy{RoomyGrammar{}};
-  strategy.rebase(Tokens{7, 2});
+  strategy.rebase({}, Tokens{7, 2});
   strategy.reserve(9);
   EXPECT_EQ(strategy.source().rebased, 2U);
   EXPECT_EQ(strategy.source().room, 9U);
   EXPECT_EQ(strategy.memory_bytes(), 77U);
   ForcedDrafter plain{Grammar{}};
   plain.begin(Tokens{7, 7});
-  plain.rebase(Tokens{7, 2});
+  plain.rebase(Tokens{7, 7}, Tokens{7, 2});
   plain.reserve(9);
   EXPECT_THAT(tokens_of(drafted_by(plain)), ElementsAre(3, 0, 1)) << "it has begun anew";
   EXPECT_EQ(plain.memory_bytes(), 0U);
@@ -99,9 +101,9 @@ TEST(ForcedDrafter, TellsASourceThatFollowsByItself) {
   ForcedDrafter strategy{Grammar{}};
   strategy.begin(Tokens{2, 7});
   EXPECT_THAT(drafted_by(strategy), IsEmpty());
-  strategy.observe(Tokens{4}, Origin::output);
+  strategy.observe(Tokens{2, 7, 4}, 1, Origin::output);
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(5));
-  strategy.truncate(1);
+  strategy.truncate(Tokens{2, 7, 4}, 1);
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(3, 0, 1));
   EXPECT_THAT(strategy.source().context, ElementsAre(2));
 }

@@ -28,14 +28,11 @@ using Tokens = std::vector<Token>;
 
 const Tokens prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0};
 
-std::vector<DraftNode> nodes_of(LookaheadDrafter& drafter, const DraftBudget& budget = {}) {
-  std::vector<DraftNode> storage(64);
-  Draft draft(storage);
-  drafter.propose(budget, draft);
-  return {draft.view().begin(), draft.view().end()};
-}
-LookaheadDrafter begun(const LookaheadOptions& options = {}, const Tokens& context = prompt) {
-  LookaheadDrafter drafter(options);
+using Lent = testing::Lent<LookaheadDrafter>;
+
+std::vector<DraftNode> nodes_of(Lent& drafter, const DraftBudget& budget = {}) { return drafter.propose(budget).nodes; }
+Lent begun(const LookaheadOptions& options = {}, const Tokens& context = prompt) {
+  Lent drafter{LookaheadDrafter(options)};
   drafter.begin(context);
   return drafter;
 }
@@ -82,10 +79,9 @@ TEST_P(LookaheadSettings, KeepTheContractOfAStrategy) {
 }
 
 TEST_P(LookaheadSettings, NeverGetAnAuxiliaryNodeCommitted) {
-  LookaheadDrafter drafter = begun(GetParam());
-  Tokens context = prompt;
+  Lent drafter = begun(GetParam());
   for (int i = 0; i < 300; ++i) {
-    const RankedRound round = run_round(drafter, context, RankedText{.order = 2}, {.budget = {.max_nodes = 64}});
+    const RankedRound round = run_round(drafter, RankedText{.order = 2}, {.budget = {.max_nodes = 64}});
     for (const NodeIndex node : round.accepted) ASSERT_FALSE(round.nodes[static_cast<std::size_t>(node)].auxiliary);
     for (const DraftNode& node : round.nodes)
       if (node.parent != anchor_parent && round.nodes[static_cast<std::size_t>(node.parent)].auxiliary) {
@@ -97,7 +93,7 @@ TEST_P(LookaheadSettings, NeverGetAnAuxiliaryNodeCommitted) {
 // --- The lookahead branch ---
 
 TEST(LookaheadDrafter, BeginsWithAChainOfGuessesFromTheContext) {
-  LookaheadDrafter drafter = begun();
+  Lent drafter = begun();
   const auto nodes = nodes_of(drafter);
   ASSERT_EQ(nodes.size(), 5U);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -110,8 +106,7 @@ TEST(LookaheadDrafter, BeginsWithAChainOfGuessesFromTheContext) {
 
 TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
   // A target that says something new each time, so that every round commits one token.
-  LookaheadDrafter drafter = begun({.window = 3, .ngram = 4});
-  Tokens context = prompt;
+  Lent drafter = begun({.window = 3, .ngram = 4});
   std::vector<Tokens> before;
   std::vector<Token> above;  // what the target said behind each column
   Token fresh = 100;
@@ -143,7 +138,7 @@ TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
 
 TEST(LookaheadDrafter, MovesItsWindowOnWithWhatIsCommitted) {
   for (const std::size_t committed : {1U, 2U, 3U, 4U, 9U}) {
-    LookaheadDrafter drafter = begun({.window = 4, .ngram = 3});
+    Lent drafter = begun({.window = 4, .ngram = 3});
     Token fresh = 100;
     const auto reveal_all = [&](const std::vector<DraftNode>& nodes) {
       std::vector<NodeIndex> sent;
@@ -169,12 +164,12 @@ TEST(LookaheadDrafter, MovesItsWindowOnWithWhatIsCommitted) {
 }
 
 TEST(LookaheadDrafter, FindsItsColumnsAgainAfterASequenceWentBack) {
-  LookaheadDrafter drafter = begun();
-  Tokens context = prompt;
-  for (int i = 0; i < 10; ++i) run_round(drafter, context, RankedText{.order = 2, .vocabulary = 200});
+  Lent drafter = begun();
+  for (int i = 0; i < 10; ++i) run_round(drafter, RankedText{.order = 2, .vocabulary = 200});
   const auto before = nodes_of(drafter);
+  const std::size_t size = drafter.context().size();
   drafter.observe(Tokens{1, 2, 3}, Origin::prompt);
-  drafter.truncate(context.size());
+  drafter.truncate(size);
   const auto after = nodes_of(drafter);
   ASSERT_EQ(after.size(), before.size());
   for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i].token, before[i].token);
@@ -182,10 +177,9 @@ TEST(LookaheadDrafter, FindsItsColumnsAgainAfterASequenceWentBack) {
 
 TEST(LookaheadDrafter, UsesOneRowWhereNodesFallTogether) {
   // With one token in the world all columns say the same.
-  LookaheadDrafter drafter = begun({}, {5, 5, 5});
-  Tokens context = {5, 5, 5};
+  Lent drafter = begun({}, {5, 5, 5});
   for (int i = 0; i < 10; ++i) {
-    const RankedRound round = run_round(drafter, context, RankedText{.vocabulary = 1});
+    const RankedRound round = run_round(drafter, RankedText{.vocabulary = 1});
     std::set<Tokens> paths;
     for (std::size_t node = 0; node < round.nodes.size(); ++node)
       if (round.nodes[node].auxiliary) {
@@ -199,28 +193,25 @@ TEST(LookaheadDrafter, UsesOneRowWhereNodesFallTogether) {
 TEST(LookaheadDrafter, DraftsNgramsThatTheTargetCameUpWith) {
   // Where the last token decides, everything in the pool is right.
   const RankedText target{.order = 1, .vocabulary = 40};
-  LookaheadDrafter drafter = begun();
-  Tokens context = prompt;
+  Lent drafter = begun();
   std::size_t rounds = 0;
   std::size_t accepted = 0;
-  for (; context.size() < 300; ++rounds) accepted += run_round(drafter, context, target).accepted.size();
+  for (; drafter.context().size() < 300; ++rounds) accepted += run_round(drafter, target).accepted.size();
   EXPECT_GT(accepted, 2 * rounds);
 }
 
 TEST(LookaheadDrafter, DraftsNothingToCommitWhenTheTargetRevealedNothing) {
-  LookaheadDrafter drafter = begun();
-  Tokens context = prompt;
+  Lent drafter = begun();
   for (int i = 0; i < 30; ++i)
-    for (const DraftNode& node : run_round(drafter, context, RankedText{}, {.reveals = false}).nodes)
+    for (const DraftNode& node : run_round(drafter, RankedText{}, {.reveals = false}).nodes)
       EXPECT_TRUE(node.auxiliary);
 }
 
 TEST(LookaheadDrafter, ForgetsThePoolWhenANewSequenceBegins) {
-  LookaheadDrafter drafter = begun();
-  Tokens context = prompt;
-  for (int i = 0; i < 50; ++i) run_round(drafter, context, RankedText{});
+  Lent drafter = begun();
+  for (int i = 0; i < 50; ++i) run_round(drafter, RankedText{});
   drafter.begin(prompt);
-  LookaheadDrafter fresh = begun();
+  Lent fresh = begun();
   const auto nodes = nodes_of(drafter);
   const auto wanted = nodes_of(fresh);
   ASSERT_EQ(nodes.size(), wanted.size());
@@ -232,12 +223,11 @@ TEST(LookaheadDrafter, ForgetsThePoolWhenANewSequenceBegins) {
 
 TEST(LookaheadDrafter, LearnsHowLikelyItsNgramsAre) {
   const auto first_probability = [](std::size_t order) {
-    LookaheadDrafter drafter = begun({.candidates = 1});
-    Tokens context = prompt;
+    Lent drafter = begun({.candidates = 1});
     double sum = 0;
     int count = 0;
     for (int i = 0; i < 400; ++i) {
-      const RankedRound round = run_round(drafter, context, RankedText{.order = order, .vocabulary = 16});
+      const RankedRound round = run_round(drafter, RankedText{.order = order, .vocabulary = 16});
       if (i < 300 || round.nodes.empty() || round.nodes[0].auxiliary) continue;
       sum += round.nodes[0].path_probability.to_double();
       ++count;
@@ -251,54 +241,48 @@ TEST(LookaheadDrafter, LearnsHowLikelyItsNgramsAre) {
 // --- What the branch is worth ---
 
 TEST(LookaheadDrafter, StatesForAnAuxiliaryRowWhatItHasBeenWorth) {
-  LookaheadDrafter drafter = begun();
-  const Probability before = drafter.worth();
+  Lent drafter = begun();
+  const Probability before = drafter->worth();
   for (const DraftNode& node : nodes_of(drafter)) EXPECT_EQ(node.path_probability, before);
-  Tokens context = prompt;
   std::size_t rows = 0;
   std::size_t accepted = 0;
   for (int i = 0; i < 600; ++i) {
-    const RankedRound round = run_round(drafter, context, RankedText{.order = 2, .vocabulary = 8});
+    const RankedRound round = run_round(drafter, RankedText{.order = 2, .vocabulary = 8});
     if (i < 300) continue;
     accepted += round.accepted.size();
     for (const DraftNode& node : round.nodes) rows += node.auxiliary ? 1 : 0;
   }
   const double measured = static_cast<double>(accepted) / static_cast<double>(rows);
-  EXPECT_NEAR(drafter.worth().to_double(), measured, 0.25 * measured);
+  EXPECT_NEAR(drafter->worth().to_double(), measured, 0.25 * measured);
 
-  LookaheadDrafter useless = begun();
-  context = prompt;
-  for (int i = 0; i < 200; ++i) run_round(useless, context, RankedText{.order = 5, .vocabulary = 5000});
-  EXPECT_LT(useless.worth(), Probability::ratio(1, 50));
+  Lent useless = begun();
+  for (int i = 0; i < 200; ++i) run_round(useless, RankedText{.order = 5, .vocabulary = 5000});
+  EXPECT_LT(useless->worth(), Probability::ratio(1, 50));
 }
 
 TEST(LookaheadDrafter, ComesBackToItsFirstOpinionWhenNothingIsSent) {
-  LookaheadDrafter drafter = begun();
-  const Probability first = drafter.worth();
-  Tokens context = prompt;
-  for (int i = 0; i < 200; ++i) run_round(drafter, context, RankedText{.order = 5, .vocabulary = 5000});
-  EXPECT_LT(drafter.worth(), first);
-  for (int i = 0; i < 1000; ++i) run_round(drafter, context, RankedText{}, {.most_sent = 0});
-  EXPECT_NEAR(drafter.worth().to_double(), first.to_double(), 0.01);
+  Lent drafter = begun();
+  const Probability first = drafter->worth();
+  for (int i = 0; i < 200; ++i) run_round(drafter, RankedText{.order = 5, .vocabulary = 5000});
+  EXPECT_LT(drafter->worth(), first);
+  for (int i = 0; i < 1000; ++i) run_round(drafter, RankedText{}, {.most_sent = 0});
+  EXPECT_NEAR(drafter->worth().to_double(), first.to_double(), 0.01);
 }
 
 TEST(LookaheadDrafter, GoesOnWhenItsRowsWereNotSent) {
-  LookaheadDrafter drafter = begun();
-  Tokens context = prompt;
+  Lent drafter = begun();
   const RankedText target{.vocabulary = 20};
   testing::Random random(5);
   std::size_t accepted = 0;
   for (int i = 0; i < 400; ++i)
-    accepted +=
-        run_round(drafter, context, target, {.most_sent = random.chance(50) ? random.below(20) : 64}).accepted.size();
+    accepted += run_round(drafter, target, {.most_sent = random.chance(50) ? random.below(20) : 64}).accepted.size();
   EXPECT_GT(accepted, 300U);
 }
 
 TEST(LookaheadDrafter, StopsSendingAuxiliaryRowsToThoseWhoRevealNothing) {
-  LookaheadDrafter drafter = begun();
-  Tokens context = prompt;
-  for (int i = 0; i < 3; ++i) run_round(drafter, context, RankedText{}, {.most_sent = 0, .reveals = false});
-  for (int i = 0; i < 4; ++i) EXPECT_FALSE(run_round(drafter, context, RankedText{}, {.reveals = false}).nodes.empty());
+  Lent drafter = begun();
+  for (int i = 0; i < 3; ++i) run_round(drafter, RankedText{}, {.most_sent = 0, .reveals = false});
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(run_round(drafter, RankedText{}, {.reveals = false}).nodes.empty());
   EXPECT_TRUE(nodes_of(drafter).empty());
   drafter.begin(prompt);
   EXPECT_FALSE(nodes_of(drafter).empty());
@@ -308,11 +292,10 @@ TEST(LookaheadDrafter, StopsSendingAuxiliaryRowsToThoseWhoRevealNothing) {
 
 TEST(LookaheadDrafter, GoesOnWithChains) {
   const RankedText target{.order = 1, .vocabulary = 40};
-  LookaheadDrafter drafter = begun();
-  Tokens context = prompt;
+  Lent drafter = begun();
   std::size_t accepted = 0;
   for (int i = 0; i < 200; ++i) {
-    const RankedRound round = run_round(drafter, context, target, {.budget = {.shape = DraftShape::chain}});
+    const RankedRound round = run_round(drafter, target, {.budget = {.shape = DraftShape::chain}});
     accepted += round.accepted.size();
     for (std::size_t node = 0; node < round.nodes.size(); ++node) {
       EXPECT_EQ(round.nodes[node].parent, static_cast<NodeIndex>(node) - 1);
@@ -326,18 +309,17 @@ TEST(LookaheadDrafter, GoesOnWithChains) {
 
 TEST(LookaheadOptions, WindowIsTheNumberOfColumns) {
   for (const std::size_t window : {1U, 4U, 16U}) {
-    LookaheadDrafter drafter = begun({.window = window});
+    Lent drafter = begun({.window = window});
     EXPECT_EQ(nodes_of(drafter).size(), window);
   }
 }
 
 TEST(LookaheadOptions, NgramIsTheLengthOfWhatIsDrafted) {
   for (const std::size_t ngram : {2U, 3U, 6U}) {
-    LookaheadDrafter drafter = begun({.ngram = ngram});
-    Tokens context = prompt;
+    Lent drafter = begun({.ngram = ngram});
     std::size_t deepest = 0;
     for (int i = 0; i < 100; ++i) {
-      const RankedRound round = run_round(drafter, context, RankedText{}, {.budget = {.max_nodes = 64}});
+      const RankedRound round = run_round(drafter, RankedText{}, {.budget = {.max_nodes = 64}});
       for (std::size_t node = 0; node < round.nodes.size(); ++node)
         if (!round.nodes[node].auxiliary)
           deepest = std::max(deepest, testing::tokens_to(round.draft(), static_cast<NodeIndex>(node)).size());
@@ -348,11 +330,10 @@ TEST(LookaheadOptions, NgramIsTheLengthOfWhatIsDrafted) {
 
 TEST(LookaheadOptions, CandidatesIsTheMostNgramsOfAPass) {
   for (const std::size_t candidates : {1U, 3U}) {
-    LookaheadDrafter drafter = begun({.window = 8, .ngram = 3, .candidates = candidates});
-    Tokens context = prompt;
+    Lent drafter = begun({.window = 8, .ngram = 3, .candidates = candidates});
     std::ptrdiff_t most = 0;
     for (int i = 0; i < 300; ++i) {
-      const RankedRound round = run_round(drafter, context, RankedText{.order = 3, .vocabulary = 8});
+      const RankedRound round = run_round(drafter, RankedText{.order = 3, .vocabulary = 8});
       most = std::max(most, std::count_if(round.nodes.begin(), round.nodes.end(), [](const DraftNode& node) {
                         return !node.auxiliary && node.parent == anchor_parent;
                       }));
@@ -363,28 +344,27 @@ TEST(LookaheadOptions, CandidatesIsTheMostNgramsOfAPass) {
 
 TEST(LookaheadOptions, PoolNgramsBoundsWhatIsRemembered) {
   const auto accepted = [](std::size_t ngrams) {
-    LookaheadDrafter drafter = begun({.pool_ngrams = ngrams});
-    const std::size_t bytes = drafter.memory_bytes();
-    Tokens context = prompt;
+    Lent drafter = begun({.pool_ngrams = ngrams});
+    const std::size_t bytes = drafter->memory_bytes();
     std::size_t sum = 0;
-    for (int i = 0; i < 300; ++i) sum += run_round(drafter, context, RankedText{.vocabulary = 300}).accepted.size();
-    EXPECT_LT(drafter.memory_bytes() - bytes, 16 * context.size()) << "but for the context, nothing grows";
+    for (int i = 0; i < 300; ++i) sum += run_round(drafter, RankedText{.vocabulary = 300}).accepted.size();
+    EXPECT_EQ(drafter->memory_bytes(), bytes) << "nothing grows with the context";
     return sum;
   };
   EXPECT_GT(accepted(2048), accepted(5));
 }
 
 TEST(LookaheadOptions, MinPathProbabilityLeavesOutWhatIsUnlikely) {
-  LookaheadDrafter drafter = begun({.min_path_probability = Probability::ratio(1, 4)});
+  Lent drafter = begun({.min_path_probability = Probability::ratio(1, 4)});
   EXPECT_TRUE(nodes_of(drafter).empty()) << "a row is worth an eighth at first";
-  LookaheadDrafter usual = begun();
+  Lent usual = begun();
   EXPECT_TRUE(nodes_of(usual, {.min_path_probability = Probability::ratio(1, 4)}).empty());
   EXPECT_FALSE(nodes_of(usual).empty());
 }
 
 TEST(LookaheadOptions, KeyDecidesOnTheFirstGuesses) {
-  LookaheadDrafter one = begun({.window = 16, .key = 1});
-  LookaheadDrafter two = begun({.window = 16, .key = 2});
+  Lent one = begun({.window = 16, .key = 1});
+  Lent two = begun({.window = 16, .key = 2});
   const auto a = nodes_of(one);
   const auto b = nodes_of(two);
   EXPECT_FALSE(std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -397,17 +377,16 @@ TEST(LookaheadOptions, ThatCannotWorkAreRefusedAndMovedToOnesThatDo) {
        {LookaheadOptions{.window = 0}, LookaheadOptions{.window = 17}, LookaheadOptions{.ngram = 1},
         LookaheadOptions{.ngram = 9}, LookaheadOptions{.candidates = 0}, LookaheadOptions{.candidates = 17}}) {
     EXPECT_FALSE(check(options));
-    LookaheadDrafter drafter = begun(options);
-    EXPECT_TRUE(check(drafter.options()));
-    Tokens context = prompt;
-    for (int i = 0; i < 50; ++i) run_round(drafter, context, RankedText{});
+    Lent drafter = begun(options);
+    EXPECT_TRUE(check(drafter->options()));
+    for (int i = 0; i < 50; ++i) run_round(drafter, RankedText{});
   }
 }
 
 TEST(LookaheadDrafter, TakesTokensOfAnyValue) {
   constexpr Token lowest = std::numeric_limits<Token>::min();
   constexpr Token highest = std::numeric_limits<Token>::max();
-  LookaheadDrafter drafter = begun({}, {lowest, highest, -1});
+  Lent drafter = begun({}, {lowest, highest, -1});
   for (int i = 0; i < 20; ++i) {
     const auto nodes = nodes_of(drafter);
     std::vector<Candidate> revealed;
@@ -445,7 +424,7 @@ TEST(LookaheadDrafter, CostsALosslessRunOfATransformerNoToken) {
 
 /// Sees what a session told the strategy.
 struct Watched : LookaheadDrafter {
-  void feedback(const Outcome& outcome) noexcept {
+  void feedback(TokenSpan context, const Outcome& outcome) noexcept {
     for (const NodeIndex node : outcome.accepted)
       auxiliary_committed += outcome.draft[static_cast<std::size_t>(node)].auxiliary ? 1 : 0;
     for (const NodeIndex node : outcome.sent)
@@ -456,18 +435,9 @@ struct Watched : LookaheadDrafter {
       testing::TransformerEngine alone(*model, text);
       wrong += alone.verify(TokenSpan(text).last(1), 0)[0] == candidate.token ? 0 : 1;
     }
-    LookaheadDrafter::feedback(outcome);
-  }
-  void begin(TokenSpan tokens) {
-    context.assign(tokens.begin(), tokens.end());
-    LookaheadDrafter::begin(tokens);
-  }
-  void observe(TokenSpan tokens, Origin origin) {
-    context.insert(context.end(), tokens.begin(), tokens.end());
-    LookaheadDrafter::observe(tokens, origin);
+    LookaheadDrafter::feedback(context, outcome);
   }
   const testing::Transformer* model = nullptr;
-  Tokens context;
   std::size_t auxiliary_committed = 0;
   std::size_t auxiliary_sent = 0;
   std::size_t wrong = 0;

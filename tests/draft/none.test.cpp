@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <vector>
+
+#include "support/lent_context.hpp"
 
 namespace reprise {
 namespace {
@@ -12,18 +13,14 @@ namespace {
 static_assert(MeasurableStrategy<NoDraft>);
 
 TEST(NoDraft, DraftsNothingWhateverItHasSeen) {
-  NoDraft strategy;
+  testing::Lent<NoDraft> strategy;
   const std::vector<Token> tokens = {1, 1, 1, 1};
-  std::array<DraftNode, 8> storage;
-  Draft draft(storage);
   strategy.begin(tokens);
-  strategy.propose({}, draft);
-  EXPECT_TRUE(draft.empty());
+  EXPECT_TRUE(strategy.propose().nodes.empty());
   strategy.observe(tokens, Origin::output);
   strategy.feedback({});
   strategy.truncate(1);
-  strategy.propose({}, draft);
-  EXPECT_TRUE(draft.empty());
+  EXPECT_TRUE(strategy.propose().nodes.empty());
 }
 
 TEST(NoDraft, HoldsNoMemory) { EXPECT_EQ(NoDraft().memory_bytes(), 0U); }

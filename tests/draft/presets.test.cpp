@@ -12,6 +12,7 @@
 #include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "support/lent_context.hpp"
 #include "support/preset_rules.hpp"
 #include "support/streams.hpp"
 
@@ -24,12 +25,7 @@ template <LookupIndex Index = RollingHashIndex>
 Tokens drafted(const CopyOptions& options, const Tokens& context) {
   CopyDrafter<Index> drafter(options);
   drafter.begin(context);
-  std::array<DraftNode, 64> storage;
-  Draft draft(storage);
-  drafter.propose({.max_nodes = 64}, draft);
-  Tokens tokens;
-  for (const DraftNode& node : draft.view()) tokens.push_back(node.token);
-  return tokens;
+  return testing::propose(drafter, context, {.max_nodes = 64}).tokens();
 }
 
 // --- Prompt lookup, Saxena ---
@@ -236,20 +232,16 @@ void follow_ngram_mod(const Options& options_of, bool without_anchor, std::size_
       drafter.begin(context);
       rules.begin(context);
       for (std::size_t more = 1; more > 0;) {
-        std::array<DraftNode, 64> storage;
-        Draft draft(storage);
         // Where fewer are sent than theirs would be, what is dropped is still theirs.
         const std::size_t room = random.one_in(2) ? 64 : random.between(1, 12);
-        drafter.propose({.max_nodes = room}, draft);
-        Tokens tokens;
-        for (const DraftNode& node : draft.view()) tokens.push_back(node.token);
+        const Tokens tokens = testing::propose(drafter, context, {.max_nodes = room}).tokens();
         const Tokens expected = support::copy(rules.draft(context), 0, room);
         ASSERT_EQ(tokens, expected) << "case " << i << ", n " << n << ", after " << context.size();
         hits += tokens.empty() ? 0 : 1;
         more = std::min(text.size() - context.size(), random.between(1, 9));
         const TokenSpan next = TokenSpan(text).subspan(context.size(), more);
-        drafter.observe(next, Origin::output);
         context.insert(context.end(), next.begin(), next.end());
+        drafter.observe(context, more, Origin::output);
       }
     }
   }

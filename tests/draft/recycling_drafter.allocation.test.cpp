@@ -15,40 +15,40 @@ namespace {
 using testing::AllocationWatch;
 using testing::RankedText;
 using Tokens = std::vector<Token>;
+using Lent = testing::Lent<RecyclingDrafter>;
 
 TEST(RecyclingDrafterMemory, IsNotAskedForInProposeAndFeedback) {
   const RankedText target{.order = 2, .vocabulary = 500};
-  RecyclingDrafter drafter;
-  Tokens context = {1, 2, 3};
-  drafter.begin(context);
+  Lent drafter;
+  drafter.begin(Tokens{1, 2, 3});
   std::vector<DraftNode> storage(64);
   std::size_t drafted = 0;
   for (int i = 0; i < 100; ++i) {
-    Draft draft(storage);
+    Draft draft(storage, {});
     const AllocationWatch proposing;
-    drafter.propose({}, draft);
+    drafter.propose(draft);
     EXPECT_EQ(proposing.allocations(), 0U);
     drafted += draft.size();
-    testing::run_round(drafter, context, target);
+    testing::run_round(drafter, target);
   }
   EXPECT_GT(drafted, 200U);
   // Tokens that the matrix has no row for yet.
   const DraftNode node{.token = 70'000};
   const NodeIndex sent = 0;
   const Candidate revealed[] = {{anchor_parent, 0, 90'000}, {0, 0, 80'000}};
-  const std::size_t rows = drafter.rows();
+  const std::size_t rows = drafter->rows();
   {
     const AllocationWatch watch;
     drafter.feedback({DraftView({&node, 1}, DraftKind::ordered), {&sent, 1}, {}, 1, Cut::none, revealed});
     EXPECT_EQ(watch.allocations(), 0U);
   }
-  EXPECT_EQ(drafter.rows(), rows);
+  EXPECT_EQ(drafter->rows(), rows);
   drafter.observe(Tokens{1}, Origin::output);
-  EXPECT_GT(drafter.rows(), 90'000U);
+  EXPECT_GT(drafter->rows(), 90'000U);
 }
 
 TEST(RecyclingDrafterMemory, IsNotAskedForInObserveWhereItWasReserved) {
-  RecyclingDrafter drafter({.vocabulary = 1000});
+  Lent drafter{RecyclingDrafter({.vocabulary = 1000})};
   drafter.reserve(500);
   drafter.begin(Tokens{1, 2});
   const Tokens more(400, 999);
@@ -63,7 +63,8 @@ TEST(RecyclingDrafterMemory, MayRunOutAndThenItKnowsLessUntilTheNextSequence) {
   const Tokens high = {39};
   bool failed = true;
   for (std::size_t fail_at = 1; failed; ++fail_at) {
-    RecyclingDrafter drafter;
+    Lent drafter;
+    drafter.reserve(1000);  // no allocation but the drafter's own
     {
       const AllocationWatch watch(fail_at, fail_at % 3 + 1);
       drafter.begin(TokenSpan(prompt).first(20));
@@ -71,25 +72,23 @@ TEST(RecyclingDrafterMemory, MayRunOutAndThenItKnowsLessUntilTheNextSequence) {
       drafter.observe(high, Origin::prompt);
       failed = watch.allocations() >= fail_at;
     }
-    Tokens context = prompt;
-    for (int i = 0; i < 30; ++i) testing::run_round(drafter, context, target);
-    context = prompt;
-    drafter.begin(context);
+    for (int i = 0; i < 30; ++i) testing::run_round(drafter, target);
+    drafter.begin(prompt);
     std::size_t accepted = 0;
-    for (int i = 0; i < 100; ++i) accepted += testing::run_round(drafter, context, target).accepted.size();
+    for (int i = 0; i < 100; ++i) accepted += testing::run_round(drafter, target).accepted.size();
     EXPECT_GT(accepted, 100U) << "allocation " << fail_at << " failed";
   }
 }
 
 TEST(RecyclingDrafterMemory, MayRunOutInACopy) {
   const RankedText target{.order = 1, .vocabulary = 40};
-  Tokens context = {1, 2, 3};
-  RecyclingDrafter drafter;
-  drafter.begin(context);
-  for (int i = 0; i < 50; ++i) testing::run_round(drafter, context, target);
-  testing::for_each_copy_without_memory(drafter, [&](RecyclingDrafter& copy) {
-    Tokens text = context;
-    for (int i = 0; i < 20; ++i) testing::run_round(copy, text, target);
+  Lent drafter;
+  drafter.begin(Tokens{1, 2, 3});
+  for (int i = 0; i < 50; ++i) testing::run_round(drafter, target);
+  testing::for_each_copy_without_memory(drafter.strategy(), [&](const RecyclingDrafter& made) {
+    Lent copy(made);
+    copy.observe(drafter.context());
+    for (int i = 0; i < 20; ++i) testing::run_round(copy, target);
   });
 }
 

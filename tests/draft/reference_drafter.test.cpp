@@ -35,17 +35,21 @@ Tokens random_text(std::size_t size, std::uint64_t seed, std::size_t vocabulary 
   while (tokens.size() < size) tokens.push_back(static_cast<Token>(random.below(vocabulary)));
   return tokens;
 }
-ReferenceDrafter predicting(const Tokens& output, const ReferenceOptions& options = {}) {
+using LentReference = Lent<ReferenceDrafter>;
+Nodes drafted_by(LentReference& strategy, const DraftBudget& budget = {}) {
+  return strategy.propose(budget, 256).nodes;
+}
+LentReference predicting(const Tokens& output, const ReferenceOptions& options = {}) {
   ReferenceDrafter strategy(options);
   EXPECT_TRUE(strategy.predict(output));
-  return strategy;
+  return LentReference(std::move(strategy));
 }
 constexpr DraftBudget chain = {.max_nodes = 8, .shape = DraftShape::chain};
-Tokens chain_of(ReferenceDrafter& strategy, std::size_t nodes = 4) {
+Tokens chain_of(LentReference& strategy, std::size_t nodes = 4) {
   return tokens_of(drafted_by(strategy, {.max_nodes = nodes, .shape = DraftShape::chain}));
 }
 /// The tokens that may come next, of all paths.
-Tokens next_of(ReferenceDrafter& strategy) {
+Tokens next_of(LentReference& strategy) {
   Tokens tokens;
   for (const DraftNode& node : drafted_by(strategy, {.max_nodes = 64}))
     if (node.parent == anchor_parent) tokens.push_back(node.token);
@@ -54,11 +58,11 @@ Tokens next_of(ReferenceDrafter& strategy) {
 
 /// Decodes `output` after `prompt` and counts passes.
 template <class Strategy>
-std::size_t passes(Strategy strategy, const Tokens& prompt, const Tokens& output, const DraftBudget& budget) {
+std::size_t passes(Lent<Strategy> strategy, const Tokens& prompt, const Tokens& output, const DraftBudget& budget) {
   strategy.begin(prompt);
   std::size_t count = 0;
   for (std::size_t at = 0; at < output.size(); ++count) {
-    const Nodes nodes = drafted_by(strategy, budget);
+    const Nodes nodes = strategy.propose(budget, 256).nodes;
     std::vector<NodeIndex> sent;
     std::vector<NodeIndex> accepted;
     NodeIndex last = anchor_parent;
@@ -84,7 +88,7 @@ std::size_t passes(Strategy strategy, const Tokens& prompt, const Tokens& output
 }
 
 TEST(ReferenceDrafter, FollowsAPredictionFromItsBeginning) {
-  ReferenceDrafter strategy = predicting(counting(100, 50));
+  LentReference strategy = predicting(counting(100, 50));
   strategy.begin(Tokens{1, 2, 3});
   EXPECT_THAT(chain_of(strategy), ElementsAre(100, 101, 102, 103));
   strategy.observe(Tokens{100, 101}, Origin::output);
@@ -94,15 +98,15 @@ TEST(ReferenceDrafter, FollowsAPredictionFromItsBeginning) {
   EXPECT_EQ(nodes[0].match_length, 2);
 }
 TEST(ReferenceDrafter, ExpectsAPredictionAgainAfterEachPrompt) {
-  ReferenceDrafter strategy = predicting(counting(100, 50));
+  LentReference strategy = predicting(counting(100, 50));
   strategy.begin(Tokens{1, 2, 3});
   strategy.observe(counting(100, 20), Origin::output);
   strategy.observe(Tokens{7, 8}, Origin::prompt);
   EXPECT_THAT(chain_of(strategy), ElementsAre(100, 101, 102, 103));
 }
 TEST(ReferenceDrafter, WaitsForADocumentToBeQuoted) {
-  ReferenceDrafter strategy;
-  ASSERT_TRUE(strategy.add_reference(counting(100, 50)));
+  LentReference strategy;
+  ASSERT_TRUE(strategy->add_reference(counting(100, 50)));
   strategy.begin(Tokens{1, 2, 3});
   EXPECT_THAT(chain_of(strategy), IsEmpty());
   strategy.observe(Tokens{120}, Origin::output);
@@ -113,7 +117,7 @@ TEST(ReferenceDrafter, WaitsForADocumentToBeQuoted) {
   EXPECT_THAT(chain_of(strategy), ElementsAre(112, 113, 114, 115)) << "a prompt that ends in a quotation";
 }
 TEST(ReferenceDrafter, GoesOnBehindATokenThatWasReplaced) {
-  ReferenceDrafter strategy = predicting(counting(100, 50));
+  LentReference strategy = predicting(counting(100, 50));
   strategy.begin(Tokens{1});
   strategy.observe(counting(100, 10), Origin::output);
   strategy.observe(Tokens{7}, Origin::output);  // for 110
@@ -122,7 +126,7 @@ TEST(ReferenceDrafter, GoesOnBehindATokenThatWasReplaced) {
   EXPECT_THAT(chain_of(strategy), ElementsAre(112, 113, 114, 115));
 }
 TEST(ReferenceDrafter, GoesOnWhereSomethingWasInserted) {
-  ReferenceDrafter strategy = predicting(counting(100, 50));
+  LentReference strategy = predicting(counting(100, 50));
   strategy.begin(Tokens{1});
   strategy.observe(counting(100, 10), Origin::output);
   strategy.observe(Tokens{7}, Origin::output);
@@ -131,7 +135,7 @@ TEST(ReferenceDrafter, GoesOnWhereSomethingWasInserted) {
   EXPECT_THAT(chain_of(strategy), ElementsAre(111, 112, 113, 114)) << "also behind many";
 }
 TEST(ReferenceDrafter, GoesOnWhereSomethingWasLeftOut) {
-  ReferenceDrafter strategy = predicting(counting(100, 400));
+  LentReference strategy = predicting(counting(100, 400));
   strategy.begin(Tokens{1});
   strategy.observe(counting(100, 10), Origin::output);
   strategy.observe(Tokens{115}, Origin::output);
@@ -154,7 +158,7 @@ TEST(ReferenceDrafter, PrefersThePlaceNearby) {
   Tokens reference = counting(100, 30);
   reference.insert(reference.begin() + 20, {5, 6, 7});
   reference.insert(reference.end(), {5, 6, 8});
-  ReferenceDrafter strategy = predicting(reference);
+  LentReference strategy = predicting(reference);
   strategy.begin(Tokens{1});
   strategy.observe(counting(100, 15), Origin::output);
   strategy.observe(Tokens{900, 901, 902, 5, 6}, Origin::output);
@@ -162,50 +166,68 @@ TEST(ReferenceDrafter, PrefersThePlaceNearby) {
   EXPECT_THAT(next_of(strategy), ElementsAre(7, 8));
 }
 TEST(ReferenceDrafter, EndsWithItsReference) {
-  ReferenceDrafter strategy = predicting(counting(100, 5));
-  ASSERT_TRUE(strategy.add_reference(counting(200, 5)));
+  LentReference strategy = predicting(counting(100, 5));
+  ASSERT_TRUE(strategy->add_reference(counting(200, 5)));
   strategy.begin(Tokens{1});
   EXPECT_THAT(chain_of(strategy, 30), ElementsAre(100, 101, 102, 103, 104));
   strategy.observe(counting(100, 5), Origin::output);
   EXPECT_THAT(chain_of(strategy), IsEmpty());
 }
 TEST(ReferenceDrafter, TakesReferencesAndLosesThemBetweenRounds) {
-  ReferenceDrafter strategy;
+  LentReference strategy;
   strategy.begin(Tokens{1, 2});
   strategy.observe(Tokens{3, 204, 205}, Origin::output);
   EXPECT_THAT(chain_of(strategy), IsEmpty());
-  ASSERT_TRUE(strategy.add_reference(counting(200, 20)));
-  ASSERT_TRUE(strategy.predict(counting(300, 20)));
-  EXPECT_EQ(strategy.reference_size(), 40U);
+  ASSERT_TRUE(strategy->add_reference(counting(200, 20)));
+  ASSERT_TRUE(strategy->predict(counting(300, 20)));
+  EXPECT_EQ(strategy->reference_size(), 40U);
   EXPECT_THAT(next_of(strategy), ElementsAre(300, 206)) << "output may begin here, or is quoting";
   strategy.observe(Tokens{206}, Origin::output);
   EXPECT_THAT(chain_of(strategy), ElementsAre(207, 208, 209, 210));
   strategy.begin(Tokens{1});
   EXPECT_THAT(chain_of(strategy), ElementsAre(300, 301, 302, 303)) << "references outlive a sequence";
-  strategy.clear_references();
+  strategy->clear_references();
   EXPECT_THAT(chain_of(strategy), IsEmpty());
-  EXPECT_EQ(strategy.reference_size(), 0U);
-  ASSERT_TRUE(strategy.predict(counting(400, 20)));
+  EXPECT_EQ(strategy->reference_size(), 0U);
+  ASSERT_TRUE(strategy->predict(counting(400, 20)));
   EXPECT_THAT(chain_of(strategy), ElementsAre(400, 401, 402, 403));
 }
+TEST(ReferenceDrafter, LooksForThePlaceAgainAfterRebase) {
+  LentReference strategy;
+  ASSERT_TRUE(strategy->add_reference(counting(100, 50)));
+  strategy.begin(Tokens{1, 2, 3});
+  strategy.observe(Tokens{110, 111}, Origin::output);
+  strategy.rebase(Tokens{1, 110, 111});
+  EXPECT_THAT(chain_of(strategy), ElementsAre(112, 113, 114, 115));
+  strategy.rebase(Tokens{1, 2});
+  EXPECT_THAT(chain_of(strategy), IsEmpty());
+}
+TEST(ReferenceDrafter, KeepsNoCopyOfTheContext) {
+  LentReference strategy = predicting(counting(100, 50));
+  strategy.begin(Tokens{1});
+  strategy.observe(Tokens(100'000, 7), Origin::prompt);
+  const std::size_t bytes = strategy->memory_bytes();
+  strategy.begin(Tokens{1});
+  EXPECT_LE(bytes, strategy->memory_bytes() + 1000) << "but for what truncate() needs, nothing grows";
+}
 TEST(ReferenceDrafter, TakesAnEmptyReference) {
-  ReferenceDrafter strategy = predicting({});
-  ASSERT_TRUE(strategy.add_reference({}));
+  LentReference strategy = predicting({});
+  ASSERT_TRUE(strategy->add_reference({}));
   strategy.begin(Tokens{1, 2, 3});
   EXPECT_THAT(chain_of(strategy), IsEmpty());
-  ASSERT_TRUE(strategy.predict(counting(100, 4)));
+  ASSERT_TRUE(strategy->predict(counting(100, 4)));
   EXPECT_THAT(chain_of(strategy), ElementsAre(100, 101, 102, 103));
 }
 TEST(ReferenceDrafter, RefusesWhatItHasNoMemoryFor) {
-  ReferenceDrafter strategy = predicting(counting(100, 20), {.max_bytes = 4000});
-  const auto added = strategy.add_reference(random_text(5000, 1, 5000));
+  LentReference strategy = predicting(counting(100, 20), {.max_bytes = 4000});
+  const auto added = strategy->add_reference(random_text(5000, 1, 5000));
   ASSERT_FALSE(added);
   EXPECT_EQ(added.error().code, ErrorCode::out_of_memory);
   strategy.begin(Tokens{1});
   EXPECT_THAT(chain_of(strategy), ElementsAre(100, 101, 102, 103)) << "the others are as before";
 }
 TEST(ReferenceDrafter, ProposesNothingLessLikelyThanItsSettingSays) {
-  ReferenceDrafter strategy = predicting(counting(100, 60), {.min_path_probability = Probability::ratio(1, 2)});
+  LentReference strategy = predicting(counting(100, 60), {.min_path_probability = Probability::ratio(1, 2)});
   strategy.begin(Tokens{1});
   const Nodes nodes = drafted_by(strategy, {.max_nodes = 64});
   EXPECT_FALSE(nodes.empty());
@@ -215,7 +237,7 @@ TEST(ReferenceDrafter, ProposesNothingLessLikelyThanItsSettingSays) {
 }
 TEST(ReferenceDrafter, LearnsHowFarTheTargetFollows) {
   const Tokens reference = random_text(600, 5, 2000);
-  ReferenceDrafter strategy = predicting(reference);
+  LentReference strategy = predicting(reference);
   strategy.begin(Tokens{1});
   const double before = drafted_by(strategy, chain).at(3).path_probability.to_double();
   // It replaces every third token.
@@ -250,10 +272,11 @@ TEST(ReferenceDrafter, SavesMostPassesOfAnEditedText) {
   const Tokens prompt = {1, 2, 3};
   const DraftBudget budget = {.max_nodes = 16};
   const std::size_t with = passes(predicting(old_text), prompt, edited, budget);
-  const std::size_t without = passes(NgramDrafter<>(), prompt, edited, budget);
+  const std::size_t without = passes(Lent(NgramDrafter<>()), prompt, edited, budget);
   EXPECT_LT(7 * with, edited.size()) << "more than 7 tokens for each pass";
   EXPECT_LT(4 * with, without);
-  const std::size_t both = passes(UnionDrafter(NgramDrafter<>(), predicting(old_text)), prompt, edited, budget);
+  const std::size_t both =
+      passes(Lent(UnionDrafter(NgramDrafter<>(), predicting(old_text).strategy())), prompt, edited, budget);
   EXPECT_LT(10 * both, 11 * with) << "beside a drafter that knows nothing here it loses little";
 }
 
@@ -261,8 +284,8 @@ TEST(ReferenceDrafter, IsAfterTruncateWhatItWasBefore) {
   const Tokens reference = random_text(300, 9, 12);
   Random random(11);
   for (int round = 0; round < 60; ++round) {
-    ReferenceDrafter strategy = predicting(reference);
-    ASSERT_TRUE(strategy.add_reference(random_text(100, 10, 12)));
+    LentReference strategy = predicting(reference);
+    ASSERT_TRUE(strategy->add_reference(random_text(100, 10, 12)));
     strategy.reserve(random.below(400));
     Tokens context = random_text(1 + random.below(80), static_cast<std::uint64_t>(round), 12);
     strategy.begin(context);
@@ -277,7 +300,7 @@ TEST(ReferenceDrafter, IsAfterTruncateWhatItWasBefore) {
       strategy.observe(tokens, prompt ? Origin::prompt : Origin::output);
       seen.emplace_back(context.size(), drafted_by(strategy));
     }
-    ReferenceDrafter fork = strategy;
+    LentReference fork = strategy;
     while (!seen.empty()) {
       const std::size_t back = 1 + random.below(6);
       seen.resize(seen.size() - std::min(seen.size() - 1, back));

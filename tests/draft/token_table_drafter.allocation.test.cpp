@@ -60,16 +60,17 @@ TEST(TokenTableMemory, IsNotAskedForInObserveAfterReserve) {
   drafter.begin(TokenSpan(text).first(8));
   drafter.reserve(text.size());
   const AllocationWatch watch;
-  for (std::size_t at = 8; at < text.size(); at += 4) drafter.observe(TokenSpan(text).subspan(at, 4), Origin::prompt);
+  for (std::size_t size = 12; size <= text.size(); size += 4)
+    drafter.observe(TokenSpan(text).first(size), 4, Origin::prompt);
   EXPECT_EQ(watch.allocations(), 0U);
 }
 
 /// The drafted tokens, without an allocation.
 template <class Strategy>
-std::array<Token, 32> drafted_by(Strategy& strategy) {
+std::array<Token, 32> drafted_by(Strategy& strategy, TokenSpan context) {
   std::array<DraftNode, 32> storage;
-  Draft draft(storage);
-  strategy.propose({}, draft);
+  Draft draft(storage, {});
+  strategy.propose(context, draft);
   std::array<Token, 32> tokens{};
   for (std::size_t i = 0; i < draft.size(); ++i) tokens[i] = draft[i].token;
   return tokens;
@@ -82,7 +83,7 @@ TEST(TokenTableMemory, MayEndAndComeBackWithTheNextSequence) {
   const RepetitionGate fresh(TokenTableDrafter(&table, {.learn_into = &table}));
   auto expected = fresh;
   expected.begin(text);
-  const auto wanted = drafted_by(expected);
+  const auto wanted = drafted_by(expected, text);
   ASSERT_NE(wanted[0], 0);
   bool failed = true;
   for (std::size_t fail_at = 1; failed; ++fail_at) {
@@ -91,43 +92,48 @@ TEST(TokenTableMemory, MayEndAndComeBackWithTheNextSequence) {
       {
         const AllocationWatch watch(fail_at, failures);
         strategy.begin(TokenSpan(text).first(50));
-        for (std::size_t at = 50; at < 600; at += 5) {
-          strategy.observe(TokenSpan(text).subspan(at, 5), Origin::output);
-          drafted_by(strategy);
-          strategy.feedback({});
+        for (std::size_t size = 55; size <= 600; size += 5) {
+          const TokenSpan context = TokenSpan(text).first(size);
+          strategy.observe(context, 5, Origin::output);
+          drafted_by(strategy, context);
+          strategy.feedback(context, {});
         }
         failed = watch.allocations() >= fail_at;
         auto copy = strategy;
-        drafted_by(copy);
-        copy.truncate(40);
-        copy.observe(text, Origin::prompt);
-        drafted_by(copy);
-        strategy.truncate(200);
-        drafted_by(strategy);
+        const TokenSpan context = TokenSpan(text).first(600);
+        drafted_by(copy, context);
+        copy.truncate(context, 40);
+        copy.observe(text, text.size() - 40, Origin::prompt);
+        drafted_by(copy, text);
+        strategy.truncate(context, 200);
+        drafted_by(strategy, context.first(200));
       }
       strategy.begin(text);
-      EXPECT_EQ(drafted_by(strategy), wanted) << "allocation " << fail_at << " failed";
+      EXPECT_EQ(drafted_by(strategy, text), wanted) << "allocation " << fail_at << " failed";
     }
   }
 }
 
-TEST(TokenTableMemory, IsEnoughAgainForWhatThereWasRoomFor) {
+TEST(TokenTableMemory, IsNeverAskedForByTheDrafter) {
   const Tokens text = {1, 2, 3, 4, 5, 6, 7, 8};
   TokenTable table = TokenTable::make({.ngram = 3, .bytes = 1 << 16}).value();
   table.learn(text);
+  Tokens context = {1, 2, 3};
   TokenTableDrafter drafter(&table);
-  drafter.begin(TokenSpan(text).first(3));
-  const auto before = drafted_by(drafter);
+  drafter.begin(context);
+  const auto before = drafted_by(drafter, context);
   ASSERT_EQ(before[0], 4);
+  context.insert(context.end(), 1000, 9);
+  context.insert(context.end(), {1, 2, 3});
   {
-    const Tokens many(1000, 9);
     const AllocationWatch watch(1, 100'000);
-    drafter.observe(many, Origin::output);
+    drafter.observe(TokenSpan(context).first(1003), 1000, Origin::output);
+    drafter.observe(context, 3, Origin::output);
+    EXPECT_EQ(drafted_by(drafter, context), before) << "no token between can be missing";
+    drafter.truncate(context, 3);
+    EXPECT_EQ(drafted_by(drafter, TokenSpan(context).first(3)), before);
+    EXPECT_EQ(watch.allocations(), 0U);
   }
-  drafter.observe(TokenSpan(text).first(3), Origin::output);
-  EXPECT_EQ(drafted_by(drafter)[0], 0) << "the tokens between are missing";
-  drafter.truncate(3);
-  EXPECT_EQ(drafted_by(drafter), before);
 }
 
 }  // namespace

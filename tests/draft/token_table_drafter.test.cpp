@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,6 +17,7 @@
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/check_strategy.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/lent_context.hpp"
 #include "support/streams.hpp"
 
 namespace reprise {
@@ -29,7 +29,7 @@ using testing::Random;
 using Tokens = std::vector<Token>;
 using Options = TokenTableDrafterOptions;
 
-static_assert(DraftStrategy<TokenTableDrafter> && !RebasableStrategy<TokenTableDrafter>);
+static_assert(DraftStrategy<TokenTableDrafter> && RebasableStrategy<TokenTableDrafter>);
 
 TokenTable table_of(std::uint32_t ngram, const Tokens& text = {}) {
   TokenTable table = TokenTable::make({.ngram = ngram, .bytes = std::size_t{1} << 18}).value();
@@ -37,35 +37,23 @@ TokenTable table_of(std::uint32_t ngram, const Tokens& text = {}) {
   return table;
 }
 
-struct Drafted {
-  std::vector<DraftNode> nodes;
-  bool left_out = false;
-  bool held_back = false;
+using testing::Drafted;
+using Lent = testing::Lent<TokenTableDrafter>;
 
-  [[nodiscard]] Tokens tokens() const {
-    Tokens result;
-    for (const DraftNode& node : nodes) result.push_back(node.token);
-    return result;
-  }
-};
-Drafted drafted_by(const TokenTableDrafter& drafter, const DraftBudget& budget = {.max_nodes = 64}) {
-  std::array<DraftNode, 64> storage;
-  Draft draft(storage);
-  drafter.propose(budget, draft);
-  return {{draft.view().begin(), draft.view().end()}, draft.left_out(), draft.held_back()};
-}
-Tokens tokens_of(const TokenTableDrafter& drafter, const DraftBudget& budget = {.max_nodes = 64}) {
+Drafted drafted_by(Lent& drafter, const DraftBudget& budget = {.max_nodes = 64}) { return drafter.propose(budget); }
+Tokens tokens_of(Lent& drafter, const DraftBudget& budget = {.max_nodes = 64}) {
   return drafted_by(drafter, budget).tokens();
 }
+Lent lent(const TokenTable* table, const Options& options = {}) { return Lent(TokenTableDrafter(table, options)); }
 Drafted drafted(const TokenTable& table, const Tokens& context, const Options& options = {},
                 const DraftBudget& budget = {.max_nodes = 64}) {
-  TokenTableDrafter drafter(&table, options);
+  Lent drafter = lent(&table, options);
   drafter.begin(context);
   return drafted_by(drafter, budget);
 }
 
 /// A round in which the first `accepted` tokens of the draft are right, and all of it was sent; then another token.
-void round(TokenTableDrafter& drafter, std::size_t accepted) {
+void round(Lent& drafter, std::size_t accepted) {
   const Drafted draft = drafted_by(drafter);
   std::vector<NodeIndex> path;
   for (std::size_t i = 0; i < draft.nodes.size(); ++i) path.push_back(static_cast<NodeIndex>(i));
@@ -100,11 +88,12 @@ TEST(TokenTableDrafter, WritesAChainOfTheMemory) {
 }
 
 TEST(TokenTableDrafter, DraftsNothingWithoutATableOrAContextOfItsLength) {
-  TokenTableDrafter none(nullptr);
+  Lent none = lent(nullptr);
   none.begin(Tokens{1, 2, 3});
   EXPECT_THAT(tokens_of(none), IsEmpty());
   const TokenTable table = table_of(3, {1, 2, 3, 4});
-  EXPECT_THAT(tokens_of(TokenTableDrafter(&table)), IsEmpty());
+  Lent not_begun = lent(&table);
+  EXPECT_THAT(tokens_of(not_begun), IsEmpty());
   EXPECT_THAT(drafted(table, {2, 3}).tokens(), IsEmpty());
   EXPECT_THAT(drafted(table, {1, 2, 3}).tokens(), ElementsAre(4));
 }
@@ -116,12 +105,9 @@ TEST(TokenTableDrafter, GoesOnForeverInACycleUpToItsLength) {
   EXPECT_THAT(drafted(table, {1}, {}, {.max_nodes = 2}).tokens(), ElementsAre(2, 1));
   EXPECT_THAT(drafted(table, {1}, {}, {.max_nodes = 9, .max_depth = 1}).tokens(), ElementsAre(2));
   EXPECT_THAT(drafted(table, {1}, {}, {.max_nodes = 0}).tokens(), IsEmpty());
-  TokenTableDrafter drafter(&table);
+  Lent drafter = lent(&table);
   drafter.begin(Tokens{1});
-  std::array<DraftNode, 2> storage;
-  Draft draft(storage);
-  drafter.propose({}, draft);
-  EXPECT_EQ(draft.size(), 2U) << "as much as there is room for";
+  EXPECT_EQ(drafter.propose({}, 2).nodes.size(), 2U) << "as much as there is room for";
 }
 
 TEST(TokenTableDrafter, DropsChainsThatTheTableBreaksOffTooSoon) {
@@ -185,7 +171,7 @@ TEST(TokenTableDrafter, KeepsTheContractOfStrategies) {
 
 TEST(TokenTableDrafter, DraftsAsBeforeAfterTruncation) {
   const TokenTable table = table_of(2, {1, 2, 3, 4, 5});
-  TokenTableDrafter drafter(&table);
+  Lent drafter = lent(&table);
   drafter.begin(Tokens{7, 1, 2});
   drafter.observe(Tokens{8, 9}, Origin::output);
   EXPECT_THAT(tokens_of(drafter), IsEmpty());
@@ -195,11 +181,19 @@ TEST(TokenTableDrafter, DraftsAsBeforeAfterTruncation) {
   EXPECT_THAT(tokens_of(drafter), IsEmpty());
 }
 
+TEST(TokenTableDrafter, HoldsNoMemoryOfItsOwn) {
+  TokenTable table = table_of(2);
+  Lent drafter = lent(&table, {.learn_into = &table});
+  drafter.begin(Tokens(10'000, 1));
+  drafter.observe(Tokens(10'000, 2), Origin::output);
+  EXPECT_EQ(drafter->memory_bytes(), 0U);
+}
+
 // --- Who writes ---
 
 TEST(TokenTableDrafter, OnlyReadsUnlessItIsTold) {
   TokenTable table = table_of(2);
-  TokenTableDrafter drafter(&table);
+  Lent drafter = lent(&table);
   drafter.begin(Tokens{1, 2, 3, 4, 1, 2});
   drafter.observe(Tokens{3, 4, 1, 2}, Origin::output);
   EXPECT_EQ(table.size(), 0U);
@@ -211,7 +205,7 @@ TEST(TokenTableDrafter, OnlyReadsUnlessItIsTold) {
 
 TEST(TokenTableDrafter, WritesWhatItObservesWhereItIsTold) {
   TokenTable table = table_of(2);
-  TokenTableDrafter writer(&table, {.learn_into = &table});
+  Lent writer = lent(&table, {.learn_into = &table});
   writer.begin(Tokens{1, 2, 3});
   writer.observe(Tokens{4, 5}, Origin::output);
   EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 3})) << "each token once";
@@ -222,7 +216,7 @@ TEST(TokenTableDrafter, WritesWhatItObservesWhereItIsTold) {
 
 TEST(TokenTableDrafter, LearnsWhatReplacesTruncatedTokens) {
   TokenTable table = table_of(2);
-  TokenTableDrafter writer(&table, {.learn_into = &table});
+  Lent writer = lent(&table, {.learn_into = &table});
   writer.begin(Tokens{1, 2, 3, 4, 5});
   writer.truncate(3);
   writer.observe(Tokens{7, 8}, Origin::output);
@@ -233,9 +227,20 @@ TEST(TokenTableDrafter, LearnsWhatReplacesTruncatedTokens) {
   EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(9));
 }
 
+TEST(TokenTableDrafter, LearnsTheTokensThatARebasedContextHasOfItsOwn) {
+  TokenTable table = table_of(2);
+  Lent writer = lent(&table, {.learn_into = &table});
+  writer.begin(Tokens{1, 2, 3, 4, 5});
+  writer.rebase(Tokens{1, 2, 3, 4, 5});
+  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 3})) << "nothing is new";
+  writer.rebase(Tokens{1, 2, 3, 7, 8});
+  EXPECT_EQ(table.counts(), (TokenTableCounts{.added = 4, .changed = 1}));
+  EXPECT_THAT(drafted(table, {1, 2}).tokens(), ElementsAre(3, 7, 8));
+}
+
 TEST(TokenTableDrafter, LearnsInPiecesWhereThereIsAGap) {
   TokenTable table = table_of(2);
-  TokenTableDrafter writer(&table, {.learn_into = &table, .learn_gap = 6});
+  Lent writer = lent(&table, {.learn_into = &table, .learn_gap = 6});
   writer.begin(Tokens{1, 2, 3, 4});
   EXPECT_EQ(table.size(), 2U) << "the prompt at once";
   // The first n-gram that was not learned begins at 2.
@@ -247,7 +252,7 @@ TEST(TokenTableDrafter, LearnsInPiecesWhereThereIsAGap) {
 
 TEST(TokenTableDrafter, LeavesTheAnchorOutWhereItIsTold) {
   TokenTable table = table_of(2, {5, 6, 7});
-  TokenTableDrafter writer(&table, {.learn_into = &table, .without_anchor = true});
+  Lent writer = lent(&table, {.learn_into = &table, .without_anchor = true});
   writer.begin(Tokens{1, 2, 3});
   EXPECT_EQ(table.find(Tokens{1, 2}), std::nullopt);
   writer.observe(Tokens{4}, Origin::output);
@@ -263,16 +268,16 @@ struct Resting : ::testing::Test {
   TokenTable table = table_of(2, {1, 2, 3, 4, 5, 6});
   Options options{.poor_rounds = 3, .rest_rounds = 4};
 
-  TokenTableDrafter begun() {
-    TokenTableDrafter drafter(&table, options);
+  Lent begun() {
+    Lent drafter = lent(&table, options);
     drafter.begin(Tokens{1, 2});
     return drafter;
   }
-  static bool rests(const TokenTableDrafter& drafter) { return drafted_by(drafter).held_back; }
+  static bool rests(Lent& drafter) { return drafted_by(drafter).held_back; }
 };
 
 TEST_F(Resting, FollowsPoorRounds) {
-  TokenTableDrafter drafter = begun();
+  Lent drafter = begun();
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(rests(drafter));
     round(drafter, 0);
@@ -288,7 +293,7 @@ TEST_F(Resting, FollowsPoorRounds) {
   EXPECT_TRUE(rests(drafter)) << "after a rest one poor round is enough";
 }
 TEST_F(Resting, PassesInRoundsInWhichNobodyAsks) {
-  TokenTableDrafter drafter = begun();
+  Lent drafter = begun();
   for (int i = 0; i < 3; ++i) round(drafter, 0);
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(rests(drafter));
@@ -297,7 +302,7 @@ TEST_F(Resting, PassesInRoundsInWhichNobodyAsks) {
   EXPECT_FALSE(rests(drafter));
 }
 TEST_F(Resting, EndsWithAGoodRound) {
-  TokenTableDrafter drafter = begun();
+  Lent drafter = begun();
   for (int i = 0; i < 20; ++i) {
     EXPECT_FALSE(rests(drafter));
     round(drafter, i % 3 == 2 ? 1 : 0);
@@ -305,7 +310,7 @@ TEST_F(Resting, EndsWithAGoodRound) {
 }
 TEST_F(Resting, DependsOnTheShareThatWasAccepted) {
   options.poor_share = Probability::ratio(1, 2);
-  TokenTableDrafter drafter = begun();
+  Lent drafter = begun();
   for (int i = 0; i < 3; ++i) round(drafter, 1);
   EXPECT_TRUE(rests(drafter));
   drafter = begun();
@@ -313,20 +318,20 @@ TEST_F(Resting, DependsOnTheShareThatWasAccepted) {
   EXPECT_FALSE(rests(drafter));
 }
 TEST_F(Resting, DoesNotCountRoundsInWhichNothingWasTested) {
-  TokenTableDrafter drafter = begun();
+  Lent drafter = begun();
   for (int i = 0; i < 9; ++i) drafter.feedback({{}, {}, {}, Token{7}, Cut::no_match, {}});
   EXPECT_FALSE(rests(drafter));
 }
 TEST_F(Resting, CanBeSwitchedOff) {
   options.poor_rounds = 0;
-  TokenTableDrafter drafter = begun();
+  Lent drafter = begun();
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(rests(drafter));
     round(drafter, 0);
   }
 }
 TEST_F(Resting, EndsWithTheSequence) {
-  TokenTableDrafter drafter = begun();
+  Lent drafter = begun();
   for (int i = 0; i < 3; ++i) round(drafter, 0);
   EXPECT_TRUE(rests(drafter));
   drafter.begin(Tokens{1, 2});
@@ -336,7 +341,7 @@ TEST_F(Resting, EndsWithTheSequence) {
 }
 TEST_F(Resting, CostsOthersNothing) {
   // Where llama.cpp and mlx-lm would have emptied the table.
-  TokenTableDrafter bad = begun();
+  Lent bad = begun();
   int rested = 0;
   for (int i = 0; i < 100; ++i) {
     rested += rests(bad) ? 1 : 0;
@@ -378,7 +383,7 @@ TEST(TokenTableDrafterProbabilities, FallAlongTheChain) {
 TEST(TokenTableDrafterProbabilities, AreLearnedFromWhatTheTargetPicks) {
   const TokenTable table = table_of(2, {1, 2, 3, 4, 5, 6, 7, 8});
   for (const std::size_t right : {0U, 1U, 2U, 6U}) {
-    TokenTableDrafter drafter(&table, {.poor_rounds = 0});
+    Lent drafter = lent(&table, {.poor_rounds = 0});
     drafter.begin(Tokens{1, 2});
     for (int i = 0; i < 500; ++i) round(drafter, right);
     const Drafted draft = drafted_by(drafter);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that README.md and docs/sketches.md show is part of programs that are compiled and run.
+// The code that README.md, docs/sketches.md and docs/writing-a-drafter.md show is part of programs that are compiled
+// and run.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -60,6 +61,16 @@ TEST(House, EveryFileNamesTheSameCMake) {
     EXPECT_NE(read(file).find("cmake_minimum_required(VERSION " + wanted + ")"), std::string::npos) << file;
   EXPECT_NE(read("CMakePresets.json").find(R"("major": 3, "minor": 25)"), std::string::npos);
   EXPECT_NE(read("README.md").find("CMake " + wanted), std::string::npos);
+}
+
+TEST(Readme, TheDrafterOfItsPageIsPartOfAProgram) {
+  const std::string program = read("examples/drafter.cpp");
+  const std::string mark = "// [drafter]\n";
+  const std::size_t begin = program.find(mark);
+  const std::size_t end = program.find("// [/drafter]");
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
+  EXPECT_EQ(first_example(read("docs/writing-a-drafter.md")),
+            program.substr(begin + mark.size(), end - begin - mark.size()));
 }
 
 TEST(Readme, AnExampleIsFoundInMarkdown) {

@@ -86,6 +86,35 @@ TEST(SharedMemory, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
   EXPECT_EQ(memory.word(found[0].next).origin(), Origin::output);
 }
 
+TEST(SharedMemory, IsReadAsADatastoreAsPlaceByPlace) {
+  SharedMemory memory = make();
+  Random random(3);
+  for (int i = 0; i < 20; ++i) remember(memory, random_tokens(random, 1 + random.below(100), 5), random.below(3));
+  std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> places;
+  std::array<StoreMatch, SharedMemory::most_matches> matches;
+  for (int i = 0; i < 100; ++i) {
+    const Tokens end = random_tokens(random, 10, 5);
+    const std::size_t count = memory.find(end, places);
+    ASSERT_EQ(memory.find(end, matches), count);
+    const std::vector<Tokens> expected = continuations(memory, end, 200);
+    for (std::size_t k = 0; k < count; ++k) {
+      EXPECT_EQ(matches[k], (StoreMatch{places[k].next, places[k].agreements}));
+      Tokens read;
+      std::array<Token, 7> some{};
+      for (StoreRun run{0, matches[k].next}; run.next != no_place && read.size() < 193;) {
+        run = memory.read(run.next, std::span(some).first(1 + random.below(some.size())));
+        EXPECT_LE(run.size, some.size());
+        read.insert(read.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(run.size));
+      }
+      ASSERT_LE(read.size(), 200U);
+      ASSERT_TRUE(std::equal(read.begin(), read.end(), expected[k].begin()));
+      if (read.size() < 193) {
+        EXPECT_EQ(read.size(), expected[k].size()) << "the text ends";
+      }
+    }
+  }
+}
+
 TEST(SharedMemory, PutsLongerAgreementFirstAndTheLatestOfEquals) {
   SharedMemory memory = make();
   remember(memory, {1, 2, 3, 4, 100});
@@ -219,7 +248,7 @@ TEST(SharedMemory, TakesWhatIsFreeThoughALateReaderGivesItCredit) {
     if (memory.find(TokenSpan(gone).first(at), found) == 1) places.push_back(found[0].next);
   ASSERT_GT(places.size(), 40U);
   memory.remove(2);
-  for (const SharedMemory::Place place : places) memory.credit(place);
+  for (const SharedMemory::Place place : places) memory.touch(place);
   remember(memory, random_tokens(random, 1600, 1'000'000), 3);
   EXPECT_EQ(memory.counts().evicted, 0U);
   EXPECT_EQ(memory.counts().spared, 0U);
@@ -235,7 +264,7 @@ TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
     std::size_t known = 0;
     for (std::size_t at = 16; at < hot.size(); at += 32)
       if (memory.find(TokenSpan(hot).first(at), found) > 0 && std::countr_one(found[0].agreements) >= 8) {
-        memory.credit(found[0].next);
+        memory.touch(found[0].next);
         ++known;
       }
     return known;
@@ -386,7 +415,7 @@ TEST(SharedMemory, SparesWhatIsOfUse) {
   remember(memory, unused);
   std::array<SharedMemory::MemoryMatch, 4> found;
   for (std::size_t i = 0; i < 3 * memory.capacity(); i += 100) {
-    if (memory.find(TokenSpan(used).first(20), found) == 1) memory.credit(found[0].next);
+    if (memory.find(TokenSpan(used).first(20), found) == 1) memory.touch(found[0].next);
     remember(memory, random_tokens(random, 100, 1'000'000));
   }
   EXPECT_EQ(memory.find(TokenSpan(used).first(20), found), 1U);
@@ -403,7 +432,7 @@ TEST(SharedMemory, MakesRoomEvenIfEverythingIsOfUse) {
     remember(memory, tokens);
     for (std::size_t at = 8; at < 64; at += 8)
       if (memory.find(TokenSpan(tokens).first(at), found) > 0)
-        for (int j = 0; j < 300; ++j) memory.credit(found[0].next);
+        for (int j = 0; j < 300; ++j) memory.touch(found[0].next);
     int known = 0;
     for (std::ptrdiff_t at = 8; at < 64; ++at)
       known += continuations(memory, Tokens(tokens.begin(), tokens.begin() + at)).empty() ? 0 : 1;
@@ -571,7 +600,7 @@ TEST(SharedMemory, IsReadWhileItIsWritten) {
           ASSERT_LT(word.token(), 2000);
           ++steps;
         }
-        memory.credit(matches[i].next);
+        memory.touch(matches[i].next);
         found.fetch_add(1, std::memory_order_relaxed);
       }
     }

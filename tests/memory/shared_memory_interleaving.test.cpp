@@ -117,7 +117,7 @@ class Theatre {
   }
   void credit() {
     for (Place place = 0; place < memory_.capacity(); place = static_cast<Place>(place + 3))
-      if (!memory_.word(place).empty()) memory_.credit(place);
+      if (!memory_.word(place).empty()) memory_.touch(place);
   }
 
   /// At any place, also where no reader would come to look. Said by somebody who was not removed since.
@@ -203,7 +203,7 @@ class Theatre {
       ++late_reads;
       const detail::Word word = memory_.word(reader.at);
       if (!word.is(reader.expected)) ++late_changes;
-      if (!word.empty()) memory_.credit(reader.begin);
+      if (!word.empty()) memory_.touch(reader.begin);
       reader.at = word.empty() ? Memory::nowhere : memory_.after(reader.at);
       if (reader.at != Memory::nowhere) reader.expected = memory_.word(reader.at).token();
     }

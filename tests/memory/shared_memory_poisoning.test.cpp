@@ -100,7 +100,7 @@ struct Attacker {
     std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
     for (std::size_t at = context; at < said.size(); at += context)
       if (memory.find(TokenSpan(said).first(at), found) > 0)
-        for (int i = 0; i < 20; ++i) memory.credit(found[0].next);
+        for (int i = 0; i < 20; ++i) memory.touch(found[0].next);
   }
 
   void say_short_sequences(std::size_t length) const {

@@ -14,6 +14,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/lent_context.hpp"
 
 namespace reprise::testing {
 
@@ -72,15 +73,12 @@ struct RankedRoundOptions {
   bool reveals = true;
 };
 
-/// Proposes, verifies, learns and commits; `context` grows.
+/// Proposes, verifies, learns and commits: the lent context grows.
 template <class Strategy>
-RankedRound run_round(Strategy& strategy, std::vector<Token>& context, const RankedText& target,
-                      const RankedRoundOptions& options = {}) {
+RankedRound run_round(Lent<Strategy>& strategy, const RankedText& target, const RankedRoundOptions& options = {}) {
   RankedRound round;
-  std::vector<DraftNode> storage(64);
-  Draft draft(storage, options.budget);
-  strategy.propose(context, draft);
-  round.nodes.assign(draft.view().begin(), draft.view().end());
+  round.nodes = strategy.propose(options.budget).nodes;
+  const TokenSpan context = strategy.context();
   std::vector<NodeIndex> sent;
   for (std::size_t i = 0; i < std::min(round.nodes.size(), options.most_sent); ++i)
     sent.push_back(static_cast<NodeIndex>(i));
@@ -96,12 +94,11 @@ RankedRound run_round(Strategy& strategy, std::vector<Token>& context, const Ran
     if (agrees) round.accepted.push_back(last = *next);
   }
   const auto revealed = options.reveals ? revealed_by(target, context, round.draft(), sent,
-                                                      static_cast<std::size_t>(strategy.candidates_wanted()))
+                                                      static_cast<std::size_t>(strategy->candidates_wanted()))
                                         : std::vector<Candidate>();
   const Cut cut = sent.size() < round.nodes.size() ? Cut::budget : Cut::none;
-  strategy.feedback(context, {round.draft(), sent, round.accepted, round.committed.back(), cut, revealed});
-  context.insert(context.end(), round.committed.begin(), round.committed.end());
-  strategy.observe(context, round.committed.size(), Origin::output);
+  strategy.feedback({round.draft(), sent, round.accepted, round.committed.back(), cut, revealed});
+  strategy.observe(round.committed, Origin::output);
   return round;
 }
 

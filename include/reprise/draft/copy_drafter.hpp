@@ -90,22 +90,21 @@ class CopyDrafter {
   explicit CopyDrafter(const CopyOptions& options = {})
       : options_(options), orders_(lookup_orders(options)), index_(index_options(options, orders_)) {}
 
-  void begin(TokenSpan tokens) {
+  void begin(TokenSpan context) {
     index_.clear();
-    index_.append(tokens);
+    index_.append(context);
   }
-  void observe(TokenSpan tokens, Origin) { index_.append(tokens); }
-  void feedback(const Outcome&) noexcept {}
-  void truncate(std::size_t size) { index_.truncate(size); }
+  void observe(TokenSpan context, std::size_t fresh, Origin) { index_.append(context.last(fresh)); }
+  void feedback(TokenSpan, const Outcome&) noexcept {}
+  void truncate(TokenSpan, std::size_t size) { index_.truncate(size); }
   void reserve(std::size_t max_context) { static_cast<void>(index_.reserve(max_context)); }
 
-  void propose(const DraftBudget& budget, Draft& draft) const {
+  /// Reads the index's own text: an index that ran short of memory holds less than the context.
+  void propose(TokenSpan, Draft& draft) const {
     if (index_.exhausted() || index_.tokens().size() < options_.conditions.min_context) return;
-    const std::size_t most = std::min({options_.draft_length, budget.max_nodes, budget.max_depth});
-    if (most == 0) return;
     for (std::size_t i = orders_.size(); i-- > 0;) {
       const std::optional<Match> match = best_match(orders_[i]);
-      if (match && copy(*match, most, draft)) return;
+      if (match && copy(*match, draft)) return;
     }
   }
 
@@ -167,13 +166,14 @@ class CopyDrafter {
   }
 
   /// Drafts what followed the match. False when the conditions forbid it.
-  bool copy(const Match& match, std::size_t most, Draft& draft) const noexcept {
+  bool copy(const Match& match, Draft& draft) const noexcept {
     const TokenSpan tokens = index_.tokens();
     const CopyConditions& conditions = options_.conditions;
     const std::size_t end = tokens.size() - (conditions.without_anchor ? 1 : 0);
     const std::size_t following = end > match.end ? end - match.end : 0;
     if (following < std::max<std::size_t>(conditions.min_copy, 1)) return false;
-    const std::size_t length = options_.copy_past_end ? most : std::min(most, following);
+    const std::size_t length =
+        options_.copy_past_end ? options_.draft_length : std::min(options_.draft_length, following);
     for (std::size_t i = 0; i < length; ++i) {
       const Token token = i < following ? tokens[match.end + i] : draft[i - following].token;
       if (!draft.extend({.token = token,

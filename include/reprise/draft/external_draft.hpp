@@ -20,8 +20,9 @@ struct ExternalNodes {
   std::span<const NodeIndex> parents = {};    ///< of each, an earlier node or anchor_parent; empty: a chain
   std::span<const float> probabilities = {};  ///< of each, given that its parent is right; empty: one for all
   /// ordered: any order that has parents first; it is put in order of path probability. sampled: in the order in which
-  /// they were drawn, which is kept. The probability of a sampled node is then not that of its token: it may depend on
-  /// the tokens before it only (say, how often such a token was accepted), or rejection sampling would be biased.
+  /// they were drawn, which is kept; the draft ends at the first node that does not follow the one before. The
+  /// probability of a sampled node is then not that of its token: it may depend on the tokens before it only (say, how
+  /// often such a token was accepted), or rejection sampling would be biased.
   DraftKind kind = DraftKind::ordered;
   /// Of sampled nodes, the distributions they were drawn from, one after the other, of `vocabulary` weights each. They
   /// stay the caller's, and have to live until the round is committed. Empty: checked by agreement.
@@ -41,9 +42,9 @@ struct ExternalNodes {
 class ExternalDraft {
  public:
   void begin(TokenSpan) noexcept { clear(); }
-  void observe(TokenSpan, Origin) noexcept { clear(); }
-  void truncate(std::size_t) noexcept { clear(); }
-  void feedback(const Outcome&) noexcept {}
+  void observe(TokenSpan, std::size_t, Origin) noexcept { clear(); }
+  void truncate(TokenSpan, std::size_t) noexcept { clear(); }
+  void feedback(TokenSpan, const Outcome&) noexcept {}
 
   /// The draft of the next round; what was set before is forgotten, also when this one is refused. Errors: unsupported
   /// (arrays of other lengths, a parent that is not an earlier node, a probability that is negative or no number; more
@@ -86,30 +87,21 @@ class ExternalDraft {
     return nodes_.reserve(nodes) && order_.reserve(nodes) && written_.reserve(nodes);
   }
 
-  void propose(const DraftBudget& budget, Draft& draft) noexcept {
+  void propose(TokenSpan, Draft& draft) noexcept {
     draft.clear(kind_);
     if (order_.size() != nodes_.size() || written_.size() != nodes_.size()) return;  // a copy that got no memory
     std::fill(written_.begin(), written_.end(), anchor_parent);
-    const std::size_t max_leaves =
-        budget.shape == DraftShape::chain ? std::min<std::size_t>(budget.max_leaves, 1) : budget.max_leaves;
-    std::size_t leaves = 0;
     for (const NodeIndex i : order_) {
-      if (draft.size() == budget.max_nodes) return;
       DraftNode node = nodes_[static_cast<std::size_t>(i)];
-      if (node.path_probability < budget.min_path_probability) {
-        draft.leave_out();
-        // A sampled draft ends here: what comes later was drawn knowing of this one.
-        if (kind_ == DraftKind::sampled) return;
+      if (node.parent != anchor_parent) {
+        node.parent = written_[static_cast<std::size_t>(node.parent)];
+        if (node.parent == anchor_parent) continue;  // its parent was refused
+      }
+      if (repeats(draft, node)) {                 // a head may try a token twice
+        if (kind_ == DraftKind::sampled) return;  // later nodes were drawn knowing of it
         continue;
       }
-      const bool root = node.parent == anchor_parent;
-      if (!root) node.parent = written_[static_cast<std::size_t>(node.parent)];
-      if (!root && node.parent == anchor_parent) continue;  // its parent was left out
-      const bool new_leaf = root || has_child(draft, node.parent);
-      if (depth(draft, node.parent) >= budget.max_depth || (new_leaf && leaves == max_leaves)) continue;
-      if (!draft.push(node)) return;
-      leaves += new_leaf ? 1 : 0;
-      written_[static_cast<std::size_t>(i)] = static_cast<NodeIndex>(draft.size() - 1);
+      if (draft.push(node)) written_[static_cast<std::size_t>(i)] = static_cast<NodeIndex>(draft.size() - 1);
     }
   }
 
@@ -156,18 +148,13 @@ class ExternalDraft {
     return p >= 1 ? Probability::one()
                   : Probability::from_raw(static_cast<std::uint32_t>(p * static_cast<float>(Probability::scale)));
   }
-  [[nodiscard]] Probability path(NodeIndex i) const noexcept {
-    return nodes_[static_cast<std::size_t>(i)].path_probability;
-  }
-  [[nodiscard]] static bool has_child(const Draft& draft, NodeIndex parent) noexcept {
-    for (std::size_t i = draft.size(); i-- > static_cast<std::size_t>(parent) + 1;)
-      if (draft[i].parent == parent) return true;
+  [[nodiscard]] static bool repeats(const Draft& draft, const DraftNode& node) noexcept {
+    for (auto i = static_cast<std::size_t>(node.parent + 1); i < draft.size(); ++i)
+      if (draft[i].parent == node.parent && draft[i].token == node.token) return true;
     return false;
   }
-  [[nodiscard]] static std::size_t depth(const Draft& draft, NodeIndex node) noexcept {
-    std::size_t depth = 0;
-    for (; node != anchor_parent; node = draft[static_cast<std::size_t>(node)].parent) ++depth;
-    return depth;
+  [[nodiscard]] Probability path(NodeIndex i) const noexcept {
+    return nodes_[static_cast<std::size_t>(i)].path_probability;
   }
 
   Buffer<DraftNode> nodes_;    // as handed in

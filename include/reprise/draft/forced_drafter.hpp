@@ -16,9 +16,9 @@ namespace reprise {
 ///
 ///  F1  forced(out) writes the tokens that have to come next, after the committed context, as far as nothing else is
 ///      allowed and as they fit; the answer is how many. It changes nothing, does not allocate and does not throw.
-///  F2  Either the caller keeps the source in step with what is committed, or the source has begin(tokens),
-///      observe(tokens, origin) and truncate(size), as a DraftStrategy has, and follows by itself. It may then also
-///      have what is optional there: rebase(tokens), reserve(max_context), memory_bytes().
+///  F2  Either the caller keeps the source in step with what is committed, or the source has begin(context),
+///      observe(context, fresh, origin) and truncate(context, size), as a DraftStrategy has, and follows by itself. It
+///      may then also have the optional ones: rebase(before, context), reserve(max_context), memory_bytes().
 ///  F3  Copies of a handle share what it points to: to fork a sequence, its grammar has to be forked too.
 template <class S>
 concept ForcedSource = std::copyable<S> && requires(S& s, std::span<Token> out) {
@@ -56,29 +56,30 @@ class ForcedDrafter {
 
   explicit ForcedDrafter(Source source) : source_(std::move(source)) {}
 
-  void begin(TokenSpan tokens) {
-    if constexpr (requires { source_.begin(tokens); }) source_.begin(tokens);
+  void begin(TokenSpan context) {
+    if constexpr (requires { source_.begin(context); }) source_.begin(context);
   }
-  void observe(TokenSpan tokens, Origin origin) {
-    if constexpr (requires { source_.observe(tokens, origin); }) source_.observe(tokens, origin);
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    if constexpr (requires { source_.observe(context, fresh, origin); }) source_.observe(context, fresh, origin);
   }
-  void truncate(std::size_t size) {
-    if constexpr (requires { source_.truncate(size); }) source_.truncate(size);
+  void truncate(TokenSpan context, std::size_t size) {
+    if constexpr (requires { source_.truncate(context, size); }) source_.truncate(context, size);
   }
-  void rebase(TokenSpan tokens) {
-    if constexpr (requires { source_.rebase(tokens); })
-      source_.rebase(tokens);
+  void rebase(TokenSpan before, TokenSpan context) {
+    if constexpr (requires { source_.rebase(before, context); })
+      source_.rebase(before, context);
     else
-      begin(tokens);
+      begin(context);
   }
   void reserve(std::size_t max_context) {
     if constexpr (requires { source_.reserve(max_context); }) source_.reserve(max_context);
   }
-  void feedback(const Outcome&) noexcept {}
+  void feedback(TokenSpan, const Outcome&) noexcept {}
 
-  void propose(const DraftBudget& budget, Draft& draft) {
-    const std::size_t most = std::min({budget.max_nodes, budget.max_depth, max_tokens});
-    if (most == 0 || budget.max_leaves == 0) return;
+  void propose(TokenSpan, Draft& draft) {
+    // A grammar may work for each token: it is not asked for more than the draft takes.
+    const std::size_t most = std::min({draft.budget().max_nodes, draft.budget().max_depth, max_tokens});
+    if (most == 0) return;
     std::array<Token, max_tokens> tokens{};
     const std::span<Token> out = std::span(tokens).first(most);
     const std::size_t count = std::min<std::size_t>(source_.forced(out), most);

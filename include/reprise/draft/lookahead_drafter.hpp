@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/ngram_pool.hpp"
@@ -64,8 +63,8 @@ inline Result<void> check(const LookaheadOptions& options) noexcept {
 /// said about guesses, not text.
 ///
 /// Cost of propose: one look into the pool and some comparisons for each node. Memory: 48 bytes for each n-gram of the
-/// pool (61 KB by default), 4 bytes per token of context, 5 KB. Only begin() and observe() allocate; short of memory it
-/// drafts less or nothing. Threads: one at a time; copies are independent.
+/// pool (61 KB by default), and 5 KB. Only begin() allocates; without memory for the pool it drafts lookahead alone.
+/// Threads: one at a time; copies are independent.
 class LookaheadDrafter {
  public:
   static constexpr std::size_t max_nodes = 64;  ///< of a draft
@@ -77,43 +76,28 @@ class LookaheadDrafter {
     forget();
   }
 
-  void begin(TokenSpan tokens) noexcept {
+  void begin(TokenSpan) noexcept {
     forget();
     pool_.prepare();
-    context_.clear();
-    size_ = 0;
-    observe(tokens, Origin::prompt);
   }
-  void observe(TokenSpan tokens, Origin) noexcept {
-    proposed_ = 0;
-    if (context_.size() == size_) static_cast<void>(context_.append(tokens));
-    size_ += tokens.size();
-  }
-  void truncate(std::size_t size) noexcept {
-    proposed_ = 0;
-    size_ = std::min(size_, size);
-    context_.truncate(size_);
-  }
-  void reserve(std::size_t max_context) noexcept { static_cast<void>(context_.reserve(max_context)); }
+  void observe(TokenSpan, std::size_t, Origin) noexcept { proposed_ = 0; }
+  void truncate(TokenSpan, std::size_t) noexcept { proposed_ = 0; }
 
-  void propose(const DraftBudget& budget, Draft& draft) noexcept {
-    proposed_ = leaves_ = 0;
+  void propose(TokenSpan context, Draft& draft) noexcept {
+    proposed_ = 0;
     tops_.fill(anchor_parent);
-    room_ = budget;
-    room_.max_nodes = std::min({budget.max_nodes, max_nodes, draft.capacity()});
-    if (budget.shape == DraftShape::chain) room_.max_leaves = 1;
-    if (context_.size() != size_ || size_ == 0) return;
-    const Probability least = std::max(options_.min_path_probability, budget.min_path_probability);
-    collect(least, draft);
+    if (context.empty()) return;
+    const Probability least = std::max(options_.min_path_probability, draft.budget().min_path_probability);
+    collect(context.back(), least, draft);
     // A chain has no room for both parts.
-    const Probability worth = room_.max_leaves > 1 ? this->worth() : Probability::zero();
+    const Probability worth = draft.chain() ? Probability::zero() : this->worth();
     std::size_t written = 0;
     for (; written < found_ && found_at(written).path >= worth; ++written) write(written, draft);
-    if ((room_.max_leaves > 1 ? worth >= least : written == 0) && unrevealed_ < patience) look_ahead(draft);
+    if ((draft.chain() ? written == 0 : worth >= least) && unrevealed_ < patience) look_ahead(context, draft);
     for (; written < found_; ++written) write(written, draft);
   }
 
-  void feedback(const Outcome& outcome) noexcept {
+  void feedback(TokenSpan context, const Outcome& outcome) noexcept {
     for_each_tested(outcome, [&](std::size_t i, bool picked) {
       if (i < proposed_ && !nodes_[i].auxiliary) rates_[nodes_[i].lesson].learn(picked);
     });
@@ -127,11 +111,11 @@ class LookaheadDrafter {
       unrevealed_ = 0;
     else if (rows > 0 && unrevealed_ < patience)
       ++unrevealed_;
-    if (context_.size() == size_ && size_ != 0)
+    if (!context.empty())
       for (std::size_t j = options_.window; j-- > 0;)  // a column moves to where the next one was
         for (const Candidate& candidate : outcome.revealed)
           if (tops_[j] != anchor_parent && candidate.after == tops_[j] && candidate.rank == 0) {
-            grow(j, candidate.token);
+            grow(context, j, candidate.token);
             break;
           }
     tops_.fill(anchor_parent);
@@ -147,7 +131,7 @@ class LookaheadDrafter {
     return Probability::from_raw(static_cast<std::uint32_t>(
         std::min<std::uint64_t>(((accepted_ + guess / 8) << 30) / (rows_ + guess), Probability::scale)));
   }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes() + pool_.memory_bytes(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return pool_.memory_bytes(); }
 
  private:
   static constexpr std::size_t most_levels = detail::NgramPool::most_following;
@@ -171,13 +155,10 @@ class LookaheadDrafter {
     std::uint8_t lesson = 0;
     NodeIndex node = anchor_parent;  // where it was written
   };
+  /// Of a node of the draft.
   struct Node {
-    Token token = 0;
-    NodeIndex parent = anchor_parent;
-    std::uint16_t depth = 0;  // 1: follows the anchor
     std::uint8_t lesson = 0;
-    bool inner = false;  // has a child
-    bool auxiliary = false;
+    bool auxiliary = false;  // of the lookahead part; in a chain it is written as an ordinary node
   };
 
   static LookaheadOptions within_limits(LookaheadOptions options) noexcept {
@@ -205,23 +186,23 @@ class LookaheadDrafter {
   /// Columns stay where they are in the sequence while the window moves on over them; so a sequence that goes back
   /// finds them again.
   [[nodiscard]] Column& slot(std::size_t place) noexcept { return columns_[place % columns_.size()]; }
-  [[nodiscard]] Column column(std::size_t j) noexcept {
-    const Column& known = slot(size_ + j);
-    if (known.height > 0 && known.place == size_ + j) return known;
-    return {.place = size_ + j};
+  [[nodiscard]] Column column(std::size_t place) noexcept {
+    const Column& known = slot(place);
+    if (known.height > 0 && known.place == place) return known;
+    return {.place = place};
   }
   /// The first token of a column of which nothing is known: one of the context, by the place that it stands for.
-  [[nodiscard]] Token guess(std::size_t column) const noexcept {
-    const std::uint64_t place = size_ + column;
-    return context_[static_cast<std::size_t>(detail::spread(options_.key ^ (place * 0x9e3779b97f4a7c15)) % size_)];
+  [[nodiscard]] Token guess(TokenSpan context, std::uint64_t place) const noexcept {
+    const std::uint64_t random = detail::spread(options_.key ^ (place * 0x9e3779b97f4a7c15));
+    return context[static_cast<std::size_t>(random % context.size())];
   }
   /// The pass commits one token at least, so what was column j stands at the next place from now on. A full column is
   /// there by itself, without its first token; one that grows is a guess in any case.
-  void grow(std::size_t j, Token next) noexcept {
-    Column grown = column(j);
+  void grow(TokenSpan context, std::size_t j, Token next) noexcept {
+    Column grown = column(context.size() + j);
     slot(grown.place) = {};
+    if (grown.height == 0) grown.tokens[grown.height++] = guess(context, grown.place);
     ++grown.place;
-    if (grown.height == 0) grown.tokens[grown.height++] = guess(j);
     if (grown.height < options_.ngram - 1) {
       grown.tokens[grown.height++] = next;
     } else {
@@ -235,15 +216,15 @@ class LookaheadDrafter {
 
   [[nodiscard]] Found& found_at(std::size_t rank) noexcept { return tree_[order_[rank]]; }
   /// The n-grams of the pool as one tree, and its tokens by path probability, parents first.
-  void collect(Probability least, Draft& draft) noexcept {
+  void collect(Token anchor, Probability least, Draft& draft) noexcept {
     found_ = 0;
     std::size_t made = 0;
     std::array<const detail::NgramPool::Ngram*, detail::NgramPool::most_ways> ngrams{};
-    const std::size_t count = pool_.find(context_[size_ - 1], std::span(ngrams).first(options_.candidates));
+    const std::size_t count = pool_.find(anchor, std::span(ngrams).first(options_.candidates));
     for (std::size_t rank = 0; rank < count; ++rank) {
       std::int16_t parent = -1;
       Probability path = Probability::one();
-      for (std::size_t depth = 0; depth + 1 < options_.ngram && depth < room_.max_depth; ++depth) {
+      for (std::size_t depth = 0; depth + 1 < options_.ngram; ++depth) {
         const Token token = ngrams[rank]->following[depth];
         std::size_t at = 0;
         while (at < made && (tree_[at].parent != parent || tree_[at].token != token)) ++at;
@@ -274,50 +255,42 @@ class LookaheadDrafter {
     const NodeIndex node = add(found.token, parent, found.path, found.lesson, false, draft);
     found.node = node;
   }
-  void look_ahead(Draft& draft) noexcept {
+  void look_ahead(TokenSpan context, Draft& draft) noexcept {
     const Probability worth = this->worth();
+    const std::size_t most = std::min(max_nodes, draft.budget().max_nodes);
     NodeIndex bottom = anchor_parent;
     for (std::size_t j = 0; j < options_.window; ++j) {
-      const Column column = this->column(j);
-      const std::size_t height = std::max<std::size_t>(column.height, 1);
-      // A column without its top reveals nothing.
-      if (j + height > room_.max_depth || proposed_ + height > room_.max_nodes) return;
+      Column column = this->column(context.size() + j);
+      if (column.height == 0) column.tokens[column.height++] = guess(context, column.place);
+      // All of a column or nothing: without its top it reveals nothing.
+      if (j + column.height > draft.budget().max_depth || proposed_ + column.height > most) return;
       NodeIndex top = bottom;
-      for (std::size_t level = 0; level < height; ++level) {
-        top = add(column.height == 0 ? guess(j) : column.tokens[level], top, worth, 0, true, draft);
+      for (std::size_t level = 0; level < column.height; ++level) {
+        top = add(column.tokens[level], top, worth, 0, true, draft);
         if (top == anchor_parent) return;
         if (level == 0) bottom = top;
       }
       tops_[j] = top;
     }
   }
-  /// Writes a node, or finds the one that is there already. anchor_parent: there is no room for it.
+  /// Writes a node, or finds the one that is there already. anchor_parent: it was refused.
   NodeIndex add(Token token, NodeIndex parent, Probability path, std::uint8_t lesson, bool auxiliary,
                 Draft& draft) noexcept {
     for (std::size_t i = 0; i < proposed_; ++i)
-      if (nodes_[i].parent == parent && nodes_[i].token == token && (auxiliary || !nodes_[i].auxiliary))
+      if (draft[i].parent == parent && draft[i].token == token && (auxiliary || !nodes_[i].auxiliary))
         return static_cast<NodeIndex>(i);
-    const bool first = parent == anchor_parent;
-    Node* const above = first ? nullptr : &nodes_[static_cast<std::size_t>(parent)];
-    const std::size_t depth = first ? 1 : above->depth + std::size_t{1};
-    const bool new_leaf = first || above->inner;
-    if (proposed_ >= room_.max_nodes || depth > room_.max_depth || (new_leaf && leaves_ >= room_.max_leaves))
+    if (proposed_ == max_nodes || !draft.push({.token = token,
+                                               .parent = parent,
+                                               .path_probability = path,
+                                               .source = DraftSource::lookahead,
+                                               .auxiliary = auxiliary && !draft.chain()}))
       return anchor_parent;
-    leaves_ += new_leaf ? 1 : 0;
-    if (above != nullptr) above->inner = true;
-    nodes_[proposed_] = {token, parent, static_cast<std::uint16_t>(depth), lesson, false, auxiliary};
-    static_cast<void>(draft.push({.token = token,
-                                  .parent = parent,
-                                  .path_probability = path,
-                                  .source = DraftSource::lookahead,
-                                  .auxiliary = auxiliary && room_.max_leaves > 1}));
+    nodes_[proposed_] = {lesson, auxiliary};
     return static_cast<NodeIndex>(proposed_++);
   }
 
   LookaheadOptions options_;
   detail::NgramPool pool_;
-  Buffer<Token> context_;
-  std::size_t size_ = 0;                          // tokens observed; more than context_ holds when memory ran out
   std::array<Column, 2 * most_columns> columns_;  // by place
   std::array<HitRate, depth_classes * rank_classes * 2> rates_;
   std::uint64_t rows_ = 0;      // auxiliary rows sent of late, 2^16 is one
@@ -328,14 +301,11 @@ class LookaheadDrafter {
   std::array<Found, most_found> tree_;
   std::array<std::uint8_t, most_found> order_;
   std::size_t found_ = 0;
-  DraftBudget room_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;
-  std::size_t leaves_ = 0;
   std::array<NodeIndex, most_columns> tops_;  // the node at the top of each column; anchor_parent: none
 };
 
-static_assert(LearnsCandidates<LookaheadDrafter> && ReservableStrategy<LookaheadDrafter> &&
-              MeasurableStrategy<LookaheadDrafter>);
+static_assert(LearnsCandidates<LookaheadDrafter> && MeasurableStrategy<LookaheadDrafter>);
 
 }  // namespace reprise

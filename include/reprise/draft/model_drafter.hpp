@@ -10,6 +10,7 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/strategy.hpp"
+#include "reprise/draft/best_first.hpp"
 #include "reprise/draft/draft_model.hpp"
 #include "reprise/draft/frontier.hpp"
 #include "reprise/draft/model_cache.hpp"
@@ -46,11 +47,12 @@ struct ModelOptions {
 /// sequence that went back, and another sequence with the same seed draw alike: reseed() them, with seeds that have
 /// nothing to do with the target's, where outputs have to be independent of each other.
 ///
-/// The model is fed in propose() only, what has been committed since the last time first: the whole prompt in the
-/// first. Cost of propose: one run of the model for each drafted token and one for what was committed, each with up to
-/// three passes over the vocabulary. Memory: the model's, 4 bytes per token of context; of sampled drafts 4 bytes times
-/// vocabulary times draft_length, asked for in begin(). Throws what the model throws. Short of memory, it drafts
-/// nothing. Threads: one at a time; copies are as independent as those of the model.
+/// The model is fed in propose() only, beginning with the tokens committed since the last time: the whole prompt in the
+/// first. begin() starts the model's cache anew; rebase() keeps the tokens that both contexts begin with. Cost of
+/// propose: one run of the model for each drafted token and one for the committed ones, each with up to three passes
+/// over the vocabulary. Memory: the model's; of sampled drafts 4 bytes times vocabulary times draft_length, asked for
+/// in begin(), without which nothing is drafted. Throws what the model throws. Threads: one at a time; copies are as
+/// independent as those of the model.
 template <DraftModel Model>
 class ModelDrafter {
  public:
@@ -64,41 +66,43 @@ class ModelDrafter {
     forget();
   }
 
-  void begin(TokenSpan tokens) {
+  void begin(TokenSpan) {
     forget();
-    cache_.begin(tokens);
+    cache_.begin();
     if (options_.kind == DraftKind::sampled)
       static_cast<void>(drawn_from_.resize(options_.draft_length * vocabulary(), 0.0F));
   }
-  void observe(TokenSpan tokens, Origin) noexcept {
+  void observe(TokenSpan context, std::size_t fresh, Origin) noexcept {
     proposed_ = 0;
-    cache_.observe(tokens);
+    cache_.observe(context, fresh);
   }
-  void truncate(std::size_t size) noexcept {
+  void truncate(TokenSpan context, std::size_t size) noexcept {
     proposed_ = 0;
-    cache_.truncate(size);
+    cache_.truncate(context, size);
+  }
+  void rebase(TokenSpan before, TokenSpan context) noexcept {
+    proposed_ = 0;
+    cache_.rebase(before, context);
   }
   void reserve(std::size_t max_context) {
-    static_cast<void>(cache_.reserve(max_context));
     if constexpr (requires { model().reserve(max_context); }) model().reserve(max_context);
   }
 
-  void propose(const DraftBudget& budget, Draft& draft) {
+  void propose(TokenSpan context, Draft& draft) {
     proposed_ = 0;
     const bool sampled = options_.kind == DraftKind::sampled;
     if (sampled) draft.clear(DraftKind::sampled);
-    const std::size_t most = std::min({budget.max_nodes, max_nodes, draft.capacity()});
-    const std::size_t deepest = std::min(budget.max_depth, options_.draft_length);
-    if (!cache_.complete() || cache_.context().empty() || most == 0 || deepest == 0 || budget.max_leaves == 0) return;
-    const Probability least = std::max(options_.min_path_probability, budget.min_path_probability);
+    if (context.empty() || draft.budget().max_leaves == 0) return;  // or the model would run for nothing
     if (sampled)
-      draw(std::min(most, deepest), least, draft);
+      draw(context, draft);
     else
-      grow(budget, most, deepest, least, draft);
+      proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
+                                          [&](NodeIndex parent) { return expand(context, parent, draft); });
   }
 
-  void feedback(const Outcome& outcome) noexcept {
-    // What was not sent was not put to the test of rejection sampling, even if the next token happens to be the same.
+  void feedback(TokenSpan, const Outcome& outcome) noexcept {
+    // A node that was not sent was not put to the test of rejection sampling, even if the next token happens to be the
+    // same.
     if (options_.kind == DraftKind::sampled)
       for_each_tested(outcome, [&](std::size_t i, bool picked) {
         const auto node = static_cast<NodeIndex>(i);
@@ -125,7 +129,7 @@ class ModelDrafter {
   [[nodiscard]] Model& model() noexcept { return cache_.model(); }
   [[nodiscard]] const Model& model() const noexcept { return cache_.model(); }
   /// The model's own memory is not counted.
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return cache_.memory_bytes() + drawn_from_.memory_bytes(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return drawn_from_.memory_bytes(); }
 
  private:
   static constexpr std::size_t depth_classes = 4;
@@ -136,7 +140,10 @@ class ModelDrafter {
     Token token = 0;
     NodeIndex parent = anchor_parent;
     std::uint16_t depth = 0;  // 1: follows the anchor
-    bool inner = false;       // has a child
+
+    [[nodiscard]] DraftNode node() const noexcept {
+      return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::model};
+    }
   };
   struct Choice {
     Probability probability;
@@ -160,98 +167,101 @@ class ModelDrafter {
     return weight < 1.0F ? static_cast<std::uint64_t>(weight * static_cast<float>(one)) : one;
   }
 
-  void grow(const DraftBudget& budget, std::size_t most, std::size_t deepest, Probability least, Draft& draft) {
-    const bool chain = options_.branches == 1 || budget.shape == DraftShape::chain || budget.max_leaves <= 1;
-    frontier_.reset(chain ? 1 : most);
-    bool able = expand(anchor_parent, chain, least, draft);
-    for (std::size_t leaves = 0; !frontier_.empty();) {
-      const Node node = frontier_.pop();
-      const bool new_leaf = node.parent == anchor_parent || nodes_[static_cast<std::size_t>(node.parent)].inner;
-      if (new_leaf && leaves == budget.max_leaves) continue;
-      leaves += new_leaf ? 1 : 0;
-      if (node.parent != anchor_parent) nodes_[static_cast<std::size_t>(node.parent)].inner = true;
-      static_cast<void>(draft.push(
-          {.token = node.token, .parent = node.parent, .path_probability = node.path, .source = DraftSource::model}));
-      nodes_[proposed_++] = node;
-      if (proposed_ == most) return;
-      if (chain)
-        frontier_.reset(1);
-      else
-        frontier_.want_one_less();
-      // Nothing behind it could be better than what waits already.
-      if (able && node.depth < deepest && node.path > frontier_.bar())
-        able = expand(static_cast<NodeIndex>(proposed_ - 1), chain, least, draft);
-    }
+  [[nodiscard]] Probability least_probability(const Draft& draft) const noexcept {
+    return std::max(options_.min_path_probability, draft.budget().min_path_probability);
   }
-  /// Runs the model behind `parent`, and has the best tokens wait. False: it could not.
-  bool expand(NodeIndex parent, bool chain, Probability least, Draft& draft) {
+
+  /// Runs the model after `parent`, and lets the best tokens wait in the frontier. False: the model could not.
+  bool expand(TokenSpan context, NodeIndex parent, Draft& draft) {
     std::size_t depth = 0;
     Probability path = Probability::one();
     if (parent != anchor_parent) {
       const Node& node = nodes_[static_cast<std::size_t>(parent)];
       depth = node.depth;
       path = node.path;
+      // No token after it could be better than those that wait already.
+      if (depth >= options_.draft_length || path <= frontier_.bar()) return true;
       std::size_t at = depth;
       for (NodeIndex i = parent; i != anchor_parent; i = nodes_[static_cast<std::size_t>(i)].parent)
         path_[--at] = nodes_[static_cast<std::size_t>(i)].token;
     }
-    const std::span<const float> distribution = cache_.after(TokenSpan(path_).first(depth));
+    const std::span<const float> distribution = cache_.after(context, TokenSpan(path_).first(depth));
     if (distribution.empty()) return false;
 
-    std::array<Choice, most_branches> best;
-    const std::size_t wanted = chain ? 1 : options_.branches;
-    std::size_t count = 0;
-    for (std::size_t token = 0; token < distribution.size(); ++token) {
-      const auto probability = Probability::from_raw(static_cast<std::uint32_t>(fixed<30>(distribution[token])));
-      if (probability == Probability::zero() || (count == wanted && probability <= best[count - 1].probability))
-        continue;
-      std::size_t at = count < wanted ? count++ : count - 1;
-      for (; at > 0 && best[at - 1].probability < probability; --at) best[at] = best[at - 1];
-      best[at] = {probability, static_cast<Token>(token)};
-    }
+    const Probability least = least_probability(draft);
+    std::array<Choice, most_branches> best;  // NOLINT(*-member-init): filled as far as it is read
+    const std::size_t count = likeliest(distribution, std::span(best).first(draft.chain() ? 1 : options_.branches));
     for (const Choice& choice : std::span(best).first(count)) {
       const Probability reached = path * choice.probability;
       if (reached < least) draft.leave_out();
       if (reached >= least && reached > frontier_.bar())
-        frontier_.push({reached, choice.token, parent, static_cast<std::uint16_t>(depth + 1), false});
+        frontier_.push({reached, choice.token, parent, static_cast<std::uint16_t>(depth + 1)});
     }
     return true;
   }
+  /// Writes the most probable tokens, the likeliest first; returns how many.
+  static std::size_t likeliest(std::span<const float> distribution, std::span<Choice> best) noexcept {
+    std::size_t count = 0;
+    for (std::size_t token = 0; token < distribution.size(); ++token) {
+      const auto probability = Probability::from_raw(static_cast<std::uint32_t>(fixed<30>(distribution[token])));
+      if (probability == Probability::zero() || (count == best.size() && probability <= best[count - 1].probability))
+        continue;
+      std::size_t at = count < best.size() ? count++ : count - 1;
+      for (; at > 0 && best[at - 1].probability < probability; --at) best[at] = best[at - 1];
+      best[at] = {probability, static_cast<Token>(token)};
+    }
+    return count;
+  }
 
-  void draw(std::size_t most, Probability least, Draft& draft) {
+  void draw(TokenSpan context, Draft& draft) {
     const std::size_t size = vocabulary();
     if (drawn_from_.size() < options_.draft_length * size) return;
+    // The draft refuses more by itself, but only after a run of the model.
+    const DraftBudget& budget = draft.budget();
+    const std::size_t most = std::min({budget.max_nodes, budget.max_depth, options_.draft_length});
+    const Probability least = least_probability(draft);
     Probability path = Probability::one();
     for (std::size_t depth = 0; depth < most; ++depth) {
-      const std::span<const float> distribution = cache_.after(TokenSpan(path_).first(depth));
+      const std::span<const float> distribution = cache_.after(context, TokenSpan(path_).first(depth));
       if (distribution.empty() || distribution.size() != size) return;
-      std::uint64_t total = 0;
-      std::uint64_t highest = 0;
-      for (const float weight : distribution) {
-        const std::uint64_t share = fixed<42>(weight);
-        total += share;
-        highest = std::max(highest, share);
-      }
-      if (total == 0) return;
+      const Weights weights = weights_of(distribution);
+      if (weights.total == 0) return;
       // From here to the push nothing may depend on the token that is drawn.
-      const std::size_t sureness = std::min<std::size_t>(highest >> 39, sureness_classes - 1);
+      const std::size_t sureness = std::min<std::size_t>(weights.highest >> 39, sureness_classes - 1);
       const std::size_t lesson = std::min(depth, depth_classes - 1) * sureness_classes + sureness;
       path = path * rates_[lesson].probability();
       if (path < least) return draft.leave_out();
-      std::uint64_t left = random(cache_.context().size() + depth) % total;
-      std::size_t token = 0;
-      for (; token + 1 < size; ++token) {
-        const std::uint64_t share = fixed<42>(distribution[token]);
-        if (left < share) break;
-        left -= share;
-      }
+      const Token token = pick(distribution, random(context.size() + depth) % weights.total);
+      if (!draft.extend({.token = token, .path_probability = path, .source = DraftSource::model})) return;
       std::copy(distribution.begin(), distribution.end(),
                 drawn_from_.begin() + static_cast<std::ptrdiff_t>(depth * size));
-      path_[depth] = static_cast<Token>(token);
+      path_[depth] = token;
       lessons_[depth] = static_cast<std::uint8_t>(lesson);
-      static_cast<void>(draft.extend({.token = path_[depth], .path_probability = path, .source = DraftSource::model}));
       ++proposed_;
     }
+  }
+  struct Weights {
+    std::uint64_t total = 0;  // 2^42 is one
+    std::uint64_t highest = 0;
+  };
+  static Weights weights_of(std::span<const float> distribution) noexcept {
+    Weights weights;
+    for (const float weight : distribution) {
+      const std::uint64_t share = fixed<42>(weight);
+      weights.total += share;
+      weights.highest = std::max(weights.highest, share);
+    }
+    return weights;
+  }
+  /// The token at `place`, where each token takes as many places as it weighs.
+  static Token pick(std::span<const float> distribution, std::uint64_t place) noexcept {
+    std::size_t token = 0;
+    for (; token + 1 < distribution.size(); ++token) {
+      const std::uint64_t share = fixed<42>(distribution[token]);
+      if (place < share) break;
+      place -= share;
+    }
+    return static_cast<Token>(token);
   }
   /// The number for one place of the sequence.
   [[nodiscard]] std::uint64_t random(std::uint64_t place) const noexcept {
@@ -272,7 +282,7 @@ class ModelDrafter {
 };
 
 static_assert(DistributionStrategy<ModelDrafter<archetype::Model>>);
-static_assert(ReservableStrategy<ModelDrafter<archetype::Model>>);
+static_assert(ReservableStrategy<ModelDrafter<archetype::Model>> && RebasableStrategy<ModelDrafter<archetype::Model>>);
 static_assert(MeasurableStrategy<ModelDrafter<archetype::Model>>);
 
 }  // namespace reprise

@@ -10,6 +10,7 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/strategy.hpp"
+#include "reprise/draft/best_first.hpp"
 #include "reprise/draft/frontier.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 
@@ -35,9 +36,8 @@ struct RecyclingOptions {
 ///
 /// Cost of propose: 16 table reads and some moves in a short sorted list for each node. feedback: a copy of the
 /// candidates. Memory: 4 x candidates + 1 bytes for each token of the vocabulary up to the highest one that was met (at
-/// 8 candidates 4.2 MB for 128,000 tokens), 4 bytes per token of context, 4 KB. Only begin() and observe() allocate;
-/// short of memory, it knows fewer tokens, and drafts nothing while the context does not fit. Threads: one at a time;
-/// copies are independent.
+/// 8 candidates 4.2 MB for 128,000 tokens), and 4 KB. Only begin() and observe() allocate; short of memory, it knows
+/// fewer tokens. Threads: one at a time; copies are independent.
 class RecyclingDrafter {
  public:
   static constexpr std::size_t max_nodes = 64;  ///< of a draft
@@ -48,73 +48,41 @@ class RecyclingDrafter {
     forget();
   }
 
-  void begin(TokenSpan tokens) noexcept {
+  void begin(TokenSpan context) noexcept {
     forget();
-    context_.clear();
-    size_ = 0;
     if (options_.vocabulary > 0) grow(options_.vocabulary);
-    observe(tokens, Origin::prompt);
+    observe(context, context.size(), Origin::prompt);
   }
-  void observe(TokenSpan tokens, Origin) noexcept {
+  void observe(TokenSpan context, std::size_t fresh, Origin) noexcept {
     proposed_ = 0;
-    if (context_.size() == size_) static_cast<void>(context_.append(tokens));
-    size_ += tokens.size();
-    for (const Token token : tokens) want(token);
+    for (const Token token : context.last(fresh)) want(token);
     if (wanted_ > rows()) grow(wanted_);
   }
-  void truncate(std::size_t size) noexcept {
-    proposed_ = 0;
-    size_ = std::min(size_, size);
-    context_.truncate(size_);
-  }
-  void reserve(std::size_t max_context) noexcept { static_cast<void>(context_.reserve(max_context)); }
+  void truncate(TokenSpan, std::size_t) noexcept { proposed_ = 0; }
 
-  void propose(const DraftBudget& budget, Draft& draft) noexcept {
+  void propose(TokenSpan context, Draft& draft) noexcept {
     proposed_ = 0;
-    const std::size_t most = std::min({budget.max_nodes, max_nodes, draft.capacity()});
-    if (context_.size() != size_ || size_ == 0 || most == 0 || budget.max_depth == 0) return;
-    const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
-    const Probability least = std::max(options_.min_path_probability, budget.min_path_probability);
-    frontier_.reset(chain ? 1 : most);
-    expand(context_[size_ - 1], Probability::one(), anchor_parent, 0, least);
-    if (frontier_.empty() && !candidates(context_[size_ - 1]).empty()) draft.leave_out();
-    for (std::size_t leaves = 0; !frontier_.empty();) {
-      Node node = frontier_.pop();
-      const bool new_leaf = node.parent == anchor_parent || nodes_[static_cast<std::size_t>(node.parent)].inner;
-      if (new_leaf && leaves == budget.max_leaves) continue;
-      leaves += new_leaf ? 1 : 0;
-      if (node.parent != anchor_parent) nodes_[static_cast<std::size_t>(node.parent)].inner = true;
-      static_cast<void>(draft.push({.token = node.token,
-                                    .parent = node.parent,
-                                    .path_probability = node.path,
-                                    .source = DraftSource::recycled}));
-      nodes_[proposed_++] = node;
-      if (proposed_ == most) break;
-      if (chain)
-        frontier_.reset(1);
-      else
-        frontier_.want_one_less();
-      if (node.depth < budget.max_depth)
-        expand(node.token, node.path, static_cast<NodeIndex>(proposed_ - 1), node.depth, least);
-    }
+    if (context.empty()) return;
+    proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
+                                        [&](NodeIndex parent) noexcept { expand(context.back(), parent, draft); });
   }
 
-  void feedback(const Outcome& outcome) noexcept {
+  void feedback(TokenSpan context, const Outcome& outcome) noexcept {
     for_each_tested(outcome, [&](std::size_t i, bool picked) {
       if (i < proposed_ && nodes_[i].parent != anchor_parent) rate(nodes_[i].depth - 1U, nodes_[i].rank).learn(picked);
     });
     proposed_ = 0;
-    if (context_.size() != size_ || size_ == 0) return;
-    const Token anchor = context_[size_ - 1];
-    // All candidates of the anchor are lessons, proposed or not: a rank that is thought to be worth nothing would
-    // never be found to be worth more.
-    const std::optional<Token> first = token_of(outcome, 0);
+    if (context.empty()) return;
+    const Token anchor = context.back();
+    // Learns from all candidates of the anchor, proposed or not: learning only from proposed ones would never correct
+    // pessimism.
+    const std::optional<Token> first = committed_token(outcome, 0);
     const TokenSpan known = candidates(anchor);
     for (std::size_t rank = 0; first && rank < known.size(); ++rank) rate(0, rank).learn(known[rank] == *first);
 
     // What was picked, for verifiers that reveal nothing.
     Token before = anchor;
-    for (std::size_t i = 0; const std::optional<Token> token = token_of(outcome, i); ++i) {
+    for (std::size_t i = 0; const std::optional<Token> token = committed_token(outcome, i); ++i) {
       put_first(before, *token);
       before = *token;
     }
@@ -141,9 +109,7 @@ class RecyclingDrafter {
   [[nodiscard]] const RecyclingOptions& options() const noexcept { return options_; }
   /// Tokens that the matrix has room for: 0 ... rows() - 1.
   [[nodiscard]] std::size_t rows() const noexcept { return known_.size(); }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return context_.memory_bytes() + matrix_.memory_bytes() + known_.memory_bytes();
-  }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return matrix_.memory_bytes() + known_.memory_bytes(); }
 
  private:
   static constexpr std::size_t depth_classes = 4;
@@ -153,7 +119,10 @@ class RecyclingDrafter {
     NodeIndex parent = anchor_parent;
     std::uint16_t depth = 0;  // 1: follows the anchor
     std::uint8_t rank = 0;
-    bool inner = false;  // has a child
+
+    [[nodiscard]] DraftNode node() const noexcept {
+      return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::recycled};
+    }
   };
 
   [[nodiscard]] HitRate& rate(std::size_t depth, std::size_t rank) noexcept {
@@ -170,21 +139,26 @@ class RecyclingDrafter {
     proposed_ = 0;
   }
 
-  void expand(Token token, Probability path, NodeIndex parent, std::size_t depth, Probability least) noexcept {
-    const TokenSpan known = candidates(token);
+  /// Lets the candidates after `parent` wait in the frontier.
+  void expand(Token anchor, NodeIndex parent, Draft& draft) noexcept {
+    const bool first = parent == anchor_parent;
+    const Node before =
+        first ? Node{.path = Probability::one(), .token = anchor} : nodes_[static_cast<std::size_t>(parent)];
+    const Probability least = std::max(options_.min_path_probability, draft.budget().min_path_probability);
+    const TokenSpan known = candidates(before.token);
     for (std::size_t rank = 0; rank < known.size(); ++rank) {
-      const Probability reached = path * rate(depth, rank).probability();
+      const Probability reached = before.path * rate(before.depth, rank).probability();
       if (reached < least || reached <= frontier_.bar()) continue;
-      frontier_.push({reached, known[rank], parent, static_cast<std::uint16_t>(depth + 1),
-                      static_cast<std::uint8_t>(rank), false});
+      // A verifier may reveal a token twice.
+      if (std::find(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(rank), known[rank]) !=
+          known.begin() + static_cast<std::ptrdiff_t>(rank))
+        continue;
+      frontier_.push({reached, known[rank], parent, static_cast<std::uint16_t>(before.depth + 1),
+                      static_cast<std::uint8_t>(rank)});
     }
+    if (first && frontier_.empty() && !known.empty()) draft.leave_out();
   }
 
-  /// The i-th token that the pass has committed, as far as the outcome tells.
-  [[nodiscard]] static std::optional<Token> token_of(const Outcome& outcome, std::size_t i) noexcept {
-    if (i < outcome.accepted.size()) return outcome.draft[static_cast<std::size_t>(outcome.accepted[i])].token;
-    return i == outcome.accepted.size() ? outcome.pick : std::nullopt;
-  }
   [[nodiscard]] static bool on_path(const Outcome& outcome, NodeIndex node) noexcept {
     return node == anchor_parent ||
            std::find(outcome.accepted.begin(), outcome.accepted.end(), node) != outcome.accepted.end();
@@ -240,8 +214,6 @@ class RecyclingDrafter {
   }
 
   RecyclingOptions options_;
-  Buffer<Token> context_;
-  std::size_t size_ = 0;  // tokens observed; more than context_ holds when memory ran out
   Buffer<Token> matrix_;
   Buffer<std::uint8_t> known_;  // candidates of each row
   std::size_t wanted_ = 0;      // rows, to have one for each token that was met
@@ -253,7 +225,6 @@ class RecyclingDrafter {
   std::size_t proposed_ = 0;
 };
 
-static_assert(LearnsCandidates<RecyclingDrafter> && ReservableStrategy<RecyclingDrafter> &&
-              MeasurableStrategy<RecyclingDrafter>);
+static_assert(LearnsCandidates<RecyclingDrafter> && MeasurableStrategy<RecyclingDrafter>);
 
 }  // namespace reprise

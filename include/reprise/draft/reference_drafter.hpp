@@ -43,7 +43,7 @@ struct ReferenceOptions {
 /// References stay through begin() until clear_references(); they may change between rounds. Cost: adding one, an
 /// append to an index over three n-gram lengths; observe, a few comparisons for each output token while the reference
 /// is followed, and about 320 and three lookups while it is not; propose, as NgramDrafter, less. truncate: follows at
-/// most 64 tokens again. Memory: 30 to 45 bytes for each token of reference, 6 for each of context, and 20 KB. A copy
+/// most 64 tokens again. Memory: 30 to 45 bytes for each token of reference, 2 for each of context, and 20 KB. A copy
 /// copies the references too. Threads: one at a time; copies are independent.
 class ReferenceDrafter {
  public:
@@ -66,29 +66,27 @@ class ReferenceDrafter {
     restart();
   }
 
-  void begin(TokenSpan tokens) {
-    context_.clear();
-    origins_.clear();
-    size_ = 0;
+  void begin(TokenSpan context) {
     table_ = AgreementTable();
-    restart();
-    observe(tokens, Origin::prompt);
+    start(context);
   }
-  void observe(TokenSpan tokens, Origin origin) {
-    if (tokens.empty()) return;
+  /// As begin(), but what was learned of the target stays.
+  void rebase(TokenSpan before, TokenSpan context) {
+    if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) start(context);
+  }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    if (fresh == 0) return;
     origins_.append(size_, origin);
-    size_ += tokens.size();
-    if (context_.size() + tokens.size() != size_ || !context_.append(tokens)) return;  // no drafts until begin()
+    remember(context);
     if (origin == Origin::prompt) return restart();
-    for (std::size_t at = size_ - tokens.size(); at < size_; ++at) {
-      follow(at);
-      if ((at + 1) % checkpoint_distance == 0) mark(at + 1);
+    for (std::size_t size = context.size() - fresh + 1; size <= context.size(); ++size) {
+      follow(context.first(size));
+      if (size % checkpoint_distance == 0) mark(size);
     }
   }
-  void truncate(std::size_t size) {
+  void truncate(TokenSpan context, std::size_t size) {
     if (size >= size_) return;
-    size_ = size;
-    context_.truncate(size);
+    remember(context.first(size));
     origins_.truncate(size);
     while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
       checkpoints_.truncate(checkpoints_.size() - 1);
@@ -98,37 +96,31 @@ class ReferenceDrafter {
     const Checkpoint& last = checkpoints_[checkpoints_.size() - 1];
     if (size - last.position > checkpoint_distance) return restart();
     cursors_ = last.cursors;
-    for (std::size_t at = last.position; at < size; ++at) follow(at);
+    for (std::size_t at = last.position; at < size; ++at) follow(context.first(at + 1));
   }
   void reserve(std::size_t max_context) {
-    static_cast<void>(context_.reserve(max_context));
     static_cast<void>(origins_.reserve(std::min<std::size_t>(max_context, 1'024)));
     static_cast<void>(checkpoints_.reserve(max_context / checkpoint_distance + 64));
   }
 
-  void propose(const DraftBudget& budget, Draft& draft) noexcept {
+  void propose(TokenSpan, Draft& draft) noexcept {
     if (!usable()) return;
-    DraftBudget limits = budget;
-    limits.max_nodes = std::min(budget.max_nodes, max_nodes);
-    limits.min_path_probability = std::max(budget.min_path_probability, options_.min_path_probability);
     merged_.clear();
-    for_each_ranked([&](const Cursor& cursor, bool first, bool) { add_path(cursor, first, limits); });
-    merged_.write(limits, draft);
+    const Probability least = std::max(draft.budget().min_path_probability, options_.min_path_probability);
+    for_each_ranked([&](const Cursor& cursor, bool first, bool) { add_path(cursor, first, least, draft.budget()); });
+    merged_.write(draft);
+    draft.truncate(max_nodes);  // every prefix is the best smaller draft
     if (!cursors_.cursors().empty()) draft.leave_out();
   }
 
   /// Each place that is followed learns how far the target went on from it, whatever was drafted.
-  void feedback(const Outcome& outcome) noexcept {
+  void feedback(TokenSpan, const Outcome& outcome) noexcept {
     if (!usable()) return;
-    const auto committed = [&](std::size_t i) -> std::optional<Token> {
-      if (i < outcome.accepted.size()) return outcome.draft[static_cast<std::size_t>(outcome.accepted[i])].token;
-      return i == outcome.accepted.size() ? outcome.pick : std::nullopt;
-    };
     lessons_ = table_;  // what is learned on the way does not change the order
     for_each_ranked([&](const Cursor& cursor, bool first, bool repeats) {
       if (repeats) return;
       for (std::size_t i = 0; cursor.next + i < cursor.end; ++i) {
-        const std::optional<Token> token = committed(i);
+        const std::optional<Token> token = committed_token(outcome, i);
         if (!token) return;
         const bool agrees = *token == index_.tokens()[cursor.next + i];
         lessons_.learn(evidence(cursor, i, first), agrees);
@@ -142,8 +134,7 @@ class ReferenceDrafter {
   [[nodiscard]] std::size_t reference_size() const noexcept { return references_; }
   [[nodiscard]] const ReferenceOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return index_.memory_bytes() + documents_.memory_bytes() + context_.memory_bytes() + origins_.memory_bytes() +
-           checkpoints_.memory_bytes();
+    return index_.memory_bytes() + documents_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
   }
 
  private:
@@ -162,6 +153,12 @@ class ReferenceDrafter {
     detail::ReferenceCursors cursors;
   };
 
+  void start(TokenSpan context) {
+    origins_.clear();
+    remember({});
+    restart();
+    observe(context, context.size(), Origin::prompt);
+  }
   Result<void> add(TokenSpan tokens, bool predicted) {
     const Error no_memory{ErrorCode::out_of_memory, "no memory for the reference; the others are as before"};
     if (!usable()) return Error{ErrorCode::out_of_memory, "no memory for what was there before: clear_references()"};
@@ -179,11 +176,14 @@ class ReferenceDrafter {
     return {};
   }
 
-  /// A copy may have got no memory for the references or the context, and they are read by position.
-  [[nodiscard]] bool usable() const noexcept {
-    return context_.size() == size_ && index_.tokens().size() == references_;
+  /// A copy may have got no memory for the references, and they are read by position.
+  [[nodiscard]] bool usable() const noexcept { return index_.tokens().size() == references_; }
+  /// Keeps the end of the context for references that are added before the next call that lends it.
+  void remember(TokenSpan context) noexcept {
+    size_ = context.size();
+    const TokenSpan end = context.last(std::min(size_, end_.size()));
+    std::copy(end.begin(), end.end(), end_.begin());
   }
-  [[nodiscard]] TokenSpan text(std::size_t size) const noexcept { return {context_.data(), size}; }
 
   /// Output is about to begin here: predictions are expected from their beginnings.
   void restart() {
@@ -191,28 +191,27 @@ class ReferenceDrafter {
     if (!usable()) return;
     for (const Document& document : documents_)
       if (document.predicted) cursors_.start(document.begin, document.end);
-    look_anywhere(size_);
+    look_anywhere(TokenSpan(end_).first(std::min(size_, end_.size())));
     checkpoints_.truncate(checkpoints_before(size_));
     mark(size_);
   }
-  /// After the first `at` tokens of context comes this one.
-  void follow(std::size_t at) noexcept {
+  /// The text has grown by its last token.
+  void follow(TokenSpan text) noexcept {
     if (!usable()) return cursors_.reset();
-    cursors_.advance(index_.tokens(), context_[at]);
+    cursors_.advance(index_.tokens(), text.back());
     if (cursors_.sure()) return;
-    cursors_.look_near(index_.tokens(), text(at + 1));
-    look_anywhere(at + 1);
+    cursors_.look_near(index_.tokens(), text);
+    look_anywhere(text);
   }
-  /// The last place that ends as the context of this size does, for the longest n-gram that is found.
-  void look_anywhere(std::size_t size) noexcept {
+  /// The last place that ends as this text does, for the longest n-gram that is found.
+  void look_anywhere(TokenSpan text) noexcept {
     for (std::size_t i = orders.size(); i-- > 0;) {
-      if (size < orders[i]) continue;
-      const Position place = index_.latest(text(size).last(orders[i]));
+      if (text.size() < orders[i]) continue;
+      const Position place = index_.latest(text.last(orders[i]));
       if (place == 0) continue;
       const auto document =
           std::find_if(documents_.begin(), documents_.end(), [&](const Document& other) { return place <= other.end; });
-      if (document != documents_.end())
-        cursors_.look_at(index_.tokens(), place, document->begin, document->end, text(size));
+      if (document != documents_.end()) cursors_.look_at(index_.tokens(), place, document->begin, document->end, text);
       return;
     }
   }
@@ -251,14 +250,15 @@ class ReferenceDrafter {
       visit(cursors[order[i]], i == 0, repeats);
     }
   }
-  void add_path(const Cursor& cursor, bool first, const DraftBudget& limits) noexcept {
-    const std::size_t most = std::min({limits.max_nodes, limits.max_depth, std::size_t{cursor.end} - cursor.next});
+  void add_path(const Cursor& cursor, bool first, Probability least, const DraftBudget& budget) noexcept {
+    const std::size_t most =
+        std::min({budget.max_nodes, max_nodes, budget.max_depth, std::size_t{cursor.end} - cursor.next});
     NodeIndex parent = anchor_parent;
     Probability path = Probability::one();
     for (std::size_t i = 0; i < most; ++i) {
       const Probability probability = table_.probability(evidence(cursor, i, first));
       path = path * probability;
-      if (path < limits.min_path_probability) return;
+      if (path < least) return;
       parent = merged_.add(parent, {.token = index_.tokens()[cursor.next + i],
                                     .probability = probability,
                                     .match_length = cursor.run,
@@ -271,15 +271,15 @@ class ReferenceDrafter {
   RollingHashIndex index_;  // of all references, one after the other
   Buffer<Document> documents_;
   std::size_t references_ = 0;  // tokens of them
-  Buffer<Token> context_;
   detail::OriginRuns origins_;
-  std::size_t size_ = 0;  // of the context, also where there was no memory for it
+  std::size_t size_ = 0;                                       // of the context
+  std::array<Token, detail::ReferenceCursors::compared> end_;  // of the context: cursors compare no more
   detail::ReferenceCursors cursors_;
   Buffer<Checkpoint> checkpoints_;
   AgreementTable table_;
   AgreementTable lessons_;                     // scratch of feedback()
   detail::MergedDraft<2 * max_nodes> merged_;  // scratch of propose()
 };
-static_assert(DraftStrategy<ReferenceDrafter>);
+static_assert(RebasableStrategy<ReferenceDrafter>);
 
 }  // namespace reprise

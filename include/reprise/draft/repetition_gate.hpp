@@ -56,35 +56,35 @@ class RepetitionGate {
         options_(valid(options)),
         index_(IndexOptions{NgramOrders{options_.ngram}, false, options_.key, options_.max_bytes}) {}
 
-  void begin(TokenSpan tokens) {
+  void begin(TokenSpan context) {
     override_ = GateOverride::none;
-    start(tokens);
-    strategy_.begin(tokens);
+    start(context);
+    strategy_.begin(context);
   }
-  void observe(TokenSpan tokens, Origin origin) {
-    append(tokens, origin);
-    strategy_.observe(tokens, origin);
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    append(context.last(fresh), origin);
+    strategy_.observe(context, fresh, origin);
   }
-  void propose(const DraftBudget& budget, Draft& draft) {
-    if (open()) return strategy_.propose(budget, draft);
+  void propose(TokenSpan context, Draft& draft) {
+    if (open()) return strategy_.propose(context, draft);
     draft.hold_back();
   }
-  void feedback(const Outcome& outcome) { strategy_.feedback(outcome); }
-  void truncate(std::size_t size) {
+  void feedback(TokenSpan context, const Outcome& outcome) { strategy_.feedback(context, outcome); }
+  void truncate(TokenSpan context, std::size_t size) {
     check_memory();
-    index_.truncate(std::max(size, context_.size));
-    while (context_.size > size && !index_.exhausted()) {
-      context_.repeated -= ends_repeated() ? 1U : 0U;
-      index_.truncate(--context_.size);
+    index_.truncate(std::max(size, counted_.size));
+    while (counted_.size > size && !index_.exhausted()) {
+      counted_.repeated -= ends_repeated() ? 1U : 0U;
+      index_.truncate(--counted_.size);
     }
     index_.truncate(size);
-    if (context_.size <= judged_.size) judged_ = context_;
-    strategy_.truncate(size);
+    if (counted_.size <= judged_.size) judged_ = counted_;
+    strategy_.truncate(context, size);
   }
   /// The sequence goes on: what was overridden stays so.
-  void rebase(TokenSpan tokens) requires RebasableStrategy<Strategy> {
-    start(tokens);
-    strategy_.rebase(tokens);
+  void rebase(TokenSpan before, TokenSpan context) requires RebasableStrategy<Strategy> {
+    start(context);
+    strategy_.rebase(before, context);
   }
   void reserve(std::size_t max_context) {
     static_cast<void>(index_.reserve(max_context));
@@ -109,7 +109,7 @@ class RepetitionGate {
   }
   /// The share of n-grams that occurred before, of all n-grams that count; zero while there is only one.
   [[nodiscard]] Probability score() const noexcept {
-    const Counted& in = options_.prompt_only ? judged_ : context_;
+    const Counted& in = options_.prompt_only ? judged_ : counted_;
     if (in.size <= options_.ngram) return Probability::zero();
     return share(in.repeated, in.size - options_.ngram + 1);
   }
@@ -132,7 +132,7 @@ class RepetitionGate {
   }
   void start(TokenSpan tokens) {
     index_.clear();
-    context_ = {};
+    counted_ = {};
     judged_ = {};
     append(tokens, Origin::prompt);
   }
@@ -141,14 +141,14 @@ class RepetitionGate {
     for (std::size_t i = 0; i < tokens.size() && !index_.exhausted(); ++i) {
       index_.append(tokens.subspan(i, 1));
       if (index_.exhausted()) break;
-      ++context_.size;
-      context_.repeated += ends_repeated() ? 1U : 0U;
+      ++counted_.size;
+      counted_.repeated += ends_repeated() ? 1U : 0U;
     }
-    if (origin == Origin::prompt) judged_ = context_;
+    if (origin == Origin::prompt) judged_ = counted_;
   }
   /// An index that ran short of memory, or whose copy did, may have forgotten all of it.
   void check_memory() noexcept {
-    if (index_.tokens().size() < context_.size) context_ = judged_ = {};
+    if (index_.tokens().size() < counted_.size) counted_ = judged_ = {};
   }
   [[nodiscard]] bool ends_repeated() const noexcept {
     Match match;
@@ -158,7 +158,7 @@ class RepetitionGate {
   Strategy strategy_;
   RepetitionGateOptions options_;
   RollingHashIndex index_;
-  Counted context_;
+  Counted counted_;
   Counted judged_;  // as it was when the caller last added to it
   GateOverride override_ = GateOverride::none;
 };

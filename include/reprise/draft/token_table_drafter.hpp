@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/core/buffer.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/memory/token_table.hpp"
@@ -57,71 +56,63 @@ struct TokenTableDrafterOptions {
 /// at the same round, or one rank that drafts for all.
 ///
 /// Cost of propose: n hashes, and one cache line of the table for each token, min_draft of them at least where the
-/// table knows so many. Memory: 4 bytes per token of context, and the table's own. Only begin() and observe() allocate;
-/// short of memory it drafts nothing until begin(), or truncate() to what it had room for. Threads: one at a time;
-/// copies are independent. Any number of drafters may read a table while one thread writes to it; with learn_into a
-/// drafter is that writer. The table has to outlive them.
+/// table knows so many. Memory: the table's; the drafter allocates nothing. Threads: one at a time; copies are
+/// independent. Any number of drafters may read a table while one thread writes to it; with learn_into a drafter is
+/// that writer. The table has to outlive them.
 class TokenTableDrafter {
  public:
   /// Without a table it drafts nothing.
   explicit TokenTableDrafter(const TokenTable* table, const TokenTableDrafterOptions& options = {}) noexcept
       : table_(table), options_(options) {}
 
-  void begin(TokenSpan tokens) noexcept {
-    context_.clear();
-    size_ = 0;
+  void begin(TokenSpan context) noexcept {
     next_ = 0;
     rates_ = initial_rates();
     poor_ = 0;
     rest_ = 0;
-    append(tokens);
-    learn(0);
+    learn(context, 0);
   }
-  void observe(TokenSpan tokens, Origin) noexcept {
-    append(tokens);
-    learn(options_.learn_gap);
+  void observe(TokenSpan context, std::size_t, Origin) noexcept { learn(context, options_.learn_gap); }
+  void truncate(TokenSpan context, std::size_t size) noexcept { forget(std::min(size, context.size())); }
+  /// Keeps what was learned from the target, and learns the tokens after the first that differs.
+  void rebase(TokenSpan before, TokenSpan context) noexcept {
+    forget(static_cast<std::size_t>(std::mismatch(before.begin(), before.end(), context.begin(), context.end()).first -
+                                    before.begin()));
+    learn(context, options_.learn_gap);
   }
-  void truncate(std::size_t size) noexcept {
-    size_ = std::min(size_, size);
-    context_.truncate(size_);
-    if (options_.learn_into != nullptr)
-      next_ = std::min(next_, size_ - std::min<std::size_t>(size_, options_.learn_into->ngram()));
-  }
-  void reserve(std::size_t max_context) noexcept { static_cast<void>(context_.reserve(max_context)); }
 
-  void propose(const DraftBudget& budget, Draft& draft) const noexcept {
+  void propose(TokenSpan context, Draft& draft) const noexcept {
     if (rest_ > 0) return draft.hold_back();
-    const std::size_t behind = options_.without_anchor ? 1 : 0;
-    if (table_ == nullptr || context_.size() != size_ || size_ < table_->ngram() + behind) return;
-    const std::size_t most = std::min({options_.max_draft, budget.max_nodes, budget.max_depth, draft.capacity()});
+    const std::size_t unlearned = options_.without_anchor ? 1 : 0;
+    if (table_ == nullptr || context.size() < table_->ngram() + unlearned) return;
+    // The draft refuses more by itself; each token not asked for saves a cache miss in the table.
+    const std::size_t most = std::min({options_.max_draft, draft.budget().max_nodes, draft.budget().max_depth});
     if (most == 0) return;
     const std::size_t least = std::min(options_.min_draft, options_.max_draft);
     const std::size_t n = table_->ngram();
-    detail::CyclicHash hash = table_->hash(context());
+    detail::CyclicHash hash = table_->hash(context);
     std::array<Token, TokenTable::largest_ngram> last;  // NOLINT(*-member-init): the n that decide, the oldest at i % n
-    std::copy(context_.end() - n, context_.end(), last.begin());
+    std::copy(context.end() - static_cast<std::ptrdiff_t>(n), context.end(), last.begin());
     Probability path = Probability::one();
-    bool likely = true;
+    bool open = true;       // the draft has refused nothing
     std::size_t known = 0;  // tokens in a row
-    for (; known < least || (likely && known < most); ++known) {
+    for (; known < least || (open && known < most); ++known) {
       const std::optional<Token> token = table_->find(hash);
       if (!token) break;
       path = path * rates_[std::min(known, depths - 1)].probability();
-      likely = likely && path >= budget.min_path_probability;
-      if (likely && known < most)
-        draft.extend({.token = *token,
-                      .path_probability = path,
-                      .match_length = static_cast<std::uint16_t>(n),
-                      .source = DraftSource::memory});
+      open = open && known < most &&
+             draft.extend({.token = *token,
+                           .path_probability = path,
+                           .match_length = static_cast<std::uint16_t>(n),
+                           .source = DraftSource::memory});
       table_->advance(hash, *token, std::exchange(last[known % n], *token));
     }
-    if (!likely) draft.leave_out();
     if (known == 0 || known >= least) return;
     draft.truncate(0);
     draft.leave_out();
   }
 
-  void feedback(const Outcome& outcome) noexcept {
+  void feedback(TokenSpan, const Outcome& outcome) noexcept {
     if (rest_ > 0) --rest_;
     for_each_tested(outcome, [&](std::size_t i, bool hit) { rates_[std::min(i, depths - 1)].learn(hit); });
     const auto ours = [&](NodeIndex i) {
@@ -138,8 +129,8 @@ class TokenTableDrafter {
 
   [[nodiscard]] const TokenTableDrafterOptions& options() const noexcept { return options_; }
   [[nodiscard]] const TokenTable* table() const noexcept { return table_; }
-  /// Without the table.
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
+  /// Without the table: nothing.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return 0; }
 
  private:
   static constexpr std::size_t depths = 4;
@@ -148,30 +139,28 @@ class TokenTableDrafter {
     return {guess, guess, guess, guess};
   }
 
-  [[nodiscard]] TokenSpan context() const noexcept { return {context_.data(), context_.size()}; }
-  void append(TokenSpan tokens) noexcept {
-    if (context_.size() == size_) static_cast<void>(context_.append(tokens));
-    size_ += tokens.size();
+  /// Only the first `size` tokens are as they were learned.
+  void forget(std::size_t size) noexcept {
+    if (options_.learn_into != nullptr)
+      next_ = std::min(next_, size - std::min<std::size_t>(size, options_.learn_into->ngram()));
   }
-  void learn(std::size_t gap) noexcept {
-    if (options_.learn_into == nullptr || context_.size() != size_) return;
+  void learn(TokenSpan context, std::size_t gap) noexcept {
+    if (options_.learn_into == nullptr) return;
     const std::size_t n = options_.learn_into->ngram();
-    const std::size_t end = size_ - std::min<std::size_t>(size_, options_.without_anchor ? 1 : 0);
+    const std::size_t end = context.size() - std::min<std::size_t>(context.size(), options_.without_anchor ? 1 : 0);
     if (end <= n || end <= next_ + gap) return;
-    options_.learn_into->learn(context().first(end), next_ + n);
+    options_.learn_into->learn(context.first(end), next_ + n);
     next_ = end - n;
   }
 
   const TokenTable* table_;
   TokenTableDrafterOptions options_;
-  Buffer<Token> context_;
-  std::size_t size_ = 0;  // tokens observed; more than context_ holds when memory ran out
   std::size_t next_ = 0;  // where the first n-gram begins that was not learned
   std::array<HitRate, depths> rates_ = initial_rates();
   std::uint32_t poor_ = 0;  // poor rounds in a row
   std::uint32_t rest_ = 0;
 };
 
-static_assert(ReservableStrategy<TokenTableDrafter> && MeasurableStrategy<TokenTableDrafter>);
+static_assert(RebasableStrategy<TokenTableDrafter> && MeasurableStrategy<TokenTableDrafter>);
 
 }  // namespace reprise

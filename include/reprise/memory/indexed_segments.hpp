@@ -58,8 +58,10 @@ class IndexedSegments {
   /// Counts use of the text around a place.
   [[nodiscard]] std::atomic<std::uint8_t>& credit_of(Place place) const noexcept { return text_.info_of(place).credit; }
 
-  /// Places that end like `end` does: those of longer n-grams first, and of these the latest.
-  [[nodiscard]] std::size_t find(TokenSpan end, std::span<Match> out) const noexcept {
+  /// Places that end like `end` does: those of longer n-grams first, and of these the latest. `Found` is made of a
+  /// place and its agreements.
+  template <class Found>
+  [[nodiscard]] std::size_t find(TokenSpan end, std::span<Found> out) const noexcept {
     if (count() == 0) return 0;
     const Hashes hashes = hashes_of(end);
     for (std::size_t i = 0; i < orders.size(); ++i)

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/datastore.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -92,12 +93,29 @@ class BasicSharedMemory {
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<MemoryMatch> out) const noexcept {
     return text_.find(end, out);
   }
+  /// The same, for readers that do not know the type of the store. See Datastore.
+  [[nodiscard]] std::size_t find(TokenSpan end, std::span<StoreMatch> out) const noexcept {
+    return text_.find(end, out);
+  }
+  /// Writes the tokens from a place on that find() or read() has named, until the sequence ends. See Datastore.
+  [[nodiscard]] StoreRun read(StorePlace place, std::span<Token> out) const noexcept {
+    StoreRun run{0, place};
+    auto at = static_cast<Place>(place);
+    while (run.size < out.size()) {
+      const detail::Word word = at == nowhere ? detail::Word() : text_.word(at);
+      if (word.empty()) return {run.size, no_place};
+      out[run.size++] = word.token();
+      at = text_.after(at);
+    }
+    run.next = at == nowhere ? no_place : StorePlace{at};
+    return run;
+  }
   /// What stands at a place that find(), after() or for_each_piece() has told; no token where the sequence ends.
   [[nodiscard]] detail::Word word(Place place) const noexcept { return text_.word(place); }
   /// The place behind; `nowhere` at the end.
   [[nodiscard]] Place after(Place place) const noexcept { return text_.after(place); }
-  /// A drafted token from there was accepted. Any reader may say so.
-  void credit(Place place) const noexcept { detail::count_up(text_.credit_of(place)); }
+  /// Says that a drafted token from there was accepted. Any reader may say so. See Datastore.
+  void touch(StorePlace place) const noexcept { detail::count_up(text_.credit_of(static_cast<Place>(place))); }
   /// How often the text around a place was of use or came by again; halved each time it is spared.
   [[nodiscard]] std::uint8_t credit_of(Place place) const noexcept {
     return text_.credit_of(place).load(std::memory_order_relaxed);
@@ -283,5 +301,7 @@ class BasicSharedMemory {
 };
 
 using SharedMemory = BasicSharedMemory<std::uint32_t>;
+
+static_assert(Datastore<SharedMemory>);
 
 }  // namespace reprise
