@@ -33,7 +33,7 @@ struct TokenEvidence {
   EvidenceSource source = EvidenceSource::context;
 };
 
-/// What has been learned about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
+/// The knowledge about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
 /// it. Biases are log-odds of BiasScale, those of single tokens of SmallBiasScale; zero leaves the built-in tables as
 /// they are.
 struct CalibrationState {
@@ -45,7 +45,7 @@ struct CalibrationState {
   std::int32_t all = 0;                                  ///< for every token
   std::array<std::int32_t, length_classes> by_length{};  ///< by the longest agreement
   std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
-  /// By EvidenceSource, memory or both, and the longest agreement; by_length is for what the context says.
+  /// By EvidenceSource, memory or both, and the longest agreement; by_length is for evidence from the context.
   std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
   std::int32_t slope = 0;             ///< times the log-odds of the vote, times 0.3
   TokenBiases by_previous{};          ///< by the token before
@@ -86,7 +86,7 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 
 /// Turns the evidence for a token into a probability, and learns from outcomes.
 ///
-/// The share of the vote, as log-odds, goes through a curve; to it are added small table values for what else is known
+/// The share of the vote, as log-odds, goes through a curve; to it are added small table values for the other evidence
 /// (a generalised additive model, fitted to recorded outputs: docs/decisions/0005), and biases that are learned while
 /// decoding by stochastic gradient descent on the log-loss. Only tokens whose place the target has decided are learned
 /// from; see for_each_tested().
@@ -112,7 +112,7 @@ class TokenCalibrator {
     std::uint16_t token_and_length = 0;
   };
 
-  /// A state from anywhere will do: what is beyond the bounds of learning is moved to them.
+  /// Takes any state: numbers beyond the bounds of learning are moved to them.
   explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept : state_(state) {
     adjust(state_.all, 0, limit);
     adjust(state_.slope, 0, slope_limit);
