@@ -20,10 +20,14 @@
 /// to recorded outputs (docs/decisions/0005), by maximum likelihood. Longer contexts weigh more, as in prediction by
 /// partial matching (Cleary and Witten 1984); agreement through a disagreement counts, as in the recovering match
 /// models of PAQ compressors (Mahoney 2005).
-namespace reprise::detail {
+namespace reprise {
 
-/// A weight, of UnitScale: one is the weight of "something else".
-using Weight = std::uint32_t;
+/// The weight of votes, of UnitScale: one is the weight of "something else".
+using VoteWeight = std::uint32_t;
+
+namespace detail {
+
+using Weight = VoteWeight;
 inline constexpr Weight weight_one = static_cast<Weight>(UnitScale::one);
 
 /// How an occurrence came to be followed.
@@ -93,4 +97,5 @@ constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noex
   return weights_by_rarity[static_cast<std::size_t>(std::clamp(rarity, 0, 63))];
 }
 
-}  // namespace reprise::detail
+}  // namespace detail
+}  // namespace reprise

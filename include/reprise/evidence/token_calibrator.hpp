@@ -24,12 +24,12 @@ enum class EvidenceSource : std::uint8_t {
 
 /// The evidence for one token at one place of a draft.
 struct TokenEvidence {
-  detail::Weight votes = 0;      ///< of the occurrences that predict it
-  detail::Weight strongest = 0;  ///< the largest of these votes
-  int longest = -1;              ///< longest agreement of one of these occurrences; -1: it is only frequent
-  int rival = -1;                ///< longest agreement of an occurrence that predicts another token; -1: none
-  int occurrences = 0;           ///< how many predict it
-  std::uint64_t count = 0;       ///< how often the token has been seen
+  VoteWeight votes = 0;      ///< of the occurrences that predict it
+  VoteWeight strongest = 0;  ///< the largest of these votes
+  int longest = -1;          ///< longest agreement of one of these occurrences; -1: it is only frequent
+  int rival = -1;            ///< longest agreement of an occurrence that predicts another token; -1: none
+  int occurrences = 0;       ///< how many predict it
+  std::uint64_t count = 0;   ///< how often the token has been seen
   EvidenceSource source = EvidenceSource::context;
 };
 
@@ -96,7 +96,7 @@ class TokenCalibrator {
  public:
   /// The part of the evidence that all tokens share which may come at one place of the tree.
   struct TreeContext {
-    detail::LogOdds shared = 0;  ///< their part of the log-odds
+    LogOdds shared = 0;  ///< their part of the log-odds
     std::uint8_t depth = 0;
     std::uint16_t previous = 0;
   };
@@ -140,18 +140,18 @@ class TokenCalibrator {
 
   /// The probability that the target picks `token` there: the logistic function of a sum of log-odds. `total`: all
   /// votes of occurrences there, and that for something else.
-  [[nodiscard]] constexpr TrainingSample weigh(Token token, const TokenEvidence& evidence, detail::Weight total,
+  [[nodiscard]] constexpr TrainingSample weigh(Token token, const TokenEvidence& evidence, VoteWeight total,
                                                const TreeContext& at) const noexcept {
     const std::size_t length = agreement_class(evidence.longest);
     const std::size_t by_token = token_class(static_cast<std::uint32_t>(token));
     const std::size_t by_both = token_class(static_cast<std::uint32_t>(token) * 8 + static_cast<std::uint32_t>(length));
-    const detail::LogOdds vote = vote_of(evidence.votes, total);
-    const detail::LogOdds built_in = curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
-                                     occurrence_values[occurrence_class(evidence.occurrences)] +
-                                     count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)];
-    const detail::LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
-                                    LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
-                                    loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
+    const LogOdds vote = vote_of(evidence.votes, total);
+    const LogOdds built_in = curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
+                             occurrence_values[occurrence_class(evidence.occurrences)] +
+                             count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)];
+    const LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
+                            LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
+                            loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
     return {detail::logistic(at.shared + built_in + learned),
             static_cast<std::int16_t>(vote),
             static_cast<std::uint8_t>(length),
@@ -220,7 +220,7 @@ class TokenCalibrator {
   static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
                                                                 259,   500,   724,   920,  1146, 1490};
 
-  static constexpr detail::LogOdds memory_value = -100;  // history alone: other sessions are not this one
+  static constexpr LogOdds memory_value = -100;  // history alone: other sessions are not this one
 
   using ErrorScale = Fixed<15>;                              // of a probability that was wrong
   using RateScale = Fixed<11>;                               // of `rate`
@@ -231,16 +231,12 @@ class TokenCalibrator {
   static constexpr std::int32_t most_recent = UnitScale::one - 1;
 
   /// A bias as log-odds of the scale that sums are in.
-  static constexpr detail::LogOdds loaded(std::int32_t bias) noexcept {
-    return rescaled<BiasScale, LogOddsScale>(bias);
-  }
-  static constexpr detail::LogOdds loaded(std::int16_t bias) noexcept {
-    return rescaled<SmallBiasScale, LogOddsScale>(bias);
-  }
+  static constexpr LogOdds loaded(std::int32_t bias) noexcept { return rescaled<BiasScale, LogOddsScale>(bias); }
+  static constexpr LogOdds loaded(std::int16_t bias) noexcept { return rescaled<SmallBiasScale, LogOddsScale>(bias); }
   static constexpr std::size_t source_class(EvidenceSource source) noexcept {
     return source == EvidenceSource::memory ? 0 : 1;
   }
-  [[nodiscard]] constexpr detail::LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
+  [[nodiscard]] constexpr LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
     if (source == EvidenceSource::context) return 0;
     return loaded(state_.by_source[source_class(source)][length]) +
            (source == EvidenceSource::memory ? memory_value : 0);
@@ -263,24 +259,23 @@ class TokenCalibrator {
   static constexpr std::size_t token_class(std::uint32_t token) noexcept { return token * 2654435769U >> (32 - 10); }
 
   /// The log-odds of the vote, from -6 up to just below 6.
-  static constexpr detail::LogOdds vote_of(detail::Weight votes, detail::Weight total) noexcept {
+  static constexpr LogOdds vote_of(VoteWeight votes, VoteWeight total) noexcept {
     return std::clamp(detail::log_odds(votes, total > votes ? total - votes : 1), -6 * detail::log_odds_one,
                       6 * detail::log_odds_one - 1);
   }
   /// Sixths of the votes that the strongest one holds; votes are below 2^28.
   static constexpr std::size_t sixths_of(const TokenEvidence& evidence) noexcept {
-    return evidence.strongest >= evidence.votes ? 5
-                                                : std::min<detail::Weight>(evidence.strongest * 6 / evidence.votes, 5);
+    return evidence.strongest >= evidence.votes ? 5 : std::min<VoteWeight>(evidence.strongest * 6 / evidence.votes, 5);
   }
   /// The vote in units of the slope: 0.3 of its log-odds.
-  static constexpr std::int32_t steepness(detail::LogOdds vote) noexcept {
+  static constexpr std::int32_t steepness(LogOdds vote) noexcept {
     constexpr std::int32_t three_tenths = 77;  // of LogOddsScale
     return LogOddsScale::multiply(vote, three_tenths);
   }
 
   /// The log-odds that a vote deserves, by curve_values.
-  static constexpr detail::LogOdds curve(detail::LogOdds vote) noexcept {
-    const detail::LogOdds shifted = vote + 6 * detail::log_odds_one;
+  static constexpr LogOdds curve(LogOdds vote) noexcept {
+    const LogOdds shifted = vote + 6 * detail::log_odds_one;
     const auto knot = static_cast<std::size_t>(LogOddsScale::floor(shifted));
     return LogOddsScale::between<std::int32_t>(curve_values[knot], curve_values[knot + 1],
                                                LogOddsScale::fraction(shifted));
