@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "reprise/batch/packing.hpp"
-#include "reprise/batch/packing.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/draft/copy_drafter.hpp"

@@ -279,8 +279,8 @@ TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
   EXPECT_GT(sent, 10'000U);
 }
 
-/// Two drafted rows in 1 ns, more of them in 2^40 ns, and a rejection that is replayed: 2^30 tokens per plain pass times
-/// 2^33 plain passes would need 64 bits without the sign.
+/// Two drafted rows in 1 ns, more of them in 2^40 ns, and a rejection that is replayed: 2^30 tokens per plain pass
+/// times 2^33 plain passes would need 64 bits without the sign.
 TEST(DraftLength, SurvivesTheMostExpensiveAcceptedCurve) {
   const CostPoint points[] = {{1, 0, 1, 1048576.0}, {1, 0, 2, 1.0}, {1, 0, 3, 1099511627776.0}};
   const auto curve = CostCurve::from_points(points);

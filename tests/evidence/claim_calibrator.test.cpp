@@ -32,8 +32,8 @@ ClaimCalibrator after(std::size_t tests, const std::function<double(double)>& tr
   testing::Random random(testing::mix(seed));
   for (std::size_t i = 0; i < tests; ++i) {
     const auto claim = static_cast<std::uint32_t>(random.below(ClaimCalibrator::one + 1));
-    const bool hit =
-        static_cast<double>(random.below(1 << 20)) < truth(static_cast<double>(claim) / ClaimCalibrator::one) * (1 << 20);
+    const bool hit = static_cast<double>(random.below(1 << 20)) <
+                     truth(static_cast<double>(claim) / ClaimCalibrator::one) * (1 << 20);
     trust.learn(claim, hit);
   }
   return trust;
@@ -41,14 +41,16 @@ ClaimCalibrator after(std::size_t tests, const std::function<double(double)>& tr
 
 TEST(ClaimCalibrator, BelievesHalfAtFirst) {
   const ClaimCalibrator trust;
-  for (std::uint32_t claim = 0; claim <= ClaimCalibrator::one; claim += 257) EXPECT_NEAR(trust.trusted(claim), claim / 2, 1);
+  for (std::uint32_t claim = 0; claim <= ClaimCalibrator::one; claim += 257)
+    EXPECT_NEAR(trust.trusted(claim), claim / 2, 1);
   EXPECT_EQ(trust.trusted(ClaimCalibrator::one), ClaimCalibrator::one / 2);
   EXPECT_EQ(trust.trusted(~0U), ClaimCalibrator::one / 2);
 }
 
 TEST(ClaimCalibrator, BelievesACalibratedStrategyAndGivesUpSlowly) {
   ClaimCalibrator trust = ClaimCalibrator::of_calibrated();
-  for (std::uint32_t claim = 0; claim <= ClaimCalibrator::one; claim += 257) EXPECT_NEAR(trust.trusted(claim), claim, 1);
+  for (std::uint32_t claim = 0; claim <= ClaimCalibrator::one; claim += 257)
+    EXPECT_NEAR(trust.trusted(claim), claim, 1);
   for (int i = 0; i < 10; ++i) trust.learn(fixed(0.75), false);
   EXPECT_GT(trusted(trust, 0.75), 0.5) << "ten tests against sixty";
   for (int i = 0; i < 300; ++i) trust.learn(fixed(0.75), false);
@@ -119,7 +121,8 @@ TEST(ClaimCalibrator, KeepsTheOrderWhateverHappens) {
   for (int trial = 0; trial < 50; ++trial) {
     ClaimCalibrator trust;
     for (int i = 0; i < 300; ++i) {
-      const std::uint32_t claim = random.chance(50) ? ClaimCalibrator::one : static_cast<std::uint32_t>(random.below(ClaimCalibrator::one));
+      const std::uint32_t claim =
+          random.chance(50) ? ClaimCalibrator::one : static_cast<std::uint32_t>(random.below(ClaimCalibrator::one));
       trust.learn(claim, random.chance(random.chance(50) ? 95 : 5));
     }
     expect_rising(trust);

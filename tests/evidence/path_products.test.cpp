@@ -28,9 +28,8 @@ TEST(PathProducts, MultipliesTheFactorsOfEachPath) {
 }
 
 TEST(PathProducts, FindsParentsWhereNodesAreLeftOut) {
-  const std::vector<DraftNode> nodes = {{.token = 1, .parent = anchor_parent},
-                                        {.token = 2, .parent = anchor_parent},
-                                        {.token = 3, .parent = 1}};
+  const std::vector<DraftNode> nodes = {
+      {.token = 1, .parent = anchor_parent}, {.token = 2, .parent = anchor_parent}, {.token = 3, .parent = 1}};
   const DraftView draft(nodes, DraftKind::ordered);
   const std::vector<NodeIndex> sendable = {1, 2};
   PathProducts<2> paths;

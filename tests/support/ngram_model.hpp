@@ -16,8 +16,8 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 
 namespace reprise::testing {
 

@@ -51,7 +51,7 @@ struct PackedBatch {
   [[nodiscard]] std::size_t rows() const noexcept { return tokens.size(); }
 };
 
-/// Packs the passes of several sessions into one, and finds each session's part of what the engine answers.
+/// Packs the passes of several sessions into one, and finds each session's part of the engine's answer.
 ///
 ///   packer.clear();
 ///   for each: packer.add(id, pass, session.context().size());
@@ -61,14 +61,15 @@ struct PackedBatch {
 ///
 /// An engine that picks after batch().logit_rows alone reads compact_picks_of(i, picks).
 ///
-/// Uniform rows: give add() the width; the rows behind a sequence's own are pads that see its cache alone. What pads
-/// write into a cache is to be dropped.
+/// Uniform rows: give add() the width; the rows after a sequence's own are pads that see its cache alone. Drop the
+/// cache entries of pads.
 ///
-/// Only reserve(), add() and pad_to() allocate, and they not below what was reserved; 21 bytes a row, 8 a sequence.
+/// Only reserve(), add() and pad_to() allocate, the latter two only beyond the reserved size; 21 bytes a row, 8 a
+/// sequence.
 /// Threads: one at a time.
 class BatchPacker {
  public:
-  /// Room for so many sequences and rows. False: out of memory, nothing changed.
+  /// Memory for `sequences` and `rows`. False: out of memory, nothing changed.
   [[nodiscard]] bool reserve(std::size_t sequences, std::size_t rows) noexcept {
     return sequences < unlimited && tokens_.reserve(rows) && positions_.reserve(rows) && sequences_.reserve(rows) &&
            parents_.reserve(rows) && wants_logits_.reserve(rows) && logit_rows_.reserve(rows) &&
@@ -83,7 +84,7 @@ class BatchPacker {
     anchors_.clear();
   }
 
-  /// Adds the part of a sequence. `row_width`: its rows are padded with `pad` up to so many. False: out of memory;
+  /// Adds the part of a sequence. `row_width`: its rows are padded with `pad` up to that number. False: out of memory;
   /// nothing changed.
   [[nodiscard]] bool add(const SequencePass& pass, std::size_t row_width = 0, Token pad = 0) noexcept {
     REPRISE_EXPECTS(offsets_.empty() ? tokens_.empty() : offsets_[offsets_.size() - 1] == tokens_.size());
@@ -115,8 +116,8 @@ class BatchPacker {
     return add({static_cast<std::size_t>(id), pass.batch, pass.drafted, pass.parents, context}, row_width, pad);
   }
 
-  /// Adds rows of no sequence until there are `rows`; no sequence can come behind them. False: out of memory; nothing
-  /// changed.
+  /// Adds rows of no sequence until there are `rows`; no sequence can be added after them. False: out of memory;
+  /// nothing changed.
   [[nodiscard]] bool pad_to(std::size_t rows, Token pad = 0) noexcept {
     const std::size_t padding = rows - std::min(rows, tokens_.size());
     if (!grow(padding)) return false;
@@ -138,7 +139,7 @@ class BatchPacker {
   [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
 
   /// Of `flat`, one element for each row of the batch, those of sequence i from its anchor's row on, one more than its
-  /// drafted rows: what Session::resolve() reads. Those of pads, which come behind, are never read.
+  /// drafted rows, as Session::resolve() reads them. Those of pads, which come after, are never read.
   template <class T>
   [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
     return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);
@@ -196,13 +197,13 @@ class BatchPacker {
 ///
 /// Tensor-parallel ranks that draft for themselves have to run the same batch, or their collectives wait for each other
 /// for ever. Drafts and plans are pure functions of tokens, settings, seeds and the times that were handed in, so they
-/// agree, unless the ranks were told different things. To find that out at the step where it happens:
+/// agree, unless the ranks were given different inputs. To find that out at the step where it happens:
 ///
 ///   digest = batch_digest(packer.batch(), digest);
 ///   // let the ranks exchange it (8 bytes: the least and the greatest of all must be equal); if they differ, stop
 ///
-/// Where that is too dear in every step, compare every hundredth: a difference stays. The value is the same on every
-/// machine and compiler; it is no cryptographic hash. Cost: about 2 ns a row.
+/// Where that is too expensive in every step, compare every hundredth: a difference stays. The value is the same on
+/// every machine and compiler; it is no cryptographic hash. Cost: about 2 ns a row.
 [[nodiscard]] inline std::uint64_t batch_digest(const PackedBatch& batch, std::uint64_t before = 0) noexcept {
   std::uint64_t hash = before ^ 0x9E3779B97F4A7C15;
   const auto add = [&](std::uint64_t value) {

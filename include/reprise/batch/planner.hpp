@@ -3,7 +3,7 @@
 
 /// \file How much each of many sequences drafts in a pass that they share.
 ///
-/// Requests are served to their end, so what counts is how long a given amount of text takes. A pass of n sequences
+/// Requests are served to their end, so the time of a given amount of text counts. A pass of n sequences
 /// takes c, and sequence i gets 1 + s_i tokens from it on average; it goes on at (1 + s_i) / c. The logarithms of these
 /// add up to
 ///
@@ -11,7 +11,7 @@
 ///
 /// and raising that is best for the text at hand: a token of path probability p is worth p / (1 + s_i), since
 /// one token more matters less where there are many. With one sequence this is the rule of draft_length.hpp, a token
-/// priced by what the pass at hand gives. As there, waiting for better evidence is an option that has a price: near
+/// priced by the yield of the pass at hand. As there, waiting for better evidence is an option that has a price: near
 /// plain decoding the time of a lone sequence is weighed 1.3 times. Among n sequences the price is that of one of them.
 ///
 /// The drafts are merged by that worth, the highest first. It falls along each of them, so each gives a prefix. Worth
@@ -61,12 +61,12 @@ namespace reprise {
 /// takes rows from others: give its entry an AcceptanceCalibrator.
 ///
 /// Sampled drafts: whether a node is sent may depend only on what was stated before its token was drawn, or rejection
-/// sampling would be biased. Each is followed as long as the next stated probability is worth what a row costs at the
+/// sampling would be biased. Each is followed as long as the next stated probability is worth the price of a row at the
 /// size of the last pass, and goes before ordered drafts. If rows are uniform and any draft is sampled, the width grows
 /// step by step, as long as the first node of the next step is worth it over all sequences.
 ///
 /// Plans are a pure function of settings and calls so far, times included: ranks that plan for themselves have to be
-/// told the same times (those of one of them). Integers decide. Of equal nodes those of the sequence that comes first
+/// given the same times (those of one of them). Integers decide. Of equal nodes those of the sequence that comes first
 /// are sent, counting from one that moves on with each pass.
 ///
 /// Only reserve() and a plan for more sequences than ever before allocate. 7 KB of histograms, 39 KB of learned
@@ -81,13 +81,13 @@ class BatchPlanner {
               options_.max_drafted),
         offered_(options_.max_nodes, options_.uniform) {}
 
-  /// Memory for plans of so many sequences. False: out of memory; what was there stays.
+  /// Memory for plans of so many sequences. False: out of memory; earlier memory stays.
   [[nodiscard]] bool reserve(std::size_t sequences) noexcept {
     if (sequences > unlimited / most_nodes) return false;
     return cost_.reserve() && offered_.reserve(sequences) && nodes_.reserve(sequences);
   }
 
-  /// Narrows what strategies are asked for before a pass like `plain` (its rows: all pending and other ones). No nodes
+  /// Narrows the budget of strategies before a pass like `plain` (its rows: all pending and other ones). No nodes
   /// at all when none could pay at this load, so that drafting costs nothing.
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) noexcept {
     DraftBudget narrowed = asked;
@@ -125,7 +125,7 @@ class BatchPlanner {
   }
 
   /// The same plan with at most `rows` rows in all, padding not counted (when the KV cache is full): of each draft a
-  /// prefix of what it was. Where more rows are pending than that, nothing is drafted.
+  /// prefix of the one before. Where more rows are pending than that, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
     if (nodes_.empty())

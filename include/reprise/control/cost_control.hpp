@@ -26,10 +26,10 @@ namespace reprise {
 struct CostOptions {
   std::optional<CostCurve> curve = {};  ///< the cost of passes; none: learned from PassReport::time, and until there
                                         ///< are times, the default curve
-  Cost rollback = 0;           ///< the price of a pass of which not all is accepted (see to_cost())
-  Cost drafting = 0;           ///< the price of asking the strategy, in plain passes
-  std::size_t max_nodes = 32;  ///< drafted rows of a pass, at most CostControl::most_nodes
-  bool calibrated = false;     ///< the strategy's probabilities can be taken as they are
+  Cost rollback = 0;                    ///< the price of a pass of which not all is accepted (see to_cost())
+  Cost drafting = 0;                    ///< the price of asking the strategy, in plain passes
+  std::size_t max_nodes = 32;           ///< drafted rows of a pass, at most CostControl::most_nodes
+  bool calibrated = false;              ///< the strategy's probabilities can be taken as they are
 };
 
 /// Sends as much of a draft as its probabilities and the cost curve make worthwhile (draft_length.hpp), as long as that

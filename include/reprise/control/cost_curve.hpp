@@ -53,7 +53,7 @@ struct CostPoint {
 /// memory is the default curve. Threads: const functions may be called by many threads at once.
 class CostCurve {
  public:
-  /// What is assumed of an engine that nothing is known of: each drafted row costs a twentieth of a plain pass.
+  /// The assumption about an unknown engine: each drafted row costs a twentieth of a plain pass.
   static constexpr double default_per_row = 0.05;
 
   CostCurve() noexcept : slope_(slope(default_per_row)) {}

@@ -103,7 +103,7 @@ class LearnedCost {
     return curve_.should_probe_plain(gain, guard.strained());
   }
 
-  /// A length whose cost is not known well, if it would be the better one should it be cheap, and a try is due.
+  /// A length of uncertain cost, if it would be the better one at its optimistic cost and a try is due; else `usual`.
   [[nodiscard]] LengthChoice explore(DraftKind kind, const LengthInput& input,
                                      const LengthChoice& usual) const noexcept {
     if (!curve_.may_explore(0)) return usual;

@@ -3,13 +3,13 @@
 
 /// \file How many nodes of a draft to send: pure functions of probabilities and costs.
 ///
-/// A drafted token is worth what it would cost to get it later. In a long run at L tokens per plain pass, a token
+/// A drafted token is worth the cost of getting it later. In a long run at L tokens per plain pass, a token
 /// costs 1/L of a plain pass, so a draft of k nodes gains (summed path probabilities) - L x (c(k) - c(0)) tokens. Two
 /// things make this marginal rule wrong, and the rule here corrects them:
 ///
-///  * Text has easy and hard stretches. What is easy to draft now is easy in the next pass too, so a token that is left
+///  * Text has easy and hard stretches. Easy tokens are easy in the next pass too, so a token that is left
 ///    out comes back at the price of *this* stretch, not of the long run. Therefore two steps: choose k at the price
-///    of the long run; read off what such a pass gives, R = (1 + sum) / c(k); choose again at the price R. R is held
+///    of the long run; compute the yield of such a pass, R = (1 + sum) / c(k); choose again at the price R. R is held
 ///    at 0.6 L at least, or one hard token would make long drafts look cheap.
 ///  * A token that is not drafted now can still be drafted later, with better evidence: waiting is an option, and an
 ///    option has a price. It is 30% (333/256) while L is far from the highest throughput that any draft could reach,
@@ -268,7 +268,7 @@ inline LengthChoice stopping_length(const LengthInput& input) noexcept {
 
 /// Tokens per plain pass over about the last 50 passes: tokens and costs are averaged each for itself, because the
 /// mean of their ratios is another number. Begins at 1.3, as if ten plain passes had given 13 tokens; never below 1,
-/// what plain decoding gives.
+/// the rate of plain decoding.
 class Throughput {
  public:
   [[nodiscard]] Rate rate() const noexcept { return rate_; }

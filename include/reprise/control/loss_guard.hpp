@@ -11,7 +11,7 @@
 namespace reprise {
 
 /// Keeps drafting from losing, whatever the strategy does: in every run of at most 1,000 consecutive passes of a
-/// sequence, the loss against plain decoding is at most 10 plain passes, and what was won before does not count.
+/// sequence, the loss against plain decoding is at most 10 plain passes, and earlier gains do not count.
 ///
 /// The loss of a pass is c(sent) - c(plain) - (committed - 1): the extra cost, less the tokens that saved a plain pass
 /// each. A leaky bucket: debt = max(0, debt + loss - leak), and a draft may be sent only if it keeps the debt
@@ -33,7 +33,7 @@ class LossGuard {
   static constexpr std::int64_t burst = 6 * std::int64_t{cost_one};
   static constexpr std::int64_t leak = 261;
 
-  /// `allowance`: what may be lost to begin with, at most `burst`. Less than that is made up by the first wins.
+  /// `allowance`: the loss allowed at first, at most `burst`. A smaller one grows to that with the first gains.
   explicit constexpr LossGuard(std::int64_t allowance = burst) noexcept
       : debt_(burst - std::clamp<std::int64_t>(allowance, 0, burst)) {}
 

@@ -15,13 +15,16 @@
 ///
 /// There are three logarithms, because their callers need different precision: log2_q8() is the fastest and serves
 /// log-odds, fixed_log2() is within 2^-14 and weighs tokens against time, coarse_log2() puts tokens into classes.
-namespace reprise::detail {
+namespace reprise {
+
+/// Log-odds (natural logarithm), of LogOddsScale.
+using LogOdds = std::int32_t;
+
+namespace detail {
 
 /// ln 2 = 45,426 / 2^16.
 inline constexpr std::int32_t ln_2 = 45426;
 
-/// Log-odds (natural logarithm), of LogOddsScale.
-using LogOdds = std::int32_t;
 inline constexpr LogOdds log_odds_one = static_cast<LogOdds>(LogOddsScale::one);
 
 /// log2 of x, of LogOddsScale; of 0 as of 1. Exact for powers of two, else within 5 / 256.
@@ -140,4 +143,5 @@ constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
   return powers;
 }
 
-}  // namespace reprise::detail
+}  // namespace detail
+}  // namespace reprise

@@ -12,7 +12,7 @@
 namespace reprise {
 
 /// How likely a place in another text is to go on as the output does: a table by how the place was found and how many
-/// tokens it has agreed on, learned from what the target picks. For ReferenceDrafter.
+/// tokens it has agreed on, learned from the picks of the target. For ReferenceDrafter.
 ///
 /// Every entry is a mean that begins at a built-in value, which counts for `prior` examples, and fades over `memory`.
 /// Integers only. 1 KB, no allocation. Threads: one at a time.
@@ -24,7 +24,7 @@ class AgreementTable {
   struct Evidence {
     std::uint8_t kind = 0;
     std::uint8_t run = 0;    ///< a class of runs
-    bool contested = false;  ///< a likelier place foretells something else
+    bool contested = false;  ///< a likelier place predicts another token
   };
 
   [[nodiscard]] static constexpr Evidence evidence(std::size_t kind, std::size_t run, bool alone) noexcept {
@@ -33,7 +33,7 @@ class AgreementTable {
   [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
     return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[place(evidence)].value));
   }
-  /// The target has picked the foretold token, or another one.
+  /// The target has picked the predicted token, or another one.
   constexpr void learn(const Evidence& evidence, bool picked) noexcept {
     Entry& entry = entries_[place(evidence)];
     const std::int32_t error = (picked ? one : 0) - static_cast<std::int32_t>(entry.value);

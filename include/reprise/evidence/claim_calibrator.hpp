@@ -18,11 +18,11 @@ namespace reprise {
 /// the share of such claims that the target confirmed. For strategies that are not calibrated; CopyDrafter claims
 /// probability one for everything.
 ///
-/// Seventeen knots at 0, 1/16, ..., 1, straight between them. At first half of what is claimed is believed, and that
+/// Seventeen knots at 0, 1/16, ..., 1, straight between them. At first half of a claim is believed, and that
 /// counts for four tests only; of a calibrated strategy all of it, and that counts for sixty. Every tested node moves
-/// the two knots around its claim towards what happened, by 1 / (tests + 4) and 1 / 260 at least, so old tests fade
+/// the two knots around its claim towards its outcome, by 1 / (tests + 4) and 1 / 260 at least, so old tests fade
 /// over a few hundred. The error is taken against the interpolated value: where claims are right, the map comes to be
-/// the identity, and stays it but for noise. Neighbours that come out of order are pooled (pool adjacent violators:
+/// the identity, and stays so except for noise. Neighbours that come out of order are pooled (pool adjacent violators:
 /// Ayer et al. 1955), so a likelier claim never becomes the less likely one. The form is that of the adaptive
 /// probability maps of PAQ (Mahoney 2005).
 ///

@@ -12,7 +12,7 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 
-/// \file What an earlier occurrence is worth when several of them foretell different tokens.
+/// \file The weight of an earlier occurrence when several of them predict different tokens.
 ///
 /// Every occurrence votes for the token that followed it. Its weight is a product of table values: how long it has
 /// agreed with the context, how much it agreed before the last disagreement, how far back it lies, where it comes
@@ -20,17 +20,21 @@
 /// to recorded outputs (docs/decisions/0005), by maximum likelihood. Longer contexts weigh more, as in prediction by
 /// partial matching (Cleary and Witten 1984); agreement through a disagreement counts, as in the recovering match
 /// models of PAQ compressors (Mahoney 2005).
-namespace reprise::detail {
+namespace reprise {
 
-/// A weight, of UnitScale: one is the weight of "something else".
-using Weight = std::uint32_t;
+/// The weight of votes, of UnitScale: one is the weight of "something else".
+using VoteWeight = std::uint32_t;
+
+namespace detail {
+
+using Weight = VoteWeight;
 inline constexpr Weight weight_one = static_cast<Weight>(UnitScale::one);
 
 /// How an occurrence came to be followed.
 enum class MatchKind : std::uint8_t {
   lookup,     ///< it agrees with the end of the context
   insertion,  ///< the context put a token in, and the copy may go on where it was
-  omission,   ///< the context left tokens out, and the copy goes on behind them
+  omission,   ///< the context left tokens out, and the copy goes on after them
 };
 
 inline constexpr std::array<std::uint8_t, 34> length_classes = {
@@ -86,11 +90,12 @@ inline constexpr std::array<Weight, 64> weights_by_rarity = {
     735,    629,   538,   460,   394,   337,   288,   247,   211,   181,   154,   132,   113,   97,    83,    71,
     61,     52,    44,    38,    32,    28,    24,    20,    17,    15,    13,    11,    9,     8,     7,     6};
 
-/// The weight of a token that no occurrence foretells, seen `count` times among `total`.
+/// The weight of a token that no occurrence predicts, seen `count` times among `total`.
 constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noexcept {
   using Quarters = Fixed<2>;
   const std::int32_t rarity = rounded<LogOddsScale, Quarters>(log2_q8(total + 20) - log2_q8(count));
   return weights_by_rarity[static_cast<std::size_t>(std::clamp(rarity, 0, 63))];
 }
 
-}  // namespace reprise::detail
+}  // namespace detail
+}  // namespace reprise

@@ -12,8 +12,8 @@
 
 namespace reprise {
 
-/// One factor for each node of a draft, multiplied along each path: what remains of a path probability when claims are
-/// discounted node by node. Holds the first `Most` nodes that can be sent. No allocation; nothing is initialised.
+/// One factor for each node of a draft, multiplied along each path: discounts the claims of a strategy node by node.
+/// Holds the first `Most` nodes that can be sent. No allocation; nothing is initialised.
 template <std::size_t Most>
 class PathProducts {
  public:

@@ -32,16 +32,16 @@ constexpr EvidenceSource store_source(std::size_t store) noexcept {
 
 /// The evidence for one token at one place of a draft.
 struct TokenEvidence {
-  detail::Weight votes = 0;      ///< of the occurrences that predict it
-  detail::Weight strongest = 0;  ///< the largest of these votes
-  int longest = -1;              ///< longest agreement of one of these occurrences; -1: it is only frequent
-  int rival = -1;                ///< longest agreement of an occurrence that predicts another token; -1: none
-  int occurrences = 0;           ///< how many predict it
-  std::uint64_t count = 0;       ///< how often the token has been seen
+  VoteWeight votes = 0;      ///< of the occurrences that predict it
+  VoteWeight strongest = 0;  ///< the largest of these votes
+  int longest = -1;          ///< longest agreement of one of these occurrences; -1: it is only frequent
+  int rival = -1;            ///< longest agreement of an occurrence that predicts another token; -1: none
+  int occurrences = 0;       ///< how many predict it
+  std::uint64_t count = 0;   ///< how often the token has been seen
   EvidenceSource source = EvidenceSource::context;
 };
 
-/// What has been learned about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
+/// The knowledge about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
 /// it. Biases are log-odds of BiasScale, those of single tokens of SmallBiasScale; zero leaves the built-in tables as
 /// they are.
 struct CalibrationState {
@@ -53,7 +53,7 @@ struct CalibrationState {
   std::int32_t all = 0;                                  ///< for every token
   std::array<std::int32_t, length_classes> by_length{};  ///< by the longest agreement
   std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
-  /// By EvidenceSource, memory or both, and the longest agreement; by_length is for what the context says.
+  /// By EvidenceSource, memory or both, and the longest agreement; by_length is for evidence from the context.
   std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
   /// The same from EvidenceSource::second_store on. Snapshots leave these out: they begin anew with each process.
   std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
@@ -110,7 +110,7 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 
 /// Turns the evidence for a token into a probability, and learns from outcomes.
 ///
-/// The share of the vote, as log-odds, goes through a curve; to it are added small table values for what else is known
+/// The share of the vote, as log-odds, goes through a curve; to it are added small table values for the other evidence
 /// (a generalised additive model, fitted to recorded outputs: docs/decisions/0005), and biases that are learned while
 /// decoding by stochastic gradient descent on the log-loss. Only tokens whose place the target has decided are learned
 /// from; see for_each_tested().
@@ -120,7 +120,7 @@ class TokenCalibrator {
  public:
   /// The part of the evidence that all tokens share which may come at one place of the tree.
   struct TreeContext {
-    detail::LogOdds shared = 0;  ///< their part of the log-odds
+    LogOdds shared = 0;  ///< their part of the log-odds
     std::uint8_t depth = 0;
     std::uint16_t previous = 0;
   };
@@ -136,7 +136,7 @@ class TokenCalibrator {
     std::uint16_t token_and_length = 0;
   };
 
-  /// A state from anywhere will do: what is beyond the bounds of learning is moved to them.
+  /// Takes any state: numbers beyond the bounds of learning are moved to them.
   explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept : state_(state) {
     adjust(state_.all, 0, limit);
     adjust(state_.slope, 0, slope_limit);
@@ -166,18 +166,18 @@ class TokenCalibrator {
 
   /// The probability that the target picks `token` there: the logistic function of a sum of log-odds. `total`: all
   /// votes of occurrences there, and that for something else.
-  [[nodiscard]] constexpr TrainingSample weigh(Token token, const TokenEvidence& evidence, detail::Weight total,
+  [[nodiscard]] constexpr TrainingSample weigh(Token token, const TokenEvidence& evidence, VoteWeight total,
                                                const TreeContext& at) const noexcept {
     const std::size_t length = agreement_class(evidence.longest);
     const std::size_t by_token = token_class(static_cast<std::uint32_t>(token));
     const std::size_t by_both = token_class(static_cast<std::uint32_t>(token) * 8 + static_cast<std::uint32_t>(length));
-    const detail::LogOdds vote = vote_of(evidence.votes, total);
-    const detail::LogOdds built_in = curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
-                                     occurrence_values[occurrence_class(evidence.occurrences)] +
-                                     count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)];
-    const detail::LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
-                                    LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
-                                    loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
+    const LogOdds vote = vote_of(evidence.votes, total);
+    const LogOdds built_in = curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
+                             occurrence_values[occurrence_class(evidence.occurrences)] +
+                             count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)];
+    const LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
+                            LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
+                            loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
     return {detail::logistic(at.shared + built_in + learned),
             static_cast<std::int16_t>(vote),
             static_cast<std::uint8_t>(length),
@@ -246,7 +246,7 @@ class TokenCalibrator {
   static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
                                                                 259,   500,   724,   920,  1146, 1490};
 
-  static constexpr detail::LogOdds memory_value = -100;  // stores alone: other texts are not this one
+  static constexpr LogOdds memory_value = -100;  // stores alone: other texts are not this one
 
   using ErrorScale = Fixed<15>;                              // of a probability that was wrong
   using RateScale = Fixed<11>;                               // of `rate`
@@ -257,13 +257,9 @@ class TokenCalibrator {
   static constexpr std::int32_t most_recent = UnitScale::one - 1;
 
   /// A bias as log-odds of the scale that sums are in.
-  static constexpr detail::LogOdds loaded(std::int32_t bias) noexcept {
-    return rescaled<BiasScale, LogOddsScale>(bias);
-  }
-  static constexpr detail::LogOdds loaded(std::int16_t bias) noexcept {
-    return rescaled<SmallBiasScale, LogOddsScale>(bias);
-  }
-  [[nodiscard]] constexpr detail::LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
+  static constexpr LogOdds loaded(std::int32_t bias) noexcept { return rescaled<BiasScale, LogOddsScale>(bias); }
+  static constexpr LogOdds loaded(std::int16_t bias) noexcept { return rescaled<SmallBiasScale, LogOddsScale>(bias); }
+  [[nodiscard]] constexpr LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
     if (source == EvidenceSource::context) return 0;
     return loaded(detail::source_biases(state_, source)[length]) + (source == EvidenceSource::both ? 0 : memory_value);
   }
@@ -285,24 +281,23 @@ class TokenCalibrator {
   static constexpr std::size_t token_class(std::uint32_t token) noexcept { return token * 2654435769U >> (32 - 10); }
 
   /// The log-odds of the vote, from -6 up to just below 6.
-  static constexpr detail::LogOdds vote_of(detail::Weight votes, detail::Weight total) noexcept {
+  static constexpr LogOdds vote_of(VoteWeight votes, VoteWeight total) noexcept {
     return std::clamp(detail::log_odds(votes, total > votes ? total - votes : 1), -6 * detail::log_odds_one,
                       6 * detail::log_odds_one - 1);
   }
   /// Sixths of the votes that the strongest one holds; votes are below 2^28.
   static constexpr std::size_t sixths_of(const TokenEvidence& evidence) noexcept {
-    return evidence.strongest >= evidence.votes ? 5
-                                                : std::min<detail::Weight>(evidence.strongest * 6 / evidence.votes, 5);
+    return evidence.strongest >= evidence.votes ? 5 : std::min<VoteWeight>(evidence.strongest * 6 / evidence.votes, 5);
   }
   /// The vote in units of the slope: 0.3 of its log-odds.
-  static constexpr std::int32_t steepness(detail::LogOdds vote) noexcept {
+  static constexpr std::int32_t steepness(LogOdds vote) noexcept {
     constexpr std::int32_t three_tenths = 77;  // of LogOddsScale
     return LogOddsScale::multiply(vote, three_tenths);
   }
 
   /// The log-odds that a vote deserves, by curve_values.
-  static constexpr detail::LogOdds curve(detail::LogOdds vote) noexcept {
-    const detail::LogOdds shifted = vote + 6 * detail::log_odds_one;
+  static constexpr LogOdds curve(LogOdds vote) noexcept {
+    const LogOdds shifted = vote + 6 * detail::log_odds_one;
     const auto knot = static_cast<std::size_t>(LogOddsScale::floor(shifted));
     return LogOddsScale::between<std::int32_t>(curve_values[knot], curve_values[knot + 1],
                                                LogOddsScale::fraction(shifted));

@@ -106,15 +106,15 @@ struct PlainTime : LearnedValue {
 /// The cost of one row count: its time over that of a plain pass, of UnitScale.
 struct RowRatio : LearnedValue {
   static constexpr std::uint64_t least = cost_one / 64;
-  static constexpr std::uint64_t most = std::uint64_t{cost_one} << 10;  // 1,024 plain passes
-  static constexpr std::uint32_t stale_after = 512;                     // passes; engines warm up, contexts grow
+  static constexpr std::uint64_t most = std::uint64_t{cost_one} * 1024;
+  static constexpr std::uint32_t stale_after = 512;  // passes; engines warm up, contexts grow
 
   [[nodiscard]] bool stale(std::uint32_t pass) const noexcept { return pass - seen >= stale_after; }
 
   /// Learns from pass number `pass`, which took `nanoseconds`.
   void learn(std::uint64_t nanoseconds, std::uint64_t expected, std::uint32_t pass, PlainTime& plain,
              UsualError& usual) noexcept {
-    constexpr std::uint32_t well_known = 16;    // samples of a ratio, for what follows
+    constexpr std::uint32_t well_known = 16;    // samples of a ratio that may correct the plain time
     constexpr std::uint32_t long_unseen = 128;  // passes since the last plain one
     const std::uint64_t sample = std::clamp(plain.cost_of(nanoseconds), least, most);
     if (stale(pass)) count = std::min(count, 2 * seeds);
