@@ -277,8 +277,8 @@ class Session {
   Result<std::size_t> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {
     if (phase_ == Phase::empty) return not_begun();
     if (auto checked = Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
-    const TokenSpan old = this->context();
-    const auto common = std::mismatch(old.begin(), old.end(), context.begin(), context.end()).first - old.begin();
+    const TokenSpan now = this->context();
+    const auto common = std::mismatch(now.begin(), now.end(), context.begin(), context.end()).first - now.begin();
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(max_draft_nodes_, pads(capabilities()), pending);
     drop_round();
