@@ -7,7 +7,7 @@
 
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise::support {
+namespace reprise::testing {
 
 inline TokenSpan span_of(const std::vector<Token>& tokens) { return {tokens.data(), tokens.size()}; }
 
@@ -33,4 +33,8 @@ std::vector<Token> held(const I& index) {
   return {tokens.begin(), tokens.end()};
 }
 
+}  // namespace reprise::testing
+
+namespace reprise::support {  // the former name
+using namespace reprise::testing;
 }  // namespace reprise::support

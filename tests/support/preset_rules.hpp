@@ -11,7 +11,7 @@
 
 /// \file What the systems behind reprise::presets draft, written down from their own sources as plain loops over the
 /// context, with no index and nothing of the library but its Token: what the presets are held against.
-namespace reprise::support {
+namespace reprise::testing {
 
 using Tokens = std::vector<Token>;
 
@@ -127,4 +127,8 @@ struct NgramMod {
   }
 };
 
+}  // namespace reprise::testing
+
+namespace reprise::support {  // the former name
+using namespace reprise::testing;
 }  // namespace reprise::support

@@ -20,7 +20,7 @@
 #include "reprise/core/control.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::test_support {
+namespace reprise::testing {
 
 /// An engine: the cost of a pass by its rows, in plain passes.
 struct SimulatedEngine {
@@ -45,7 +45,7 @@ inline std::vector<SimulatedEngine> simulated_engines() {
 
 /// The time of a pass of this cost: a plain one takes 10 ms; a tenth of noise (about normal), and one pass in a hundred
 /// takes ten times as long.
-inline std::chrono::nanoseconds noisy_time(double cost, testing::Random& random, double drift = 1) {
+inline std::chrono::nanoseconds noisy_time(double cost, Random& random, double drift = 1) {
   double noise = 0;
   for (int i = 0; i < 12; ++i) noise += static_cast<double>(random.below(1 << 20)) / (1 << 20);
   const double slow = random.below(100) == 0 ? 10 : 1;
@@ -57,7 +57,7 @@ inline std::chrono::nanoseconds noisy_time(double cost, testing::Random& random,
 class SimulatedText {
  public:
   explicit SimulatedText(std::uint64_t seed, std::size_t tokens) {
-    testing::Random random(testing::mix(seed));
+    Random random(mix(seed));
     const auto unit = [&] { return static_cast<double>(random.below(1 << 20)) / (1 << 20); };
     constexpr std::array<double, 4> likely = {0, 0.35, 0.75, 0.96};
     std::size_t stretch = 0;
@@ -123,7 +123,7 @@ struct Simulated {
   std::vector<double> losses;  // of each pass, in plain passes
 
   [[nodiscard]] double throughput() const { return static_cast<double>(tokens) / cost; }
-  [[nodiscard]] double worst_window(std::size_t first = 0) const { return test_support::worst_window(losses, first); }
+  [[nodiscard]] double worst_window(std::size_t first = 0) const { return testing::worst_window(losses, first); }
 };
 
 /// One pass: `right` tokens of the draft are what the target picks. Returns what was chosen.
@@ -152,7 +152,7 @@ DraftChoice run_pass(Control& control, DraftView draft, std::size_t right, PassR
 /// A session over a whole text; times are reported if `timed`.
 template <DraftControl Control>
 Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedText& text, bool timed) {
-  testing::Random noise(text.size());
+  Random noise(text.size());
   Simulated simulated;
   while (simulated.tokens < text.size()) {
     PassRoom room;
@@ -178,4 +178,8 @@ struct FixedLength : SendAll {
   }
 };
 
+}  // namespace reprise::testing
+
+namespace reprise::test_support {  // the former name
+using namespace reprise::testing;
 }  // namespace reprise::test_support

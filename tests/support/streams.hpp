@@ -14,19 +14,19 @@
 #include <vector>
 
 #include "reprise/core/token.hpp"
+#include "reprise/testing/random.hpp"
 
-namespace reprise::support {
+namespace reprise::testing {
 
-/// Random numbers that are the same on every standard library (SplitMix64); for tests and benchmarks.
-class Random {
+/// SplitMix64 (Steele, Lea and Flood 2014): random numbers that are the same on every machine and standard library, for
+/// long streams and statistics. (testing::Random steps its state by 1: made for many short streams from near seeds.)
+class SplitMix {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+  explicit SplitMix(std::uint64_t seed) : state_(seed) {}
   std::uint64_t next() {
+    const std::uint64_t number = mix(state_);
     state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t x = state_;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
+    return number;
   }
   /// 0 ... bound - 1.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
@@ -105,13 +105,13 @@ inline std::vector<Token> de_bruijn_word(std::size_t length, std::uint32_t order
 }
 
 /// Rank r (from 0) comes with a frequency of about 1 / (r + 1).
-inline Token zipf_token(Random& random, std::size_t vocabulary) {
+inline Token zipf_token(SplitMix& random, std::size_t vocabulary) {
   const double rank = std::exp(random.unit() * std::log(static_cast<double>(vocabulary)));
   return static_cast<Token>(std::min(vocabulary, static_cast<std::size_t>(rank)) - 1);
 }
 
 /// New tokens and copies of earlier spans of 4 to 200 tokens, about half and half.
-inline std::vector<Token> trace_like_tokens(std::size_t length, Random& random, std::size_t vocabulary) {
+inline std::vector<Token> trace_like_tokens(std::size_t length, SplitMix& random, std::size_t vocabulary) {
   std::vector<Token> word;
   word.reserve(length + 400);
   while (word.size() < length) {
@@ -128,7 +128,7 @@ inline std::vector<Token> trace_like_tokens(std::size_t length, Random& random, 
 /// `length` tokens of a kind. `vocabulary` concerns zipf and trace_like.
 inline std::vector<Token> make_stream(Stream stream, std::size_t length, std::uint64_t seed,
                                       std::size_t vocabulary = 1000) {
-  Random random(seed);
+  SplitMix random(seed);
   std::vector<Token> word(length);
   switch (stream) {
     case Stream::random_small: {
@@ -177,4 +177,9 @@ inline std::vector<Token> with_extreme_ids(std::vector<Token> word) {
   return word;
 }
 
+}  // namespace reprise::testing
+
+namespace reprise::support {  // the former name
+using namespace reprise::testing;
+using Random = SplitMix;
 }  // namespace reprise::support

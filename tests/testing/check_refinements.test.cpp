@@ -56,19 +56,19 @@ enum class Slip : std::uint8_t {
 
 /// A small engine with every refinement, that can be wrong in one way. Rows have a token and a position, and what
 /// follows a row depends on the last three that it sees.
-class Toy {
+class TreeToy {
  public:
   struct Row {
     Token token = 0;
     std::size_t position = 0;
   };
-  Toy(TokenSpan prompt, Slip slip, const Capabilities& can, bool sampled)
+  TreeToy(TokenSpan prompt, Slip slip, const Capabilities& can, bool sampled)
       : slip_(slip), can_(can), sampled_(sampled), text_(prompt.begin(), prompt.end()) {
     for (std::size_t i = 0; i + 1 < prompt.size(); ++i) cache_.push_back({prompt[i], i});
   }
 
   struct Picks {
-    Toy* toy;
+    TreeToy* toy;
     Token operator[](std::size_t i) const { return toy->pick(i); }
   };
   Picks verify(TokenSpan batch, std::size_t drafted) {
@@ -255,8 +255,9 @@ class Toy {
   bool tree_ = false;
   bool restored_ = false;
 };
-static_assert(TreeVerifier<Toy> && CheckpointVerifier<Toy> && WalkingVerifier<Toy> && RankedVerifier<Toy> &&
-              DistributionVerifier<Toy> && ConstrainedVerifier<Toy> && TruncatableVerifier<Toy>);
+static_assert(TreeVerifier<TreeToy> && CheckpointVerifier<TreeToy> && WalkingVerifier<TreeToy> &&
+              RankedVerifier<TreeToy> && DistributionVerifier<TreeToy> && ConstrainedVerifier<TreeToy> &&
+              TruncatableVerifier<TreeToy>);
 
 const std::vector<Token> prompt = {1, 2, 3, 4, 1};
 
@@ -266,7 +267,7 @@ Report check_toy(Slip slip, bool snapshot, bool sampled) {
   if (snapshot) can.rollback = Rollback::snapshot;
   VerifierCheck check;
   check.sampled = sampled;
-  return check_verifier([&](TokenSpan tokens) { return Toy(tokens, slip, can, sampled); }, prompt, check);
+  return check_verifier([&](TokenSpan tokens) { return TreeToy(tokens, slip, can, sampled); }, prompt, check);
 }
 
 TEST(CheckRefinements, PassesASoundEngineWithEveryRefinement) {
@@ -359,7 +360,7 @@ TEST(CheckRefinements, SaysHowOftenTheFirstCandidateWasThePick) {
 
 TEST(CheckRefinements, SaysWhatItCouldNotTry) {
   const Report report =
-      check_verifier([](TokenSpan tokens) { return Toy(tokens, Slip::none, {}, true); }, prompt, {.sampled = true});
+      check_verifier([](TokenSpan tokens) { return TreeToy(tokens, Slip::none, {}, true); }, prompt, {.sampled = true});
   EXPECT_EQ(report.find("chains by way of the tree functions")->verdict, Verdict::skipped);
   EXPECT_EQ(report.find("restored after a part of a draft was accepted")->verdict, Verdict::skipped);
   EXPECT_EQ(report.find("walks of trees")->verdict, Verdict::skipped);
@@ -367,7 +368,7 @@ TEST(CheckRefinements, SaysWhatItCouldNotTry) {
 }
 TEST(CheckRefinements, RefusesEnginesThatGiveNothingBack) {
   struct Bare {
-    Toy inner;
+    TreeToy inner;
     auto verify(TokenSpan batch, std::size_t drafted) { return inner.verify(batch, drafted); }
     void commit(std::size_t keep) { inner.commit(keep); }
     [[nodiscard]] Capabilities capabilities() const { return inner.capabilities(); }
@@ -376,7 +377,7 @@ TEST(CheckRefinements, RefusesEnginesThatGiveNothingBack) {
     Capabilities can;
     can.rollback = rollback;
     const Report report =
-        check_verifier([&](TokenSpan tokens) { return Bare{Toy(tokens, Slip::none, can, false)}; }, prompt);
+        check_verifier([&](TokenSpan tokens) { return Bare{TreeToy(tokens, Slip::none, can, false)}; }, prompt);
     EXPECT_EQ(report.find("rows can be given back")->verdict, Verdict::wrong);
   }
 }

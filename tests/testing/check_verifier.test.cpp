@@ -32,9 +32,9 @@ struct Wrong {
 };
 
 /// A small engine that can be wrong in one way, with a sampler: a counter that goes into every pick.
-class Toy {
+class ChainToy {
  public:
-  Toy(TokenSpan prompt, Wrong wrong, bool sampled)
+  ChainToy(TokenSpan prompt, Wrong wrong, bool sampled)
       : cache_(prompt.begin(), prompt.end() - 1), wrong_(wrong), sampled_(sampled) {}
 
   bool fail_next = false;
@@ -105,8 +105,8 @@ class Toy {
 const std::vector<Token> prompt = {1, 2, 3, 4, 1};
 
 Report check_toy(Wrong wrong, VerifierCheck check = {}) {
-  const auto make = [&](TokenSpan tokens) { return Toy(tokens, wrong, check.sampled); };
-  return check_verifier(make, prompt, check, [](Toy& toy) { toy.fail_next = true; });
+  const auto make = [&](TokenSpan tokens) { return ChainToy(tokens, wrong, check.sampled); };
+  return check_verifier(make, prompt, check, [](ChainToy& toy) { toy.fail_next = true; });
 }
 Verdict of(const Report& report, const char* what) {
   const Finding* finding = report.find(what);
@@ -227,11 +227,11 @@ TEST(CheckVerifier, ShowsAShortWayToSeeADifference) {
 }
 TEST(CheckVerifier, SaysWhatItCouldNotCheck) {
   struct Bare {
-    Toy inner;
+    ChainToy inner;
     TokenSpan verify(TokenSpan batch, std::size_t drafted) { return inner.verify(batch, drafted); }
     void commit(std::size_t keep) { inner.commit(keep); }
   };
-  const Report report = check_verifier([](TokenSpan tokens) { return Bare{Toy(tokens, {}, false)}; }, prompt);
+  const Report report = check_verifier([](TokenSpan tokens) { return Bare{ChainToy(tokens, {}, false)}; }, prompt);
   EXPECT_EQ(report.verdict(), Verdict::exact);
   EXPECT_EQ(of(report, "truncate(), then the same again"), Verdict::skipped);
   EXPECT_EQ(of(report, "a failed pass, then the same again"), Verdict::skipped);
@@ -268,7 +268,8 @@ TEST(CheckVerifier, StaysWithinTheContextOfTheEngine) {
   EXPECT_GT(longest, prompt.size());
 }
 TEST(CheckVerifier, ChecksNothingWithoutAPrompt) {
-  EXPECT_EQ(check_verifier([](TokenSpan tokens) { return Toy(tokens, {}, false); }, {}).verdict(), Verdict::skipped);
+  EXPECT_EQ(check_verifier([](TokenSpan tokens) { return ChainToy(tokens, {}, false); }, {}).verdict(),
+            Verdict::skipped);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/branches.hpp"
 #include "support/rational.hpp"
+#include "support/strategies.hpp"
 
 namespace reprise {
 namespace {
@@ -260,15 +261,10 @@ TEST(RejectionPicks, GiveARejectedTokenTheExactLaw) {
 }
 
 // ------------------------------------------------------------------------------------------------ in a session
-/// Drafts 1 2 3 and says that they were drawn.
-struct Drawn : archetype::Strategy {
-  static void propose(const DraftBudget&, Draft& draft) {
-    draft.clear(DraftKind::sampled);
-    for (const Token token : {1, 2, 3}) draft.extend({.token = token});
-  }
-};
 TEST(RejectionPicks, EndAtStopTokensAsOtherPicksDo) {
-  Session<Drawn> session;
+  const testing::Dictated drawn{{{.token = 1}, {.token = 2, .parent = 0}, {.token = 3, .parent = 1}},
+                                DraftKind::sampled};
+  Session session(drawn);
   const std::vector<Token> prompt = {0};
   Limits limits;
   limits.eos = {2};

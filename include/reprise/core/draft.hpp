@@ -126,7 +126,7 @@ class Draft {
     if (budget_.shape == DraftShape::chain) budget_.max_leaves = std::min<std::size_t>(budget_.max_leaves, 1);
     if (budget_.max_leaves <= 1) budget_.shape = DraftShape::chain;
   }
-  Draft(const Draft&) = default;
+  Draft(const Draft&) = delete;             // or a strategy could write over accepted nodes by way of an empty copy
   Draft& operator=(const Draft&) = delete;  // or a strategy could hand back a draft over memory of its own
   ~Draft() = default;
 

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Garbage against Draft::push, whatever the budget.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise {
+namespace {
+
+// Two drafts over one storage: nodes that one of them has accepted could be overwritten by the other, and then follow
+// other parents, be deeper than allowed, or have more leaves.
+static_assert(!std::is_copy_constructible_v<Draft> && !std::is_move_constructible_v<Draft>);
+static_assert(!std::is_copy_assignable_v<Draft> && !std::is_move_assignable_v<Draft>);
+
+/// The rules of Draft, as their sentences say them, over the nodes so far.
+struct Rules {
+  DraftBudget budget;
+  DraftKind kind = DraftKind::ordered;
+  std::vector<DraftNode> nodes = {};
+  bool ended = false;
+
+  [[nodiscard]] std::size_t depth(NodeIndex node) const {
+    return node == anchor_parent ? 0 : 1 + depth(nodes[static_cast<std::size_t>(node)].parent);
+  }
+  [[nodiscard]] std::size_t leaves() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      count += std::none_of(nodes.begin(), nodes.end(),
+                            [&](const DraftNode& n) { return n.parent == static_cast<NodeIndex>(i); });
+    return count;
+  }
+  [[nodiscard]] bool chain() const {
+    return kind == DraftKind::sampled || budget.shape == DraftShape::chain || budget.max_leaves <= 1;
+  }
+  [[nodiscard]] bool allows(const DraftNode& node) const {
+    if (ended || nodes.size() >= budget.max_nodes) return false;
+    if (node.parent < anchor_parent || node.parent >= static_cast<NodeIndex>(nodes.size())) return false;
+    const bool behind_auxiliary =
+        node.parent != anchor_parent && nodes[static_cast<std::size_t>(node.parent)].auxiliary;
+    if (node.auxiliary ? chain() : behind_auxiliary) return false;
+    if (node.path_probability < budget.min_path_probability) return false;
+    if (kind == DraftKind::ordered && !nodes.empty() && node.path_probability > nodes.back().path_probability)
+      return false;
+    for (const DraftNode& other : nodes)
+      if (other.parent == node.parent && other.token == node.token && !other.auxiliary && !node.auxiliary) return false;
+    Rules after = *this;
+    after.nodes.push_back(node);
+    return after.depth(node.parent) + 1 <= budget.max_depth &&
+           after.leaves() <= (chain() ? std::min<std::size_t>(budget.max_leaves, 1) : budget.max_leaves);
+  }
+};
+
+TEST(DraftPush, TakesExactlyTheNodesThatTheRulesAllow) {
+  testing::Random random(1);
+  std::size_t taken = 0;
+  std::size_t refused = 0;
+  for (int round = 0; round < 6000; ++round) {
+    DraftBudget budget{.max_nodes = random.below(10), .max_leaves = random.below(5)};
+    if (random.chance(50)) budget.max_depth = random.below(5);
+    if (random.chance(30)) budget.max_leaves = unlimited;
+    if (random.chance(20)) budget.shape = DraftShape::chain;
+    if (random.chance(30)) budget.min_path_probability = Probability::ratio(1, 2);
+    std::array<DraftNode, 8> storage;
+    Draft draft(storage, budget);
+    Rules rules{budget, random.chance(20) ? DraftKind::sampled : DraftKind::ordered};
+    rules.budget.max_nodes = std::min<std::size_t>(budget.max_nodes, storage.size());
+    draft.clear(rules.kind);
+    for (int i = 0; i < 24; ++i) {
+      if (random.chance(5)) {
+        const std::size_t size = random.below(storage.size());
+        draft.truncate(size);
+        if (size < rules.nodes.size()) rules.nodes.resize(size);
+      }
+      const DraftNode node{.token = static_cast<Token>(random.below(3)),
+                           .parent = static_cast<NodeIndex>(random.below(rules.nodes.size() + 3)) - 2,
+                           .path_probability = Probability::ratio(
+                               static_cast<std::uint32_t>(20 - random.below(static_cast<std::size_t>(i) / 2 + 1)), 20),
+                           .auxiliary = random.chance(15)};
+      const bool allowed = rules.allows(node);
+      ASSERT_EQ(draft.push(node), allowed) << "round " << round << ", push " << i;
+      (allowed ? taken : refused) += 1;
+      if (allowed) rules.nodes.push_back(node);
+      rules.ended = rules.ended || (!allowed && rules.kind == DraftKind::sampled);
+      ASSERT_EQ(draft.size(), rules.nodes.size());
+    }
+  }
+  EXPECT_GT(taken, 5000U);
+  EXPECT_GT(refused, 5000U);
+}
+
+}  // namespace
+}  // namespace reprise
