@@ -320,7 +320,7 @@ class NgramDrafter {
       const int length = std::countr_one(agreements);
       node.voters |= voters_.add(
           {next, detail::standing(tokens.size() - next, context_.origin_of(place), detail::MatchKind::lookup),
-           &detail::length_weights(std::popcount(agreements >> length)), length - static_cast<int>(node.depth)});
+           &detail::length_weights(detail::bit_count(agreements >> length)), length - static_cast<int>(node.depth)});
     }
   }
 

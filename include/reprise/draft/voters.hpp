@@ -84,7 +84,7 @@ class Voters {
     for (const LiveMatch& match : context.matches()) {
       const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
       voters_[size_++] = {match.next, standing(tokens.size() - match.next, context.origin_of(match.next), match.kind),
-                          &length_weights(std::popcount(earlier)), int{match.length}};
+                          &length_weights(bit_count(earlier)), int{match.length}};
     }
     first_stored_ = own_ = size_;
     stored_ = 0;
@@ -156,7 +156,7 @@ class Voters {
         const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
         from_store |= VoterSet{1} << size_;
         texts_[size_ - first_stored_] = StoreText(match.next);
-        voters_[size_++] = {0, remembered_standing, &length_weights(std::popcount(earlier)), length};
+        voters_[size_++] = {0, remembered_standing, &length_weights(bit_count(earlier)), length};
       }
       stored_ |= from_store;
     }
