@@ -186,9 +186,10 @@ class NgramDrafter {
 
   /// Offers the tokens that may follow `parent` to the frontier.
   void expand(NodeIndex parent) noexcept {
-    Place place{
-        .parent = parent, .path = Probability::one(), .voters = voters_.all(), .before = context_.tokens().back()};
-    if (parent != anchor_parent) {
+    Place place;
+    if (parent == anchor_parent) {
+      place = {parent, 0, Probability::one(), voters_.all(), context_.tokens().back()};
+    } else {
       Node& node = nodes_[static_cast<std::size_t>(parent)];
       if constexpr (NgramIndex<Index>) {
         if (node.path >= worth_requerying) requery(node);
@@ -260,10 +261,11 @@ class NgramDrafter {
   }
 
   /// Gives the candidates their probabilities, and those that are likely enough to the frontier.
-  void score(const Place& place, Candidates& candidates) noexcept {
+  void score(Place place, Candidates& candidates) noexcept {
     const Calibration::Place shared =
         calibration_.place(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
+    const auto depth = static_cast<std::uint16_t>(place.depth + 1);
     const detail::Weight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
@@ -277,7 +279,7 @@ class NgramDrafter {
         root_candidates_[root_count_++] = {candidate.token, lesson};
       }
       if (path < least_ || path <= frontier_.bar()) continue;
-      frontier_.push({path, candidate.token, place.parent, static_cast<std::uint16_t>(place.depth + 1),
+      frontier_.push({path, candidate.token, place.parent, depth,
                       static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters,
                       lesson});
     }
