@@ -98,7 +98,7 @@ class Life {
   /// The tenant decodes a text: drafts from its memory, learns, credits, and remembers it piece by piece meanwhile.
   void decode(const Tokens& text) {
     NgramOptions options;
-    options.memory = &tenant_->memory;
+    options.stores = {tenant_->memory};
     options.prior = tenant_->calibration;
     NgramDrafter<> drafter(options);
     const std::size_t prompt = 1 + random_.below(std::min<std::size_t>(text.size(), 12));
@@ -218,7 +218,7 @@ class Life {
       for (std::size_t i = random.below(40); i > 0; --i) said.push_back(static_cast<Token>(random.below(15)));
       memory.append(said, random.chance(50) ? Origin::output : Origin::prompt);
       std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
-      if (memory.find(text, found) > 0) memory.credit(found[0].next);
+      if (memory.find(text, found) > 0) memory.touch(found[0].next);
     }
     if (random.chance(50)) memory.end_sequence();
     if (random.chance(10)) memory.remove(random.below(3));

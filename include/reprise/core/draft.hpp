@@ -117,8 +117,8 @@ class DraftView {
 /// A sampled draft is a chain. It is not checked for order and ends at its first refusal: what comes later was drawn
 /// knowing of the refused token.
 ///
-/// Cost of push: constant for a chain, a look at the later siblings for a tree; with a limit on the depth, a walk to
-/// the anchor where the node does not follow the last one.
+/// Cost of push: constant for a chain, for a tree sometimes a look at all nodes after the parent; with a limit on the
+/// depth, a walk to the anchor.
 class Draft {
  public:
   Draft(std::span<DraftNode> storage, const DraftBudget& budget) noexcept : storage_(storage), budget_(budget) {
@@ -137,6 +137,7 @@ class Draft {
   /// Empty again, for a draft of this kind.
   void clear(DraftKind kind = DraftKind::ordered) noexcept {
     size_ = leaves_ = 0;
+    parents_ = children_ = 0;
     kind_ = kind;
     ended_ = false;
     left_out_ = false;
@@ -149,7 +150,7 @@ class Draft {
       ended_ = kind_ == DraftKind::sampled;
       return false;
     }
-    storage_[size_++] = node;
+    append(node);
     return true;
   }
   /// Appends `node` as the child of the last node (of the anchor when the draft is empty).
@@ -160,9 +161,12 @@ class Draft {
   /// Keeps the first `nodes` nodes, and charges the budget for these alone. Cost: a look at each of them.
   void truncate(std::size_t nodes) noexcept {
     if (nodes >= size_) return;
-    size_ = nodes;
-    leaves_ = 0;
-    for (std::size_t i = 0; i < size_; ++i) leaves_ += opens_path(storage_[i].parent, i) ? 1 : 0;
+    size_ = leaves_ = 0;
+    parents_ = children_ = 0;
+    for (std::size_t i = 0; i < nodes; ++i) {
+      leaves_ += opens_path(storage_[i]) ? 1 : 0;
+      append(storage_[i]);
+    }
   }
   /// Says that something was found that is less likely than the budget asks for: an empty draft then counts as
   /// Cut::unlikely, not as Cut::no_match.
@@ -191,15 +195,40 @@ class Draft {
   [[nodiscard]] DraftView view() const noexcept { return {storage_.first(size_), kind_}; }
 
  private:
+  static constexpr NodeIndex bits = 64;
+
   [[nodiscard]] std::size_t max_leaves() const noexcept {
     return kind_ == DraftKind::sampled ? std::min<std::size_t>(budget_.max_leaves, 1) : budget_.max_leaves;
   }
-  /// True if a child of `parent` at place `i` ends a path of its own: no other node ended there before.
-  [[nodiscard]] bool opens_path(NodeIndex parent, std::size_t i) const noexcept {
-    if (parent == anchor_parent) return true;
-    for (auto earlier = static_cast<std::size_t>(parent) + 1; earlier < i; ++earlier)
-      if (storage_[earlier].parent == parent) return true;
+  /// Writes a node and notes it for the questions below, which most nodes then spare the search.
+  void append(const DraftNode& node) noexcept {
+    if (node.parent >= 0 && node.parent < bits) parents_ |= std::uint64_t{1} << node.parent;
+    if (!node.auxiliary) children_ |= child_bit(node);
+    storage_[size_++] = node;
+  }
+  /// True if a path that ends with this node needs a leaf of its own: its parent has a child already, or is the anchor.
+  [[nodiscard]] bool opens_path(const DraftNode& node) const noexcept {
+    if (node.parent == anchor_parent) return true;
+    if (node.parent < bits) return (parents_ >> node.parent & 1) != 0;
+    return any_after(node.parent, [&](const DraftNode& other) { return other.parent == node.parent; });
+  }
+  /// True if its parent has a child with the same token.
+  [[nodiscard]] bool repeats(const DraftNode& node) const noexcept {
+    if (node.auxiliary || (children_ & child_bit(node)) == 0) return false;
+    return any_after(node.parent, [&](const DraftNode& other) {
+      return other.parent == node.parent && other.token == node.token && !other.auxiliary;
+    });
+  }
+  template <class Predicate>
+  [[nodiscard]] bool any_after(NodeIndex node, Predicate predicate) const noexcept {
+    for (auto i = static_cast<std::size_t>(node + 1); i < size_; ++i)
+      if (predicate(storage_[i])) return true;
     return false;
+  }
+  static constexpr std::uint64_t child_bit(const DraftNode& node) noexcept {
+    const std::uint32_t hash =
+        static_cast<std::uint32_t>(node.token) * 0x9e3779b1U + static_cast<std::uint32_t>(node.parent) * 0x85ebca77U;
+    return std::uint64_t{1} << (hash >> 26);
   }
   /// Form and order, as far as a look at the node and its parent tells.
   [[nodiscard]] bool well_formed(const DraftNode& node) const noexcept {
@@ -219,13 +248,9 @@ class Draft {
       left_out_ = true;
       return false;
     }
-    bool new_leaf = node.parent == anchor_parent;
-    for (auto i = static_cast<std::size_t>(node.parent + 1); i < size_; ++i) {
-      const DraftNode& sibling = storage_[i];
-      if (sibling.parent != node.parent) continue;
-      if (sibling.token == node.token && !sibling.auxiliary && !node.auxiliary) return malformed_ = true, false;
-      new_leaf = true;
-    }
+    const bool new_leaf = opens_path(node);
+    // The first child of a node repeats none.
+    if (new_leaf && repeats(node)) return malformed_ = true, false;
     if (new_leaf && leaves_ >= max_leaves()) return false;
     if (budget_.max_depth < budget_.max_nodes && depth(node.parent) >= budget_.max_depth) return false;
     leaves_ += new_leaf ? 1 : 0;
@@ -235,7 +260,9 @@ class Draft {
   std::span<DraftNode> storage_;
   DraftBudget budget_;
   std::size_t size_ = 0;
-  std::size_t leaves_ = 0;  // paths that the nodes so far need
+  std::size_t leaves_ = 0;      // paths that the nodes so far need
+  std::uint64_t parents_ = 0;   // bit i: node i has a child
+  std::uint64_t children_ = 0;  // the child_bit() of every node that is not auxiliary
   DraftKind kind_ = DraftKind::ordered;
   bool ended_ = false;  // a sampled draft in which a node was refused
   bool left_out_ = false;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,13 +38,11 @@ class Candidates {
 
   /// The candidate for this token, a new one without evidence if there is none yet.
   [[nodiscard]] Candidate& of(Token token) noexcept {
-    Candidate* const known = find(token);
-    return known != end() ? *known : add(token);
+    const std::size_t at = find(token, size_);
+    return at == size_ ? add(token) : begin()[at];
   }
   /// True if one of the first `count` is this token.
-  [[nodiscard]] bool contains(Token token, std::size_t count) noexcept {
-    return std::any_of(begin(), begin() + count, [&](const Candidate& known) { return known.token == token; });
-  }
+  [[nodiscard]] bool contains(Token token, std::size_t count) noexcept { return find(token, count) != count; }
   /// A new one without evidence. Precondition: there is none for this token.
   Candidate& add(Token token) noexcept {
     REPRISE_EXPECTS(size_ < Most);
@@ -62,9 +59,12 @@ class Candidates {
  private:
   static_assert(std::is_trivially_destructible_v<Candidate>);
   [[nodiscard]] Candidate* begin() noexcept { return reinterpret_cast<Candidate*>(storage_); }
-  [[nodiscard]] Candidate* end() noexcept { return begin() + size_; }
-  [[nodiscard]] Candidate* find(Token token) noexcept {
-    return std::find_if(begin(), end(), [&](const Candidate& candidate) { return candidate.token == token; });
+  // A plain loop: there are seldom more than a few, which std::find_if() spends more on unrolling than on looking.
+  [[nodiscard]] std::size_t find(Token token, std::size_t count) noexcept {
+    const Candidate* const known = begin();
+    std::size_t i = 0;
+    while (i < count && known[i].token != token) ++i;
+    return i;
   }
 
   std::size_t size_ = 0;

@@ -43,7 +43,7 @@ struct NgramOptions {
 ///
 /// Earlier places that end like the context (n-grams of 4, 2 and 1 tokens), and the places whose copy is under way,
 /// vote for the next token (match_weight.hpp). Shares of the vote become probabilities, corrected by what the target
-/// accepts (calibration.hpp). The draft is a tree, grown best first: the most probable path that is left is always
+/// accepts (token_calibrator.hpp). The draft is a tree, grown best first: the most probable path that is left is always
 /// taken next, so every prefix is the best smaller draft. Where a chain is asked for, only the best token of each place
 /// is taken. How many of them are worth sending is for control to say.
 ///
@@ -54,8 +54,8 @@ struct NgramOptions {
 /// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
 /// the index, three lookups and one step of the matches that are followed. A SharedMemory adds one to three
 /// microseconds to propose. Memory: the index over three n-gram lengths and its text, 11 to 21 bytes for each distinct
-/// token, below two bytes for each token, and 25 KB. truncate: see FollowedContext. Threads: one at a time; copies are
-/// independent.
+/// token, below two bytes for each token, and 25 KB. In all at most 75 bytes a token and 25 KB, where every token is
+/// new. truncate: see FollowedContext. Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
@@ -186,9 +186,10 @@ class NgramDrafter {
 
   /// Offers the tokens that may follow `parent` to the frontier.
   void expand(NodeIndex parent) noexcept {
-    Place place{
-        .parent = parent, .path = Probability::one(), .voters = voters_.all(), .before = context_.tokens().back()};
-    if (parent != anchor_parent) {
+    Place place;
+    if (parent == anchor_parent) {
+      place = {parent, 0, Probability::one(), voters_.all(), context_.tokens().back()};
+    } else {
       Node& node = nodes_[static_cast<std::size_t>(parent)];
       if constexpr (NgramIndex<Index>) {
         if (node.path >= worth_requerying) requery(node);
@@ -260,10 +261,11 @@ class NgramDrafter {
   }
 
   /// Gives the candidates their probabilities, and those that are likely enough to the frontier.
-  void score(const Place& place, Candidates& candidates) noexcept {
+  void score(Place place, Candidates& candidates) noexcept {
     const TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
+    const auto depth = static_cast<std::uint16_t>(place.depth + 1);
     const detail::Weight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
@@ -277,7 +279,7 @@ class NgramDrafter {
         root_candidates_[root_count_++] = {candidate.token, lesson};
       }
       if (path < least_ || path <= frontier_.bar()) continue;
-      frontier_.push({path, candidate.token, place.parent, static_cast<std::uint16_t>(place.depth + 1),
+      frontier_.push({path, candidate.token, place.parent, depth,
                       static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters,
                       lesson});
     }
@@ -320,7 +322,7 @@ class NgramDrafter {
       const int length = std::countr_one(agreements);
       node.voters |= voters_.add(
           {next, detail::base_weight(tokens.size() - next, context_.origin_of(place), detail::MatchKind::lookup),
-           &detail::length_weights(std::popcount(agreements >> length)), length - static_cast<int>(node.depth)});
+           &detail::length_weights(detail::bit_count(agreements >> length)), length - static_cast<int>(node.depth)});
     }
   }
 
