@@ -46,7 +46,7 @@ const std::map<std::string, Names>& layers() {
 
 /// What calls the operating system; nobody gets it who does not ask for it.
 const Names& system_headers() {
-  static const Names names = {"reprise/memory/file_calls.hpp", "reprise/memory/snapshot_file.hpp"};
+  static const Names names = {"reprise/memory/detail/file_calls.hpp", "reprise/memory/snapshot_file.hpp"};
   return names;
 }
 

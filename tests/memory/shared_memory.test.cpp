@@ -32,7 +32,7 @@ Tokens random_tokens(Random& random, std::size_t size, std::uint64_t vocabulary)
 }
 
 template <class Memory = SharedMemory>
-Memory make(std::size_t max_bytes = std::size_t{1} << 20, MemoryOptions options = {}) {
+Memory make(std::size_t max_bytes = std::size_t{1} << 20, HistoryOptions options = {}) {
   options.max_bytes = max_bytes;
   auto made = Memory::make(options);
   EXPECT_TRUE(made);
@@ -40,7 +40,7 @@ Memory make(std::size_t max_bytes = std::size_t{1} << 20, MemoryOptions options 
 }
 
 template <class Memory>
-void remember(Memory& memory, const Tokens& tokens, SequenceName id = 1, Origin origin = Origin::output) {
+void remember(Memory& memory, const Tokens& tokens, SequenceTag id = 1, Origin origin = Origin::output) {
   memory.begin_sequence(id);
   memory.append(tokens, origin);
   memory.end_sequence();
@@ -49,7 +49,7 @@ void remember(Memory& memory, const Tokens& tokens, SequenceName id = 1, Origin 
 /// What follows at the places that end like `end`, as far as `most` tokens.
 template <class Memory>
 std::vector<Tokens> continuations(const Memory& memory, const Tokens& end, std::size_t most = 8) {
-  std::array<typename Memory::MemoryMatch, Memory::most_matches> found;
+  std::array<typename Memory::HistoryMatch, Memory::most_matches> found;
   std::vector<Tokens> all;
   const std::size_t count = memory.find(end, found);
   for (std::size_t i = 0; i < count; ++i) {
@@ -79,7 +79,7 @@ TEST(SharedMemory, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
   memory.append(Tokens{5, 1, 2, 3}, Origin::prompt);
   memory.append(Tokens{4}, Origin::output);
   memory.end_sequence();
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   ASSERT_EQ(memory.find(Tokens{5, 9, 2, 3}, found), 1U);
   EXPECT_EQ(found[0].agreements, 0b1011U);
   EXPECT_EQ(memory.word(found[0].next).token(), 4);
@@ -99,7 +99,7 @@ TEST(SharedMemory, NeverCopiesFromOneSequenceIntoTheNext) {
   remember(memory, {1, 2, 3});
   remember(memory, {4, 5, 6});
   EXPECT_THAT(continuations(memory, {1, 2}), ElementsAre(Tokens{3}));
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   ASSERT_EQ(memory.find(Tokens{3, 4}, found), 1U);
   EXPECT_EQ(found[0].agreements, 1U) << "an n-gram of two sequences";
 }
@@ -130,10 +130,10 @@ TEST(SharedMemory, CountsWhatCameByAgain) {
   SharedMemory memory = make();
   const Tokens known = random_tokens(random, 200, 1'000'000);
   for (int i = 0; i < 4; ++i) remember(memory, known);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   for (std::size_t at = 1; at < known.size(); ++at) {
     ASSERT_EQ(memory.find(TokenSpan(known).first(at), found), 1U);
-    ASSERT_EQ(memory.credit_of(found[0].next), 3) << at;
+    ASSERT_EQ(memory.use_count(found[0].next), 3) << at;
   }
 }
 
@@ -146,7 +146,7 @@ TEST(SharedMemory, StoresTheSamePromptOnceHoweverOftenItComes) {
     Tokens tokens = shared;
     const Tokens own = random_tokens(random, 100, 1'000'000);
     tokens.insert(tokens.end(), own.begin(), own.end());
-    remember(memory, tokens, static_cast<SequenceName>(request));
+    remember(memory, tokens, static_cast<SequenceTag>(request));
   }
   EXPECT_LE(memory.counts().stored, 2000 + 1000 * (100 + SharedMemory::lead));
   EXPECT_EQ(memory.counts().evicted, 0U);
@@ -157,10 +157,10 @@ TEST(SharedMemory, StoresNothingOfWhatItKnowsFromBeginToEnd) {
   for (const std::size_t size : {64U, 96U, 320U, 1000U}) {
     SharedMemory memory = make();
     const Tokens known = random_tokens(random, size, 1'000'000);
-    for (int i = 0; i < 50; ++i) remember(memory, known, static_cast<SequenceName>(i));
+    for (int i = 0; i < 50; ++i) remember(memory, known, static_cast<SequenceTag>(i));
     EXPECT_EQ(memory.counts().stored, size);
     std::size_t pieces = 0;
-    memory.for_each_piece([&](const SharedMemory::MemoryPiece&) { ++pieces; });
+    memory.for_each_run([&](const SharedMemory::HistoryRun&) { ++pieces; });
     EXPECT_EQ(pieces, 1U);
   }
 }
@@ -169,7 +169,7 @@ TEST(SharedMemory, GoesOnWithAConversationThatGrows) {
   Random random(13);
   SharedMemory memory = make();
   Tokens conversation;
-  for (SequenceName turn = 0; turn < 20; ++turn) {
+  for (SequenceTag turn = 0; turn < 20; ++turn) {
     const Tokens more = random_tokens(random, 200, 1'000'000);
     conversation.insert(conversation.end(), more.begin(), more.end());
     remember(memory, conversation, turn);
@@ -183,9 +183,9 @@ TEST(SharedMemory, PutsSequencesOfOneNameIntoTheSameSegments) {
     SharedMemory memory = make(SharedMemory::bytes_for(4 * 32));
     for (Token i = 0; i < 12; ++i)
       remember(memory, {10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3, 10 * i + 4, 10 * i + 5},
-               one_name ? 1U : static_cast<SequenceName>(1 + i));
+               one_name ? 1U : static_cast<SequenceTag>(1 + i));
     std::size_t pieces = 0;
-    memory.for_each_piece([&](const SharedMemory::MemoryPiece& piece) {
+    memory.for_each_run([&](const SharedMemory::HistoryRun& piece) {
       ++pieces;
       EXPECT_EQ(piece.size, 6U);
     });
@@ -213,16 +213,16 @@ TEST(SharedMemory, TakesWhatIsFreeThoughALateReaderGivesItCredit) {
   remember(memory, random_tokens(random, 1600, 1'000'000), 1);
   const Tokens gone = random_tokens(random, 1600, 1'000'000);
   remember(memory, gone, 2);
-  std::vector<SharedMemory::Place> places;
-  std::array<SharedMemory::MemoryMatch, 1> found;
+  std::vector<SharedMemory::Slot> places;
+  std::array<SharedMemory::HistoryMatch, 1> found;
   for (std::size_t at = 8; at < gone.size(); at += 32)
     if (memory.find(TokenSpan(gone).first(at), found) == 1) places.push_back(found[0].next);
   ASSERT_GT(places.size(), 40U);
   memory.remove(2);
-  for (const SharedMemory::Place place : places) memory.credit(place);
+  for (const SharedMemory::Slot place : places) memory.touch(place);
   remember(memory, random_tokens(random, 1600, 1'000'000), 3);
   EXPECT_EQ(memory.counts().evicted, 0U);
-  EXPECT_EQ(memory.counts().spared, 0U);
+  EXPECT_EQ(memory.counts().second_chances, 0U);
 }
 
 TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
@@ -230,12 +230,12 @@ TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
   SharedMemory memory = make(SharedMemory::bytes_for(100'000));
   const Tokens hot = random_tokens(random, 3200, 1'000'000);
   remember(memory, hot);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   const auto use = [&] {
     std::size_t known = 0;
     for (std::size_t at = 16; at < hot.size(); at += 32)
       if (memory.find(TokenSpan(hot).first(at), found) > 0 && std::countr_one(found[0].agreements) >= 8) {
-        memory.credit(found[0].next);
+        memory.touch(found[0].next);
         ++known;
       }
     return known;
@@ -248,7 +248,7 @@ TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
 }
 
 TEST(SharedMemory, RefusesTokensBeyondTheVocabulary) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.vocabulary = 100;
   SharedMemory memory = make(1 << 20, options);
   remember(memory, {1, 2, 99, 100, 3, 4});
@@ -295,10 +295,10 @@ TEST(SharedMemory, RestoresBehindWhatIsHeldBack) {
   memory.restore(8, Origin::output, 9);
   memory.end_sequence();
   EXPECT_EQ(memory.counts().stored, 200 + SharedMemory::lead + 2);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   ASSERT_GE(memory.find(Tokens{known[199], 7}, found), 1U);
   EXPECT_TRUE(memory.word(found[0].next).is(8));
-  EXPECT_EQ(memory.credit_of(found[0].next), 9);
+  EXPECT_EQ(memory.use_count(found[0].next), 9);
 }
 
 TEST(SharedMemory, StoresShortRunsAgain) {
@@ -336,7 +336,7 @@ TEST(SharedMemory, DoesNotCareInWhatPiecesItIsTold) {
 }
 
 TEST(SharedMemory, RemembersWhatItsOptionsSay) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.prompts = false;
   SharedMemory memory = make(1 << 20, options);
   memory.begin_sequence(1);
@@ -384,26 +384,26 @@ TEST(SharedMemory, SparesWhatIsOfUse) {
   const Tokens unused = random_tokens(random, 32, 1'000'000);
   remember(memory, used);
   remember(memory, unused);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   for (std::size_t i = 0; i < 3 * memory.capacity(); i += 100) {
-    if (memory.find(TokenSpan(used).first(20), found) == 1) memory.credit(found[0].next);
+    if (memory.find(TokenSpan(used).first(20), found) == 1) memory.touch(found[0].next);
     remember(memory, random_tokens(random, 100, 1'000'000));
   }
   EXPECT_EQ(memory.find(TokenSpan(used).first(20), found), 1U);
   EXPECT_EQ(memory.find(TokenSpan(unused).first(20), found), 0U);
-  EXPECT_GT(memory.counts().spared, 0U);
+  EXPECT_GT(memory.counts().second_chances, 0U);
 }
 
 TEST(SharedMemory, MakesRoomEvenIfEverythingIsOfUse) {
   Random random(7);
   SharedMemory memory = make(20'000);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   for (int i = 0; i < 300; ++i) {
     const Tokens tokens = random_tokens(random, 64, 1'000'000);
     remember(memory, tokens);
     for (std::size_t at = 8; at < 64; at += 8)
       if (memory.find(TokenSpan(tokens).first(at), found) > 0)
-        for (int j = 0; j < 300; ++j) memory.credit(found[0].next);
+        for (int j = 0; j < 300; ++j) memory.touch(found[0].next);
     int known = 0;
     for (std::ptrdiff_t at = 8; at < 64; ++at)
       known += continuations(memory, Tokens(tokens.begin(), tokens.begin() + at)).empty() ? 0 : 1;
@@ -448,13 +448,13 @@ TEST(SharedMemory, IsEmptyAfterClear) {
   remember(memory, tokens);
   memory.clear();
   EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), IsEmpty());
-  EXPECT_EQ(memory.counts(), MemoryCounts());
+  EXPECT_EQ(memory.counts(), HistoryCounts());
   remember(memory, tokens);
   EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), ::testing::SizeIs(1));
 }
 
 TEST(SharedMemory, RefusesACeilingWithoutRoom) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.max_bytes = 100;
   const auto made = SharedMemory::make(options);
   ASSERT_FALSE(made);
@@ -478,9 +478,9 @@ template <class Memory>
 void holds_only_what_was_said(std::uint64_t seed, std::size_t segments, std::uint64_t& found) {
   Random random(seed);
   Memory memory = make<Memory>(Memory::bytes_for(segments * Memory::segment_tokens));
-  std::map<SequenceName, std::vector<Tokens>> past;
+  std::map<SequenceTag, std::vector<Tokens>> past;
   for (int round = 0; round < 40; ++round) {
-    const SequenceName id = 1 + random.below(6);
+    const SequenceTag id = 1 + random.below(6);
     Tokens tokens = random_tokens(random, random.below(120), 2 + random.below(30));
     if (!past.empty() && random.below(3) == 0) {  // says again what was said
       const auto& again = past.begin()->second;
@@ -489,12 +489,12 @@ void holds_only_what_was_said(std::uint64_t seed, std::size_t segments, std::uin
     remember(memory, tokens, id);
     past[id].push_back(tokens);
     if (random.below(10) == 0) {
-      const SequenceName gone = 1 + random.below(6);
+      const SequenceTag gone = 1 + random.below(6);
       memory.remove(gone);
     }
     for (int i = 0; i < 3; ++i) {
       const Tokens end = random_tokens(random, 2 + random.below(3), 6);
-      std::array<typename Memory::MemoryMatch, Memory::most_matches> matches;
+      std::array<typename Memory::HistoryMatch, Memory::most_matches> matches;
       const std::size_t count = memory.find(end, matches);
       const std::vector<Tokens> all = continuations(memory, end, 20);
       ASSERT_EQ(all.size(), count);
@@ -520,10 +520,10 @@ TEST(SharedMemory, HoldsOnlyWhatWasSaid) {
   std::uint64_t found = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     holds_only_what_was_said<SharedMemory>(seed, 1 + seed, found);
-    holds_only_what_was_said<BasicSharedMemory<std::uint8_t, 8>>(seed, 1 + seed % 7, found);
-    holds_only_what_was_said<BasicSharedMemory<std::uint8_t, 2>>(seed, 1 + seed % 31, found);
-    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 8>>(seed, 1 + 8 * seed, found);
-    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 32>>(seed, 1 + 16 * seed, found);
+    holds_only_what_was_said<detail::BasicSharedMemory<std::uint8_t, 8>>(seed, 1 + seed % 7, found);
+    holds_only_what_was_said<detail::BasicSharedMemory<std::uint8_t, 2>>(seed, 1 + seed % 31, found);
+    holds_only_what_was_said<detail::BasicSharedMemory<std::uint16_t, 8>>(seed, 1 + 8 * seed, found);
+    holds_only_what_was_said<detail::BasicSharedMemory<std::uint16_t, 32>>(seed, 1 + 16 * seed, found);
   }
   EXPECT_GT(found, 10'000U);
 }
@@ -558,7 +558,7 @@ TEST(SharedMemory, IsReadWhileItIsWritten) {
   std::atomic<std::uint64_t> found = 0;
   const auto read = [&](std::uint64_t seed) {
     Random random(seed);
-    std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> matches;
+    std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> matches;
     while (!done.load()) {
       const Token first = static_cast<Token>(random.below(1000));
       const Tokens end = {first, first + 1, first + 2, first + 3};
@@ -571,7 +571,7 @@ TEST(SharedMemory, IsReadWhileItIsWritten) {
           ASSERT_LT(word.token(), 2000);
           ++steps;
         }
-        memory.credit(matches[i].next);
+        memory.touch(matches[i].next);
         found.fetch_add(1, std::memory_order_relaxed);
       }
     }

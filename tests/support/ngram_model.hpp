@@ -306,9 +306,9 @@ class NgramModel {
     if (options_.memory != nullptr) gather_remembered(*options_.memory);
   }
   void gather_remembered(const SharedMemory& memory) {
-    std::vector<SharedMemory::MemoryMatch> found(SharedMemory::most_matches);
+    std::vector<SharedMemory::HistoryMatch> found(SharedMemory::most_matches);
     found.resize(memory.find(text_, found));
-    for (const SharedMemory::MemoryMatch& match : found) {
+    for (const SharedMemory::HistoryMatch& match : found) {
       long length = 0;
       while (length < 32 && (match.agreements >> length & 1) != 0) ++length;
       int before = 0;

@@ -155,8 +155,8 @@ class NgramDrafter {
     Position next = 0;  // in the text; of a remembered one in the memory, moving on as it is read
     std::uint32_t standing = 0;
     const detail::LengthWeights* weights = nullptr;
-    int length = 0;                 // agreement with the context; below 0 for one found by the draft alone
-    SharedMemory::Place begin = 0;  // of a remembered one
+    int length = 0;                // agreement with the context; below 0 for one found by the draft alone
+    SharedMemory::Slot begin = 0;  // of a remembered one
   };
   using Voters = std::uint64_t;  // a set of them
   static constexpr std::size_t max_own_voters = 32;
@@ -204,10 +204,10 @@ class NgramDrafter {
           &detail::length_weights(std::popcount(earlier)), int{match.length}};
     }
     if (options_.memory == nullptr) return;
-    std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
+    std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> found;
     const TokenSpan tokens = context_.tokens();
     const std::size_t count = options_.memory->find(tokens.last(std::min<std::size_t>(tokens.size(), 32)), found);
-    for (const SharedMemory::MemoryMatch& match : std::span(found).first(count)) {
+    for (const SharedMemory::HistoryMatch& match : std::span(found).first(count)) {
       const int length = std::countr_one(match.agreements);
       const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
       remembered_ |= Voters{1} << voter_count_;
@@ -247,7 +247,7 @@ class NgramDrafter {
     Voter& voter = voters_[i];
     if ((remembered_ >> i & 1) == 0) return token_at(voter.next + depth, parent);
     if (voter.next == SharedMemory::nowhere) return std::nullopt;
-    const detail::Word word = options_.memory->word(voter.next);
+    const HistoryWord word = options_.memory->word(voter.next);
     voter.next = options_.memory->after(voter.next);
     if (word.empty()) return std::nullopt;
     return word.token();
@@ -259,7 +259,7 @@ class NgramDrafter {
     const auto last = static_cast<std::size_t>(outcome.accepted.back());
     if (last >= proposed_) return;
     for (Voters left = nodes_[last].voters & remembered_; left != 0; left &= left - 1)
-      options_.memory->credit(voters_[static_cast<std::size_t>(std::countr_zero(left))].begin);
+      options_.memory->touch(voters_[static_cast<std::size_t>(std::countr_zero(left))].begin);
   }
 
   /// The draft may have come to words that the context knows: the latest places where its last two tokens, or its last
