@@ -122,7 +122,7 @@ TEST(NgramMemory, EndsWhereTheSequenceEnds) {
   for (const DraftNode& node : draft_of(drafter, tree)) EXPECT_LE(node.token, 5);
 }
 
-TEST(NgramMemory, SparesWhatWasOfUse) {
+TEST(NgramMemory, GivesTextThatWasUsedASecondChance) {
   for (const bool of_use : {false, true}) {
     SharedMemory memory = memory_of(4);
     remember(memory, run_of(32, 0), 1);
@@ -140,7 +140,7 @@ TEST(NgramMemory, SparesWhatWasOfUse) {
   }
 }
 
-TEST(NgramMemory, GivesNoCreditForWhatWasRefused) {
+TEST(NgramMemory, DoesNotTouchTextThatWasRefused) {
   SharedMemory memory = memory_of(4);
   remember(memory, run_of(32, 0), 1);
   NgramDrafter<> drafter = drafter_of(memory, Tokens{10, 11});

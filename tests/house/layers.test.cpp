@@ -137,6 +137,13 @@ TEST(Layers, NoHeaderIncludesALayerAboveItsOwn) {
       EXPECT_TRUE(may_include(header.layer, layer_of(included))) << header.name << " may not include " << included;
 }
 
+TEST(Layers, NoHeaderIncludesTheDetailOfAnotherLayer) {
+  for (const Header& header : headers())
+    for (const std::string& included : own_includes(header.text))
+      EXPECT_TRUE(included.find("/detail/") == std::string::npos || layer_of(included) == header.layer)
+          << header.name << " may not include " << included;
+}
+
 TEST(Layers, TheTableHasNoCycle) {
   for (const auto& [layer, below] : layers())
     for (const std::string& other : below)

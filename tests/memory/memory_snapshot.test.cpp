@@ -130,7 +130,7 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
     }
 }
 
-TEST(MemorySnapshot, BringsBackWhatWasSpared) {
+TEST(MemorySnapshot, BringsBackTextThatGotASecondChance) {
   // Text that came by again is of use: the smaller memory lets younger text go first.
   Random random(4);
   SharedMemory memory = make();
@@ -180,7 +180,7 @@ TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTh
       memory.remove(random.below(50));
       ASSERT_EQ(testing::check_memory(memory), "") << seed;
       std::size_t tokens = 0;
-      memory.for_each_run([&](const auto& piece) { tokens += piece.size; });
+      memory.for_each_run([&](const auto& run) { tokens += run.size; });
       ASSERT_EQ(tokens, memory.counts().stored - memory.counts().evicted - memory.counts().removed);
       auto again = make<TypeParam>(TypeParam::bytes_for((1 + seed % 30) * TypeParam::segment_tokens));
       load_whole(saved(memory), again);
@@ -198,7 +198,7 @@ TEST(MemorySnapshot, BringsBackTheCalibrationToo) {
   EXPECT_EQ(calibration, taught);
 }
 
-TEST(MemorySnapshot, BringsBackNamesSpeakersAndCredit) {
+TEST(MemorySnapshot, BringsBackNamesOriginsAndUseCounts) {
   Random random(6);
   SharedMemory memory = make();
   const Tokens text = random_tokens(random, 200, 1'000'000);
@@ -297,7 +297,7 @@ TEST(MemorySnapshot, BringsBackWhatDraftsHadUseOf) {
   EXPECT_EQ(again.use_count(found[0].next), 5);
   SharedMemory smaller = make(memory.memory_bytes() * 10 * 64 / memory.capacity());
   load_whole(saved(memory), smaller);
-  EXPECT_FALSE(followed(smaller, TokenSpan(useful).first(40), 1).empty()) << "it was of use, so it is spared";
+  EXPECT_FALSE(followed(smaller, TokenSpan(useful).first(40), 1).empty()) << "it was used, so it gets a second chance";
 }
 
 TEST(MemorySnapshot, WithoutASectionLeavesItsPartAlone) {
@@ -444,7 +444,7 @@ TEST(ForeignMemorySnapshot, OfAnotherTokenizerIsRefused) {
   EXPECT_TRUE(untouched.still());
 }
 
-TEST(ForgedMemorySnapshot, WithOneWrongPieceOrCalibrationIsRefusedAsAWhole) {
+TEST(ForgedMemorySnapshot, WithOneWrongRunOrCalibrationIsRefusedAsAWhole) {
   const Bytes whole = small_snapshot();
   const auto expect_forged = [](const Bytes& bytes) {
     Untouched untouched;
@@ -453,7 +453,7 @@ TEST(ForgedMemorySnapshot, WithOneWrongPieceOrCalibrationIsRefusedAsAWhole) {
     EXPECT_EQ(loaded.error().code, ErrorCode::snapshot_forged);
     EXPECT_TRUE(untouched.still());
   };
-  Bytes last_word = whole;  // of the last piece: its only credit lies behind it
+  Bytes last_word = whole;  // of the last run: its only use count follows
   Bytes cut = whole;
   for (std::size_t i = 2; i < 30; ++i) last_word[last_word.size() - i] = std::byte{0xff};
   testing::repair(last_word);

@@ -159,9 +159,9 @@ TEST(SharedMemory, StoresNothingOfWhatItKnowsFromBeginToEnd) {
     const Tokens known = random_tokens(random, size, 1'000'000);
     for (int i = 0; i < 50; ++i) remember(memory, known, static_cast<SequenceTag>(i));
     EXPECT_EQ(memory.counts().stored, size);
-    std::size_t pieces = 0;
-    memory.for_each_run([&](const SharedMemory::HistoryRun&) { ++pieces; });
-    EXPECT_EQ(pieces, 1U);
+    std::size_t runs = 0;
+    memory.for_each_run([&](const SharedMemory::HistoryRun&) { ++runs; });
+    EXPECT_EQ(runs, 1U);
   }
 }
 
@@ -179,22 +179,22 @@ TEST(SharedMemory, GoesOnWithAConversationThatGrows) {
 }
 
 TEST(SharedMemory, PutsSequencesOfOneNameIntoTheSameSegments) {
-  const auto pieces_in = [](bool one_name) {
+  const auto runs_in = [](bool one_name) {
     SharedMemory memory = make(SharedMemory::bytes_for(4 * 32));
     for (Token i = 0; i < 12; ++i)
       remember(memory, {10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3, 10 * i + 4, 10 * i + 5},
                one_name ? 1U : static_cast<SequenceTag>(1 + i));
-    std::size_t pieces = 0;
-    memory.for_each_run([&](const SharedMemory::HistoryRun& piece) {
-      ++pieces;
-      EXPECT_EQ(piece.size, 6U);
+    std::size_t runs = 0;
+    memory.for_each_run([&](const SharedMemory::HistoryRun& run) {
+      ++runs;
+      EXPECT_EQ(run.size, 6U);
     });
     EXPECT_THAT(continuations(memory, {114, 115}), IsEmpty());
     EXPECT_THAT(continuations(memory, {112, 113}), ElementsAre(Tokens{114, 115}));
-    return pieces;
+    return runs;
   };
-  EXPECT_EQ(pieces_in(true), 12U);
-  EXPECT_EQ(pieces_in(false), 4U);
+  EXPECT_EQ(runs_in(true), 12U);
+  EXPECT_EQ(runs_in(false), 4U);
 }
 
 TEST(SharedMemory, TakesWhatIsFreeBeforeAnythingGivesWay) {
@@ -207,7 +207,7 @@ TEST(SharedMemory, TakesWhatIsFreeBeforeAnythingGivesWay) {
   EXPECT_EQ(memory.counts().evicted, 0U);
 }
 
-TEST(SharedMemory, TakesWhatIsFreeThoughALateReaderGivesItCredit) {
+TEST(SharedMemory, TakesAFreeSegmentThoughALateReaderTouchesIt) {
   Random random(17);
   SharedMemory memory = make(SharedMemory::bytes_for(3200));
   remember(memory, random_tokens(random, 1600, 1'000'000), 1);
@@ -225,7 +225,7 @@ TEST(SharedMemory, TakesWhatIsFreeThoughALateReaderGivesItCredit) {
   EXPECT_EQ(memory.counts().second_chances, 0U);
 }
 
-TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
+TEST(SharedMemory, GivesAWholeTextThatIsUsedASecondChance) {
   Random random(15);
   SharedMemory memory = make(SharedMemory::bytes_for(100'000));
   const Tokens hot = random_tokens(random, 3200, 1'000'000);
@@ -377,7 +377,7 @@ TEST(SharedMemory, ForgetsTheOldestFirst) {
   for (std::size_t i = 180; i < 200; ++i) EXPECT_TRUE(known(all[i])) << i;
 }
 
-TEST(SharedMemory, SparesWhatIsOfUse) {
+TEST(SharedMemory, GivesTextThatIsUsedASecondChance) {
   Random random(6);
   SharedMemory memory = make(100'000);
   const Tokens used = random_tokens(random, 32, 1'000'000);

@@ -79,7 +79,7 @@ class Theatre {
   std::uint64_t late_changes = 0;  ///< of these, what stood there was another token by then, or none
 
  private:
-  struct Piece {
+  struct Said {
     SequenceTag id;
     Tokens tokens;
   };
@@ -93,25 +93,24 @@ class Theatre {
   void begin(SequenceTag id) {
     memory_.begin_sequence(id);
     id_ = id;
-    pieces_.push_back({id, {}});
+    all_said_.push_back({id, {}});
     appended_ = 0;
     stored_ = memory_.counts().stored;
   }
   void say(Token token) {
-    const std::uint64_t spared = memory_.counts().second_chances;
+    const std::uint64_t second_chances = memory_.counts().second_chances;
     const std::array said = {token, token, static_cast<Token>((token + 1) % most_tokens)};
     memory_.append(said, id_ == 1 ? Origin::prompt : Origin::output);
-    pieces_.back().tokens.insert(pieces_.back().tokens.end(), said.begin(), said.end());
+    all_said_.back().tokens.insert(all_said_.back().tokens.end(), said.begin(), said.end());
     appended_ += said.size();
-    if (memory_.counts().second_chances != spared)
-      reindexed_ = 3;  // the latest n-grams may have given way to older ones
+    if (memory_.counts().second_chances != second_chances) reindexed_ = 3;  // older n-grams may have evicted the latest
     if (reindexed_ > 0) --reindexed_;
   }
   void remove(SequenceTag id) {
     memory_.remove(id);
-    std::erase_if(pieces_, [&](const Piece& piece) { return piece.id == id; });
-    if (id == id_ || pieces_.empty()) {
-      pieces_.push_back({id_, {}});
+    std::erase_if(all_said_, [&](const Said& part) { return part.id == id; });
+    if (id == id_ || all_said_.empty()) {
+      all_said_.push_back({id_, {}});
       appended_ = 0;
       stored_ = memory_.counts().stored;
     }
@@ -127,9 +126,8 @@ class Theatre {
       const HistoryWord word = memory_.word(static_cast<Slot>(i));
       if (word.empty()) continue;
       const SequenceTag id = word.origin() == Origin::prompt ? 1 : 2;
-      const bool said = std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) {
-        return piece.id == id &&
-               std::find(piece.tokens.begin(), piece.tokens.end(), word.token()) != piece.tokens.end();
+      const bool said = std::any_of(all_said_.begin(), all_said_.end(), [&](const Said& part) {
+        return part.id == id && std::find(part.tokens.begin(), part.tokens.end(), word.token()) != part.tokens.end();
       });
       if (!said) return "a word that nobody has said, or who said it was removed";
     }
@@ -152,7 +150,7 @@ class Theatre {
     for (Token a = 0; a < most_tokens; ++a)
       for (Token b = 0; b < most_tokens; ++b)
         if (std::string fault = find_is_exact({a, b}); !fault.empty()) return fault;
-    return find_is_exact(pieces_.back().tokens);
+    return find_is_exact(all_said_.back().tokens);
   }
   std::string find_is_exact(const Tokens& end) {
     std::array<typename Memory::HistoryMatch, Memory::most_matches> found;
@@ -170,9 +168,9 @@ class Theatre {
         id = word.origin() == Origin::prompt ? 1 : 2;
       }
       if (said.size() == agreed) return "a match that goes on to nothing";
-      const bool once = std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) {
-        return piece.id == id &&
-               std::search(piece.tokens.begin(), piece.tokens.end(), said.begin(), said.end()) != piece.tokens.end();
+      const bool once = std::any_of(all_said_.begin(), all_said_.end(), [&](const Said& part) {
+        return part.id == id &&
+               std::search(part.tokens.begin(), part.tokens.end(), said.begin(), said.end()) != part.tokens.end();
       });
       if (!once) return "a match that no sequence has said";
       readers_.push_back({match.next, match.next, memory_.word(match.next).token()});
@@ -182,10 +180,10 @@ class Theatre {
     return {};
   }
 
-  /// Unless it is held back because the memory goes on likewise, was driven out of the index by what is spared, or had
+  /// Unless it is held back because the memory goes on likewise, was driven out of the index by a second chance, or had
   /// to make room for itself in a memory of one segment.
   std::string what_was_said_last_is_found() const {
-    const Tokens& said = pieces_.back().tokens;
+    const Tokens& said = all_said_.back().tokens;
     if (segments_ == 1) return {};
     if (appended_ < 3 || memory_.counts().stored - stored_ != appended_ || reindexed_ > 0) return {};
     std::array<typename Memory::HistoryMatch, Memory::most_matches> found;
@@ -216,8 +214,8 @@ class Theatre {
   std::size_t segments_;
   Memory memory_;
   SequenceTag id_ = 1;
-  std::vector<Piece> pieces_;
-  std::size_t appended_ = 0;  // since the piece began
+  std::vector<Said> all_said_;
+  std::size_t appended_ = 0;  // since the part began
   std::uint64_t stored_ = 0;  // before it
   int reindexed_ = 0;
   std::vector<Reader> readers_;
@@ -228,7 +226,7 @@ struct Seen {
   std::uint64_t late_reads = 0;
   std::uint64_t late_changes = 0;
   std::uint64_t evicted = 0;
-  std::uint64_t spared = 0;
+  std::uint64_t second_chances = 0;
   std::uint64_t removed = 0;
 
   template <class Memory>
@@ -237,7 +235,7 @@ struct Seen {
     late_reads += theatre.late_reads;
     late_changes += theatre.late_changes;
     evicted += theatre.counts().evicted;
-    spared += theatre.counts().second_chances;
+    second_chances += theatre.counts().second_chances;
     removed += theatre.counts().removed;
   }
 };
@@ -284,7 +282,7 @@ TEST(SharedMemoryInterleaving, EveryShortScriptInMemoriesThatAreEmptyOrFull) {
   EXPECT_GT(seen.late_reads, 100'000U);
   EXPECT_GT(seen.late_changes, 10'000U);
   EXPECT_GT(seen.evicted, 10'000U);
-  EXPECT_GT(seen.spared, 1'000U);
+  EXPECT_GT(seen.second_chances, 1'000U);
   EXPECT_GT(seen.removed, 10'000U);
 }
 
@@ -303,7 +301,7 @@ TEST(SharedMemoryInterleaving, LongRandomScripts) {
     seen.add(theatre);
   }
   EXPECT_GT(seen.evicted, 1'000U);
-  EXPECT_GT(seen.spared, 100U);
+  EXPECT_GT(seen.second_chances, 100U);
   EXPECT_GT(seen.late_changes, 100U);
 }
 
