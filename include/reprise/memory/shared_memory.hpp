@@ -40,9 +40,9 @@ class BasicSharedMemory;
 /// The object must not be moved while it is read: a drafter holds its address.
 ///
 /// **Cost.** 18 bytes for each token of room; sequences of 2,048 tokens leave 1% of the room unused, so that a stored
-/// token takes 18.2. append: 0.3 to 0.5 microseconds a token; an eviction may index up to 31
-/// segments again. find: a cache line for each of four n-gram lengths, two or three for each of up to 12 matches.
-/// remove: a look at every segment. Nothing allocates after make().
+/// token takes 18.2. append: 0.3 to 0.5 microseconds a token; an eviction may index up to 31 segments again. find: a
+/// cache line for each of four n-gram lengths, two or three for each of up to 12 matches. remove: a look at every
+/// segment. Nothing allocates after make().
 using SharedMemory = detail::BasicSharedMemory<std::uint32_t, 32>;
 
 struct HistoryOptions {
@@ -203,7 +203,8 @@ class BasicSharedMemory {
     /// The token held `back` tokens before the latest one; back < kept.
     [[nodiscard]] HistoryWord last(std::size_t back) const noexcept { return ring_[(count_ - 1 - back) % kept]; }
     void push(HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
-    void forget() noexcept { *this = {}; }
+    void clear() noexcept { count_ = 0; }
+    void wipe() noexcept { *this = {}; }  // leaves no token in memory either
 
    private:
     std::size_t count_ = 0;
@@ -284,7 +285,7 @@ class BasicSharedMemory {
       text_.end_run();
     }
     for (std::size_t back = stored; back-- > 0;) text_.store(held_.last(back), name_);
-    held_.forget();
+    held_.clear();
     state_ = State::storing;
   }
   void end_run() noexcept {
@@ -297,7 +298,7 @@ class BasicSharedMemory {
     forget_held();
   }
   void forget_held() noexcept {
-    held_.forget();
+    held_.wipe();
     state_ = State::fresh;
   }
 
