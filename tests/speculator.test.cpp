@@ -113,10 +113,10 @@ TEST(Speculator, KeepsItsGuardWherePadRowsHaveNoPath) {
   // A wide pass is cheap, a narrow one dear, and the paths do not suffice to pad a draft to the wide one.
   struct Wrong {
     void begin(TokenSpan) {}
-    void observe(TokenSpan, Origin) {}
-    void feedback(const Outcome&) {}
-    void truncate(std::size_t) {}
-    void propose(const DraftBudget&, Draft& draft) {
+    void observe(TokenSpan, std::size_t, Origin) {}
+    void feedback(TokenSpan, const Outcome&) {}
+    void truncate(TokenSpan, std::size_t) {}
+    void propose(TokenSpan, Draft& draft) {
       for (Token token = 1000; token < 1003; ++token) draft.push({.token = token});
     }
   };

@@ -79,7 +79,7 @@ class Reader {
  public:
   Reader(const Past& past, bool reads, std::size_t nodes) : context_(past.context), storage_(nodes) {
     NgramOptions options;
-    if (reads) options.memory = &past.memory;
+    if (reads) options.stores = {past.memory};
     drafter_ = NgramDrafter<>(options);
     drafter_.reserve(2 * context_size);
     drafter_.begin(context_.first(context_size));
@@ -87,14 +87,15 @@ class Reader {
   }
   void observe() {
     if (at_ == context_size) {
-      drafter_.truncate(context_size);
+      drafter_.truncate(lent(), context_size);
       at_ = 0;
     }
-    drafter_.observe(context_.subspan(context_size + at_++, 1), Origin::output);
+    ++at_;
+    drafter_.observe(lent(), 1, Origin::output);
   }
   void propose() {
-    Draft draft(storage_);
-    drafter_.propose(budget_, draft);
+    Draft draft(storage_, budget_);
+    drafter_.propose(lent(), draft);
     drafted += draft.size();
     ++asked;
   }
@@ -102,6 +103,8 @@ class Reader {
   std::size_t asked = 0;
 
  private:
+  [[nodiscard]] TokenSpan lent() const { return context_.first(context_size + at_); }
+
   std::span<const Token> context_;
   std::vector<DraftNode> storage_;
   NgramDrafter<> drafter_;

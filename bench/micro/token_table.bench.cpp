@@ -43,10 +43,9 @@ void observe(benchmark::State& state) {
   TokenTable table = table_of(state);
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, text_size);
   TokenTableDrafter drafter(&table, {.learn_into = &table});
-  drafter.reserve(tokens.size());
   for (auto step : state) {
     drafter.begin({});
-    for (const Token& token : tokens) drafter.observe({&token, 1}, Origin::output);
+    for (std::size_t at = 1; at <= tokens.size(); ++at) drafter.observe(TokenSpan(tokens).first(at), 1, Origin::output);
   }
   report_tokens(state, tokens.size(), drafter.memory_bytes());
 }
@@ -61,18 +60,20 @@ void propose(benchmark::State& state, bool cold) {
   drafter.begin(tokens);
   std::vector<DraftNode> storage(64);
   CacheFlush flush;
+  TokenSpan lent = tokens;
   std::size_t at = text_size;
   std::size_t drafted = 0;
   std::chrono::duration<double> total{};
   using Clock = std::chrono::steady_clock;
   for (auto step : state) {
     at = at > 1000 ? at - 997 : text_size;
-    if (at == text_size) drafter.begin(tokens);
-    drafter.truncate(at);
+    if (at == text_size) drafter.begin(lent = tokens);
+    drafter.truncate(lent, at);
+    lent = TokenSpan(tokens).first(at);
     if (cold) flush();
     const auto begin = Clock::now();
-    Draft draft(storage);
-    drafter.propose({}, draft);
+    Draft draft(storage, {});
+    drafter.propose(lent, draft);
     benchmark::DoNotOptimize(storage.data());
     const std::chrono::duration<double> took = Clock::now() - begin;
     state.SetIterationTime(took.count());

@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"

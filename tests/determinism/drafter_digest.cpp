@@ -76,14 +76,15 @@ void decode(const std::vector<Token>& tokens, reprise::DraftShape shape, Random&
   std::vector<reprise::DraftNode> storage(64);
   std::vector<reprise::NodeIndex> accepted;
   std::size_t at = 200;
-  drafter.begin(reprise::TokenSpan(tokens).first(at));
+  const auto context = [&](std::size_t size) { return reprise::TokenSpan(tokens).first(size); };
+  drafter.begin(context(at));
   while (at < tokens.size()) {
     reprise::DraftBudget budget;
     budget.shape = shape;
     budget.max_nodes = 1 + random.below(40);
     if (random.below(5) == 0) budget.max_leaves = 1 + random.below(4);
-    reprise::Draft draft(storage);
-    drafter.propose(budget, draft);
+    reprise::Draft draft(storage, budget);
+    drafter.propose(context(at), draft);
     for (const reprise::DraftNode& node : draft.view()) {
       digest.add(static_cast<std::uint32_t>(node.token));
       digest.add(static_cast<std::uint32_t>(node.parent));
@@ -99,12 +100,13 @@ void decode(const std::vector<Token>& tokens, reprise::DraftShape shape, Random&
       parent = static_cast<reprise::NodeIndex>(i);
       accepted.push_back(parent);
     }
-    drafter.feedback({draft.view(), {}, accepted, tokens[at + accepted.size()], reprise::Cut::none, {}});
-    drafter.observe(reprise::TokenSpan(tokens).subspan(at, accepted.size() + 1), reprise::Origin::output);
+    drafter.feedback(context(at), {draft.view(), {}, accepted, tokens[at + accepted.size()], reprise::Cut::none, {}});
     at += accepted.size() + 1;
+    drafter.observe(context(at), accepted.size() + 1, reprise::Origin::output);
     if (random.below(60) == 0) {
+      const std::size_t before = at;
       at -= random.below(100);
-      drafter.truncate(at);
+      drafter.truncate(context(before), at);
     }
   }
   const reprise::CalibrationState& learned = drafter.calibration();

@@ -45,6 +45,13 @@ class Copying {
   LiveMatches matches_;
 };
 
+TEST(BitCount, CountsBits) {
+  EXPECT_EQ(bit_count(0), 0);
+  EXPECT_EQ(bit_count(0xffffffffU), 32);
+  for (std::uint32_t bits = 1, i = 0; i < 1000; ++i, bits = bits * 1664525U + 1013904223U)
+    ASSERT_EQ(bit_count(bits), std::popcount(bits)) << bits;
+}
+
 TEST(AgreementsAt, AreTheTokensBeforeAPlaceThatAgree) {
   const Tokens text = {7, 1, 2, 3, 9, 7, 8, 2, 3};
   EXPECT_EQ(agreements_of(TokenSpan(text).first(4), text), 0b1011U) << "3 and 2 agree, 1 does not, 7 does";

@@ -28,6 +28,7 @@ using Nodes = std::vector<DraftNode>;
 using testing::describe;
 using testing::draft_of;
 using testing::fault_of;
+using testing::LentNgram;
 using testing::same_nodes;
 
 static_assert(ReservableStrategy<NgramDrafter<>> && MeasurableStrategy<NgramDrafter<>>);
@@ -68,7 +69,7 @@ using Indexes = ::testing::Types<NaiveIndex, RollingHashIndex, SuffixArrayIndex>
 TYPED_TEST_SUITE(NgramDrafterOver, Indexes);
 
 TYPED_TEST(NgramDrafterOver, DraftsNothingBeforeASequenceBegins) {
-  NgramDrafter<TypeParam> drafter;
+  LentNgram<TypeParam> drafter;
   EXPECT_TRUE(draft_of(drafter, tree_of(32)).empty());
   drafter.begin({});
   EXPECT_TRUE(draft_of(drafter, tree_of(32)).empty());
@@ -78,7 +79,7 @@ TYPED_TEST(NgramDrafterOver, DraftsNothingBeforeASequenceBegins) {
 }
 
 TYPED_TEST(NgramDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
-  NgramDrafter<TypeParam> drafter;
+  LentNgram<TypeParam> drafter;
   drafter.begin(Tokens{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 10, 11, 12, 13, 14, 15});
   EXPECT_EQ(tokens_of(draft_of(drafter, chain_of(4))), (Tokens{16, 17, 18, 19}));
   const Nodes nodes = draft_of(drafter, chain_of(1));
@@ -89,7 +90,7 @@ TYPED_TEST(NgramDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
 }
 
 TYPED_TEST(NgramDrafterOver, PrefersALongAgreementToARecentOne) {
-  NgramDrafter<TypeParam> drafter;
+  LentNgram<TypeParam> drafter;
   drafter.begin(Tokens{1, 2, 3, 4, 5, 7, 30, 31, 5, 8, 32, 33, 1, 2, 3, 4, 5});
   const Nodes nodes = draft_of(drafter, tree_of(64));
   ASSERT_GE(nodes.size(), 2U);
@@ -104,12 +105,12 @@ TYPED_TEST(NgramDrafterOver, GoesOnBehindASubstitution) {
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(100 + i);
   text.insert(text.end(), text.begin() + 5, text.begin() + 20);
   text.insert(text.end(), {7, 121});
-  NgramDrafter<TypeParam> drafter;
+  LentNgram<TypeParam> drafter;
   drafter.begin(text);
   const Nodes nodes = draft_of(drafter, chain_of(3));
   EXPECT_EQ(tokens_of(nodes), (Tokens{122, 123, 124})) << "120 was replaced";
   // Nothing else says so: without what was before the break it is a guess.
-  NgramDrafter<TypeParam> other;
+  LentNgram<TypeParam> other;
   other.begin(TokenSpan(text).first(40));
   other.observe(Tokens{7, 121}, Origin::prompt);
   EXPECT_LT(draft_of(other, chain_of(1))[0].path_probability, nodes[0].path_probability);
@@ -121,7 +122,7 @@ TYPED_TEST(NgramDrafterOver, KeepsRepeatingPastTheEndOfTheContext) {
     for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(50 + i % period);
     NgramOptions options;
     options.min_path_probability = Probability::zero();
-    NgramDrafter<TypeParam> drafter(options);
+    LentNgram<TypeParam> drafter(options);
     drafter.begin(text);
     const Nodes nodes = draft_of(drafter, chain_of(64));
     ASSERT_EQ(nodes.size(), 64U);
@@ -133,13 +134,13 @@ TYPED_TEST(NgramDrafterOver, KeepsRepeatingPastTheEndOfTheContext) {
 TYPED_TEST(NgramDrafterOver, TakesTokensOfAnyValue) {
   constexpr Token lowest = std::numeric_limits<Token>::min();
   constexpr Token highest = std::numeric_limits<Token>::max();
-  NgramDrafter<TypeParam> drafter;
+  LentNgram<TypeParam> drafter;
   drafter.begin(Tokens{lowest, highest, -1, 0, lowest, highest, -1, 0, lowest});
   EXPECT_EQ(tokens_of(draft_of(drafter, chain_of(3))), (Tokens{highest, -1, 0}));
 }
 
 TYPED_TEST(NgramDrafterOver, DraftsTheSameWhenAskedAgain) {
-  NgramDrafter<TypeParam> drafter;
+  LentNgram<TypeParam> drafter;
   drafter.begin(text_of(400, 1));
   for (const DraftBudget& budget : {tree_of(64), tree_of(3), chain_of(64)}) {
     const Nodes first = draft_of(drafter, budget);
@@ -152,7 +153,7 @@ TYPED_TEST(NgramDrafterOver, DraftsTheSameWhenAskedAgain) {
 TYPED_TEST(NgramDrafterOver, KeepsToTheBudgetAndToTheOrderOfADraft) {
   support::Random random(1);
   for (int round = 0; round < 60; ++round) {
-    NgramDrafter<TypeParam> drafter;
+    LentNgram<TypeParam> drafter;
     const Tokens text = text_of(random.between(1, 300), random.next());
     drafter.begin(text);
     for (int i = 0; i < 20; ++i) {
@@ -174,19 +175,16 @@ TYPED_TEST(NgramDrafterOver, KeepsToTheBudgetAndToTheOrderOfADraft) {
 // --- Budgets ---
 
 TEST(NgramDrafter, ProposesNothingAfterItWasMovedFrom) {
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   drafter.begin(Tokens{1, 2, 3, 1, 2, 3});
-  const NgramDrafter<> taken = std::move(drafter);
-  std::vector<DraftNode> storage(8);
-  Draft draft(storage);
-  drafter.propose({}, draft);  // NOLINT(bugprone-use-after-move)
-  EXPECT_TRUE(draft.empty());
+  const LentNgram<> taken = std::move(drafter);
+  EXPECT_TRUE(draft_of(drafter, tree_of(8)).empty());  // NOLINT(bugprone-use-after-move)
 }
 
 TEST(NgramDrafter, ASmallerDraftIsAPrefixOfALargerOne) {
   // Whether a token that is only frequent is considered must not depend on how many nodes are wanted.
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    NgramDrafter<> drafter;
+    LentNgram<> drafter;
     drafter.begin(text_of(300, seed));
     const Nodes largest = draft_of(drafter, tree_of(64));
     for (const std::size_t size : {1U, 2U, 5U, 11U, 32U}) {
@@ -220,7 +218,7 @@ struct ChainInTree {
 ChainInTree chains_in_trees() {
   ChainInTree sum;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    NgramDrafter<SuffixArrayIndex> drafter;
+    LentNgram<SuffixArrayIndex> drafter;
     drafter.begin(text_of(300, seed));
     const Nodes tree = draft_of(drafter, tree_of(64));
     sum.compare(draft_of(drafter, chain_of(64)), tree);
@@ -240,7 +238,7 @@ TEST(NgramDrafter, AChainIsTheBestChildOfEveryPlace) {
 }
 
 TEST(NgramDrafter, OneLeafIsAChain) {
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   drafter.begin(text_of(300, 3));
   DraftBudget budget = tree_of(32);
   budget.max_leaves = 1;
@@ -257,8 +255,8 @@ TEST(NgramDrafter, LeavesUnlikelyPathsOut) {
   all.min_path_probability = Probability::zero();
   NgramOptions few;
   few.min_path_probability = Probability::ratio(1, 5);
-  NgramDrafter<> generous(all);
-  NgramDrafter<> strict(few);
+  LentNgram<> generous(all);
+  LentNgram<> strict(few);
   const Tokens text = support::make_stream(support::Stream::zipf, 300, 4, 60);
   generous.begin(text);
   strict.begin(text);
@@ -273,7 +271,7 @@ TEST(NgramDrafter, LeavesUnlikelyPathsOut) {
 }
 
 TEST(NgramDrafter, KeepsAPathThatIsJustLikelyEnough) {
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   drafter.begin(text_of(300, 5));
   DraftBudget budget = tree_of(64);
   const Nodes nodes = draft_of(drafter, budget);
@@ -290,9 +288,9 @@ TEST(NgramDrafter, KeepsAPathThatIsJustLikelyEnough) {
 TEST(NgramDrafter, UsesThePriorItIsGiven) {
   NgramOptions options;
   options.prior.all = -(2 << 20);
-  NgramDrafter<> pessimist(options);
+  LentNgram<> pessimist(options);
   options.prior.all = 2 << 20;
-  NgramDrafter<> optimist(options);
+  LentNgram<> optimist(options);
   const Tokens text = text_of(200, 5);
   pessimist.begin(text);
   optimist.begin(text);
@@ -302,7 +300,7 @@ TEST(NgramDrafter, UsesThePriorItIsGiven) {
 
 TEST(NgramDrafter, LearnsFromWhatBecameOfItsDrafts) {
   for (const bool right : {false, true}) {
-    NgramDrafter<> drafter;
+    LentNgram<> drafter;
     drafter.begin(Tokens{1, 2, 3, 4, 5, 1, 2});
     const Nodes first = draft_of(drafter, chain_of(1));
     Probability last;
@@ -323,7 +321,7 @@ TEST(NgramDrafter, LearnsFromWhatBecameOfItsDrafts) {
 }
 
 TEST(NgramDrafter, LearnsFromWhatItDidNotPropose) {
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   drafter.begin(Tokens{1, 2, 3, 4, 5, 1, 2});
   DraftBudget budget = chain_of(4);
   budget.min_path_probability = Probability::one();
@@ -333,7 +331,7 @@ TEST(NgramDrafter, LearnsFromWhatItDidNotPropose) {
 }
 
 TEST(NgramDrafter, LearnsNothingWhereNothingWasPicked) {
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   drafter.begin(text_of(200, 6));
   const Nodes nodes = draft_of(drafter, tree_of(16));
   drafter.feedback(outcome_of(nodes, {}, std::nullopt));
@@ -348,7 +346,7 @@ TEST(NgramDrafter, LearnsNothingWhereNothingWasPicked) {
 TEST(NgramDrafter, ForgetsEverythingWhenANewSequenceBegins) {
   NgramOptions options;
   options.prior.all = 12345;
-  NgramDrafter<> used(options);
+  LentNgram<> used(options);
   support::Random random(7);
   used.begin(text_of(500, 7));
   for (int i = 0; i < 30; ++i) {
@@ -358,7 +356,7 @@ TEST(NgramDrafter, ForgetsEverythingWhenANewSequenceBegins) {
     if (random.one_in(5)) used.truncate(random.between(300, 500));
   }
   EXPECT_NE(used.calibration(), options.prior);
-  NgramDrafter<> fresh(options);
+  LentNgram<> fresh(options);
   for (const std::size_t size : {400U, 3U, 0U}) {
     const Tokens text = text_of(size, 8);
     used.begin(text);
@@ -373,7 +371,7 @@ TEST(NgramDrafter, ForgetsEverythingWhenANewSequenceBegins) {
 
 TEST(NgramDrafter, TakesAnyOutcomeForWhatItIs) {
   support::Random random(8);
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   drafter.begin(text_of(100, 10));
   for (int i = 0; i < 2000; ++i) {
     if (!random.one_in(4)) draft_of(drafter, tree_of(random.below(70)));
@@ -437,19 +435,19 @@ TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
   for (int round = 0; round < 40; ++round) {
     const Tokens text = text_of(random.between(2, 1500), random.next());
     const std::vector<Piece> pieces = pieces_of(text, random);
-    NgramDrafter<TypeParam> cut;
+    LentNgram<TypeParam> cut;
     cut.begin({});
     observe_first(cut, pieces, text.size());
     std::size_t size = text.size();
     for (int again = 0; again < 3; ++again) {
       size -= random.one_in(2) ? random.below(std::min<std::size_t>(size, 20)) : random.below(size);
       cut.truncate(size);
-      NgramDrafter<TypeParam> never;
+      LentNgram<TypeParam> never;
       never.begin({});
       observe_first(never, pieces, size);
       expect_same_drafts(cut, never);
       const Tokens further = text_of(random.between(1, 100), random.next());
-      NgramDrafter<TypeParam> on = cut;
+      LentNgram<TypeParam> on = cut;
       on.observe(further, Origin::output);
       never.observe(further, Origin::output);
       expect_same_drafts(on, never);
@@ -459,12 +457,12 @@ TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
 }
 
 TYPED_TEST(NgramDrafterOver, CopiesGoOnIndependently) {
-  NgramDrafter<TypeParam> first;
+  LentNgram<TypeParam> first;
   const Tokens text = text_of(600, 11);
   first.begin(TokenSpan(text).first(500));
   const Nodes before = draft_of(first, tree_of(32));
-  NgramDrafter<TypeParam> second = first;
-  NgramDrafter<TypeParam> third;
+  LentNgram<TypeParam> second = first;
+  LentNgram<TypeParam> third;
   third = first;
   // What one of them sees and learns, the others do not.
   second.observe(TokenSpan(text).subspan(500), Origin::output);
@@ -482,10 +480,10 @@ TYPED_TEST(NgramDrafterOver, CopiesGoOnIndependently) {
 }
 
 TEST(NgramDrafter, ACopyTakenBetweenProposeAndFeedbackLearnsTheSame) {
-  NgramDrafter<> first;
+  LentNgram<> first;
   first.begin(text_of(300, 12));
   const Nodes nodes = draft_of(first, tree_of(32));
-  NgramDrafter<> second = first;
+  LentNgram<> second = first;
   first.feedback(outcome_of(nodes, {}, nodes[1].token));
   second.feedback(outcome_of(nodes, {}, nodes[1].token));
   EXPECT_GT(first.calibration().lessons, 0U);
@@ -495,12 +493,12 @@ TEST(NgramDrafter, ACopyTakenBetweenProposeAndFeedbackLearnsTheSame) {
 
 TEST(NgramDrafter, AnyKeyGivesTheSameDraft) {
   const Tokens text = text_of(600, 13);
-  NgramDrafter<> expected;
+  LentNgram<> expected;
   expected.begin(text);
   for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
     NgramOptions options;
     options.key = key;
-    NgramDrafter<> drafter(options);
+    LentNgram<> drafter(options);
     drafter.begin(text);
     expect_same_drafts(drafter, expected);
   }
@@ -508,7 +506,7 @@ TEST(NgramDrafter, AnyKeyGivesTheSameDraft) {
 
 TEST(NgramDrafter, WhatTheModelSaidWeighsMoreThanWhatItRead) {
   const auto drafted_after = [](Origin first, Origin second) {
-    NgramDrafter<> drafter;
+    LentNgram<> drafter;
     drafter.begin({});
     drafter.observe(Tokens{1, 2, 3, 4, 7, 30}, first);
     drafter.observe(Tokens{1, 2, 3, 4, 8, 31}, second);
@@ -527,7 +525,7 @@ TEST(NgramDrafter, WhatTheModelSaidWeighsMoreThanWhatItRead) {
 TYPED_TEST(NgramDrafterOver, DraftsNothingWithoutMemoryAndAgainAfterABegin) {
   NgramOptions options;
   options.max_bytes = 16'384;
-  NgramDrafter<TypeParam> drafter(options);
+  LentNgram<TypeParam> drafter(options);
   const Tokens text = text_of(20'000, 14);
   drafter.begin(TokenSpan(text).first(50));
   EXPECT_FALSE(drafter.exhausted());
@@ -544,7 +542,7 @@ TYPED_TEST(NgramDrafterOver, DraftsNothingWithoutMemoryAndAgainAfterABegin) {
   EXPECT_TRUE(draft_of(drafter, tree_of(16)).empty());
   drafter.begin(TokenSpan(text).first(50));
   EXPECT_FALSE(drafter.exhausted());
-  NgramDrafter<TypeParam> fresh;
+  LentNgram<TypeParam> fresh;
   fresh.begin(TokenSpan(text).first(50));
   expect_same_drafts(drafter, fresh);
 }
@@ -556,7 +554,7 @@ TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) 
     options.max_bytes = random.between(6'000, 15'000);
     const Tokens text = text_of(4000, random.next());
     const std::vector<Piece> pieces = pieces_of(text, random);
-    NgramDrafter<TypeParam> drafter(options);
+    LentNgram<TypeParam> drafter(options);
     drafter.begin({});
     observe_first(drafter, pieces, text.size());
     ASSERT_TRUE(drafter.exhausted());
@@ -566,7 +564,7 @@ TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) 
     const std::size_t size = random.below(indexed);
     drafter.truncate(size);
     ASSERT_FALSE(drafter.exhausted());
-    NgramDrafter<TypeParam> never;
+    LentNgram<TypeParam> never;
     never.begin({});
     observe_first(never, pieces, size);
     expect_same_drafts(drafter, never);
@@ -581,13 +579,13 @@ TYPED_TEST(NgramDrafterOver, DraftsTheSameAfterATruncationToAllThatIsIndexed) {
     options.max_bytes = random.between(6'000, 15'000);
     const Tokens text = text_of(4000, random.next());
     const std::vector<Piece> pieces = pieces_of(text, random);
-    NgramDrafter<TypeParam> drafter(options);
+    LentNgram<TypeParam> drafter(options);
     drafter.begin({});
     observe_first(drafter, pieces, text.size());
     const std::size_t indexed = drafter.index().tokens().size();
     if (indexed == 0) continue;
     drafter.truncate(indexed);
-    NgramDrafter<TypeParam> never;
+    LentNgram<TypeParam> never;
     never.begin({});
     observe_first(never, pieces, indexed);
     expect_same_drafts(drafter, never);
@@ -628,7 +626,7 @@ class ForgetfulIndex {
 static_assert(LookupIndex<ForgetfulIndex>);
 
 TEST(NgramDrafter, SurvivesAnIndexThatHadToForgetEverything) {
-  NgramDrafter<ForgetfulIndex> drafter;
+  LentNgram<ForgetfulIndex> drafter;
   const Tokens text = text_of(300, 15);
   drafter.begin(TokenSpan(text).first(90));
   for (std::size_t at = 90; at < 300; at += 10) drafter.observe(TokenSpan(text).subspan(at, 10), Origin::output);
@@ -639,13 +637,13 @@ TEST(NgramDrafter, SurvivesAnIndexThatHadToForgetEverything) {
   drafter.truncate(0);
   EXPECT_FALSE(drafter.exhausted());
   drafter.observe(TokenSpan(text).first(60), Origin::prompt);
-  NgramDrafter<ForgetfulIndex> fresh;
+  LentNgram<ForgetfulIndex> fresh;
   fresh.begin(TokenSpan(text).first(60));
   expect_same_drafts(drafter, fresh);
 }
 
 TEST(NgramDrafter, TakesLittleMemoryBesidesTheIndex) {
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   drafter.begin({});
   const Tokens text = support::make_stream(support::Stream::random_small, 100'000, 1);
   for (std::size_t at = 0; at < text.size(); at += 5) drafter.observe(TokenSpan(text).subspan(at, 5), Origin::output);
@@ -654,7 +652,7 @@ TEST(NgramDrafter, TakesLittleMemoryBesidesTheIndex) {
 }
 
 TEST(NgramDrafter, TakesLittleMemoryAlsoWhereEveryRoundIsTruncated) {
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   drafter.begin(Tokens{1, 2, 3});
   for (std::size_t size = 4; size < 5000; ++size) {
     drafter.observe(Tokens{1, 2}, Origin::output);

@@ -18,6 +18,7 @@ namespace {
 using Tokens = std::vector<Token>;
 using Nodes = std::vector<DraftNode>;
 using testing::draft_of;
+using testing::LentNgram;
 using testing::same_nodes;
 
 constexpr DraftBudget tree = {.max_nodes = 16, .shape = DraftShape::tree};
@@ -36,15 +37,15 @@ void remember(SharedMemory& memory, TokenSpan tokens, SequenceTag id = 1) {
   memory.append(tokens, Origin::output);
   memory.end_sequence();
 }
-NgramDrafter<> drafter_of(const SharedMemory& memory, TokenSpan context) {
+LentNgram<> drafter_of(const SharedMemory& memory, TokenSpan context) {
   NgramOptions options;
-  options.memory = &memory;
-  NgramDrafter<> drafter(options);
+  options.stores = {memory};
+  LentNgram<> drafter(options);
   drafter.begin(context);
   return drafter;
 }
 /// The target says what the chain says, `accepted` tokens of it, and then something else.
-void accept(NgramDrafter<>& drafter, const Nodes& nodes, std::size_t accepted) {
+void accept(LentNgram<>& drafter, const Nodes& nodes, std::size_t accepted) {
   std::vector<NodeIndex> path(accepted);
   std::iota(path.begin(), path.end(), NodeIndex{0});
   drafter.feedback({DraftView(nodes, DraftKind::ordered), {}, path, Token{999'999}, Cut::none, {}});
@@ -54,7 +55,7 @@ TEST(NgramMemory, ForetellsWhatOnlyThePastKnows) {
   SharedMemory memory = memory_of(8);
   const Tokens past = run_of(100, 0);
   remember(memory, past);
-  NgramDrafter<> drafter = drafter_of(memory, Tokens{7000, 50, 51});
+  LentNgram<> drafter = drafter_of(memory, Tokens{7000, 50, 51});
   const Nodes nodes = draft_of(drafter, chain);
   ASSERT_GE(nodes.size(), 3U);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -66,7 +67,7 @@ TEST(NgramMemory, ForetellsWhatOnlyThePastKnows) {
 
 TEST(NgramMemory, IsLookedUpAnewForEachDraft) {
   SharedMemory memory = memory_of(8);
-  NgramDrafter<> drafter = drafter_of(memory, Tokens{7000, 50, 51});
+  LentNgram<> drafter = drafter_of(memory, Tokens{7000, 50, 51});
   const auto from_memory = [&] {
     const Nodes nodes = draft_of(drafter, tree);
     return std::count_if(nodes.begin(), nodes.end(),
@@ -83,8 +84,8 @@ TEST(NgramMemory, ChangesNothingWhereItKnowsNothing) {
   SharedMemory memory = memory_of(8);
   remember(memory, run_of(100, 500'000));
   const Tokens context = {1, 2, 3, 4, 1, 2, 3, 4, 1, 2};
-  NgramDrafter<> with = drafter_of(memory, context);
-  NgramDrafter<> without;
+  LentNgram<> with = drafter_of(memory, context);
+  LentNgram<> without;
   without.begin(context);
   EXPECT_TRUE(same_nodes(draft_of(with, tree), draft_of(without, tree)));
 }
@@ -92,7 +93,7 @@ TEST(NgramMemory, ChangesNothingWhereItKnowsNothing) {
 TEST(NgramMemory, BelongsToTheContextWhereThatSaysSoToo) {
   SharedMemory memory = memory_of(8);
   remember(memory, Tokens{1, 2, 3, 4, 5, 6, 7, 8});
-  NgramDrafter<> drafter = drafter_of(memory, Tokens{1, 2, 3, 40, 1, 2});
+  LentNgram<> drafter = drafter_of(memory, Tokens{1, 2, 3, 40, 1, 2});
   const Nodes nodes = draft_of(drafter, tree);
   bool both = false;
   bool alone = false;
@@ -106,7 +107,7 @@ TEST(NgramMemory, BelongsToTheContextWhereThatSaysSoToo) {
 TEST(NgramMemory, IsMoreCertainWhereBothSaySo) {
   SharedMemory memory = memory_of(8);
   const Tokens context = {1, 2, 3, 40, 50, 60, 1, 2};
-  NgramDrafter<> drafter = drafter_of(memory, context);
+  LentNgram<> drafter = drafter_of(memory, context);
   const Probability alone = draft_of(drafter, chain)[0].path_probability;
   remember(memory, Tokens{1, 2, 3, 4, 5, 6, 7, 8});
   const Nodes nodes = draft_of(drafter, chain);
@@ -118,7 +119,7 @@ TEST(NgramMemory, EndsWhereTheSequenceEnds) {
   SharedMemory memory = memory_of(8);
   remember(memory, Tokens{1, 2, 3, 4, 5}, 1);
   remember(memory, Tokens{6, 7, 8, 9, 10}, 2);
-  NgramDrafter<> drafter = drafter_of(memory, Tokens{1, 2, 3});
+  LentNgram<> drafter = drafter_of(memory, Tokens{1, 2, 3});
   for (const DraftNode& node : draft_of(drafter, tree)) EXPECT_LE(node.token, 5);
 }
 
@@ -127,13 +128,13 @@ TEST(NgramMemory, GivesTextThatWasUsedASecondChance) {
     SharedMemory memory = memory_of(4);
     remember(memory, run_of(32, 0), 1);
     if (of_use) {
-      NgramDrafter<> drafter = drafter_of(memory, Tokens{10, 11});
+      LentNgram<> drafter = drafter_of(memory, Tokens{10, 11});
       const Nodes nodes = draft_of(drafter, chain);
       ASSERT_GT(nodes.size(), 1U);
       accept(drafter, nodes, 1);
     }
     remember(memory, run_of(32 * 4, 1000), 2);
-    NgramDrafter<> later = drafter_of(memory, Tokens{10, 11});
+    LentNgram<> later = drafter_of(memory, Tokens{10, 11});
     const Nodes nodes = draft_of(later, chain);
     EXPECT_EQ(!nodes.empty() && nodes[0].token == 12, of_use);
     EXPECT_EQ(memory.counts().second_chances, of_use ? 1U : 0U);
@@ -143,7 +144,7 @@ TEST(NgramMemory, GivesTextThatWasUsedASecondChance) {
 TEST(NgramMemory, DoesNotTouchTextThatWasRefused) {
   SharedMemory memory = memory_of(4);
   remember(memory, run_of(32, 0), 1);
-  NgramDrafter<> drafter = drafter_of(memory, Tokens{10, 11});
+  LentNgram<> drafter = drafter_of(memory, Tokens{10, 11});
   accept(drafter, draft_of(drafter, chain), 0);
   remember(memory, run_of(32 * 4, 1000), 2);
   EXPECT_EQ(memory.counts().second_chances, 0U);
@@ -152,7 +153,7 @@ TEST(NgramMemory, DoesNotTouchTextThatWasRefused) {
 TEST(NgramMemory, IsJudgedApartFromTheContext) {
   SharedMemory memory = memory_of(64);
   remember(memory, run_of(1000, 0));
-  NgramDrafter<> drafter = drafter_of(memory, Tokens{7000});
+  LentNgram<> drafter = drafter_of(memory, Tokens{7000});
   const CalibrationState before = drafter.calibration();
   Probability first;
   Probability last;
@@ -172,8 +173,8 @@ TEST(NgramMemory, IsJudgedApartFromTheContext) {
 TEST(NgramMemory, IsReadByCopiesToo) {
   SharedMemory memory = memory_of(8);
   remember(memory, run_of(100, 0));
-  NgramDrafter<> drafter = drafter_of(memory, Tokens{7000, 50, 51});
-  NgramDrafter<> copy = drafter;
+  LentNgram<> drafter = drafter_of(memory, Tokens{7000, 50, 51});
+  LentNgram<> copy = drafter;
   EXPECT_TRUE(same_nodes(draft_of(copy, tree), draft_of(drafter, tree)));
   copy.truncate(1);
   copy.observe(Tokens{20, 21}, Origin::prompt);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "reprise/draft/any_strategy.hpp"
@@ -17,6 +18,8 @@ namespace reprise {
 namespace {
 
 using testing::draft_of;
+using testing::Lent;
+using testing::LentNgram;
 using testing::same_nodes;
 using Tokens = std::vector<Token>;
 
@@ -56,7 +59,7 @@ const Tokens reasoning = numbers(1000, 50);
 const Tokens answer = numbers(2000, 40);
 
 struct Rebased : ::testing::Test {
-  NgramDrafter<> drafter;
+  LentNgram<> drafter;
   Rebased() {
     drafter.begin(system_prompt);
     drafter.observe(reasoning + answer, Origin::output);
@@ -64,9 +67,23 @@ struct Rebased : ::testing::Test {
   static Tokens without_reasoning() { return system_prompt + answer; }
 };
 
+TEST(CommonEnds, DoNotOverlap) {
+  const auto ends = [](const Tokens& a, const Tokens& b) {
+    const detail::CommonEnds common = detail::common_ends(a, b);
+    return std::pair(common.head, common.tail);
+  };
+  using Ends = std::pair<std::size_t, std::size_t>;
+  EXPECT_EQ(ends({1, 2, 3, 4, 5}, {1, 2, 9, 5}), Ends(2, 1));
+  EXPECT_EQ(ends({1, 2, 3}, {1, 2, 3}), Ends(3, 0));
+  EXPECT_EQ(ends({1, 1, 1}, {1, 1}), Ends(2, 0));
+  EXPECT_EQ(ends({1, 2, 1}, {1, 2, 1, 2, 1}), Ends(3, 0));
+  EXPECT_EQ(ends({7, 1, 2}, {1, 2}), Ends(0, 2));
+  EXPECT_EQ(ends({}, {1}), Ends(0, 0));
+}
+
 TEST_F(Rebased, DraftsWhatOnlyTheOldContextSaid) {
   drafter.rebase(without_reasoning());
-  NgramDrafter<> fresh;
+  LentNgram<> fresh;
   fresh.begin(without_reasoning());
   const Tokens said_again(reasoning.begin() + 10, reasoning.begin() + 14);
   drafter.observe(said_again, Origin::output);
@@ -81,7 +98,7 @@ TEST_F(Rebased, KnowsWhatLedToADroppedBlockAndOnFromIt) {
   EXPECT_EQ(tokens_of(drafter), numbers(2000, 8));
 }
 TEST_F(Rebased, ToTheSameContextChangesNothing) {
-  NgramDrafter<> before = drafter;
+  LentNgram<> before = drafter;
   drafter.rebase(system_prompt + reasoning + answer);
   EXPECT_EQ(drafter.evidence(), 0U);
   EXPECT_EQ(drafter.index().tokens().size(), before.index().tokens().size());
@@ -90,7 +107,7 @@ TEST_F(Rebased, ToTheSameContextChangesNothing) {
   expect_same_drafts(drafter, before);
 }
 TEST_F(Rebased, ToALongerContextIsAPromptObserved) {
-  NgramDrafter<> other = drafter;
+  LentNgram<> other = drafter;
   drafter.rebase(system_prompt + reasoning + answer + Tokens{1000, 1001});
   other.observe(Tokens{1000, 1001}, Origin::prompt);
   EXPECT_EQ(drafter.evidence(), 0U);
@@ -109,7 +126,7 @@ TEST_F(Rebased, KeepsNoEvidenceWhereOnlySomethingWasPutIn) {
 }
 TEST_F(Rebased, CountsTruncationsFromTheNewContext) {
   drafter.rebase(without_reasoning());
-  NgramDrafter<> shorter = drafter;
+  LentNgram<> shorter = drafter;
   drafter.observe(numbers(5000, 100), Origin::output);
   drafter.truncate(without_reasoning().size());
   expect_same_drafts(drafter, shorter);
@@ -128,9 +145,9 @@ TEST_F(Rebased, DraftsTheSameWhetherTruncatedOrNeverLonger) {
   const Tokens text = support::make_stream(support::Stream::trace_like, 900, 4, 60);
   const Tokens compacted(text.begin() + 300, text.end() - 100);
   for (const std::size_t back : {1U, 5U, 63U, 64U, 65U, 300U}) {
-    NgramDrafter<> first;
+    LentNgram<> first;
     first.begin(TokenSpan(text).first(800));
-    NgramDrafter<> second = first;
+    LentNgram<> second = first;
     first.rebase(compacted);
     first.observe(TokenSpan(text).last(back % 100), Origin::output);
     first.truncate(compacted.size() - back);
@@ -140,9 +157,9 @@ TEST_F(Rebased, DraftsTheSameWhetherTruncatedOrNeverLonger) {
   }
 }
 TEST_F(Rebased, ForksGoOnIndependently) {
-  NgramDrafter<> fork = drafter;
+  LentNgram<> fork = drafter;
   drafter.rebase(without_reasoning());
-  NgramDrafter<> rebased = drafter;
+  LentNgram<> rebased = drafter;
   fork.truncate(10);
   fork.rebase(numbers(1, 3));
   fork.begin(numbers(1, 3));
@@ -153,7 +170,7 @@ TEST_F(Rebased, BeginForgetsTheEvidence) {
   drafter.rebase(without_reasoning());
   drafter.begin(without_reasoning());
   EXPECT_EQ(drafter.evidence(), 0U);
-  NgramDrafter<> fresh;
+  LentNgram<> fresh;
   fresh.begin(without_reasoning());
   expect_same_drafts(drafter, fresh);
 }
@@ -168,7 +185,7 @@ TEST_F(Rebased, KeepsWhatItHasLearnedOfTheTarget) {
 TEST_F(Rebased, KeepsWhereTokensCameFrom) {
   // What the model said weighs more than what it read; so the drafts differ where origins do.
   const Tokens other = system_prompt + Tokens{900, 901} + answer;
-  NgramDrafter<> read;
+  LentNgram<> read;
   read.begin(system_prompt + reasoning + answer);
   read.rebase(other);
   drafter.rebase(other);
@@ -182,7 +199,7 @@ TEST(MaxEvidence, BoundsWhatIsKeptHoweverOftenTheContextChanges) {
   for (const std::size_t most : {0U, 10U, 500U}) {
     NgramOptions options;
     options.max_evidence = most;
-    NgramDrafter<> drafter(options);
+    LentNgram<> drafter(options);
     drafter.begin(numbers(0, 300));
     for (Token i = 1; i < 40; ++i) {
       drafter.rebase(numbers(i * 1000, 300));
@@ -200,8 +217,8 @@ TEST(MaxEvidence, BoundsWhatIsKeptHoweverOftenTheContextChanges) {
 TEST(MaxEvidence, OfZeroDraftsAsIfBegunAnew) {
   NgramOptions options;
   options.max_evidence = 0;
-  NgramDrafter<> drafter(options);
-  NgramDrafter<> fresh(options);
+  LentNgram<> drafter(options);
+  LentNgram<> fresh(options);
   const Tokens text = support::make_stream(support::Stream::trace_like, 900, 3, 60);
   drafter.begin(text);
   drafter.rebase(TokenSpan(text).subspan(400));
@@ -213,13 +230,13 @@ TEST(MaxBytes, DropTheEvidenceWhereThereIsNoRoomForBoth) {
   const Tokens text = numbers(0, 4000);
   NgramOptions options;
   options.max_bytes = 140'000;
-  NgramDrafter<> drafter(options);
+  LentNgram<> drafter(options);
   drafter.begin(TokenSpan(text).first(3000));
   ASSERT_FALSE(drafter.exhausted());
   drafter.rebase(TokenSpan(text).last(3000));
   EXPECT_FALSE(drafter.exhausted());
   EXPECT_EQ(drafter.evidence(), 0U);
-  NgramDrafter<> fresh(options);
+  LentNgram<> fresh(options);
   fresh.begin(TokenSpan(text).last(3000));
   expect_same_drafts(drafter, fresh);
 }
@@ -227,7 +244,7 @@ TEST(MaxBytes, DropTheEvidenceWhereTheContextComesToNeedTheRoom) {
   const Tokens text = numbers(0, 8000);
   NgramOptions options;
   options.max_bytes = 140'000;
-  NgramDrafter<> drafter(options);
+  LentNgram<> drafter(options);
   drafter.begin(TokenSpan(text).first(1500));
   drafter.rebase(TokenSpan(text).subspan(1500, 500));
   ASSERT_GT(drafter.evidence(), 1000U);
@@ -244,10 +261,10 @@ TEST(MaxBytes, DropTheEvidenceWhereTheContextComesToNeedTheRoom) {
 }
 
 TEST(AnyStrategyRebase, PassesItOnOrBeginsAnew) {
-  AnyStrategy keeps = NgramDrafter<>();
-  AnyStrategy begins = CopyDrafter<>();
-  AnyStrategy nothing;
-  for (AnyStrategy* strategy : {&keeps, &begins, &nothing}) {
+  Lent keeps{AnyStrategy(NgramDrafter<>())};
+  Lent begins{AnyStrategy(CopyDrafter<>())};
+  Lent<AnyStrategy> nothing;
+  for (Lent<AnyStrategy>* strategy : {&keeps, &begins, &nothing}) {
     strategy->begin(system_prompt + reasoning + answer);
     strategy->rebase(system_prompt + answer);
     strategy->observe(numbers(1010, 4), Origin::output);

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/scripted_verifier.hpp"

@@ -354,17 +354,17 @@ TEST(MemorySnapshot, SaysHowMuchRoomItNeeds) {
 std::vector<std::pair<Token, NodeIndex>> drafts(const SharedMemory& memory, const CalibrationState& prior,
                                                 const Tokens& text) {
   NgramOptions options;
-  options.memory = &memory;
+  options.stores = {memory};
   options.prior = prior;
   NgramDrafter<> drafter(options);
   std::vector<std::pair<Token, NodeIndex>> all;
   drafter.begin(TokenSpan(text).first(4));
   for (std::size_t at = 4; at < text.size(); ++at) {
     std::array<DraftNode, 16> storage;
-    Draft draft(storage);
-    drafter.propose({.max_nodes = 16}, draft);
+    Draft draft(storage, {.max_nodes = 16});
+    drafter.propose(TokenSpan(text).first(at), draft);
     for (const DraftNode& node : draft.view()) all.emplace_back(node.token, node.parent);
-    drafter.observe(TokenSpan(text).subspan(at, 1), Origin::output);
+    drafter.observe(TokenSpan(text).first(at + 1), 1, Origin::output);
   }
   return all;
 }

@@ -86,6 +86,35 @@ TEST(SharedMemory, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
   EXPECT_EQ(memory.word(found[0].next).origin(), Origin::output);
 }
 
+TEST(SharedMemory, IsReadAsADatastoreAsPlaceByPlace) {
+  SharedMemory memory = make();
+  Random random(3);
+  for (int i = 0; i < 20; ++i) remember(memory, random_tokens(random, 1 + random.below(100), 5), random.below(3));
+  std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> places;
+  std::array<StoreMatch, SharedMemory::most_matches> matches;
+  for (int i = 0; i < 100; ++i) {
+    const Tokens end = random_tokens(random, 10, 5);
+    const std::size_t count = memory.find(end, places);
+    ASSERT_EQ(memory.find(end, matches), count);
+    const std::vector<Tokens> expected = continuations(memory, end, 200);
+    for (std::size_t k = 0; k < count; ++k) {
+      EXPECT_EQ(matches[k], (StoreMatch{places[k].next, places[k].agreements}));
+      Tokens read;
+      std::array<Token, 7> some{};
+      for (StoreRun run{0, matches[k].next}; run.next != no_place && read.size() < 193;) {
+        run = memory.read(run.next, std::span(some).first(1 + random.below(some.size())));
+        EXPECT_LE(run.size, some.size());
+        read.insert(read.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(run.size));
+      }
+      ASSERT_LE(read.size(), 200U);
+      ASSERT_TRUE(std::equal(read.begin(), read.end(), expected[k].begin()));
+      if (read.size() < 193) {
+        EXPECT_EQ(read.size(), expected[k].size()) << "the text ends";
+      }
+    }
+  }
+}
+
 TEST(SharedMemory, PutsLongerAgreementFirstAndTheLatestOfEquals) {
   SharedMemory memory = make();
   remember(memory, {1, 2, 3, 4, 100});

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/loop/round.hpp"
 #include "reprise/loop/session.hpp"

@@ -7,10 +7,12 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "reprise/core/datastore.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
@@ -182,7 +184,8 @@ class NgramModel {
     long length = 0;  // agreement at depth 0; below 0 where only the draft agrees
     std::uint64_t standing = 0;
     const detail::LengthWeights* weights = nullptr;
-    std::optional<std::vector<Token>> remembered = std::nullopt;  // of a place in the memory: how it goes on
+    std::optional<std::vector<Token>> remembered = std::nullopt;  // of a place in a store: how it goes on
+    std::size_t store = 0;                                        // that store
   };
   struct Candidate {
     Probability path;
@@ -303,21 +306,23 @@ class NgramModel {
       voters_.push_back({place.next, static_cast<long>(place.length),
                          detail::standing(text_.size() - place.next, origins_[place.next], place.kind),
                          &detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
-    if (options_.memory != nullptr) gather_remembered(*options_.memory);
+    std::size_t stores = 0;
+    for (const DatastoreRef& store : options_.stores) stores += store.empty() ? 0 : 1;
+    for (std::size_t i = 0; i < options_.stores.size(); ++i)
+      if (!options_.stores[i].empty()) gather_remembered(i, std::min<std::size_t>(12, 32 / stores));
   }
-  void gather_remembered(const SharedMemory& memory) {
-    std::vector<SharedMemory::HistoryMatch> found(SharedMemory::most_matches);
-    found.resize(memory.find(text_, found));
-    for (const SharedMemory::HistoryMatch& match : found) {
+  void gather_remembered(std::size_t store, std::size_t most) {
+    const DatastoreRef& text = options_.stores[store];
+    std::vector<StoreMatch> found(most);
+    found.resize(text.find(text_, found));
+    for (const StoreMatch& match : found) {
       long length = 0;
       while (length < 32 && (match.agreements >> length & 1) != 0) ++length;
       int before = 0;
       for (long i = length + 1; i < 32; ++i) before += (match.agreements >> i & 1) != 0 ? 1 : 0;
-      std::vector<Token> tokens;
-      for (auto at = match.next; at != SharedMemory::nowhere && !memory.word(at).empty() && tokens.size() < 65;
-           at = memory.after(at))
-        tokens.push_back(memory.word(at).token());
-      voters_.push_back({0, length, detail::remembered_standing, &detail::length_weights(before), tokens});
+      std::vector<Token> tokens(65);
+      tokens.resize(text.read(match.next, tokens).size);
+      voters_.push_back({0, length, detail::remembered_standing, &detail::length_weights(before), tokens, store});
     }
   }
   /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
@@ -345,6 +350,17 @@ class NgramModel {
                          detail::standing(text_.size() - next, origins_[place], detail::MatchKind::lookup),
                          &detail::length_weights(before)});
     }
+  }
+  [[nodiscard]] bool any_own(const std::vector<std::size_t>& voters) const {
+    return std::any_of(voters.begin(), voters.end(), [&](std::size_t v) { return !voters_[v].remembered; });
+  }
+  [[nodiscard]] EvidenceSource source_of(const std::vector<std::size_t>& voters) const {
+    std::set<std::size_t> stores;
+    for (const std::size_t voter : voters)
+      if (voters_[voter].remembered) stores.insert(voters_[voter].store);
+    if (stores.empty()) return EvidenceSource::context;
+    if (any_own(voters)) return EvidenceSource::both;
+    return stores.size() == 1 ? store_source(*stores.begin()) : EvidenceSource::stores;
   }
   [[nodiscard]] std::uint64_t count(Token token) const {
     const auto found = counts_.find(token);
@@ -419,17 +435,13 @@ class NgramModel {
       if (reached < least_ || (give_up && reached <= bar(candidates, wanted))) return;
       candidates.push_back(
           {reached, child.token, parent, child.voters, lesson, depth + 1, std::max(child.evidence.longest, 0),
-           child.evidence.source == EvidenceSource::memory ? DraftSource::memory : DraftSource::context});
+           !child.voters.empty() && !any_own(child.voters) ? DraftSource::memory : DraftSource::context});
       if (give_up) give_up_all_but(wanted, candidates);
     };
     for (const Child& child : children) {
       Child known = child;
       known.evidence.count = count(child.token);
-      const auto remembered = std::count_if(child.voters.begin(), child.voters.end(),
-                                            [&](std::size_t v) { return voters_[v].remembered.has_value(); });
-      if (remembered != 0)
-        known.evidence.source =
-            static_cast<std::size_t>(remembered) == child.voters.size() ? EvidenceSource::memory : EvidenceSource::both;
+      known.evidence.source = source_of(child.voters);
       for (const Child& other : children)
         if (&other != &child) known.evidence.rival = std::max(known.evidence.rival, other.evidence.longest);
       offer(known);

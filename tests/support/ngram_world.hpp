@@ -18,6 +18,7 @@
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/memory/shared_memory.hpp"
 #include "support/choices.hpp"
+#include "support/lent_context.hpp"
 #include "support/ngram_model.hpp"
 #include "support/streams.hpp"
 
@@ -105,13 +106,29 @@ inline bool same_nodes(std::span<const DraftNode> a, std::span<const DraftNode> 
   });
 }
 
+/// NgramDrafter next to the context that it is lent.
+template <LookupIndex Index = RollingHashIndex>
+class LentNgram : public Lent<NgramDrafter<Index>> {
+ public:
+  using Base = Lent<NgramDrafter<Index>>;
+  explicit LentNgram(const NgramOptions& options = {}) : Base(NgramDrafter<Index>(options)) {}
+
+  /// Sizes beyond the context are passed on, too.
+  void truncate(std::size_t size) {
+    if (size <= this->context().size()) return Base::truncate(size);
+    this->strategy().truncate(this->context(), size);
+  }
+  [[nodiscard]] const NgramOptions& options() const { return this->strategy().options(); }
+  [[nodiscard]] const Index& index() const { return this->strategy().index(); }
+  [[nodiscard]] const CalibrationState& calibration() const { return this->strategy().calibration(); }
+  [[nodiscard]] std::size_t evidence() const { return this->strategy().evidence(); }
+  [[nodiscard]] bool exhausted() const { return this->strategy().exhausted(); }
+  [[nodiscard]] std::size_t memory_bytes() const { return this->strategy().memory_bytes(); }
+};
+
 template <class Strategy>
-std::vector<DraftNode> draft_of(Strategy& strategy, const DraftBudget& budget, std::size_t capacity = 128) {
-  std::vector<DraftNode> storage(capacity);
-  Draft draft(storage);
-  strategy.propose(budget, draft);
-  storage.resize(draft.size());
-  return storage;
+std::vector<DraftNode> draft_of(Lent<Strategy>& lent, const DraftBudget& budget, std::size_t capacity = 128) {
+  return lent.propose(budget, capacity).nodes;
 }
 
 /// What is wrong with an ordered draft under this budget; empty: nothing.
@@ -180,7 +197,7 @@ struct NgramCoverage {
   std::size_t rebases = 0;
   std::size_t most_evidence = 0;
   std::size_t longest = 0;     ///< context
-  std::size_t remembered = 0;  ///< nodes that the memory alone foretells
+  std::size_t remembered = 0;  ///< nodes that stores alone predict
 
   NgramCoverage& operator+=(const NgramCoverage& other) {
     drafts += other.drafts;
@@ -234,11 +251,14 @@ class NgramWorld {
     if (choices_.chance(20)) options.prior.all = static_cast<std::int32_t>(choices_.below(1 << 22)) - (1 << 21);
     if (choices_.chance(20)) options.key = choices_.below(1U << 16);
     if (choices_.chance(30)) options.max_evidence = choices_.below(200);
-    SharedMemory memory;
-    if (choices_.chance(50)) {
-      memory = *SharedMemory::make(
+    std::array<SharedMemory, NgramOptions::max_stores> memories;
+    std::vector<SharedMemory*> stores;
+    const std::size_t wanted = choices_.chance(50) ? 1 + choices_.below(4) * choices_.below(2) : 0;
+    for (std::size_t i = 0; i < wanted; ++i) {
+      memories[i] = *SharedMemory::make(
           {.max_bytes = SharedMemory::bytes_for(32 * choices_.between(1, 40)), .key = choices_.below(8)});
-      options.memory = &memory;
+      stores.push_back(&memories[i]);
+      options.stores[wanted == 1 ? 0 : (i + wanted) % memories.size()] = memories[i];
     }
     std::vector<Sequence> sequences;
     sequences.reserve(most_sequences);  // they are referred to while others are added
@@ -274,7 +294,7 @@ class NgramWorld {
           if (std::string fault = round(sequence); !fault.empty()) return fault;
           const std::vector<Token> tokens = source.next(piece());
           sequence.observe(tokens, choices_.chance(70) ? Origin::output : Origin::prompt);
-          if (options.memory != nullptr) remember(memory, sequence.model.context(), source);
+          for (SharedMemory* store : stores) remember(*store, sequence.model.context(), source);
         }
       }
       coverage_.longest = std::max(coverage_.longest, sequence.model.size());
@@ -314,8 +334,8 @@ class NgramWorld {
       call(second);
     }
     NgramModel model;
-    NgramDrafter<First> first;
-    NgramDrafter<Second> second;
+    LentNgram<First> first;
+    LentNgram<Second> second;
   };
 
   std::size_t piece() {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::test_support {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::testing {

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"

@@ -19,7 +19,7 @@ enum class Cut : std::uint8_t {
   unlikely,    ///< below the least path probability
   gated,       ///< control, or the strategy, has stopped drafting for now
   budget,      ///< the node budget of the round, or the number passed to plan()
-  shape,       ///< more paths than this verifier can check, or a malformed node
+  shape,       ///< the strategy pushed a malformed node, which the draft refused
   depth,       ///< deeper than the engine allows
   rows,        ///< the rows of a pass
   width,       ///< no allowed width fits the whole draft
@@ -55,6 +55,12 @@ struct Outcome {
   Cut cut = Cut::none;                  ///< why `sent` is shorter than `draft`
   std::span<const Candidate> revealed;  ///< from verifiers that rank; empty otherwise
 };
+
+/// The i-th token that this outcome's pass committed, as far as the outcome tells: the accepted path, then the pick.
+[[nodiscard]] inline std::optional<Token> committed_token(const Outcome& outcome, std::size_t i) noexcept {
+  if (i < outcome.accepted.size()) return outcome.draft[static_cast<std::size_t>(outcome.accepted[i])].token;
+  return i == outcome.accepted.size() ? outcome.pick : std::nullopt;
+}
 
 /// Calls `visit(index, hit)` for every node of the draft that this outcome says something about, in draft order: the
 /// children of the anchor and of the accepted nodes, sent or not. `hit`: the target picked that token there. Nothing

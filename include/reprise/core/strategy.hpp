@@ -16,34 +16,37 @@ namespace detail {
 /// The functions of a strategy, without the demand that it can be copied: AnyStrategy asks this of what it is made
 /// from, because to ask whether a class around an AnyStrategy can be copied would ask the same question again.
 template <class S>
-concept StrategyFunctions = requires(S& s, TokenSpan tokens, Origin origin, const DraftBudget& budget, Draft& draft,
-                                     const Outcome& outcome, std::size_t size) {
-  s.begin(tokens);
-  s.observe(tokens, origin);
-  s.propose(budget, draft);
-  s.feedback(outcome);
-  s.truncate(size);
+concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, Origin origin, Draft& draft,
+                                     const Outcome& outcome) {
+  s.begin(context);
+  s.observe(context, size, origin);
+  s.propose(context, draft);
+  s.feedback(context, outcome);
+  s.truncate(context, size);
 };
 
 }  // namespace detail
 
 /// Something that guesses the next tokens. It is never trusted: a wrong, late or malicious strategy can cost
-/// time, never a token of the output. What a compiler cannot check:
+/// time, never a token of the output. The session owns the text and lends it: `context` is all committed tokens, and is
+/// valid during the call only. What a compiler cannot check:
 ///
-///  S1  begin(tokens) starts a new sequence whose committed tokens are `tokens` (the prompt). Afterwards nothing
+///  S1  begin(context) starts a new sequence whose committed tokens are `context` (the prompt). Afterwards nothing
 ///      of the previous sequence is left.
-///  S2  observe(tokens, origin) is called with all further committed tokens: each exactly once, in order.
-///  S3  propose(budget, draft) writes a draft of what follows the last committed token. It does not allocate and
-///      does not throw. `draft` arrives empty. Nodes come in non-increasing path probability, parents first.
+///  S2  observe(context, fresh, origin) says that the last `fresh` tokens of `context` are new. Each committed token is
+///      new exactly once, in order.
+///  S3  propose(context, draft) writes a draft of the tokens that follow `context`. It does not allocate and does not
+///      throw. `draft` arrives empty; draft.budget() says how much is asked for, and draft.push() refuses the rest.
 ///  S4  propose() without an observe(), truncate() or begin() between gives the same draft again: a round that
 ///      was cancelled is run again.
-///  S5  feedback(outcome) is called once for each committed round, also when nothing was sent, before observe()
-///      of that round's tokens. Cancelled rounds get none.
-///  S6  truncate(size) leaves the state of lookups as if only the first `size` tokens had ever been committed.
-///      What was learned about the target's habits may stay.
+///  S5  feedback(context, outcome) is called once for each committed round, also when nothing was sent, before
+///  observe()
+///      of that round's tokens: `context` ends at the round's anchor. Cancelled rounds get none.
+///  S6  truncate(context, size) leaves the state of lookups as if only the first `size` tokens of `context` had ever
+///      been committed; `context` is as it was before the call. Knowledge of the target's habits may stay.
 ///  S7  A copy is a fork: both go on independently.
 ///  S8  Drafts are a pure function of the calls above and the settings: no clock, no address, no global state. A
-///      memory that a strategy reads is a setting that others may write to: then S4 and S8 hold for what it holds.
+///      memory that a strategy reads is a setting that others may write to: then S4 and S8 hold for its contents.
 ///
 /// begin, observe and truncate may allocate. One that throws there (or runs out of memory) is not asked for
 /// drafts again until begin(); decoding goes on without it.
@@ -61,13 +64,13 @@ concept ReservableStrategy = DraftStrategy<S> && requires(S& s, std::size_t max_
 /// Optional: a context that changes elsewhere than at its end (compacted, or without a block that was dropped) need not
 /// cost what was learned from the old one:
 ///
-///  S9  rebase(tokens) makes `tokens` the committed tokens, as begin() does: what comes next, sizes of truncate()
-///      included, counts from them. Only that what was seen before may go on to back drafts until begin(), whatever
-///      is truncated. Rebasing to what is committed already changes nothing that can be seen. `tokens` may not lie in
-///      the strategy's own memory. As the other three, it may allocate.
+///  S9  rebase(before, context) makes `context` the committed tokens, as begin() does; `before` is the old ones. Sizes
+///      of truncate() count from the new context. Tokens that were seen before may go on to back drafts until begin(),
+///      whatever is truncated. Rebasing to an equal context changes nothing that can be seen. As the other three,
+///      it may allocate.
 template <class S>
-concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan tokens) {
-  s.rebase(tokens);
+concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan before, TokenSpan context) {
+  s.rebase(before, context);
 };
 
 /// Optional: it learns from what the target ranks high (Outcome::revealed), `candidates_wanted()` tokens of each row;
@@ -103,16 +106,16 @@ namespace archetype {
 /// The least that models DraftStrategy: proposes nothing.
 struct Strategy {
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void propose(const DraftBudget&, Draft&) {}
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void propose(TokenSpan, Draft&) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
 };
 static_assert(DraftStrategy<Strategy>);
 
 /// The least that models RebasableStrategy.
 struct RebasedStrategy : Strategy {
-  void rebase(TokenSpan) {}
+  void rebase(TokenSpan, TokenSpan) {}
 };
 static_assert(RebasableStrategy<RebasedStrategy> && !RebasableStrategy<Strategy>);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/contract.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/live_matches.hpp"
 #include "reprise/draft/origin_runs.hpp"
@@ -16,6 +17,20 @@
 #include "reprise/index/token_counts.hpp"
 
 namespace reprise::detail {
+
+/// The tokens at both ends that two texts have in common; the ends do not overlap.
+struct CommonEnds {
+  std::size_t head = 0;
+  std::size_t tail = 0;
+};
+inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
+  const std::size_t most = std::min(a.size(), b.size());
+  CommonEnds common;
+  while (common.head < most && a[common.head] == b[common.head]) ++common.head;
+  while (common.head + common.tail < most && a[a.size() - 1 - common.tail] == b[b.size() - 1 - common.tail])
+    ++common.tail;
+  return common;
+}
 
 /// A growing context and all that NgramDrafter knows of it: an index of n-grams, the matches that are followed, how
 /// often each token occurred, and where tokens came from.
@@ -46,51 +61,54 @@ class FollowedContext {
     evidence_ = 0;
   }
 
-  void observe(TokenSpan tokens, Origin origin) {
-    if (tokens.empty()) return;
+  /// The last `fresh` tokens of `context` are new.
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    if (fresh == 0) return;
     const bool whole = !index_.exhausted();
     origins_.append(size_, origin);
-    size_ += tokens.size();
-    grow(tokens);
-    if (whole && index_.exhausted() && evidence_ != 0) give_up_evidence(tokens);
+    size_ += fresh;
+    grow(context.last(fresh));
+    if (whole && index_.exhausted() && evidence_ != 0) give_up_evidence(context);
   }
 
-  /// The context is `tokens` from now on, which may not lie in this index. What it had between the common beginning and
-  /// the common end goes to the evidence, with the 32 tokens before and behind it; of all evidence the latest
-  /// `max_evidence` tokens stay. What is new counts as prompt.
-  void rebase(TokenSpan tokens, std::size_t max_evidence) {
-    const TokenSpan old = context();
-    const auto [here, there] = std::mismatch(old.begin(), old.end(), tokens.begin(), tokens.end());
-    const auto head = static_cast<std::size_t>(here - old.begin());
+  /// Replaces the context. The part of it between the common beginning and the common end becomes evidence, with the
+  /// 32 tokens before and after it; of all evidence the latest `max_evidence` tokens stay. New tokens count as prompt.
+  /// Neither span may lie in this index.
+  void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_evidence) {
+    REPRISE_EXPECTS(before.size() == size_ - evidence_);
+    const CommonEnds common = common_ends(before, fresh);
+    if (!index_.exhausted() && common.head == before.size())
+      return observe(fresh, fresh.size() - common.head, Origin::prompt);
     Buffer<Token> text;
-    if (!index_.exhausted() && head == old.size()) return observe(tokens.subspan(head), Origin::prompt);
-    if (index_.exhausted() || !text.reserve(size_ + tokens.size())) {
+    if (index_.exhausted() || !text.reserve(size_ + fresh.size())) {
       clear();
-      return observe(tokens, Origin::prompt);
+      return observe(fresh, fresh.size(), Origin::prompt);
     }
-    const auto tail = static_cast<std::size_t>(std::mismatch(old.rbegin(), old.rend() - (here - old.begin()),
-                                                             tokens.rbegin(), tokens.rend() - (there - tokens.begin()))
-                                                   .first -
-                                               old.rbegin());
 
+    // In the old text: [old evidence | common head | replaced | common tail].
+    const TextRange head{evidence_, evidence_ + common.head};
+    const TextRange replaced{head.end, size_ - common.tail};
+    const TextRange tail{replaced.end, size_};
     OriginRuns origins;
-    const auto keep = [&](std::size_t begin, std::size_t end) {
-      origins.append(text.size(), origins_, begin, end);
-      static_cast<void>(text.append(this->tokens().subspan(begin, end - begin)));
+    const auto keep = [&](TextRange range) {
+      origins.append(text.size(), origins_, range.begin, range.end);
+      static_cast<void>(text.append(tokens().subspan(range.begin, range.end - range.begin)));
     };
-    const std::size_t begin = evidence_ + head - std::min(head, seam);
-    const std::size_t end = head + tail == old.size() ? begin : size_ - tail + std::min(tail, seam);
-    std::size_t excess = evidence_ + (end - begin);
-    excess -= std::min(excess, max_evidence);
-    keep(std::min(excess, evidence_), evidence_);
-    keep(begin + (excess - std::min(excess, evidence_)), end);
-    const std::size_t evidence = text.size();
-    origins.append(evidence, origins_, evidence_, evidence_ + head);
-    if (head + tail < tokens.size()) origins.append(evidence + head, Origin::prompt);
-    origins.append(evidence + tokens.size() - tail, origins_, size_ - tail, size_);
-    static_cast<void>(text.append(tokens));
+    // In the new one: [old evidence | replaced, with what is around it | context], without the oldest evidence.
+    TextRange dropped{head.end, head.end};
+    if (replaced.begin != replaced.end)
+      dropped = {replaced.begin - std::min(common.head, seam), replaced.end + std::min(common.tail, seam)};
+    const std::size_t evidence = std::min(evidence_ + (dropped.end - dropped.begin), max_evidence);
+    const std::size_t from_dropped = std::min(evidence, dropped.end - dropped.begin);
+    keep({evidence_ - (evidence - from_dropped), evidence_});
+    keep({dropped.end - from_dropped, dropped.end});
+
+    origins.append(evidence, origins_, head.begin, head.end);
+    if (common.head + common.tail < fresh.size()) origins.append(evidence + common.head, Origin::prompt);
+    origins.append(evidence + fresh.size() - common.tail, origins_, tail.begin, tail.end);
+    static_cast<void>(text.append(fresh));
     restart({text.data(), text.size()}, std::move(origins), evidence);
-    if (index_.exhausted() && evidence_ != 0) give_up_evidence(tokens);
+    if (index_.exhausted() && evidence_ != 0) give_up_evidence(fresh);
   }
 
   void truncate(std::size_t size) {
@@ -136,6 +154,11 @@ class FollowedContext {
   static constexpr std::size_t checkpoint_distance = 256;
   static constexpr std::size_t seam = 32;  // what stands around evidence is what leads to it, and on from it
 
+  struct TextRange {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+
   /// What truncate() needs to have the matches again as they were.
   struct Checkpoint {
     enum class Next : std::uint8_t { few, many };  // tokens that were observed at once from here on
@@ -169,17 +192,12 @@ class FollowedContext {
     if (reserved_ != 0) reserve(reserved_);
     grow(text);
   }
-  /// Evidence must not cost what the context alone would have had room for: when the index gives up, it starts again
-  /// without. `last`: what came last; if what was before it is lost too, nothing can be done.
-  void give_up_evidence(TokenSpan last) {
-    const std::size_t before = size_ - evidence_ - last.size();
-    Buffer<Token> text;
-    if (before > context().size() || !text.reserve(before + last.size())) return;
-    static_cast<void>(text.append(context().first(before)));
-    static_cast<void>(text.append(last));
+  /// Evidence must not cost the room that the context alone would have: when the index gives up, it starts again
+  /// without evidence.
+  void give_up_evidence(TokenSpan context) {
     OriginRuns origins;
     origins.append(0, origins_, evidence_, size_);
-    restart({text.data(), text.size()}, std::move(origins), 0);
+    restart(context, std::move(origins), 0);
   }
 
   /// Indexes the tokens and counts those that the index took.

@@ -23,6 +23,13 @@ struct LiveMatch {
   friend bool operator==(const LiveMatch&, const LiveMatch&) = default;
 };
 
+/// std::popcount() without a call into a library, which it is where the processor may lack the instruction.
+constexpr int bit_count(std::uint32_t bits) noexcept {
+  bits -= bits >> 1 & 0x55555555U;
+  bits = (bits & 0x33333333U) + (bits >> 2 & 0x33333333U);
+  return static_cast<int>(((bits + (bits >> 4)) & 0x0f0f0f0fU) * 0x01010101U >> 24);
+}
+
 /// Which of the last 32 tokens of the two agree, at the same distance from the ends; as in LiveMatch.
 inline std::uint32_t agreements_of(TokenSpan a, TokenSpan b) noexcept {
   const auto compared = std::min<std::size_t>({a.size(), b.size(), 32});
@@ -63,7 +70,7 @@ class LiveMatches {
       next.length =
           agrees ? static_cast<std::uint16_t>(std::min<int>(next.length + 1, longest_counted)) : std::uint16_t{0};
       // A break is survived where nearly everything around it agrees: a token was replaced.
-      if (agrees || std::popcount(next.agreements & 0xffffU) >= enough_agreement) matches_[kept++] = next;
+      if (agrees || bit_count(next.agreements & 0xffffU) >= enough_agreement) matches_[kept++] = next;
     }
     size_ = kept;
     for (std::size_t i = 0; i < resumed.size; ++i) add(resumed.matches[i]);
@@ -120,7 +127,7 @@ class LiveMatches {
   /// Unbroken agreement counts four times, up to 16 tokens, agreement before a break once; then the later place.
   static std::uint64_t value(const LiveMatch& match) noexcept {
     const int unbroken = std::min<int>(match.length, 16);
-    const int before = std::popcount(match.agreements >> std::min<int>(match.length, 31));
+    const int before = bit_count(match.agreements >> std::min<int>(match.length, 31));
     return static_cast<std::uint64_t>(4 * unbroken + before) << 32 | match.next;
   }
 

@@ -17,9 +17,17 @@ namespace reprise {
 /// Where the occurrences are that foretell a token.
 enum class EvidenceSource : std::uint8_t {
   context,  ///< in the context only, or nowhere: the token is frequent
-  memory,   ///< in a memory of other sequences only
-  both,
+  memory,   ///< in the first datastore only
+  both,     ///< in the context and in a datastore
+  second_store,
+  third_store,
+  fourth_store,
+  stores  ///< in several datastores, not in the context
 };
+/// The source of occurrences in one datastore only, by its place in NgramOptions::stores: each is learned by itself.
+constexpr EvidenceSource store_source(std::size_t store) noexcept {
+  return store == 0 ? EvidenceSource::memory : static_cast<EvidenceSource>(store + 2);
+}
 
 /// What is known of one token that could come next at one place of a draft.
 struct TokenEvidence {
@@ -45,6 +53,8 @@ struct CalibrationState {
   std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
   /// By EvidenceSource, memory or both, and the longest agreement; by_length is for what the context says.
   std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
+  /// The same from EvidenceSource::second_store on. Snapshots leave these out: they begin anew with each process.
+  std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
   std::int32_t slope = 0;             ///< times the log-odds of the vote, times 0.3
   TokenBiases by_previous{};          ///< by the token before
   TokenBiases by_token{};             ///< by the token itself
@@ -53,6 +63,17 @@ struct CalibrationState {
   std::uint64_t lessons = 0;          ///< tokens it was learned from
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
 };
+
+namespace detail {
+
+/// The biases of a source that is not the context alone, by the longest agreement.
+template <class State>
+constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
+  const auto i = static_cast<std::size_t>(source);
+  return source <= EvidenceSource::both ? state.by_source[i - 1] : state.by_store[i - 3];
+}
+
+}  // namespace detail
 
 /// Two states as one, each counting by its lessons.
 constexpr CalibrationState merge(const CalibrationState& a, const CalibrationState& b) noexcept {
@@ -72,6 +93,9 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
   for (std::size_t s = 0; s < both.by_source.size(); ++s)
     for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
       both.by_source[s][i] = mean(a.by_source[s][i], b.by_source[s][i]);
+  for (std::size_t s = 0; s < both.by_store.size(); ++s)
+    for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
+      both.by_store[s][i] = mean(a.by_store[s][i], b.by_store[s][i]);
   both.slope = mean(a.slope, b.slope);
   for (const auto table :
        {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
@@ -117,6 +141,8 @@ class Calibration {
     for (std::int32_t& bias : state_.by_length) adjust(bias, 0, limit);
     for (std::int32_t& bias : state_.by_depth) adjust(bias, 0, limit);
     for (auto& biases : state_.by_source)
+      for (std::int32_t& bias : biases) adjust(bias, 0, limit);
+    for (auto& biases : state_.by_store)
       for (std::int32_t& bias : biases) adjust(bias, 0, limit);
     for (const auto table :
          {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
@@ -172,7 +198,7 @@ class Calibration {
     adjust(state_.by_length[lesson.length], step, limit);
     adjust(state_.by_depth[lesson.depth], step, limit);
     if (lesson.source != EvidenceSource::context)
-      adjust(state_.by_source[source_class(lesson.source)][lesson.length], 2 * step, limit);
+      adjust(detail::source_biases(state_, lesson.source)[lesson.length], 2 * step, limit);
     adjust(state_.slope, step * steepness(lesson.vote) >> 8, slope_limit);
     // Single tokens are seen rarely and have to be learned faster.
     adjust(state_.by_previous[lesson.previous], 6 * step);
@@ -209,19 +235,15 @@ class Calibration {
   static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
                                                                 259,   500,   724,   920,  1146, 1490};
 
-  static constexpr std::int32_t memory_value = -100;  // of what a memory alone says: other sessions are not this one
+  static constexpr std::int32_t memory_value = -100;  // of what stores alone say: other texts are not this one
 
   static constexpr std::int32_t rate = 41;        // 0.02 in log-odds for a probability that was wrong by one
   static constexpr std::int32_t limit = 3 << 20;  // of a bias
   static constexpr std::int32_t slope_limit = 1 << 20;
 
-  static constexpr std::size_t source_class(EvidenceSource source) noexcept {
-    return source == EvidenceSource::memory ? 0 : 1;
-  }
   [[nodiscard]] constexpr std::int32_t source_bias(EvidenceSource source, std::size_t length) const noexcept {
     if (source == EvidenceSource::context) return 0;
-    return state_.by_source[source_class(source)][length] +
-           (source == EvidenceSource::memory ? memory_value * 4096 : 0);
+    return detail::source_biases(state_, source)[length] + (source == EvidenceSource::both ? 0 : memory_value * 4096);
   }
 
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {

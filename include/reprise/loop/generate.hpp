@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/control/control.hpp"
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
@@ -41,16 +41,25 @@ class OpenRound {
   /// Nothing is open; the arrays stay.
   void clear() noexcept {
     draft_ = {};
+    malformed_ = false;
     drafted_ = 0;
     padding_ = 0;
     constraints_.clear();
     revealed_.clear();
   }
 
-  /// Where a strategy writes.
-  [[nodiscard]] Draft blank() noexcept { return Draft(std::span(nodes_.data(), most_nodes_)); }
-  /// What it wrote, into blank().
-  void propose(DraftView draft) noexcept { draft_ = draft; }
+  /// An empty draft over this round's memory, for the strategy to write.
+  [[nodiscard]] Draft blank(const DraftBudget& budget) noexcept {
+    return Draft(std::span(nodes_.data(), most_nodes_), budget);
+  }
+  /// Takes the draft that was written into blank(). `max_leaves`: paths of the pass, pad rows included.
+  void propose(const Draft& draft, std::size_t max_leaves) noexcept {
+    draft_ = draft.view();
+    malformed_ = draft.malformed();
+    max_leaves_ = draft_.kind() == DraftKind::sampled ? 1 : max_leaves;
+  }
+  /// The strategy pushed a node that no budget would admit.
+  [[nodiscard]] bool malformed() const noexcept { return malformed_; }
   [[nodiscard]] DraftView draft() const noexcept { return draft_; }
 
   /// Refuses what `allowed` does not allow, up to the next draft. Not of a sampled one: to look at its tokens before
@@ -62,13 +71,11 @@ class OpenRound {
     // The batch is not built yet, and has room for a path.
     reprise::constrain(draft_, allowed, {constraints_.data(), draft_.size()}, {batch_.data(), draft_.size()});
   }
-  /// Finds the nodes that can be sent. A sampled draft is sent as a chain.
-  Sendable select(std::size_t max_leaves, std::size_t max_depth) noexcept {
-    max_leaves_ = draft_.kind() == DraftKind::sampled ? 1 : max_leaves;
-    const Sendable found =
-        reprise::sendable(draft_, max_leaves_, max_depth,
-                          {{sent_.data(), most_nodes_}, {parents_.data(), most_nodes_}, {depths_.data(), most_nodes_}},
-                          {constraints_.data(), constraints_.size()});
+  /// Selects the nodes that the pass can verify.
+  SelectedNodes select(std::size_t max_depth) noexcept {
+    const SelectedNodes found = select_nodes(
+        draft_, max_depth, {{sent_.data(), most_nodes_}, {parents_.data(), most_nodes_}, {depths_.data(), most_nodes_}},
+        {constraints_.data(), constraints_.size()});
     selected_ = found.nodes;
     any_auxiliary_ = found.auxiliary;
     return found;
@@ -89,9 +96,9 @@ class OpenRound {
     return std::min(most_padding_, max_leaves_ - (nodes - inner));
   }
 
-  /// What is sent of `choice`: an answer of control. Nothing, if there cannot be as many pad rows.
-  [[nodiscard]] DraftChoice fit(DraftChoice choice, std::size_t most, const PassRoom& room) const noexcept {
-    choice = within(choice, most, room);
+  /// The part of `choice`, an answer of control, that is sent: none where there cannot be as many pad rows.
+  [[nodiscard]] DraftChoice clamp(DraftChoice choice, const DraftLimit& limit, const PassRoom& room) const noexcept {
+    choice = clamp_to_contract(choice, limit.nodes, room);
     if (choice.padding == 0 || choice.padding <= most_padding(choice.nodes)) return choice;
     return {0, 0, Cut::width};  // a narrower pass could cost more than the one that control has weighed
   }
@@ -210,6 +217,7 @@ class OpenRound {
   std::size_t most_nodes_ = 0;
   std::size_t most_padding_ = 0;
   DraftView draft_;
+  bool malformed_ = false;
   std::size_t max_leaves_ = 1;
   std::size_t selected_ = 0;
   std::size_t pending_ = 0;

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "reprise/control/control.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"
@@ -34,7 +34,7 @@ namespace reprise {
 [[nodiscard]] inline PassShape plain_shape(const Sequence& sequence) noexcept {
   return {1, sequence.pending().size(), sequence.context().size()};
 }
-/// What control is told of a pass with at most `rows` drafted rows.
+/// The limits that control is given of a pass with at most `rows` drafted rows.
 [[nodiscard]] inline PassRoom pass_room(const Sequence& sequence, std::size_t rows) noexcept {
   const Capabilities& can = sequence.capabilities();
   return {plain_shape(sequence), rows, can.allowed_widths.values(), pads(can), replays(can)};
@@ -45,33 +45,49 @@ namespace reprise {
   return std::min(limits.max_rows, can.max_rows);
 }
 
-/// How much of the round's draft fits, and which rule says so; finds the nodes that can be sent. `nodes`, `why`: at
-/// most so many drafted rows, and what is counted when that binds. The pending tokens do fit.
-inline Room find_room(const Sequence& sequence, const Limits& limits, std::size_t leaves, std::size_t nodes, Cut why,
-                      OpenRound& round) noexcept {
+/// How many nodes of the round's draft the next pass may carry; selects these nodes. `max_nodes` is the caller's bound
+/// on drafted rows, and `why` the Cut to report where that bound applies. Precondition: the pending tokens fit.
+///
+/// The rules stand in order of priority: where several allow equally few nodes, the first is reported.
+inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, std::size_t max_nodes, Cut why,
+                              OpenRound& round) noexcept {
   const Capabilities& can = sequence.capabilities();
   const std::size_t pending = sequence.pending().size();
   const std::size_t context_left = sequence.context_left(limits);
   const std::size_t tokens_left = sequence.tokens_left(limits);
   const std::size_t deepest = std::min({limits.draft.max_depth, can.max_depth, context_left, tokens_left});
-  const Sendable found = round.select(leaves, deepest);
-  Room room(round.draft().size());
-  const auto bound_depth = [&](std::size_t depth, Cut cut) {
-    if (depth == deepest) room.bound_draft(found.nodes, cut);
+  const SelectedNodes selected = round.select(deepest);
+  // Depth leaves nodes out one by one; it is the rule that counts only where it is the least of the depths.
+  const auto by_depth = [&](std::size_t depth) { return depth == deepest ? selected.nodes : unlimited; };
+  // A pass that is run again carries its accepted tokens as pending in the next pass, where they fit as they do here.
+  const bool settles = replays(can) && pending > can.max_replay;
+
+  struct Rule {
+    std::size_t nodes;  // of this draft, at most
+    std::size_t rows;   // drafted rows of any draft, at most
+    Cut cut;
   };
-  if (!found.too_deep) room.bound_draft(found.nodes, found.refused ? Cut::constraint : Cut::shape);
-  bound_depth(limits.draft.max_depth, Cut::budget);
-  room.bound(nodes, why);
-  bound_depth(can.max_depth, Cut::depth);
-  room.bound(can.max_rollback, Cut::rollback);
-  if (replays(can) && pending > can.max_replay) room.bound(0, Cut::rollback);
-  // Where a pass is run again, what it has accepted is pending in the next one, and fits there as it fitted here.
-  room.bound(most_rows(limits, can) - pending, Cut::rows);
-  room.bound(context_left, Cut::context);
-  bound_depth(tokens_left, Cut::max_tokens);
-  // Pad rows go on with a chain, and follow the anchor of a tree.
-  if (round.chain() || deepest == 0) room.bound_rows(deepest);
-  return room;
+  const Rule rules[] = {
+      {selected.refused && !selected.too_deep ? selected.nodes : unlimited, unlimited, Cut::constraint},
+      {by_depth(limits.draft.max_depth), unlimited, Cut::budget},
+      {max_nodes, max_nodes, why},
+      {by_depth(can.max_depth), unlimited, Cut::depth},
+      {can.max_rollback, can.max_rollback, Cut::rollback},
+      {settles ? 0 : unlimited, settles ? 0 : unlimited, Cut::rollback},
+      {most_rows(limits, can) - pending, most_rows(limits, can) - pending, Cut::rows},
+      {context_left, context_left, Cut::context},
+      {by_depth(tokens_left), unlimited, Cut::max_tokens},
+  };
+  DraftLimit limit{.nodes = round.draft().size(), .cut = round.malformed() ? Cut::shape : Cut::none};
+  for (const Rule& rule : rules) {
+    limit.rows = std::min(limit.rows, rule.rows);
+    if (rule.nodes >= limit.nodes) continue;
+    limit.nodes = rule.nodes;
+    limit.cut = rule.cut;
+  }
+  // Pad rows extend a chain, and follow the anchor of a tree.
+  if (round.chain() || deepest == 0) limit.rows = std::min(limit.rows, deepest);
+  return limit;
 }
 
 }  // namespace reprise

@@ -2,11 +2,11 @@
 #pragma once
 
 /// \file The algorithm. One round of speculative decoding (Leviathan et al. 2023, Stern et al. 2018; trees: Miao et al.
-/// 2023, "SpecInfer") with picks instead of probabilities, as three pure functions:
+/// 2023, "SpecInfer") with picks instead of probabilities, in three steps:
 ///
-///   sendable()  the nodes of a draft that a verifier can check
-///   Room        how many of them this pass may carry, and which rule says so
-///   walk()      follow the draft while it agrees with the target's picks, then take one token more
+///   select_nodes()  the nodes of a draft that this pass can verify
+///   DraftLimit      how many of them the pass may carry, and which rule says so
+///   walk()          follow the draft while it agrees with the target's picks, then take one token more
 ///
 /// Only walk() decides what is committed, and it commits picks, never drafted tokens: a draft can be wrong in any
 /// way without changing the output.
@@ -34,49 +34,32 @@ struct DraftRows {
   std::span<std::uint32_t> depths;  ///< 1: follows the anchor
 };
 
-/// What sendable() found.
-struct Sendable {
+/// What select_nodes() found.
+struct SelectedNodes {
   std::size_t nodes = 0;   ///< rows written; every prefix of them is a draft of its own
   bool too_deep = false;   ///< a node was left out because of its depth
-  bool refused = false;    ///< a node was left out because it was refused
+  bool refused = false;    ///< a node was left out because a constraint refused it
   bool auxiliary = false;  ///< a node that was written is auxiliary
 };
 
-/// Writes the nodes of `draft` that can be sent, in their order: whose parent is the anchor or was written, no deeper
-/// than `max_depth`, on at most `max_leaves` paths, not the same token as an earlier child of its parent, not refused
-/// (`constraints` empty: none is). Auxiliary nodes are children of their own kind: they repeat nothing, and
-/// other nodes do not follow them; in a chain, where they would take the place of others, they are passed over. Where a
-/// node would make a path too many it is left out, and later ones that only go on with a path may still come. So of one
-/// path, it is the first child of the anchor, the first child of that node, and so on: in an ordered draft the
-/// likeliest. Nodes whose parent is anything else (out of range, a later node, the node itself) are never reached.
-/// Cost: linear for a chain; at worst the square of the nodes.
-inline Sendable sendable(DraftView draft, std::size_t max_leaves, std::size_t max_depth, const DraftRows& rows,
-                         std::span<const Constraint> constraints = {}) noexcept {
-  Sendable found;
-  std::size_t leaves = 0;
-  const auto at = [](NodeIndex row) { return static_cast<std::size_t>(row); };
+/// Writes the nodes of `draft` that the pass can verify, in their order: no deeper than `max_depth`, not refused by
+/// `constraints` (empty: none is), and after a parent that was written too. Form and budget hold already: the draft
+/// enforces them (Draft::push). Cost: linear, unless a tree has nodes left out.
+inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const DraftRows& rows,
+                                  std::span<const Constraint> constraints = {}) noexcept {
+  SelectedNodes found;
   for (std::size_t i = 0; i < draft.size() && found.nodes < rows.nodes.size(); ++i) {
     const DraftNode& node = draft[i];
-    if (node.auxiliary && max_leaves <= 1) continue;
-    auto parent = static_cast<NodeIndex>(found.nodes) - 1;  // its row; rows ascend like their nodes
-    while (parent != anchor_parent && rows.nodes[at(parent)] > node.parent) --parent;
-    if (node.parent != (parent == anchor_parent ? anchor_parent : rows.nodes[at(parent)])) continue;
-    if (node.parent != anchor_parent && draft[at(node.parent)].auxiliary && !node.auxiliary) continue;
+    // The parent's row is its index less the nodes before it that were left out.
+    auto parent = std::min(node.parent, static_cast<NodeIndex>(found.nodes) - 1);
+    while (parent != anchor_parent && rows.nodes[static_cast<std::size_t>(parent)] > node.parent) --parent;
+    if (node.parent != (parent == anchor_parent ? anchor_parent : rows.nodes[static_cast<std::size_t>(parent)]))
+      continue;
     if (!constraints.empty() && constraints[i] == Constraint::refused) {
       found.refused = true;
       continue;
     }
-
-    bool extends = parent != anchor_parent;  // a path, which is then no longer a leaf at its parent
-    bool repeats = false;
-    for (std::size_t row = at(parent + 1); row < found.nodes; ++row) {
-      if (rows.parents[row] != parent) continue;
-      extends = false;
-      const DraftNode& sibling = draft[at(rows.nodes[row])];
-      repeats = repeats || (sibling.token == node.token && !sibling.auxiliary && !node.auxiliary);
-    }
-    if (repeats || (!extends && leaves == max_leaves)) continue;
-    const std::uint32_t depth = parent == anchor_parent ? 1 : rows.depths[at(parent)] + 1;
+    const std::uint32_t depth = parent == anchor_parent ? 1 : rows.depths[static_cast<std::size_t>(parent)] + 1;
     if (depth > max_depth) {
       found.too_deep = true;
       continue;
@@ -86,40 +69,9 @@ inline Sendable sendable(DraftView draft, std::size_t max_leaves, std::size_t ma
     rows.parents[found.nodes] = parent;
     rows.depths[found.nodes] = depth;
     ++found.nodes;
-    leaves += extends ? 0 : 1;
   }
   return found;
 }
-
-/// The number of draft tokens a pass may carry: the least of all bounds, and the rule that set it.
-class Room {
- public:
-  explicit Room(std::size_t proposed) noexcept : nodes_(proposed) {}
-
-  /// The pass has room for so many drafted rows.
-  void bound(std::size_t rows, Cut why) noexcept {
-    bound_rows(rows);
-    bound_draft(rows, why);
-  }
-  /// So many rows, whatever the draft.
-  void bound_rows(std::size_t rows) noexcept { rows_ = std::min(rows_, rows); }
-  /// No more than so many nodes of this draft can be sent, whatever the room.
-  void bound_draft(std::size_t nodes, Cut why) noexcept {
-    if (nodes >= nodes_) return;
-    nodes_ = nodes;
-    cut_ = why;
-  }
-
-  [[nodiscard]] std::size_t nodes() const noexcept { return nodes_; }
-  [[nodiscard]] Cut cut() const noexcept { return cut_; }
-  /// Rows for drafted tokens, whether the draft has so many or not.
-  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
-
- private:
-  std::size_t nodes_;
-  std::size_t rows_ = unlimited;
-  Cut cut_ = Cut::none;
-};
 
 /// A token that a pass has committed.
 struct CommittedToken {
@@ -137,9 +89,11 @@ struct Walk {
   std::optional<Token> pick;  ///< the pick after the accepted path, if it was read
 };
 
-/// What walk() reads of the session, and where it writes.
+/// The session as walk() sees it. walk() reads all of it, and writes in one place: the agreed tokens go after the
+/// output in `text`, so that predicate and stop rules see one contiguous output. Nothing else reads them there before
+/// commit.
 struct WalkInput {
-  std::span<Token> text;    ///< the output so far, and behind it room for all that the pass can commit
+  std::span<Token> text;    ///< the output so far, then room for all that the pass can commit
   std::size_t output = 0;   ///< tokens of output so far
   std::size_t context = 0;  ///< committed tokens in all
   std::size_t max_context = unlimited;
@@ -177,7 +131,8 @@ struct PathPicks {
   Token operator[](std::size_t) noexcept { return tokens[read++]; }
 };
 
-/// Follows the draft along the picks. Each pick is read at most once, in order, none after the first that no child
+/// Follows the draft along the picks. Writes `out`, and the agreed tokens after the output in `in.text`: scratch that a
+/// cancelled round leaves behind unread. Each pick is read at most once, in order, none after the first that no child
 /// agrees with nor after the token that ends generation.
 template <Picks P, class Predicate>
 Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& predicate, const WalkOutput& out) {

@@ -62,10 +62,16 @@ class Sequence {
     restart(cached);
     return true;
   }
-  /// Begins anew with the same capabilities and goes on counting. As begin().
-  [[nodiscard]] bool rebase(TokenSpan context, std::optional<std::size_t> cached) {
+  /// Begins anew with the same capabilities and goes on counting. As begin(). `old` becomes the memory of the context
+  /// as it was.
+  [[nodiscard]] bool rebase(TokenSpan context, std::optional<std::size_t> cached, Buffer<Token>& old) {
+    Buffer<Token> fresh;
+    if (!fresh.reserve(std::max(context.size() + headroom, reserved_))) return false;
+    static_cast<void>(fresh.append(context));
+    tokens_.swap(fresh);
+    old.swap(fresh);
     const Statistics counted = statistics_;
-    if (!begin(context, Capabilities(capabilities_), cached)) return false;
+    restart(cached);
     statistics_ = counted;
     return true;
   }

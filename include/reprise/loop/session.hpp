@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/control/control.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/outcome.hpp"
@@ -102,7 +102,7 @@ class Session {
     if (phase_ == Phase::empty) return not_begun();
     if (auto added = sequence_.append(tokens, cached); !added) return added;
     drop_round();
-    in_step([&] { strategy_.observe(tokens, origin); });
+    in_step([&] { strategy_.observe(context(), tokens.size(), origin); });
     return {};
   }
 
@@ -121,11 +121,11 @@ class Session {
     asked.max_nodes = std::min(asked.max_nodes, max_draft_nodes_);
     asked.max_leaves = max_leaves(limits, capabilities(), shape);
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
-    const DraftBudget budget = within(DraftBudget(control_.budget(asked, pass_room(sequence_, unlimited))), asked);
-    Draft draft = round_.blank();
-    if (budget.max_nodes != 0) in_step([&] { strategy_.propose(budget, draft); });
-    draft.truncate(budget.max_nodes);
-    round_.propose(draft.view());
+    const DraftBudget budget =
+        clamp_to_contract(DraftBudget(control_.budget(asked, pass_room(sequence_, unlimited))), asked);
+    Draft draft = round_.blank(budget);
+    if (budget.max_nodes != 0) in_step([&] { strategy_.propose(context(), draft); });
+    round_.propose(draft, asked.max_leaves);
     gated_ = (asked.max_nodes != 0 && budget.max_nodes == 0) || draft.held_back();
     unlikely_ = draft.left_out();
     return round_.draft();
@@ -147,29 +147,28 @@ class Session {
   /// out_of_memory not.
   Result<Offer> offer() {
     give_pass_up();
-    const auto room = room_for(unlimited, Cut::budget);
-    if (!room) return room.error();
+    const auto limit = draft_limit(unlimited, Cut::budget);
+    if (!limit) return limit.error();
     const auto fitting = round_.sendable();
-    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), room->nodes())), pending().size()};
+    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), limit->nodes)), pending().size()};
   }
 
   /// The pass to run, with as many tokens of the proposed draft as control chooses of those that fit, and at most
-  /// `nodes` drafted rows; `why` is what is counted when that is the binding rule. May be called again in the same
-  /// round: the older ticket is void then.
-  /// Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
-  Result<Pass> plan(std::size_t nodes = unlimited, Cut why = Cut::budget) {
+  /// `max_nodes` drafted rows; `why` is the Cut to count where that is the binding rule. May be called again in the
+  /// same round: the older ticket is void then. Errors: not_begun, not_proposed, finished; too_many_pending and
+  /// out_of_memory, which end the round.
+  Result<Pass> plan(std::size_t max_nodes = unlimited, Cut why = Cut::budget) {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
-    const auto found = room_for(nodes, why);
-    if (!found) return found.error();
-    const Room room = *found;
-    const PassRoom offered = pass_room(sequence_, room.rows());
-    DraftChoice choice = round_.fit(control_.choose(round_.draft(), round_.sendable(), offered), room.nodes(), offered);
+    const auto limit = draft_limit(max_nodes, why);
+    if (!limit) return limit.error();
+    const PassRoom room = pass_room(sequence_, limit->rows);
+    DraftChoice choice = round_.clamp(control_.choose(round_.draft(), round_.sendable(), room), *limit, room);
     // Room for everything this pass can commit exists before the engine is asked to run it.
     if (!build(choice) && !build(choice = {0, 0, Cut::memory})) {
       drop_round();
       return Sequence::no_memory();
     }
-    cut_ = why_cut(room, choice);
+    cut_ = why_cut(*limit, choice);
     phase_ = Phase::planned;
     ++ticket_.id;
     return Pass{.batch = round_.batch(),
@@ -237,8 +236,8 @@ class Session {
     control_.learn(outcome, report);
     strategy_in_step_ = in_step;
     this->in_step([&] {
-      strategy_.feedback(outcome);
-      strategy_.observe(context().subspan(before), Origin::output);
+      strategy_.feedback(context().first(before), outcome);
+      strategy_.observe(context(), context().size() - before, Origin::output);
     });
     return {};
   }
@@ -255,9 +254,10 @@ class Session {
   /// size_out_of_range.
   Result<void> truncate(std::size_t size) {
     if (phase_ == Phase::empty) return not_begun();
+    const TokenSpan before = context();  // truncation leaves the memory behind it as it is
     if (auto cut = sequence_.truncate(size); !cut) return cut;
     drop_round();
-    in_step([&] { strategy_.truncate(size); });
+    in_step([&] { strategy_.truncate(before, size); });
     return {};
   }
 
@@ -278,11 +278,12 @@ class Session {
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(max_draft_nodes_, pads(capabilities()), pending);
     drop_round();
-    if (!room || !sequence_.rebase(context, cached)) return Sequence::no_memory();
+    Buffer<Token> old;
+    if (!room || !sequence_.rebase(context, cached, old)) return Sequence::no_memory();
     [[maybe_unused]] const bool in_step = std::exchange(strategy_in_step_, false);
     if constexpr (RebasableStrategy<Strategy>) {
       if (in_step)
-        strategy_.rebase(this->context());
+        strategy_.rebase({old.data(), old.size()}, this->context());
       else  // it has thrown, and may have lost track of what it has seen
         strategy_.begin(this->context());
     } else {
@@ -314,8 +315,9 @@ class Session {
     return other;
   }
 
-  /// Ends generation on behalf of the caller, until append(), truncate() or begin().
+  /// Ends generation on behalf of the caller, until append(), truncate() or begin(). Without a sequence: no effect.
   void finish() noexcept {
+    if (phase_ == Phase::empty) return;
     drop_round();
     sequence_.finish();
   }
@@ -368,8 +370,8 @@ class Session {
     return {};
   }
 
-  /// How much of the draft fits.
-  [[nodiscard]] Result<Room> room_for(std::size_t nodes, Cut why) noexcept {
+  /// How many nodes of the round's draft the next pass may carry; see limit_draft().
+  [[nodiscard]] Result<DraftLimit> draft_limit(std::size_t max_nodes, Cut why) noexcept {
     if (phase_ == Phase::empty) return not_begun();
     if (limits_ == nullptr)
       return Error{ErrorCode::not_proposed, "plan() belongs to a round: call propose() first, once for each round"};
@@ -380,17 +382,18 @@ class Session {
       drop_round();
       return Sequence::too_many_pending(pending().size(), rows);
     }
-    return find_room(sequence_, *limits_, max_leaves(*limits_, capabilities(), shape_), nodes, why, round_);
+    return limit_draft(sequence_, *limits_, max_nodes, why, round_);
   }
-  /// The rule to count: what left no more than was sent.
-  [[nodiscard]] Cut why_cut(const Room& room, const DraftChoice& choice) const noexcept {
+  /// The rule to count: the one that left no more nodes than were sent.
+  [[nodiscard]] Cut why_cut(const DraftLimit& limit, const DraftChoice& choice) const noexcept {
     if (round_.draft().empty()) {
       if (limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0) return Cut::budget;
       if (!strategy_in_step_) return Cut::failed;
+      if (round_.malformed()) return Cut::shape;
       if (unlikely_) return Cut::unlikely;
       return !gated_ ? Cut::no_match : choice.cut != Cut::none ? choice.cut : Cut::gated;
     }
-    if (choice.nodes == room.nodes()) return room.cut();
+    if (choice.nodes == limit.nodes) return limit.cut;
     return choice.cut != Cut::none ? choice.cut : Cut::budget;
   }
   /// The batch, and room for everything that its pass can commit before the engine is asked to run it. False: out of

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "reprise/core/datastore.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -104,12 +105,29 @@ class BasicSharedMemory {
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<HistoryMatch> out) const noexcept {
     return text_.find(end, out);
   }
+  /// The same, for readers that do not know the type of the store. See Datastore.
+  [[nodiscard]] std::size_t find(TokenSpan end, std::span<StoreMatch> out) const noexcept {
+    return text_.find(end, out);
+  }
+  /// Writes the tokens from a place on that find() or read() has named, until the sequence ends. See Datastore.
+  [[nodiscard]] StoreRun read(StorePlace place, std::span<Token> out) const noexcept {
+    StoreRun run{0, place};
+    auto at = static_cast<Slot>(place);
+    while (run.size < out.size()) {
+      const HistoryWord word = at == nowhere ? HistoryWord() : text_.word(at);
+      if (word.empty()) return {run.size, no_place};
+      out[run.size++] = word.token();
+      at = text_.after(at);
+    }
+    run.next = at == nowhere ? no_place : StorePlace{at};
+    return run;
+  }
   /// The token at a slot that find(), after() or for_each_run() has returned; an empty word if the sequence ends there.
   [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
   /// The slot after this one; `nowhere` at the end.
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
-  /// Says that a drafted token from there was accepted. Any reader may say so.
-  void touch(Slot slot) const noexcept { count_up(text_.use_count(slot)); }
+  /// Says that a drafted token from there was accepted. Any reader may say so. See Datastore.
+  void touch(StorePlace place) const noexcept { count_up(text_.use_count(static_cast<Slot>(place))); }
   /// Uses and repetitions of the text around a slot; halved at each second chance.
   [[nodiscard]] std::uint8_t use_count(Slot slot) const noexcept {
     return text_.use_count(slot).load(std::memory_order_relaxed);
@@ -321,4 +339,7 @@ class BasicSharedMemory {
 };
 
 }  // namespace detail
+
+static_assert(Datastore<SharedMemory>);
+
 }  // namespace reprise

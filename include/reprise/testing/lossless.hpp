@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"

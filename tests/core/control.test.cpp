@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The concept of a control seen from both sides, and the one that sends everything. A near miss also has to fail with a
 // readable message; see tests/compile_fail.
-#include "reprise/control/control.hpp"
+#include "reprise/core/control.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: find\(suffix, matches\)'? (is not .noexcept|may throw)
+#include "reprise/reprise.hpp"
+
+struct Store : reprise::archetype::Store {
+  [[nodiscard]] std::size_t find(reprise::TokenSpan, std::span<reprise::StoreMatch>) const { return 0; }
+};
+
+void read(const Store& store) { reprise::DatastoreRef{store}; }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// NgramDrafter and several datastores, of which it knows no type. What one memory does is in ngram_memory.test.cpp;
+// that every draft is that of the model, also with several memories, is a property test.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/datastore.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/voters.hpp"
+#include "support/ngram_world.hpp"
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<Token>;
+using Nodes = std::vector<DraftNode>;
+using testing::draft_of;
+using testing::LentNgram;
+
+constexpr DraftBudget tree = {.max_nodes = 16, .shape = DraftShape::tree};
+constexpr DraftBudget chain = {.max_nodes = 16, .shape = DraftShape::chain};
+
+/// A text that is found by its last token, read in runs of at most `run` tokens, and that notes its calls.
+class Text {
+ public:
+  explicit Text(Tokens tokens, std::size_t run = unlimited) : tokens_(std::move(tokens)), run_(run) {}
+
+  [[nodiscard]] std::size_t find(TokenSpan suffix, std::span<StoreMatch> out) const noexcept {
+    asked = out.size();
+    std::size_t found = 0;
+    for (std::size_t i = tokens_.size(); i-- > 1 && found < out.size();) {
+      std::uint32_t agreements = 0;
+      for (std::size_t k = 0; k < std::min<std::size_t>({i, suffix.size(), 32}); ++k)
+        agreements |= std::uint32_t{tokens_[i - 1 - k] == suffix[suffix.size() - 1 - k]} << k;
+      if ((agreements & 1) != 0) out[found++] = {i, agreements};
+    }
+    return found + more_than_asked;
+  }
+  [[nodiscard]] StoreRun read(StorePlace place, std::span<Token> out) const noexcept {
+    const TokenSpan rest = TokenSpan(tokens_).subspan(std::min<std::size_t>(place, tokens_.size()));
+    const std::size_t size = std::min({rest.size(), out.size(), run_});
+    std::copy_n(rest.begin(), size, out.begin());
+    read_tokens += size;
+    ++reads;
+    // The end is told late where all that was read was wanted: place + size may have nothing more.
+    return {size, size == 0 ? no_place : place + size};
+  }
+  void touch(StorePlace place) const noexcept { touched.push_back(place); }
+
+  mutable std::size_t asked = 0;
+  mutable std::size_t reads = 0;
+  mutable std::size_t read_tokens = 0;
+  mutable std::vector<StorePlace> touched;
+  std::size_t more_than_asked = 0;
+
+ private:
+  Tokens tokens_;
+  std::size_t run_;
+};
+static_assert(Datastore<Text>);
+
+Tokens run_of(std::size_t size, Token first) {
+  Tokens tokens(size);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+LentNgram<> drafter_of(const std::array<DatastoreRef, NgramOptions::max_stores>& stores, TokenSpan context) {
+  NgramOptions options;
+  options.stores = stores;
+  LentNgram<> drafter(options);
+  drafter.begin(context);
+  return drafter;
+}
+Tokens tokens_of(const Nodes& nodes) {
+  Tokens tokens;
+  for (const DraftNode& node : nodes) tokens.push_back(node.token);
+  return tokens;
+}
+/// The target accepts the first `accepted` tokens of the chain, and then says something else.
+void accept(LentNgram<>& drafter, const Nodes& nodes, std::size_t accepted) {
+  std::vector<NodeIndex> path(accepted);
+  std::iota(path.begin(), path.end(), NodeIndex{0});
+  drafter.feedback({DraftView(nodes, DraftKind::ordered), {}, path, Token{999'999}, Cut::none, {}});
+}
+
+// --- StoreText ---
+
+TEST(StoreText, ReadsAnyDepthInAnyOrder) {
+  const Tokens tokens = run_of(50, 100);
+  for (const std::size_t run : {1U, 2U, 3U, 4U, 100U}) {
+    const Text text(tokens, run);
+    const DatastoreRef store = text;
+    detail::StoreText reader(7);
+    for (const std::size_t depth : {0U, 1U, 2U, 3U, 4U, 5U, 30U, 29U, 0U, 42U, 3U})
+      EXPECT_EQ(reader.token(store, depth), std::optional<Token>(107 + static_cast<Token>(depth))) << run;
+    EXPECT_EQ(reader.token(store, 43), std::nullopt) << "the text ends";
+    EXPECT_EQ(reader.token(store, 60), std::nullopt);
+    EXPECT_EQ(reader.token(store, 42), std::optional<Token>(149));
+    EXPECT_EQ(reader.begin(), 7U);
+  }
+}
+
+TEST(StoreText, ReadsNoMoreThanAFewTokensAhead) {
+  const Text text(run_of(50, 100));
+  detail::StoreText reader(0);
+  EXPECT_EQ(text.read_tokens, 0U) << "nothing was asked for";
+  for (std::size_t depth = 0; depth < 20; ++depth) {
+    EXPECT_TRUE(reader.token(text, depth));
+    EXPECT_LE(text.read_tokens, depth + 4);
+  }
+  EXPECT_EQ(text.reads, 5U);
+}
+
+// --- NgramDrafter ---
+
+TEST(NgramStores, ShareThirtyTwoVotes) {
+  const Text text({1, 2});
+  for (const auto& [stores, share] : {std::pair{1U, 12U}, {2U, 12U}, {3U, 10U}, {4U, 8U}}) {
+    std::array<DatastoreRef, NgramOptions::max_stores> list;
+    for (std::size_t i = 0; i < stores; ++i) list[list.size() - 1 - i] = text;  // empty ones count nowhere
+    LentNgram<> drafter = drafter_of(list, Tokens{5, 1});
+    draft_of(drafter, tree);
+    EXPECT_EQ(text.asked, share) << stores;
+  }
+}
+
+TEST(NgramStores, VoteThirtyTwoTimesAtMostWhateverTheySay) {
+  Tokens many;
+  for (Token i = 0; i < 100; ++i) many.insert(many.end(), {1, i % 7 + 10});
+  std::vector<Text> texts(NgramOptions::max_stores, Text(many));
+  for (Text& text : texts) text.more_than_asked = 1000;
+  LentNgram<> drafter = drafter_of({texts[0], texts[1], texts[2], texts[3]}, Tokens{1, 5, 1, 6, 1, 7, 1, 8, 1, 9, 1});
+  const Nodes nodes = draft_of(drafter, {.max_nodes = 64});
+  EXPECT_GT(nodes.size(), 7U);
+  EXPECT_EQ(testing::fault_of(nodes, {.max_nodes = 64}, Probability::zero()), "");
+}
+
+TEST(NgramStores, AreReadOnlyAsFarAsTheyAreWanted) {
+  const Text text(run_of(5000, 0));
+  LentNgram<> drafter = drafter_of({text}, Tokens{7000, 50, 51});
+  ASSERT_EQ(tokens_of(draft_of(drafter, {.max_nodes = 1})), Tokens{52});
+  EXPECT_LE(text.read_tokens, 4U);
+  const Nodes nodes = draft_of(drafter, chain);
+  EXPECT_EQ(tokens_of(nodes), run_of(nodes.size(), 52));
+  EXPECT_LE(text.read_tokens, 4 + nodes.size() + 4);
+}
+
+TEST(NgramStores, SayWhatOthersDoNotKnow) {
+  const Text first(run_of(10, 100));
+  const Text second(run_of(10, 200));
+  for (const auto& [token, next] : {std::pair{104, 105}, {204, 205}}) {
+    LentNgram<> drafter = drafter_of({first, second}, Tokens{7000, token});
+    const Nodes nodes = draft_of(drafter, chain);
+    ASSERT_FALSE(nodes.empty());
+    EXPECT_EQ(nodes[0].token, next);
+    EXPECT_EQ(nodes[0].source, DraftSource::memory);
+  }
+}
+
+TEST(NgramStores, AreTouchedWhereTheirTextWasAccepted) {
+  const Text right({1, 2, 3, 4, 5, 6});
+  const Text wrong({1, 2, 9, 9, 9, 9});
+  LentNgram<> drafter = drafter_of({wrong, right}, Tokens{3, 7000, 1, 2, 3});
+  const Nodes nodes = draft_of(drafter, chain);
+  ASSERT_GT(nodes.size(), 1U);
+  ASSERT_EQ(nodes[0].token, 4);
+  accept(drafter, nodes, 0);
+  EXPECT_TRUE(right.touched.empty()) << "nothing was accepted";
+  accept(drafter, draft_of(drafter, chain), 2);
+  EXPECT_EQ(right.touched, std::vector<StorePlace>{3}) << "where the match goes on";
+  EXPECT_TRUE(wrong.touched.empty());
+}
+
+/// What was learned where only these stores predicted the token, and were wrong.
+CalibrationState learned(const std::array<DatastoreRef, NgramOptions::max_stores>& stores) {
+  LentNgram<> drafter = drafter_of(stores, Tokens{7000, 50, 51});
+  accept(drafter, draft_of(drafter, chain), 0);
+  return drafter.calibration();
+}
+
+TEST(NgramStores, AreEachJudgedByThemselves) {
+  const Text text(run_of(100, 0));
+  const Text other(run_of(100, 1000));
+  const CalibrationState fresh;
+  const CalibrationState first = learned({text, other});
+  EXPECT_NE(first.by_source[0], fresh.by_source[0]);
+  EXPECT_EQ(first.by_store, fresh.by_store);
+  for (std::size_t i = 1; i < NgramOptions::max_stores; ++i) {
+    std::array<DatastoreRef, NgramOptions::max_stores> stores;
+    stores[0] = other;
+    stores[i] = text;
+    const CalibrationState state = learned(stores);
+    EXPECT_EQ(state.by_source, fresh.by_source) << "neither the first store, nor together with the context";
+    for (std::size_t k = 0; k < state.by_store.size(); ++k)
+      EXPECT_EQ(state.by_store[k] != fresh.by_store[k], k == i - 1) << i << ' ' << k;
+  }
+}
+
+TEST(NgramStores, ThatAgreeAreJudgedTogether) {
+  const Text text(run_of(100, 0));
+  const CalibrationState state = learned({text, {}, text});
+  const CalibrationState fresh;
+  EXPECT_EQ(state.by_source, fresh.by_source);
+  for (std::size_t k = 0; k < state.by_store.size(); ++k)
+    EXPECT_EQ(state.by_store[k] != fresh.by_store[k], k == 3) << k;
+}
+
+TEST(NgramStores, AreBelievedMoreWhereTheContextAgrees) {
+  const Text text({1, 2, 3, 4, 5});
+  const Tokens context = {1, 2, 3, 40, 50, 60, 1, 2};
+  for (const std::array<DatastoreRef, NgramOptions::max_stores>& stores :
+       {std::array<DatastoreRef, NgramOptions::max_stores>{text}, {text, text}, {DatastoreRef(), text}}) {
+    LentNgram<> without = drafter_of({}, context);
+    LentNgram<> with = drafter_of(stores, context);
+    const Nodes nodes = draft_of(with, chain);
+    ASSERT_FALSE(nodes.empty());
+    EXPECT_EQ(nodes[0].token, 3);
+    EXPECT_EQ(nodes[0].source, DraftSource::context);
+    EXPECT_GT(nodes[0].path_probability, draft_of(without, chain)[0].path_probability);
+  }
+}
+
+TEST(NgramStores, KeepWhatWasLearnedOfThemWhenStatesAreMerged) {
+  CalibrationState a;
+  CalibrationState b;
+  a.by_store[1][2] = 8;
+  b.by_store[1][2] = 4;
+  a.lessons = b.lessons = 10;
+  EXPECT_EQ(merge(a, b).by_store[1][2], 6);
+  a.by_store[3][6] = std::numeric_limits<std::int32_t>::max();
+  EXPECT_LE(Calibration(a).state().by_store[3][6], 3 << 20) << "as all that is beyond the bounds of learning";
+}
+
+}  // namespace
+}  // namespace reprise
