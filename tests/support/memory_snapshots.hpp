@@ -23,7 +23,7 @@ Bytes saved(const Memory& memory, const CalibrationState& calibration = {}) {
   return bytes;
 }
 
-/// The texts of a snapshot and their names, without their credit.
+/// The texts of a snapshot and their names, without their use counts.
 inline std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts_in(std::span<const std::byte> bytes) {
   std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts;
   const auto reader = SnapshotReader::open(bytes, some_tokenizer);
