@@ -37,7 +37,7 @@ double serve(reprise::SharedMemory& memory, reprise::CalibrationState& learned, 
   const std::vector<reprise::Token> prompt(request.begin(), request.end());
 
   reprise::NgramOptions drafter;
-  drafter.memory = &memory;
+  drafter.stores = {memory};
   drafter.prior = learned;
   reprise::Speculator speculator(drafter);
   const auto generated = reprise::generate(speculator, engine, prompt, reprise::Limits{.eos = {0}});

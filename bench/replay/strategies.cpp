@@ -65,7 +65,7 @@ std::size_t length(const Settings& settings, std::string_view key) {
 AnyStrategy make_ngram(const Settings& settings, Past* past) {
   NgramOptions options;
   if (past != nullptr) {
-    options.memory = &past->memory;
+    options.stores = {past->memory};
     options.prior = past->calibration;
   }
   const std::string_view index = settings.word("index");

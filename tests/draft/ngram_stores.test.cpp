@@ -101,11 +101,14 @@ TEST(StoreText, ReadsAnyDepthInAnyOrder) {
     const Text text(tokens, run);
     const DatastoreRef store = text;
     detail::StoreText reader(7);
-    for (const std::size_t depth : {0U, 1U, 2U, 3U, 4U, 5U, 30U, 29U, 0U, 42U, 3U})
-      EXPECT_EQ(reader.token(store, depth), std::optional<Token>(107 + static_cast<Token>(depth))) << run;
-    EXPECT_EQ(reader.token(store, 43), std::nullopt) << "the text ends";
-    EXPECT_EQ(reader.token(store, 60), std::nullopt);
-    EXPECT_EQ(reader.token(store, 42), std::optional<Token>(149));
+    for (const std::size_t depth : {0U, 1U, 2U, 3U, 4U, 5U, 30U, 29U, 0U, 42U, 3U}) {
+      ASSERT_TRUE(reader.read(store, depth)) << run;
+      EXPECT_EQ(reader[depth], 107 + static_cast<Token>(depth)) << run;
+    }
+    EXPECT_FALSE(reader.read(store, 43)) << "the text ends";
+    EXPECT_FALSE(reader.read(store, 60));
+    ASSERT_TRUE(reader.read(store, 42));
+    EXPECT_EQ(reader[42], 149);
     EXPECT_EQ(reader.begin(), 7U);
   }
 }
@@ -115,7 +118,7 @@ TEST(StoreText, ReadsNoMoreThanAFewTokensAhead) {
   detail::StoreText reader(0);
   EXPECT_EQ(text.read_tokens, 0U) << "nothing was asked for";
   for (std::size_t depth = 0; depth < 20; ++depth) {
-    EXPECT_TRUE(reader.token(text, depth));
+    EXPECT_TRUE(reader.read(text, depth) && reader.known(depth));
     EXPECT_LE(text.read_tokens, depth + 4);
   }
   EXPECT_EQ(text.reads, 5U);

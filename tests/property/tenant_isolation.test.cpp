@@ -98,7 +98,7 @@ class Life {
   /// The tenant decodes a text: drafts from its memory, learns, touches, and appends it to the memory bit by bit.
   void decode(const Tokens& text) {
     NgramOptions options;
-    options.memory = &tenant_->memory;
+    options.stores = {tenant_->memory};
     options.prior = tenant_->calibration;
     NgramDrafter<> drafter(options);
     const std::size_t prompt = 1 + random_.below(std::min<std::size_t>(text.size(), 12));

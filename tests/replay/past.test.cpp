@@ -188,7 +188,7 @@ TEST(Past, OfNgramIsAMemoryAndACalibrationThatGoFromSessionToSession) {
         trace, control,
         [&] {
           NgramOptions options;
-          options.memory = &*memory;
+          options.stores = {*memory};
           options.prior = learned;
           return NgramDrafter<>(options);
         },

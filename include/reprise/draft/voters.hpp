@@ -13,7 +13,6 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/candidates.hpp"
-#include "reprise/draft/followed_context.hpp"
 #include "reprise/draft/live_matches.hpp"
 #include "reprise/evidence/calibration.hpp"
 #include "reprise/evidence/match_weight.hpp"
@@ -29,24 +28,28 @@ class StoreText {
 
   /// The place where it begins.
   [[nodiscard]] StorePlace begin() const noexcept { return begin_; }
-  /// Its token at `depth`; nullopt: the text ends before. Depths may be asked for in any order, ascending is cheapest.
-  [[nodiscard]] std::optional<Token> token(const DatastoreRef& store, std::size_t depth) noexcept {
+  /// True if the token at `depth` was read already.
+  [[nodiscard]] bool known(std::size_t depth) const noexcept { return depth - first_ < count_; }  // wraps below first_
+  /// A token that is known.
+  [[nodiscard]] Token operator[](std::size_t depth) const noexcept { return tokens_[depth - first_]; }
+  /// Reads until `depth` is known. False: the text ends before. Depths may be asked for in any order.
+  [[nodiscard]] bool read(const DatastoreRef& store, std::size_t depth) noexcept {
     if (depth < first_) *this = StoreText(begin_);
-    while (depth - first_ >= count_) {
-      if (next_ == no_place) return std::nullopt;
+    while (!known(depth)) {
+      if (next_ == no_place) return false;
       first_ += count_;
       const StoreRun run = store.read(next_, tokens_);
-      count_ = static_cast<std::uint32_t>(std::min(run.size, tokens_.size()));
+      count_ = std::min(run.size, tokens_.size());
       next_ = count_ == 0 ? no_place : run.next;
     }
-    return tokens_[depth - first_];
+    return true;
   }
 
  private:
   StorePlace begin_ = no_place;
   StorePlace next_ = no_place;  // of the token after those that were read
-  std::uint32_t first_ = 0;     // depth of tokens_[0]
-  std::uint32_t count_ = 0;     // tokens read
+  std::size_t first_ = 0;       // depth of tokens_[0]
+  std::size_t count_ = 0;       // tokens in tokens_
   std::array<Token, 4> tokens_{};
 };
 
@@ -120,7 +123,9 @@ class Voters {
   }
   /// The token after `depth` tokens at a place in a store; nullopt: its text ends before.
   [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth) noexcept {
-    return texts_[i - first_stored_].token(stores_[store_of(i)], depth);
+    StoreText& text = texts_[i - first_stored_];
+    if (!text.known(depth) && !text.read(stores_[store_of(i)], depth)) return std::nullopt;
+    return text[depth];
   }
 
   /// Where these places are.
