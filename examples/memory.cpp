@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr reprise::MemoryOptions options{.max_bytes = 1 << 20, .key = 42, .vocabulary = 128};  // take a secret key
+constexpr reprise::HistoryOptions options{.max_bytes = 1 << 20, .key = 42, .vocabulary = 128};  // take a secret key
 constexpr std::uint64_t fingerprint = 7;  // a hash of the tokenizer and the model
 
 struct Engine {  // stands for a model that calls a tool; a token is a character
@@ -29,7 +29,7 @@ struct Engine {  // stands for a model that calls a tool; a token is a character
 
 /// Answers a request, remembers it, and says how many tokens a pass brought.
 double serve(reprise::SharedMemory& memory, reprise::CalibrationState& learned, std::string_view city,
-             reprise::SequenceName name) {
+             reprise::SequenceTag name) {
   const std::string request = "What is the weather like in " + std::string(city) + "?\n";
   Engine engine;
   engine.answer = "{\"tool\": \"forecast\", \"arguments\": {\"place\": \"" + std::string(city) +
@@ -63,7 +63,7 @@ int main() {
   const double second = serve(*memory, learned, "Oslo", 2);
 
   std::vector<std::byte> bytes(reprise::snapshot_bytes_of(*memory));
-  const auto saved = reprise::save_memory(bytes, fingerprint, *memory, learned);
+  const auto saved = reprise::save_history(bytes, fingerprint, *memory, learned);
   if (!saved) return std::puts(saved.error().message.data()), 1;
   if (const auto written = reprise::save_file("memory.snapshot", *saved); !written)
     return std::puts(written.error().message.data()), 1;
@@ -73,7 +73,7 @@ int main() {
   reprise::Buffer<std::byte> file;
   if (const auto loaded = reprise::load_file("memory.snapshot", file, 1 << 20); !loaded)
     return std::puts(loaded.error().message.data()), 1;
-  if (const auto loaded = reprise::load_memory({file.data(), file.size()}, fingerprint, *restarted, learned); !loaded)
+  if (const auto loaded = reprise::load_history({file.data(), file.size()}, fingerprint, *restarted, learned); !loaded)
     return std::puts(loaded.error().message.data()), 1;
   const double third = serve(*restarted, learned, "Nairobi", 3);
   std::remove("memory.snapshot");

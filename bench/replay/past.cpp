@@ -27,7 +27,7 @@ std::size_t Past::memory_bytes() const {
 }
 
 void give_room(Past& past, std::size_t max_bytes) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.max_bytes = max_bytes;
   auto made = SharedMemory::make(options);
   if (!made)
@@ -39,7 +39,7 @@ void give_room(Past& past, std::size_t max_bytes) {
 }
 
 void load(Past& past, const SnapshotBytes& snapshot) {
-  const auto loaded = load_memory(snapshot.bytes, snapshot.fingerprint, past.memory, past.calibration);
+  const auto loaded = load_history(snapshot.bytes, snapshot.fingerprint, past.memory, past.calibration);
   if (loaded) return;
   const Error& error = loaded.error();
   std::string text(error.message);
@@ -51,7 +51,7 @@ void load(Past& past, const SnapshotBytes& snapshot) {
 
 std::vector<std::byte> save(const Past& past, std::uint64_t fingerprint) {
   std::vector<std::byte> bytes(snapshot_bytes_of(past.memory));
-  static_cast<void>(save_memory(bytes, fingerprint, past.memory, past.calibration));  // there is room
+  static_cast<void>(save_history(bytes, fingerprint, past.memory, past.calibration));  // there is room
   return bytes;
 }
 

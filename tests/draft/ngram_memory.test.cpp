@@ -32,7 +32,7 @@ Tokens run_of(std::size_t size, Token first) {
 SharedMemory memory_of(std::size_t segments) {
   return std::move(*SharedMemory::make({.max_bytes = SharedMemory::bytes_for(32 * segments)}));
 }
-void remember(SharedMemory& memory, TokenSpan tokens, SequenceName id = 1) {
+void remember(SharedMemory& memory, TokenSpan tokens, SequenceTag id = 1) {
   memory.begin_sequence(id);
   memory.append(tokens, Origin::output);
   memory.end_sequence();
@@ -123,7 +123,7 @@ TEST(NgramMemory, EndsWhereTheSequenceEnds) {
   for (const DraftNode& node : draft_of(drafter, tree)) EXPECT_LE(node.token, 5);
 }
 
-TEST(NgramMemory, SparesWhatWasOfUse) {
+TEST(NgramMemory, GivesTextThatWasUsedASecondChance) {
   for (const bool of_use : {false, true}) {
     SharedMemory memory = memory_of(4);
     remember(memory, run_of(32, 0), 1);
@@ -137,17 +137,17 @@ TEST(NgramMemory, SparesWhatWasOfUse) {
     LentNgram<> later = drafter_of(memory, Tokens{10, 11});
     const Nodes nodes = draft_of(later, chain);
     EXPECT_EQ(!nodes.empty() && nodes[0].token == 12, of_use);
-    EXPECT_EQ(memory.counts().spared, of_use ? 1U : 0U);
+    EXPECT_EQ(memory.counts().second_chances, of_use ? 1U : 0U);
   }
 }
 
-TEST(NgramMemory, GivesNoCreditForWhatWasRefused) {
+TEST(NgramMemory, DoesNotTouchTextThatWasRefused) {
   SharedMemory memory = memory_of(4);
   remember(memory, run_of(32, 0), 1);
   LentNgram<> drafter = drafter_of(memory, Tokens{10, 11});
   accept(drafter, draft_of(drafter, chain), 0);
   remember(memory, run_of(32 * 4, 1000), 2);
-  EXPECT_EQ(memory.counts().spared, 0U);
+  EXPECT_EQ(memory.counts().second_chances, 0U);
 }
 
 TEST(NgramMemory, IsJudgedApartFromTheContext) {

@@ -48,7 +48,7 @@ const std::map<std::string, Names>& layers() {
 
 /// What calls the operating system; nobody gets it who does not ask for it.
 const Names& system_headers() {
-  static const Names names = {"reprise/memory/file_calls.hpp", "reprise/memory/snapshot_file.hpp"};
+  static const Names names = {"reprise/memory/detail/file_calls.hpp", "reprise/memory/snapshot_file.hpp"};
   return names;
 }
 
@@ -137,6 +137,13 @@ TEST(Layers, NoHeaderIncludesALayerAboveItsOwn) {
   for (const Header& header : headers())
     for (const std::string& included : own_includes(header.text))
       EXPECT_TRUE(may_include(header.layer, layer_of(included))) << header.name << " may not include " << included;
+}
+
+TEST(Layers, NoHeaderIncludesTheDetailOfAnotherLayer) {
+  for (const Header& header : headers())
+    for (const std::string& included : own_includes(header.text))
+      EXPECT_TRUE(included.find("/detail/") == std::string::npos || layer_of(included) == header.layer)
+          << header.name << " may not include " << included;
 }
 
 TEST(Layers, TheTableHasNoCycle) {

@@ -295,8 +295,8 @@ TYPED_TEST(AnyIndex, AForkOfAnExhaustedOneIsExhausted) {
 /// The same for indexes that hold 100 tokens at most.
 template <class I>
 class ShortIndex : public testing::Test {};
-using ShortIndexes = testing::Types<reprise::BasicNaiveIndex<100>, reprise::BasicRollingHashIndex<100>,
-                                    reprise::BasicSuffixArrayIndex<100>>;
+using ShortIndexes = testing::Types<reprise::detail::BasicNaiveIndex<100>, reprise::detail::BasicRollingHashIndex<100>,
+                                    reprise::detail::BasicSuffixArrayIndex<100>>;
 TYPED_TEST_SUITE(ShortIndex, ShortIndexes, IndexNames);
 
 TYPED_TEST(ShortIndex, HoldsAsManyTokensAsItHasPositions) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/memory/checksum.hpp"
+#include "reprise/memory/detail/byte_format.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/memory/little_endian.hpp"
+#include "reprise/memory/snapshot.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::detail {

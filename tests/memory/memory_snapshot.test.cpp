@@ -27,7 +27,7 @@ using testing::texts_in;
 using Tokens = std::vector<Token>;
 
 template <class Memory = SharedMemory>
-Memory make(std::size_t max_bytes = std::size_t{1} << 20, MemoryOptions options = {}) {
+Memory make(std::size_t max_bytes = std::size_t{1} << 20, HistoryOptions options = {}) {
   options.max_bytes = max_bytes;
   auto made = Memory::make(options);
   EXPECT_TRUE(made);
@@ -63,7 +63,7 @@ void live(Memory& memory, Random& random, int sequences, std::vector<Tokens>* te
 template <class Memory>
 void load_whole(const Bytes& bytes, Memory& memory) {
   CalibrationState calibration;
-  const auto loaded = load_memory(bytes, some_tokenizer, memory, calibration);
+  const auto loaded = load_history(bytes, some_tokenizer, memory, calibration);
   ASSERT_TRUE(loaded) << loaded.error().message;
 }
 
@@ -102,7 +102,7 @@ TEST(MemorySnapshot, IsLoadedIntoALargerMemoryUnderAnotherKey) {
   SharedMemory memory = make(std::size_t{8} << 20);
   std::vector<Tokens> texts;
   live(memory, random, 60, &texts, 1'000'000, 0);
-  MemoryOptions options;
+  HistoryOptions options;
   options.key = 77;
   SharedMemory larger = make(std::size_t{32} << 20, options);
   load_whole(saved(memory), larger);
@@ -116,7 +116,7 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
   std::vector<Tokens> texts;
   for (int i = 0; i < 40; ++i) {
     texts.push_back(random_tokens(random, 320, 1'000'000));
-    memory.begin_sequence(static_cast<SequenceName>(i));
+    memory.begin_sequence(static_cast<SequenceTag>(i));
     memory.append(texts.back(), Origin::output);
   }
   memory.end_sequence();
@@ -130,20 +130,20 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
     }
 }
 
-TEST(MemorySnapshot, BringsBackWhatWasSpared) {
+TEST(MemorySnapshot, BringsBackTextThatGotASecondChance) {
   // Text that came by again is of use: the smaller memory lets younger text go first.
   Random random(4);
   SharedMemory memory = make();
   const Tokens common = random_tokens(random, 320, 1'000'000);
   for (int i = 0; i < 30; ++i) {
-    memory.begin_sequence(static_cast<SequenceName>(i));
+    memory.begin_sequence(static_cast<SequenceTag>(i));
     memory.append(common, Origin::prompt);
     memory.append(random_tokens(random, 320, 1'000'000), Origin::output);
   }
   memory.end_sequence();
   SharedMemory smaller = make(memory.memory_bytes() * 15 * 320 / memory.capacity());
   load_whole(saved(memory), smaller);
-  EXPECT_GT(smaller.counts().spared, 0U);
+  EXPECT_GT(smaller.counts().second_chances, 0U);
   EXPECT_FALSE(followed(smaller, TokenSpan(common).first(100), 1).empty());
 }
 
@@ -166,8 +166,9 @@ TEST(MemorySnapshot, KnowsWhatTheMemoryItWasMadeOfKnew) {
 
 template <class Memory>
 class MemorySnapshotOf : public ::testing::Test {};
-using Memories = ::testing::Types<SharedMemory, BasicSharedMemory<std::uint8_t, 8>, BasicSharedMemory<std::uint16_t, 8>,
-                                  BasicSharedMemory<std::uint16_t, 32>>;
+using Memories =
+    ::testing::Types<SharedMemory, detail::BasicSharedMemory<std::uint8_t, 8>,
+                     detail::BasicSharedMemory<std::uint16_t, 8>, detail::BasicSharedMemory<std::uint16_t, 32>>;
 TYPED_TEST_SUITE(MemorySnapshotOf, Memories);
 
 TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTheSame) {
@@ -179,7 +180,7 @@ TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTh
       memory.remove(random.below(50));
       ASSERT_EQ(testing::check_memory(memory), "") << seed;
       std::size_t tokens = 0;
-      memory.for_each_piece([&](const auto& piece) { tokens += piece.size; });
+      memory.for_each_run([&](const auto& run) { tokens += run.size; });
       ASSERT_EQ(tokens, memory.counts().stored - memory.counts().evicted - memory.counts().removed);
       auto again = make<TypeParam>(TypeParam::bytes_for((1 + seed % 30) * TypeParam::segment_tokens));
       load_whole(saved(memory), again);
@@ -193,11 +194,11 @@ TEST(MemorySnapshot, BringsBackTheCalibrationToo) {
   const CalibrationState taught = testing::taught_state(3);
   CalibrationState calibration;
   SharedMemory memory = make();
-  ASSERT_TRUE(load_memory(saved(make(), taught), some_tokenizer, memory, calibration));
+  ASSERT_TRUE(load_history(saved(make(), taught), some_tokenizer, memory, calibration));
   EXPECT_EQ(calibration, taught);
 }
 
-TEST(MemorySnapshot, BringsBackNamesSpeakersAndCredit) {
+TEST(MemorySnapshot, BringsBackNamesOriginsAndUseCounts) {
   Random random(6);
   SharedMemory memory = make();
   const Tokens text = random_tokens(random, 200, 1'000'000);
@@ -209,10 +210,10 @@ TEST(MemorySnapshot, BringsBackNamesSpeakersAndCredit) {
   memory.end_sequence();
   SharedMemory again = make();
   load_whole(saved(memory), again);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   ASSERT_EQ(again.find(TokenSpan(text).first(150), found), 1U);
-  EXPECT_GT(again.credit_of(found[0].next), 0);
-  EXPECT_EQ(again.credit_of(found[0].next), memory.credit_of(found[0].next)) << "empty memories are filled in order";
+  EXPECT_GT(again.use_count(found[0].next), 0);
+  EXPECT_EQ(again.use_count(found[0].next), memory.use_count(found[0].next)) << "empty memories are filled in order";
   EXPECT_EQ(again.word(found[0].next).origin(), Origin::output);
   ASSERT_EQ(again.find(TokenSpan(text).first(149), found), 1U);
   EXPECT_EQ(again.word(found[0].next).origin(), Origin::prompt);
@@ -267,7 +268,7 @@ TEST(MemorySnapshot, ThatIsRefusedLeavesTheOpenSequenceOpen) {
   CalibrationState calibration;
   memory.begin_sequence(5);
   memory.append(Tokens{1, 2, 3}, Origin::prompt);
-  ASSERT_FALSE(load_memory(Bytes(10), some_tokenizer, memory, calibration));
+  ASSERT_FALSE(load_history(Bytes(10), some_tokenizer, memory, calibration));
   memory.append(Tokens{4, 5, 6}, Origin::prompt);
   memory.end_sequence();
   ASSERT_EQ(followed(memory, Tokens{1, 2}, 8).size(), 1U);
@@ -281,11 +282,11 @@ TEST(MemorySnapshot, BringsBackWhatDraftsHadUseOf) {
   SharedMemory memory = make();
   const Tokens useful = random_tokens(random, 64, 1'000'000);
   for (int i = 0; i < 20; ++i) {
-    memory.begin_sequence(static_cast<SequenceName>(i));
+    memory.begin_sequence(static_cast<SequenceTag>(i));
     memory.append(i == 0 ? useful : random_tokens(random, 64, 1'000'000), Origin::output);
   }
   memory.end_sequence();
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   for (const std::size_t end : {10U, 40U}) {
     ASSERT_EQ(memory.find(TokenSpan(useful).first(end), found), 1U);
     for (int i = 0; i < 5; ++i) memory.touch(found[0].next);
@@ -293,10 +294,10 @@ TEST(MemorySnapshot, BringsBackWhatDraftsHadUseOf) {
   SharedMemory again = make();
   load_whole(saved(memory), again);
   ASSERT_EQ(again.find(TokenSpan(useful).first(40), found), 1U);
-  EXPECT_EQ(again.credit_of(found[0].next), 5);
+  EXPECT_EQ(again.use_count(found[0].next), 5);
   SharedMemory smaller = make(memory.memory_bytes() * 10 * 64 / memory.capacity());
   load_whole(saved(memory), smaller);
-  EXPECT_FALSE(followed(smaller, TokenSpan(useful).first(40), 1).empty()) << "it was of use, so it is spared";
+  EXPECT_FALSE(followed(smaller, TokenSpan(useful).first(40), 1).empty()) << "it was used, so it gets a second chance";
 }
 
 TEST(MemorySnapshot, WithoutASectionLeavesItsPartAlone) {
@@ -304,9 +305,9 @@ TEST(MemorySnapshot, WithoutASectionLeavesItsPartAlone) {
   CalibrationState calibration = testing::taught_state(1);
   Bytes bytes(snapshot_bytes({}));
   ASSERT_TRUE(SnapshotWriter(bytes, some_tokenizer).finish());
-  ASSERT_TRUE(load_memory(bytes, some_tokenizer, memory, calibration));
+  ASSERT_TRUE(load_history(bytes, some_tokenizer, memory, calibration));
   EXPECT_EQ(calibration, testing::taught_state(1));
-  EXPECT_EQ(memory.counts(), MemoryCounts());
+  EXPECT_EQ(memory.counts(), HistoryCounts());
 }
 
 TEST(MemorySnapshot, IsTakenAsFarAsTheOptionsOfTheMemorySay) {
@@ -315,7 +316,7 @@ TEST(MemorySnapshot, IsTakenAsFarAsTheOptionsOfTheMemorySay) {
   memory.append(Tokens{1, 2, 3, 4}, Origin::prompt);
   memory.append(Tokens{5, 6, 7}, Origin::output);
   memory.end_sequence();
-  MemoryOptions options;
+  HistoryOptions options;
   options.prompts = false;
   SharedMemory outputs = make(1 << 20, options);
   load_whole(saved(memory), outputs);
@@ -343,7 +344,7 @@ TEST(MemorySnapshot, SaysHowMuchRoomItNeeds) {
   SharedMemory memory = make();
   live(memory, random, 5);
   Bytes bytes(snapshot_bytes_of(memory) - 1);
-  const auto none = save_memory(bytes, some_tokenizer, memory, CalibrationState());
+  const auto none = save_history(bytes, some_tokenizer, memory, CalibrationState());
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::out_of_room);
   EXPECT_EQ(none.error().value, snapshot_bytes_of(memory));
@@ -376,7 +377,7 @@ TEST(MemorySnapshot, BringsBackTheSameDrafts) {
   const CalibrationState taught = testing::taught_state(4);
   SharedMemory again = make();
   CalibrationState calibration;
-  ASSERT_TRUE(load_memory(saved(memory, taught), some_tokenizer, again, calibration));
+  ASSERT_TRUE(load_history(saved(memory, taught), some_tokenizer, again, calibration));
   const SharedMemory nothing;
   for (const Tokens& text : texts) {
     if (text.size() < 20) continue;
@@ -400,7 +401,7 @@ struct Untouched {
   SharedMemory memory = make(20'000);
   CalibrationState calibration = testing::taught_state(2);
   Bytes before;
-  MemoryCounts counts;
+  HistoryCounts counts;
 };
 
 Bytes small_snapshot() {
@@ -415,7 +416,7 @@ TEST(DamagedMemorySnapshot, CutAnywhereIsRefused) {
   Untouched untouched;
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const auto loaded =
-        load_memory(std::span(whole).first(size), some_tokenizer, untouched.memory, untouched.calibration);
+        load_history(std::span(whole).first(size), some_tokenizer, untouched.memory, untouched.calibration);
     ASSERT_FALSE(loaded) << size;
     ASSERT_EQ(loaded.error().code, ErrorCode::snapshot_truncated);
   }
@@ -427,32 +428,32 @@ TEST(DamagedMemorySnapshot, WithAnySingleWrongBitIsRefused) {
   Untouched untouched;
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-    ASSERT_FALSE(load_memory(bytes, some_tokenizer, untouched.memory, untouched.calibration)) << bit;
+    ASSERT_FALSE(load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration)) << bit;
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
   }
   EXPECT_TRUE(untouched.still());
-  EXPECT_TRUE(load_memory(bytes, some_tokenizer, untouched.memory, untouched.calibration));
+  EXPECT_TRUE(load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration));
   EXPECT_FALSE(untouched.still());
 }
 
 TEST(ForeignMemorySnapshot, OfAnotherTokenizerIsRefused) {
   Untouched untouched;
-  const auto loaded = load_memory(small_snapshot(), some_tokenizer + 1, untouched.memory, untouched.calibration);
+  const auto loaded = load_history(small_snapshot(), some_tokenizer + 1, untouched.memory, untouched.calibration);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, ErrorCode::other_tokenizer);
   EXPECT_TRUE(untouched.still());
 }
 
-TEST(ForgedMemorySnapshot, WithOneWrongPieceOrCalibrationIsRefusedAsAWhole) {
+TEST(ForgedMemorySnapshot, WithOneWrongRunOrCalibrationIsRefusedAsAWhole) {
   const Bytes whole = small_snapshot();
   const auto expect_forged = [](const Bytes& bytes) {
     Untouched untouched;
-    const auto loaded = load_memory(bytes, some_tokenizer, untouched.memory, untouched.calibration);
+    const auto loaded = load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration);
     ASSERT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code, ErrorCode::snapshot_forged);
     EXPECT_TRUE(untouched.still());
   };
-  Bytes last_word = whole;  // of the last piece: its only credit lies behind it
+  Bytes last_word = whole;  // of the last run: its only use count follows
   Bytes cut = whole;
   for (std::size_t i = 2; i < 30; ++i) last_word[last_word.size() - i] = std::byte{0xff};
   testing::repair(last_word);
@@ -468,7 +469,7 @@ TEST(ForgedMemorySnapshot, WithOneWrongPieceOrCalibrationIsRefusedAsAWhole) {
 }
 
 TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnythingChanges) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.vocabulary = 1000;
   const auto snapshot_of = [](const Tokens& tokens) {
     SharedMemory memory = make();
@@ -482,9 +483,9 @@ TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnything
   live(memory, random, 3);
   CalibrationState calibration = testing::taught_state(2);
   const Bytes before = saved(memory, calibration);
-  const MemoryCounts counts = memory.counts();
+  const HistoryCounts counts = memory.counts();
   for (const Token token : {1000, 1001, 0x7ffffffe}) {
-    const auto loaded = load_memory(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration);
+    const auto loaded = load_history(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration);
     ASSERT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code, ErrorCode::token_out_of_range);
     EXPECT_EQ(loaded.error().value, static_cast<std::uint64_t>(token));
@@ -492,12 +493,12 @@ TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnything
     EXPECT_EQ(saved(memory, calibration), before);
     EXPECT_EQ(memory.counts(), counts);
   }
-  EXPECT_TRUE(load_memory(snapshot_of({1, 2, 3, 999, 5}), some_tokenizer, memory, calibration));
+  EXPECT_TRUE(load_history(snapshot_of({1, 2, 3, 999, 5}), some_tokenizer, memory, calibration));
   EXPECT_EQ(calibration, testing::taught_state(7));
 }
 
 TEST(ForgedMemorySnapshot, OfNoTokenFitsAVocabularyOfNone) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.vocabulary = 0;
   SharedMemory memory = make(20'000, options);
   load_whole(saved(make()), memory);

@@ -32,7 +32,7 @@ Tokens random_tokens(Random& random, std::size_t size, std::uint64_t vocabulary)
 }
 
 template <class Memory = SharedMemory>
-Memory make(std::size_t max_bytes = std::size_t{1} << 20, MemoryOptions options = {}) {
+Memory make(std::size_t max_bytes = std::size_t{1} << 20, HistoryOptions options = {}) {
   options.max_bytes = max_bytes;
   auto made = Memory::make(options);
   EXPECT_TRUE(made);
@@ -40,7 +40,7 @@ Memory make(std::size_t max_bytes = std::size_t{1} << 20, MemoryOptions options 
 }
 
 template <class Memory>
-void remember(Memory& memory, const Tokens& tokens, SequenceName id = 1, Origin origin = Origin::output) {
+void remember(Memory& memory, const Tokens& tokens, SequenceTag id = 1, Origin origin = Origin::output) {
   memory.begin_sequence(id);
   memory.append(tokens, origin);
   memory.end_sequence();
@@ -49,7 +49,7 @@ void remember(Memory& memory, const Tokens& tokens, SequenceName id = 1, Origin 
 /// What follows at the places that end like `end`, as far as `most` tokens.
 template <class Memory>
 std::vector<Tokens> continuations(const Memory& memory, const Tokens& end, std::size_t most = 8) {
-  std::array<typename Memory::MemoryMatch, Memory::most_matches> found;
+  std::array<typename Memory::HistoryMatch, Memory::most_matches> found;
   std::vector<Tokens> all;
   const std::size_t count = memory.find(end, found);
   for (std::size_t i = 0; i < count; ++i) {
@@ -79,7 +79,7 @@ TEST(SharedMemory, SaysWhichTokensAgreeAndWhoSaidWhatFollows) {
   memory.append(Tokens{5, 1, 2, 3}, Origin::prompt);
   memory.append(Tokens{4}, Origin::output);
   memory.end_sequence();
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   ASSERT_EQ(memory.find(Tokens{5, 9, 2, 3}, found), 1U);
   EXPECT_EQ(found[0].agreements, 0b1011U);
   EXPECT_EQ(memory.word(found[0].next).token(), 4);
@@ -90,7 +90,7 @@ TEST(SharedMemory, IsReadAsADatastoreAsPlaceByPlace) {
   SharedMemory memory = make();
   Random random(3);
   for (int i = 0; i < 20; ++i) remember(memory, random_tokens(random, 1 + random.below(100), 5), random.below(3));
-  std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> places;
+  std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> places;
   std::array<StoreMatch, SharedMemory::most_matches> matches;
   for (int i = 0; i < 100; ++i) {
     const Tokens end = random_tokens(random, 10, 5);
@@ -128,7 +128,7 @@ TEST(SharedMemory, NeverCopiesFromOneSequenceIntoTheNext) {
   remember(memory, {1, 2, 3});
   remember(memory, {4, 5, 6});
   EXPECT_THAT(continuations(memory, {1, 2}), ElementsAre(Tokens{3}));
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   ASSERT_EQ(memory.find(Tokens{3, 4}, found), 1U);
   EXPECT_EQ(found[0].agreements, 1U) << "an n-gram of two sequences";
 }
@@ -159,10 +159,10 @@ TEST(SharedMemory, CountsWhatCameByAgain) {
   SharedMemory memory = make();
   const Tokens known = random_tokens(random, 200, 1'000'000);
   for (int i = 0; i < 4; ++i) remember(memory, known);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   for (std::size_t at = 1; at < known.size(); ++at) {
     ASSERT_EQ(memory.find(TokenSpan(known).first(at), found), 1U);
-    ASSERT_EQ(memory.credit_of(found[0].next), 3) << at;
+    ASSERT_EQ(memory.use_count(found[0].next), 3) << at;
   }
 }
 
@@ -175,7 +175,7 @@ TEST(SharedMemory, StoresTheSamePromptOnceHoweverOftenItComes) {
     Tokens tokens = shared;
     const Tokens own = random_tokens(random, 100, 1'000'000);
     tokens.insert(tokens.end(), own.begin(), own.end());
-    remember(memory, tokens, static_cast<SequenceName>(request));
+    remember(memory, tokens, static_cast<SequenceTag>(request));
   }
   EXPECT_LE(memory.counts().stored, 2000 + 1000 * (100 + SharedMemory::lead));
   EXPECT_EQ(memory.counts().evicted, 0U);
@@ -186,11 +186,11 @@ TEST(SharedMemory, StoresNothingOfWhatItKnowsFromBeginToEnd) {
   for (const std::size_t size : {64U, 96U, 320U, 1000U}) {
     SharedMemory memory = make();
     const Tokens known = random_tokens(random, size, 1'000'000);
-    for (int i = 0; i < 50; ++i) remember(memory, known, static_cast<SequenceName>(i));
+    for (int i = 0; i < 50; ++i) remember(memory, known, static_cast<SequenceTag>(i));
     EXPECT_EQ(memory.counts().stored, size);
-    std::size_t pieces = 0;
-    memory.for_each_piece([&](const SharedMemory::MemoryPiece&) { ++pieces; });
-    EXPECT_EQ(pieces, 1U);
+    std::size_t runs = 0;
+    memory.for_each_run([&](const SharedMemory::HistoryRun&) { ++runs; });
+    EXPECT_EQ(runs, 1U);
   }
 }
 
@@ -198,7 +198,7 @@ TEST(SharedMemory, GoesOnWithAConversationThatGrows) {
   Random random(13);
   SharedMemory memory = make();
   Tokens conversation;
-  for (SequenceName turn = 0; turn < 20; ++turn) {
+  for (SequenceTag turn = 0; turn < 20; ++turn) {
     const Tokens more = random_tokens(random, 200, 1'000'000);
     conversation.insert(conversation.end(), more.begin(), more.end());
     remember(memory, conversation, turn);
@@ -208,22 +208,22 @@ TEST(SharedMemory, GoesOnWithAConversationThatGrows) {
 }
 
 TEST(SharedMemory, PutsSequencesOfOneNameIntoTheSameSegments) {
-  const auto pieces_in = [](bool one_name) {
+  const auto runs_in = [](bool one_name) {
     SharedMemory memory = make(SharedMemory::bytes_for(4 * 32));
     for (Token i = 0; i < 12; ++i)
       remember(memory, {10 * i, 10 * i + 1, 10 * i + 2, 10 * i + 3, 10 * i + 4, 10 * i + 5},
-               one_name ? 1U : static_cast<SequenceName>(1 + i));
-    std::size_t pieces = 0;
-    memory.for_each_piece([&](const SharedMemory::MemoryPiece& piece) {
-      ++pieces;
-      EXPECT_EQ(piece.size, 6U);
+               one_name ? 1U : static_cast<SequenceTag>(1 + i));
+    std::size_t runs = 0;
+    memory.for_each_run([&](const SharedMemory::HistoryRun& run) {
+      ++runs;
+      EXPECT_EQ(run.size, 6U);
     });
     EXPECT_THAT(continuations(memory, {114, 115}), IsEmpty());
     EXPECT_THAT(continuations(memory, {112, 113}), ElementsAre(Tokens{114, 115}));
-    return pieces;
+    return runs;
   };
-  EXPECT_EQ(pieces_in(true), 12U);
-  EXPECT_EQ(pieces_in(false), 4U);
+  EXPECT_EQ(runs_in(true), 12U);
+  EXPECT_EQ(runs_in(false), 4U);
 }
 
 TEST(SharedMemory, TakesWhatIsFreeBeforeAnythingGivesWay) {
@@ -236,30 +236,30 @@ TEST(SharedMemory, TakesWhatIsFreeBeforeAnythingGivesWay) {
   EXPECT_EQ(memory.counts().evicted, 0U);
 }
 
-TEST(SharedMemory, TakesWhatIsFreeThoughALateReaderGivesItCredit) {
+TEST(SharedMemory, TakesAFreeSegmentThoughALateReaderTouchesIt) {
   Random random(17);
   SharedMemory memory = make(SharedMemory::bytes_for(3200));
   remember(memory, random_tokens(random, 1600, 1'000'000), 1);
   const Tokens gone = random_tokens(random, 1600, 1'000'000);
   remember(memory, gone, 2);
-  std::vector<SharedMemory::Place> places;
-  std::array<SharedMemory::MemoryMatch, 1> found;
+  std::vector<SharedMemory::Slot> places;
+  std::array<SharedMemory::HistoryMatch, 1> found;
   for (std::size_t at = 8; at < gone.size(); at += 32)
     if (memory.find(TokenSpan(gone).first(at), found) == 1) places.push_back(found[0].next);
   ASSERT_GT(places.size(), 40U);
   memory.remove(2);
-  for (const SharedMemory::Place place : places) memory.touch(place);
+  for (const SharedMemory::Slot place : places) memory.touch(place);
   remember(memory, random_tokens(random, 1600, 1'000'000), 3);
   EXPECT_EQ(memory.counts().evicted, 0U);
-  EXPECT_EQ(memory.counts().spared, 0U);
+  EXPECT_EQ(memory.counts().second_chances, 0U);
 }
 
-TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
+TEST(SharedMemory, GivesAWholeTextThatIsUsedASecondChance) {
   Random random(15);
   SharedMemory memory = make(SharedMemory::bytes_for(100'000));
   const Tokens hot = random_tokens(random, 3200, 1'000'000);
   remember(memory, hot);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   const auto use = [&] {
     std::size_t known = 0;
     for (std::size_t at = 16; at < hot.size(); at += 32)
@@ -277,7 +277,7 @@ TEST(SharedMemory, SparesAWholeTextThatIsOfUse) {
 }
 
 TEST(SharedMemory, RefusesTokensBeyondTheVocabulary) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.vocabulary = 100;
   SharedMemory memory = make(1 << 20, options);
   remember(memory, {1, 2, 99, 100, 3, 4});
@@ -324,10 +324,10 @@ TEST(SharedMemory, RestoresBehindWhatIsHeldBack) {
   memory.restore(8, Origin::output, 9);
   memory.end_sequence();
   EXPECT_EQ(memory.counts().stored, 200 + SharedMemory::lead + 2);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   ASSERT_GE(memory.find(Tokens{known[199], 7}, found), 1U);
   EXPECT_TRUE(memory.word(found[0].next).is(8));
-  EXPECT_EQ(memory.credit_of(found[0].next), 9);
+  EXPECT_EQ(memory.use_count(found[0].next), 9);
 }
 
 TEST(SharedMemory, StoresShortRunsAgain) {
@@ -365,7 +365,7 @@ TEST(SharedMemory, DoesNotCareInWhatPiecesItIsTold) {
 }
 
 TEST(SharedMemory, RemembersWhatItsOptionsSay) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.prompts = false;
   SharedMemory memory = make(1 << 20, options);
   memory.begin_sequence(1);
@@ -406,27 +406,27 @@ TEST(SharedMemory, ForgetsTheOldestFirst) {
   for (std::size_t i = 180; i < 200; ++i) EXPECT_TRUE(known(all[i])) << i;
 }
 
-TEST(SharedMemory, SparesWhatIsOfUse) {
+TEST(SharedMemory, GivesTextThatIsUsedASecondChance) {
   Random random(6);
   SharedMemory memory = make(100'000);
   const Tokens used = random_tokens(random, 32, 1'000'000);
   const Tokens unused = random_tokens(random, 32, 1'000'000);
   remember(memory, used);
   remember(memory, unused);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   for (std::size_t i = 0; i < 3 * memory.capacity(); i += 100) {
     if (memory.find(TokenSpan(used).first(20), found) == 1) memory.touch(found[0].next);
     remember(memory, random_tokens(random, 100, 1'000'000));
   }
   EXPECT_EQ(memory.find(TokenSpan(used).first(20), found), 1U);
   EXPECT_EQ(memory.find(TokenSpan(unused).first(20), found), 0U);
-  EXPECT_GT(memory.counts().spared, 0U);
+  EXPECT_GT(memory.counts().second_chances, 0U);
 }
 
 TEST(SharedMemory, MakesRoomEvenIfEverythingIsOfUse) {
   Random random(7);
   SharedMemory memory = make(20'000);
-  std::array<SharedMemory::MemoryMatch, 4> found;
+  std::array<SharedMemory::HistoryMatch, 4> found;
   for (int i = 0; i < 300; ++i) {
     const Tokens tokens = random_tokens(random, 64, 1'000'000);
     remember(memory, tokens);
@@ -477,13 +477,13 @@ TEST(SharedMemory, IsEmptyAfterClear) {
   remember(memory, tokens);
   memory.clear();
   EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), IsEmpty());
-  EXPECT_EQ(memory.counts(), MemoryCounts());
+  EXPECT_EQ(memory.counts(), HistoryCounts());
   remember(memory, tokens);
   EXPECT_THAT(continuations(memory, Tokens(tokens.begin(), tokens.begin() + 100)), ::testing::SizeIs(1));
 }
 
 TEST(SharedMemory, RefusesACeilingWithoutRoom) {
-  MemoryOptions options;
+  HistoryOptions options;
   options.max_bytes = 100;
   const auto made = SharedMemory::make(options);
   ASSERT_FALSE(made);
@@ -507,9 +507,9 @@ template <class Memory>
 void holds_only_what_was_said(std::uint64_t seed, std::size_t segments, std::uint64_t& found) {
   Random random(seed);
   Memory memory = make<Memory>(Memory::bytes_for(segments * Memory::segment_tokens));
-  std::map<SequenceName, std::vector<Tokens>> past;
+  std::map<SequenceTag, std::vector<Tokens>> past;
   for (int round = 0; round < 40; ++round) {
-    const SequenceName id = 1 + random.below(6);
+    const SequenceTag id = 1 + random.below(6);
     Tokens tokens = random_tokens(random, random.below(120), 2 + random.below(30));
     if (!past.empty() && random.below(3) == 0) {  // says again what was said
       const auto& again = past.begin()->second;
@@ -518,12 +518,12 @@ void holds_only_what_was_said(std::uint64_t seed, std::size_t segments, std::uin
     remember(memory, tokens, id);
     past[id].push_back(tokens);
     if (random.below(10) == 0) {
-      const SequenceName gone = 1 + random.below(6);
+      const SequenceTag gone = 1 + random.below(6);
       memory.remove(gone);
     }
     for (int i = 0; i < 3; ++i) {
       const Tokens end = random_tokens(random, 2 + random.below(3), 6);
-      std::array<typename Memory::MemoryMatch, Memory::most_matches> matches;
+      std::array<typename Memory::HistoryMatch, Memory::most_matches> matches;
       const std::size_t count = memory.find(end, matches);
       const std::vector<Tokens> all = continuations(memory, end, 20);
       ASSERT_EQ(all.size(), count);
@@ -549,10 +549,10 @@ TEST(SharedMemory, HoldsOnlyWhatWasSaid) {
   std::uint64_t found = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     holds_only_what_was_said<SharedMemory>(seed, 1 + seed, found);
-    holds_only_what_was_said<BasicSharedMemory<std::uint8_t, 8>>(seed, 1 + seed % 7, found);
-    holds_only_what_was_said<BasicSharedMemory<std::uint8_t, 2>>(seed, 1 + seed % 31, found);
-    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 8>>(seed, 1 + 8 * seed, found);
-    holds_only_what_was_said<BasicSharedMemory<std::uint16_t, 32>>(seed, 1 + 16 * seed, found);
+    holds_only_what_was_said<detail::BasicSharedMemory<std::uint8_t, 8>>(seed, 1 + seed % 7, found);
+    holds_only_what_was_said<detail::BasicSharedMemory<std::uint8_t, 2>>(seed, 1 + seed % 31, found);
+    holds_only_what_was_said<detail::BasicSharedMemory<std::uint16_t, 8>>(seed, 1 + 8 * seed, found);
+    holds_only_what_was_said<detail::BasicSharedMemory<std::uint16_t, 32>>(seed, 1 + 16 * seed, found);
   }
   EXPECT_GT(found, 10'000U);
 }
@@ -587,7 +587,7 @@ TEST(SharedMemory, IsReadWhileItIsWritten) {
   std::atomic<std::uint64_t> found = 0;
   const auto read = [&](std::uint64_t seed) {
     Random random(seed);
-    std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> matches;
+    std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> matches;
     while (!done.load()) {
       const Token first = static_cast<Token>(random.below(1000));
       const Tokens end = {first, first + 1, first + 2, first + 3};

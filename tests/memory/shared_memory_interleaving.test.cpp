@@ -28,7 +28,7 @@ using Tokens = std::vector<Token>;
 constexpr Token most_tokens = 3;
 
 /// What the writer does next, or a reader who was of use.
-enum class Step : std::uint8_t { say_0, say_1, say_2, begin_1, begin_2, remove_1, remove_2, credit };
+enum class Step : std::uint8_t { say_0, say_1, say_2, begin_1, begin_2, remove_1, remove_2, touch };
 constexpr std::size_t steps = 8;
 
 /// A memory, what was said in it, and readers that stay behind. Sequence 1 is said by the prompt, sequence 2 by the
@@ -36,7 +36,7 @@ constexpr std::size_t steps = 8;
 template <class Memory>
 class Theatre {
  public:
-  using Place = typename Memory::Place;
+  using Slot = typename Memory::Slot;
 
   explicit Theatre(std::size_t segments)
       : segments_(segments),
@@ -58,8 +58,8 @@ class Theatre {
         return remove(1);
       case Step::remove_2:
         return remove(2);
-      case Step::credit:
-        return credit();
+      case Step::touch:
+        return touch();
     }
   }
 
@@ -73,62 +73,61 @@ class Theatre {
     return fault;
   }
 
-  [[nodiscard]] const MemoryCounts& counts() const { return memory_.counts(); }
+  [[nodiscard]] const HistoryCounts& counts() const { return memory_.counts(); }
   std::uint64_t matches = 0;       ///< found by readers between two steps
   std::uint64_t late_reads = 0;    ///< places read by readers that had found them in an earlier gap
   std::uint64_t late_changes = 0;  ///< of these, what stood there was another token by then, or none
 
  private:
-  struct Piece {
-    SequenceName id;
+  struct Said {
+    SequenceTag id;
     Tokens tokens;
   };
   /// Somebody who follows what he found, one place in each gap, though the writer goes on.
   struct Reader {
-    Place begin;
-    Place at;
+    Slot begin;
+    Slot at;
     Token expected;
   };
 
-  void begin(SequenceName id) {
+  void begin(SequenceTag id) {
     memory_.begin_sequence(id);
     id_ = id;
-    pieces_.push_back({id, {}});
+    all_said_.push_back({id, {}});
     appended_ = 0;
     stored_ = memory_.counts().stored;
   }
   void say(Token token) {
-    const std::uint64_t spared = memory_.counts().spared;
+    const std::uint64_t second_chances = memory_.counts().second_chances;
     const std::array said = {token, token, static_cast<Token>((token + 1) % most_tokens)};
     memory_.append(said, id_ == 1 ? Origin::prompt : Origin::output);
-    pieces_.back().tokens.insert(pieces_.back().tokens.end(), said.begin(), said.end());
+    all_said_.back().tokens.insert(all_said_.back().tokens.end(), said.begin(), said.end());
     appended_ += said.size();
-    if (memory_.counts().spared != spared) reindexed_ = 3;  // the latest n-grams may have given way to older ones
+    if (memory_.counts().second_chances != second_chances) reindexed_ = 3;  // older n-grams may have evicted the latest
     if (reindexed_ > 0) --reindexed_;
   }
-  void remove(SequenceName id) {
+  void remove(SequenceTag id) {
     memory_.remove(id);
-    std::erase_if(pieces_, [&](const Piece& piece) { return piece.id == id; });
-    if (id == id_ || pieces_.empty()) {
-      pieces_.push_back({id_, {}});
+    std::erase_if(all_said_, [&](const Said& part) { return part.id == id; });
+    if (id == id_ || all_said_.empty()) {
+      all_said_.push_back({id_, {}});
       appended_ = 0;
       stored_ = memory_.counts().stored;
     }
   }
-  void credit() {
-    for (Place place = 0; place < memory_.capacity(); place = static_cast<Place>(place + 3))
+  void touch() {
+    for (Slot place = 0; place < memory_.capacity(); place = static_cast<Slot>(place + 3))
       if (!memory_.word(place).empty()) memory_.touch(place);
   }
 
   /// At any place, also where no reader would come to look. Said by somebody who was not removed since.
   std::string every_word_was_said() const {
     for (std::size_t i = 0; i < memory_.capacity(); ++i) {
-      const detail::Word word = memory_.word(static_cast<Place>(i));
+      const HistoryWord word = memory_.word(static_cast<Slot>(i));
       if (word.empty()) continue;
-      const SequenceName id = word.origin() == Origin::prompt ? 1 : 2;
-      const bool said = std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) {
-        return piece.id == id &&
-               std::find(piece.tokens.begin(), piece.tokens.end(), word.token()) != piece.tokens.end();
+      const SequenceTag id = word.origin() == Origin::prompt ? 1 : 2;
+      const bool said = std::any_of(all_said_.begin(), all_said_.end(), [&](const Said& part) {
+        return part.id == id && std::find(part.tokens.begin(), part.tokens.end(), word.token()) != part.tokens.end();
       });
       if (!said) return "a word that nobody has said, or who said it was removed";
     }
@@ -138,7 +137,7 @@ class Theatre {
   std::string every_walk_ends() const {
     for (std::size_t i = 0; i < memory_.capacity(); ++i) {
       std::size_t length = 0;
-      for (auto place = static_cast<Place>(i); place != Memory::nowhere; place = memory_.after(place)) {
+      for (auto place = static_cast<Slot>(i); place != Memory::nowhere; place = memory_.after(place)) {
         if (place >= memory_.capacity()) return "a place outside of the memory";
         if (++length > memory_.capacity()) return "a walk without an end";
       }
@@ -151,27 +150,27 @@ class Theatre {
     for (Token a = 0; a < most_tokens; ++a)
       for (Token b = 0; b < most_tokens; ++b)
         if (std::string fault = find_is_exact({a, b}); !fault.empty()) return fault;
-    return find_is_exact(pieces_.back().tokens);
+    return find_is_exact(all_said_.back().tokens);
   }
   std::string find_is_exact(const Tokens& end) {
-    std::array<typename Memory::MemoryMatch, Memory::most_matches> found;
+    std::array<typename Memory::HistoryMatch, Memory::most_matches> found;
     const std::size_t count = memory_.find(end, found);
     matches += count;
     for (const auto& match : std::span(found).first(count)) {
       const auto agreed = static_cast<std::size_t>(std::countr_one(match.agreements));
       if (agreed < 1 || agreed > end.size()) return "a match that is none";
       Tokens said(end.end() - static_cast<std::ptrdiff_t>(agreed), end.end());
-      SequenceName id = 0;
-      for (Place place = match.next; place != Memory::nowhere; place = memory_.after(place)) {
-        const detail::Word word = memory_.word(place);
+      SequenceTag id = 0;
+      for (Slot place = match.next; place != Memory::nowhere; place = memory_.after(place)) {
+        const HistoryWord word = memory_.word(place);
         if (word.empty()) break;
         said.push_back(word.token());
         id = word.origin() == Origin::prompt ? 1 : 2;
       }
       if (said.size() == agreed) return "a match that goes on to nothing";
-      const bool once = std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) {
-        return piece.id == id &&
-               std::search(piece.tokens.begin(), piece.tokens.end(), said.begin(), said.end()) != piece.tokens.end();
+      const bool once = std::any_of(all_said_.begin(), all_said_.end(), [&](const Said& part) {
+        return part.id == id &&
+               std::search(part.tokens.begin(), part.tokens.end(), said.begin(), said.end()) != part.tokens.end();
       });
       if (!once) return "a match that no sequence has said";
       readers_.push_back({match.next, match.next, memory_.word(match.next).token()});
@@ -181,13 +180,13 @@ class Theatre {
     return {};
   }
 
-  /// Unless it is held back because the memory goes on likewise, was driven out of the index by what is spared, or had
+  /// Unless it is held back because the memory goes on likewise, was driven out of the index by a second chance, or had
   /// to make room for itself in a memory of one segment.
   std::string what_was_said_last_is_found() const {
-    const Tokens& said = pieces_.back().tokens;
+    const Tokens& said = all_said_.back().tokens;
     if (segments_ == 1) return {};
     if (appended_ < 3 || memory_.counts().stored - stored_ != appended_ || reindexed_ > 0) return {};
-    std::array<typename Memory::MemoryMatch, Memory::most_matches> found;
+    std::array<typename Memory::HistoryMatch, Memory::most_matches> found;
     const std::size_t count = memory_.find(TokenSpan(said).subspan(said.size() - 3, 2), found);
     const bool there = std::any_of(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
                                    [&](const auto& match) { return memory_.word(match.next).is(said.back()); });
@@ -201,7 +200,7 @@ class Theatre {
       if (reader.at == Memory::nowhere) continue;
       if (reader.at >= memory_.capacity()) return "a reader outside of the memory";
       ++late_reads;
-      const detail::Word word = memory_.word(reader.at);
+      const HistoryWord word = memory_.word(reader.at);
       if (!word.is(reader.expected)) ++late_changes;
       if (!word.empty()) memory_.touch(reader.begin);
       reader.at = word.empty() ? Memory::nowhere : memory_.after(reader.at);
@@ -214,9 +213,9 @@ class Theatre {
 
   std::size_t segments_;
   Memory memory_;
-  SequenceName id_ = 1;
-  std::vector<Piece> pieces_;
-  std::size_t appended_ = 0;  // since the piece began
+  SequenceTag id_ = 1;
+  std::vector<Said> all_said_;
+  std::size_t appended_ = 0;  // since the part began
   std::uint64_t stored_ = 0;  // before it
   int reindexed_ = 0;
   std::vector<Reader> readers_;
@@ -227,7 +226,7 @@ struct Seen {
   std::uint64_t late_reads = 0;
   std::uint64_t late_changes = 0;
   std::uint64_t evicted = 0;
-  std::uint64_t spared = 0;
+  std::uint64_t second_chances = 0;
   std::uint64_t removed = 0;
 
   template <class Memory>
@@ -236,7 +235,7 @@ struct Seen {
     late_reads += theatre.late_reads;
     late_changes += theatre.late_changes;
     evicted += theatre.counts().evicted;
-    spared += theatre.counts().spared;
+    second_chances += theatre.counts().second_chances;
     removed += theatre.counts().removed;
   }
 };
@@ -266,8 +265,8 @@ void run_all(std::size_t segments, std::span<const Step> beginning, std::size_t 
   }
 }
 
-using Tiny = BasicSharedMemory<std::uint8_t, 4>;
-using Small = BasicSharedMemory<std::uint8_t, 8>;
+using Tiny = detail::BasicSharedMemory<std::uint8_t, 4>;
+using Small = detail::BasicSharedMemory<std::uint8_t, 8>;
 
 using enum Step;
 constexpr std::array full = {say_0, say_1, say_2, say_0, say_1, say_1, begin_2, say_0, say_1, say_0, say_2, say_0};
@@ -283,7 +282,7 @@ TEST(SharedMemoryInterleaving, EveryShortScriptInMemoriesThatAreEmptyOrFull) {
   EXPECT_GT(seen.late_reads, 100'000U);
   EXPECT_GT(seen.late_changes, 10'000U);
   EXPECT_GT(seen.evicted, 10'000U);
-  EXPECT_GT(seen.spared, 1'000U);
+  EXPECT_GT(seen.second_chances, 1'000U);
   EXPECT_GT(seen.removed, 10'000U);
 }
 
@@ -302,7 +301,7 @@ TEST(SharedMemoryInterleaving, LongRandomScripts) {
     seen.add(theatre);
   }
   EXPECT_GT(seen.evicted, 1'000U);
-  EXPECT_GT(seen.spared, 100U);
+  EXPECT_GT(seen.second_chances, 100U);
   EXPECT_GT(seen.late_changes, 100U);
 }
 

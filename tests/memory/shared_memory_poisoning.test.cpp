@@ -32,7 +32,7 @@ Tokens random_tokens(Random& random, std::size_t size) {
   return tokens;
 }
 
-void remember(SharedMemory& memory, const Tokens& tokens, SequenceName id) {
+void remember(SharedMemory& memory, const Tokens& tokens, SequenceTag id) {
   memory.begin_sequence(id);
   memory.append(tokens, Origin::output);
   memory.end_sequence();
@@ -43,7 +43,7 @@ double hit_rate(const SharedMemory& memory, const Tokens& victim, std::size_t st
   std::size_t hits = 0;
   std::size_t asked = 0;
   for (std::size_t at = context; at < victim.size(); at += step) {
-    std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
+    std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> found;
     const std::size_t count = memory.find(TokenSpan(victim).first(at), found);
     ++asked;
     for (std::size_t i = 0; i < count; ++i) {
@@ -62,7 +62,7 @@ struct Attacker {
   const Tokens& victim;
   std::size_t size;
 
-  void say(const Tokens& tokens, SequenceName name = 666) const { remember(memory, tokens, name); }
+  void say(const Tokens& tokens, SequenceTag name = 666) const { remember(memory, tokens, name); }
   void say_random() const { say(random_tokens(random, size)); }
 
   /// N-grams of all lengths in turn that would drive the victim's out of the index, if `key` were the memory's.
@@ -97,7 +97,7 @@ struct Attacker {
   void look_useful() const {
     const Tokens said = random_tokens(random, size / 2);
     for (int i = 0; i < 2; ++i) say(said);
-    std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
+    std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> found;
     for (std::size_t at = context; at < said.size(); at += context)
       if (memory.find(TokenSpan(said).first(at), found) > 0)
         for (int i = 0; i < 20; ++i) memory.touch(found[0].next);
@@ -125,7 +125,7 @@ double hits_after(std::size_t size, Attack attack, std::size_t step = 1, std::ui
   double hits = 0;
   for (std::uint64_t trial = 0; trial < trials; ++trial) {
     Random random(trial);
-    MemoryOptions options;
+    HistoryOptions options;
     options.max_bytes = SharedMemory::bytes_for(room);
     options.key = random.next();
     SharedMemory memory = *SharedMemory::make(options);
@@ -173,13 +173,13 @@ TEST(SharedMemoryPoisoning, WhoKnowsTheKeyTakesThemAll) {
   for (std::uint64_t trial = 0; trial < 5; ++trial) {
     for (const bool aims : {false, true}) {
       Random random(trial);
-      MemoryOptions options;
+      HistoryOptions options;
       options.max_bytes = SharedMemory::bytes_for(2 * size);
       SharedMemory memory = *SharedMemory::make(options);  // with the key that everybody knows
       const Tokens victim = random_tokens(random, victim_tokens);
       remember(memory, victim, 2);
       const Attacker attacker{random, memory, victim, size};
-      aims ? attacker.aim(MemoryOptions().key) : attacker.say_random();
+      aims ? attacker.aim(HistoryOptions().key) : attacker.say_random();
       (aims ? hits : hits_without_aim) += hit_rate(memory, victim, 1) / 5;
     }
   }

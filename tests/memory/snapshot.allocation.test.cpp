@@ -33,11 +33,11 @@ TEST(SnapshotAllocations, NoneToReadAndNoneToWrite) {
     const auto reader = SnapshotReader::open(bytes, some_tokenizer);
     SnapshotWriter writer(again, some_tokenizer);
     write_calibration(writer, *read_calibration(*reader->section(SectionKind::calibration)));
-    const auto section = reader->section(SectionKind::pieces);
-    writer.begin_section(SectionKind::pieces);
-    const auto read = for_each_piece(*section, [&](const PieceView& piece) {
-      tokens += piece.size();
-      write_piece(writer, piece);
+    const auto section = reader->section(SectionKind::runs);
+    writer.begin_section(SectionKind::runs);
+    const auto read = detail::for_each_run(*section, [&](const detail::RunView& run) {
+      tokens += run.size();
+      detail::write_run(writer, run);
     });
     finished = read && writer.finish();
     allocations = watch.allocations();
@@ -63,8 +63,8 @@ TEST(MemorySnapshotAllocations, NoneToSaveAndNoneToLoad) {
   std::size_t allocations = 1;
   {
     const AllocationWatch watch;
-    const auto saved = save_memory(bytes, some_tokenizer, *memory, calibration);
-    loaded = saved && load_memory(*saved, some_tokenizer, *again, calibration);
+    const auto saved = save_history(bytes, some_tokenizer, *memory, calibration);
+    loaded = saved && load_history(*saved, some_tokenizer, *again, calibration);
     allocations = watch.allocations();
   }
   EXPECT_EQ(allocations, 0U);

@@ -42,7 +42,7 @@ std::optional<ErrorCode> error_of(const Bytes& bytes) {
 Bytes three_sections() {
   Bytes bytes(snapshot_bytes({27, 0, 1}));
   SnapshotWriter writer(bytes, some_tokenizer);
-  writer.begin_section(SectionKind::pieces);
+  writer.begin_section(SectionKind::runs);
   writer.put(std::uint8_t{200});
   writer.put(std::int16_t{-2});
   writer.put(std::uint32_t{0x89abcdef});
@@ -60,7 +60,7 @@ TEST(Snapshot, NumbersComeBack) {
   const Bytes bytes = three_sections();
   const auto reader = open(bytes);
   ASSERT_TRUE(reader);
-  auto section = reader->section(SectionKind::pieces);
+  auto section = reader->section(SectionKind::runs);
   ASSERT_TRUE(section);
   EXPECT_EQ(section->take<std::uint8_t>(), 200);
   EXPECT_EQ(section->take<std::int16_t>(), -2);
@@ -84,7 +84,7 @@ TEST(Snapshot, MayHaveNoSectionOrTheMostSections) {
   Bytes bytes(snapshot_bytes({}));
   ASSERT_TRUE(SnapshotWriter(bytes, some_tokenizer).finish());
   ASSERT_TRUE(open(bytes));
-  EXPECT_FALSE(open(bytes)->section(SectionKind::pieces));
+  EXPECT_FALSE(open(bytes)->section(SectionKind::runs));
 
   bytes.resize(snapshot_bytes({}) + 64 * snapshot_bytes({0}) - 64 * snapshot_bytes({}));
   SnapshotWriter writer(bytes, some_tokenizer);
@@ -109,7 +109,7 @@ TEST(Snapshot, WithTooLittleRoomSaysHowMuchItTakesAndWritesNothingBeyond) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     Bytes bytes(whole.size(), std::byte{0xaa});
     SnapshotWriter writer(std::span<std::byte>(bytes).first(size), some_tokenizer);
-    writer.begin_section(SectionKind::pieces);
+    writer.begin_section(SectionKind::runs);
     for (int i = 0; i < 27; ++i) writer.put(std::uint8_t{1});
     writer.begin_section(SectionKind::calibration);
     writer.begin_section(other_kind);
@@ -139,9 +139,9 @@ TEST(Snapshot, WithMoreRoomIsTheSameAndSaysWhereItEnds) {
 #if REPRISE_CONTRACTS == 2
 TEST(SnapshotContract, ASectionOfEachKindIsBegunOnce) {
   SnapshotWriter writer({}, some_tokenizer);
-  writer.begin_section(SectionKind::pieces);
+  writer.begin_section(SectionKind::runs);
   writer.begin_section(other_kind);
-  EXPECT_DEATH(writer.begin_section(SectionKind::pieces), "");
+  EXPECT_DEATH(writer.begin_section(SectionKind::runs), "");
 }
 #endif
 
@@ -336,7 +336,7 @@ TEST(ForgedSnapshot, MoreSectionsThanThereMayBeAreRefused) {
 TEST(Snapshot, IsTheSameInWhateverOrderItsSectionsAre) {
   Bytes bytes(snapshot_bytes({1, 1}));
   SnapshotWriter writer(bytes, some_tokenizer);
-  for (const auto kind : {SectionKind::calibration, SectionKind::pieces}) {
+  for (const auto kind : {SectionKind::calibration, SectionKind::runs}) {
     writer.begin_section(kind);
     writer.put(static_cast<std::uint8_t>(kind));
   }
@@ -346,7 +346,7 @@ TEST(Snapshot, IsTheSameInWhateverOrderItsSectionsAre) {
   const auto reader = open(bytes);
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->section(SectionKind::calibration)->take<std::uint8_t>(), 1);
-  EXPECT_EQ(reader->section(SectionKind::pieces)->take<std::uint8_t>(), 2);
+  EXPECT_EQ(reader->section(SectionKind::runs)->take<std::uint8_t>(), 2);
 }
 
 // Anything at all; the same body as fuzz/snapshot.fuzz.cpp.
@@ -396,7 +396,7 @@ TEST(AnySnapshot, WithAnyDamageAndRightChecksumsIsReadOrRefused) {
   EXPECT_GT(coverage.opened, 3000U);
   EXPECT_GT(coverage.calibrations, 500U);
   EXPECT_GT(coverage.forged_contents, 500U);
-  EXPECT_GT(coverage.pieces, 10'000U);
+  EXPECT_GT(coverage.runs, 10'000U);
 }
 
 // Files of the past. golden/snapshot-1.bin was not written by this library but by snapshot_1.py beside it, after
@@ -429,11 +429,12 @@ CalibrationState golden_state() {
   return state;
 }
 
-std::vector<testing::StoredPiece> golden_pieces() {
-  std::vector<testing::StoredPiece> pieces = {{42, {}, {3, 0}}, {0xfffffffffffffff0, {}, {255}}};
-  for (std::uint32_t i = 0; i < 40; ++i) pieces[0].words.push_back((i * 50'021) | (i >= 12 ? PieceWord::output : 0));
-  pieces[1].words.push_back(0x7ffffffe);
-  return pieces;
+std::vector<testing::StoredRun> golden_runs() {
+  std::vector<testing::StoredRun> runs = {{42, {}, {3, 0}}, {0xfffffffffffffff0, {}, {255}}};
+  for (std::uint32_t i = 0; i < 40; ++i)
+    runs[0].words.push_back((i * 50'021) | (i >= 12 ? detail::RunWord::output : 0));
+  runs[1].words.push_back(0x7ffffffe);
+  return runs;
 }
 
 constexpr std::uint64_t golden_tokenizer = 0x0123456789abcdef;
@@ -443,19 +444,19 @@ TEST(GoldenSnapshot, IsStillRead) {
   const auto reader = SnapshotReader::open(bytes, golden_tokenizer);
   ASSERT_TRUE(reader) << reader.error().message;
   EXPECT_EQ(*read_calibration(*reader->section(SectionKind::calibration)), golden_state());
-  std::vector<testing::StoredPiece> pieces;
-  ASSERT_TRUE(for_each_piece(*reader->section(SectionKind::pieces),
-                             [&](const PieceView& piece) { pieces.push_back(testing::stored(piece)); }));
-  EXPECT_EQ(pieces, golden_pieces());
+  std::vector<testing::StoredRun> runs;
+  ASSERT_TRUE(detail::for_each_run(*reader->section(SectionKind::runs),
+                                   [&](const detail::RunView& run) { runs.push_back(testing::stored(run)); }));
+  EXPECT_EQ(runs, golden_runs());
   EXPECT_EQ(reader->section(other_kind)->left(), 5U);
 }
 
 TEST(GoldenSnapshot, IsStillWritten) {
-  Bytes bytes(snapshot_bytes({calibration_bytes, piece_bytes(40) + piece_bytes(1), 5}));
+  Bytes bytes(snapshot_bytes({calibration_bytes, detail::run_bytes(40) + detail::run_bytes(1), 5}));
   SnapshotWriter writer(bytes, golden_tokenizer);
   write_calibration(writer, golden_state());
-  writer.begin_section(SectionKind::pieces);
-  for (const auto& piece : golden_pieces()) write_piece(writer, piece);
+  writer.begin_section(SectionKind::runs);
+  for (const auto& run : golden_runs()) detail::write_run(writer, run);
   writer.begin_section(other_kind);
   for (const char character : {'h', 'e', 'l', 'l', 'o'}) writer.put(static_cast<std::uint8_t>(character));
   ASSERT_TRUE(writer.finish());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/memory/snapshot_calibration.hpp"
+#include "reprise/memory/memory_snapshot.hpp"
 
 #include <gtest/gtest.h>
 

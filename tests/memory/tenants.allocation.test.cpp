@@ -21,7 +21,7 @@ TenantOptions small() {
 }
 
 TEST(TenantAllocations, NoneToFindToUseAndToClose) {
-  auto all = TenantMemories::make(small());
+  auto all = TenantHistories::make(small());
   ASSERT_TRUE(all);
   ASSERT_TRUE(all->open(1, 11));
   const std::vector<Token> tokens(500, 3);
@@ -43,13 +43,13 @@ TEST(TenantAllocations, AnErrorWhereOneFailsAndNobodyElseIsTouched) {
   bool made_once = false;
   for (std::size_t fail_at = 1; !made_once; ++fail_at) {
     const AllocationWatch watch(fail_at);
-    const auto made = TenantMemories::make(small());
+    const auto made = TenantHistories::make(small());
     made_once = made.has_value();
     if (!made_once) {
       ASSERT_EQ(made.error().code, ErrorCode::out_of_memory);
     }
   }
-  auto all = TenantMemories::make(small());
+  auto all = TenantHistories::make(small());
   ASSERT_TRUE(all);
   const Tenant* const one = *all->open(1, 11);
   std::size_t failed = 0;

@@ -17,11 +17,11 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-TenantMemories make(std::size_t tenants, std::size_t max_bytes = 20'000) {
+TenantHistories make(std::size_t tenants, std::size_t max_bytes = 20'000) {
   TenantOptions options;
   options.tenants = tenants;
   options.memory.max_bytes = max_bytes;
-  auto made = TenantMemories::make(options);
+  auto made = TenantHistories::make(options);
   EXPECT_TRUE(made);
   return std::move(*made);
 }
@@ -33,12 +33,12 @@ void remember(Tenant& tenant, const Tokens& tokens) {
 }
 
 std::size_t found(const Tenant& tenant, const Tokens& end) {
-  std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> matches;
+  std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> matches;
   return tenant.memory.find(end, matches);
 }
 
-TEST(TenantMemories, KnowOnlyWhoWasOpened) {
-  TenantMemories all = make(3);
+TEST(TenantHistories, KnowOnlyWhoWasOpened) {
+  TenantHistories all = make(3);
   EXPECT_EQ(all.find(7), nullptr);
   const auto opened = all.open(7, 1);
   ASSERT_TRUE(opened);
@@ -46,25 +46,25 @@ TEST(TenantMemories, KnowOnlyWhoWasOpened) {
   EXPECT_EQ(all.find(8), nullptr);
 }
 
-TEST(TenantMemories, KeepWhatTenantsSayApart) {
-  TenantMemories all = make(3);
+TEST(TenantHistories, KeepWhatTenantsSayApart) {
+  TenantHistories all = make(3);
   Tenant& one = **all.open(1, 11);
   Tenant& two = **all.open(2, 22);
   remember(one, {1, 2, 3, 4});
   one.calibration.lessons = 5;
   EXPECT_EQ(found(one, {2, 3}), 1U);
   EXPECT_EQ(found(two, {2, 3}), 0U);
-  EXPECT_EQ(two.memory.counts(), MemoryCounts());
+  EXPECT_EQ(two.memory.counts(), HistoryCounts());
   EXPECT_EQ(two.calibration, CalibrationState());
 }
 
-TEST(TenantMemories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
+TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   TenantOptions options;
   options.tenants = 2;
   options.memory.max_bytes = 30'000;
   options.memory.prompts = false;
   options.memory.key = 99;
-  auto all = TenantMemories::make(options);
+  auto all = TenantHistories::make(options);
   ASSERT_TRUE(all);
   Tenant& one = **all->open(1, 11);
   Tenant& two = **all->open(2, 22);
@@ -78,8 +78,8 @@ TEST(TenantMemories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   }
 }
 
-TEST(TenantMemories, RefuseANewTenantWhenAllPlacesAreTaken) {
-  TenantMemories all = make(2);
+TEST(TenantHistories, RefuseANewTenantWhenAllPlacesAreTaken) {
+  TenantHistories all = make(2);
   Tenant& one = **all.open(1, 0);
   ASSERT_TRUE(all.open(2, 0));
   remember(one, {1, 2, 3});
@@ -95,8 +95,8 @@ TEST(TenantMemories, RefuseANewTenantWhenAllPlacesAreTaken) {
   EXPECT_EQ(all.find(2), nullptr);
 }
 
-TEST(TenantMemories, RefuseATenantThatIsOpen) {
-  TenantMemories all = make(2);
+TEST(TenantHistories, RefuseATenantThatIsOpen) {
+  TenantHistories all = make(2);
   Tenant& one = **all.open(1, 11);
   remember(one, {1, 2, 3});
   const auto again = all.open(1, 12);
@@ -106,8 +106,8 @@ TEST(TenantMemories, RefuseATenantThatIsOpen) {
   EXPECT_EQ(found(one, {1, 2}), 1U);
 }
 
-TEST(TenantMemories, LeaveNothingOfATenantToTheNextInItsPlace) {
-  TenantMemories all = make(1);
+TEST(TenantHistories, LeaveNothingOfATenantToTheNextInItsPlace) {
+  TenantHistories all = make(1);
   Tenant* const one = *all.open(1, 11);
   remember(*one, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   one->calibration.lessons = 5;
@@ -117,14 +117,14 @@ TEST(TenantMemories, LeaveNothingOfATenantToTheNextInItsPlace) {
     Tenant* const other = *all.open(next, 11);
     ASSERT_EQ(other, one) << "the only place";
     EXPECT_EQ(found(*other, {1, 2}), 0U);
-    EXPECT_EQ(other->memory.counts(), MemoryCounts());
+    EXPECT_EQ(other->memory.counts(), HistoryCounts());
     EXPECT_EQ(other->calibration, CalibrationState());
     all.close(next);
   }
 }
 
-TEST(TenantMemories, CloseOnlyTheTenantThatIsNamed) {
-  TenantMemories all = make(3);
+TEST(TenantHistories, CloseOnlyTheTenantThatIsNamed) {
+  TenantHistories all = make(3);
   ASSERT_TRUE(all.open(1, 0));
   Tenant* const two = *all.open(2, 0);
   all.close(9);
@@ -133,28 +133,28 @@ TEST(TenantMemories, CloseOnlyTheTenantThatIsNamed) {
   EXPECT_EQ(all.find(2), two);
 }
 
-TEST(TenantMemories, KeepTenantsWhereTheyAre) {
-  TenantMemories all = make(50);
+TEST(TenantHistories, KeepTenantsWhereTheyAre) {
+  TenantHistories all = make(50);
   Tenant* const one = *all.open(1, 0);
   remember(*one, {1, 2, 3});
   for (TenantId id = 2; id < 40; ++id) ASSERT_TRUE(all.open(id, 0));
   for (TenantId id = 2; id < 40; id += 2) all.close(id);
-  const TenantMemories moved = std::move(all);
+  const TenantHistories moved = std::move(all);
   EXPECT_EQ(moved.find(1), one);
   EXPECT_EQ(found(*one, {1, 2}), 1U);
 }
 
-TEST(TenantMemories, HaveANumberThatIsNobodys) {
-  TenantMemories all = make(2);
-  EXPECT_EQ(all.find(TenantMemories::nobody), nullptr) << "not a place that is free";
-  all.close(TenantMemories::nobody);
-  const auto opened = all.open(TenantMemories::nobody, 0);
+TEST(TenantHistories, HaveANumberThatIsNobodys) {
+  TenantHistories all = make(2);
+  EXPECT_EQ(all.find(TenantHistories::nobody), nullptr) << "not a place that is free";
+  all.close(TenantHistories::nobody);
+  const auto opened = all.open(TenantHistories::nobody, 0);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::unsupported);
 }
 
-TEST(TenantMemories, TakeBytesForThoseWhoAreOpen) {
-  TenantMemories all = make(2, 100'000);
+TEST(TenantHistories, TakeBytesForThoseWhoAreOpen) {
+  TenantHistories all = make(2, 100'000);
   const std::size_t places = all.memory_bytes();
   EXPECT_LT(places, 2U * 8192U);
   const Tenant& one = **all.open(1, 0);
@@ -163,18 +163,18 @@ TEST(TenantMemories, TakeBytesForThoseWhoAreOpen) {
   EXPECT_EQ(all.memory_bytes(), places);
 }
 
-TEST(TenantMemories, RefuseBytesWithoutRoomWhenATenantIsOpened) {
-  TenantMemories all = make(1, 100);
+TEST(TenantHistories, RefuseBytesWithoutRoomWhenATenantIsOpened) {
+  TenantHistories all = make(1, 100);
   const auto opened = all.open(1, 0);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::size_out_of_range);
   EXPECT_EQ(all.find(1), nullptr);
 }
 
-TEST(TenantMemories, WithoutPlacesOpenAndFindNobody) {
-  TenantMemories made = make(0);
-  TenantMemories plain;
-  for (TenantMemories* all : {&made, &plain}) {
+TEST(TenantHistories, WithoutPlacesOpenAndFindNobody) {
+  TenantHistories made = make(0);
+  TenantHistories plain;
+  for (TenantHistories* all : {&made, &plain}) {
     EXPECT_EQ(all->find(1), nullptr);
     EXPECT_EQ(all->open(1, 0).error().code, ErrorCode::too_many_tenants);
     all->close(1);
@@ -182,17 +182,17 @@ TEST(TenantMemories, WithoutPlacesOpenAndFindNobody) {
   }
 }
 
-TEST(TenantMemories, RefuseMorePlacesThanThereCanBe) {
+TEST(TenantHistories, RefuseMorePlacesThanThereCanBe) {
   TenantOptions options;
   options.tenants = std::numeric_limits<std::size_t>::max();
-  const auto made = TenantMemories::make(options);
+  const auto made = TenantHistories::make(options);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::out_of_memory);
 }
 
 /// Two readers look for a tenant that stays, and use its memory, while others come and go beside it.
-TEST(TenantMemories, AreLookedUpWhileOthersAreOpenedAndClosed) {
-  TenantMemories all = make(4, 2'000);
+TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
+  TenantHistories all = make(4, 2'000);
   Tenant* const stays = *all.open(1, 11);
   remember(*stays, {1, 2, 3, 4});
   std::atomic<bool> done = false;

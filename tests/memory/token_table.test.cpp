@@ -246,7 +246,7 @@ TEST(TokenTable, CountsWhatBecameOfNgrams) {
 
 TEST(TokenTable, IsNotConfusedByWhatReadsAsVacant) {
   // Of 256 n-grams that token 0 follows, one has an entry of zeros here.
-  auto table = BasicTokenTable<8>::make({.ngram = 1, .bytes = one_bucket}).value();
+  auto table = detail::BasicTokenTable<8>::make({.ngram = 1, .bytes = one_bucket}).value();
   for (Token token = 1; token < 3000; ++token) {
     table.learn(Tokens{token, token % 2});
     ASSERT_LE(table.size(), 4U) << token;
@@ -292,7 +292,7 @@ TEST(TokenTable, AsksForEachTokenOfAChainWithOneStepOfTheHash) {
 /// How often a table that is full to the last entry answers for n-grams that it never learned.
 template <unsigned Bits>
 double foreign_rate(std::size_t lookups) {
-  auto table = BasicTokenTable<Bits>::make({.ngram = 4, .bytes = std::size_t{64} << 10, .key = 77}).value();
+  auto table = detail::BasicTokenTable<Bits>::make({.ngram = 4, .bytes = std::size_t{64} << 10, .key = 77}).value();
   Random random(Bits);
   while (table.size() < table.capacity()) table.learn(random_ngrams(1, 4, random).front());
   EXPECT_GT(table.counts().evicted, table.capacity());

@@ -33,7 +33,7 @@ enum class Neighbour : std::uint8_t { absent, beside, in_the_memory, in_the_cali
 
 /// How often what can happen has happened.
 struct Pressure {
-  MemoryCounts counts;
+  HistoryCounts counts;
   std::uint64_t drafted = 0;
   std::uint64_t accepted = 0;
   std::uint64_t found = 0;
@@ -48,7 +48,7 @@ class Life {
     options.memory.max_bytes = SharedMemory::bytes_for(32 * (1 + random_.below(5)));
     options.memory.prompts = random_.chance(80);
     vocabulary_ = 2 + random_.below(12);
-    tenants_ = std::move(*TenantMemories::make(options));
+    tenants_ = std::move(*TenantHistories::make(options));
     if (neighbour_ != Neighbour::absent) other_ = *tenants_.open(other_id, 5);
     const std::uint64_t key = random_.next();
     tenant_ = *tenants_.open(id, key);
@@ -95,7 +95,7 @@ class Life {
     return text;
   }
 
-  /// The tenant decodes a text: drafts from its memory, learns, credits, and remembers it piece by piece meanwhile.
+  /// The tenant decodes a text: drafts from its memory, learns, touches, and appends it to the memory bit by bit.
   void decode(const Tokens& text) {
     NgramOptions options;
     options.stores = {tenant_->memory};
@@ -155,23 +155,23 @@ class Life {
   void look_inside(const Tokens& text) {
     const SharedMemory& memory = tenant_->memory;
     for (std::size_t i = 0; i < memory.capacity(); ++i) {
-      note(memory.word(static_cast<SharedMemory::Place>(i)).bits());
-      note(memory.after(static_cast<SharedMemory::Place>(i)));
+      note(memory.word(static_cast<SharedMemory::Slot>(i)).bits());
+      note(memory.after(static_cast<SharedMemory::Slot>(i)));
     }
-    std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
+    std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> found;
     for (std::size_t i = 2; i <= text.size(); i += 5) {
       const std::size_t count = memory.find(TokenSpan(text).first(i), found);
       note_size(count);
       for (const auto& match : std::span(found).first(count)) {
         note(match.next);
         note(match.agreements);
-        note(memory.credit_of(match.next));
+        note(memory.use_count(match.next));
       }
       if (pressure_ != nullptr) pressure_->found += count;
     }
-    const MemoryCounts& counts = memory.counts();
+    const HistoryCounts& counts = memory.counts();
     for (const std::uint64_t count :
-         {counts.stored, counts.duplicates, counts.refused, counts.evicted, counts.spared, counts.removed})
+         {counts.stored, counts.duplicates, counts.refused, counts.evicted, counts.second_chances, counts.removed})
       note(count);
     note_size(memory.memory_bytes());
   }
@@ -179,23 +179,23 @@ class Life {
   /// A snapshot of the calibration and of all words that lie one behind the other.
   void observe_snapshot() {
     const SharedMemory& memory = tenant_->memory;
-    std::vector<StoredPiece> pieces(1);
+    std::vector<StoredRun> runs(1);
     std::size_t length = 0;
     for (std::size_t i = 0; i < memory.capacity(); ++i) {
-      const detail::Word word = memory.word(static_cast<SharedMemory::Place>(i));
-      if (!word.empty()) pieces.back().words.push_back(word.bits());
-      if (word.empty() && !pieces.back().words.empty()) pieces.emplace_back();
+      const HistoryWord word = memory.word(static_cast<SharedMemory::Slot>(i));
+      if (!word.empty()) runs.back().words.push_back(word.bits());
+      if (word.empty() && !runs.back().words.empty()) runs.emplace_back();
     }
-    if (pieces.back().words.empty()) pieces.pop_back();
-    for (StoredPiece& piece : pieces) {
-      piece.credits.resize((piece.size() + tokens_per_credit - 1) / tokens_per_credit);
-      length += piece_bytes(piece.size());
+    if (runs.back().words.empty()) runs.pop_back();
+    for (StoredRun& run : runs) {
+      run.use_counts.resize((run.size() + detail::tokens_per_use_count - 1) / detail::tokens_per_use_count);
+      length += detail::run_bytes(run.size());
     }
     Bytes bytes(snapshot_bytes({calibration_bytes, length}));
     SnapshotWriter writer(bytes, some_tokenizer);
     write_calibration(writer, tenant_->calibration);
-    writer.begin_section(SectionKind::pieces);
-    for (const StoredPiece& piece : pieces) write_piece(writer, piece);
+    writer.begin_section(SectionKind::runs);
+    for (const StoredRun& run : runs) detail::write_run(writer, run);
     EXPECT_TRUE(writer.finish());
     observed_.insert(observed_.end(), bytes.begin(), bytes.end());
   }
@@ -211,13 +211,13 @@ class Life {
     }
     SharedMemory& memory = other_->memory;
     memory.begin_sequence(random.below(3));
-    for (std::size_t pieces = 1 + random.below(3); pieces > 0; --pieces) {
+    for (std::size_t parts = 1 + random.below(3); parts > 0; --parts) {
       Tokens said;
       if (random.chance(60))
         said.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(random.below(text.size())));
       for (std::size_t i = random.below(40); i > 0; --i) said.push_back(static_cast<Token>(random.below(15)));
       memory.append(said, random.chance(50) ? Origin::output : Origin::prompt);
-      std::array<SharedMemory::MemoryMatch, SharedMemory::most_matches> found;
+      std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> found;
       if (memory.find(text, found) > 0) memory.touch(found[0].next);
     }
     if (random.chance(50)) memory.end_sequence();
@@ -232,11 +232,11 @@ class Life {
   }
 
   void add_counts() {
-    const MemoryCounts& counts = tenant_->memory.counts();
+    const HistoryCounts& counts = tenant_->memory.counts();
     pressure_->counts.stored += counts.stored;
     pressure_->counts.duplicates += counts.duplicates;
     pressure_->counts.evicted += counts.evicted;
-    pressure_->counts.spared += counts.spared;
+    pressure_->counts.second_chances += counts.second_chances;
     pressure_->counts.removed += counts.removed;
   }
 
@@ -244,7 +244,7 @@ class Life {
   Random of_neighbour_;
   Neighbour neighbour_;
   Pressure* pressure_;
-  TenantMemories tenants_;
+  TenantHistories tenants_;
   Tenant* tenant_ = nullptr;
   Tenant* other_ = nullptr;
   std::size_t vocabulary_ = 0;
@@ -283,7 +283,7 @@ TEST(TenantIsolation, TheMemoriesThatAreComparedRunOverAndAreOfUse) {
   constexpr std::uint64_t lives = 500;
   for (std::uint64_t seed = 0; seed < lives; ++seed) bytes += Life(seed, Neighbour::absent, &all).run().size();
   EXPECT_GT(all.counts.evicted, lives * 25);
-  EXPECT_GT(all.counts.spared, lives / 4);
+  EXPECT_GT(all.counts.second_chances, lives / 4);
   EXPECT_GT(all.counts.duplicates, lives / 4);
   EXPECT_GT(all.counts.removed, lives);
   EXPECT_GT(all.drafted, lives * 100);

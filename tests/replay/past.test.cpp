@@ -184,7 +184,7 @@ TEST(Past, OfNgramIsAMemoryAndACalibrationThatGoFromSessionToSession) {
   const auto expected = [&](const auto& control) {
     auto memory = SharedMemory::make();
     CalibrationState learned;
-    SequenceName name = 0;
+    SequenceTag name = 0;
     return by_hand<NgramDrafter<>>(
         trace, control,
         [&] {
@@ -497,7 +497,7 @@ TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {
   auto memory = SharedMemory::make();
   CalibrationState calibration;
   ASSERT_TRUE(
-      load_memory(std::span<const std::byte>(bytes.data(), bytes.size()), ~std::uint64_t{0}, *memory, calibration));
+      load_history(std::span<const std::byte>(bytes.data(), bytes.size()), ~std::uint64_t{0}, *memory, calibration));
   std::size_t tokens = 0;
   for (const TraceSession& session : whole.sessions)
     for (const Turn& turn : session.turns) tokens += turn.prompt.size() + turn.output.size();

@@ -19,17 +19,17 @@ namespace reprise::testing {
 template <class Memory>
 Bytes saved(const Memory& memory, const CalibrationState& calibration = {}) {
   Bytes bytes(snapshot_bytes_of(memory));
-  if (!save_memory(bytes, some_tokenizer, memory, calibration)) bytes.clear();
+  if (!save_history(bytes, some_tokenizer, memory, calibration)) bytes.clear();
   return bytes;
 }
 
-/// The texts of a snapshot and their names, without their credit.
+/// The texts of a snapshot and their names, without their use counts.
 inline std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts_in(std::span<const std::byte> bytes) {
   std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts;
   const auto reader = SnapshotReader::open(bytes, some_tokenizer);
   if (!reader) return texts;
-  static_cast<void>(for_each_piece(*reader->section(SectionKind::pieces), [&](const PieceView& piece) {
-    texts.emplace_back(piece.sequence(), stored(piece).words);
+  static_cast<void>(detail::for_each_run(*reader->section(SectionKind::runs), [&](const detail::RunView& run) {
+    texts.emplace_back(run.sequence(), stored(run).words);
   }));
   return texts;
 }
@@ -42,7 +42,7 @@ struct Followed {
 };
 template <class Memory>
 std::vector<Followed> followed(const Memory& memory, TokenSpan end, std::size_t most) {
-  std::array<typename Memory::MemoryMatch, Memory::most_matches> found;
+  std::array<typename Memory::HistoryMatch, Memory::most_matches> found;
   std::vector<Followed> all;
   const std::size_t count = memory.find(end, found);
   for (const auto& match : std::span(found).first(count)) {
@@ -60,13 +60,13 @@ template <class Memory>
 std::string check_memory(const Memory& memory) {
   std::string fault;
   std::size_t tokens = 0;
-  memory.for_each_piece([&](const auto& piece) {
-    tokens += piece.size;
+  memory.for_each_run([&](const auto& run) {
+    tokens += run.size;
     std::vector<Token> end;
-    auto place = piece.first;
-    for (std::size_t i = 0; i < piece.size; ++i, place = memory.after(place)) {
+    auto place = run.first;
+    for (std::size_t i = 0; i < run.size; ++i, place = memory.after(place)) {
       if (place == Memory::nowhere || memory.word(place).empty()) {
-        fault = "a piece that is shorter than it was said";
+        fault = "a run that is shorter than it was said";
         return;
       }
       end.push_back(memory.word(place).token());
@@ -75,7 +75,7 @@ std::string check_memory(const Memory& memory) {
       for (const Followed& next : followed(memory, end, memory.capacity() + 1))
         if (next.words.empty() || next.words.size() > memory.capacity()) fault = "a copy without an end, or empty";
     }
-    if (place != Memory::nowhere && !memory.word(place).empty()) fault = "a piece that is longer than it was said";
+    if (place != Memory::nowhere && !memory.word(place).empty()) fault = "a run that is longer than it was said";
   });
   return tokens > memory.capacity() ? "more tokens than there is room for" : fault;
 }
@@ -83,7 +83,7 @@ std::string check_memory(const Memory& memory) {
 /// Loads any bytes into a memory that holds something: all of it or nothing, and what was loaded can be saved again.
 /// Answers what went wrong otherwise.
 template <class Memory>
-std::string load_into(const MemoryOptions& options, std::span<const std::byte> bytes, bool repaired) {
+std::string load_into(const HistoryOptions& options, std::span<const std::byte> bytes, bool repaired) {
   auto memory = Memory::make(options);
   auto again = Memory::make(options);
   if (!memory || !again) return "no memory";
@@ -93,13 +93,13 @@ std::string load_into(const MemoryOptions& options, std::span<const std::byte> b
   memory->end_sequence();
   CalibrationState calibration = taught_state(9);
   const Bytes before = saved(*memory, calibration);
-  const MemoryCounts counts = memory->counts();
-  const auto loaded = load_memory(bytes, some_tokenizer, *memory, calibration);
+  const HistoryCounts counts = memory->counts();
+  const auto loaded = load_history(bytes, some_tokenizer, *memory, calibration);
   if (!loaded) {
     const ErrorCode code = loaded.error().code;
     if (repaired && code != ErrorCode::snapshot_forged && code != ErrorCode::token_out_of_range)
       return "checksums were repaired and found wrong";
-    if (code == ErrorCode::token_out_of_range && options.vocabulary == MemoryOptions().vocabulary)
+    if (code == ErrorCode::token_out_of_range && options.vocabulary == HistoryOptions().vocabulary)
       return "tokens refused for a vocabulary that was not given";
     if (saved(*memory, calibration) != before || memory->counts() != counts)
       return "a memory changed by what it refused";
@@ -110,7 +110,7 @@ std::string load_into(const MemoryOptions& options, std::span<const std::byte> b
   if (std::string fault = check_memory(*memory); !fault.empty()) return fault;
   const Bytes after = saved(*memory, calibration);
   CalibrationState other;
-  if (!load_memory(after, some_tokenizer, *again, other)) return "what was loaded and saved cannot be loaded";
+  if (!load_history(after, some_tokenizer, *again, other)) return "what was loaded and saved cannot be loaded";
   if (other != calibration || saved(*again, other) != after) return "what was saved is loaded otherwise";
   return {};
 }
@@ -126,7 +126,8 @@ inline std::string load_any_snapshot(std::span<const std::byte> bytes) {
     for (const std::size_t max_bytes : {std::size_t{1500}, std::size_t{40'000}})
       if (fault.empty()) fault = load_into<SharedMemory>({.max_bytes = max_bytes}, given, repaired);
     if (fault.empty()) fault = load_into<SharedMemory>({.max_bytes = 1500, .vocabulary = 500}, given, repaired);
-    if (fault.empty()) fault = load_into<BasicSharedMemory<std::uint8_t, 8>>({.max_bytes = 1000}, given, repaired);
+    if (fault.empty())
+      fault = load_into<detail::BasicSharedMemory<std::uint8_t, 8>>({.max_bytes = 1000}, given, repaired);
     if (!fault.empty()) return repaired ? "with repaired checksums: " + fault : fault;
   }
   return fault;

@@ -10,11 +10,10 @@
 
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
-#include "reprise/memory/checksum.hpp"
-#include "reprise/memory/little_endian.hpp"
+#include "reprise/memory/detail/byte_format.hpp"
+#include "reprise/memory/detail/snapshot_runs.hpp"
+#include "reprise/memory/memory_snapshot.hpp"
 #include "reprise/memory/snapshot.hpp"
-#include "reprise/memory/snapshot_calibration.hpp"
-#include "reprise/memory/snapshot_pieces.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::testing {
@@ -28,36 +27,37 @@ using Bytes = std::vector<std::byte>;
 
 inline constexpr std::uint64_t some_tokenizer = 0xfedcba9876543210;
 
-/// A piece in memory.
-struct StoredPiece {
+/// A run in memory.
+struct StoredRun {
   std::uint64_t id = 0;
   std::vector<std::uint32_t> words;
-  std::vector<std::uint8_t> credits;
+  std::vector<std::uint8_t> use_counts;
 
   [[nodiscard]] std::uint64_t sequence() const { return id; }
   [[nodiscard]] std::size_t size() const { return words.size(); }
   [[nodiscard]] std::uint32_t word(std::size_t i) const { return words[i]; }
-  [[nodiscard]] std::uint8_t credit(std::size_t i) const { return credits[i]; }
-  friend bool operator==(const StoredPiece&, const StoredPiece&) = default;
+  [[nodiscard]] std::uint8_t use_count(std::size_t i) const { return use_counts[i]; }
+  friend bool operator==(const StoredRun&, const StoredRun&) = default;
 };
-static_assert(PieceSource<StoredPiece>);
+static_assert(detail::RunSource<StoredRun>);
 
-inline StoredPiece stored(const PieceView& view) {
-  StoredPiece piece = {view.sequence(), {}, {}};
-  for (std::size_t i = 0; i < view.size(); ++i) piece.words.push_back(view.word(i));
-  for (std::size_t i = 0; i * tokens_per_credit < view.size(); ++i) piece.credits.push_back(view.credit(i));
-  return piece;
+inline StoredRun stored(const detail::RunView& view) {
+  StoredRun run = {view.sequence(), {}, {}};
+  for (std::size_t i = 0; i < view.size(); ++i) run.words.push_back(view.word(i));
+  for (std::size_t i = 0; i * detail::tokens_per_use_count < view.size(); ++i)
+    run.use_counts.push_back(view.use_count(i));
+  return run;
 }
 
 /// Tokens of any kind that there are.
-inline StoredPiece random_piece(Random& random, std::size_t tokens) {
-  StoredPiece piece = {random.next(), {}, {}};
+inline StoredRun random_run(Random& random, std::size_t tokens) {
+  StoredRun run = {random.next(), {}, {}};
   for (std::size_t i = 0; i < tokens; ++i) {
     const auto word = static_cast<std::uint32_t>(random.next());
-    piece.words.push_back((word & PieceWord::token) == PieceWord::token ? 0 : word);
-    if (i % tokens_per_credit == 0) piece.credits.push_back(static_cast<std::uint8_t>(random.next()));
+    run.words.push_back((word & detail::RunWord::token) == detail::RunWord::token ? 0 : word);
+    if (i % detail::tokens_per_use_count == 0) run.use_counts.push_back(static_cast<std::uint8_t>(random.next()));
   }
-  return piece;
+  return run;
 }
 
 /// A state that differs from a fresh one in every number.
@@ -68,20 +68,20 @@ inline CalibrationState taught_state(std::uint64_t seed) {
   return state;
 }
 
-/// A snapshot with a calibration (unless it is to be small) and so many pieces of growing length.
-inline Bytes sample_snapshot(std::size_t pieces, bool with_calibration = true, std::uint64_t seed = 1) {
+/// A snapshot with a calibration (unless it is to be small) and so many runs of growing length.
+inline Bytes sample_snapshot(std::size_t runs, bool with_calibration = true, std::uint64_t seed = 1) {
   Random random(seed);
-  std::vector<StoredPiece> all;
+  std::vector<StoredRun> all;
   std::size_t length = 0;
-  for (std::size_t i = 0; i < pieces; ++i) {
-    all.push_back(random_piece(random, 1 + i * 7));
-    length += piece_bytes(all.back().size());
+  for (std::size_t i = 0; i < runs; ++i) {
+    all.push_back(random_run(random, 1 + i * 7));
+    length += detail::run_bytes(all.back().size());
   }
   Bytes bytes(with_calibration ? snapshot_bytes({calibration_bytes, length}) : snapshot_bytes({length}));
   SnapshotWriter writer(bytes, some_tokenizer);
   if (with_calibration) write_calibration(writer, taught_state(seed));
-  writer.begin_section(SectionKind::pieces);
-  for (const StoredPiece& piece : all) write_piece(writer, piece);
+  writer.begin_section(SectionKind::runs);
+  for (const StoredRun& run : all) detail::write_run(writer, run);
   static_cast<void>(writer.finish());
   return bytes;
 }
@@ -126,7 +126,7 @@ struct SnapshotCoverage {
   std::size_t opened = 0;
   std::size_t calibrations = 0;
   std::size_t forged_contents = 0;
-  std::size_t pieces = 0;
+  std::size_t runs = 0;
 };
 
 /// Reads any bytes as a snapshot, to the end: they are one, or they are refused with one of its errors. Answers what
@@ -147,23 +147,23 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
     if (!state && !fault(state.error(), true).empty()) return fault(state.error(), true);
     ++(state ? coverage.calibrations : coverage.forged_contents);
   }
-  if (auto section = reader->section(SectionKind::pieces)) {
+  if (auto section = reader->section(SectionKind::runs)) {
     Bytes again(snapshot_bytes({section->left()}));
     SnapshotWriter writer(again, some_tokenizer);
-    writer.begin_section(SectionKind::pieces);
+    writer.begin_section(SectionKind::runs);
     std::size_t length = 0;
-    const auto read = for_each_piece(*section, [&](const PieceView& piece) {
-      write_piece(writer, piece);
-      length += piece_bytes(piece.size());
-      ++coverage.pieces;
+    const auto read = detail::for_each_run(*section, [&](const detail::RunView& run) {
+      detail::write_run(writer, run);
+      length += detail::run_bytes(run.size());
+      ++coverage.runs;
     });
     if (!read && !fault(read.error(), true).empty()) return fault(read.error(), true);
     if (!read) ++coverage.forged_contents;
-    // Also when one is forged: the pieces before it.
+    // Also when one is forged: the runs before it.
     if (length != (read ? section->left() : read.error().value))
-      return "pieces of another length than they were read with";
+      return "runs of another length than they were read with";
     const auto rewritten = std::span<const std::byte>(again).subspan(snapshot_bytes({0}), length);
-    if (!std::ranges::equal(rewritten, *section->take_bytes(length))) return "pieces that are written otherwise";
+    if (!std::ranges::equal(rewritten, *section->take_bytes(length))) return "runs that are written otherwise";
   }
   return {};
 }

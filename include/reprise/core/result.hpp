@@ -10,13 +10,19 @@
 
 namespace reprise {
 
-/// What went wrong, for programs. The sentence beside it is for people.
+/// The kind of an error, for programs; the sentence beside it is for people.
+///
+/// One enum for the whole library, with a section for each layer that returns errors: a Result has one error type, so a
+/// caller handles begin(), load_file() and load_history() in one switch. An enum for each layer would need an error
+/// type for each, and a template for everything that passes errors on.
 enum class ErrorCode : std::uint8_t {
+  // core, loop, batch: a sequence and its rounds. Other layers use size_out_of_range, unsupported and out_of_memory
+  // too.
   empty_context,        ///< begin() with no token: there is no anchor to decode from
   context_too_long,     ///< the context does not fit the limit
   cached_out_of_range,  ///< the cache can hold at most all tokens but the last
   too_many_pending,     ///< more pending tokens than a pass has rows
-  size_out_of_range,    ///< truncate() beyond the end, or to nothing
+  size_out_of_range,    ///< a size outside of its bounds, such as truncate() beyond the end, or to nothing
   unsupported,          ///< the engine's capabilities cannot work with this loop
   out_of_memory,        ///< an allocation failed; nothing was changed
   not_begun,            ///< no sequence: call begin() first
@@ -25,23 +31,29 @@ enum class ErrorCode : std::uint8_t {
   bad_ticket,           ///< the ticket is not the open one, was used already, or came out of order
   bad_picks,            ///< the picks or the accepted path handed in cannot belong to this pass
   verifier_failed,      ///< for verifiers without exceptions: the pass could not be run
-  out_of_room,          ///< the memory handed in is too small for what is to be written
-  not_a_snapshot,       ///< the bytes do not begin like a snapshot
-  newer_version,        ///< a newer version of the library wrote the snapshot
-  other_byte_order,     ///< the snapshot has its highest bytes first
-  other_token_width,    ///< the snapshot's tokens have another width
-  other_tokenizer,      ///< the snapshot belongs to another tokenizer
-  snapshot_truncated,   ///< the snapshot's end is missing
-  snapshot_damaged,     ///< a checksum of the snapshot is wrong
-  snapshot_forged,      ///< checksums are right, but the snapshot breaks a rule of its format
-  token_out_of_range,   ///< a token is outside the vocabulary that was given
-  no_such_file,         ///< there is no file of this name
-  not_a_regular_file,   ///< a folder, a link or a device where a file is needed
-  bad_file_name,        ///< no file can have this name
-  file_too_large,       ///< the file is larger than the caller allows
-  file_failed,          ///< the operating system refused; `value` is its error number
-  tenant_is_open,       ///< the tenant is open already
-  too_many_tenants,     ///< all places for tenants are taken: one has to be closed first
+
+  // memory: the bytes of a snapshot.
+  out_of_room,         ///< the caller's bytes are too few for the snapshot
+  not_a_snapshot,      ///< the bytes do not begin like a snapshot
+  newer_version,       ///< a newer version of the library wrote the snapshot
+  other_byte_order,    ///< the snapshot has its highest bytes first
+  other_token_width,   ///< the snapshot's tokens have another width
+  other_tokenizer,     ///< the snapshot belongs to another tokenizer
+  snapshot_truncated,  ///< the snapshot's end is missing
+  snapshot_damaged,    ///< a checksum of the snapshot is wrong
+  snapshot_forged,     ///< checksums are right, but the snapshot breaks a rule of its format
+  token_out_of_range,  ///< a token is outside the vocabulary that was given
+
+  // memory: files of snapshots.
+  no_such_file,        ///< there is no file of this name
+  not_a_regular_file,  ///< a folder, a link or a device where a file is needed
+  bad_file_name,       ///< no file can have this name
+  file_too_large,      ///< the file is larger than the caller allows
+  file_failed,         ///< the operating system refused; `value` is its error number
+
+  // memory: tenants.
+  tenant_is_open,    ///< the tenant is open already
+  too_many_tenants,  ///< all slots for tenants are taken: close one first
 };
 
 /// An error as a value: trivially copyable, never allocates, points at a string literal.

@@ -13,13 +13,22 @@
 
 namespace reprise {
 
+namespace detail {
+template <std::size_t max_tokens>
+class BasicNaiveIndex;
+}
+
 /// Looks at every position of the context, one after the other: the reference for the other indexes, and good
 /// enough for contexts of a few hundred tokens. It answers every order up to NgramOrders::largest in both match
 /// orders, whatever the options say.
 ///
 /// Cost: find() is linear in the context, append() in the tokens appended; 4 bytes a token.
-/// MaxTokens exists for tests; use NaiveIndex.
-template <std::size_t MaxTokens>
+using NaiveIndex = detail::BasicNaiveIndex<std::numeric_limits<Position>::max()>;
+
+namespace detail {
+
+/// The class of NaiveIndex. Tests take a small limit of tokens.
+template <std::size_t max_tokens>
 class BasicNaiveIndex {
  public:
   BasicNaiveIndex() noexcept = default;
@@ -49,7 +58,7 @@ class BasicNaiveIndex {
   void clear() noexcept { truncate(0); }
 
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
-    if (tokens > std::min(MaxTokens, max_bytes_ / sizeof(Token))) return false;
+    if (tokens > std::min(max_tokens, max_bytes_ / sizeof(Token))) return false;
     if (tokens <= tokens_.capacity()) return true;
     const std::size_t generous = tokens_.capacity() + tokens_.capacity() / 4;
     return (generous > tokens && generous <= max_bytes_ / sizeof(Token) && tokens_.reserve(generous)) ||
@@ -65,7 +74,7 @@ class BasicNaiveIndex {
     std::size_t found = 0;
     for (std::size_t i = shortest; i < end && found < most; ++i) {
       const std::size_t at = recent ? end - 1 - (i - shortest) : i;
-      const std::uint32_t length = detail::agreement(tokens(), at, end, std::max(limits.longest, limits.shortest));
+      const std::uint32_t length = agreement(tokens(), at, end, std::max(limits.longest, limits.shortest));
       if (length >= shortest) out[found++] = {static_cast<Position>(at), length};
     }
     return found;
@@ -91,8 +100,8 @@ class BasicNaiveIndex {
   std::size_t max_bytes_ = unlimited;
 };
 
-/// The naive index over sequences of up to 2^32 - 1 tokens.
-using NaiveIndex = BasicNaiveIndex<std::numeric_limits<Position>::max()>;
+}  // namespace detail
+
 static_assert(NgramIndex<NaiveIndex>);
 
 }  // namespace reprise

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/prefetch.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/ngram_table.hpp"

@@ -8,18 +8,10 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/contract.hpp"
+#include "reprise/core/prefetch.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::detail {
-
-/// Asks for a cache line that is needed soon. A hint: compilers that do not know it do without.
-inline void prefetch(const void* address) noexcept {
-#if defined(__GNUC__) || defined(__clang__)
-  __builtin_prefetch(address);
-#else
-  static_cast<void>(address);
-#endif
-}
 
 /// The distinct n-grams of one length, each with the end of its last occurrence: a hash table with open addressing
 /// and linear probing, at most three quarters full.

@@ -18,6 +18,11 @@
 
 namespace reprise {
 
+namespace detail {
+template <std::size_t max_tokens>
+class BasicRollingHashIndex;
+}
+
 /// Chains of equal n-grams, one set for each order asked for. Every position is linked to the place where the same
 /// n tokens occurred before, found through a hash table of the distinct n-grams while the token is appended. So
 /// find() needs no hashing: it follows the links from the end, and each step is a true occurrence.
@@ -31,14 +36,19 @@ namespace reprise {
 ///
 /// The key guards the tables against prompts made to collide as long as it is secret; it is not cryptography.
 /// Method: prompt lookup (Saxena 2023) over hash chains as LZ77 compressors keep them (zlib), here of whole
-/// n-grams. MaxTokens exists for tests; use RollingHashIndex.
-template <std::size_t MaxTokens>
+/// n-grams.
+using RollingHashIndex = detail::BasicRollingHashIndex<std::numeric_limits<Position>::max()>;
+
+namespace detail {
+
+/// The class of RollingHashIndex. Tests take a small limit of tokens.
+template <std::size_t max_tokens>
 class BasicRollingHashIndex {
  public:
   BasicRollingHashIndex() noexcept : BasicRollingHashIndex(IndexOptions{}) {}
   explicit BasicRollingHashIndex(const IndexOptions& options) noexcept : options_(options) {
     for (std::size_t i = 0; i < options.orders.size(); ++i) {
-      chains_[i] = detail::NgramChain(options.orders[i], options.key, options.earliest);
+      chains_[i] = NgramChain(options.orders[i], options.key, options.earliest);
     }
   }
   BasicRollingHashIndex(const BasicRollingHashIndex& other) noexcept
@@ -67,12 +77,12 @@ class BasicRollingHashIndex {
     const bool whole = !exhausted();
     size_ += tokens.size();
     if (!whole) return;
-    tokens = tokens.first(std::min(tokens.size(), MaxTokens - tokens_.size()));
+    tokens = tokens.first(std::min(tokens.size(), max_tokens - tokens_.size()));
     if (!reserve_columns(tokens_.size() + tokens.size(), true)) return;
     while (!tokens.empty()) {
-      const TokenSpan batch = tokens.first(std::min(tokens.size(), detail::NgramChain::batch_size));
-      for (detail::NgramChain& chain : chains()) {
-        const detail::NgramTable& table = chain.table();
+      const TokenSpan batch = tokens.first(std::min(tokens.size(), NgramChain::batch_size));
+      for (NgramChain& chain : chains()) {
+        const NgramTable& table = chain.table();
         if (table.room() < table.distinct() + batch.size() && !grow(chain, batch.size(), tokens.size())) return;
       }
       append_batch(batch);
@@ -83,7 +93,7 @@ class BasicRollingHashIndex {
   void truncate(std::size_t size) noexcept {
     size_ = std::min(size_, size);
     if (size_ >= tokens_.size()) return;
-    for (detail::NgramChain& chain : chains()) chain.truncate(this->tokens(), size_);
+    for (NgramChain& chain : chains()) chain.truncate(this->tokens(), size_);
     tokens_.truncate(size_);
   }
 
@@ -95,7 +105,7 @@ class BasicRollingHashIndex {
       size_ = 0;
       return;
     }
-    for (detail::NgramChain& chain : chains()) chain.clear(this->tokens());
+    for (NgramChain& chain : chains()) chain.clear(this->tokens());
     tokens_.clear();
     size_ = 0;
   }
@@ -103,8 +113,8 @@ class BasicRollingHashIndex {
   /// Room for `tokens` tokens in all, however few of their n-grams repeat: append() does not allocate up to there.
   /// False: out of memory, over options.max_bytes or exhausted(); then append() still grows as it can.
   [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
-    if (exhausted() || tokens > MaxTokens || !affordable(tokens) || !reserve_columns(tokens, false)) return false;
-    for (detail::NgramChain& chain : chains()) {
+    if (exhausted() || tokens > max_tokens || !affordable(tokens) || !reserve_columns(tokens, false)) return false;
+    for (NgramChain& chain : chains()) {
       if (chain.table().room() < tokens && !resize_table(chain, {tokens})) return false;
     }
     return true;
@@ -112,7 +122,7 @@ class BasicRollingHashIndex {
 
   [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const noexcept {
     if (exhausted()) return 0;
-    for (const detail::NgramChain& chain : chains()) {
+    for (const NgramChain& chain : chains()) {
       if (chain.n() == limits.shortest) return chain.find(tokens(), limits, out);
     }
     return 0;
@@ -121,7 +131,7 @@ class BasicRollingHashIndex {
   /// See NgramIndex.
   [[nodiscard]] Position latest(TokenSpan ngram) const noexcept {
     if (exhausted()) return 0;
-    for (const detail::NgramChain& chain : chains()) {
+    for (const NgramChain& chain : chains()) {
       if (chain.n() == ngram.size()) return chain.latest(tokens(), ngram);
     }
     return 0;
@@ -132,21 +142,19 @@ class BasicRollingHashIndex {
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = tokens_.memory_bytes();
-    for (const detail::NgramChain& chain : chains()) bytes += chain.memory_bytes();
+    for (const NgramChain& chain : chains()) bytes += chain.memory_bytes();
     return bytes;
   }
 
  private:
-  [[nodiscard]] std::span<detail::NgramChain> chains() noexcept { return {chains_.data(), options_.orders.size()}; }
-  [[nodiscard]] std::span<const detail::NgramChain> chains() const noexcept {
-    return {chains_.data(), options_.orders.size()};
-  }
+  [[nodiscard]] std::span<NgramChain> chains() noexcept { return {chains_.data(), options_.orders.size()}; }
+  [[nodiscard]] std::span<const NgramChain> chains() const noexcept { return {chains_.data(), options_.orders.size()}; }
 
   void append_batch(TokenSpan batch) noexcept {
     const std::size_t begin = tokens_.size();
     for (const Token token : batch) tokens_.push_reserved(token);
     // Step by step over all orders, so that even for a single token the misses of the orders overlap.
-    std::array<detail::NgramChain::Hashes, NgramOrders::capacity> hashes;
+    std::array<NgramChain::Hashes, NgramOrders::capacity> hashes;
     const std::size_t count = options_.orders.size();
     for (std::size_t i = 0; i < count; ++i) chains_[i].hash_batch(tokens(), begin, hashes[i]);
     for (std::size_t i = 0; i < count; ++i) chains_[i].fetch_batch(tokens(), begin, hashes[i]);
@@ -156,8 +164,8 @@ class BasicRollingHashIndex {
   /// Columns and tables for `tokens` tokens fit under the ceiling. Asked before any of them is made, or the first ones
   /// would leave nothing for the last.
   [[nodiscard]] bool affordable(std::size_t tokens) const noexcept {
-    const std::size_t links = chains().size() * detail::NgramChain::link_bytes(options_.earliest);
-    const std::size_t tables = chains().size() * detail::NgramTable::bytes_for(detail::NgramTable::slots_for(tokens));
+    const std::size_t links = chains().size() * NgramChain::link_bytes(options_.earliest);
+    const std::size_t tables = chains().size() * NgramTable::bytes_for(NgramTable::slots_for(tokens));
     return tokens * (sizeof(Token) + links) + tables <= options_.max_bytes;
   }
 
@@ -165,25 +173,25 @@ class BasicRollingHashIndex {
   [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
     std::size_t capacity = tokens_.capacity();
     std::size_t tables = 0;
-    for (const detail::NgramChain& chain : chains()) {
+    for (const NgramChain& chain : chains()) {
       capacity = std::min(capacity, chain.link_capacity());
       tables += chain.table().memory_bytes();
     }
     if (wanted <= capacity) return true;
-    const std::size_t bytes = sizeof(Token) + chains().size() * detail::NgramChain::link_bytes(options_.earliest);
+    const std::size_t bytes = sizeof(Token) + chains().size() * NgramChain::link_bytes(options_.earliest);
     const std::size_t most = tables > options_.max_bytes ? 0 : (options_.max_bytes - tables) / bytes;
     const std::size_t generous = growing ? std::max<std::size_t>({wanted, capacity + capacity / 4, 16}) : wanted;
     for (const std::size_t size : {generous, wanted}) {
       if (size > most) continue;
       bool done = tokens_.reserve(size);
-      for (detail::NgramChain& chain : chains()) done = done && chain.reserve_links(size);
+      for (NgramChain& chain : chains()) done = done && chain.reserve_links(size);
       if (done) return true;
     }
     return false;
   }
 
   /// Makes room in a table for `batch` n-grams more, of `remaining` that are to come in this append().
-  [[nodiscard]] bool grow(detail::NgramChain& chain, std::size_t batch, std::size_t remaining) noexcept {
+  [[nodiscard]] bool grow(NgramChain& chain, std::size_t batch, std::size_t remaining) noexcept {
     const std::size_t distinct = chain.table().distinct();
     const std::size_t room = chain.table().room();
     // A long append is expected to go on as the context began, so that its tables are rebuilt a few times only.
@@ -197,13 +205,13 @@ class BasicRollingHashIndex {
 
   /// A new table with room for the first of `choices` that can be had. False: none of them; then the old table is
   /// back, or nothing is indexed any more.
-  [[nodiscard]] bool resize_table(detail::NgramChain& chain, std::initializer_list<std::size_t> choices) noexcept {
+  [[nodiscard]] bool resize_table(NgramChain& chain, std::initializer_list<std::size_t> choices) noexcept {
     const std::size_t old_slots = chain.table().slots();
     const std::size_t others = memory_bytes() - chain.table().memory_bytes();
     bool replaced = false;
     for (const std::size_t room : choices) {
-      const std::size_t slots = detail::NgramTable::slots_for(room);
-      if (others + detail::NgramTable::bytes_for(slots) > options_.max_bytes) continue;
+      const std::size_t slots = NgramTable::slots_for(room);
+      if (others + NgramTable::bytes_for(slots) > options_.max_bytes) continue;
       if (chain.refill(tokens(), slots)) return true;
       replaced = true;
     }
@@ -213,18 +221,18 @@ class BasicRollingHashIndex {
 
   /// Out of memory, so far that not even what was held could be kept.
   void forget() noexcept {
-    for (detail::NgramChain& chain : chains()) chain.release();
+    for (NgramChain& chain : chains()) chain.release();
     tokens_.release();
   }
 
   IndexOptions options_;
   std::size_t size_ = 0;  // tokens appended, those that found no room too
   Buffer<Token> tokens_;
-  std::array<detail::NgramChain, NgramOrders::capacity> chains_;
+  std::array<NgramChain, NgramOrders::capacity> chains_;
 };
 
-/// The rolling-hash index over sequences of up to 2^32 - 1 tokens.
-using RollingHashIndex = BasicRollingHashIndex<std::numeric_limits<Position>::max()>;
+}  // namespace detail
+
 static_assert(NgramIndex<RollingHashIndex>);
 
 }  // namespace reprise

@@ -14,6 +14,11 @@
 
 namespace reprise {
 
+namespace detail {
+template <std::size_t max_tokens>
+class BasicSuffixArrayIndex;
+}
+
 /// The ends of all contexts, sorted by what comes before them, read backwards: a suffix array of the reversed
 /// sequence (Manber and Myers 1993). All ends that share the last n tokens lie together, for every n at once, so no
 /// order has to be named beforehand: it answers all up to NgramOrders::largest, in both match orders.
@@ -28,8 +33,12 @@ namespace reprise {
 /// of the tail and moves up to 4 N bytes. A long append sorts everything, O(N log N). truncate() into the sorted part
 /// is O(N), into the tail O(1).
 /// Memory: 8.5 bytes a token and 2 KiB; growing one by one leaves up to a fifth of it unused.
-/// MaxTokens exists for tests; use SuffixArrayIndex.
-template <std::size_t MaxTokens>
+using SuffixArrayIndex = detail::BasicSuffixArrayIndex<std::numeric_limits<Position>::max()>;
+
+namespace detail {
+
+/// The class of SuffixArrayIndex. Tests take a small limit of tokens.
+template <std::size_t max_tokens>
 class BasicSuffixArrayIndex {
  public:
   BasicSuffixArrayIndex() noexcept = default;
@@ -93,7 +102,7 @@ class BasicSuffixArrayIndex {
     const std::size_t found = recent ? find_recent(n, out) : find_earliest(n, out);
     const auto further = static_cast<std::uint32_t>(std::max<std::size_t>(limits.longest, n) - n);
     for (Match& match : out.first(found)) {
-      match.length = limits.shortest + detail::agreement(tokens(), match.end - n, tokens_.size() - n, further);
+      match.length = limits.shortest + agreement(tokens(), match.end - n, tokens_.size() - n, further);
     }
     return found;
   }
@@ -135,7 +144,7 @@ class BasicSuffixArrayIndex {
     return order != 0 ? order < 0 : a < b;
   }
   [[nodiscard]] bool ends_alike(std::size_t a, std::size_t n) const noexcept {
-    return detail::agreement(tokens(), a, tokens_.size(), static_cast<std::uint32_t>(n)) == n;
+    return agreement(tokens(), a, tokens_.size(), static_cast<std::uint32_t>(n)) == n;
   }
 
   /// The sorted ends that share the last n tokens with the end of the sequence.
@@ -218,7 +227,7 @@ class BasicSuffixArrayIndex {
     const std::size_t generous = growing ? std::max<std::size_t>({wanted, capacity + capacity / 4, 16}) : wanted;
     for (const std::size_t size : {generous, wanted}) {
       const std::size_t scratch = scratch_for(size);
-      if (size > MaxTokens || size * (sizeof(Token) + sizeof(Position)) + scratch * sizeof(Position) > max_bytes_) {
+      if (size > max_tokens || size * (sizeof(Token) + sizeof(Position)) + scratch * sizeof(Position) > max_bytes_) {
         continue;
       }
       if (tokens_.reserve(size) && sorted_.reserve(size) && incoming_.reserve(scratch)) return true;
@@ -233,8 +242,8 @@ class BasicSuffixArrayIndex {
   Buffer<Position> incoming_;  // the tail while it is sorted; empty otherwise
 };
 
-/// The suffix array over sequences of up to 2^32 - 1 tokens.
-using SuffixArrayIndex = BasicSuffixArrayIndex<std::numeric_limits<Position>::max()>;
+}  // namespace detail
+
 static_assert(LookupIndex<SuffixArrayIndex>);
 
 }  // namespace reprise

@@ -9,131 +9,206 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/memory/detail/snapshot_runs.hpp"
 #include "reprise/memory/shared_memory.hpp"
 #include "reprise/memory/snapshot.hpp"
-#include "reprise/memory/snapshot_calibration.hpp"
-#include "reprise/memory/snapshot_pieces.hpp"
 
-/// \file A SharedMemory and what was learned beside it, as a snapshot in a span of bytes. snapshot_file.hpp has the
-/// files.
+/// \file A SharedMemory and the calibration learned with it, as a snapshot in a span of bytes. snapshot_file.hpp writes
+/// and reads files.
 ///
-/// What a memory holds is saved, not how it holds it: tokens, who said them, the names of their sequences, and how much
-/// they were of use (their credit). Neither its size nor its hash key is in a snapshot.
+/// A snapshot has the contents of a history, not its layout: tokens, their origins, the names of their sequences and
+/// their use counts. Neither its size nor its hash key is in a snapshot.
 
 namespace reprise {
 
 namespace detail {
 
-/// A piece of a memory as a snapshot has it. Words are asked for in their order.
-template <class Memory>
-class RememberedPiece {
- public:
-  RememberedPiece(const Memory& memory, const typename Memory::MemoryPiece& piece) noexcept
-      : memory_(memory), piece_(piece), place_(piece.first), credited_(piece.first) {}
+/// Calls visit(number) for all numbers of a state, in the order in which a snapshot has them.
+template <class State, class Visit>
+constexpr void for_each_number(State& state, Visit visit) {
+  visit(state.all);
+  for (auto& bias : state.by_length) visit(bias);
+  for (auto& bias : state.by_depth) visit(bias);
+  for (auto& biases : state.by_source)
+    for (auto& bias : biases) visit(bias);
+  visit(state.slope);
+  for (auto& bias : state.by_previous) visit(bias);
+  for (auto& bias : state.by_token) visit(bias);
+  for (auto& bias : state.by_token_and_length) visit(bias);
+  visit(state.recent);
+  visit(state.lessons);
+}
 
-  [[nodiscard]] std::uint64_t sequence() const noexcept { return piece_.sequence; }
-  [[nodiscard]] std::size_t size() const noexcept { return piece_.size; }
-  [[nodiscard]] std::uint32_t word(std::size_t) noexcept {
-    const Word word = memory_.word(place_);
-    place_ = memory_.after(place_);
-    return static_cast<std::uint32_t>(word.token()) | (word.origin() == Origin::output ? PieceWord::output : 0);
-  }
-  [[nodiscard]] std::uint8_t credit(std::size_t) noexcept {
-    const std::uint8_t credit = memory_.credit_of(credited_);
-    for (std::size_t i = 0; i < tokens_per_credit && credited_ != Memory::nowhere; ++i)
-      credited_ = memory_.after(credited_);
-    return credit;
-  }
-
- private:
-  const Memory& memory_;
-  typename Memory::MemoryPiece piece_;
-  typename Memory::Place place_;
-  typename Memory::Place credited_;
-};
+constexpr std::size_t bytes_of_numbers() noexcept {
+  CalibrationState state;
+  std::size_t bytes = 0;
+  for_each_number(state, [&](const auto& number) { bytes += sizeof(number); });
+  return bytes;
+}
 
 }  // namespace detail
 
-/// The bytes that save_memory() needs. Cost: a look at every segment.
-template <class Place, std::size_t segment_size>
-[[nodiscard]] std::size_t snapshot_bytes_of(const BasicSharedMemory<Place, segment_size>& memory) noexcept {
+/// The length of a section of kind `calibration`.
+inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
+
+// The state has no padding, so this assertion finds a new field. The biases of further stores are not written: which
+// stores a drafter reads is a setting of one process.
+static_assert(calibration_bytes == 6264 &&
+                  sizeof(CalibrationState) == calibration_bytes + sizeof(CalibrationState::by_store),
+              "the state has changed: write every field, and give the section a new kind");
+
+/// Writes a section of kind `calibration`: calibration_bytes.
+inline void write_calibration(SnapshotWriter& writer, const CalibrationState& state) noexcept {
+  writer.begin_section(SectionKind::calibration);
+  detail::for_each_number(state, [&](const auto& number) { writer.put(number); });
+}
+
+/// Returns the state in a section of kind `calibration`. Numbers beyond the bounds of learning are moved to them, as
+/// Calibration does, so that any numbers are a state. Error: snapshot_forged if the length is wrong (`value`, `limit`
+/// expected).
+[[nodiscard]] inline Result<CalibrationState> read_calibration(SnapshotCursor section) noexcept {
+  if (section.left() != calibration_bytes)
+    return Error{ErrorCode::snapshot_forged,
+                 "the calibration of the snapshot has a wrong length, though its checksum is right: do not trust "
+                 "where it comes from",
+                 section.left(), calibration_bytes};
+  CalibrationState state;
+  detail::for_each_number(state, [&]<class T>(T& number) { number = *section.take<T>(); });
+  return TokenCalibrator(state).state();
+}
+
+// The functions of SharedMemory, for any slots and segments.
+namespace detail {
+
+/// A run of a history as a RunSource.
+template <class History>
+class HistoryRunSource {
+ public:
+  HistoryRunSource(const History& history, const typename History::HistoryRun& run) noexcept
+      : history_(history), run_(run), next_word_(run.first), next_count_(run.first) {}
+
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return run_.sequence; }
+  [[nodiscard]] std::size_t size() const noexcept { return run_.size; }
+  [[nodiscard]] std::uint32_t word(std::size_t) noexcept {
+    const HistoryWord word = history_.word(next_word_);
+    next_word_ = history_.after(next_word_);
+    return static_cast<std::uint32_t>(word.token()) | (word.origin() == Origin::output ? RunWord::output : 0);
+  }
+  [[nodiscard]] std::uint8_t use_count(std::size_t) noexcept {
+    const std::uint8_t count = history_.use_count(next_count_);
+    for (std::size_t i = 0; i < tokens_per_use_count && next_count_ != History::nowhere; ++i)
+      next_count_ = history_.after(next_count_);
+    return count;
+  }
+
+ private:
+  const History& history_;
+  typename History::HistoryRun run_;
+  typename History::Slot next_word_;
+  typename History::Slot next_count_;
+};
+
+template <class Slot, std::size_t segment_size>
+[[nodiscard]] std::size_t snapshot_bytes_of(const BasicSharedMemory<Slot, segment_size>& history) noexcept {
   std::size_t length = 0;
-  memory.for_each_piece([&](const auto& piece) { length += piece_bytes(piece.size); });
+  history.for_each_run([&](const auto& run) { length += run_bytes(run.size); });
   return snapshot_bytes({calibration_bytes, length});
 }
 
-/// Writes a snapshot of a memory and of what was learned about the target. The answer are its bytes, in `room`.
-///
-/// `tokenizer`: any number that stands for the tokenizer, see SnapshotWriter; mix the model into it, because what was
-/// learned belongs to a model. Errors: out_of_room (`value` bytes are needed: snapshot_bytes_of()). Cost: a pass over
-/// the tokens and one over the bytes; no allocation. Threads: for the writer of the memory, or while nobody writes;
-/// readers do not mind. A sequence that has not ended is saved without what was held back of it.
-template <class Place, std::size_t segment_size>
-[[nodiscard]] Result<std::span<const std::byte>> save_memory(std::span<std::byte> room, std::uint64_t tokenizer,
-                                                             const BasicSharedMemory<Place, segment_size>& memory,
-                                                             const CalibrationState& calibration) noexcept {
+template <class Slot, std::size_t segment_size>
+[[nodiscard]] Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
+                                                              const BasicSharedMemory<Slot, segment_size>& history,
+                                                              const CalibrationState& calibration) noexcept {
   SnapshotWriter writer(room, tokenizer);
   write_calibration(writer, calibration);
-  writer.begin_section(SectionKind::pieces);
-  memory.for_each_piece([&](const auto& piece) { write_piece(writer, detail::RememberedPiece(memory, piece)); });
+  writer.begin_section(SectionKind::runs);
+  history.for_each_run([&](const auto& run) { write_run(writer, HistoryRunSource(history, run)); });
   return writer.finish();
 }
 
-/// Takes a snapshot into a memory of any size, which remembers on top what the snapshot holds: clear() it first to have
-/// that alone. The index is built anew, under the memory's own key; where there is too little room, the oldest gives
-/// way as it always does. `calibration` becomes that of the snapshot. What the snapshot has no section for, as what
-/// MemoryOptions do not want to be remembered, stays as it was.
-///
-/// A sequence that has not ended is ended first: what is appended later without a begin_sequence() is stored under the
-/// name 0. Names come back too, also those of sequences that were removed after the snapshot was saved: remove() them
-/// again.
-///
-/// Any bytes whatever are loaded or refused, and then nothing is changed. Errors: those of SnapshotReader::open(),
-/// read_calibration() and for_each_piece(), and token_out_of_range: the largest token (`value`) is not below
-/// MemoryOptions::vocabulary (`limit`), so the snapshot is of another model or forged. A file that is forged with right
-/// checksums and tokens of the vocabulary can cost speed: drafts are made of them, and refused by the target. Where
-/// MemoryOptions::vocabulary was not given, its tokens can be any, and so can those of drafts.
-///
-/// Cost: three passes over the bytes, then that of append(); no allocation. Threads: as append().
-template <class Place, std::size_t segment_size>
-[[nodiscard]] Result<void> load_memory(std::span<const std::byte> bytes, std::uint64_t tokenizer,
-                                       BasicSharedMemory<Place, segment_size>& memory,
-                                       CalibrationState& calibration) noexcept {
+/// Validates a section of kind `runs`. Errors: those of for_each_run(), and token_out_of_range (`value`: the largest
+/// token, `limit`: the vocabulary).
+[[nodiscard]] inline Result<void> check_runs(SnapshotCursor runs, std::uint32_t vocabulary) noexcept {
+  std::uint32_t needed = 0;
+  const auto valid = for_each_run(runs, [&](const RunView& run) {
+    for (std::size_t i = 0; i < run.size(); ++i) needed = std::max(needed, (run.word(i) & RunWord::token) + 1);
+  });
+  if (!valid) return valid.error();
+  if (needed > vocabulary)
+    return Error{ErrorCode::token_out_of_range,
+                 "the snapshot has tokens outside HistoryOptions::vocabulary: load the one that was saved with this "
+                 "model, and trust where it comes from",
+                 needed - 1, vocabulary};
+  return {};
+}
+
+template <class Slot, std::size_t segment_size>
+[[nodiscard]] Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
+                                        BasicSharedMemory<Slot, segment_size>& history,
+                                        CalibrationState& calibration) noexcept {
   const auto reader = SnapshotReader::open(bytes, tokenizer);
   if (!reader) return reader.error();
-  const auto pieces = reader->section(SectionKind::pieces);
-  if (pieces) {
-    const std::uint32_t vocabulary = memory.options().vocabulary;
-    std::uint32_t needed = 0;
-    const auto sound = for_each_piece(*pieces, [&](const PieceView& piece) {
-      for (std::size_t i = 0; i < piece.size(); ++i) needed = std::max(needed, (piece.word(i) & PieceWord::token) + 1);
-    });
-    if (!sound) return sound.error();
-    if (needed > vocabulary)
-      return Error{ErrorCode::token_out_of_range,
-                   "the snapshot has tokens outside MemoryOptions::vocabulary: load the one that was saved with this "
-                   "model, and trust where it comes from",
-                   needed - 1, vocabulary};
-  }
+  const auto runs = reader->section(SectionKind::runs);
+  if (runs)
+    if (const auto valid = check_runs(*runs, history.options().vocabulary); !valid) return valid.error();
   if (const auto section = reader->section(SectionKind::calibration)) {
     const auto learned = read_calibration(*section);
     if (!learned) return learned.error();
     calibration = *learned;
   }
-  if (!pieces) return {};
-  const auto restore = [&](const PieceView& piece) {
-    memory.begin_sequence(piece.sequence());
-    for (std::size_t i = 0; i < piece.size(); ++i) {
-      const std::uint32_t word = piece.word(i);
-      memory.restore(static_cast<Token>(word & PieceWord::token),
-                     (word & PieceWord::output) != 0 ? Origin::output : Origin::prompt,
-                     piece.credit(i / tokens_per_credit));
+  if (!runs) return {};
+  const auto restore = [&](const RunView& run) {
+    history.begin_sequence(run.sequence());
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      const std::uint32_t word = run.word(i);
+      history.restore(static_cast<Token>(word & RunWord::token),
+                      (word & RunWord::output) != 0 ? Origin::output : Origin::prompt,
+                      run.use_count(i / tokens_per_use_count));
     }
   };
-  memory.end_sequence();
-  static_cast<void>(for_each_piece(*pieces, restore));  // sound, as was seen
-  memory.end_sequence();
+  history.end_sequence();
+  static_cast<void>(for_each_run(*runs, restore));  // valid, as checked above
+  history.end_sequence();
   return {};
+}
+
+}  // namespace detail
+
+/// Returns the bytes that save_history() needs. Cost: a look at every segment.
+[[nodiscard]] inline std::size_t snapshot_bytes_of(const SharedMemory& history) noexcept {
+  return detail::snapshot_bytes_of(history);
+}
+
+/// Writes a snapshot of a history and of the calibration for a target into `room`, and returns its bytes.
+///
+/// `tokenizer`: any number that stands for the tokenizer, see SnapshotWriter. Mix the model into it, because a
+/// calibration belongs to a model. A sequence that has not ended is saved without its held-back tokens.
+///
+/// Error: out_of_room (`value`: the bytes needed, see snapshot_bytes_of()). Cost: a pass over the tokens and one over
+/// the bytes; no allocation. Threads: for the writer of the history, or while nobody writes; readers may go on.
+[[nodiscard]] inline Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
+                                                                     const SharedMemory& history,
+                                                                     const CalibrationState& calibration) noexcept {
+  return detail::save_history(room, tokenizer, history, calibration);
+}
+
+/// Adds the contents of a snapshot to a history of any size; clear() the history first to have them alone. The history
+/// indexes them under its own key and evicts as always if it has too little room. `calibration` becomes that of the
+/// snapshot. Parts that the snapshot lacks stay as they are, and HistoryOptions may refuse origins.
+///
+/// A sequence that has not ended is ended first: tokens appended later without begin_sequence() get the name 0. Names
+/// come back too, also those of sequences that were removed after the snapshot was saved: remove() them again.
+///
+/// Any bytes are either loaded or refused, and then nothing is changed. Errors: those of SnapshotReader::open() and
+/// read_calibration(); snapshot_forged for a bad run; token_out_of_range if the largest token (`value`) is not below
+/// HistoryOptions::vocabulary (`limit`): the snapshot belongs to another model or is forged. A file forged with right
+/// checksums and tokens of the vocabulary can cost speed only: the target refuses drafts made of them. Set
+/// HistoryOptions::vocabulary, or drafts can contain any token.
+///
+/// Cost: three passes over the bytes, then that of append(); no allocation. Threads: as append().
+[[nodiscard]] inline Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
+                                               SharedMemory& history, CalibrationState& calibration) noexcept {
+  return detail::load_history(bytes, tokenizer, history, calibration);
 }
 
 }  // namespace reprise

@@ -12,85 +12,97 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/memory/indexed_segments.hpp"
-#include "reprise/memory/remembered.hpp"
+#include "reprise/memory/detail/indexed_segments.hpp"
+#include "reprise/memory/history_types.hpp"
 
 namespace reprise {
 
-struct MemoryOptions {
+namespace detail {
+template <class SlotT, std::size_t segment_size>
+class BasicSharedMemory;
+}
+
+/// Past sequences in a fixed number of bytes, with an index over their n-grams: text that a drafter can copy from,
+/// besides its own context.
+///
+/// **Duplicates.** Known text is not stored again. A repetition of 64 tokens or more counts as a use of the stored
+/// text; only its last 16 tokens are stored again, if something new follows them.
+///
+/// **Eviction.** A full history evicts segments of 32 tokens, the oldest first. Each segment has a use count: accepted
+/// drafts and repetitions raise it. A segment with uses gets a second chance and loses half of them (the clock
+/// algorithm; Corbato 1968). If the 32 oldest segments all have uses, the one with the fewest is evicted. Consecutive
+/// sequences of the same name share a segment; other sequences begin a new one, so a short one takes the room of 32
+/// tokens.
+///
+/// **Threads.** One writer at a time (all members that are not const, and those that say so), any number of readers at
+/// the same time, without locks and without waiting. Neither snapshots nor epochs are needed, because a reader trusts
+/// nothing: tokens and links are single atomic words, a match has been compared token by token, and text that is
+/// overwritten meanwhile makes a bad draft, not a bad token. A reader never sees text that was not in this history.
+/// The object must not be moved while it is read: a drafter holds its address.
+///
+/// **Cost.** 18 bytes for each token of room; sequences of 2,048 tokens leave 1% of the room unused, so that a stored
+/// token takes 18.2. append: 0.3 to 0.5 microseconds a token; an eviction may index up to 31 segments again. find: a
+/// cache line for each of four n-gram lengths, two or three for each of up to 12 matches. remove: a look at every
+/// segment. Nothing allocates after make().
+using SharedMemory = detail::BasicSharedMemory<std::uint32_t, 32>;
+
+struct HistoryOptions {
   std::size_t max_bytes = std::size_t{64} << 20;  ///< all of it is allocated by make(), and never more
-  std::uint64_t key = IndexOptions{}.key;         ///< secret and random where text comes from strangers
+  std::uint64_t key = IndexOptions{}.key;         ///< secret and random if strangers write to the history
   std::uint32_t vocabulary = 0x7fffffff;          ///< tokens at or beyond it are refused, also those of snapshots
-  bool prompts = true;                            ///< remember what was read
-  bool outputs = true;                            ///< remember what the model said
+  bool prompts = true;                            ///< store tokens that were read
+  bool outputs = true;                            ///< store tokens that the model generated
 };
 
-/// Sequences of the past, in a fixed number of bytes, with an index over their n-grams: what a drafter can copy from
-/// beside its own context.
-///
-/// Text that is there already is not stored again: a run of 64 tokens or more counts as use of what is there, and only
-/// its last 16 tokens are stored, where something new follows. When the memory is full, segments of 32 tokens give way,
-/// the oldest first; those that have been of use are spared, and their credit is halved (second chance, the clock of
-/// virtual memories; Corbato 1968). So age decides, but for what is used or comes by again. Of 32 segments that have
-/// all been of use one gives way. Sequences of the same name that come one after the other share a segment; others
-/// begin a new one, so that a short sequence takes the room of 32 tokens.
-///
-/// **Threads.** One writer at a time (all members that are not const, and those that say so), any number of readers
-/// beside it, without locks and without waiting. Neither snapshots nor epochs are needed, because a reader trusts
-/// nothing: tokens and links are single atomic words, a match is what was compared, and what is overwritten meanwhile
-/// makes a bad draft, no bad token. A reader never sees what was not in this memory. It stays where it is while it is
-/// read: a drafter holds its address.
-///
-/// **Cost.** 18 bytes for each token it has room for. append: 0.3 to 0.5 microseconds a token; where all that is old
-/// has been of use, up to 31 segments are indexed again before one gives way. find: a cache line for each of four
-/// n-gram lengths, two or three for each of up to 12 matches. remove: a look at every segment. Nothing allocates after
-/// make().
-///
-/// `PlaceT` and `segment_size` are small in tests, where everything wraps and runs full.
-template <class PlaceT, std::size_t segment_size = 32>
+namespace detail {
+
+/// The class of SharedMemory. Tests take small slots and segments, with which everything wraps and runs full.
+template <class SlotT, std::size_t segment_size>
 class BasicSharedMemory {
-  using Text = detail::IndexedSegments<PlaceT, segment_size>;
+  using Text = IndexedSegments<SlotT, segment_size>;
 
  public:
-  using Place = PlaceT;
-  using MemoryMatch = BasicMemoryMatch<Place>;
-  using MemoryPiece = BasicMemoryPiece<Place>;
-  static constexpr Place nowhere = Text::nowhere;
+  using Slot = SlotT;  ///< names a stored token
+  using HistoryMatch = BasicHistoryMatch<Slot>;
+  using HistoryRun = BasicHistoryRun<Slot>;
+  static constexpr Slot nowhere = Text::nowhere;
   static constexpr std::size_t segment_tokens = segment_size;
   static constexpr auto orders = Text::orders;  ///< lengths of the n-grams that are found, longest first
-  static constexpr std::size_t most_matches = Text::most_matches;  ///< that find() has to tell
-  static constexpr std::size_t least_duplicate = 64;               ///< a shorter run is stored again
-  static constexpr std::size_t lead = 16;  ///< tokens of a run that are stored before what is new
+  static constexpr std::size_t most_matches = Text::most_matches;  ///< of one find()
+  static constexpr std::size_t least_duplicate = 64;               ///< a shorter repetition is stored again
+  static constexpr std::size_t lead = 16;  ///< tokens of a repetition that are stored before the new text
 
-  /// A memory without room: finds and keeps nothing.
+  /// A history without room: finds and keeps nothing.
   BasicSharedMemory() noexcept = default;
 
-  /// What MemoryOptions::max_bytes has to be for room for so many tokens.
+  /// The value of HistoryOptions::max_bytes that gives room for so many tokens.
   static constexpr std::size_t bytes_for(std::size_t tokens) noexcept {
     return Text::bytes_for(std::max<std::size_t>(1, (tokens + segment_size - 1) / segment_size));
   }
 
-  /// Errors: out_of_memory; size_out_of_range when the ceiling has no room for one segment. Of more than 18 GiB only as
-  /// many are used.
-  static Result<BasicSharedMemory> make(const MemoryOptions& options = {}) {
+  /// Of more than 18 GiB only 18 are used. Errors: out_of_memory; size_out_of_range if max_bytes has no room for one
+  /// segment (`limit`: the bytes that have).
+  static Result<BasicSharedMemory> make(const HistoryOptions& options = {}) noexcept {
     std::size_t segments = std::min(options.max_bytes / (Text::bytes_for(1024) / 1024), Text::most_segments);
     while (segments > 0 && Text::bytes_for(segments) > options.max_bytes) --segments;
     if (segments == 0)
-      return Error{ErrorCode::size_out_of_range, "MemoryOptions::max_bytes has no room for one segment: give it more",
+      return Error{ErrorCode::size_out_of_range, "HistoryOptions::max_bytes has no room for one segment: give it more",
                    options.max_bytes, Text::bytes_for(1)};
-    BasicSharedMemory memory;
-    memory.options_ = options;
-    if (!memory.text_.make(segments, options.key))
-      return Error{ErrorCode::out_of_memory, "there is no memory for MemoryOptions::max_bytes: give it less",
+    auto text = Text::make(segments, options.key);
+    if (!text)
+      return Error{ErrorCode::out_of_memory, "there is no memory for HistoryOptions::max_bytes: give it less",
                    options.max_bytes, 0};
-    return memory;
+    BasicSharedMemory history;
+    history.options_ = options;
+    history.text_ = *std::move(text);
+    return history;
   }
 
   // For readers.
 
-  /// Writes places that end like `end` does, in at least one token, and go on: at most out.size() and `most_matches`.
-  /// Those of longer n-grams come first, of one length the latest. The answer is their number.
-  [[nodiscard]] std::size_t find(TokenSpan end, std::span<MemoryMatch> out) const noexcept {
+  /// Writes matches of at least one token whose text continues: at most out.size() and `most_matches`. Matches of
+  /// longer n-grams come first, and of one length the latest. Returns their number.
+  [[nodiscard]] std::size_t find(TokenSpan end, std::span<HistoryMatch> out) const noexcept {
     return text_.find(end, out);
   }
   /// The same, for readers that do not know the type of the store. See Datastore.
@@ -100,9 +112,9 @@ class BasicSharedMemory {
   /// Writes the tokens from a place on that find() or read() has named, until the sequence ends. See Datastore.
   [[nodiscard]] StoreRun read(StorePlace place, std::span<Token> out) const noexcept {
     StoreRun run{0, place};
-    auto at = static_cast<Place>(place);
+    auto at = static_cast<Slot>(place);
     while (run.size < out.size()) {
-      const detail::Word word = at == nowhere ? detail::Word() : text_.word(at);
+      const HistoryWord word = at == nowhere ? HistoryWord() : text_.word(at);
       if (word.empty()) return {run.size, no_place};
       out[run.size++] = word.token();
       at = text_.after(at);
@@ -110,71 +122,72 @@ class BasicSharedMemory {
     run.next = at == nowhere ? no_place : StorePlace{at};
     return run;
   }
-  /// What stands at a place that find(), after() or for_each_piece() has told; no token where the sequence ends.
-  [[nodiscard]] detail::Word word(Place place) const noexcept { return text_.word(place); }
-  /// The place behind; `nowhere` at the end.
-  [[nodiscard]] Place after(Place place) const noexcept { return text_.after(place); }
+  /// The token at a slot that find(), after() or for_each_run() has returned; an empty word if the sequence ends there.
+  [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
+  /// The slot after this one; `nowhere` at the end.
+  [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
   /// Says that a drafted token from there was accepted. Any reader may say so. See Datastore.
-  void touch(StorePlace place) const noexcept { detail::count_up(text_.credit_of(static_cast<Place>(place))); }
-  /// How often the text around a place was of use or came by again; halved each time it is spared.
-  [[nodiscard]] std::uint8_t credit_of(Place place) const noexcept {
-    return text_.credit_of(place).load(std::memory_order_relaxed);
+  void touch(StorePlace place) const noexcept { count_up(text_.use_count(static_cast<Slot>(place))); }
+  /// Uses and repetitions of the text around a slot; halved at each second chance.
+  [[nodiscard]] std::uint8_t use_count(Slot slot) const noexcept {
+    return text_.use_count(slot).load(std::memory_order_relaxed);
   }
 
-  [[nodiscard]] const MemoryOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const HistoryOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return text_.count() == 0 ? 0 : Text::bytes_for(text_.count());
   }
-  /// Tokens it has room for.
+  /// Tokens of room.
   [[nodiscard]] std::size_t capacity() const noexcept { return text_.count() * segment_size; }
 
   // For the writer, or when nobody writes.
 
-  [[nodiscard]] const MemoryCounts& counts() const noexcept { return text_.counts(); }
+  [[nodiscard]] const HistoryCounts& counts() const noexcept { return text_.counts(); }
 
-  /// Calls visit(MemoryPiece) for all that is stored, from what is next to give way to what was written last: the
-  /// oldest first, but for what was spared. The last tokens of a sequence that has not ended may be missing.
+  /// Calls visit(HistoryRun) for everything that is stored, in eviction order: oldest first, except text that has got a
+  /// second chance. The last tokens of a sequence that has not ended may be missing.
   template <class Visit>
-  void for_each_piece(Visit visit) const {
-    text_.for_each_piece(visit);
+  void for_each_run(Visit visit) const {
+    text_.for_each_run(visit);
   }
 
   // For the writer.
 
-  /// A sequence begins; the one before has ended.
-  void begin_sequence(SequenceName name) noexcept {
+  /// Begins a sequence and ends the one before.
+  void begin_sequence(SequenceTag name) noexcept {
     end_sequence();
     name_ = name;
   }
-  /// The sequence goes on. In pieces of any size, so that a caller can do other things in between. A drafter finds a
-  /// sequence that has not ended as one of the past: append what a request said when it is done, or its own words count
-  /// twice. Where no sequence has begun, the name is 0.
+  /// Continues the sequence, by any number of tokens at a time; the caller can do other things in between. A drafter
+  /// finds a sequence that has not ended like one of the past: append a request's text when the request is done, or its
+  /// own words count twice. Without begin_sequence(), the name is 0.
   void append(TokenSpan tokens, Origin origin) noexcept {
     for (const Token token : tokens)
       if (accepts(token, origin)) add({token, origin});
   }
-  /// The sequence goes on with a token as another memory held it, and with its credit there: it is stored, whether it
-  /// is there already or not.
-  void restore(Token token, Origin origin, std::uint8_t credit) noexcept {
+  /// Continues the sequence with a token of another history and the use count it had there. The token is stored, even
+  /// if the history holds this text already.
+  void restore(Token token, Origin origin, std::uint8_t use_count) noexcept {
     if (!accepts(token, origin)) return;
-    end_run();
+    store_held();
     text_.store({token, origin}, name_);
-    text_.set_credit(credit);
+    state_ = State::storing;
+    text_.raise_use_count(use_count);
   }
   void end_sequence() noexcept {
-    end_piece();
+    end_run();
     name_ = 0;
   }
 
-  /// Forgets all that was stored under this name; if that is the name of the sequence that is being written, it goes on
-  /// with what comes. Text that other sequences said too, and that was stored under this name, is forgotten with it;
-  /// text that was stored under another name before stays. Readers that are at it may still see single tokens of it
-  /// until their draft is done.
-  void remove(SequenceName name) noexcept {
+  /// Removes all text that was stored under this name. If it is the name of the sequence that is being written, that
+  /// sequence goes on with the next tokens. Text that other sequences share goes too if it was stored under this name,
+  /// and stays if it was stored under another name before. Readers at work may still see single tokens of it until
+  /// their draft is done.
+  void remove(SequenceTag name) noexcept {
     if (name == name_) forget_held();
     text_.remove(name);
   }
-  /// Forgets everything.
+  /// Removes everything.
   void clear() noexcept {
     forget_held();
     name_ = 0;
@@ -184,123 +197,148 @@ class BasicSharedMemory {
  private:
   static constexpr std::size_t head = orders[0];  // tokens that are looked up
 
-  /// Whether there is a place for a token. What is left out breaks the text off.
+  // Tokens are held back as long as the store may hold them already. `held` counts the tokens since the last one that
+  // was stored; `known` means that the store has the last 8 tokens elsewhere and continues there.
+  //
+  //   state     held  next token                            becomes
+  //   fresh     < 7   hold it                               fresh
+  //   fresh     7     hold it; known?                       matching, else store all 8: storing
+  //   storing   0     store it; known?                      matching, else storing
+  //   matching  any   the match continues with it: hold it  matching
+  //   matching  >= 8  known elsewhere: hold it              matching, with the other match (text stored in two runs)
+  //   matching  any   neither: store the held tokens, or    storing, and the token is handled as there
+  //                   a new run of the last 16 if held >= 64
+  //
+  // The end of the run stores fewer than 64 held tokens, drops more, and leads to `fresh` from every state.
+  enum class State : std::uint8_t { fresh, storing, matching };
+
+  /// The tokens held back: counts all of them, keeps the last 64.
+  class HeldTokens {
+   public:
+    static constexpr std::size_t kept = least_duplicate;
+
+    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    /// The token held `back` tokens before the latest one; back < kept.
+    [[nodiscard]] HistoryWord last(std::size_t back) const noexcept { return ring_[(count_ - 1 - back) % kept]; }
+    void push(HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
+    void clear() noexcept { count_ = 0; }
+    void wipe() noexcept { *this = {}; }  // leaves no token in memory either
+
+   private:
+    std::size_t count_ = 0;
+    std::array<HistoryWord, kept> ring_;
+  };
+
+  /// Whether a token is to be stored. A token that is left out ends the run.
   [[nodiscard]] bool accepts(Token token, Origin origin) noexcept {
     if (text_.count() == 0) return false;
-    const bool known = static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, detail::Word::most_tokens);
+    const bool known = static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, HistoryWord::most_tokens);
     const bool wanted = origin == Origin::output ? options_.outputs : options_.prompts;
     if (known && wanted) return true;
     text_.counts().refused += known ? 0 : 1;
-    end_piece();
+    end_run();
     return false;
   }
 
-  // Tokens are held back as long as they may be known: the first few of a piece until they can be looked up, those of a
-  // run, where the memory goes on as the sequence does, until it ends. A run may go on elsewhere: what was stored in
-  // two pieces comes by in one.
-
-  void add(detail::Word word) noexcept {
-    if (in_run_) {
-      if (run_next_ != nowhere && text_.word(run_next_).is(word.token())) return go_on(word);
-      if (held_count_ >= head && go_on_elsewhere(word)) return;
-      end_run();
-    }
-    if (text_.piece() > 0) {
-      text_.store(word, name_);
-      if (text_.piece() < head) return;
-      const Place last = text_.find_run(text_.recent());
-      if (last != nowhere) begin_run(last, text_.after(last));
-      return;
-    }
-    hold(word);
-    if (held_count_ < head) return;
-    const Place last = text_.find_run(last_held());
-    if (last == nowhere) return store_held();
-    begin_run(last, text_.before(last, head - 1));
-  }
-  /// The memory may go on behind `last` as the sequence does; `begin`: the first token of it that is held, or will be.
-  void begin_run(Place last, Place begin) noexcept {
-    in_run_ = true;
-    run_next_ = text_.after(last);
-    run_begin_ = begin;
-  }
-  void go_on(detail::Word word) noexcept {
-    hold(word);
-    if (held_count_ == least_duplicate) {
-      Place place = run_begin_;
-      for (std::size_t i = 0; i < least_duplicate && place != nowhere; ++i, place = text_.after(place))
-        if (i == 0 || place % segment_size == 0) text_.came_by(static_cast<Place>(place / segment_size));
-    } else if (held_count_ > least_duplicate && run_next_ % segment_size == 0) {
-      text_.came_by(static_cast<Place>(run_next_ / segment_size));
-    }
-    run_next_ = text_.after(run_next_);
-  }
-  [[nodiscard]] bool go_on_elsewhere(detail::Word word) noexcept {
-    const detail::Word left_out = std::exchange(held_[held_count_ % held_.size()], word);
-    ++held_count_;
-    const Place last = text_.find_run(last_held());
-    if (last == nowhere) {
-      held_[--held_count_ % held_.size()] = left_out;
-      return false;
-    }
-    begin_run(last, nowhere);
-    if (held_count_ >= least_duplicate) text_.came_by(static_cast<Place>(last / segment_size));
-    return true;
-  }
-  /// Something new follows.
-  void end_run() noexcept {
-    if (held_count_ >= least_duplicate) {
-      text_.counts().duplicates += held_count_ - lead;
-      text_.end_piece();
-      store_held(lead);
-    } else {
-      store_held(held_count_);
-    }
-  }
-  void end_piece() noexcept {
-    if (text_.count() == 0) return;
-    if (held_count_ >= least_duplicate) {
-      text_.counts().duplicates += held_count_;
-      forget_held();
-    } else {
+  void add(HistoryWord word) noexcept {
+    if (state_ == State::matching) {
+      if (continue_match(word) || switch_match(word)) return;
       store_held();
     }
-    text_.end_piece();
-    held_.fill({});
+    if (state_ == State::storing) {
+      text_.store(word, name_);
+      if (text_.run_size() < head) return;
+      const Slot last = text_.find_latest(text_.recent());
+      if (last != nowhere) begin_match(last, text_.after(last));
+    } else {
+      held_.push(word);
+      if (held_.count() < head) return;
+      const Slot last = text_.find_latest(last_tokens());
+      if (last != nowhere)
+        begin_match(last, text_.before(last, head - 1));
+      else
+        store_held();
+    }
   }
 
-  [[nodiscard]] std::array<Token, head> last_held() const noexcept {
+  /// The store may continue after `last` like the sequence does. `begin`: the slot of the first token that is held, or
+  /// is held next; `nowhere` if the held tokens are not all in one run.
+  void begin_match(Slot last, Slot begin) noexcept {
+    state_ = State::matching;
+    match_next_ = text_.after(last);
+    match_begin_ = begin;
+  }
+  [[nodiscard]] bool continue_match(HistoryWord word) noexcept {
+    if (match_next_ == nowhere || !text_.word(match_next_).is(word.token())) return false;
+    held_.push(word);
+    // At 64 tokens it is a duplicate: touch the segments so far, from then on each segment that the match enters.
+    if (held_.count() == least_duplicate) {
+      Slot slot = match_begin_;
+      for (std::size_t i = 0; i < least_duplicate && slot != nowhere; ++i, slot = text_.after(slot))
+        if (i == 0 || slot % segment_size == 0) text_.touch(segment_of(slot));
+    } else if (held_.count() > least_duplicate && match_next_ % segment_size == 0) {
+      text_.touch(segment_of(match_next_));
+    }
+    match_next_ = text_.after(match_next_);
+    return true;
+  }
+  [[nodiscard]] bool switch_match(HistoryWord word) noexcept {
+    if (held_.count() < head) return false;
+    std::array<Token, head> tokens = last_tokens();
+    std::move(tokens.begin() + 1, tokens.end(), tokens.begin());
+    tokens.back() = word.token();
+    const Slot last = text_.find_latest(tokens);
+    if (last == nowhere) return false;
+    held_.push(word);
+    begin_match(last, nowhere);
+    if (held_.count() >= least_duplicate) text_.touch(segment_of(last));
+    return true;
+  }
+  /// Something new follows the held tokens, or the store does not know them.
+  void store_held() noexcept {
+    std::size_t stored = held_.count();
+    if (stored >= least_duplicate) {
+      stored = lead;
+      text_.counts().duplicates += held_.count() - lead;
+      text_.end_run();
+    }
+    for (std::size_t back = stored; back-- > 0;) text_.store(held_.last(back), name_);
+    held_.clear();
+    state_ = State::storing;
+  }
+  void end_run() noexcept {
+    if (text_.count() == 0) return;
+    if (held_.count() >= least_duplicate)
+      text_.counts().duplicates += held_.count();
+    else
+      store_held();
+    text_.end_run();
+    forget_held();
+  }
+  void forget_held() noexcept {
+    held_.wipe();
+    state_ = State::fresh;
+  }
+
+  [[nodiscard]] std::array<Token, head> last_tokens() const noexcept {
     std::array<Token, head> tokens;
-    for (std::size_t i = 0; i < head; ++i) tokens[i] = held_[(held_count_ - head + i) % held_.size()].token();
+    for (std::size_t i = 0; i < head; ++i) tokens[i] = held_.last(head - 1 - i).token();
     return tokens;
   }
-  void hold(detail::Word word) noexcept { held_[held_count_++ % held_.size()] = word; }
-  /// Stores the last `count` of the held tokens.
-  void store_held(std::size_t count) noexcept {
-    for (std::size_t i = held_count_ - count; i < held_count_; ++i) text_.store(held_[i % held_.size()], name_);
-    held_count_ = 0;
-    in_run_ = false;
-  }
-  void store_held() noexcept { store_held(held_count_); }
-  void forget_held() noexcept {
-    held_count_ = 0;
-    in_run_ = false;
-    held_.fill({});
-  }
+  static constexpr Slot segment_of(Slot slot) noexcept { return static_cast<Slot>(slot / segment_size); }
 
-  MemoryOptions options_;
+  HistoryOptions options_;
   Text text_;
 
-  // Of the sequence that is being written.
-  SequenceName name_ = 0;
-  bool in_run_ = false;
-  Place run_begin_ = nowhere;   // of the first of these tokens; nowhere if not all are in one run
-  Place run_next_ = nowhere;    // where it goes on; nowhere: it ends here
-  std::size_t held_count_ = 0;  // of a run the last ones are held
-  std::array<detail::Word, least_duplicate> held_;
+  // The sequence that is being written.
+  SequenceTag name_ = 0;
+  State state_ = State::fresh;
+  HeldTokens held_;
+  Slot match_begin_ = nowhere;  // the slot of the first held token; nowhere if they are not all in one run
+  Slot match_next_ = nowhere;   // the slot after the match; nowhere if the text ends there
 };
 
-using SharedMemory = BasicSharedMemory<std::uint32_t>;
+}  // namespace detail
 
 static_assert(Datastore<SharedMemory>);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -12,24 +13,27 @@
 #include "reprise/core/contract.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/memory/checksum.hpp"
-#include "reprise/memory/little_endian.hpp"
+#include "reprise/memory/detail/byte_format.hpp"
 
 /// \file The container of a snapshot: a header, then sections, each with a checksum; docs/formats.md has every byte.
-/// What sections hold is the matter of the headers that write them (snapshot_calibration.hpp, snapshot_pieces.hpp).
+/// memory_snapshot.hpp writes and reads the contents of the sections.
 
 namespace reprise {
 
-/// What a section holds. A number is never used for anything else again: a change of what a section holds takes a new
-/// one. Readers pass over sections they do not know.
+/// The kind of a section. A number is never used again for anything else: new contents take a new number. Readers pass
+/// over sections of unknown kinds.
 enum class SectionKind : std::uint32_t {
-  calibration = 1,  ///< what has been learned about a target (snapshot_calibration.hpp)
-  pieces = 2,       ///< remembered tokens (snapshot_pieces.hpp)
+  calibration = 1,  ///< a CalibrationState
+  runs = 2,         ///< stored tokens
 };
+
+/// A number that a snapshot can hold: whole, and of a fixed width.
+template <class T>
+concept StoredNumber = std::integral<T> && !std::same_as<T, bool>;
 
 /// The numbers of the format.
 struct SnapshotFormat {
-  /// The first byte is no ASCII, the line ends show a transfer as text; after the signature of PNG.
+  /// The first byte is not ASCII, and the line ends expose a transfer as text; modelled on the signature of PNG.
   static constexpr std::array<std::uint8_t, 8> magic = {0x93, 'R', 'P', 'S', '\r', '\n', 0x1a, '\n'};
   static constexpr std::uint32_t byte_order = 0x01020304;
   static constexpr std::uint32_t version = 1;
@@ -39,24 +43,24 @@ struct SnapshotFormat {
   static constexpr std::size_t most_sections = 64;
 };
 
-/// The size of a snapshot whose sections hold so many bytes each.
+/// The size of a snapshot with sections of these lengths, in bytes.
 constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_lengths) noexcept {
   std::size_t bytes = SnapshotFormat::header_bytes;
   for (const std::size_t length : section_lengths) bytes += SnapshotFormat::section_header_bytes + length;
   return bytes;
 }
 
-/// Writes a snapshot into memory of the caller; snapshot_bytes() tells how much that takes. Nothing is written beyond
-/// it: what finds no room is counted only, and finish() says how much was needed.
+/// Writes a snapshot into memory of the caller; snapshot_bytes() returns the size it needs. Nothing is written beyond
+/// that memory: bytes without room are only counted, and finish() returns how many were needed.
 ///
 /// Cost: a pass over each section for its checksum, when it ends. No allocation. Threads: one at a time.
 class SnapshotWriter {
  public:
-  /// `tokenizer`: any number that stands for the tokenizer (a hash of its file, say). A snapshot is only read by who
-  /// gives the same: the same tokens would mean other text elsewhere.
+  /// `tokenizer`: any number that stands for the tokenizer, such as a hash of its file. Only a reader that gives the
+  /// same number can read the snapshot: with another tokenizer the same tokens mean other text.
   SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept : room_(room), tokenizer_(tokenizer) {}
 
-  /// Ends the section before. Each kind at most once, at most SnapshotFormat::most_sections.
+  /// Begins a section and ends the one before. Each kind at most once, at most SnapshotFormat::most_sections.
   void begin_section(SectionKind kind) noexcept {
     REPRISE_EXPECTS(sections_ < SnapshotFormat::most_sections && !has_begun(kind));
     end_section();
@@ -66,15 +70,15 @@ class SnapshotWriter {
     kinds_[sections_++] = kind;
   }
 
-  /// A whole number, into the section that was begun last.
-  template <detail::StoredNumber T>
+  /// Writes a number into the section that was begun last.
+  template <StoredNumber T>
   void put(T value) noexcept {
     REPRISE_EXPECTS(section_ != 0);
     store(position_, value);
     position_ += sizeof(T);
   }
 
-  /// The bytes of the snapshot, in the caller's memory, or ErrorCode::out_of_room with `value` bytes needed.
+  /// Returns the bytes of the snapshot, in the caller's memory. Error: out_of_room (`value`: the bytes needed).
   [[nodiscard]] Result<std::span<const std::byte>> finish() noexcept {
     end_section();
     for (std::size_t i = 0; i < SnapshotFormat::magic.size(); ++i) store(i, SnapshotFormat::magic[i]);
@@ -104,7 +108,7 @@ class SnapshotWriter {
     store_checksum(section_ + 20, section_, section_ + 20);
     section_ = 0;
   }
-  template <detail::StoredNumber T>
+  template <StoredNumber T>
   void store(std::size_t at, T value) noexcept {
     if (at <= room_.size() && room_.size() - at >= sizeof(T)) detail::store_little(value, room_.data() + at);
   }
@@ -115,12 +119,12 @@ class SnapshotWriter {
   std::span<std::byte> room_;
   std::uint64_t tokenizer_;
   std::size_t position_ = SnapshotFormat::header_bytes;
-  std::size_t section_ = 0;  // where the open section begins; 0: there is none
+  std::size_t section_ = 0;  // offset of the open section; 0: none is open
   std::size_t sections_ = 0;
-  std::array<SectionKind, SnapshotFormat::most_sections> kinds_{};  // of the sections that were begun
+  std::array<SectionKind, SnapshotFormat::most_sections> kinds_{};  // of the sections begun
 };
 
-/// Reads numbers one after the other, and never beyond the end. A plain value: a copy reads on from the same place.
+/// Reads numbers one after the other, and never beyond the end. A plain value: a copy continues from the same offset.
 class SnapshotCursor {
  public:
   constexpr explicit SnapshotCursor(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
@@ -128,8 +132,8 @@ class SnapshotCursor {
   [[nodiscard]] constexpr std::size_t offset() const noexcept { return offset_; }
   [[nodiscard]] constexpr std::size_t left() const noexcept { return bytes_.size() - offset_; }
 
-  /// Nothing, and no step, where fewer bytes are left.
-  template <detail::StoredNumber T>
+  /// Returns nullopt and does not advance if fewer bytes remain.
+  template <StoredNumber T>
   [[nodiscard]] constexpr std::optional<T> take() noexcept {
     if (left() < sizeof(T)) return std::nullopt;
     const T value = detail::load_little<T>(bytes_.data() + offset_);
@@ -147,17 +151,18 @@ class SnapshotCursor {
   std::size_t offset_ = 0;
 };
 
-/// A snapshot in memory, found to be whole. Refers to the bytes it was opened on, which have to stay as they are.
+/// A snapshot in memory that has passed all checks. Refers to the bytes it was opened on, which must not change.
 ///
 /// Threads: any number may read.
 class SnapshotReader {
  public:
-  /// Any bytes whatever are a snapshot or one of these errors; no allocation, a pass over the bytes:
-  /// not_a_snapshot, other_byte_order (`value` as read, `limit` as it should be), other_token_width (`value` bytes,
-  /// `limit` here), newer_version (`value`, `limit` known here), other_tokenizer (`value`, `limit` expected),
-  /// snapshot_truncated (`value` bytes, `limit` promised), snapshot_damaged and snapshot_forged (`value`: where the
-  /// header or section begins, `limit`: the section's kind, 0 for the header). "Forged" are bytes whose checksums are
-  /// right and that no SnapshotWriter writes.
+  /// Any bytes either are a snapshot or give one of these errors: not_a_snapshot, other_byte_order (`value` as read,
+  /// `limit` as it should be), other_token_width (`value` bytes, `limit` here), newer_version (`value`, `limit` known
+  /// here), other_tokenizer (`value`, `limit` expected), snapshot_truncated (`value` bytes, `limit` promised),
+  /// snapshot_damaged and snapshot_forged (`value`: the offset of the header or section, `limit`: the section's kind, 0
+  /// for the header). Forged bytes have right checksums and break a rule that SnapshotWriter never breaks.
+  ///
+  /// Cost: a pass over the bytes; no allocation.
   [[nodiscard]] static Result<SnapshotReader> open(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {
     using Format = SnapshotFormat;
     for (std::size_t i = 0; i < std::min(bytes.size(), Format::magic.size()); ++i)
@@ -199,13 +204,13 @@ class SnapshotReader {
       return Error{ErrorCode::snapshot_damaged,
                    "bytes follow the end of the snapshot: give no more of the file than was saved", size, 0};
     SnapshotReader reader(bytes, sections);
-    if (const auto sound = reader.check_sections(); !sound) return sound.error();
+    if (const auto valid = reader.check_sections(); !valid) return valid.error();
     return reader;
   }
 
-  /// What the section holds; nothing where the snapshot has no such section.
+  /// Returns the contents of a section; nullopt if the snapshot has none of this kind.
   [[nodiscard]] constexpr std::optional<SnapshotCursor> section(SectionKind kind) const noexcept {
-    SnapshotCursor rest = behind_header();
+    SnapshotCursor rest = after_header();
     for (std::size_t i = 0; i < sections_; ++i) {
       const Section section = *take_section(rest);
       const auto contents = *rest.take_bytes(static_cast<std::size_t>(section.length));
@@ -229,12 +234,12 @@ class SnapshotReader {
     return {ErrorCode::snapshot_truncated,
             "the end of the snapshot is missing: take another copy of it, or begin without one", size, promised};
   }
-  [[nodiscard]] constexpr SnapshotCursor behind_header() const noexcept {
+  [[nodiscard]] constexpr SnapshotCursor after_header() const noexcept {
     return SnapshotCursor(bytes_.subspan(SnapshotFormat::header_bytes));
   }
   static constexpr std::optional<Section> take_section(SnapshotCursor& rest) noexcept {
     if (rest.left() < SnapshotFormat::section_header_bytes) return std::nullopt;
-    // In the order of the bytes: the initialisers of braces are run from left to right.
+    // In the order of the bytes: initialisers in braces are evaluated from left to right.
     return Section{*rest.take<std::uint32_t>(), *rest.take<std::uint64_t>(), *rest.take<std::uint64_t>(),
                    *rest.take<std::uint64_t>()};
   }
@@ -252,7 +257,7 @@ class SnapshotReader {
     };
     if (sections_ > SnapshotFormat::most_sections) return forged(0, 0);
     std::array<std::uint32_t, SnapshotFormat::most_sections> kinds{};
-    SnapshotCursor rest = behind_header();
+    SnapshotCursor rest = after_header();
     for (std::size_t i = 0; i < sections_; ++i) {
       const std::size_t at = SnapshotFormat::header_bytes + rest.offset();
       const auto section = take_section(rest);

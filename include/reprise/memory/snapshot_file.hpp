@@ -14,7 +14,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/memory/file_calls.hpp"
+#include "reprise/memory/detail/file_calls.hpp"
 
 /// \file Snapshots in files: with file_calls.hpp the only header that calls the operating system, and not in the
 /// umbrella reprise.hpp.

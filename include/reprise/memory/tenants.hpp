@@ -15,45 +15,45 @@
 
 namespace reprise {
 
-/// The caller's number for those who may share a memory: a customer, a user, a conversation. Two who get the same
-/// number share everything, so numbers that are hashes of names have to be hashes with a secret key.
+/// The caller's number for everyone who may share a history: a customer, a user, a conversation. Two parties with the
+/// same number share everything; numbers made from names must be hashes with a secret key.
 using TenantId = std::uint64_t;
 
-/// What a tenant has for itself. Nothing in it refers to another tenant's.
+/// The data of one tenant. Nothing in it refers to another tenant's.
 struct Tenant {
   SharedMemory memory;
-  CalibrationState calibration;  ///< what its sequences have taught: NgramOptions::prior of the next. A plain value:
-                                 ///< who writes it is alone with it
+  CalibrationState calibration;  ///< learned from its sequences: NgramOptions::prior of the next one. A plain value:
+                                 ///< only one thread at a time may write it
 };
 
 struct TenantOptions {
-  std::size_t tenants = 16;  ///< that can be open at a time
-  MemoryOptions memory;      ///< of each of them, max_bytes too; the key is the one that open() is told
+  std::size_t tenants = 16;  ///< tenants that can be open at the same time
+  HistoryOptions memory;     ///< of each tenant, max_bytes too; but open() gives the key
 };
 
-/// Memories for tenants who must not learn of each other, one each. A memory is shared by those whom the caller gives
-/// the same tenant, and by nobody else: without one, a drafter reads only its own context.
+/// One history for each tenant, so that tenants learn nothing of each other. Parties that the caller gives the same
+/// number share a history; nobody else does. Without a tenant a drafter reads only its own context.
 ///
-/// Every tenant has its own tokens, index, hash key, counts and calibration, and a number of bytes that is fixed: there
-/// is no common budget, because what one tenant may take of it another can measure. So when all places are taken, no
-/// tenant is thrown out for a new one: open() refuses, and the caller says who goes.
+/// Each tenant has its own tokens, index, hash key, counts and calibration, and a fixed number of bytes. There is no
+/// common budget, because another tenant can measure how much of it is taken. So open() refuses a new tenant when all
+/// slots are taken, and the caller decides which one to close.
 ///
-/// **Threads.** open() and close(): one thread at a time. find(): any number of threads beside it. A tenant stays where
-/// it is until it is closed, also when this object is moved, and its memory is used as SharedMemory says. close() needs
-/// a caller who knows that nobody uses this tenant, or looks for it, any more: its place is the next one's.
+/// **Threads.** open() and close(): one thread at a time. find(): any number of threads at the same time. A tenant
+/// keeps its address until it is closed, also if this object is moved; its history is used as SharedMemory says. Before
+/// close(), the caller makes sure that no thread uses this tenant or looks for it: the next tenant takes its slot.
 ///
-/// **Cost.** find: a look at 8 bytes for each place, once for each sequence. open: an allocation of the tenant's bytes,
-/// which are written. Memory: TenantOptions::memory.max_bytes for each open tenant, and 8 KB for each place.
-class TenantMemories {
+/// **Cost.** find: a look at 8 bytes for each slot, once for each sequence. open: an allocation of the tenant's bytes,
+/// which are written. Memory: TenantOptions::memory.max_bytes for each open tenant, and 8 KB for each slot.
+class TenantHistories {
  public:
-  static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant has
+  static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
 
-  /// No places: opens and finds nobody.
-  TenantMemories() noexcept = default;
+  /// No slots: opens and finds nobody.
+  TenantHistories() noexcept = default;
 
-  /// Errors: out_of_memory. The tenants' own bytes are allocated when they are opened.
-  static Result<TenantMemories> make(const TenantOptions& options = {}) noexcept {
-    TenantMemories all;
+  /// Error: out_of_memory. open() allocates the bytes of a tenant.
+  static Result<TenantHistories> make(const TenantOptions& options = {}) noexcept {
+    TenantHistories all;
     all.options_ = options;
     constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Tenant);
     if (options.tenants <= most) {
@@ -64,58 +64,58 @@ class TenantMemories {
       return Error{ErrorCode::out_of_memory, "there is no memory for TenantOptions::tenants: give it fewer",
                    options.tenants, 0};
     for (std::size_t i = 0; i < options.tenants; ++i) all.ids_[i].store(nobody, std::memory_order_relaxed);
-    all.places_ = options.tenants;
+    all.slots_ = options.tenants;
     return all;
   }
 
-  /// A tenant with nothing in its memory. `key`: its hash key, secret and random; see docs/security.md. It is kept in
-  /// this process only. Errors: tenant_is_open; too_many_tenants; unsupported (nobody); those of SharedMemory::make().
+  /// Opens a tenant with an empty history. `key`: its hash key, secret and random, see docs/security.md; it stays in
+  /// this process. Errors: tenant_is_open; too_many_tenants; unsupported (nobody); those of SharedMemory::make().
   Result<Tenant*> open(TenantId id, std::uint64_t key) noexcept {
     if (id == nobody) return Error{ErrorCode::unsupported, "this number stands for no tenant: take another", id, 0};
     if (find(id) != nullptr)
       return Error{ErrorCode::tenant_is_open, "this tenant is open: find() it, or close() it first", id, 0};
-    const std::size_t place = place_of(nobody);
-    if (place == places_)
-      return Error{ErrorCode::too_many_tenants, "every place is taken: close() a tenant first", id, places_};
-    MemoryOptions options = options_.memory;
+    const std::size_t slot = slot_of(nobody);
+    if (slot == slots_)
+      return Error{ErrorCode::too_many_tenants, "every slot is taken: close() a tenant first", id, slots_};
+    HistoryOptions options = options_.memory;
     options.key = key;
     auto memory = SharedMemory::make(options);
     if (!memory) return memory.error();
-    tenants_[place].memory = *std::move(memory);
-    ids_[place].store(id, std::memory_order_release);  // whoever finds it finds it whole
-    return &tenants_[place];
+    tenants_[slot].memory = *std::move(memory);
+    ids_[slot].store(id, std::memory_order_release);  // published last: find() returns a complete tenant
+    return &tenants_[slot];
   }
 
-  /// The open tenant of this number, or nullptr.
+  /// Returns the open tenant of this number, or nullptr.
   [[nodiscard]] Tenant* find(TenantId id) const noexcept {
-    const std::size_t place = id == nobody ? places_ : place_of(id);
-    return place == places_ ? nullptr : &tenants_[place];
+    const std::size_t slot = id == nobody ? slots_ : slot_of(id);
+    return slot == slots_ ? nullptr : &tenants_[slot];
   }
 
-  /// Forgets a tenant and gives its bytes back. No such tenant: nothing happens.
+  /// Deletes a tenant and frees its bytes. Does nothing if there is no such tenant.
   void close(TenantId id) noexcept {
     Tenant* const gone = find(id);
     if (gone == nullptr) return;
-    ids_[place_of(id)].store(nobody, std::memory_order_relaxed);
+    ids_[slot_of(id)].store(nobody, std::memory_order_relaxed);
     *gone = Tenant();
   }
 
-  /// Of the open tenants and of all places. Not beside open() and close().
+  /// Bytes of the open tenants and of all slots. Not at the same time as open() and close().
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    std::size_t bytes = places_ * (sizeof(TenantId) + sizeof(Tenant));
-    for (std::size_t i = 0; i < places_; ++i) bytes += tenants_[i].memory.memory_bytes();
+    std::size_t bytes = slots_ * (sizeof(TenantId) + sizeof(Tenant));
+    for (std::size_t i = 0; i < slots_; ++i) bytes += tenants_[i].memory.memory_bytes();
     return bytes;
   }
 
  private:
-  [[nodiscard]] std::size_t place_of(TenantId id) const noexcept {
-    std::size_t place = 0;
-    while (place < places_ && ids_[place].load(std::memory_order_acquire) != id) ++place;
-    return place;
+  [[nodiscard]] std::size_t slot_of(TenantId id) const noexcept {
+    std::size_t slot = 0;
+    while (slot < slots_ && ids_[slot].load(std::memory_order_acquire) != id) ++slot;
+    return slot;
   }
 
   TenantOptions options_;
-  std::size_t places_ = 0;
+  std::size_t slots_ = 0;
   std::unique_ptr<std::atomic<TenantId>[]> ids_;
   std::unique_ptr<Tenant[]> tenants_;
 };

@@ -20,8 +20,8 @@ def section(kind: int, contents: bytes) -> bytes:
     return header + struct.pack("<Q", checksum(header)) + contents
 
 
-def piece(sequence: int, words: list[int], credits: list[int]) -> bytes:
-    return struct.pack(f"<QI{len(words)}I{len(credits)}B", sequence, len(words), *words, *credits)
+def run(sequence: int, words: list[int], use_counts: list[int]) -> bytes:
+    return struct.pack(f"<QI{len(words)}I{len(use_counts)}B", sequence, len(words), *words, *use_counts)
 
 
 assert checksum(b"123456789") == 0x995DC9BBDF1939FA
@@ -42,10 +42,10 @@ calibration = struct.pack(
 assert len(calibration) == 6264
 
 output = 1 << 31
-pieces = piece(42, [i * 50_021 | (output if i >= 12 else 0) for i in range(40)], [3, 0])
-pieces += piece(0xFFFFFFFFFFFFFFF0, [0x7FFFFFFE], [255])
+runs = run(42, [i * 50_021 | (output if i >= 12 else 0) for i in range(40)], [3, 0])
+runs += run(0xFFFFFFFFFFFFFFF0, [0x7FFFFFFE], [255])
 
-sections = section(1, calibration) + section(2, pieces) + section(77, b"hello")
+sections = section(1, calibration) + section(2, runs) + section(77, b"hello")
 header = bytes.fromhex("93525053" "0d0a1a0a")
 header += struct.pack("<IIIIQQ", 0x01020304, 1, 4, 3, 0x0123456789ABCDEF, 48 + len(sections))
 header += struct.pack("<Q", checksum(header))

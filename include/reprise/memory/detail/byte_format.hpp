@@ -2,13 +2,29 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
-#include "reprise/memory/little_endian.hpp"
+/// \file Numbers and checksums in the bytes of a snapshot.
 
 namespace reprise::detail {
+
+/// Reads a number, lowest byte first, on every machine and from any address.
+template <std::integral T>
+constexpr T load_little(const std::byte* from) noexcept {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i) bits |= std::to_integer<std::uint64_t>(from[i]) << (8 * i);
+  return static_cast<T>(static_cast<std::make_unsigned_t<T>>(bits));
+}
+
+template <std::integral T>
+constexpr void store_little(T value, std::byte* to) noexcept {
+  const auto bits = static_cast<std::uint64_t>(static_cast<std::make_unsigned_t<T>>(value));
+  for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(bits >> (8 * i) & 255);
+}
 
 /// One table for each of eight bytes that are taken in a step ("slicing by 8", Kounavis and Berry 2005).
 inline constexpr auto crc64_tables = [] {
@@ -24,9 +40,9 @@ inline constexpr auto crc64_tables = [] {
   return tables;
 }();
 
-/// CRC-64/XZ. Finds every single wrong bit and every run of up to 64 wrong bits, at any length, and other damage but
-/// for one case in 2^64. CRC-32C would guarantee no more for the sizes met here (its distance of 4 ends at 256 MiB) and
-/// lets one damaged section in 2^32 pass. It is no signature: who can write the bytes can make the checksum right.
+/// CRC-64/XZ. Finds every single wrong bit and every run of up to 64 wrong bits, at any length; other damage escapes in
+/// one case of 2^64. CRC-32C would guarantee no more for the sizes met here (its distance of 4 ends at 256 MiB), and
+/// one damaged section in 2^32 would pass. It is no signature: anyone who can write the bytes can write the checksum.
 ///
 /// Cost: a pass over the bytes, eight at a time; tables of 16 KB.
 constexpr std::uint64_t crc64(std::span<const std::byte> bytes) noexcept {
