@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/draft/any_strategy.hpp"
-#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/memory/shared_memory.hpp"
 #include "reprise/memory/token_table.hpp"
 #include "trace.hpp"

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/batch/digest.hpp"
 #include "reprise/batch/packing.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/draft/any_strategy.hpp"
@@ -85,7 +84,7 @@ struct Member {
   Session<AnyStrategy> session;
   bool trusted;
   ScriptedVerifier engine;
-  BatchCredit credit;
+  AcceptanceCalibrator credit;
   Pass pass;
 };
 

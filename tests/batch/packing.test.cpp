@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "reprise/batch/digest.hpp"
+#include "reprise/batch/packing.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise {

@@ -455,7 +455,7 @@ TEST(BatchPlanner, StrategiesThatAreAlwaysWrongLoseTenPlainPassesAtMost) {
 
 TEST(BatchPlanner, CreditKeepsAStrategyThatClaimsTooMuchFromTakingTheRowsOfOthers) {
   Drafts drafts;
-  BatchCredit credit;
+  AcceptanceCalibrator credit;
   drafts.chain({100, 100, 100, 100, 100, 100});
   drafts.chain({70, 60});
   BatchPlanner planner = rows_alone(2 + 3);
@@ -466,20 +466,6 @@ TEST(BatchPlanner, CreditKeepsAStrategyThatClaimsTooMuchFromTakingTheRowsOfOther
   EXPECT_THAT(numbers(planner.plan(entries)), ElementsAre(1, 2));
   for (int pass = 0; pass < 100; ++pass) credit.learn(3, 3);
   EXPECT_THAT(numbers(planner.plan(entries)), ElementsAre(2, 1)) << "it has earned its rows back";
-}
-
-TEST(BatchCredit, IsHitsOverTests) {
-  BatchCredit credit;
-  EXPECT_EQ(credit.factor(), 1U << 15);
-  credit.learn(0, 0);
-  EXPECT_EQ(credit.factor(), 1U << 15) << "nothing was tested";
-  credit.learn(5, 1);  // one hit, one miss
-  EXPECT_EQ(credit.factor(), 1U << 15);
-  for (int i = 0; i < 200; ++i) credit.learn(4, 4);
-  EXPECT_GT(credit.factor(), 62000U);
-  EXPECT_LE(credit.factor(), 65536U);
-  for (int i = 0; i < 200; ++i) credit.learn(4, 0);
-  EXPECT_LT(credit.factor(), 5000U);
 }
 
 TEST(BatchPlanner, AFailedSequenceCountsAsPlain) {

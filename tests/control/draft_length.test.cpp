@@ -28,7 +28,7 @@ struct Case {
   Cost rollback = 0;
   bool replayed = false;
 
-  [[nodiscard]] LengthQuestion question() const {
+  [[nodiscard]] LengthInput question() const {
     return {sums,      costs,    plain_rows, widths, padded, throughput, highest_throughput(costs, widths, plain_rows),
             allowance, rollback, replayed};
   }
@@ -98,19 +98,19 @@ TEST(DraftLength, EqualsTheRuleThatWasMeasured) {
   testing::Random random(1);
   for (int trial = 0; trial < 100'000; ++trial) {
     const Case c = random_case(random);
-    const LengthAnswer answer = draft_length(c.question());
+    const LengthChoice answer = draft_length(c.question());
     ASSERT_EQ(answer.nodes, prototype(c)) << "trial " << trial;
     ASSERT_EQ(answer.padding, 0U);
   }
 }
 
 /// Every pass that the widths allow, weighed one by one.
-LengthAnswer brute_force(const Case& c) {
+LengthChoice brute_force(const Case& c) {
   const std::size_t nodes = c.sums.size() - 1;
   const Rate top = highest_throughput(c.costs, c.widths, c.plain_rows);
   const Rate long_run = std::min(c.throughput, top);
   Rate price = value_of_time(long_run, top);
-  LengthAnswer answer;
+  LengthChoice answer;
   for (int step = 0; step < 2; ++step) {
     answer = {};
     std::int64_t best = 0;
@@ -144,8 +144,8 @@ TEST(DraftLength, EqualsBruteForceWithWidthsPaddingAndRollback) {
       c.widths.push_back(width);
     c.padded = random.chance(50);
     if (random.chance(30)) c.rollback = static_cast<Cost>(random.below(cost_one));
-    const LengthAnswer answer = draft_length(c.question());
-    const LengthAnswer expected = brute_force(c);
+    const LengthChoice answer = draft_length(c.question());
+    const LengthChoice expected = brute_force(c);
     ASSERT_EQ(answer.nodes, expected.nodes) << "trial " << trial;
     ASSERT_EQ(answer.padding, expected.padding) << "trial " << trial;
     const std::size_t rows = answer.nodes + answer.padding;
@@ -167,13 +167,13 @@ Case chain(std::size_t nodes, double probability, double slope) {
 }
 
 TEST(DraftLength, SendsAllThatIsFree) {
-  const LengthAnswer answer = draft_length(chain(20, 0.01, 0).question());
+  const LengthChoice answer = draft_length(chain(20, 0.01, 0).question());
   EXPECT_EQ(answer.nodes, 20U);
   EXPECT_EQ(answer.cut, Cut::none);
 }
 
 TEST(DraftLength, SendsNothingThatIsNotWorthIt) {
-  const LengthAnswer answer = draft_length(chain(20, 0.1, 0.3).question());
+  const LengthChoice answer = draft_length(chain(20, 0.1, 0.3).question());
   EXPECT_EQ(answer.nodes, 0U);
   EXPECT_EQ(answer.cut, Cut::unlikely);
 }
@@ -243,7 +243,7 @@ TEST(DraftLength, WeighsReplaysAsEachLengthWeighedOnItsOwn) {
     c.replayed = true;
     c.rollback = static_cast<Cost>(random.below(cost_one));
     c.allowance = most_rate;
-    const LengthQuestion question = c.question();
+    const LengthInput question = c.question();
     const Rate price = rate_one + static_cast<Rate>(random.below(4 * cost_one));
     std::size_t best = 0;
     std::int64_t best_value = 0;
@@ -267,7 +267,7 @@ TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
   for (int trial = 0; trial < 20'000; ++trial) {
     Case c = random_case(random);
     c.replayed = true;
-    for (const LengthAnswer& answer : {draft_length(c.question()), stopping_length(c.question())}) {
+    for (const LengthChoice& answer : {draft_length(c.question()), stopping_length(c.question())}) {
       const std::size_t rows = answer.nodes + answer.padding;
       sent += rows;
       for (std::size_t accepted = 0; accepted < rows; ++accepted)
@@ -277,6 +277,26 @@ TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
     }
   }
   EXPECT_GT(sent, 10'000U);
+}
+
+/// Two drafted rows in 1 ns, more of them in 2^40 ns, and a rejection that is replayed: 2^30 tokens per plain pass
+/// times 2^33 plain passes would need 64 bits without the sign.
+TEST(DraftLength, SurvivesTheMostExpensiveAcceptedCurve) {
+  const CostPoint points[] = {{1, 0, 1, 1048576.0}, {1, 0, 2, 1.0}, {1, 0, 3, 1099511627776.0}};
+  const auto curve = CostCurve::from_points(points);
+  ASSERT_TRUE(curve);
+  Case c;
+  c.costs.resize(4);
+  curve->costs({}, c.costs);
+  c.sums = {0, cost_one, cost_one + 1};
+  c.rollback = to_cost(5);
+  c.replayed = true;
+  for (const std::int64_t allowance : {LossGuard::burst, std::int64_t{most_rate} << 4}) {
+    c.allowance = allowance;
+    const LengthChoice answer = draft_length(c.question());
+    EXPECT_LE(answer.nodes, 1U) << "a second row costs 65,536 plain passes";
+    EXPECT_LE(stopping_length(c.question()).nodes, 1U);
+  }
 }
 
 TEST(HighestThroughput, IsThatOfPlainDecodingAtLeast) {
@@ -307,7 +327,7 @@ TEST(StoppingLength, DoesNotDependOnWhatComesAfterTheLastNodeSent) {
       for (std::size_t width = 2; width < 40; width += 1 + random.below(8)) c.widths.push_back(width);
       c.padded = true;
     }
-    const LengthAnswer answer = stopping_length(c.question());
+    const LengthChoice answer = stopping_length(c.question());
     ASSERT_LE(answer.nodes, c.sums.size() - 1);
     // Whatever stands behind the first node that was not sent: the answer stays.
     Case other = c;
@@ -322,6 +342,30 @@ TEST(StoppingLength, GoesOnWhileTheNextNodePays) {
   for (const double probability : {0.9, 0.8, 0.1, 0.9}) c.sums.push_back(c.sums.back() + to_cost(probability));
   EXPECT_EQ(stopping_length(c.question()).nodes, 2U);
   EXPECT_EQ(stopping_length(c.question()).cut, Cut::unlikely);
+}
+
+TEST(Throughput, BeginsALittleAbovePlainDecoding) {
+  EXPECT_NEAR(static_cast<double>(Throughput().rate()) / rate_one, 1.3, 1e-4);
+}
+
+TEST(Throughput, BecomesThatOfThePasses) {
+  Throughput throughput;
+  for (int i = 0; i < 500; ++i) throughput.add(i % 2 == 0 ? 5 : 1, i % 2 == 0 ? 2 * cost_one : cost_one);
+  EXPECT_NEAR(static_cast<double>(throughput.rate()) / rate_one, 2, 0.05) << "six tokens in three plain passes";
+}
+
+TEST(Throughput, IsNeverBelowPlainDecoding) {
+  Throughput throughput;
+  for (int i = 0; i < 100; ++i) throughput.add(0, 100 * std::int64_t{cost_one});
+  EXPECT_EQ(throughput.rate(), rate_one);
+}
+
+TEST(Throughput, TakesAnyNumbers) {
+  Throughput throughput;
+  for (int i = 0; i < 1000; ++i) throughput.add(static_cast<std::size_t>(-1), 0);
+  EXPECT_GT(throughput.rate(), rate_one);
+  for (int i = 0; i < 3000; ++i) throughput.add(1, ~Cost{0});
+  EXPECT_EQ(throughput.rate(), rate_one);
 }
 
 }  // namespace

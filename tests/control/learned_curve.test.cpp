@@ -38,7 +38,7 @@ TEST(LearnedCurve, IsTheDefaultCurveAtFirst) {
   for (std::size_t rows = 1; rows <= 100; ++rows)
     EXPECT_NEAR(cost(curve, rows), 1 + CostCurve::default_per_row * static_cast<double>(rows - 1), 0.01) << rows;
   EXPECT_EQ(curve.cost(0), cost_one);
-  EXPECT_FALSE(curve.wants_plain(cost_one, false));
+  EXPECT_FALSE(curve.should_probe_plain(cost_one, false));
 }
 
 TEST(LearnedCurve, FindsEveryCurveInNoise) {
@@ -122,56 +122,56 @@ TEST(LearnedCurve, HopesForWhatItDoesNotKnow) {
   LearnedCurve curve;
   for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
   for (int i = 0; i < 3; ++i) curve.learn(4, false, exactly(2));
-  EXPECT_EQ(curve.hopeful(4), curve.cost(4));
-  EXPECT_EQ(curve.hopeful(3), cost_one);
-  EXPECT_EQ(curve.hopeful(9), curve.cost(4));
-  EXPECT_LT(curve.hopeful(9), curve.cost(9));
+  EXPECT_EQ(curve.optimistic_cost(4), curve.cost(4));
+  EXPECT_EQ(curve.optimistic_cost(3), cost_one);
+  EXPECT_EQ(curve.optimistic_cost(9), curve.cost(4));
+  EXPECT_LT(curve.optimistic_cost(9), curve.cost(9));
   for (int i = 0; i < 600; ++i) curve.learn(1, true, exactly(1));
   EXPECT_TRUE(curve.uncertain(4));
-  EXPECT_NEAR(static_cast<double>(curve.hopeful(4)) / cost_one, 1.5, 0.01);
+  EXPECT_NEAR(static_cast<double>(curve.optimistic_cost(4)) / cost_one, 1.5, 0.01);
 }
 
 TEST(LearnedCurve, SavesUpForTries) {
   LearnedCurve curve;
-  EXPECT_FALSE(curve.may_try(0));
+  EXPECT_FALSE(curve.may_explore(0));
   for (int i = 0; i < 64; ++i) curve.learn(1, true, exactly(1));
-  EXPECT_TRUE(curve.may_try(to_cost(0.25)));
-  EXPECT_FALSE(curve.may_try(to_cost(0.26)));
+  EXPECT_TRUE(curve.may_explore(to_cost(0.25)));
+  EXPECT_FALSE(curve.may_explore(to_cost(0.26)));
   curve.learn(7, false, exactly(2));
-  EXPECT_FALSE(curve.may_try(0));
+  EXPECT_FALSE(curve.may_explore(0));
 }
 
 TEST(LearnedCurve, WantsPlainPassesNowAndThen) {
   LearnedCurve curve;
   curve.learn(5, false, exactly(1.2));
-  EXPECT_TRUE(curve.wants_plain(to_cost(0.5), false));
-  EXPECT_FALSE(curve.wants_plain(to_cost(0.6), false)) << "a better place may come soon";
+  EXPECT_TRUE(curve.should_probe_plain(to_cost(0.5), false));
+  EXPECT_FALSE(curve.should_probe_plain(to_cost(0.6), false)) << "a better place may come soon";
   for (int i = 0; i < 40; ++i) curve.learn(1, true, exactly(1));
   for (int i = 0; i < 64; ++i) curve.learn(5, false, exactly(1.2));
-  EXPECT_TRUE(curve.wants_plain(to_cost(0.25), false));
-  EXPECT_FALSE(curve.wants_plain(to_cost(0.26), false));
-  EXPECT_TRUE(curve.wants_plain(to_cost(0.26), true));
+  EXPECT_TRUE(curve.should_probe_plain(to_cost(0.25), false));
+  EXPECT_FALSE(curve.should_probe_plain(to_cost(0.26), false));
+  EXPECT_TRUE(curve.should_probe_plain(to_cost(0.26), true));
   for (int i = 0; i < 192; ++i) curve.learn(5, false, exactly(1.2));
-  EXPECT_TRUE(curve.wants_plain(to_cost(30), false));
+  EXPECT_TRUE(curve.should_probe_plain(to_cost(30), false));
 }
 
 TEST(LearnedCurve, ReachesFurtherAsLongerPassesHaveBeenTimed) {
   LearnedCurve curve;
-  EXPECT_EQ(curve.reach(), 3U);
+  EXPECT_EQ(curve.explored_rows(), 3U);
   for (int i = 0; i < 2; ++i) curve.learn(1, true, exactly(1));
   for (int i = 0; i < 2; ++i) curve.learn(3, false, exactly(1.1));
-  EXPECT_EQ(curve.reach(), 6U);
+  EXPECT_EQ(curve.explored_rows(), 6U);
   for (int i = 0; i < 600; ++i) curve.learn(3, false, exactly(1.1));
-  EXPECT_GT(curve.reach(), LearnedCurve::most_rows);
+  EXPECT_GT(curve.explored_rows(), LearnedCurve::most_rows);
   curve.learn(3, false, {});
-  EXPECT_GT(curve.reach(), LearnedCurve::most_rows) << "nothing is measured";
+  EXPECT_GT(curve.explored_rows(), LearnedCurve::most_rows) << "nothing is measured";
 }
 
 TEST(LearnedCurve, StartsAgainAfterASlowFirstPlainPass) {
   LearnedCurve curve;
   curve.learn(1, true, exactly(10));
   curve.learn(3, false, exactly(3));
-  EXPECT_TRUE(curve.wants_plain(to_cost(0.5), false));
+  EXPECT_TRUE(curve.should_probe_plain(to_cost(0.5), false));
   curve.learn(1, true, exactly(1));
   for (int i = 0; i < 3; ++i) curve.learn(3, false, exactly(3));
   EXPECT_NEAR(cost(curve, 3), 3, 0.01);
@@ -192,7 +192,7 @@ TEST(LearnedCurve, DoesNotWaitForTimesOfPlainPassesThatNobodyMeasures) {
   LearnedCurve curve;
   curve.learn(5, false, exactly(1.2));
   curve.learn(1, true, {});
-  EXPECT_FALSE(curve.wants_plain(cost_one, false));
+  EXPECT_FALSE(curve.should_probe_plain(cost_one, false));
 }
 
 TEST(LearnedCurve, TakesAnyNumbers) {

@@ -19,7 +19,7 @@ constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
 constexpr std::array kinds = {MatchKind::lookup, MatchKind::insertion, MatchKind::omission};
 constexpr std::array origins = {Origin::prompt, Origin::output};
 
-static_assert(length_class(5) == 5 && standing(100, Origin::output, MatchKind::lookup) > 0 &&
+static_assert(length_class(5) == 5 && base_weight(100, Origin::output, MatchKind::lookup) > 0 &&
                   frequency_weight(1, 1000) > 0,
               "all of it can be computed at compile time");
 
@@ -61,24 +61,24 @@ TEST(LengthWeights, ArePositiveAndMoreForTheLongestThanForTheShortest) {
   }
 }
 
-TEST(Standing, IsPositiveAtEveryDistance) {
+TEST(BaseWeight, IsPositiveAtEveryDistance) {
   for_each_standing([](std::size_t distance, Origin origin, MatchKind kind) {
-    ASSERT_GT(standing(distance, origin, kind), 0U) << distance;
+    ASSERT_GT(base_weight(distance, origin, kind), 0U) << distance;
   });
 }
 
-TEST(Standing, IsMoreForWhatTheModelSaid) {
+TEST(BaseWeight, IsMoreForWhatTheModelSaid) {
   for (std::size_t distance = 1; distance < 100'000; distance = 2 * distance + 1)
-    EXPECT_GT(standing(distance, Origin::output, MatchKind::lookup),
-              standing(distance, Origin::prompt, MatchKind::lookup));
+    EXPECT_GT(base_weight(distance, Origin::output, MatchKind::lookup),
+              base_weight(distance, Origin::prompt, MatchKind::lookup));
 }
 
-TEST(Standing, OfAllFollowedPlacesTogetherStaysBelowTwoToThe28) {
+TEST(BaseWeight, OfAllFollowedPlacesTogetherStaysBelowTwoToThe28) {
   std::uint64_t most = 0;
   for_each_standing([&](std::size_t distance, Origin origin, MatchKind kind) {
     for (const LengthWeights& weights : weights_by_length)
       for (const Weight weight : weights)
-        most = std::max(most, std::uint64_t{standing(distance, origin, kind)} * weight >> 12);
+        most = std::max(most, std::uint64_t{base_weight(distance, origin, kind)} * weight >> 12);
   });
   EXPECT_LT(LiveMatches::capacity * (most + 1) + weight_one, std::uint64_t{1} << 28);
 }

@@ -36,7 +36,7 @@ const std::map<std::string, Names>& layers() {
       {"control", {"core", "evidence"}},
       {"stats", {"core"}},
       {"loop", {"core", "verify", "control", "stats"}},
-      {"batch", {"core", "control", "stats", "loop"}},
+      {"batch", {"core", "evidence", "control", "stats", "loop"}},
       {"testing", {"core", "index", "evidence", "memory", "draft", "verify", "control", "stats", "loop", "batch", ""}},
       // The headers that lie in no layer: the umbrella and the recommended composition.
       {"", {"core", "index", "evidence", "memory", "draft", "verify", "control", "stats", "loop", "batch"}},

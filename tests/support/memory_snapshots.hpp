@@ -106,7 +106,7 @@ std::string load_into(const MemoryOptions& options, std::span<const std::byte> b
     return {};
   }
   if (memory->memory_bytes() > options.max_bytes) return "more memory than allowed";
-  if (Calibration(calibration).state() != calibration) return "a state beyond the bounds of learning";
+  if (TokenCalibrator(calibration).state() != calibration) return "a state beyond the bounds of learning";
   if (std::string fault = check_memory(*memory); !fault.empty()) return fault;
   const Bytes after = saved(*memory, calibration);
   CalibrationState other;

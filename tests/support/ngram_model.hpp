@@ -16,8 +16,8 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/evidence/calibration.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 
 namespace reprise::testing {
 
@@ -34,7 +34,7 @@ class NgramModel {
     pieces_.clear();
     evidence_ = 0;
     start();
-    calibration_ = Calibration(options_.prior);
+    calibration_ = TokenCalibrator(options_.prior);
     observe(tokens, Origin::prompt);
   }
   void rebase(TokenSpan tokens) {
@@ -192,7 +192,7 @@ class NgramModel {
     Token token = 0;
     NodeIndex parent = anchor_parent;
     std::vector<std::size_t> voters;
-    Calibration::Lesson lesson;
+    TokenCalibrator::TrainingSample lesson;
     std::size_t depth = 0;
     int length = 0;
     DraftSource source = DraftSource::context;
@@ -304,7 +304,7 @@ class NgramModel {
     voters_.clear();
     for (const Followed& place : followed_)
       voters_.push_back({place.next, static_cast<long>(place.length),
-                         detail::standing(text_.size() - place.next, origins_[place.next], place.kind),
+                         detail::base_weight(text_.size() - place.next, origins_[place.next], place.kind),
                          &detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
     std::size_t stores = 0;
     for (const DatastoreRef& store : options_.stores) stores += store.empty() ? 0 : 1;
@@ -322,7 +322,7 @@ class NgramModel {
       for (long i = length + 1; i < 32; ++i) before += (match.agreements >> i & 1) != 0 ? 1 : 0;
       std::vector<Token> tokens(65);
       tokens.resize(text.read(match.next, tokens).size);
-      voters_.push_back({0, length, detail::remembered_standing, &detail::length_weights(before), tokens, store});
+      voters_.push_back({0, length, detail::history_base_weight, &detail::length_weights(before), tokens, store});
     }
   }
   /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
@@ -347,7 +347,7 @@ class NgramModel {
       ++own;
       node.voters.push_back(voters_.size());
       voters_.push_back({next, static_cast<long>(length) - static_cast<long>(node.depth),
-                         detail::standing(text_.size() - next, origins_[place], detail::MatchKind::lookup),
+                         detail::base_weight(text_.size() - next, origins_[place], detail::MatchKind::lookup),
                          &detail::length_weights(before)});
     }
   }
@@ -402,7 +402,7 @@ class NgramModel {
       voters = node.voters;
     }
     std::vector<Child> children;
-    detail::Weight total = detail::weight_one;
+    VoteWeight total = detail::weight_one;
     for (const std::size_t voter : voters) {
       const Voter& place = voters_[voter];
       if (place.remembered && depth >= place.remembered->size()) continue;
@@ -411,7 +411,7 @@ class NgramModel {
       auto child = std::find_if(children.begin(), children.end(), [&](const Child& c) { return c.token == token; });
       if (child == children.end()) child = children.insert(child, Child{token, {}, {}});
       const std::size_t length_class = detail::length_class(static_cast<std::size_t>(length));
-      const auto votes = 1 + static_cast<detail::Weight>(place.standing * (*place.weights)[length_class] >> 12);
+      const auto votes = 1 + static_cast<VoteWeight>(place.standing * (*place.weights)[length_class] >> 12);
       child->voters.push_back(voter);
       child->evidence.votes += votes;
       child->evidence.strongest = std::max(child->evidence.strongest, votes);
@@ -422,10 +422,10 @@ class NgramModel {
     int longest = -1;
     for (const Child& child : children) longest = std::max(longest, child.evidence.longest);
 
-    const Calibration::Place place = calibration_.place(depth, text.back(), count(text.back()));
+    const TokenCalibrator::TreeContext place = calibration_.tree_context(depth, text.back(), count(text.back()));
     Probability best = Probability::zero();
     const auto offer = [&](const Child& child) {
-      const Calibration::Lesson lesson = calibration_.weigh(child.token, child.evidence, total, place);
+      const TokenCalibrator::TrainingSample lesson = calibration_.weigh(child.token, child.evidence, total, place);
       const Probability reached = path * lesson.probability;
       if (root) {
         if (reached > best) likeliest_ = child.token;
@@ -451,7 +451,7 @@ class NgramModel {
     if (reachable * detail::weight_one <= std::uint64_t{total} * Probability::scale) return;
     for (const auto& [token, times] : frequent()) {
       if (std::any_of(children.begin(), children.end(), [t = token](const Child& c) { return c.token == t; })) continue;
-      const detail::Weight votes = detail::frequency_weight(times, text_.size());
+      const VoteWeight votes = detail::frequency_weight(times, text_.size());
       if (std::uint64_t{path.raw()} * votes < std::uint64_t{least_.raw()} * total) break;
       offer({token, {}, {.votes = votes, .strongest = votes, .rival = longest, .count = times}});
     }
@@ -459,7 +459,7 @@ class NgramModel {
 
   NgramOptions options_;
   bool looks_again_;
-  Calibration calibration_;
+  TokenCalibrator calibration_;
   std::vector<Piece> pieces_;  // the calls
   std::vector<Token> text_;    // evidence, then the context
   std::size_t evidence_ = 0;
@@ -469,7 +469,7 @@ class NgramModel {
   // The last draft.
   std::vector<Voter> voters_;
   std::vector<Candidate> nodes_;
-  std::vector<std::pair<Token, Calibration::Lesson>> considered_;
+  std::vector<std::pair<Token, TokenCalibrator::TrainingSample>> considered_;
   Token likeliest_ = 0;
   Probability least_;
 };

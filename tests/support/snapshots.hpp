@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/core/result.hpp"
-#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/memory/checksum.hpp"
 #include "reprise/memory/little_endian.hpp"
 #include "reprise/memory/snapshot.hpp"
@@ -138,7 +138,7 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
   if (!reader) return fault(reader.error(), false);
   if (const auto section = reader->section(SectionKind::calibration)) {
     const auto state = read_calibration(*section);
-    if (state && Calibration(*state).state() != *state) return "a state beyond the bounds of learning";
+    if (state && TokenCalibrator(*state).state() != *state) return "a state beyond the bounds of learning";
     if (!state && !fault(state.error(), true).empty()) return fault(state.error(), true);
     ++(state ? coverage.calibrations : coverage.forged_contents);
   }

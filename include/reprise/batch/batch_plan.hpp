@@ -11,53 +11,24 @@
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/evidence/acceptance_calibrator.hpp"
 #include "reprise/loop/pass.hpp"
 
-/// \file What BatchPlanner takes and gives.
+/// \file The types that BatchPlanner takes and returns.
 namespace reprise {
 
-/// What the claims of one sequence's strategy have proved to be worth, for strategies whose probabilities are not
-/// learned (CopyDrafter claims certainty for every token). One factor for each token of a path: hits over tests, as if
-/// four tests had already given two hits; tests fade over about 64. It belongs to the sequence: keep one beside its
-/// session, a new one for each new sequence.
-///
-/// Sixteen bytes, no allocation. Threads: as its session.
-class BatchCredit {
- public:
-  /// Of a pass with `sent` drafted tokens, `accepted` were.
-  void learn(std::size_t sent, std::size_t accepted) noexcept {
-    if (sent == 0) return;
-    constexpr std::uint64_t one = 1 << 16;
-    accepted = std::min(accepted, sent);
-    hits_ += accepted * one;
-    tests_ += (accepted + (accepted < sent ? 1 : 0)) * one;
-    while (tests_ > 64 * one) {
-      tests_ -= tests_ / 8;
-      hits_ -= hits_ / 8;
-    }
-  }
-  /// What a claim of certainty is worth, 2^16 is one.
-  [[nodiscard]] std::uint32_t factor() const noexcept {
-    return static_cast<std::uint32_t>(((hits_ + (2 << 16)) << 16) / (tests_ + (4 << 16)));
-  }
-
- private:
-  std::uint64_t hits_ = 0;  // 2^16 is one
-  std::uint64_t tests_ = 0;
-};
-
-/// One sequence that wants a place in the next pass.
+/// One sequence of the next pass.
 struct BatchEntry {
-  Offer offer;                          ///< from Session::offer(); an empty draft will do
-  std::size_t context = 0;              ///< its committed tokens
-  const BatchCredit* credit = nullptr;  ///< null: its probabilities can be taken as they are
+  Offer offer;                                   ///< from Session::offer(); an empty draft will do
+  std::size_t context = 0;                       ///< its committed tokens
+  const AcceptanceCalibrator* credit = nullptr;  ///< null: its probabilities can be taken as they are
 };
 
-/// Settings of BatchPlanner. None needs one.
+/// Settings of BatchPlanner. All have working defaults.
 struct BatchOptions {
-  std::optional<CostCurve> curve = {};  ///< what passes cost, by all their rows; none: learned from the times told to
-                                        ///< learn(), and until there are times the default. CostCurve::linear(0) where
-                                        ///< a token budget alone decides
+  std::optional<CostCurve> curve = {};  ///< the cost of passes, by all their rows; none: learned from the times given
+                                        ///< to learn(), and until there are times the default. CostCurve::linear(0)
+                                        ///< where a token budget alone decides
   std::size_t max_rows = unlimited;     ///< token budget of a pass: rows in all, pending and other ones included
   std::size_t max_nodes = 32;           ///< drafted rows of one sequence, at most BatchPlanner::most_nodes
   std::size_t max_drafted = 512;        ///< drafted rows of a pass, at most 65,536

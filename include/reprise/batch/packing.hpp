@@ -35,7 +35,7 @@ struct PackedBatch {
   [[nodiscard]] std::size_t rows() const noexcept { return tokens.size(); }
 };
 
-/// Packs the passes of several sessions into one, and finds each session's part of what the engine answers.
+/// Packs the passes of several sessions into one, and finds each session's part of the engine's answer.
 ///
 ///   packer.clear();
 ///   for each: packer.add(id, pass, session.context().size());
@@ -43,14 +43,15 @@ struct PackedBatch {
 ///   picks = run(packer.batch());                          // one pick for each row
 ///   for each i: session.resolve(ticket[i], packer.picks_of(i, picks));
 ///
-/// Uniform rows: give add() the width; the rows behind a sequence's own are pads that see its cache alone. What pads
-/// write into a cache is to be dropped.
+/// Uniform rows: give add() the width; the rows after a sequence's own are pads that see its cache alone. Drop the
+/// cache entries of pads.
 ///
-/// Only reserve(), add() and pad_to() allocate, and they not below what was reserved; 17 bytes a row, 8 a sequence.
+/// Only reserve(), add() and pad_to() allocate, the latter two only beyond the reserved size; 17 bytes a row, 8 a
+/// sequence.
 /// Threads: one at a time.
 class BatchPacker {
  public:
-  /// Room for so many sequences and rows. False: out of memory, nothing changed.
+  /// Memory for `sequences` and `rows`. False: out of memory, nothing changed.
   [[nodiscard]] bool reserve(std::size_t sequences, std::size_t rows) noexcept {
     return sequences < unlimited && tokens_.reserve(rows) && positions_.reserve(rows) && sequences_.reserve(rows) &&
            parents_.reserve(rows) && wants_logits_.reserve(rows) && offsets_.reserve(sequences + 1) &&
@@ -65,7 +66,7 @@ class BatchPacker {
   }
 
   /// Adds the planned pass of the sequence `id`, whose session has `context` committed tokens. `row_width`: its rows
-  /// are padded with `pad` up to so many. False: out of memory; nothing changed.
+  /// are padded with `pad` up to that number. False: out of memory; nothing changed.
   [[nodiscard]] bool add(SequenceId id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
                          Token pad = 0) noexcept {
     REPRISE_EXPECTS(offsets_.empty() ? tokens_.empty() : offsets_[offsets_.size() - 1] == tokens_.size());
@@ -87,8 +88,8 @@ class BatchPacker {
     return true;
   }
 
-  /// Adds rows of no sequence until there are `rows`; no sequence can come behind them. False: out of memory; nothing
-  /// changed.
+  /// Adds rows of no sequence until there are `rows`; no sequence can be added after them. False: out of memory;
+  /// nothing changed.
   [[nodiscard]] bool pad_to(std::size_t rows, Token pad = 0) noexcept {
     const std::size_t padding = rows - std::min(rows, tokens_.size());
     if (!grow(padding)) return false;
@@ -105,7 +106,7 @@ class BatchPacker {
   [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
 
   /// Of `flat`, one element for each row of the batch, those of sequence i from its anchor's row on, one more than its
-  /// drafted rows: what Session::resolve() reads. Those of pads, which come behind, are never read.
+  /// drafted rows, as Session::resolve() reads them. Those of pads, which come after, are never read.
   template <class T>
   [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
     return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);
@@ -146,5 +147,37 @@ class BatchPacker {
   Buffer<std::uint32_t> offsets_;
   Buffer<std::uint32_t> anchors_;  // the row of each sequence's anchor
 };
+
+/// A hash of everything that was packed for a pass, and of all passes before if their digest is handed in.
+///
+/// Tensor-parallel ranks that draft for themselves have to run the same batch, or their collectives wait for each other
+/// for ever. Drafts and plans are pure functions of tokens, settings, seeds and the times that were handed in, so they
+/// agree, unless the ranks were given different inputs. To find that out at the step where it happens:
+///
+///   digest = batch_digest(packer.batch(), digest);
+///   // let the ranks exchange it (8 bytes: the least and the greatest of all must be equal); if they differ, stop
+///
+/// Where that is too expensive in every step, compare every hundredth: a difference stays. The value is the same on
+/// every machine and compiler; it is no cryptographic hash. Cost: about 2 ns a row.
+[[nodiscard]] inline std::uint64_t batch_digest(const PackedBatch& batch, std::uint64_t before = 0) noexcept {
+  std::uint64_t hash = before ^ 0x9E3779B97F4A7C15;
+  const auto add = [&](std::uint64_t value) {
+    // The finalizer of MurmurHash3 (Appleby), one round for each value.
+    hash = (hash ^ value) * 0xFF51AFD7ED558CCD;
+    hash ^= hash >> 32;
+  };
+  const auto pair = [](std::int32_t high, std::int32_t low) {
+    return std::uint64_t{static_cast<std::uint32_t>(high)} << 32 | static_cast<std::uint32_t>(low);
+  };
+  add(batch.rows());
+  add(batch.offsets.size());
+  for (std::size_t row = 0; row < batch.rows(); ++row) {
+    add(pair(batch.tokens[row], batch.positions[row]));
+    add(pair(batch.sequences[row], batch.parents[row] * 2 + batch.wants_logits[row]));
+  }
+  for (const std::uint32_t offset : batch.offsets) add(offset);
+  add(0xC4CEB9FE1A85EC53);
+  return hash;
+}
 
 }  // namespace reprise

@@ -10,14 +10,20 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 
 namespace reprise {
 
-/// What a pass costs, in fixed point: 2^16 is one plain pass, that is one row for each sequence. From 2^-16 to just
-/// below 65,536 plain passes; what lies outside is read as the nearest of the two.
+/// The cost of a pass, of UnitScale: one is a plain pass, that is one row for each sequence. From 2^-16 to just below
+/// 65,536 plain passes; a cost outside is read as the nearest of the two.
 using Cost = std::uint32_t;
-inline constexpr Cost cost_one = Cost{1} << 16;
+inline constexpr Cost cost_one = UnitScale::one;
+
+/// The nearest Cost to the result of a computation.
+constexpr Cost saturated_cost(std::int64_t cost) noexcept {
+  return static_cast<Cost>(std::clamp<std::int64_t>(cost, 0, std::numeric_limits<Cost>::max()));
+}
 
 /// A cost from a number of plain passes. For settings: the one place, with CostCurve's makers, where a double comes in.
 constexpr Cost to_cost(double plain_passes) noexcept {
@@ -47,7 +53,7 @@ struct CostPoint {
 /// memory is the default curve. Threads: const functions may be called by many threads at once.
 class CostCurve {
  public:
-  /// What is assumed of an engine that nothing is known of: each drafted row costs a twentieth of a plain pass.
+  /// The assumption about an unknown engine: each drafted row costs a twentieth of a plain pass.
   static constexpr double default_per_row = 0.05;
 
   CostCurve() noexcept : slope_(slope(default_per_row)) {}
@@ -173,8 +179,8 @@ class CostCurve {
     const std::uint64_t drafted = shape.rows - std::min(shape.rows, shape.sequences);
     constexpr std::uint64_t most = std::uint64_t{1} << 48;
     if (slope_ != 0 && drafted >= most / slope_) return std::numeric_limits<Cost>::max();
-    return static_cast<Cost>(
-        std::min<std::uint64_t>(cost_one + ((slope_ * drafted + (1 << 15)) >> 16), std::numeric_limits<Cost>::max()));
+    return static_cast<Cost>(std::min<std::uint64_t>(cost_one + rounded<Fixed<32>, UnitScale>(slope_ * drafted),
+                                                     std::numeric_limits<Cost>::max()));
   }
 
   [[nodiscard]] Section section_at(const PassShape& shape) const noexcept {
@@ -226,7 +232,7 @@ class CostCurve {
     time >>= shift;
     base >>= shift;
     if (time / base >= cost_one) return std::numeric_limits<Cost>::max();
-    const std::uint64_t cost = (time / base << 16) + ((time % base << 16) + base / 2) / base;
+    const std::uint64_t cost = UnitScale::from(time / base) + (UnitScale::from(time % base) + base / 2) / base;
     return static_cast<Cost>(std::clamp<std::uint64_t>(cost, 1, std::numeric_limits<Cost>::max()));
   }
 

@@ -6,14 +6,15 @@
 #include <cstdint>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/core/fixed_point.hpp"
 
 namespace reprise {
 
 /// Keeps drafting from losing, whatever the strategy does: in every run of at most 1,000 consecutive passes of a
-/// sequence, the loss against plain decoding is at most 10 plain passes, and what was won before does not count.
+/// sequence, the loss against plain decoding is at most 10 plain passes, and earlier gains do not count.
 ///
-/// The loss of a pass is c(sent) - c(plain) - (committed - 1): what was spent more, less the tokens that saved a plain
-/// pass each. A leaky bucket: debt = max(0, debt + loss - leak), and a draft may be sent only if it keeps the debt
+/// The loss of a pass is c(sent) - c(plain) - (committed - 1): the extra cost, less the tokens that saved a plain pass
+/// each. A leaky bucket: debt = max(0, debt + loss - leak), and a draft may be sent only if it keeps the debt
 /// within the burst of 6 even when nothing of it is accepted. Proof of the bound:
 ///
 ///  1  debt never exceeds the burst: a pass without a draft loses nothing, and one with a draft was let through.
@@ -32,20 +33,24 @@ class LossGuard {
   static constexpr std::int64_t burst = 6 * std::int64_t{cost_one};
   static constexpr std::int64_t leak = 261;
 
-  /// `allowance`: what may be lost to begin with, at most `burst`. Less than that is made up by the first wins.
+  /// `allowance`: the loss allowed at first, at most `burst`. A smaller one grows to that with the first gains.
   explicit constexpr LossGuard(std::int64_t allowance = burst) noexcept
       : debt_(burst - std::clamp<std::int64_t>(allowance, 0, burst)) {}
 
-  /// What a pass may cost more than the plain one, rollback included. Never below 0, so a plain pass always may.
+  /// The most that a pass may cost above the plain one, rollback included. Never below 0: a plain pass is always
+  /// allowed.
   [[nodiscard]] std::int64_t allowance() const noexcept { return std::max<std::int64_t>(0, burst - debt_); }
-  /// What was lost lately and has not leaked away.
+  /// Recent losses that have not leaked away.
   [[nodiscard]] std::int64_t debt() const noexcept { return debt_; }
+  /// Drafting seems to lose: more than half of the burst is used up.
+  [[nodiscard]] bool strained() const noexcept { return debt_ > burst / 2; }
 
-  /// Once for each pass. `committed` of 0 counts as 1: a stop rule took the token that plain decoding had got as well.
+  /// Once for each pass. `committed` of 0 counts as 1: a stop rule consumed the token; plain decoding would have lost
+  /// it too.
   void add(Cost sent, Cost plain, std::size_t committed) noexcept {
     debt_ = std::max<std::int64_t>(0, debt_ + sent - plain - saved(committed) - leak);
   }
-  /// What the tokens of a pass would have cost more in plain passes.
+  /// The plain passes that the tokens of a pass have saved.
   [[nodiscard]] static std::int64_t saved(std::size_t committed) noexcept {
     constexpr std::size_t many = 1 << 20;
     return static_cast<std::int64_t>(std::clamp<std::size_t>(committed, 1, many) - 1) * cost_one;

@@ -13,9 +13,10 @@ namespace reprise {
 /// In each round, the draft of that strategy which can be expected to save most tokens: the one with the largest sum of
 /// path probabilities. Of equal ones the first.
 ///
-/// Each member's claims are first held against what the target made of such claims (Trust); the draft states what they
-/// proved to be worth (CostOptions::calibrated may be set). A member that was not chosen learns too: how far its draft
-/// agreed with what the target said, see MemberOutcome. So one that does badly at first comes back when it does better.
+/// Each member's claims are first held against what the target made of such claims (ClaimCalibrator); the draft states
+/// what they proved to be worth (CostOptions::calibrated may be set). A member that was not chosen learns too: how far
+/// its draft agreed with what the target said, see MemberOutcome. So one that does badly at first comes back when it
+/// does better.
 ///
 /// UnionDrafter drafts at least as well wherever the engine checks trees; where it checks chains only, this one sends
 /// one draft whole instead of changing over wherever another seems better. Sampled drafts, limits, cost and size: as

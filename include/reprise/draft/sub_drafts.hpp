@@ -15,7 +15,7 @@
 #include "reprise/draft/member_outcome.hpp"
 #include "reprise/draft/members.hpp"
 #include "reprise/draft/merged_draft.hpp"
-#include "reprise/evidence/trust.hpp"
+#include "reprise/evidence/claim_calibrator.hpp"
 
 namespace reprise::detail {
 
@@ -44,7 +44,7 @@ class SubDraft {
   /// Holds each claim against what became of such claims; the answer is the sum of all path probabilities, 2^30 for
   /// one: the tokens that this draft can be expected to save. What is forced needs no trust, and of auxiliary nodes the
   /// target never says anything.
-  std::uint64_t weigh(const Trust& trust) noexcept {
+  std::uint64_t weigh(const ClaimCalibrator& trust) noexcept {
     std::uint64_t sum = 0;
     std::array<Probability, most> paths;  // NOLINT(*-member-init): filled as far as it is read
     for (std::size_t i = 0; i < size_; ++i) {
@@ -53,7 +53,8 @@ class SubDraft {
       if (!sound(i)) continue;
       claims_[i] = conditional_probability(view(), i);
       if (nodes_[i].source != DraftSource::forced && !nodes_[i].auxiliary)
-        claims_[i] = Probability::from_raw(trust.trusted(Trust::claim(view(), i)) * (Probability::scale / Trust::one));
+        claims_[i] = Probability::from_raw(trust.trusted(ClaimCalibrator::claim(view(), i)) *
+                                           (Probability::scale / ClaimCalibrator::one));
       paths[i] = claims_[i] * (nodes_[i].parent == anchor_parent ? Probability::one() : paths[at(nodes_[i].parent)]);
       sum += paths[i].raw();
     }
@@ -157,7 +158,7 @@ class SubDrafts : public Members<Strategies...> {
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
   /// What the claims of the i-th member have proved to be worth.
-  [[nodiscard]] const Trust& trust(std::size_t i) const noexcept { return trusts_[i]; }
+  [[nodiscard]] const ClaimCalibrator& trust(std::size_t i) const noexcept { return trusts_[i]; }
 
  protected:
   explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}
@@ -186,8 +187,8 @@ class SubDrafts : public Members<Strategies...> {
  private:
   static constexpr std::size_t rows = std::min<std::size_t>(sizeof...(Strategies) * SubDraft::most, 256);
 
-  static std::array<Trust, sizeof...(Strategies)> beginnings() noexcept {
-    return {CalibratedStrategy<Strategies> ? Trust::of_calibrated() : Trust()...};
+  static std::array<ClaimCalibrator, sizeof...(Strategies)> beginnings() noexcept {
+    return {CalibratedStrategy<Strategies> ? ClaimCalibrator::of_calibrated() : ClaimCalibrator()...};
   }
   /// Nothing is proposed any more.
   void forget() noexcept {
@@ -195,7 +196,7 @@ class SubDrafts : public Members<Strategies...> {
   }
 
   std::array<SubDraft, sizeof...(Strategies)> drafts_;
-  std::array<Trust, sizeof...(Strategies)> trusts_ = beginnings();
+  std::array<ClaimCalibrator, sizeof...(Strategies)> trusts_ = beginnings();
   MergedDraft<rows> merged_;
   MemberOutcome<SubDraft::most, rows, (LearnsCandidates<Strategies> || ...)> outcome_;
 };

@@ -13,10 +13,11 @@ namespace reprise {
 ///
 /// The same token under the same parent is one node, with the source and the probability of the member that claims
 /// most for it; so a path that one member begins another one may go on with. Each member's claims are first held
-/// against what the target made of such claims (Trust), so one that promises too much does not crowd out the others;
-/// the draft states what they proved to be worth (CostOptions::calibrated may be set). Forced tokens are taken at
-/// their word: they come first, what the grammar rules out beside them is left out, and what other members say follows
-/// behind where they foresaw the same. Where a chain is asked for, the most probable child of each place is taken.
+/// against what the target made of such claims (ClaimCalibrator), so one that promises too much does not crowd out the
+/// others; the draft states what they proved to be worth (CostOptions::calibrated may be set). Forced tokens are taken
+/// at their word: they come first, what the grammar rules out beside them is left out, and what other members say
+/// follows behind where they foresaw the same. Where a chain is asked for, the most probable child of each place is
+/// taken.
 ///
 /// Each member learns from every round what became of its own draft, whoever else proposed the same; see MemberOutcome.
 ///

@@ -6,12 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/probability.hpp"
 
 namespace reprise {
 
 /// How likely a place in another text is to go on as the output does: a table by how the place was found and how many
-/// tokens it has agreed on, learned from what the target picks. For ReferenceDrafter.
+/// tokens it has agreed on, learned from the picks of the target. For ReferenceDrafter.
 ///
 /// Every entry is a mean that begins at a built-in value, which counts for `prior` examples, and fades over `memory`.
 /// Integers only. 1 KB, no allocation. Threads: one at a time.
@@ -23,16 +24,16 @@ class AgreementTable {
   struct Evidence {
     std::uint8_t kind = 0;
     std::uint8_t run = 0;    ///< a class of runs
-    bool contested = false;  ///< a likelier place foretells something else
+    bool contested = false;  ///< a likelier place predicts another token
   };
 
   [[nodiscard]] static constexpr Evidence evidence(std::size_t kind, std::size_t run, bool alone) noexcept {
     return {static_cast<std::uint8_t>(std::min(kind, kinds - 1)), class_of(run), !alone};
   }
   [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
-    return Probability::from_raw(entries_[place(evidence)].value << 14);
+    return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[place(evidence)].value));
   }
-  /// The target has picked the foretold token, or another one.
+  /// The target has picked the predicted token, or another one.
   constexpr void learn(const Evidence& evidence, bool picked) noexcept {
     Entry& entry = entries_[place(evidence)];
     const std::int32_t error = (picked ? one : 0) - static_cast<std::int32_t>(entry.value);
@@ -42,7 +43,7 @@ class AgreementTable {
   }
 
  private:
-  static constexpr std::int32_t one = 1 << 16;
+  static constexpr std::int32_t one = UnitScale::one;
   static constexpr std::int32_t least = one / 1000;
   static constexpr std::int32_t most = one - one / 1000;  // certainty is never learned from examples
   static constexpr std::int32_t prior = 4;
@@ -50,7 +51,7 @@ class AgreementTable {
   static constexpr std::size_t runs = 9;
 
   struct Entry {
-    std::uint32_t value = 0;  // 2^-16
+    std::uint32_t value = 0;  // of UnitScale
     std::int32_t examples = 0;
   };
 

@@ -10,8 +10,8 @@ namespace reprise {
 
 /// How often a thing comes true, of late: a mean that begins at a guess, and in which the last 128 or so cases count.
 ///
-/// It stays between 1/256 and 255/256, so that what has failed for long is still tried where it costs little, and
-/// certainty is never learned from examples. Integers only. Cost: one division for each case. A plain value.
+/// It stays between 1/256 and 255/256, so that a guess that has failed for long is still tried where it costs little,
+/// and certainty is never learned from examples. Integers only. Cost: one division for each case. A plain value.
 class HitRate {
  public:
   /// `guess` counts like 8 cases.

@@ -8,10 +8,11 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/fixed_log.hpp"
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/log_odds.hpp"
 
-/// \file What an earlier occurrence is worth when several of them foretell different tokens.
+/// \file The weight of an earlier occurrence when several of them predict different tokens.
 ///
 /// Every occurrence votes for the token that followed it. Its weight is a product of table values: how long it has
 /// agreed with the context, how much it agreed before the last disagreement, how far back it lies, where it comes
@@ -19,17 +20,21 @@
 /// to recorded outputs (docs/decisions/0005), by maximum likelihood. Longer contexts weigh more, as in prediction by
 /// partial matching (Cleary and Witten 1984); agreement through a disagreement counts, as in the recovering match
 /// models of PAQ compressors (Mahoney 2005).
-namespace reprise::detail {
+namespace reprise {
 
-/// A weight in fixed point: 2^16 is the weight of "something else".
-using Weight = std::uint32_t;
-inline constexpr Weight weight_one = Weight{1} << 16;
+/// The weight of votes, of UnitScale: one is the weight of "something else".
+using VoteWeight = std::uint32_t;
+
+namespace detail {
+
+using Weight = VoteWeight;
+inline constexpr Weight weight_one = static_cast<Weight>(UnitScale::one);
 
 /// How an occurrence came to be followed.
 enum class MatchKind : std::uint8_t {
   lookup,     ///< it agrees with the end of the context
   insertion,  ///< the context put a token in, and the copy may go on where it was
-  omission,   ///< the context left tokens out, and the copy goes on behind them
+  omission,   ///< the context left tokens out, and the copy goes on after them
 };
 
 inline constexpr std::array<std::uint8_t, 34> length_classes = {
@@ -58,24 +63,25 @@ constexpr const LengthWeights& length_weights(int earlier) noexcept {
   return weights_by_length[static_cast<std::size_t>(earlier <= 2 ? earlier : earlier <= 4 ? 3 : earlier <= 8 ? 4 : 5)];
 }
 
-/// By the logarithm to base 2 of the distance; 2^12 is one.
+/// By the logarithm to base 2 of the distance; of FactorScale.
 inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1068, 1231, 2347, 3758, 4183, 3796, 3323, 3232,
                                                                       4031, 3593, 2942, 2250, 1441, 2428, 1840, 1840};
 
+/// By MatchKind; of FactorScale.
 inline constexpr std::array<std::uint32_t, 3> weights_by_kind = {4096, 3547, 3892};
 
-/// What does not depend on the length, 2^12 is one. `distance`: tokens from the occurrence to the end of the context.
-constexpr std::uint32_t standing(std::size_t distance, Origin origin, MatchKind kind) noexcept {
-  constexpr std::uint32_t output = 5824;  // what the model said before weighs more than what it read
+/// The factor that does not depend on the length of the match, of FactorScale. `distance`: tokens from the occurrence
+/// to the end of the context.
+constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKind kind) noexcept {
+  constexpr std::uint32_t output = 5824;  // 1.42: the model's own tokens weigh more than those it read
   const std::size_t magnitude = static_cast<std::size_t>(std::bit_width(distance | 1)) - 1;
-  const std::uint32_t weight =
-      (weights_by_distance[std::min<std::size_t>(magnitude, 15)] * weights_by_kind[static_cast<std::size_t>(kind)]) >>
-      12;
-  return origin == Origin::output ? (weight * output) >> 12 : weight;
+  const std::uint32_t weight = FactorScale::multiply(weights_by_distance[std::min<std::size_t>(magnitude, 15)],
+                                                     weights_by_kind[static_cast<std::size_t>(kind)]);
+  return origin == Origin::output ? FactorScale::multiply(weight, output) : weight;
 }
 
-/// The same for an occurrence in a memory of other sequences, where distance means nothing.
-inline constexpr std::uint32_t remembered_standing = 2000;
+/// The same for an occurrence in the history of other sequences, where distance means nothing.
+inline constexpr std::uint32_t history_base_weight = 2000;
 
 /// By the logarithm to base 2 of total / count, in steps of a quarter.
 inline constexpr std::array<Weight, 64> weights_by_rarity = {
@@ -84,10 +90,12 @@ inline constexpr std::array<Weight, 64> weights_by_rarity = {
     735,    629,   538,   460,   394,   337,   288,   247,   211,   181,   154,   132,   113,   97,    83,    71,
     61,     52,    44,    38,    32,    28,    24,    20,    17,    15,    13,    11,    9,     8,     7,     6};
 
-/// The weight of a token that no occurrence foretells, seen `count` times among `total`.
+/// The weight of a token that no occurrence predicts, seen `count` times among `total`.
 constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noexcept {
-  const std::int32_t rarity = (log2_q8(total + 20) - log2_q8(count) + 32) >> 6;
+  using Quarters = Fixed<2>;
+  const std::int32_t rarity = rounded<LogOddsScale, Quarters>(log2_q8(total + 20) - log2_q8(count));
   return weights_by_rarity[static_cast<std::size_t>(std::clamp(rarity, 0, 63))];
 }
 
-}  // namespace reprise::detail
+}  // namespace detail
+}  // namespace reprise

@@ -142,10 +142,15 @@ class Session {
     round_.constrain(allowed);
   }
 
-  /// What of the proposed draft fits into a pass, for a planner that shares one pass between sequences: it chooses how
-  /// many nodes each may send, and says so to plan(). A ticket that is open is void then. Errors: those of plan();
-  /// out_of_memory not.
+  /// The part of the proposed draft that fits into a pass, for a planner that shares one pass between sequences: it
+  /// chooses how many nodes each may send, and passes that to plan(). A ticket that is open is void then. Requires a
+  /// control that is SendAll or derived from it: another one would shorten the plan of the batch again. Errors: those
+  /// of plan(); out_of_memory not.
   Result<Offer> offer() {
+    static_assert(
+        std::derived_from<Control, SendAll>,
+        "Session::offer(): under a planner the session's control has to be SendAll, because the planner alone "
+        "decides how much is drafted");
     give_pass_up();
     const auto limit = draft_limit(unlimited, Cut::budget);
     if (!limit) return limit.error();

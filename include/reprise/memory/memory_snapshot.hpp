@@ -8,7 +8,7 @@
 
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/memory/shared_memory.hpp"
 #include "reprise/memory/snapshot.hpp"
 #include "reprise/memory/snapshot_calibration.hpp"

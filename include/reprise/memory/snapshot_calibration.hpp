@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "reprise/core/result.hpp"
-#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/memory/snapshot.hpp"
 
 namespace reprise {
@@ -52,8 +52,9 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
   detail::for_each_number(state, [&](const auto& number) { writer.put(number); });
 }
 
-/// Reads what a section of kind `calibration` holds, as Calibration takes it: what is beyond the bounds of learning is
-/// moved to them, so that any numbers are a state. snapshot_forged: the length is another (`value`, `limit` expected).
+/// Reads what a section of kind `calibration` holds, as TokenCalibrator takes it: what is beyond the bounds of learning
+/// is moved to them, so that any numbers are a state. snapshot_forged: the length is another (`value`, `limit`
+/// expected).
 [[nodiscard]] inline Result<CalibrationState> read_calibration(SnapshotCursor section) noexcept {
   if (section.left() != calibration_bytes)
     return Error{ErrorCode::snapshot_forged,
@@ -62,7 +63,7 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
                  section.left(), calibration_bytes};
   CalibrationState state;
   detail::for_each_number(state, [&]<class T>(T& number) { number = *section.take<T>(); });
-  return Calibration(state).state();
+  return TokenCalibrator(state).state();
 }
 
 }  // namespace reprise

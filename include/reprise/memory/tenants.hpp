@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "reprise/core/result.hpp"
-#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/memory/shared_memory.hpp"
 
 namespace reprise {

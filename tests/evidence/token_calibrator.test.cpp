@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/evidence/calibration.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using detail::Weight;
 using detail::weight_one;
-using Lesson = Calibration::Lesson;
+using Lesson = TokenCalibrator::TrainingSample;
 
 constexpr std::int32_t most_bias = 3 << 20;
 constexpr std::int32_t most_slope = 1 << 20;
@@ -39,13 +39,13 @@ struct Where {
   Token token = 7;
   Token previous = 5;
 };
-constexpr Lesson weigh(const Calibration& calibration, const TokenEvidence& evidence, Weight total,
+constexpr Lesson weigh(const TokenCalibrator& calibration, const TokenEvidence& evidence, Weight total,
                        const Where& at = {}) {
-  return calibration.weigh(at.token, evidence, total, calibration.place(at.depth, at.previous, at.count));
+  return calibration.weigh(at.token, evidence, total, calibration.tree_context(at.depth, at.previous, at.count));
 }
 
 constexpr CalibrationState taught() {
-  Calibration calibration;
+  TokenCalibrator calibration;
   for (int i = 0; i < 20; ++i) {
     const TokenEvidence evidence = {.votes = 70'000, .strongest = 70'000, .longest = 3, .occurrences = 1, .count = 9};
     const Lesson lesson = weigh(calibration, evidence, 2 * weight_one, {.depth = 1});
@@ -56,7 +56,7 @@ constexpr CalibrationState taught() {
 }
 static_assert(taught().lessons == 20 && taught().all > 0 && taught() == taught(), "learns at compile time too");
 static_assert(merge(taught(), taught()).lessons == 40);
-static_assert(std::is_trivially_copyable_v<CalibrationState> && sizeof(Calibration) < 6400);
+static_assert(std::is_trivially_copyable_v<CalibrationState> && sizeof(TokenCalibrator) < 6400);
 
 void expect_bounded(const CalibrationState& state) {
   EXPECT_LE(std::abs(state.all), most_bias);
@@ -96,9 +96,9 @@ Place random_place(support::Random& random) {
 
 // --- Probabilities ---
 
-TEST(Calibration, NeverSaysNeverAndNeverSaysCertainly) {
+TEST(TokenCalibrator, NeverSaysNeverAndNeverSaysCertainly) {
   support::Random random(1);
-  const Calibration calibration;
+  const TokenCalibrator calibration;
   for (int i = 0; i < 100'000; ++i) {
     const Place at = random_place(random);
     const Lesson lesson = weigh(calibration, at.token, at.total, at.at);
@@ -107,8 +107,8 @@ TEST(Calibration, NeverSaysNeverAndNeverSaysCertainly) {
   }
 }
 
-TEST(Calibration, GivesMoreForMoreVotes) {
-  const Calibration calibration;
+TEST(TokenCalibrator, GivesMoreForMoreVotes) {
+  const TokenCalibrator calibration;
   for (const std::size_t depth : {0U, 1U, 5U, 40U})
     for (const int longest : {-1, 0, 3, 20}) {
       Probability before = Probability::zero();
@@ -122,12 +122,12 @@ TEST(Calibration, GivesMoreForMoreVotes) {
     }
 }
 
-TEST(Calibration, GivesMoreForMoreVotesWhateverWasLearned) {
+TEST(TokenCalibrator, GivesMoreForMoreVotesWhateverWasLearned) {
   // The learned slope is smaller than that of the curve; what is left is the rounding of the two, one step of 1/256.
   for (const std::int32_t slope : {-most_slope, -most_slope / 3, most_slope}) {
     CalibrationState state;
     state.slope = slope;
-    const Calibration calibration(state);
+    const TokenCalibrator calibration(state);
     double highest = 0;
     for (Weight votes = 1; votes < 1U << 27; votes += votes / 64 + 1) {
       const double now = weigh(calibration, occurrence(votes), weight_one + votes).probability.to_double();
@@ -137,8 +137,8 @@ TEST(Calibration, GivesMoreForMoreVotesWhateverWasLearned) {
   }
 }
 
-TEST(Calibration, GivesLessForMoreVotesAgainst) {
-  const Calibration calibration;
+TEST(TokenCalibrator, GivesLessForMoreVotesAgainst) {
+  const TokenCalibrator calibration;
   Probability before = Probability::one();
   for (Weight against = weight_one; against < 1U << 27; against += against / 64) {
     const Probability now = weigh(calibration, occurrence(weight_one), weight_one + against).probability;
@@ -147,22 +147,22 @@ TEST(Calibration, GivesLessForMoreVotesAgainst) {
   }
 }
 
-TEST(Calibration, TakesEvidenceWithoutVotes) {
-  EXPECT_GT(weigh(Calibration(), {}, 0).probability, Probability::zero());
-  EXPECT_GT(weigh(Calibration(), {}, weight_one).probability, Probability::zero());
-  EXPECT_GT(weigh(Calibration(), occurrence(100), 100).probability, Probability::zero()) << "nothing against it";
+TEST(TokenCalibrator, TakesEvidenceWithoutVotes) {
+  EXPECT_GT(weigh(TokenCalibrator(), {}, 0).probability, Probability::zero());
+  EXPECT_GT(weigh(TokenCalibrator(), {}, weight_one).probability, Probability::zero());
+  EXPECT_GT(weigh(TokenCalibrator(), occurrence(100), 100).probability, Probability::zero()) << "nothing against it";
 }
 
-TEST(Calibration, GivesTheSameFromACopiedState) {
+TEST(TokenCalibrator, GivesTheSameFromACopiedState) {
   support::Random random(2);
-  Calibration calibration;
+  TokenCalibrator calibration;
   for (int i = 0; i < 500; ++i) {
     const Place at = random_place(random);
     calibration.learn(weigh(calibration, at.token, at.total, at.at), random.one_in(3));
     calibration.learn_recent(random.one_in(2));
   }
   const CalibrationState kept = calibration.state();
-  Calibration again(kept);
+  TokenCalibrator again(kept);
   EXPECT_EQ(again.state(), kept);
   for (int i = 0; i < 500; ++i) {
     const Place at = random_place(random);
@@ -176,11 +176,11 @@ TEST(Calibration, GivesTheSameFromACopiedState) {
 
 // --- Learning ---
 
-TEST(Calibration, ConvergesToTheRateOfTheSource) {
+TEST(TokenCalibrator, ConvergesToTheRateOfTheSource) {
   for (const double rate : {0.02, 0.1, 0.3, 0.5, 0.8, 0.95})
     for (const Weight votes : {Weight{500}, weight_one / 4, weight_one, 20 * weight_one}) {
       support::Random random(3);
-      Calibration calibration;
+      TokenCalibrator calibration;
       const auto taught = [&] {
         const Lesson lesson = weigh(calibration, occurrence(votes), weight_one + votes);
         calibration.learn(lesson, random.unit() < rate);
@@ -193,7 +193,7 @@ TEST(Calibration, ConvergesToTheRateOfTheSource) {
     }
 }
 
-TEST(Calibration, HasASmallCalibrationErrorOnAMixtureOfSources) {
+TEST(TokenCalibrator, HasASmallCalibrationErrorOnAMixtureOfSources) {
   // Every kind of evidence with a rate of its own that is not what the tables say.
   struct Source {
     Weight votes;
@@ -208,7 +208,7 @@ TEST(Calibration, HasASmallCalibrationErrorOnAMixtureOfSources) {
                                               {600'000, 12, 3, 0.9},
                                               {4'000'000, 30, 1, 0.7}}};
   support::Random random(4);
-  Calibration calibration;
+  TokenCalibrator calibration;
   const auto any_token = [&] {
     const std::size_t vocabulary = std::size_t{1} << random.between(4, 15);  // few frequent ones, many rare ones
     return static_cast<Token>(random.below(vocabulary));
@@ -234,8 +234,8 @@ TEST(Calibration, HasASmallCalibrationErrorOnAMixtureOfSources) {
   EXPECT_LE(error / counted, 0.04) << "biases of single tokens learn fast, and swing";
 }
 
-TEST(Calibration, FollowsASourceThatChanges) {
-  Calibration calibration;
+TEST(TokenCalibrator, FollowsASourceThatChanges) {
+  TokenCalibrator calibration;
   support::Random random(5);
   for (const double rate : {0.9, 0.1, 0.6}) {
     double sum = 0;
@@ -248,9 +248,9 @@ TEST(Calibration, FollowsASourceThatChanges) {
   }
 }
 
-TEST(Calibration, LearnsDownFromEverythingWrongAndUpFromEverythingRight) {
+TEST(TokenCalibrator, LearnsDownFromEverythingWrongAndUpFromEverythingRight) {
   for (const bool picked : {false, true}) {
-    Calibration calibration;
+    TokenCalibrator calibration;
     for (int i = 0; i < 5000; ++i)
       calibration.learn(weigh(calibration, occurrence(weight_one), 2 * weight_one), picked);
     const double p = weigh(calibration, occurrence(weight_one), 2 * weight_one).probability.to_double();
@@ -258,22 +258,22 @@ TEST(Calibration, LearnsDownFromEverythingWrongAndUpFromEverythingRight) {
   }
 }
 
-TEST(Calibration, LearnsHowFarToTrustASource) {
+TEST(TokenCalibrator, LearnsHowFarToTrustASource) {
   // A memory that is wrong is believed less; the context no less than it would be without one.
   const auto from = [](EvidenceSource source) {
     TokenEvidence evidence = occurrence(weight_one);
     evidence.source = source;
     return evidence;
   };
-  Calibration calibration;
-  Calibration single;
+  TokenCalibrator calibration;
+  TokenCalibrator single;
   EXPECT_LT(weigh(calibration, from(EvidenceSource::memory), 2 * weight_one).probability,
             weigh(calibration, from(EvidenceSource::context), 2 * weight_one).probability);
   for (int i = 0; i < 100; ++i) {
     calibration.learn(weigh(calibration, from(EvidenceSource::memory), 2 * weight_one), false);
     single.learn(weigh(single, from(EvidenceSource::context), 2 * weight_one), false);
   }
-  const auto p = [](const Calibration& c, const TokenEvidence& evidence) {
+  const auto p = [](const TokenCalibrator& c, const TokenEvidence& evidence) {
     return weigh(c, evidence, 2 * weight_one, {.token = 8, .previous = 6}).probability;
   };
   EXPECT_LT(p(calibration, from(EvidenceSource::memory)), p(calibration, from(EvidenceSource::context)));
@@ -283,8 +283,8 @@ TEST(Calibration, LearnsHowFarToTrustASource) {
   EXPECT_EQ(single.state().by_source, CalibrationState().by_source);
 }
 
-TEST(Calibration, CountsItsLessons) {
-  Calibration calibration;
+TEST(TokenCalibrator, CountsItsLessons) {
+  TokenCalibrator calibration;
   EXPECT_EQ(calibration.state(), CalibrationState());
   for (int i = 0; i < 7; ++i) calibration.learn(weigh(calibration, occurrence(9), weight_one), false);
   EXPECT_EQ(calibration.state().lessons, 7U);
@@ -292,10 +292,10 @@ TEST(Calibration, CountsItsLessons) {
   EXPECT_EQ(calibration.state().lessons, 7U);
 }
 
-TEST(Calibration, KeepsItsBiasesBoundedWhateverIsLearned) {
+TEST(TokenCalibrator, KeepsItsBiasesBoundedWhateverIsLearned) {
   support::Random random(6);
   for (int stream = 0; stream < 6; ++stream) {
-    Calibration calibration;
+    TokenCalibrator calibration;
     for (int i = 0; i < 20'000; ++i) {
       const Place at = random_place(random);
       Lesson lesson = weigh(calibration, at.token, at.total, at.at);
@@ -314,7 +314,7 @@ TEST(Calibration, KeepsItsBiasesBoundedWhateverIsLearned) {
   }
 }
 
-TEST(Calibration, LearnsSafelyFromAnyState) {
+TEST(TokenCalibrator, LearnsSafelyFromAnyState) {
   // A state may come from a file.
   support::Random random(7);
   const auto any = [&] {
@@ -335,7 +335,7 @@ TEST(Calibration, LearnsSafelyFromAnyState) {
       for (std::int16_t& bias : state.*table) bias = static_cast<std::int16_t>(any());
     state.recent = static_cast<std::uint32_t>(any());
     state.lessons = random.next();
-    Calibration calibration(merge(state, state));
+    TokenCalibrator calibration(merge(state, state));
     for (int i = 0; i < 50; ++i) {
       const Place at = random_place(random);
       const Lesson lesson = weigh(calibration, at.token, at.total, at.at);
@@ -346,10 +346,10 @@ TEST(Calibration, LearnsSafelyFromAnyState) {
   }
 }
 
-TEST(CalibrationRecent, IsTheShareOfLateHits) {
+TEST(TokenCalibratorRecent, IsTheShareOfLateHits) {
   for (const std::size_t percent : {5U, 50U, 90U}) {
     support::Random random(8);
-    Calibration calibration;
+    TokenCalibrator calibration;
     double sum = 0;
     for (int i = 0; i < 4000; ++i) {
       calibration.learn_recent(random.below(100) < percent);
@@ -359,9 +359,9 @@ TEST(CalibrationRecent, IsTheShareOfLateHits) {
   }
 }
 
-TEST(CalibrationRecent, MakesEverythingLikelier) {
-  Calibration well;
-  Calibration badly;
+TEST(TokenCalibratorRecent, MakesEverythingLikelier) {
+  TokenCalibrator well;
+  TokenCalibrator badly;
   for (int i = 0; i < 50; ++i) {
     well.learn_recent(true);
     badly.learn_recent(false);
@@ -390,7 +390,7 @@ CalibrationState random_state(support::Random& random, std::uint64_t lessons) {
   return state;
 }
 
-TEST(CalibrationMerge, IsTheMeanWeighedByLessons) {
+TEST(TokenCalibratorMerge, IsTheMeanWeighedByLessons) {
   CalibrationState a;
   CalibrationState b;
   a.all = 400;
@@ -418,7 +418,7 @@ TEST(CalibrationMerge, IsTheMeanWeighedByLessons) {
   EXPECT_EQ(both.lessons, 400U);
 }
 
-TEST(CalibrationMerge, DoesNotDependOnTheOrder) {
+TEST(TokenCalibratorMerge, DoesNotDependOnTheOrder) {
   support::Random random(9);
   for (int i = 0; i < 50; ++i) {
     const CalibrationState a = random_state(random, random.next() >> random.below(64));
@@ -428,7 +428,7 @@ TEST(CalibrationMerge, DoesNotDependOnTheOrder) {
   }
 }
 
-TEST(CalibrationMerge, WithItselfChangesOnlyTheLessons) {
+TEST(TokenCalibratorMerge, WithItselfChangesOnlyTheLessons) {
   support::Random random(10);
   for (int i = 0; i < 50; ++i) {
     const CalibrationState a = random_state(random, random.below(1 << 22));
@@ -438,7 +438,7 @@ TEST(CalibrationMerge, WithItselfChangesOnlyTheLessons) {
   }
 }
 
-TEST(CalibrationMerge, WithAFreshStateChangesNextToNothing) {
+TEST(TokenCalibratorMerge, WithAFreshStateChangesNextToNothing) {
   support::Random random(11);
   for (int i = 0; i < 50; ++i) {
     const CalibrationState a = random_state(random, 10'000);
@@ -450,7 +450,7 @@ TEST(CalibrationMerge, WithAFreshStateChangesNextToNothing) {
   EXPECT_EQ(merge({}, {}), CalibrationState());
 }
 
-TEST(CalibrationMerge, LiesBetweenTheTwo) {
+TEST(TokenCalibratorMerge, LiesBetweenTheTwo) {
   support::Random random(12);
   for (int i = 0; i < 50; ++i) {
     const CalibrationState a = random_state(random, random.next() >> random.below(64));

@@ -1,43 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/batch/fixed_log.hpp"
+#include "reprise/core/fixed_log.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 
-#include "reprise/batch/worth.hpp"
+#include "reprise/batch/detail/worth.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::detail {
 namespace {
-
-TEST(FixedLog, IsTheLogarithm) {
-  testing::Random random(1);
-  for (int round = 0; round < 20000; ++round) {
-    const std::uint64_t x = 1 + (random.next() >> random.below(64)) / 2;
-    EXPECT_NEAR(static_cast<double>(fixed_log2(x)) / 65536, std::log2(static_cast<double>(x)), 1.0 / 16384) << x;
-  }
-  EXPECT_EQ(fixed_log2(0), 0);
-  EXPECT_EQ(fixed_log2(1), 0);
-  EXPECT_EQ(fixed_log2(1 << 20), 20 << 16);
-  EXPECT_NEAR(static_cast<double>(fixed_ln(3 << 16)) / 65536, std::log(3.0), 1e-4);
-  EXPECT_NEAR(static_cast<double>(fixed_ln(1 << 14)) / 65536, -std::log(4.0), 1e-4);
-}
-
-TEST(FixedLog, NeverFallsAsItsArgumentRises) {
-  for (std::uint64_t x = 1; x < 100000; ++x) ASSERT_LE(fixed_log2(x), fixed_log2(x + 1)) << x;
-}
-
-TEST(CoarseLog, IsOffByLessThanTwoSteps) {
-  testing::Random random(2);
-  for (int round = 0; round < 20000; ++round) {
-    const auto x = static_cast<std::uint32_t>(1 + (random.next() >> 33 >> random.below(31)));
-    const double exact = 32 * std::log2(static_cast<double>(x));
-    ASSERT_LE(coarse_log2(x), exact + 1e-9) << x;
-    ASSERT_GT(coarse_log2(x), exact - 2) << x;
-  }
-}
 
 TEST(Worth, OfAClassIsAPowerOfTwo) {
   for (std::size_t c = 0; c < worth_classes; ++c)

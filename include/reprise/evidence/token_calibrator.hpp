@@ -7,14 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reprise/core/fixed_log.hpp"
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/log_odds.hpp"
 #include "reprise/evidence/match_weight.hpp"
 
 namespace reprise {
 
-/// Where the occurrences are that foretell a token.
+/// Where the occurrences are that predict a token.
 enum class EvidenceSource : std::uint8_t {
   context,  ///< in the context only, or nowhere: the token is frequent
   memory,   ///< in the first datastore only
@@ -29,19 +30,20 @@ constexpr EvidenceSource store_source(std::size_t store) noexcept {
   return store == 0 ? EvidenceSource::memory : static_cast<EvidenceSource>(store + 2);
 }
 
-/// What is known of one token that could come next at one place of a draft.
+/// The evidence for one token at one place of a draft.
 struct TokenEvidence {
-  detail::Weight votes = 0;      ///< of the occurrences that foretell it
-  detail::Weight strongest = 0;  ///< the largest of these votes
-  int longest = -1;              ///< longest agreement behind one of these occurrences; -1: it is only frequent
-  int rival = -1;                ///< longest agreement behind an occurrence that foretells another token; -1: none
-  int occurrences = 0;           ///< how many foretell it
-  std::uint64_t count = 0;       ///< how often the token has been seen
+  VoteWeight votes = 0;      ///< of the occurrences that predict it
+  VoteWeight strongest = 0;  ///< the largest of these votes
+  int longest = -1;          ///< longest agreement of one of these occurrences; -1: it is only frequent
+  int rival = -1;            ///< longest agreement of an occurrence that predicts another token; -1: none
+  int occurrences = 0;       ///< how many predict it
+  std::uint64_t count = 0;   ///< how often the token has been seen
   EvidenceSource source = EvidenceSource::context;
 };
 
-/// What has been learned about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
-/// it. Biases are log-odds, 2^20 for one (2^13 in the larger tables); zero is what the built-in tables say.
+/// The knowledge about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
+/// it. Biases are log-odds of BiasScale, those of single tokens of SmallBiasScale; zero leaves the built-in tables as
+/// they are.
 struct CalibrationState {
   /// Biases of single tokens, by hash: tokens that share a place share a bias.
   static constexpr std::size_t token_classes = 1024;
@@ -51,7 +53,7 @@ struct CalibrationState {
   std::int32_t all = 0;                                  ///< for every token
   std::array<std::int32_t, length_classes> by_length{};  ///< by the longest agreement
   std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
-  /// By EvidenceSource, memory or both, and the longest agreement; by_length is for what the context says.
+  /// By EvidenceSource, memory or both, and the longest agreement; by_length is for evidence from the context.
   std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
   /// The same from EvidenceSource::second_store on. Snapshots leave these out: they begin anew with each process.
   std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
@@ -59,7 +61,7 @@ struct CalibrationState {
   TokenBiases by_previous{};          ///< by the token before
   TokenBiases by_token{};             ///< by the token itself
   TokenBiases by_token_and_length{};  ///< by the token and the longest agreement
-  std::uint32_t recent = 26214;       ///< share of late next tokens that were foretold, 2^16 is one
+  std::uint32_t recent = 26214;       ///< share of late next tokens that were predicted, of UnitScale (0.4)
   std::uint64_t lessons = 0;          ///< tokens it was learned from
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
 };
@@ -106,24 +108,24 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
   return both;
 }
 
-/// From evidence to a probability, and from outcomes to a better one.
+/// Turns the evidence for a token into a probability, and learns from outcomes.
 ///
-/// The share of the vote, as log-odds, goes through a curve; to it are added small table values for what else is known
+/// The share of the vote, as log-odds, goes through a curve; to it are added small table values for the other evidence
 /// (a generalised additive model, fitted to recorded outputs: docs/decisions/0005), and biases that are learned while
-/// decoding by stochastic gradient descent on the log-loss. Only tokens whose place the target has decided are lessons;
-/// see for_each_tested().
+/// decoding by stochastic gradient descent on the log-loss. Only tokens whose place the target has decided are learned
+/// from; see for_each_tested().
 ///
 /// Cost: a dozen table reads for each token; no allocation. Size: 6 KB. Threads: one at a time.
-class Calibration {
+class TokenCalibrator {
  public:
-  /// A place in the draft, for all the tokens that may come there.
-  struct Place {
-    detail::LogOdds shared = 0;  ///< their part of the log-odds
+  /// The part of the evidence that all tokens share which may come at one place of the tree.
+  struct TreeContext {
+    LogOdds shared = 0;  ///< their part of the log-odds
     std::uint8_t depth = 0;
     std::uint16_t previous = 0;
   };
-  /// What was known when a probability was given; needed to learn from what became of it.
-  struct Lesson {
+  /// The terms that a probability was computed from; needed to learn from its outcome.
+  struct TrainingSample {
     Probability probability;
     std::int16_t vote = 0;  ///< log-odds of the vote
     std::uint8_t length = 0;
@@ -134,8 +136,8 @@ class Calibration {
     std::uint16_t token_and_length = 0;
   };
 
-  /// A state from anywhere will do: what is beyond the bounds of learning is moved to them.
-  explicit constexpr Calibration(const CalibrationState& state = {}) noexcept : state_(state) {
+  /// Takes any state: numbers beyond the bounds of learning are moved to them.
+  explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept : state_(state) {
     adjust(state_.all, 0, limit);
     adjust(state_.slope, 0, slope_limit);
     for (std::int32_t& bias : state_.by_length) adjust(bias, 0, limit);
@@ -147,82 +149,90 @@ class Calibration {
     for (const auto table :
          {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
       for (std::int16_t& bias : state_.*table) adjust(bias, 0);
-    state_.recent = std::min<std::uint32_t>(state_.recent, 65535);
+    state_.recent = std::min<std::uint32_t>(state_.recent, most_recent);
   }
 
   /// `depth`: 0 after the anchor; `previous`: the token before, `count`: how often it has been seen.
-  [[nodiscard]] constexpr Place place(std::size_t depth, Token previous, std::uint64_t count) const noexcept {
+  [[nodiscard]] constexpr TreeContext tree_context(std::size_t depth, Token previous,
+                                                   std::uint64_t count) const noexcept {
     const std::size_t by_depth = std::min<std::size_t>(depth, CalibrationState::depth_classes - 1);
     const std::size_t by_previous = token_class(static_cast<std::uint32_t>(previous));
+    const std::size_t eighth = UnitScale::floor(state_.recent * 8);  // below 8: `recent` stays below one
     return {depth_values[std::min<std::size_t>(depth, 6)] + previous_count_values[magnitude(count)] +
-                recent_values[std::min<std::size_t>(state_.recent >> 13, 7)] + (state_.all >> 12) +
-                (state_.by_depth[by_depth] >> 12) + (state_.by_previous[by_previous] >> 5),
+                recent_values[eighth] + loaded(state_.all) + loaded(state_.by_depth[by_depth]) +
+                loaded(state_.by_previous[by_previous]),
             static_cast<std::uint8_t>(by_depth), static_cast<std::uint16_t>(by_previous)};
   }
 
-  /// The probability that the target picks `token` there. `total`: all votes of occurrences there, and that for
-  /// something else.
-  [[nodiscard]] constexpr Lesson weigh(Token token, const TokenEvidence& evidence, detail::Weight total,
-                                       const Place& place) const noexcept {
+  /// The probability that the target picks `token` there: the logistic function of a sum of log-odds. `total`: all
+  /// votes of occurrences there, and that for something else.
+  [[nodiscard]] constexpr TrainingSample weigh(Token token, const TokenEvidence& evidence, VoteWeight total,
+                                               const TreeContext& at) const noexcept {
     const std::size_t length = agreement_class(evidence.longest);
     const std::size_t by_token = token_class(static_cast<std::uint32_t>(token));
     const std::size_t by_both = token_class(static_cast<std::uint32_t>(token) * 8 + static_cast<std::uint32_t>(length));
-    const detail::LogOdds vote =
-        std::clamp(detail::log_odds(evidence.votes, total > evidence.votes ? total - evidence.votes : 1),
-                   -6 * detail::log_odds_one, 6 * detail::log_odds_one - 1);
-    // Sixths of the votes that the strongest one holds; votes are below 2^28.
-    const std::size_t sixths =
-        evidence.strongest >= evidence.votes ? 5 : std::min<detail::Weight>(evidence.strongest * 6 / evidence.votes, 5);
-    const detail::LogOdds sum = place.shared + curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
-                                occurrence_values[occurrence_class(evidence.occurrences)] +
-                                count_values[magnitude(evidence.count)] + strongest_values[sixths] +
-                                (state_.by_length[length] >> 12) + (source_bias(evidence.source, length) >> 12) +
-                                ((state_.slope >> 12) * steepness(vote) >> 8) + (state_.by_token[by_token] >> 5) +
-                                (state_.by_token_and_length[by_both] >> 5);
-    return {detail::logistic(sum),
+    const LogOdds vote = vote_of(evidence.votes, total);
+    const LogOdds built_in = curve(vote) + rivalry_values[length][agreement_class(evidence.rival)] +
+                             occurrence_values[occurrence_class(evidence.occurrences)] +
+                             count_values[magnitude(evidence.count)] + strongest_values[sixths_of(evidence)];
+    const LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
+                            LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
+                            loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
+    return {detail::logistic(at.shared + built_in + learned),
             static_cast<std::int16_t>(vote),
             static_cast<std::uint8_t>(length),
-            place.depth,
+            at.depth,
             evidence.source,
-            place.previous,
+            at.previous,
             static_cast<std::uint16_t>(by_token),
             static_cast<std::uint16_t>(by_both)};
   }
 
   /// The target has picked this token at its place, or another one.
-  constexpr void learn(const Lesson& lesson, bool picked) noexcept {
-    const std::int32_t error = static_cast<std::int32_t>((picked ? Probability::scale : 0) >> 15) -
-                               static_cast<std::int32_t>(lesson.probability.raw() >> 15);
-    const std::int32_t step = error * rate >> 6;
+  constexpr void learn(const TrainingSample& sample, bool picked) noexcept {
+    const std::int32_t wanted = picked ? ErrorScale::one : 0;
+    const std::int32_t error =
+        wanted - static_cast<std::int32_t>(rescaled<ProbabilityScale, ErrorScale>(sample.probability.raw()));
+    const std::int32_t step = rescaled<StepScale, BiasScale>(error * rate);
     adjust(state_.all, step, limit);
-    adjust(state_.by_length[lesson.length], step, limit);
-    adjust(state_.by_depth[lesson.depth], step, limit);
-    if (lesson.source != EvidenceSource::context)
-      adjust(detail::source_biases(state_, lesson.source)[lesson.length], 2 * step, limit);
-    adjust(state_.slope, step * steepness(lesson.vote) >> 8, slope_limit);
+    adjust(state_.by_length[sample.length], step, limit);
+    adjust(state_.by_depth[sample.depth], step, limit);
+    if (sample.source != EvidenceSource::context)
+      adjust(detail::source_biases(state_, sample.source)[sample.length], 2 * step, limit);
+    adjust(state_.slope, LogOddsScale::multiply(step, steepness(sample.vote)), slope_limit);
     // Single tokens are seen rarely and have to be learned faster.
-    adjust(state_.by_previous[lesson.previous], 6 * step);
-    adjust(state_.by_token[lesson.token], 12 * step);
-    adjust(state_.by_token_and_length[lesson.token_and_length], 12 * step);
+    adjust(state_.by_previous[sample.previous], 6 * step);
+    adjust(state_.by_token[sample.token], 12 * step);
+    adjust(state_.by_token_and_length[sample.token_and_length], 12 * step);
     ++state_.lessons;
   }
   /// The token that seemed likeliest after the anchor was picked, or not.
   constexpr void learn_recent(bool picked) noexcept {
+    constexpr std::int32_t fifth = 13107;  // of UnitScale: about the last five rounds count
     const auto recent = static_cast<std::int32_t>(state_.recent);
-    state_.recent = static_cast<std::uint32_t>(recent + (((picked ? 65535 : 0) - recent) * 13107 >> 16));
+    state_.recent =
+        static_cast<std::uint32_t>(recent + UnitScale::multiply((picked ? most_recent : 0) - recent, fifth));
   }
 
   [[nodiscard]] constexpr const CalibrationState& state() const noexcept { return state_; }
 
  private:
-  // Log-odds; fitted, see above.
+  // The built-in tables: log-odds of LogOddsScale, fitted as the class comment says. Each names its axis and its bins.
+
+  /// By depth in the draft: 0 (after the anchor), 1, 2, 3, 4, 5, 6 and more.
   static constexpr std::array<std::int16_t, 7> depth_values = {-28, -5, -26, -1, 10, -10, 18};
+  /// By the count of the token before, in magnitude()s: 0, 1-2, 3-6, 7-14, 15-30, ... , 2,047 and more.
   static constexpr std::array<std::int16_t, 12> previous_count_values = {0,   93,  39, -16, -47, -31,
                                                                          -65, -36, 61, -41, 0,   0};
+  /// By CalibrationState::recent, in eighths.
   static constexpr std::array<std::int16_t, 8> recent_values = {-82, -55, -24, -9, 19, 27, 29, 52};
+  /// By the number of occurrences that predict the token, in occurrence_class()es: 0-1, 2, 3, 4-5, 6-8, 9-16, more.
   static constexpr std::array<std::int16_t, 7> occurrence_values = {-325, -165, -48, 100, 212, 161, 22};
+  /// By the count of the token itself, in magnitude()s.
   static constexpr std::array<std::int16_t, 12> count_values = {0, 23, 81, 131, 124, 140, 78, -78, -291, -246, -3, 0};
+  /// By the share of the votes that the strongest occurrence holds, in sixths.
   static constexpr std::array<std::int16_t, 6> strongest_values = {-136, -152, -50, 29, 118, 148};
+  /// Rows: agreement_class() of the longest agreement for the token; columns: the same of its longest rival.
   static constexpr std::array<std::array<std::int16_t, 7>, 7> rivalry_values = {{
       {{44, -69, -92, -19, -1, 0, 0}},
       {{261, 67, 49, 45, 58, 55, 59}},
@@ -232,18 +242,26 @@ class Calibration {
       {{43, 22, 86, 52, -34, -120, -217}},
       {{42, -23, -7, 4, 111, 27, -122}},
   }};
+  /// By the log-odds of the vote: knots at -6, -5, ..., 6, straight between them.
   static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
                                                                 259,   500,   724,   920,  1146, 1490};
 
-  static constexpr std::int32_t memory_value = -100;  // of what stores alone say: other texts are not this one
+  static constexpr LogOdds memory_value = -100;  // stores alone: other texts are not this one
 
-  static constexpr std::int32_t rate = 41;        // 0.02 in log-odds for a probability that was wrong by one
-  static constexpr std::int32_t limit = 3 << 20;  // of a bias
-  static constexpr std::int32_t slope_limit = 1 << 20;
+  using ErrorScale = Fixed<15>;                              // of a probability that was wrong
+  using RateScale = Fixed<11>;                               // of `rate`
+  using StepScale = Fixed<15 + 11>;                          // of their product
+  static constexpr std::int32_t rate = 41;                   // 0.02 in log-odds for a probability that was wrong by one
+  static constexpr std::int32_t limit = BiasScale::from(3);  // of a bias
+  static constexpr std::int32_t slope_limit = BiasScale::from(1);
+  static constexpr std::int32_t most_recent = UnitScale::one - 1;
 
-  [[nodiscard]] constexpr std::int32_t source_bias(EvidenceSource source, std::size_t length) const noexcept {
+  /// A bias as log-odds of the scale that sums are in.
+  static constexpr LogOdds loaded(std::int32_t bias) noexcept { return rescaled<BiasScale, LogOddsScale>(bias); }
+  static constexpr LogOdds loaded(std::int16_t bias) noexcept { return rescaled<SmallBiasScale, LogOddsScale>(bias); }
+  [[nodiscard]] constexpr LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
     if (source == EvidenceSource::context) return 0;
-    return detail::source_biases(state_, source)[length] + (source == EvidenceSource::both ? 0 : memory_value * 4096);
+    return loaded(detail::source_biases(state_, source)[length]) + (source == EvidenceSource::both ? 0 : memory_value);
   }
 
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {
@@ -259,23 +277,37 @@ class Calibration {
   static constexpr std::size_t occurrence_class(int occurrences) noexcept {
     return occurrence_classes[static_cast<std::size_t>(std::min(occurrences, 17))];
   }
-  static constexpr std::size_t token_class(std::uint32_t token) noexcept { return token * 2654435769U >> 22; }
-  /// The vote in units of the slope: 0.3 of its log-odds.
-  static constexpr std::int32_t steepness(detail::LogOdds vote) noexcept { return vote * 77 >> 8; }
+  /// A multiplicative hash (Knuth) of ten bits, one of 1,024 places: the topmost bits of the product.
+  static constexpr std::size_t token_class(std::uint32_t token) noexcept { return token * 2654435769U >> (32 - 10); }
 
-  /// What a vote of these log-odds is worth, between knots at -6 ... 6.
-  static constexpr detail::LogOdds curve(detail::LogOdds vote) noexcept {
-    const detail::LogOdds shifted = vote + 6 * detail::log_odds_one;
-    const auto from = static_cast<std::size_t>(shifted);
-    const auto between = static_cast<std::int32_t>(from & 255);
-    return (curve_values[from >> 8] * (256 - between) + curve_values[(from >> 8) + 1] * between) >> 8;
+  /// The log-odds of the vote, from -6 up to just below 6.
+  static constexpr LogOdds vote_of(VoteWeight votes, VoteWeight total) noexcept {
+    return std::clamp(detail::log_odds(votes, total > votes ? total - votes : 1), -6 * detail::log_odds_one,
+                      6 * detail::log_odds_one - 1);
+  }
+  /// Sixths of the votes that the strongest one holds; votes are below 2^28.
+  static constexpr std::size_t sixths_of(const TokenEvidence& evidence) noexcept {
+    return evidence.strongest >= evidence.votes ? 5 : std::min<VoteWeight>(evidence.strongest * 6 / evidence.votes, 5);
+  }
+  /// The vote in units of the slope: 0.3 of its log-odds.
+  static constexpr std::int32_t steepness(LogOdds vote) noexcept {
+    constexpr std::int32_t three_tenths = 77;  // of LogOddsScale
+    return LogOddsScale::multiply(vote, three_tenths);
+  }
+
+  /// The log-odds that a vote deserves, by curve_values.
+  static constexpr LogOdds curve(LogOdds vote) noexcept {
+    const LogOdds shifted = vote + 6 * detail::log_odds_one;
+    const auto knot = static_cast<std::size_t>(LogOddsScale::floor(shifted));
+    return LogOddsScale::between<std::int32_t>(curve_values[knot], curve_values[knot + 1],
+                                               LogOddsScale::fraction(shifted));
   }
   static constexpr void adjust(std::int32_t& bias, std::int32_t step, std::int32_t most) noexcept {
     bias = std::clamp(bias + step, -most, most);
   }
   static constexpr void adjust(std::int16_t& bias, std::int32_t step) noexcept {
-    constexpr std::int32_t most = limit >> 7;
-    bias = static_cast<std::int16_t>(std::clamp(bias + ((step + 64) >> 7), -most, most));
+    constexpr std::int32_t most = rescaled<BiasScale, SmallBiasScale>(limit);
+    bias = static_cast<std::int16_t>(std::clamp(bias + rounded<BiasScale, SmallBiasScale>(step), -most, most));
   }
 
   CalibrationState state_;

@@ -10,16 +10,19 @@
 #include <optional>
 #include <utility>
 
-#include "reprise/batch/fixed_log.hpp"
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/cost_policy.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
+#include "reprise/control/loss_guard.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/fixed_log.hpp"
+#include "reprise/core/fixed_point.hpp"
 
-namespace reprise {
+namespace reprise::detail {
 
-/// What a pass of several sequences costs by its drafted rows: read from a curve that was told, or from one that is
+/// The cost of a pass of several sequences by its drafted rows: read from a curve that was given, or from one that is
 /// learned for each power of two of the number of sequences. Kept from call to call as long as the shape of the plain
 /// pass is the same; contexts count with their three leading bits.
 ///
@@ -31,7 +34,7 @@ namespace reprise {
 /// for each drafted row. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
-  /// `most`: the most drafted rows that are asked about.
+  /// `most`: the largest number of drafted rows whose cost will be read.
   BatchCost(std::optional<CostCurve> told, const AllowedWidths& widths, std::size_t most) noexcept
       : told_(std::move(told)), widths_(widths), most_(most) {}
 
@@ -39,10 +42,10 @@ class BatchCost {
   [[nodiscard]] bool reserve() noexcept { return costs_.resize(most_ + 1, cost_one) && logs_.resize(most_ + 1, 0); }
   [[nodiscard]] bool reserved() const noexcept { return costs_.size() > most_; }
 
-  /// Reads the costs of `plain` with drafted rows behind it.
+  /// Reads the costs of `plain` with drafted rows after it.
   void prepare(PassShape plain) noexcept {
     plain.sequences = std::max<std::size_t>(plain.sequences, 1);
-    plain.context = told_ && told_->depends_on_context() ? rounded(plain.context) : 0;
+    plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
     const bool same =
         plain.sequences == plain_.sequences && plain.rows == plain_.rows && plain.context == plain_.context;
     if (same && (told_ || learned().passes() == passes_)) return;
@@ -50,42 +53,45 @@ class BatchCost {
     passes_ = told_ ? 0 : learned().passes();
     read();
   }
-  /// Drafted rows, k, that add to the cost of the pass prepared for: costs are relative to a plain pass.
+  /// Cost of the prepared pass with k drafted rows, in plain passes.
   [[nodiscard]] Cost cost(std::size_t k) const noexcept { return costs_[k]; }
-  /// What k drafted rows cost more than none.
+  /// The extra cost of k drafted rows.
   [[nodiscard]] std::int64_t extra(std::size_t k) const noexcept {
     return std::int64_t{costs_[k]} - std::int64_t{costs_[0]};
   }
-  /// The natural logarithm of what a pass takes with k drafted rows over what it takes without, in 2^-16.
+  /// The natural logarithm of the time of a pass with k drafted rows over that without, of UnitScale.
   [[nodiscard]] std::int64_t log(std::size_t k) const noexcept { return logs_[k]; }
   /// The highest throughput that any draft could reach.
-  [[nodiscard]] Rate top() const noexcept { return top_; }
+  [[nodiscard]] Rate max_throughput() const noexcept { return max_throughput_; }
   /// The most drafted rows that can pay at all, were every one of them accepted; 0: none can at this load.
   [[nodiscard]] std::size_t most_worthwhile() const noexcept { return worthwhile_; }
   /// The least by which one row more, up to there, lengthens a pass, as log().
   [[nodiscard]] std::int64_t least_step() const noexcept { return least_step_; }
-  /// The rows that are run for `rows` rows: the next allowed width, if there is one.
+  /// The rows that an engine runs for `rows` rows: the next allowed width, if there is one.
   [[nodiscard]] std::size_t width(std::size_t rows) const noexcept {
     const auto widths = widths_.values();
     const auto at = std::lower_bound(widths.begin(), widths.end(), rows);
     return at == widths.end() ? rows : *at;
   }
-  /// Drafted rows for which there is a width, behind `rows` plain ones.
-  [[nodiscard]] std::size_t room(std::size_t rows) const noexcept {
+  /// The most drafted rows for which there is a width, after `rows` plain ones.
+  [[nodiscard]] std::size_t width_limit(std::size_t rows) const noexcept {
     if (widths_.empty()) return unlimited;
     return widths_.values().back() - std::min(rows, widths_.values().back());
   }
 
-  [[nodiscard]] bool told() const noexcept { return told_.has_value(); }
-  /// Drafted rows that lie within reach of what was learned.
-  [[nodiscard]] std::size_t reach() const noexcept {
-    return told_ ? unlimited : (learned().reach() - 1) * unit(plain_.sequences);
+  /// The most drafted rows that the times learned so far allow.
+  [[nodiscard]] std::size_t explored_rows() const noexcept {
+    return told_ ? unlimited : learned_cost().explored_rows();
   }
-  /// See LearnedCurve; `loss` in plain passes.
-  [[nodiscard]] bool wants_plain(std::int64_t loss, bool closely) const noexcept {
-    return !told_ && learned().wants_plain(loss, closely);
+  /// Whether the next pass should be plain, to time it; `gain`: of the draft that would be left out, in plain passes.
+  [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
+    return !told_ && learned_cost().should_probe_plain(gain, guard);
   }
-  /// A pass of the prepared shape, with `drafted` rows behind it, took `time`.
+  /// The cost of a pass with a draft as the loss guard takes it.
+  [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
+    return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
+  }
+  /// A pass of the prepared shape, with `drafted` rows after it, took `time`.
   void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time) noexcept {
     if (told_ || plain_.rows != plain_.sequences) return;
     const std::size_t run = drafted == 0 ? 0 : width(plain_.rows + drafted) - plain_.rows;
@@ -101,7 +107,7 @@ class BatchCost {
   static std::size_t class_of(std::size_t sequences) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(sequences)) - 1, classes - 1);
   }
-  /// Rows to a length of a learned curve.
+  /// Rows that one row of a learned curve stands for.
   static std::size_t unit(std::size_t sequences) noexcept {
     return std::max<std::size_t>(1, std::bit_floor(sequences) / 8);
   }
@@ -110,29 +116,33 @@ class BatchCost {
     return (drafted + rows - 1) / rows;
   }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_[class_of(plain_.sequences)]; }
-  static std::size_t rounded(std::size_t context) noexcept {
+  [[nodiscard]] LearnedCost learned_cost() const noexcept { return LearnedCost(learned(), unit(plain_.sequences)); }
+  /// The three leading bits of a context.
+  static std::size_t rounded_context(std::size_t context) noexcept {
     const auto bits = static_cast<unsigned>(std::bit_width(context));
-    return bits <= 3 ? context : context >> (bits - 3) << (bits - 3);
+    const std::size_t place = std::bit_floor(context) / 4;
+    return bits <= 3 ? context : context - context % place;
   }
 
   void read() noexcept {
     if (!reserved()) return;
     read_costs();
     const std::uint64_t sequences = plain_.sequences;
-    const std::int64_t first = fixed_log(0);
+    const std::int64_t first = fixed_ln(time(0));
     std::uint64_t tokens = sequences;  // of the pass with the highest throughput
     std::uint64_t cost = cost_one;
     worthwhile_ = 0;
     for (std::size_t k = 0; k <= most_; ++k) {
-      logs_[k] = static_cast<std::int32_t>(fixed_log(k) - first);
+      logs_[k] = static_cast<std::int32_t>(fixed_ln(time(k)) - first);
       const std::uint64_t relative = time(k);
       if ((sequences + k) * cost > tokens * relative) tokens = sequences + k, cost = relative;
-      // Were all accepted, and spread evenly, which is where they help most. What gains less than a 32nd is not asked
-      // for.
-      const std::int64_t gain = detail::fixed_log2(((sequences + k) << 16) / sequences) - (std::int64_t{16} << 16);
-      if (gain * 45426 / 65536 * 31 / 32 > logs_[k]) worthwhile_ = k;
+      // The gain if all were accepted and spread evenly, where they help most. Rows that gain less than a 32nd are not
+      // worthwhile.
+      const std::int64_t gain = fixed_ln(UnitScale::divide(sequences + k, sequences));
+      if (gain * 31 / 32 > logs_[k]) worthwhile_ = k;
     }
-    top_ = std::min(static_cast<Rate>((tokens << 32) / (cost * sequences)), most_rate);
+    max_throughput_ =
+        std::min(static_cast<Rate>(UnitScale::divide(UnitScale::from(tokens), cost * sequences)), most_rate);
     least_step_ = most_step;
     for (std::size_t k = 1; k <= worthwhile_; ++k)
       least_step_ = std::min<std::int64_t>(least_step_, std::max(0, logs_[k] - logs_[k - 1]));
@@ -140,16 +150,9 @@ class BatchCost {
   void read_costs() noexcept {
     const std::span<Cost> costs(costs_.data(), most_ + 1);
     if (told_) {
-      told_->costs(plain_, costs);
+      ToldCost(*told_).costs(plain_, costs);
     } else {
-      const LearnedCurve& curve = learned();
-      const std::size_t rows = unit(plain_.sequences);
-      for (std::size_t k = 0; k <= most_; ++k) {
-        const std::int64_t low = curve.cost(1 + k / rows);
-        const std::int64_t high = curve.cost(2 + k / rows);
-        costs[k] = static_cast<Cost>(low + (high - low) * static_cast<std::int64_t>(k % rows) /
-                                               static_cast<std::int64_t>(rows));
-      }
+      learned_cost().costs({1, 1, 0}, costs);
     }
     if (widths_.empty()) return;
     for (std::size_t k = 0; k <= most_; ++k) {
@@ -160,13 +163,12 @@ class BatchCost {
                               : costs[most_];
     }
   }
-  /// What a pass with k drafted rows takes, a plain one being 1 also where other rows ride in both.
+  /// The time of a pass with k drafted rows, that of a plain one being 1 also where other rows ride in both.
   [[nodiscard]] std::uint64_t time(std::size_t k) const noexcept {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(1, extra(k) + cost_one));
   }
-  [[nodiscard]] std::int64_t fixed_log(std::size_t k) const noexcept { return detail::fixed_ln(time(k)); }
 
-  static constexpr std::int64_t most_step = std::int64_t{16} << 16;
+  static constexpr std::int64_t most_step = UnitScale::from(std::int64_t{16});
 
   std::optional<CostCurve> told_;
   AllowedWidths widths_;
@@ -176,9 +178,9 @@ class BatchCost {
   std::uint32_t passes_ = 0;          // of the learned curve
   Buffer<Cost> costs_;
   Buffer<std::int32_t> logs_;
-  Rate top_ = rate_one;
+  Rate max_throughput_ = rate_one;
   std::size_t worthwhile_ = 0;
   std::int64_t least_step_ = 0;
 };
 
-}  // namespace reprise
+}  // namespace reprise::detail

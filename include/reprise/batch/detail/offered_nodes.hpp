@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/batch/batch_plan.hpp"
+#include "reprise/batch/detail/batch_cost.hpp"
+#include "reprise/batch/detail/worth.hpp"
+#include "reprise/control/draft_length.hpp"
+#include "reprise/control/loss_guard.hpp"
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/fixed_point.hpp"
+#include "reprise/evidence/path_products.hpp"
+
+/// \file The nodes that are offered to a pass, counted by worth: the histogram that both planners walk down.
+namespace reprise::detail {
+
+/// The terms on which a pass is planned.
+struct PlanTerms {
+  const BatchCost& cost;
+  const LossGuard& guard;
+  std::int64_t price = 0;      ///< of the logarithm of the time of a pass, of UnitScale
+  std::size_t row_limit = 0;   ///< of drafted rows
+  std::size_t plain_rows = 0;  ///< pending rows and other ones
+  std::size_t other_rows = 0;  ///< of these, rows that belong to no sequence of the plan
+
+  [[nodiscard]] bool allowed(std::size_t k) const noexcept { return cost.extra(k) <= guard.allowance(); }
+  /// The price of the time that k drafted rows add.
+  [[nodiscard]] std::int64_t price_of(std::size_t k) const noexcept { return UnitScale::multiply(price, cost.log(k)); }
+};
+
+/// How many rows a pass drafts.
+struct RowChoice {
+  std::size_t rows = 0;       ///< drafted ones, padding included if uniform
+  std::size_t row_width = 0;  ///< if uniform: rows of each sequence
+  std::int64_t gain = 0;
+  bool guarded = false;  ///< other lengths were beyond the allowance of the guard
+
+  /// Takes k rows if their gain is higher and the guard allows them; true if so.
+  bool offer(const PlanTerms& terms, std::size_t k, std::int64_t other_gain) noexcept {
+    if (other_gain <= gain) return false;
+    if (!terms.allowed(k)) {
+      guarded = true;
+      return false;
+    }
+    rows = k;
+    gain = other_gain;
+    return true;
+  }
+};
+
+/// The nodes of all entries of a plan, by class of worth and, if uniform, by row.
+class OfferedNodes {
+ public:
+  static constexpr std::size_t most_nodes = 256;      // of one sequence
+  static constexpr std::size_t most_row_width = 512;  // of a uniform pass
+
+  /// The bounds below which a node counts for nothing.
+  struct Bounds {
+    std::uint64_t least_tokens = 0;  ///< the fewest tokens that a sequence is said to get, of UnitScale
+    std::size_t least_class = 0;     ///< the first class that never pays
+    std::size_t stop_class = 0;      ///< the same for sampled drafts: decided by the size of the last pass
+    std::size_t row_limit = 0;       ///< of drafted rows
+  };
+
+  OfferedNodes(std::size_t max_nodes, bool uniform) noexcept : max_nodes_(max_nodes), uniform_(uniform) {}
+
+  [[nodiscard]] bool reserve(std::size_t sequences) noexcept {
+    return classes_.reserve(sequences * max_nodes_) && sequences_.reserve(sequences);
+  }
+  void clear() noexcept { sequences_.clear(); }
+
+  /// Counts the nodes of all entries; reserve() has been called for as many.
+  void count(std::span<const BatchEntry> entries, Bounds bounds) noexcept {
+    counts_.fill(0);
+    by_row_.fill(0);
+    offered_ = 0;
+    worthwhile_ = 0;
+    any_sampled_ = false;
+    std::size_t enough = 2 * bounds.row_limit;  // then it is time to see which classes cannot be sent any more
+    for (const BatchEntry& entry : entries) {
+      if (worthwhile_ > enough && !uniform_) {
+        bounds.least_class = std::min(bounds.least_class, first_left_out(bounds.row_limit));
+        enough = worthwhile_ + bounds.row_limit;
+      }
+      count(entry, bounds);
+    }
+  }
+
+  [[nodiscard]] std::size_t sequences() const noexcept { return sequences_.size(); }
+  /// Nodes in all drafts.
+  [[nodiscard]] std::size_t offered() const noexcept { return offered_; }
+  /// Nodes that count for something.
+  [[nodiscard]] std::size_t worthwhile() const noexcept { return worthwhile_; }
+  [[nodiscard]] bool any_sampled() const noexcept { return any_sampled_; }
+  /// Nodes of a class.
+  [[nodiscard]] std::uint32_t in_class(std::size_t c) const noexcept { return counts_[c]; }
+  /// The worth of the nodes that are sent if each sequence has more than `row` rows, but not if it has `row`.
+  [[nodiscard]] std::int64_t in_row(std::size_t row) const noexcept { return by_row_[row]; }
+  /// Worthwhile nodes of sequence i, and its pending rows.
+  [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return sequences_[i].nodes; }
+  [[nodiscard]] std::size_t pending_of(std::size_t i) const noexcept { return sequences_[i].pending; }
+  /// The classes of the nodes of sequence i; they never fall.
+  [[nodiscard]] const std::uint16_t* classes_of(std::size_t i) const noexcept {
+    return classes_.data() + i * max_nodes_;
+  }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return classes_.memory_bytes() + sequences_.memory_bytes();
+  }
+
+ private:
+  /// A sequence.
+  struct Sequence {
+    std::uint32_t nodes = 0;
+    std::uint32_t pending = 0;
+  };
+
+  void count(const BatchEntry& entry, const Bounds& bounds) noexcept {
+    const Offer& offer = entry.offer;
+    std::uint16_t* const classes = classes_.data() + sequences_.size() * max_nodes_;
+    const bool sampled = offer.draft.kind() == DraftKind::sampled;
+    const std::size_t first_refused =
+        std::min(sampled && !uniform_ ? bounds.stop_class : bounds.least_class, worth_classes);
+    const std::size_t size = std::min(offer.sendable.size(), max_nodes_);
+    const std::uint64_t least_tokens = bounds.least_tokens;
+    std::uint64_t sum = 0;
+    std::size_t last = 1;
+    std::size_t n = 0;
+    for (; n < size; ++n) {
+      const std::uint32_t path = path_of(entry, n);
+      last = std::max(last, worth_class(path, sum, least_tokens));  // a prefix, also of a draft out of order
+      if (last >= first_refused) break;
+      sum += rescaled<ProbabilityScale, UnitScale>(path);
+      classes[n] = static_cast<std::uint16_t>(sampled ? 0 : last);
+      ++counts_[classes[n]];
+      if (uniform_ && offer.pending + n < most_row_width) by_row_[offer.pending + n] += worth_of_class[last];
+    }
+    sequences_.push_reserved({static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(offer.pending)});
+    worthwhile_ += n;
+    offered_ += offer.sendable.size();
+    any_sampled_ = any_sampled_ || (sampled && n > 0);
+  }
+  /// The path probability of node number `n`, of ProbabilityScale, as far as it is believed.
+  [[nodiscard]] std::uint32_t path_of(const BatchEntry& entry, std::size_t n) noexcept {
+    const Offer& offer = entry.offer;
+    const std::uint32_t path = offer.draft[static_cast<std::size_t>(offer.sendable[n])].path_probability.raw();
+    if (entry.credit == nullptr) return path;
+    const std::uint32_t factor = paths_.extend(offer.draft, offer.sendable, n, entry.credit->factor());
+    return static_cast<std::uint32_t>(UnitScale::multiply(std::uint64_t{path}, std::uint64_t{factor}));
+  }
+  /// The first class of which nothing can be sent: those before it hold `rows` nodes already.
+  [[nodiscard]] std::size_t first_left_out(std::size_t rows) const noexcept {
+    std::size_t c = 0;
+    for (std::size_t nodes = 0; c < worth_classes && nodes < rows; ++c) nodes += counts_[c];
+    return std::max<std::size_t>(c, 1);
+  }
+
+  std::size_t max_nodes_;
+  bool uniform_;
+  bool any_sampled_ = false;
+  std::size_t offered_ = 0;
+  std::size_t worthwhile_ = 0;
+  std::array<std::uint32_t, worth_classes> counts_{};
+  std::array<std::int64_t, most_row_width> by_row_{};
+  PathProducts<most_nodes> paths_;
+  Buffer<std::uint16_t> classes_;  // of the nodes of sequence i from i x max_nodes_ on
+  Buffer<Sequence> sequences_;
+};
+
+}  // namespace reprise::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/batch/detail/offered_nodes.hpp"
+#include "reprise/batch/detail/worth.hpp"
+#include "reprise/core/capabilities.hpp"
+
+namespace reprise::detail {
+
+/// Plans passes whose sequences may have different numbers of rows: rows go to the nodes of the highest worth.
+class RaggedPlanner {
+ public:
+  /// The number of rows of the highest gain. Nodes of sampled drafts (class 0) come first and are not weighed: only the
+  /// guard and the row limit bound them.
+  [[nodiscard]] static RowChoice choose(const OfferedNodes& offered, const PlanTerms& terms) noexcept {
+    const std::size_t most = std::min(offered.worthwhile(), terms.row_limit);
+    const std::size_t sampled = offered.in_class(0);
+    std::size_t k = std::min(sampled, most);
+    while (k > 0 && !terms.allowed(k)) --k;
+    RowChoice best{.rows = k, .gain = -terms.price_of(k), .guarded = k < sampled};
+    std::int64_t gain = 0;
+    for (std::size_t c = 1; c < worth_classes && k < most && best.rows >= sampled; ++c) {
+      for (std::size_t left = std::min<std::size_t>(offered.in_class(c), most - k); left > 0; --left) {
+        gain += worth_of_class[c];
+        ++k;
+        best.offer(terms, k, gain - terms.price_of(k));
+      }
+    }
+    return best;
+  }
+
+  /// Shares the rows out, the worthiest nodes first, and answers how many are drafted. Of the last class, sequences are
+  /// served beginning with number `turn`.
+  static std::size_t share_out(const OfferedNodes& offered, const RowChoice& choice, std::size_t turn,
+                               std::span<std::uint32_t> nodes) noexcept {
+    std::size_t rows = choice.rows;
+    std::size_t last = 0;  // the class that does not fit whole
+    while (last < worth_classes && offered.in_class(last) <= rows) rows -= offered.in_class(last++);
+    const auto take = [&](std::size_t i, std::size_t bound, std::size_t most) {
+      const std::uint16_t* const classes = offered.classes_of(i);
+      std::uint32_t& n = nodes[i];
+      const std::uint32_t before = n;
+      while (n < offered.nodes_of(i) && n - before < most && classes[n] < bound) ++n;
+      return n - before;
+    };
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      nodes[i] = 0;
+      take(i, last, unlimited);
+    }
+    for (std::size_t i = 0; i < nodes.size() && rows > 0; ++i) rows -= take((turn + i) % nodes.size(), last + 1, rows);
+    return choice.rows;
+  }
+};
+
+}  // namespace reprise::detail

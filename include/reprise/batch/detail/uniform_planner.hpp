@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/batch/detail/offered_nodes.hpp"
+#include "reprise/core/capabilities.hpp"
+
+namespace reprise::detail {
+
+/// Plans passes whose sequences all have as many rows, padded where they have fewer.
+class UniformPlanner {
+ public:
+  /// `widths`: the rows that a sequence may have; empty: any.
+  explicit UniformPlanner(const AllowedWidths& widths) noexcept : widths_(widths) {}
+
+  /// The width of the highest gain.
+  [[nodiscard]] RowChoice choose(const OfferedNodes& offered, const PlanTerms& terms) const noexcept {
+    std::size_t pending = 1;  // most of any sequence
+    for (std::size_t i = 0; i < offered.sequences(); ++i) pending = std::max(pending, offered.pending_of(i));
+    RowChoice best;
+    std::int64_t gain = 0;
+    std::size_t counted = 1;  // rows of each sequence that `gain` holds
+    for (std::size_t width = next_width(pending); width <= OfferedNodes::most_row_width && offered.sequences() != 0;
+         width = next_width(width + 1)) {
+      const std::size_t k = width * offered.sequences() + terms.other_rows - terms.plain_rows;
+      if (k > terms.row_limit) break;
+      if (offered.any_sampled()) {  // never looks further ahead than to the first node of the step
+        gain += offered.in_row(counted) * static_cast<std::int64_t>(width - counted);
+        counted = width;
+      }
+      for (; counted < width; ++counted) gain += offered.in_row(counted);
+      const bool better = best.offer(terms, k, gain - terms.price_of(k));
+      if (better) best.row_width = width;
+      if (offered.any_sampled() && !better && width > pending) break;
+    }
+    return best;
+  }
+
+  /// Gives each sequence its nodes that fit into the width, and answers how many are drafted.
+  static std::size_t share_out(const OfferedNodes& offered, const RowChoice& choice, std::size_t,
+                               std::span<std::uint32_t> nodes) noexcept {
+    std::size_t drafted = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const std::size_t free = choice.row_width - std::min(choice.row_width, offered.pending_of(i));
+      nodes[i] = static_cast<std::uint32_t>(std::min(free, offered.nodes_of(i)));
+      drafted += nodes[i];
+    }
+    return drafted;
+  }
+
+ private:
+  /// The first width that is at least `row_width`.
+  [[nodiscard]] std::size_t next_width(std::size_t row_width) const noexcept {
+    const auto widths = widths_.values();
+    if (widths.empty()) return row_width;
+    const auto at = std::lower_bound(widths.begin(), widths.end(), row_width);
+    return at == widths.end() ? unlimited : *at;
+  }
+
+  const AllowedWidths& widths_;
+};
+
+}  // namespace reprise::detail

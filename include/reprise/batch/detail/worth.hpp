@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file The worth of a drafted token in a batch, in classes of 1/32 of a factor of two: fine enough to put tokens in
+/// order, few enough to count them in a histogram instead of sorting.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/core/fixed_log.hpp"
+#include "reprise/core/fixed_point.hpp"
+
+namespace reprise::detail {
+
+/// Class 0 has precedence over everything, class c is worth 2^(-c / 32); a worth below 2^-11 counts for nothing.
+inline constexpr std::int32_t worth_halvings = 11;
+inline constexpr std::size_t worth_classes = std::size_t{worth_halvings} * coarse_steps;
+/// The worth of a class, of UnitScale.
+inline constexpr std::array<std::uint32_t, worth_classes> worth_of_class = falling_powers<worth_classes>();
+
+/// The class of a token of path probability `path` (of ProbabilityScale) after others of the same sequence that add up
+/// to `sum` (of UnitScale): ln(1 + sum + path) - ln(1 + sum), which is about path / (1 + sum + path / 2). `least`
+/// bounds the divisor. worth_classes: counts for nothing.
+inline std::size_t worth_class(std::uint32_t path, std::uint64_t sum, std::uint64_t least) noexcept {
+  if (path == 0) return worth_classes;
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  const std::uint64_t tokens = std::max(cost_one + sum + rescaled<ProbabilityScale, UnitScale>(path / 2), least);
+  const std::int32_t below = (ProbabilityScale::bits - UnitScale::bits) * coarse_steps +
+                             coarse_log2(static_cast<std::uint32_t>(std::min(tokens, most))) - coarse_log2(path);
+  return static_cast<std::size_t>(std::clamp<std::int32_t>(below, 1, worth_classes));
+}
+
+/// The first class that is worth less than `value` (of UnitScale); two further down, surely so.
+inline std::size_t class_below(std::int64_t value) noexcept {
+  if (value >= cost_one) return 1;
+  if (value <= Fixed<worth_halvings>::floor(cost_one)) return worth_classes;
+  const std::int32_t class_of_value = UnitScale::bits * coarse_steps - coarse_log2(static_cast<std::uint32_t>(value));
+  return static_cast<std::size_t>(std::clamp<std::int32_t>(class_of_value + 1, 1, worth_classes));
+}
+
+}  // namespace reprise::detail

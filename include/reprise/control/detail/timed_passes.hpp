@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/core/fixed_point.hpp"
+
+/// \file The parts of LearnedCurve: the time of a plain pass, the ratio of a row count to it, and the budget for passes
+/// that are made to learn.
+namespace reprise::detail {
+
+/// Nanoseconds, with 2^-8 of one kept.
+using TimeScale = Fixed<8>;
+
+/// The usual relative error of a time against its expectation, and errors held within three times that: one pass in a
+/// hundred may take ten times as long without harm.
+class UsualError {
+ public:
+  /// (sample - value) / value, of UnitScale, within three usual deviations; and learns from it.
+  std::int64_t bounded(std::uint64_t sample, std::uint64_t value) noexcept {
+    constexpr std::uint64_t most_times = 64;  // as much as expected; keeps the division within 64 bits
+    sample = std::min(sample, value * most_times);
+    const std::int64_t error = sample >= value ? relative(sample - value, value) : -relative(value - sample, value);
+    const std::int64_t bound = 3 * deviation_;
+    const std::int64_t size = std::min(error < 0 ? -error : error, deviation_ * 4);
+    deviation_ = std::max(least, deviation_ + (size - deviation_) / memory);
+    return std::clamp(error, -bound, bound);
+  }
+
+ private:
+  static constexpr std::int64_t least = 64;   // 0.1%: times are never exact
+  static constexpr std::int64_t memory = 32;  // errors that count
+
+  static std::int64_t relative(std::uint64_t part, std::uint64_t whole) noexcept {
+    while (part >= std::uint64_t{1} << 47) part /= 2, whole /= 2;
+    return static_cast<std::int64_t>(UnitScale::divide(part, std::max<std::uint64_t>(whole, 1)));
+  }
+
+  std::int64_t deviation_ = UnitScale::one / 4;  // the mean size of an error
+};
+
+/// A value learned from samples: seeded by the first three, then moved by relative errors.
+struct LearnedValue {
+  static constexpr std::uint32_t seeds = 3;    // samples that are not yet averaged
+  static constexpr std::uint32_t memory = 64;  // samples that count
+
+  std::uint64_t value = 0;
+  std::array<std::uint64_t, 2> early{};
+  std::uint32_t count = 0;
+  std::uint32_t seen = 0;  // number of the pass of the last sample
+  bool trusted = false;    // seen often enough, or close to its expectation
+
+  [[nodiscard]] bool seeding() const noexcept { return count < seeds; }
+
+  /// Takes one of the first samples: the smaller of two, then the median of three, because a pass is slow by accident,
+  /// hardly ever fast. A first sample within a factor of 4/3 of `expected` is averaged with it.
+  void seed(std::uint64_t sample, std::uint64_t expected) noexcept {
+    trusted = trusted || count + 1 >= seeds || alike(sample, count == 0 ? expected : value);
+    if (count == 0 && 3 * std::max(sample, expected) <= 4 * std::min(sample, expected))
+      sample = (sample + expected) / 2;
+    if (count < early.size()) early[count] = sample;
+    const auto [low, high] = std::minmax(early[0], early[1]);
+    value = count == 0 ? sample : count == 1 ? low : std::clamp(sample, low, high);
+    ++count;
+  }
+  /// Moves the value by `error` (of UnitScale) over `weight`; it stays above 0.
+  void correct(std::int64_t error, std::uint32_t weight) noexcept {
+    const auto size = static_cast<std::uint64_t>(error < 0 ? -error : error) / weight;
+    const std::uint64_t change = UnitScale::floor(value) * size + UnitScale::multiply(UnitScale::fraction(value), size);
+    value = error < 0 ? value - std::min(change, value - 1) : value + change;
+  }
+  void count_sample() noexcept { count = std::min(count + 1, memory); }
+
+ private:
+  /// Within a factor of two and a half: more than steps and noise do, less than an accident.
+  static bool alike(std::uint64_t a, std::uint64_t b) noexcept { return 2 * a <= 5 * b && 2 * b <= 5 * a; }
+};
+
+/// The time of a plain pass, which drifts as the context grows.
+struct PlainTime : LearnedValue {
+  /// Samples after which it counts as found: later ones move it by 1/24 of their error, and ratios stay as they are.
+  static constexpr std::uint32_t settled = 24;
+
+  [[nodiscard]] bool known() const noexcept { return count > 0; }
+
+  void learn(std::uint64_t nanoseconds, UsualError& usual) noexcept {
+    const std::uint64_t time = TimeScale::from(nanoseconds);
+    if (seeding()) return seed(time, 0);
+    count_sample();
+    correct(usual.bounded(time, value), std::min(count, settled));
+  }
+  /// The cost of a pass that took so long. Up to 2^39 ns.
+  [[nodiscard]] std::uint64_t cost_of(std::uint64_t nanoseconds) const noexcept {
+    return UnitScale::divide(TimeScale::from(nanoseconds), value);
+  }
+  /// A longer pass took less than half of it, and it has hardly been seen: the plain pass was slow by accident.
+  [[nodiscard]] bool refuted_by(std::uint64_t nanoseconds) const noexcept {
+    return seeding() && 2 * TimeScale::from(nanoseconds) < value;
+  }
+};
+
+/// The cost of one row count: its time over that of a plain pass, of UnitScale.
+struct RowRatio : LearnedValue {
+  static constexpr std::uint64_t least = cost_one / 64;
+  static constexpr std::uint64_t most = std::uint64_t{cost_one} * 1024;
+  static constexpr std::uint32_t stale_after = 512;  // passes; engines warm up, contexts grow
+
+  [[nodiscard]] bool stale(std::uint32_t pass) const noexcept { return pass - seen >= stale_after; }
+
+  /// Learns from pass number `pass`, which took `nanoseconds`.
+  void learn(std::uint64_t nanoseconds, std::uint64_t expected, std::uint32_t pass, PlainTime& plain,
+             UsualError& usual) noexcept {
+    constexpr std::uint32_t well_known = 16;    // samples of a ratio that may correct the plain time
+    constexpr std::uint32_t long_unseen = 128;  // passes since the last plain one
+    const std::uint64_t sample = std::clamp(plain.cost_of(nanoseconds), least, most);
+    if (stale(pass)) count = std::min(count, 2 * seeds);
+    seen = pass;
+    if (seeding()) return seed(sample, expected);
+    count_sample();
+    const std::int64_t error = usual.bounded(sample, value);
+    correct(error, count);
+    // An error can be that of the ratio or that of the plain time. It moves the plain time only if that was not timed
+    // lately: with both correcting each other all the time, both would wander off together.
+    if (count >= well_known && pass - plain.seen >= long_unseen) plain.correct(error, well_known);
+    value = std::clamp(value, least, most);
+  }
+  /// The plain time was `before`, and is now `after`.
+  void rescale(std::uint64_t before, std::uint64_t after) noexcept {
+    if (count == 0) return;
+    value = std::clamp(rescaled(value, before, after), least, most);
+    for (std::uint64_t& sample : early) sample = rescaled(sample, before, after);
+  }
+
+ private:
+  /// a x b / c.
+  static std::uint64_t rescaled(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
+    while (b >= std::uint64_t{1} << 36) b /= 2, c /= 2;
+    return std::min(a, most) * b / std::max<std::uint64_t>(c, 1);
+  }
+};
+
+/// How much may be spent on passes that are made to learn. A 256th of a plain pass is saved up with every pass, so
+/// exploring and probing are expected to cost at most that share each.
+class ExplorationBudget {
+ public:
+  /// A pass comes, whose time was measured or not.
+  void begin_pass(bool plain, bool timed) noexcept {
+    timed_ = timed;
+    if (plain) plain_timed_ = timed;
+  }
+  void count_pass() noexcept { ++passes_; }
+  /// An uncertain row count was sent.
+  void spend() noexcept { explored_ = passes_; }
+
+  /// Passes whose time was learned from.
+  [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
+
+  /// See LearnedCurve::should_probe_plain().
+  [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely, const PlainTime& plain) const noexcept {
+    constexpr std::int64_t longest_wait = 256;
+    constexpr std::int64_t longest_close_wait = 16;
+    if (passes_ == 0 || !plain_timed_) return false;  // an engine that does not time plain passes is not asked for them
+    const std::int64_t since = passes_ - plain.seen;
+    if (since >= (closely ? longest_close_wait : longest_wait)) return true;
+    // With every pass: half a plain pass before the first plain time is known, then 1/16, ..., 1/256.
+    const std::int64_t share = cost_one / (plain.known() ? 8 * std::int64_t{std::min(1 + plain.count, 32U)} : 2);
+    return loss <= since * share;
+  }
+  /// See LearnedCurve::may_explore().
+  [[nodiscard]] bool may_explore(std::int64_t loss, const PlainTime& plain) const noexcept {
+    constexpr std::uint32_t every = 32;  // passes: the others are not looked at, which takes time
+    constexpr std::int64_t saved = cost_one / 256;
+    return timed_ && passes_ % every == 0 && plain.known() && loss <= std::int64_t{passes_ - explored_} * saved;
+  }
+  /// See LearnedCurve::explored_rows(). `widest`: the most rows that are known; `unlimited_rows`: more than there are.
+  [[nodiscard]] std::size_t rows(const PlainTime& plain, std::size_t widest,
+                                 std::size_t unlimited_rows) const noexcept {
+    if (!timed_) return unlimited_rows;
+    return std::max<std::size_t>({3, plain.count < 2 ? 0 : 2 * widest, passes_ / 8});
+  }
+
+ private:
+  std::uint32_t passes_ = 0;
+  std::uint32_t explored_ = 0;  // passes_ when an uncertain row count was sent last
+  bool timed_ = true;           // the last pass was
+  bool plain_timed_ = true;     // the last plain pass was
+};
+
+}  // namespace reprise::detail

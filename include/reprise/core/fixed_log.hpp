@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/probability.hpp"
+
+/// \file Logarithms and the logistic function in integers. They decide what is drafted, so every compiler, at every
+/// optimisation level, has to arrive at the same values: floating point does not promise that.
+///
+/// There are three logarithms, because their callers need different precision: log2_q8() is the fastest and serves
+/// log-odds, fixed_log2() is within 2^-14 and weighs tokens against time, coarse_log2() puts tokens into classes.
+namespace reprise {
+
+/// Log-odds (natural logarithm), of LogOddsScale.
+using LogOdds = std::int32_t;
+
+namespace detail {
+
+/// ln 2 = 45,426 / 2^16.
+inline constexpr std::int32_t ln_2 = 45426;
+
+inline constexpr LogOdds log_odds_one = static_cast<LogOdds>(LogOddsScale::one);
+
+/// log2 of x, of LogOddsScale; of 0 as of 1. Exact for powers of two, else within 5 / 256.
+constexpr std::int32_t log2_q8(std::uint64_t x) noexcept {
+  x |= x == 0 ? 1 : 0;
+  const int whole = 63 - std::countl_zero(x);
+  const auto part = static_cast<std::int32_t>(
+      LogOddsScale::fraction(whole < LogOddsScale::bits ? x << (LogOddsScale::bits - whole)     // the bits after the
+                                                        : x >> (whole - LogOddsScale::bits)));  // leading one
+  constexpr std::int32_t bend = 88;  // log2(1 + f) is close to f + 0.3437 f (1 - f), and 88 / 256 = 0.3437
+  return whole * log_odds_one + part + UnitScale::floor(part * (log_odds_one - part) * bend);
+}
+
+/// The logarithm of the odds `part` : `rest`.
+constexpr LogOdds log_odds(std::uint64_t part, std::uint64_t rest) noexcept {
+  return UnitScale::multiply(log2_q8(part) - log2_q8(rest), ln_2);
+}
+
+/// Of the table below, whose knots are a quarter apart.
+using LogisticScale = Fixed<24>;
+/// 1 / (1 + exp(i / 4)), of LogisticScale.
+inline constexpr std::array<std::uint32_t, 49> logistic_tail = {
+    8388608, 7345459, 6334081, 5382488, 4512088, 3736288, 3060592, 2483820, 1999893, 1599699, 1272689, 1008087, 795674,
+    626241,  491778,  385496,  301759,  235949,  184330,  143906,  112287,  87579,   68286,   53229,   41484,   32325,
+    25186,   19621,   15285,   11906,   9274,    7224,    5626,    4382,    3413,    2658,    2070,    1612,    1256,
+    978,     762,     593,     462,     360,     280,     218,     170,     132,     103};
+
+/// 1 / (1 + exp(-x)), between 2^-15 and 0.998: certainty is never learned from examples.
+constexpr Probability logistic(LogOdds x) noexcept {
+  constexpr std::uint32_t least = 1 << 9;     // 2^-15
+  constexpr std::uint32_t most = 16'743'424;  // 0.998
+  using Quarter = Fixed<LogOddsScale::bits - 2>;
+  const auto distance = static_cast<std::uint32_t>(std::clamp(x < 0 ? -x : x, 0, 12 * log_odds_one - 1));
+  const std::size_t i = Quarter::floor(distance);
+  const std::uint32_t low = Quarter::between(logistic_tail[i], logistic_tail[i + 1], Quarter::fraction(distance));
+  const std::uint32_t p = x < 0 ? low : static_cast<std::uint32_t>(LogisticScale::one) - low;
+  return Probability::from_raw(rescaled<LogisticScale, ProbabilityScale>(std::clamp(p, least, most)));
+}
+
+/// Numbers of 32 significant bits, from 1 up to below 2.
+using MantissaScale = Fixed<31>;
+/// Knots of the table of logarithms: 64 to a factor of two.
+using LogTableScale = Fixed<6>;
+/// From one such knot to the next.
+using LogTableStep = Fixed<MantissaScale::bits - LogTableScale::bits>;
+
+/// log2 of a number of MantissaScale, of UnitScale: by repeated squaring.
+constexpr std::uint32_t slow_log2(std::uint64_t mantissa) noexcept {
+  std::uint32_t log = 0;
+  for (int bit = 0; bit < UnitScale::bits + 1; ++bit) {  // one more than is kept, to round
+    mantissa = MantissaScale::multiply(mantissa, mantissa);
+    log *= 2;
+    if (mantissa >= 2 * MantissaScale::one) {
+      mantissa /= 2;
+      ++log;
+    }
+  }
+  return (log + 1) / 2;
+}
+
+/// log2(1 + i / 64), of UnitScale.
+inline constexpr std::array<std::uint32_t, 65> log2_table = [] {
+  std::array<std::uint32_t, 65> table{};
+  for (std::uint64_t i = 0; i < 64; ++i) table[i] = slow_log2(MantissaScale::one + LogTableStep::from(i));
+  table[64] = static_cast<std::uint32_t>(UnitScale::one);
+  return table;
+}();
+
+/// log2 of x, of UnitScale, within 2^-14; of 0 as of 1.
+constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
+  if (x <= 1) return 0;
+  const int exponent = static_cast<int>(std::bit_width(x)) - 1;
+  const std::uint64_t mantissa =
+      exponent >= MantissaScale::bits ? x >> (exponent - MantissaScale::bits) : x << (MantissaScale::bits - exponent);
+  const auto knot = static_cast<std::size_t>(LogTableScale::fraction(LogTableStep::floor(mantissa)));
+  const std::uint64_t rise = log2_table[knot + 1] - log2_table[knot];
+  return UnitScale::from(std::int64_t{exponent}) + log2_table[knot] +
+         static_cast<std::int64_t>(LogTableStep::multiply(rise, LogTableStep::fraction(mantissa)));
+}
+
+/// The natural logarithm of a number of UnitScale, of the same scale.
+constexpr std::int64_t fixed_ln(std::uint64_t x) noexcept {
+  // A division, which rounds towards zero; a shift would round down.
+  return (fixed_log2(x) - UnitScale::from(std::int64_t{UnitScale::bits})) * ln_2 / UnitScale::one;
+}
+
+/// Thirty-two steps to a factor of two: fine enough to order tokens, coarse enough to count them.
+using CoarseScale = Fixed<5>;
+inline constexpr std::int32_t coarse_steps = static_cast<std::int32_t>(CoarseScale::one);
+
+/// log2 of x, of CoarseScale, rounded down twice: off by less than two steps. x above 0.
+constexpr std::int32_t coarse_log2(std::uint32_t x) noexcept {
+  const auto exponent = static_cast<std::int32_t>(std::bit_width(x | 1U)) - 1;
+  const std::uint32_t mantissa = x << (MantissaScale::bits - exponent);
+  const std::uint32_t knot = LogTableScale::fraction(LogTableStep::floor(mantissa));
+  return exponent * coarse_steps + static_cast<std::int32_t>(rescaled<UnitScale, CoarseScale>(log2_table[knot]));
+}
+
+/// 2^(-i / 32), of UnitScale, for i below `size`, a multiple of 32.
+template <std::size_t size>
+constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
+  std::array<std::uint32_t, size> powers{};
+  powers[0] = static_cast<std::uint32_t>(UnitScale::one);
+  for (std::size_t i = 1; i < coarse_steps; ++i) {
+    const auto wanted = static_cast<std::uint32_t>(UnitScale::divide(coarse_steps - i, std::size_t{coarse_steps}));
+    std::uint64_t low = MantissaScale::one;  // 2^(1 - i / 32), by bisection
+    std::uint64_t high = 2 * MantissaScale::one;
+    while (high - low > 1) {
+      const std::uint64_t middle = (low + high) / 2;
+      (slow_log2(middle) < wanted ? low : high) = middle;
+    }
+    powers[i] = static_cast<std::uint32_t>(rescaled<MantissaScale, UnitScale>(high / 2));
+  }
+  // Not each for itself: compilers do not evaluate constants without end.
+  for (std::size_t i = coarse_steps; i < size; ++i) powers[i] = powers[i % coarse_steps] >> (i / coarse_steps);
+  return powers;
+}
+
+}  // namespace detail
+}  // namespace reprise

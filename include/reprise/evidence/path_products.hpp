@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/token.hpp"
+
+namespace reprise {
+
+/// One factor for each node of a draft, multiplied along each path: discounts the claims of a strategy node by node.
+/// Holds the first `Most` nodes that can be sent. No allocation; nothing is initialised.
+template <std::size_t Most>
+class PathProducts {
+ public:
+  /// The product up to node number `n` of `sendable`, of UnitScale. Call it for n = 0, 1, 2, ... of one draft: a parent
+  /// stands before its children. `factor`: that of the node itself, of UnitScale.
+  std::uint32_t extend(DraftView draft, std::span<const NodeIndex> sendable, std::size_t n,
+                       std::uint32_t factor) noexcept {
+    const NodeIndex parent = draft[static_cast<std::size_t>(sendable[n])].parent;
+    std::size_t at = n;  // nearly always the node before
+    while (at > 0 && sendable[at - 1] != parent) --at;
+    const std::uint64_t before = at == 0 ? static_cast<std::uint64_t>(UnitScale::one) : products_[at - 1];
+    return products_[n] = static_cast<std::uint32_t>(UnitScale::multiply(before, std::uint64_t{factor}));
+  }
+
+ private:
+  std::array<std::uint32_t, Most> products_;  // NOLINT(*-member-init): filled by extend()
+};
+
+}  // namespace reprise
