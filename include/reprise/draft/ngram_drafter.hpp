@@ -54,8 +54,8 @@ struct NgramOptions {
 /// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
 /// the index, three lookups and one step of the matches that are followed. A SharedMemory adds one to three
 /// microseconds to propose. Memory: the index over three n-gram lengths and its text, 11 to 21 bytes for each distinct
-/// token, below two bytes for each token, and 25 KB. truncate: see FollowedContext. Threads: one at a time; copies are
-/// independent.
+/// token, below two bytes for each token, and 25 KB. In all at most 75 bytes a token and 25 KB, where every token is
+/// new. truncate: see FollowedContext. Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
