@@ -174,13 +174,13 @@ struct ForcedTokens {
 // A strategy that has never heard of a grammar: eight tokens at random.
 struct Guesses {
   std::size_t size = 0;
-  void begin(TokenSpan tokens) { size = tokens.size(); }
-  void observe(TokenSpan tokens, reprise::Origin) { size += tokens.size(); }
-  void truncate(std::size_t tokens) { size = tokens; }
-  void feedback(const reprise::Outcome&) {}
-  void propose(const reprise::DraftBudget& budget, reprise::Draft& draft) {
-    for (std::size_t i = 0; i < std::min<std::size_t>(8, budget.max_nodes); ++i)
-      draft.extend({.token = static_cast<Token>(1 + mix(8 * size + i) % 100)});
+  void begin(TokenSpan) {}
+  void observe(TokenSpan, std::size_t, reprise::Origin) {}
+  void truncate(TokenSpan, std::size_t) {}
+  void feedback(reprise::TokenSpan, const reprise::Outcome&) {}
+  void propose(TokenSpan context, reprise::Draft& draft) {
+    for (std::size_t i = 0; i < 8; ++i)
+      draft.extend({.token = static_cast<Token>(1 + mix(8 * context.size() + i) % 100)});
   }
 };
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <variant>
 
-#include "reprise/core/control.hpp"
 #include "reprise/control/cost_control.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 #include "timed_strategy.hpp"

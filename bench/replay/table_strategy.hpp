@@ -36,10 +36,10 @@ class TableStrategy {
     drafter_ = TokenTableDrafter(table_.get(), options_);
     drafter_.begin(tokens);
   }
-  void observe(TokenSpan tokens, Origin origin) { drafter_.observe(tokens, origin); }
-  void propose(const DraftBudget& budget, Draft& draft) const { drafter_.propose(budget, draft); }
-  void feedback(const Outcome& outcome) { drafter_.feedback(outcome); }
-  void truncate(std::size_t size) { drafter_.truncate(size); }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) { drafter_.observe(context, fresh, origin); }
+  void propose(TokenSpan context, Draft& draft) const { drafter_.propose(context, draft); }
+  void feedback(TokenSpan context, const Outcome& outcome) { drafter_.feedback(context, outcome); }
+  void truncate(TokenSpan context, std::size_t size) { drafter_.truncate(context, size); }
   /// With the table, where it is its own.
   [[nodiscard]] std::size_t memory_bytes() const {
     return drafter_.memory_bytes() + (kept_ || table_ == nullptr ? 0 : table_->memory_bytes());

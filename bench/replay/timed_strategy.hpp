@@ -47,21 +47,21 @@ class TimedStrategy {
   void begin(TokenSpan tokens) {
     time_.total_ns += timed([&] { strategy_.begin(tokens); });
   }
-  void observe(TokenSpan tokens, Origin origin) {
-    time_.total_ns += timed([&] { strategy_.observe(tokens, origin); });
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    time_.total_ns += timed([&] { strategy_.observe(context, fresh, origin); });
   }
-  void propose(const DraftBudget& budget, Draft& draft) {
-    const std::uint64_t ns = timed([&] { strategy_.propose(budget, draft); });
+  void propose(TokenSpan context, Draft& draft) {
+    const std::uint64_t ns = timed([&] { strategy_.propose(context, draft); });
     time_.total_ns += ns;
     time_.propose_ns += ns;
     time_.max_propose_ns = std::max(time_.max_propose_ns, ns);
     ++time_.proposals;
   }
-  void feedback(const Outcome& outcome) {
+  void feedback(TokenSpan context, const Outcome& outcome) {
     reliability_.record(outcome);
-    time_.total_ns += timed([&] { strategy_.feedback(outcome); });
+    time_.total_ns += timed([&] { strategy_.feedback(context, outcome); });
   }
-  void truncate(std::size_t size) { strategy_.truncate(size); }
+  void truncate(TokenSpan context, std::size_t size) { strategy_.truncate(context, size); }
 
   [[nodiscard]] const S& strategy() const { return strategy_; }
   [[nodiscard]] const DraftingTime& time() const { return time_; }

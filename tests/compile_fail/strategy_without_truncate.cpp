@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// message: s\.truncate\(size\)|'truncate'
+// message: s\.truncate\(context, size\)|'truncate'
 #include "reprise/reprise.hpp"
 
 struct Strategy {
   void begin(reprise::TokenSpan) {}
-  void observe(reprise::TokenSpan, reprise::Origin) {}
-  void propose(const reprise::DraftBudget&, reprise::Draft&) {}
-  void feedback(const reprise::Outcome&) {}
+  void observe(reprise::TokenSpan, std::size_t, reprise::Origin) {}
+  void propose(reprise::TokenSpan, reprise::Draft&) {}
+  void feedback(reprise::TokenSpan, const reprise::Outcome&) {}
 };
 
 reprise::Session<Strategy>* session = nullptr;

@@ -24,47 +24,47 @@ static_assert(DraftStrategy<archetype::Strategy>);
 static_assert(!ReservableStrategy<archetype::Strategy> && !MeasurableStrategy<archetype::Strategy>);
 
 struct WithoutBegin {
-  void observe(TokenSpan, Origin) {}
-  void propose(const DraftBudget&, Draft&) {}
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void propose(TokenSpan, Draft&) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
 };
 static_assert(!DraftStrategy<WithoutBegin>);
 
 struct WithoutObserve {
   void begin(TokenSpan) {}
-  void propose(const DraftBudget&, Draft&) {}
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
+  void propose(TokenSpan, Draft&) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
 };
 static_assert(!DraftStrategy<WithoutObserve>);
 
 struct WithoutPropose {
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
 };
 static_assert(!DraftStrategy<WithoutPropose>);
 
 struct WithoutFeedback {
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void propose(const DraftBudget&, Draft&) {}
-  void truncate(std::size_t) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void propose(TokenSpan, Draft&) {}
+  void truncate(TokenSpan, std::size_t) {}
 };
 static_assert(!DraftStrategy<WithoutFeedback>);
 
 struct WithoutTruncate {
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void propose(const DraftBudget&, Draft&) {}
-  void feedback(const Outcome&) {}
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void propose(TokenSpan, Draft&) {}
+  void feedback(TokenSpan, const Outcome&) {}
 };
 static_assert(!DraftStrategy<WithoutTruncate>);
 
 struct IgnorantOfOrigin : archetype::Strategy {
-  void observe(TokenSpan) {}
+  void observe(TokenSpan, std::size_t) {}
 };
 static_assert(!DraftStrategy<IgnorantOfOrigin>);
 
@@ -72,6 +72,16 @@ struct KeeperOfBudgets : archetype::Strategy {
   void propose(DraftBudget&, Draft&) {}
 };
 static_assert(!DraftStrategy<KeeperOfBudgets>, "the budget is not the strategy's to change");
+
+struct WriterOfTheContext : archetype::Strategy {
+  void propose(std::span<Token>, Draft&) {}
+};
+static_assert(!DraftStrategy<WriterOfTheContext>, "the context is lent to read");
+
+struct KeeperOfTheDraft : archetype::Strategy {
+  void propose(TokenSpan, Draft&&) {}
+};
+static_assert(!DraftStrategy<KeeperOfTheDraft>, "the draft stays the session's");
 
 struct Unforkable : archetype::Strategy {
   std::unique_ptr<int> state;

@@ -203,12 +203,12 @@ struct EveryOther {
   bool now = false;
 
   void begin(TokenSpan tokens) { drafter.begin(tokens); }
-  void observe(TokenSpan tokens, Origin origin) { drafter.observe(tokens, origin); }
-  void feedback(const Outcome& outcome) { drafter.feedback(outcome); }
-  void truncate(std::size_t size) { drafter.truncate(size); }
-  void propose(const DraftBudget& budget, Draft& draft) {
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) { drafter.observe(context, fresh, origin); }
+  void feedback(TokenSpan context, const Outcome& outcome) { drafter.feedback(context, outcome); }
+  void truncate(TokenSpan context, std::size_t size) { drafter.truncate(context, size); }
+  void propose(TokenSpan context, Draft& draft) {
     now = !now;
-    if (now) drafter.propose(budget, draft);
+    if (now) drafter.propose(context, draft);
   }
 };
 
@@ -339,11 +339,11 @@ struct CandidateReader {
   std::size_t* revealed = nullptr;
 
   void begin(TokenSpan tokens) { drafter.begin(tokens); }
-  void observe(TokenSpan tokens, Origin origin) { drafter.observe(tokens, origin); }
-  void truncate(std::size_t size) { drafter.truncate(size); }
-  void propose(const DraftBudget& budget, Draft& draft) { drafter.propose(budget, draft); }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) { drafter.observe(context, fresh, origin); }
+  void truncate(TokenSpan context, std::size_t size) { drafter.truncate(context, size); }
+  void propose(TokenSpan context, Draft& draft) { drafter.propose(context, draft); }
   [[nodiscard]] std::size_t candidates_wanted() const { return 3; }
-  void feedback(const Outcome& outcome) {
+  void feedback(TokenSpan, const Outcome& outcome) {
     *revealed += outcome.revealed.size();
     if (outcome.revealed.size() != 3 * (outcome.sent.size() + 1)) mistakes->emplace_back("not three of each row");
     for (const Candidate& candidate : outcome.revealed) {

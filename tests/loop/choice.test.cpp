@@ -22,29 +22,30 @@ void expect_choice(const DraftChoice& got, std::size_t nodes, std::size_t paddin
 }
 
 TEST(WithinAChoice, KeepsWhatIsAllowed) {
-  expect_choice(within({3, 0, Cut::unlikely}, 5, room(7)), 3, 0, Cut::unlikely);
-  expect_choice(within({2, 1, Cut::none}, 5, room(7)), 2, 1, Cut::none);
-  expect_choice(within({4, 0, Cut::none}, 5, {PassShape{}, unlimited, {}, false}), 4, 0, Cut::none);
+  expect_choice(clamp_to_contract({3, 0, Cut::unlikely}, 5, room(7)), 3, 0, Cut::unlikely);
+  expect_choice(clamp_to_contract({2, 1, Cut::none}, 5, room(7)), 2, 1, Cut::none);
+  expect_choice(clamp_to_contract({4, 0, Cut::none}, 5, {PassShape{}, unlimited, {}, false}), 4, 0, Cut::none);
 }
 TEST(WithinAChoice, SendsNoMoreThanThereIs) {
-  expect_choice(within({unlimited, unlimited, Cut::none}, 3, {PassShape{}, unlimited, {}, false}), 3, 0, Cut::none);
-  expect_choice(within({9, 9, Cut::none}, 3, room(3)), 3, 0, Cut::none);
-  expect_choice(within({unlimited, unlimited, Cut::none}, 2, room(7)), 2, 5, Cut::none);
+  expect_choice(clamp_to_contract({unlimited, unlimited, Cut::none}, 3, {PassShape{}, unlimited, {}, false}), 3, 0,
+                Cut::none);
+  expect_choice(clamp_to_contract({9, 9, Cut::none}, 3, room(3)), 3, 0, Cut::none);
+  expect_choice(clamp_to_contract({unlimited, unlimited, Cut::none}, 2, room(7)), 2, 5, Cut::none);
 }
 TEST(WithinAChoice, FallsBackToTheLargestAllowedWidthBelow) {
-  expect_choice(within({5, 0, Cut::none}, 5, room(7)), 3, 0, Cut::width);
-  expect_choice(within({2, 4, Cut::none}, 5, room(7)), 2, 1, Cut::none);
-  expect_choice(within({2, 0, Cut::unlikely}, 5, room(7)), 1, 0, Cut::width);
+  expect_choice(clamp_to_contract({5, 0, Cut::none}, 5, room(7)), 3, 0, Cut::width);
+  expect_choice(clamp_to_contract({2, 4, Cut::none}, 5, room(7)), 2, 1, Cut::none);
+  expect_choice(clamp_to_contract({2, 0, Cut::unlikely}, 5, room(7)), 1, 0, Cut::width);
 }
 TEST(WithinAChoice, NeverForbidsAPassWithoutADraft) {
-  expect_choice(within({2, 0, Cut::none}, 2, room(7, true, 9)), 0, 0, Cut::width);
-  expect_choice(within({0, 0, Cut::gated}, 2, room(7, true, 3)), 0, 0, Cut::gated);
+  expect_choice(clamp_to_contract({2, 0, Cut::none}, 2, room(7, true, 9)), 0, 0, Cut::width);
+  expect_choice(clamp_to_contract({0, 0, Cut::gated}, 2, room(7, true, 3)), 0, 0, Cut::gated);
 }
 TEST(WithinAChoice, PadsOnlyWhereThereIsAPadToken) {
-  expect_choice(within({2, 1, Cut::none}, 5, room(7, false)), 1, 0, Cut::width);
+  expect_choice(clamp_to_contract({2, 1, Cut::none}, 5, room(7, false)), 1, 0, Cut::width);
 }
 TEST(WithinAChoice, KnowsOnlyReasonsThatThereAre) {
-  EXPECT_EQ(within({1, 0, static_cast<Cut>(200)}, 5, room(7)).cut, Cut::none);
+  EXPECT_EQ(clamp_to_contract({1, 0, static_cast<Cut>(200)}, 5, room(7)).cut, Cut::none);
 }
 TEST(WithinAChoice, HoldsEveryClauseWhateverTheAnswer) {
   for (std::size_t nodes = 0; nodes < 12; ++nodes)
@@ -53,7 +54,7 @@ TEST(WithinAChoice, HoldsEveryClauseWhateverTheAnswer) {
         for (std::size_t pending = 1; pending < 5; ++pending)
           for (const bool padded : {false, true}) {
             const PassRoom offered = room(most, padded, pending);
-            const DraftChoice got = within({nodes, padding, Cut::none}, 6, offered);
+            const DraftChoice got = clamp_to_contract({nodes, padding, Cut::none}, 6, offered);
             const std::size_t rows = got.nodes + got.padding;
             ASSERT_LE(got.nodes, std::min<std::size_t>(6, nodes));
             ASSERT_LE(rows, most);
@@ -70,19 +71,19 @@ TEST(WithinABudget, IsNoLargerThanWhatWasAsked) {
   DraftBudget answered;
   answered.max_nodes = answered.max_depth = answered.max_leaves = unlimited;
   answered.min_path_probability = Probability::one();
-  DraftBudget got = within(answered, asked);
+  DraftBudget got = clamp_to_contract(answered, asked);
   EXPECT_EQ(got.max_nodes, 5U);
   EXPECT_EQ(got.max_depth, 4U);
   EXPECT_EQ(got.max_leaves, 3U);
   EXPECT_EQ(got.shape, DraftShape::tree);
   EXPECT_EQ(got.min_path_probability, Probability::one());
   asked.shape = DraftShape::chain;
-  EXPECT_EQ(within(answered, asked).shape, DraftShape::chain);
+  EXPECT_EQ(clamp_to_contract(answered, asked).shape, DraftShape::chain);
 }
 TEST(WithinABudget, MayBeSmallerThanWhatWasAsked) {
   DraftBudget answered;
   answered.max_nodes = answered.max_depth = answered.max_leaves = 0;
-  const DraftBudget got = within(answered, DraftBudget{});
+  const DraftBudget got = clamp_to_contract(answered, DraftBudget{});
   EXPECT_EQ(got.max_nodes, 0U);
   EXPECT_EQ(got.max_depth, 0U);
   EXPECT_EQ(got.max_leaves, 1U) << "a draft has a path";

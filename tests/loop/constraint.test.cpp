@@ -98,7 +98,7 @@ TEST(Constrain, AgreesWithEachPathAskedOnItsOwn) {
   for (std::uint64_t seed = 0; seed < 2'000; ++seed) {
     testing::HostileStrategy strategy(seed, 6);
     std::vector<DraftNode> storage(12);
-    Draft draft(storage);
+    Draft draft(storage, {});
     strategy.propose({}, draft);
     const std::vector<DraftNode> nodes(draft.view().begin(), draft.view().end());
     const std::vector<bool> answers = refused(nodes, even_only);

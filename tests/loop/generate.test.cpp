@@ -201,12 +201,12 @@ TEST_F(Generate, StreamsEveryTokenOnceWhenAStrategyThrowsInBetween) {
   struct ThrowsOnce {
     bool thrown = false;
     void begin(TokenSpan) {}
-    void observe(TokenSpan, Origin) {
+    void observe(TokenSpan, std::size_t, Origin) {
       if (!std::exchange(thrown, true)) throw std::runtime_error("strategy");
     }
-    void propose(const DraftBudget&, Draft&) {}
-    void feedback(const Outcome&) {}
-    void truncate(std::size_t) {}
+    void propose(TokenSpan, Draft&) {}
+    void feedback(TokenSpan, const Outcome&) {}
+    void truncate(TokenSpan, std::size_t) {}
   };
   Session<ThrowsOnce> throwing;
   ScriptedVerifier engine(counting(), prompt);
@@ -219,8 +219,8 @@ TEST_F(Generate, StreamsEveryTokenOnceWhenAStrategyThrowsInBetween) {
 struct Branching {
   Token last = 0;
   void begin(TokenSpan tokens) { last = tokens.back(); }
-  void observe(TokenSpan tokens, Origin) { last = tokens.empty() ? last : tokens.back(); }
-  void propose(const DraftBudget&, Draft& out) const {
+  void observe(TokenSpan context, std::size_t, Origin) { last = context.back(); }
+  void propose(TokenSpan, Draft& out) const {
     NodeIndex parent = anchor_parent;
     for (Token i = 1; i <= 3; ++i) {
       out.push({.token = last + i + 50, .parent = parent});
@@ -228,8 +228,8 @@ struct Branching {
       parent = 2 * i - 1;
     }
   }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
 };
 TEST_F(Generate, SendsTreesToAnEngineThatChecksThem) {
   ScriptedOptions options = counting();

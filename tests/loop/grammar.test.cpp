@@ -419,10 +419,10 @@ struct FixedStrategy {
   std::vector<DraftNode> nodes;
   DraftKind kind = DraftKind::ordered;
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
-  void propose(const DraftBudget&, Draft& draft) {
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
+  void propose(TokenSpan, Draft& draft) {
     draft.clear(kind);
     for (const DraftNode& node : nodes) draft.push(node);
   }

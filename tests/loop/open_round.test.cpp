@@ -17,15 +17,18 @@ struct OpenRoundTest : ::testing::Test {
   OpenRound round;
   const std::array<Token, 2> pending = {7, 8};
 
-  void propose(const std::vector<DraftNode>& nodes, std::size_t leaves, std::size_t depth = unlimited) {
+  void propose(const std::vector<DraftNode>& nodes, std::size_t leaves, std::size_t depth = 2) {
     ASSERT_TRUE(round.reserve(8, true, 1));
-    Draft draft = round.blank();
-    for (const DraftNode& node : nodes) ASSERT_TRUE(draft.push(node));
-    round.propose(draft.view());
-    round.select(leaves, depth);
+    Draft draft = round.blank({.max_leaves = leaves});
+    for (const DraftNode& node : nodes) draft.push(node);
+    round.propose(draft, leaves);
+    round.select(depth);
   }
 };
-const std::vector<DraftNode> tree = {{.token = 1}, {.token = 2}, {.token = 3, .parent = 0}, {.token = 4, .parent = 9}};
+// The last node is deeper than the rounds of these tests allow.
+const std::vector<DraftNode> tree = {{.token = 1}, {.token = 2}, {.token = 3, .parent = 0}, {.token = 4, .parent = 2}};
+// Of the same nodes, the path that a chain has.
+const std::vector<DraftNode> path = {{.token = 1}, {.token = 3, .parent = 0}, {.token = 4, .parent = 1}};
 
 TEST_F(OpenRoundTest, BuildsABatchOfPendingTokensDraftAndPadding) {
   propose(tree, 4);
@@ -39,30 +42,30 @@ TEST_F(OpenRoundTest, BuildsABatchOfPendingTokensDraftAndPadding) {
   EXPECT_EQ(round.pending(), 2U);
 }
 TEST_F(OpenRoundTest, PadsAChainByGoingOnWithIt) {
-  propose(tree, 1);
-  EXPECT_THAT(round.sendable(), ElementsAre(0, 2));
+  propose(path, 1);
+  EXPECT_THAT(round.sendable(), ElementsAre(0, 1));
   ASSERT_TRUE(round.build(pending, {2, 3, Cut::none}, -5));
   EXPECT_THAT(round.batch(), ElementsAre(7, 8, 1, 3, -5, -5, -5));
   EXPECT_THAT(round.parents(), ElementsAre(-1, 0, 1, 2, 3));
   EXPECT_THAT(round.depths(), ElementsAre(1, 2, 3, 4, 5));
   // The same draft, planned again without padding, and then with nothing but padding.
-  round.select(1, unlimited);
+  round.select(2);
   ASSERT_TRUE(round.build(pending, {1, 0, Cut::none}, -5));
   EXPECT_THAT(round.batch(), ElementsAre(7, 8, 1));
-  round.select(1, unlimited);
+  round.select(2);
   ASSERT_TRUE(round.build(pending, {0, 2, Cut::none}, -5));
   EXPECT_THAT(round.batch(), ElementsAre(7, 8, -5, -5));
   EXPECT_THAT(round.parents(), ElementsAre(-1, 0));
 }
 TEST_F(OpenRoundTest, SendsASampledDraftAsAChain) {
   ASSERT_TRUE(round.reserve(8, false, 1));
-  Draft draft = round.blank();
+  Draft draft = round.blank({});
   draft.clear(DraftKind::sampled);
-  for (const DraftNode& node : tree) draft.push(node);
-  round.propose(draft.view());
-  round.select(4, unlimited);
+  for (const DraftNode& node : path) draft.push(node);
+  round.propose(draft, 4);
+  round.select(2);
   EXPECT_TRUE(round.chain());
-  EXPECT_THAT(round.sendable(), ElementsAre(0, 2));
+  EXPECT_THAT(round.sendable(), ElementsAre(0, 1));
 }
 TEST_F(OpenRoundTest, HasPadRowsForThePathsThatAreLeft) {
   propose(tree, 4);
@@ -80,8 +83,8 @@ TEST_F(OpenRoundTest, SendsNothingWhereThereCannotBeAsManyPadRows) {
   propose(tree, 4);
   const std::array<std::size_t, 2> widths = {2, 9};
   const PassRoom room{.plain = {1, 1, 10}, .nodes = 8, .widths = widths, .padded = true};
-  EXPECT_EQ(round.fit({.nodes = 3, .padding = 5}, 3, room).nodes, 0U) << "there are paths for two";
-  EXPECT_EQ(round.fit({.nodes = 1}, 3, room).nodes, 1U);
+  EXPECT_EQ(round.clamp({.nodes = 3, .padding = 5}, {.nodes = 3}, room).nodes, 0U) << "there are paths for two";
+  EXPECT_EQ(round.clamp({.nodes = 1}, {.nodes = 3}, room).nodes, 1U);
 }
 TEST_F(OpenRoundTest, KnowsAPathOfItsBatch) {
   propose(tree, 4);
@@ -128,16 +131,16 @@ TEST_F(OpenRoundTest, KeepsThePendingRowsAndThePath) {
   EXPECT_EQ(outcome.draft.size(), 4U);
 }
 TEST_F(OpenRoundTest, ShowsPadRowsAsNodesBehindTheDraft) {
-  propose(tree, 1);
+  propose(path, 1);
   ASSERT_TRUE(round.build(pending, {1, 2, Cut::none}, -5));
   const Outcome outcome = round.outcome({}, Cut::none);
-  ASSERT_EQ(outcome.draft.size(), 6U);
-  EXPECT_THAT(outcome.sent, ElementsAre(0, 4, 5));
-  EXPECT_EQ(outcome.draft[4].parent, 0);
-  EXPECT_EQ(outcome.draft[5].parent, 4);
-  EXPECT_EQ(outcome.draft[5].token, -5);
-  EXPECT_EQ(outcome.draft[5].source, DraftSource::padding);
-  EXPECT_EQ(outcome.draft[5].path_probability, Probability::zero());
+  ASSERT_EQ(outcome.draft.size(), 5U);
+  EXPECT_THAT(outcome.sent, ElementsAre(0, 3, 4));
+  EXPECT_EQ(outcome.draft[3].parent, 0);
+  EXPECT_EQ(outcome.draft[4].parent, 3);
+  EXPECT_EQ(outcome.draft[4].token, -5);
+  EXPECT_EQ(outcome.draft[4].source, DraftSource::padding);
+  EXPECT_EQ(outcome.draft[4].path_probability, Probability::zero());
   EXPECT_THAT(outcome.accepted, IsEmpty());
 }
 TEST_F(OpenRoundTest, RefusesSizesThatNoMemoryHas) {

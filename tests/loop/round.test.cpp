@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "reprise/testing/hostile_strategy.hpp"
@@ -18,91 +17,80 @@ namespace {
 using ::testing::ElementsAre;
 
 struct Found {
-  Sendable sendable;
+  SelectedNodes selected;
   std::vector<NodeIndex> nodes, parents;
   std::vector<std::uint32_t> depths;
 };
-Found send(const std::vector<DraftNode>& nodes, std::size_t max_leaves, std::size_t max_depth = unlimited,
-           std::size_t room = 32) {
-  Found found{{}, std::vector<NodeIndex>(room), std::vector<NodeIndex>(room), std::vector<std::uint32_t>(room)};
-  found.sendable =
-      sendable(DraftView(nodes, DraftKind::ordered), max_leaves, max_depth, {found.nodes, found.parents, found.depths});
-  found.nodes.resize(found.sendable.nodes);
-  found.parents.resize(found.sendable.nodes);
-  found.depths.resize(found.sendable.nodes);
+Found select(const std::vector<DraftNode>& nodes, std::size_t max_depth = unlimited, std::size_t rows = 32,
+             const std::vector<Constraint>& constraints = {}) {
+  Found found{{}, std::vector<NodeIndex>(rows), std::vector<NodeIndex>(rows), std::vector<std::uint32_t>(rows)};
+  found.selected = select_nodes(DraftView(nodes, DraftKind::ordered), max_depth,
+                                {found.nodes, found.parents, found.depths}, constraints);
+  found.nodes.resize(found.selected.nodes);
+  found.parents.resize(found.selected.nodes);
+  found.depths.resize(found.selected.nodes);
   return found;
 }
-std::vector<NodeIndex> chain_of(const std::vector<DraftNode>& nodes) { return send(nodes, 1, unlimited, 8).nodes; }
 DraftNode node(Token token, NodeIndex parent) { return {.token = token, .parent = parent}; }
+DraftNode auxiliary(Token token, NodeIndex parent) { return {.token = token, .parent = parent, .auxiliary = true}; }
 
-TEST(SendableChain, FollowsTheFirstChildOfEachNode) {
-  const Found found = send({node(1, -1), node(2, -1), node(3, 0), node(4, 1), node(5, 0), node(6, 2)}, 1);
-  EXPECT_THAT(found.nodes, ElementsAre(0, 2, 5));
-  EXPECT_THAT(found.parents, ElementsAre(-1, 0, 1));
-  EXPECT_THAT(found.depths, ElementsAre(1, 2, 3));
-  EXPECT_FALSE(found.sendable.too_deep);
-}
-TEST(SendableChain, OfNothingIsNothing) {
-  EXPECT_TRUE(chain_of({}).empty());
-  EXPECT_TRUE(send({node(1, -1)}, 0).nodes.empty());
-}
-TEST(SendableChain, NeverReachesNodesWithImpossibleParents) {
-  constexpr auto most = std::numeric_limits<NodeIndex>::max();
-  constexpr auto least = std::numeric_limits<NodeIndex>::min();
-  for (const std::size_t leaves : {std::size_t{1}, unlimited})
-    EXPECT_TRUE(
-        send({node(1, 0), node(2, 1), node(3, 7), node(4, most), node(5, least), node(6, -2)}, leaves).nodes.empty());
-}
-TEST(SendableChain, PassesOverAuxiliaryNodes) {
-  std::vector<DraftNode> nodes = {node(1, -1), node(2, -1), node(3, 1)};
-  nodes[0].auxiliary = true;
-  EXPECT_THAT(chain_of(nodes), ElementsAre(1, 2));
-}
-TEST(SendableChain, EndsWhereItsStorageDoes) {
+TEST(SelectNodes, OfNothingIsNothing) { EXPECT_TRUE(select({}).nodes.empty()); }
+TEST(SelectNodes, EndWhereTheStorageDoes) {
   std::vector<DraftNode> nodes;
   for (NodeIndex i = 0; i < 20; ++i) nodes.push_back(node(i, i - 1));
-  EXPECT_EQ(chain_of(nodes).size(), 8U);
+  EXPECT_EQ(select(nodes, unlimited, 8).nodes.size(), 8U);
 }
-TEST(SendableChain, SaysThatItWouldBeDeeper) {
-  const Found found = send({node(1, -1), node(2, 0), node(3, 1)}, 1, 2);
+TEST(SelectNodes, OfAChainSayThatItWouldBeDeeper) {
+  const Found found = select({node(1, -1), node(2, 0), node(3, 1)}, 2);
   EXPECT_THAT(found.nodes, ElementsAre(0, 1));
-  EXPECT_TRUE(found.sendable.too_deep);
+  EXPECT_THAT(found.depths, ElementsAre(1, 2));
+  EXPECT_TRUE(found.selected.too_deep);
 }
-
-TEST(SendableTree, KeepsTheOrderAndSaysWhichRowEachFollows) {
-  const Found found = send({node(1, -1), node(2, -1), node(3, 1), node(4, 0), node(5, 1)}, unlimited);
+TEST(SelectNodes, KeepTheOrderAndSayWhichRowEachFollows) {
+  const Found found = select({node(1, -1), node(2, -1), node(3, 1), node(4, 0), node(5, 1)});
   EXPECT_THAT(found.nodes, ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(found.parents, ElementsAre(-1, -1, 1, 0, 1));
   EXPECT_THAT(found.depths, ElementsAre(1, 1, 2, 2, 2));
+  EXPECT_FALSE(found.selected.too_deep);
 }
-TEST(SendableTree, CountsRowsAndNotNodesWhereSomeAreLeftOut) {
-  const Found found = send({node(1, 9), node(2, -1), node(3, 0), node(4, 1), node(5, 1)}, unlimited);
+TEST(SelectNodes, CountRowsAndNotNodesWhereSomeAreLeftOut) {
+  const Found found =
+      select({node(1, -1), node(2, -1), node(3, 0), node(4, 1), node(5, 1)}, unlimited, 32,
+             {Constraint::refused, Constraint::inner, Constraint::leaf, Constraint::leaf, Constraint::leaf});
   EXPECT_THAT(found.nodes, ElementsAre(1, 3, 4));
   EXPECT_THAT(found.parents, ElementsAre(-1, 0, 0));
 }
-TEST(SendableTree, LeavesOutAPathTooManyButGoesOnWithThoseItHas) {
-  // Two paths: 0 and 1. The third child of the anchor and the second child of 0 would be a third.
-  const Found found = send({node(1, -1), node(2, -1), node(3, -1), node(4, 0), node(5, 0), node(6, 1), node(7, 2)}, 2);
-  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 3, 5));
-}
-TEST(SendableTree, SendsATokenOnceForEachParent) {
-  const Found found = send({node(1, -1), node(1, -1), node(1, 0), node(1, 0), node(9, 1)}, unlimited);
-  EXPECT_THAT(found.nodes, ElementsAre(0, 2)) << "what follows a duplicate is lost with it";
-}
-TEST(SendableTree, LeavesOutWhatIsTooDeepAndTakesWhatIsNot) {
-  const Found found = send({node(1, -1), node(2, 0), node(3, 1), node(4, -1), node(5, 3)}, unlimited, 2);
+TEST(SelectNodes, LeaveOutWhatIsTooDeepAndTakeWhatIsNot) {
+  const Found found = select({node(1, -1), node(2, 0), node(3, 1), node(4, -1), node(5, 3)}, 2);
   EXPECT_THAT(found.nodes, ElementsAre(0, 1, 3, 4));
-  EXPECT_TRUE(found.sendable.too_deep);
-  EXPECT_FALSE(send({node(1, -1), node(2, -1)}, 1, 1).sendable.too_deep) << "left out for its path";
+  EXPECT_TRUE(found.selected.too_deep);
 }
-TEST(SendableTree, HasPrefixesThatAreDraftsOfTheirOwn) {
+TEST(SelectNodes, CarryAuxiliaryNodesAndSaySo) {
+  const Found found = select({auxiliary(1, -1), node(1, -1), auxiliary(1, -1), auxiliary(2, 0), node(2, 1)});
+  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(found.parents, ElementsAre(-1, -1, -1, 0, 1));
+  EXPECT_TRUE(found.selected.auxiliary);
+  const Found shallow = select({auxiliary(1, -1), auxiliary(2, 0)}, 1);
+  EXPECT_THAT(shallow.nodes, ElementsAre(0));
+  EXPECT_TRUE(shallow.selected.too_deep);
+  EXPECT_FALSE(select({node(1, -1)}).selected.auxiliary);
+}
+TEST(SelectNodes, LeaveOutWhatWasRefusedAndWhatFollowsIt) {
+  const Found found = select({node(1, -1), node(2, 0), node(3, 1), node(4, 0)}, unlimited, 8,
+                             {Constraint::inner, Constraint::refused, Constraint::leaf, Constraint::leaf});
+  EXPECT_THAT(found.nodes, ElementsAre(0, 3));
+  EXPECT_TRUE(found.selected.refused);
+}
+TEST(SelectNodes, HavePrefixesThatAreDraftsOfTheirOwn) {
   testing::HostileStrategy hostile(5, 4);
+  std::size_t rows = 0;
   for (int round = 0; round < 500; ++round) {
     std::vector<DraftNode> storage(24);
-    Draft draft(storage);
+    Draft draft(storage, {.max_leaves = 3});
     hostile.propose({}, draft);
     const std::vector<DraftNode> nodes(draft.view().begin(), draft.view().end());
-    const Found found = send(nodes, 3, 4);
+    const Found found = select(nodes, 4);
+    rows += found.nodes.size();
     for (std::size_t most = 0; most <= found.nodes.size(); ++most) {
       std::size_t leaves = 0;
       for (std::size_t row = 0; row < most; ++row) {
@@ -118,29 +106,7 @@ TEST(SendableTree, HasPrefixesThatAreDraftsOfTheirOwn) {
       ASSERT_LE(leaves, 3U);
     }
   }
-}
-
-TEST(Room, KeepsTheFirstOfTheBindingRules) {
-  Room room(10);
-  room.bound(12, Cut::rows);
-  EXPECT_EQ(room.cut(), Cut::none);
-  room.bound(5, Cut::depth);
-  room.bound(5, Cut::context);
-  EXPECT_EQ(room.nodes(), 5U);
-  EXPECT_EQ(room.cut(), Cut::depth);
-  room.bound(0, Cut::max_tokens);
-  EXPECT_EQ(room.cut(), Cut::max_tokens);
-}
-TEST(Room, KnowsTheRowsThatTheDraftDoesNotFill) {
-  Room room(3);
-  room.bound_draft(2, Cut::shape);
-  room.bound(7, Cut::rows);
-  EXPECT_EQ(room.nodes(), 2U);
-  EXPECT_EQ(room.rows(), 7U);
-  EXPECT_EQ(room.cut(), Cut::shape);
-  room.bound_rows(1);
-  EXPECT_EQ(room.nodes(), 2U);
-  EXPECT_EQ(room.rows(), 1U);
+  EXPECT_GT(rows, 500U);
 }
 
 struct WalkFixture : ::testing::Test {
@@ -298,34 +264,6 @@ TEST_F(TreeWalk, StopsAtTheRowsThatHaveAPick) {
   EXPECT_FALSE(walked.pick.has_value());
 }
 
-DraftNode auxiliary(Token token, NodeIndex parent) { return {.token = token, .parent = parent, .auxiliary = true}; }
-TEST(SendableTree, CarriesAuxiliaryNodesBesideOthersWithTheSameToken) {
-  const Found found = send({auxiliary(1, -1), node(1, -1), auxiliary(1, -1), auxiliary(2, 0), node(2, 1)}, unlimited);
-  EXPECT_THAT(found.nodes, ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_THAT(found.parents, ElementsAre(-1, -1, -1, 0, 1));
-}
-TEST(SendableTree, NeverCarriesANodeBehindAnAuxiliaryOne) {
-  EXPECT_THAT(send({auxiliary(1, -1), node(2, 0), node(3, 1), auxiliary(4, 0)}, unlimited).nodes, ElementsAre(0, 3));
-}
-TEST(SendableTree, CountsAuxiliaryNodesAsPathsAndLevels) {
-  EXPECT_THAT(send({auxiliary(1, -1), node(2, -1), node(3, -1)}, 2).nodes, ElementsAre(0, 1));
-  const Found found = send({auxiliary(1, -1), auxiliary(2, 0)}, 2, 1);
-  EXPECT_THAT(found.nodes, ElementsAre(0));
-  EXPECT_TRUE(found.sendable.too_deep);
-}
-TEST(SendableTree, LeavesOutWhatWasRefusedAndWhatFollowsIt) {
-  const std::vector<DraftNode> nodes = {node(1, -1), node(2, 0), node(3, 1), node(4, 0)};
-  const std::vector<Constraint> constraints = {Constraint::inner, Constraint::refused, Constraint::leaf,
-                                               Constraint::leaf};
-  std::array<NodeIndex, 8> sent{};
-  std::array<NodeIndex, 8> parents{};
-  std::array<std::uint32_t, 8> depths{};
-  const Sendable found =
-      sendable(DraftView(nodes, DraftKind::ordered), unlimited, unlimited, {sent, parents, depths}, constraints);
-  ASSERT_EQ(found.nodes, 2U);
-  EXPECT_EQ(sent[1], 3);
-  EXPECT_TRUE(found.refused);
-}
 TEST(WalkOfATree, PassesOverAuxiliaryRows) {
   const std::vector<Token> draft = {5, 5, 6};
   const std::vector<NodeIndex> parents = {-1, -1, 1};

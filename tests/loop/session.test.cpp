@@ -33,10 +33,10 @@ struct Fixed {
     if (now) throw std::runtime_error("strategy");
   }
   void begin(TokenSpan) { maybe(throw_in_begin); }
-  void observe(TokenSpan, Origin) { maybe(throw_in_observe); }
-  void feedback(const Outcome&) { maybe(throw_in_feedback); }
-  void truncate(std::size_t) { maybe(throw_in_truncate); }
-  void propose(const DraftBudget&, Draft& out) {
+  void observe(TokenSpan, std::size_t, Origin) { maybe(throw_in_observe); }
+  void feedback(TokenSpan, const Outcome&) { maybe(throw_in_feedback); }
+  void truncate(TokenSpan, std::size_t) { maybe(throw_in_truncate); }
+  void propose(TokenSpan, Draft& out) {
     ++asked;
     for (const Token token : draft) out.extend({.token = token});
   }

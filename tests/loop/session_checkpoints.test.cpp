@@ -29,10 +29,12 @@ struct Dictated {
   std::vector<Candidate> revealed = {};
   std::size_t wanted = 0;
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void feedback(const Outcome& outcome) { revealed.assign(outcome.revealed.begin(), outcome.revealed.end()); }
-  void truncate(std::size_t) {}
-  void propose(const DraftBudget&, Draft& out) const {
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void feedback(TokenSpan, const Outcome& outcome) {
+    revealed.assign(outcome.revealed.begin(), outcome.revealed.end());
+  }
+  void truncate(TokenSpan, std::size_t) {}
+  void propose(TokenSpan, Draft& out) const {
     out.clear(kind);
     for (const DraftNode& node : draft) out.push(node);
   }

@@ -36,13 +36,13 @@ struct Told {
     log->push_back("begin " + std::to_string(tokens.size()));
     told.assign(tokens.begin(), tokens.end());
   }
-  void observe(TokenSpan tokens, Origin) { told.insert(told.end(), tokens.begin(), tokens.end()); }
-  void propose(const DraftBudget&, Draft& draft) {
+  void observe(TokenSpan context, std::size_t fresh, Origin) { told.insert(told.end(), tokens.begin(), tokens.end()); }
+  void propose(TokenSpan, Draft& draft) {
     draft.extend({.token = 1});
     draft.extend({.token = 2});
   }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t size) { told.resize(size); }
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan context, std::size_t size) { told.resize(size); }
 };
 struct Rebasable : Told {
   bool throws = false;

@@ -31,14 +31,14 @@ struct Drawn {
   int proposals = 0;
 
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void truncate(std::size_t) {}
-  void propose(const DraftBudget& budget, Draft& out) {
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void truncate(TokenSpan, std::size_t) {}
+  void propose(TokenSpan, Draft& out) {
     ++proposals;
-    asked = budget;
+    asked = out.budget();
     for (const DraftNode& node : nodes) out.push(node);
   }
-  void feedback(const Outcome& outcome) {
+  void feedback(TokenSpan, const Outcome& outcome) {
     sent.assign(outcome.sent.begin(), outcome.sent.end());
     accepted.assign(outcome.accepted.begin(), outcome.accepted.end());
     drafted = outcome.draft.size();

@@ -37,10 +37,12 @@ struct Drawn {
   std::vector<Token> told;
 
   void begin(TokenSpan tokens) { told.assign(tokens.begin(), tokens.end()); }
-  void observe(TokenSpan tokens, Origin) { told.insert(told.end(), tokens.begin(), tokens.end()); }
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t size) { told.resize(size); }
-  void propose(const DraftBudget& budget, Draft& draft) {
+  void observe(TokenSpan context, std::size_t fresh, Origin) {
+    told.insert(told.end(), context.end() - static_cast<std::ptrdiff_t>(fresh), context.end());
+  }
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t size) { told.resize(size); }
+  void propose(TokenSpan, Draft& draft) {
     struct Node {
       Token token;
       NodeIndex parent;
@@ -49,10 +51,6 @@ struct Drawn {
     for (const Node& node :
          std::array<Node, 5>{{{1, anchor_parent, 90}, {2, 0, 80}, {3, anchor_parent, 50}, {4, 1, 40}, {5, 0, 5}}}) {
       const Probability path = Probability::ratio(node.percent, 100);
-      if (path < budget.min_path_probability) {
-        draft.leave_out();
-        break;
-      }
       draft.push({.token = node.token, .parent = node.parent, .path_probability = path});
     }
   }

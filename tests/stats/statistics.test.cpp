@@ -205,10 +205,10 @@ TEST(Statistics, AddUpFieldByField) {
 struct Fixed {
   std::vector<Token> draft;
   void begin(TokenSpan) {}
-  void observe(TokenSpan, Origin) {}
-  void feedback(const Outcome&) {}
-  void truncate(std::size_t) {}
-  void propose(const DraftBudget&, Draft& out) const {
+  void observe(TokenSpan, std::size_t, Origin) {}
+  void feedback(TokenSpan, const Outcome&) {}
+  void truncate(TokenSpan, std::size_t) {}
+  void propose(TokenSpan, Draft& out) const {
     for (const Token token : draft) out.extend({.token = token, .source = DraftSource::external});
   }
 };
