@@ -402,7 +402,7 @@ class NgramModel {
       voters = node.voters;
     }
     std::vector<Child> children;
-    detail::Weight total = detail::weight_one;
+    VoteWeight total = detail::weight_one;
     for (const std::size_t voter : voters) {
       const Voter& place = voters_[voter];
       if (place.remembered && depth >= place.remembered->size()) continue;
@@ -411,7 +411,7 @@ class NgramModel {
       auto child = std::find_if(children.begin(), children.end(), [&](const Child& c) { return c.token == token; });
       if (child == children.end()) child = children.insert(child, Child{token, {}, {}});
       const std::size_t length_class = detail::length_class(static_cast<std::size_t>(length));
-      const auto votes = 1 + static_cast<detail::Weight>(place.standing * (*place.weights)[length_class] >> 12);
+      const auto votes = 1 + static_cast<VoteWeight>(place.standing * (*place.weights)[length_class] >> 12);
       child->voters.push_back(voter);
       child->evidence.votes += votes;
       child->evidence.strongest = std::max(child->evidence.strongest, votes);
@@ -451,7 +451,7 @@ class NgramModel {
     if (reachable * detail::weight_one <= std::uint64_t{total} * Probability::scale) return;
     for (const auto& [token, times] : frequent()) {
       if (std::any_of(children.begin(), children.end(), [t = token](const Child& c) { return c.token == t; })) continue;
-      const detail::Weight votes = detail::frequency_weight(times, text_.size());
+      const VoteWeight votes = detail::frequency_weight(times, text_.size());
       if (std::uint64_t{path.raw()} * votes < std::uint64_t{least_.raw()} * total) break;
       offer({token, {}, {.votes = votes, .strongest = votes, .rival = longest, .count = times}});
     }

@@ -221,7 +221,7 @@ class Draft {
   }
   template <class Predicate>
   [[nodiscard]] bool any_after(NodeIndex node, Predicate predicate) const noexcept {
-    for (auto i = static_cast<std::size_t>(node + 1); i < size_; ++i)
+    for (std::size_t i = static_cast<std::size_t>(node) + 1; i < size_; ++i)
       if (predicate(storage_[i])) return true;
     return false;
   }

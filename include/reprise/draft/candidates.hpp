@@ -9,8 +9,8 @@
 
 #include "reprise/core/contract.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 
 namespace reprise::detail {
 
@@ -53,8 +53,8 @@ class Candidates {
   /// Those so far, in the order in which they came in. Valid until the next one comes.
   [[nodiscard]] std::span<Candidate> all() noexcept { return {begin(), size_}; }
 
-  Weight total = weight_one;  ///< of all votes, and of "something else"
-  int longest = -1;           ///< the longest agreement of a vote; -1: there is none
+  VoteWeight total = weight_one;  ///< of all votes, and of "something else"
+  int longest = -1;               ///< the longest agreement of a vote; -1: there is none
 
  private:
   static_assert(std::is_trivially_destructible_v<Candidate>);

@@ -16,8 +16,8 @@
 #include "reprise/draft/followed_context.hpp"
 #include "reprise/draft/frontier.hpp"
 #include "reprise/draft/voters.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/token_counts.hpp"
@@ -43,7 +43,7 @@ struct NgramOptions {
 ///
 /// Earlier places that end like the context (n-grams of 4, 2 and 1 tokens), and the places whose copy is under way,
 /// vote for the next token (match_weight.hpp). Shares of the vote become probabilities, corrected by what the target
-/// accepts (token_calibrator.hpp). The draft is a tree, grown best first: the most probable path that is left is always
+/// accepts (calibration.hpp). The draft is a tree, grown best first: the most probable path that is left is always
 /// taken next, so every prefix is the best smaller draft. Where a chain is asked for, only the best token of each place
 /// is taken. How many of them are worth sending is for control to say.
 ///
@@ -112,11 +112,11 @@ class NgramDrafter {
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
     touch_stores(outcome);
     for_each_tested(outcome, [&](std::size_t i, bool picked) {
-      if (i < proposed_ && nodes_[i].parent != anchor_parent) calibration_.learn(nodes_[i].lesson, picked);
+      if (i < proposed_ && nodes_[i].parent != anchor_parent) calibration_.learn(nodes_[i].sample, picked);
     });
     if (const std::optional<Token> first = committed_token(outcome, 0)) {
       for (const RootCandidate& candidate : std::span(root_candidates_).first(root_count_))
-        calibration_.learn(candidate.lesson, candidate.token == *first);
+        calibration_.learn(candidate.sample, candidate.token == *first);
       if (root_count_ != 0) calibration_.learn_recent(root_candidates_[likeliest_].token == *first);
     }
     forget_proposal();
@@ -147,10 +147,10 @@ class NgramDrafter {
     std::uint16_t depth = 0;  // 1: follows the anchor
     std::uint16_t length = 0;
     detail::VoterSet voters = 0;
-    TokenCalibrator::TrainingSample lesson;
+    TokenCalibrator::TrainingSample sample;
 
     [[nodiscard]] DraftNode node() const noexcept {
-      const bool own = lesson.source == EvidenceSource::context || lesson.source == EvidenceSource::both;
+      const bool own = sample.source == EvidenceSource::context || sample.source == EvidenceSource::both;
       return {.token = token,
               .parent = parent,
               .path_probability = path,
@@ -161,7 +161,7 @@ class NgramDrafter {
   /// A token that was considered after the anchor.
   struct RootCandidate {
     Token token = 0;
-    TokenCalibrator::TrainingSample lesson;
+    TokenCalibrator::TrainingSample sample;
   };
   /// A place in the draft whose next tokens are wanted.
   struct Place {
@@ -215,7 +215,7 @@ class NgramDrafter {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
       const std::optional<Token> token = predicted_token(i, place);
       if (!token) continue;
-      const detail::Weight votes = voters_.weight(i, place.depth);
+      const VoteWeight votes = voters_.weight(i, place.depth);
       detail::Candidate& candidate = candidates.of(*token);
       candidate.voters |= detail::VoterSet{1} << i;
       TokenEvidence& evidence = candidate.evidence;
@@ -247,7 +247,7 @@ class NgramDrafter {
     const std::size_t voted = candidates.all().size();
     for (const TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;
-      const detail::Weight votes = detail::frequency_weight(entry.count, context_.counts().total());
+      const VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
       // The list goes from frequent to rare: once the plain share of the vote is too small, all further ones are. (The
       // bar of the frontier would end it sooner, but it is higher for smaller drafts, which have to be prefixes of
       // larger ones.)
@@ -266,22 +266,23 @@ class NgramDrafter {
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
     const auto depth = static_cast<std::uint16_t>(place.depth + 1);
-    const detail::Weight total = candidates.total;
+    const VoteWeight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
-      const TokenCalibrator::TrainingSample lesson = calibration_.weigh(candidate.token, candidate.evidence, total, shared);
-      const Probability path = place.path * lesson.probability;
+      const TokenCalibrator::TrainingSample sample =
+          calibration_.weigh(candidate.token, candidate.evidence, total, shared);
+      const Probability path = place.path * sample.probability;
       if (root) {
         if (path > best) {
           best = path;
           likeliest_ = root_count_;
         }
-        root_candidates_[root_count_++] = {candidate.token, lesson};
+        root_candidates_[root_count_++] = {candidate.token, sample};
       }
       if (path < least_ || path <= frontier_.bar()) continue;
       frontier_.push({path, candidate.token, place.parent, depth,
                       static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters,
-                      lesson});
+                      sample});
     }
   }
 

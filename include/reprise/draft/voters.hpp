@@ -14,8 +14,8 @@
 #include "reprise/core/token.hpp"
 #include "reprise/draft/candidates.hpp"
 #include "reprise/draft/live_matches.hpp"
-#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
 
 namespace reprise::detail {
@@ -86,7 +86,8 @@ class Voters {
     size_ = 0;
     for (const LiveMatch& match : context.matches()) {
       const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
-      voters_[size_++] = {match.next, base_weight(tokens.size() - match.next, context.origin_of(match.next), match.kind),
+      voters_[size_++] = {match.next,
+                          base_weight(tokens.size() - match.next, context.origin_of(match.next), match.kind),
                           &length_weights(bit_count(earlier)), int{match.length}};
     }
     first_stored_ = own_ = size_;
@@ -116,10 +117,10 @@ class Voters {
   }
 
   /// The weight of a vote after `depth` tokens of the draft that agreed.
-  [[nodiscard]] Weight weight(std::size_t i, std::size_t depth) const noexcept {
+  [[nodiscard]] VoteWeight weight(std::size_t i, std::size_t depth) const noexcept {
     const Voter& voter = voters_[i];
     const std::size_t length = static_cast<std::size_t>(voter.length) + depth;
-    return 1 + static_cast<Weight>(std::uint64_t{voter.base_weight} * (*voter.weights)[length_class(length)] >> 12);
+    return 1 + static_cast<VoteWeight>(std::uint64_t{voter.base_weight} * (*voter.weights)[length_class(length)] >> 12);
   }
   /// The token after `depth` tokens at a place in a store; nullopt: its text ends before.
   [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth) noexcept {
