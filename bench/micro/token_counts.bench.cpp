@@ -63,8 +63,8 @@ void truncate_drafter(benchmark::State& state, const std::string& kind) {
   NgramDrafter drafter;
   drafter.begin(tokens);
   for (auto step : state) {
-    drafter.truncate(tokens.size() - 1);
-    drafter.observe(TokenSpan(tokens).last(1), Origin::output);
+    drafter.truncate(tokens, tokens.size() - 1);
+    drafter.observe(tokens, 1, Origin::output);
   }
 }
 

@@ -21,7 +21,7 @@ using ::testing::ElementsAreArray;
 constexpr Token lowest = std::numeric_limits<Token>::min();
 
 /// Drafts the same tokens every time, and throws where it is told to.
-struct Fixed {
+struct FixedDraft {
   std::vector<Token> draft;
   bool throw_in_begin = false;
   bool throw_in_observe = false;
@@ -52,7 +52,7 @@ ErrorCode code_of(const Result<T>& result) {
 struct SessionTest : ::testing::Test {
   Limits limits;
   const std::vector<Token> prompt = {10, -20, lowest};
-  Session<Fixed> session{Fixed{{1, 2, 3, 4}}};
+  Session<FixedDraft> session{FixedDraft{{1, 2, 3, 4}}};
 
   void begin(Capabilities capabilities = {}) { ASSERT_TRUE(session.begin(prompt, capabilities)); }
   Result<Pass> next_pass() {
@@ -543,7 +543,7 @@ TEST_F(SessionTest, IsAsBeforeWhenThePredicateThrows) {
 }
 
 TEST(Session, TellsTheStrategyEveryTokenOnce) {
-  Session<testing::Witness<Fixed>> session{testing::Witness(Fixed{{1, 2}})};
+  Session<testing::Witness<FixedDraft>> session{testing::Witness(FixedDraft{{1, 2}})};
   const std::array<Token, 2> prompt = {3, 4};
   Limits limits;
   ASSERT_TRUE(session.begin(prompt));

@@ -36,18 +36,21 @@ struct Told {
     log->push_back("begin " + std::to_string(tokens.size()));
     told.assign(tokens.begin(), tokens.end());
   }
-  void observe(TokenSpan context, std::size_t fresh, Origin) { told.insert(told.end(), tokens.begin(), tokens.end()); }
+  void observe(TokenSpan context, std::size_t fresh, Origin) {
+    told.insert(told.end(), context.end() - static_cast<std::ptrdiff_t>(fresh), context.end());
+  }
   void propose(TokenSpan, Draft& draft) {
     draft.extend({.token = 1});
     draft.extend({.token = 2});
   }
   void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan context, std::size_t size) { told.resize(size); }
+  void truncate(TokenSpan, std::size_t size) { told.resize(size); }
 };
 struct Rebasable : Told {
   bool throws = false;
-  void rebase(TokenSpan tokens) {
+  void rebase(TokenSpan before, TokenSpan tokens) {
     if (throws) throw std::runtime_error("rebase");
+    EXPECT_THAT(before, ElementsAreArray(told)) << "the context as it was";
     log->push_back("rebase " + std::to_string(tokens.size()));
     told.assign(tokens.begin(), tokens.end());
   }

@@ -202,7 +202,7 @@ TEST(Statistics, AddUpFieldByField) {
 // ------------------------------------------------------------------------------------------- of a session
 
 /// Drafts the same tokens every time.
-struct Fixed {
+struct FixedDraft {
   std::vector<Token> draft;
   void begin(TokenSpan) {}
   void observe(TokenSpan, std::size_t, Origin) {}
@@ -213,7 +213,7 @@ struct Fixed {
   }
 };
 
-void run(Session<Fixed>& session, const Limits& limits, const std::vector<Token>& picks,
+void run(Session<FixedDraft>& session, const Limits& limits, const std::vector<Token>& picks,
          std::optional<nanoseconds> time = {}) {
   session.propose(limits);
   const auto pass = session.plan();
@@ -223,7 +223,7 @@ void run(Session<Fixed>& session, const Limits& limits, const std::vector<Token>
 }
 
 TEST(SessionStatistics, CountWhatCommittedRoundsDid) {
-  Session<Fixed> session{Fixed{{1, 2, 3}}};
+  Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};
   ASSERT_TRUE(session.begin(std::vector<Token>{9}));
   const Limits limits;
   run(session, limits, {1, 2, 8}, nanoseconds(100));
@@ -239,7 +239,7 @@ TEST(SessionStatistics, CountWhatCommittedRoundsDid) {
   EXPECT_EQ(counted.pass_time, (SummedTime{1, 100}));
 }
 TEST(SessionStatistics, CountTheDraftingTimeThatTheCallerHasMeasured) {
-  Session<Fixed> session{Fixed{{1}}};
+  Session<FixedDraft> session{FixedDraft{{1}}};
   ASSERT_TRUE(session.begin(std::vector<Token>{9}));
   session.add_drafting_time(nanoseconds(40));
   run(session, Limits{}, {8});
@@ -247,7 +247,7 @@ TEST(SessionStatistics, CountTheDraftingTimeThatTheCallerHasMeasured) {
   EXPECT_EQ(session.statistics().drafting_time, (SummedTime{2, 42}));
 }
 TEST(SessionStatistics, LoseTheTokensThatAreCutAndKeepTheWork) {
-  Session<Fixed> session{Fixed{{1, 2, 3}}};
+  Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};
   ASSERT_TRUE(session.begin(std::vector<Token>{9}));
   run(session, Limits{}, {1, 2, 8});
   const Statistics before = session.statistics();
@@ -258,7 +258,7 @@ TEST(SessionStatistics, LoseTheTokensThatAreCutAndKeepTheWork) {
   EXPECT_EQ(session.statistics().passes_saved(), 0);
 }
 TEST(SessionStatistics, BeginAnewWithATurnAndAreCopiedByAFork) {
-  Session<Fixed> session{Fixed{{1, 2, 3}}};
+  Session<FixedDraft> session{FixedDraft{{1, 2, 3}}};
   ASSERT_TRUE(session.begin(std::vector<Token>{9}));
   run(session, Limits{}, {1, 2, 8});
   auto fork = session.fork();

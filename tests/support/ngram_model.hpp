@@ -161,7 +161,7 @@ class NgramModel {
     std::size_t next = 0;
     std::deque<bool> agreements;  // the latest first, 32 at most
     std::size_t length = 0;
-    detail::MatchKind kind = detail::MatchKind::lookup;
+    reprise::detail::MatchKind kind = reprise::detail::MatchKind::lookup;
 
     [[nodiscard]] long agreements_from(std::size_t first, std::size_t last) const {
       long count = 0;
@@ -183,7 +183,7 @@ class NgramModel {
     std::size_t next = 0;
     long length = 0;  // agreement at depth 0; below 0 where only the draft agrees
     std::uint64_t standing = 0;
-    const detail::LengthWeights* weights = nullptr;
+    const reprise::detail::LengthWeights* weights = nullptr;
     std::optional<std::vector<Token>> remembered = std::nullopt;  // of a place in a store: how it goes on
     std::size_t store = 0;                                        // that store
   };
@@ -251,7 +251,7 @@ class NgramModel {
     Followed inserted = *broken;
     inserted.shift_in(false);
     inserted.length = 0;
-    inserted.kind = detail::MatchKind::insertion;
+    inserted.kind = reprise::detail::MatchKind::insertion;
     follow(inserted);
     for (std::size_t at = broken->next + 1; at <= broken->next + 8 && at < last; ++at) {
       if (text_[at] != text_[last]) continue;
@@ -259,7 +259,7 @@ class NgramModel {
       omitted.next = at + 1;
       omitted.shift_in(true);
       omitted.length = 1;
-      omitted.kind = detail::MatchKind::omission;
+      omitted.kind = reprise::detail::MatchKind::omission;
       follow(omitted);
       break;
     }
@@ -304,8 +304,8 @@ class NgramModel {
     voters_.clear();
     for (const Followed& place : followed_)
       voters_.push_back({place.next, static_cast<long>(place.length),
-                         detail::base_weight(text_.size() - place.next, origins_[place.next], place.kind),
-                         &detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
+                         reprise::detail::base_weight(text_.size() - place.next, origins_[place.next], place.kind),
+                         &reprise::detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
     std::size_t stores = 0;
     for (const DatastoreRef& store : options_.stores) stores += store.empty() ? 0 : 1;
     for (std::size_t i = 0; i < options_.stores.size(); ++i)
@@ -322,7 +322,7 @@ class NgramModel {
       for (long i = length + 1; i < 32; ++i) before += (match.agreements >> i & 1) != 0 ? 1 : 0;
       std::vector<Token> tokens(65);
       tokens.resize(text.read(match.next, tokens).size);
-      voters_.push_back({0, length, detail::history_base_weight, &detail::length_weights(before), tokens, store});
+      voters_.push_back({0, length, reprise::detail::history_base_weight, &reprise::detail::length_weights(before), tokens, store});
     }
   }
   /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
@@ -347,8 +347,8 @@ class NgramModel {
       ++own;
       node.voters.push_back(voters_.size());
       voters_.push_back({next, static_cast<long>(length) - static_cast<long>(node.depth),
-                         detail::base_weight(text_.size() - next, origins_[place], detail::MatchKind::lookup),
-                         &detail::length_weights(before)});
+                         reprise::detail::base_weight(text_.size() - next, origins_[place], reprise::detail::MatchKind::lookup),
+                         &reprise::detail::length_weights(before)});
     }
   }
   [[nodiscard]] bool any_own(const std::vector<std::size_t>& voters) const {
@@ -402,7 +402,7 @@ class NgramModel {
       voters = node.voters;
     }
     std::vector<Child> children;
-    VoteWeight total = detail::weight_one;
+    VoteWeight total = reprise::detail::weight_one;
     for (const std::size_t voter : voters) {
       const Voter& place = voters_[voter];
       if (place.remembered && depth >= place.remembered->size()) continue;
@@ -410,7 +410,7 @@ class NgramModel {
       const long length = place.length + static_cast<long>(depth);
       auto child = std::find_if(children.begin(), children.end(), [&](const Child& c) { return c.token == token; });
       if (child == children.end()) child = children.insert(child, Child{token, {}, {}});
-      const std::size_t length_class = detail::length_class(static_cast<std::size_t>(length));
+      const std::size_t length_class = reprise::detail::length_class(static_cast<std::size_t>(length));
       const auto votes = 1 + static_cast<VoteWeight>(place.standing * (*place.weights)[length_class] >> 12);
       child->voters.push_back(voter);
       child->evidence.votes += votes;
@@ -448,10 +448,10 @@ class NgramModel {
     }
     // "Something else" has at most a twentieth of it.
     const auto reachable = static_cast<std::uint64_t>(path.raw()) * 20;
-    if (reachable * detail::weight_one <= std::uint64_t{total} * Probability::scale) return;
+    if (reachable * reprise::detail::weight_one <= std::uint64_t{total} * Probability::scale) return;
     for (const auto& [token, times] : frequent()) {
       if (std::any_of(children.begin(), children.end(), [t = token](const Child& c) { return c.token == t; })) continue;
-      const VoteWeight votes = detail::frequency_weight(times, text_.size());
+      const VoteWeight votes = reprise::detail::frequency_weight(times, text_.size());
       if (std::uint64_t{path.raw()} * votes < std::uint64_t{least_.raw()} * total) break;
       offer({token, {}, {.votes = votes, .strongest = votes, .rival = longest, .count = times}});
     }
