@@ -85,3 +85,5 @@ void truncate_drafter(benchmark::State& state, const std::string& kind) {
 
 }  // namespace
 }  // namespace reprise::bench
+
+BENCHMARK_MAIN();

@@ -23,6 +23,7 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
 #include "support/oracle_strategy.hpp"
+#include "support/strategies.hpp"
 
 namespace reprise {
 namespace {
@@ -307,7 +308,7 @@ struct FixedStrategy {
   void truncate(TokenSpan, std::size_t) {}
   void propose(TokenSpan, Draft& draft) {
     draft.clear(kind);
-    for (const DraftNode& node : nodes) draft.push(node);
+    testing::push_all(draft, nodes);
   }
 };
 
@@ -482,7 +483,7 @@ struct RefusedDrafts : ::testing::Test {
 
 TEST_F(RefusedDrafts, AreNotSentAndCountAsCutByAConstraint) {
   const Statistics counted =
-      decode({{.token = token(" ")}, {.token = token("[")}, {.token = token("["), .parent = 0}}, 1);
+      decode({{.token = token(" ")}, {.token = token("[")}, {.token = token("["), .parent = 0}}, 2);
   // [ is sent in the first pass, where it is right; it ends up a pass of two tokens.
   EXPECT_EQ(counted.drafted, 1U);
   EXPECT_EQ(counted.accepted, 1U);

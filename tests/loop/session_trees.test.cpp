@@ -12,6 +12,7 @@
 #include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/none.hpp"
 #include "reprise/loop/session.hpp"
+#include "support/strategies.hpp"
 #include "support/witness.hpp"
 
 namespace reprise {
@@ -36,7 +37,7 @@ struct Drawn {
   void propose(TokenSpan, Draft& out) {
     ++proposals;
     asked = out.budget();
-    for (const DraftNode& node : nodes) out.push(node);
+    testing::push_all(out, nodes);
   }
   void feedback(TokenSpan, const Outcome& outcome) {
     sent.assign(outcome.sent.begin(), outcome.sent.end());
@@ -188,11 +189,12 @@ TEST_F(TreeSession, CutsATreeAtDepthsAndRows) {
   EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3, 4, 5));
   EXPECT_EQ(cut(), Cut::depth);
   begin({.max_leaves = 2});
-  EXPECT_EQ(cut(), Cut::shape);
+  EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2, 3, 5, 6));
+  EXPECT_EQ(cut(), Cut::none) << "the draft keeps the budget itself";
   begin();
   limits.draft.max_depth = 1;
   EXPECT_THAT(pass().batch, ElementsAre(20, 1, 2));
-  EXPECT_EQ(cut(), Cut::budget);
+  EXPECT_EQ(cut(), Cut::none);
   limits = {};
   limits.max_tokens = session.output().size() + 2;
   EXPECT_THAT(pass().drafted, 2U) << "more rows than tokens that are wanted, but no deeper";
@@ -254,7 +256,7 @@ TEST_F(TreeSession, AsksTheStrategyForNoMoreThanControlWants) {
 TEST_F(TreeSession, ShowsControlWhatCanBeSentAndTheRoom) {
   begin({.max_rows = 5, .max_leaves = 2});
   pass();
-  EXPECT_THAT(session.control().sendable, ElementsAre(0, 1, 2, 4, 5));
+  EXPECT_THAT(session.control().sendable, ElementsAre(0, 1, 2, 3, 4)) << "of the draft, which has no third path";
   EXPECT_EQ(session.control().room.nodes, 4U);
   EXPECT_EQ(session.control().room.plain.rows, 1U);
   EXPECT_EQ(session.control().room.plain.context, 2U);

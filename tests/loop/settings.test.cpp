@@ -17,6 +17,7 @@
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/choices.hpp"
 #include "support/oracle_strategy.hpp"
+#include "support/strategies.hpp"
 
 namespace reprise {
 namespace {
@@ -43,16 +44,11 @@ struct Drawn {
   void feedback(TokenSpan, const Outcome&) {}
   void truncate(TokenSpan, std::size_t size) { told.resize(size); }
   void propose(TokenSpan, Draft& draft) {
-    struct Node {
-      Token token;
-      NodeIndex parent;
-      std::uint32_t percent;
+    const auto node = [](Token token, NodeIndex parent, std::uint32_t percent) {
+      return DraftNode{.token = token, .parent = parent, .path_probability = Probability::ratio(percent, 100)};
     };
-    for (const Node& node :
-         std::array<Node, 5>{{{1, anchor_parent, 90}, {2, 0, 80}, {3, anchor_parent, 50}, {4, 1, 40}, {5, 0, 5}}}) {
-      const Probability path = Probability::ratio(node.percent, 100);
-      draft.push({.token = node.token, .parent = node.parent, .path_probability = path});
-    }
+    testing::push_all(draft, {node(1, anchor_parent, 90), node(2, 0, 80), node(3, anchor_parent, 50), node(4, 1, 40),
+                              node(5, 0, 5)});
   }
 };
 
@@ -106,9 +102,9 @@ TEST_F(Request, ChangesHowMuchIsDrafted) {
   begin({.max_leaves = 8});
   expect_only_with([](Limits& l) { l.draft.max_nodes = 0; }, {}, Cut::budget, "DraftBudget::max_nodes, off");
   expect_only_with([](Limits& l) { l.draft.max_nodes = 3; }, {1, 2, 3}, Cut::none, "DraftBudget::max_nodes");
-  expect_only_with([](Limits& l) { l.draft.max_depth = 1; }, {1, 3}, Cut::budget, "DraftBudget::max_depth");
-  expect_only_with([](Limits& l) { l.draft.max_leaves = 2; }, {1, 2, 3, 4}, Cut::shape, "DraftBudget::max_leaves");
-  expect_only_with([](Limits& l) { l.draft.shape = DraftShape::chain; }, {1, 2, 4}, Cut::shape, "DraftBudget::shape");
+  expect_only_with([](Limits& l) { l.draft.max_depth = 1; }, {1, 3}, Cut::none, "DraftBudget::max_depth");
+  expect_only_with([](Limits& l) { l.draft.max_leaves = 2; }, {1, 2, 3, 4}, Cut::none, "DraftBudget::max_leaves");
+  expect_only_with([](Limits& l) { l.draft.shape = DraftShape::chain; }, {1, 2, 4}, Cut::none, "DraftBudget::shape");
   expect_only_with([](Limits& l) { l.draft.min_path_probability = Probability::ratio(1, 2); }, {1, 2, 3}, Cut::none,
                    "DraftBudget::min_path_probability");
   expect_only_with([](Limits& l) { l.draft.min_path_probability = Probability::one(); }, {}, Cut::unlikely,
@@ -235,7 +231,7 @@ TEST_F(Request, SendsWhatTheEngineCanTake) {
   begin({.max_depth = 1, .max_leaves = 8});
   expect_sent({1, 3}, Cut::depth, "Capabilities::max_depth");
   begin({.max_leaves = 1});
-  expect_sent({1, 2, 4}, Cut::shape, "Capabilities::max_leaves");
+  expect_sent({1, 2, 4}, Cut::none, "Capabilities::max_leaves");
   begin({.max_leaves = 8, .max_rollback = 2});
   expect_sent({1, 2}, Cut::rollback, "Capabilities::max_rollback");
 }

@@ -400,8 +400,8 @@ class Session {
     if (round_.draft().empty()) {
       if (limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0) return Cut::budget;
       if (!strategy_in_step_) return Cut::failed;
-      if (round_.malformed()) return Cut::shape;
       if (unlikely_) return Cut::unlikely;
+      if (round_.malformed()) return Cut::shape;
       return !gated_ ? Cut::no_match : choice.cut != Cut::none ? choice.cut : Cut::gated;
     }
     if (choice.nodes == limit.nodes) return limit.cut;
