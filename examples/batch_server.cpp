@@ -43,7 +43,7 @@ std::chrono::nanoseconds pass_time(std::size_t rows) {
 }
 
 struct Request {
-  reprise::SequenceId id = 0;  // names its cache
+  reprise::BatchSlot id = 0;  // names its cache
   reprise::Limits limits;
   reprise::Session<Drafter> session;  // its control sends all: the planner decides
   reprise::Ticket ticket;
@@ -51,7 +51,7 @@ struct Request {
 
 std::unique_ptr<Request> arrive(std::size_t number) {
   auto request = std::make_unique<Request>();
-  request->id = static_cast<reprise::SequenceId>(number);
+  request->id = static_cast<reprise::BatchSlot>(number);
   request->limits.max_tokens = 100 + 20 * (number % 5);
   const std::string_view song = songs[number % std::size(songs)];
   const std::vector<reprise::Token> prompt(song.begin(), song.begin() + 30);
@@ -103,8 +103,8 @@ int main() {
       lossless = lossless && follows_its_song(*request);
       const auto& statistics = request->session.statistics();
       std::printf("request %2d: %s after %3llu tokens, %.2f per pass\n", request->id,
-                  name(request->session.finish_reason()).data(), static_cast<unsigned long long>(statistics.tokens),
-                  statistics.mean_accepted_tokens());
+                  to_string(request->session.finish_reason()).data(),
+                  static_cast<unsigned long long>(statistics.tokens), statistics.mean_accepted_tokens());
       return true;
     });
     if (running.empty()) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookup where the text repeats, an engine's own draft head (MTP, EAGLE) for what is new: two sources, and BestOf takes
 // the one that promises more, by what each has proved to be worth. The engine owns the loop.
+#include <reprise/extras/best_of.hpp>
 #include <reprise/reprise.hpp>
 
 #include <cstdio>
@@ -70,17 +71,17 @@ double tokens_per_pass(const char* name, Strategy strategy, Prepare prepare) {
 
 int main() {
   Head head;
-  const auto hand_in = [&](reprise::ExternalDraft& draft, std::size_t context) {
+  const auto hand_in = [&](reprise::ExternalDrafter& draft, std::size_t context) {
     head.guess(context);
     if (const auto taken = draft.set({.tokens = head.tokens, .probabilities = head.probabilities}); !taken)
       std::fprintf(stderr, "%s\n", taken.error().message.data());
   };
   using Lookup = reprise::NgramDrafter<>;
-  using Hybrid = reprise::BestOf<Lookup, reprise::ExternalDraft>;
+  using Hybrid = reprise::BestOf<Lookup, reprise::ExternalDrafter>;
   const double lookup = tokens_per_pass("lookup", Lookup(), [](Lookup&, std::size_t) {});
-  const double neural = tokens_per_pass("head", reprise::ExternalDraft(), hand_in);
+  const double neural = tokens_per_pass("head", reprise::ExternalDrafter(), hand_in);
   const double hybrid =
-      tokens_per_pass("both", Hybrid(Lookup(), reprise::ExternalDraft()),
+      tokens_per_pass("both", Hybrid(Lookup(), reprise::ExternalDrafter()),
                       [&](Hybrid& strategy, std::size_t context) { hand_in(strategy.member<1>(), context); });
   return lookup > 1 && neural > 1 && hybrid > lookup && hybrid > neural ? 0 : 1;
 }

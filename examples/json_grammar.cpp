@@ -104,8 +104,8 @@ int main() {
   std::puts("                                passes   drafted  accepted       cut");
   Engine plain, unasked;
   AskedEngine asked, told, both;
-  const std::vector<Token> truth = run("no draft", plain, reprise::NoDraft());
-  const reprise::ForcedDrafter forced(ForcedTokens{&told}), forced_too(ForcedTokens{&both});
+  const std::vector<Token> truth = run("no draft", plain, reprise::NoDrafter());
+  const reprise::JumpForwardDrafter forced(ForcedTokens{&told}), forced_too(ForcedTokens{&both});
   const bool same =
       run("n-grams, not asked", unasked, reprise::NgramDrafter()) == truth &&
       run("n-grams", asked, reprise::NgramDrafter()) == truth && run("forced tokens", told, forced) == truth &&

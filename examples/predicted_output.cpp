@@ -58,10 +58,10 @@ double tokens_per_pass(const char* name, Strategy strategy) {
 
 int main() {
   const std::vector<reprise::Token> prediction(old_text.begin(), old_text.end());
-  reprise::ReferenceDrafter reference;
+  reprise::PredictedOutputDrafter reference;
   if (const auto taken = reference.predict(prediction); !taken) return std::puts(taken.error().message.data()), 1;
 
-  const double plain = tokens_per_pass("no drafting", reprise::NoDraft());
+  const double plain = tokens_per_pass("no drafting", reprise::NoDrafter());
   const double lookup = tokens_per_pass("lookup in the context", reprise::NgramDrafter<>());
   const double predicted = tokens_per_pass("the prediction", reference);
   const double both = tokens_per_pass("both", reprise::UnionDrafter(reprise::NgramDrafter<>(), reference));

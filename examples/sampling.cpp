@@ -97,7 +97,7 @@ int main() {
 
   bool same = true;
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
-    const Run plain = decode(reprise::Session<reprise::NoDraft>(), prompt, seed);
+    const Run plain = decode(reprise::Session<reprise::NoDrafter>(), prompt, seed);
     const Run drafted = decode(reprise::Speculator(), prompt, seed);
     if (seed == 1) {
       for (const reprise::Token token : drafted.tokens) std::putchar(alphabet[static_cast<std::size_t>(token)]);

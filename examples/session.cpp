@@ -46,6 +46,6 @@ int main() {
   }
   for (const reprise::Token token : session.output()) std::putchar(token);
   const auto& statistics = session.statistics();
-  std::printf("\n%s after %llu passes, %.2f tokens per pass\n", name(session.finish_reason()).data(),
+  std::printf("\n%s after %llu passes, %.2f tokens per pass\n", to_string(session.finish_reason()).data(),
               static_cast<unsigned long long>(statistics.passes), statistics.mean_accepted_tokens());
 }

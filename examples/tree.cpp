@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drafts that branch. Where the text has gone on in several ways before, a chain has to bet on one of them; a tree puts
 // the second guess into the same pass. The engine needs a mask (who sees whom), a position for each row, and a commit
-// that keeps some rows and not others; verify/tree.hpp makes the first two from the parents it is given.
+// that keeps some rows and not others; engine/tree.hpp makes the first two from the parents it is given.
 #include <reprise/reprise.hpp>
 
 #include <algorithm>
@@ -105,7 +105,7 @@ static_assert(reprise::TreeVerifier<Engine>);
 
 // An engine that follows the tree itself, next to the logits, and brings back only what was accepted. It gets the form
 // that kernels walk: the first child of each node and the next sibling; node 0 is the anchor, 1 + j drafted row j.
-class WalkingEngine : public Engine {
+class SelfWalkingEngine : public Engine {
  public:
   using Engine::Engine;
   reprise::Accepted verify_and_walk(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
@@ -131,7 +131,7 @@ class WalkingEngine : public Engine {
   std::vector<std::size_t> rows_;
   std::vector<Token> tokens_;
 };
-static_assert(reprise::WalkingVerifier<WalkingEngine>);
+static_assert(reprise::SelfWalkingVerifier<SelfWalkingEngine>);
 
 struct Run {
   std::vector<Token> tokens;
@@ -161,7 +161,7 @@ int main() {
   const Run plain = run<Engine>("plain decoding", 1, 0);
   const Run chain = run<Engine>("a chain of 16", 1, 16);
   const Run tree = run<Engine>("a tree of 16", 16, 16);
-  const Run walked = run<WalkingEngine>("a tree of 16, walked by the engine", 16, 16);
+  const Run walked = run<SelfWalkingEngine>("a tree of 16, walked by the engine", 16, 16);
   const bool same = !plain.tokens.empty() && chain.tokens == plain.tokens && tree.tokens == plain.tokens &&
                     walked.tokens == plain.tokens;
   std::puts(same ? "the same output, all four times" : "WRONG: the outputs differ");

@@ -81,7 +81,7 @@ void write_json(std::ostream& out, const Engine& engine, const Request& request,
   json.member("context_full", run.context_full).key("turns").begin_array();
   for (const TurnRun& turn : run.turns) {
     json.begin_object().member("text", valid_utf8(answer_text(engine, turn)));
-    json.member("finish", reprise::name(turn.finish)).member("kept", turn.kept);
+    json.member("finish", reprise::to_string(turn.finish)).member("kept", turn.kept);
     write_tokens(json, "prompt", turn.prompt);
     write_tokens(json, "output", turn.output);
     json.member("prefill_ns", turn.prefill.count()).member("decoding_ns", turn.decoding.count());

@@ -11,7 +11,7 @@
 #include "replay/replay_settings.hpp"
 #include "replay/strategies.hpp"
 #include "reprise/control/cost_control.hpp"
-#include "reprise/draft/none.hpp"
+#include "reprise/draft/no_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 
@@ -171,7 +171,7 @@ class RequestRunner {
 
 }  // namespace
 
-Drafting no_drafting() { return {"none", NoDraft(), replay::ReplayControl(SendAll()), false}; }
+Drafting no_drafting() { return {"none", NoDrafter(), replay::ReplayControl(SendAll()), false}; }
 
 std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost) {
   CostOptions options;

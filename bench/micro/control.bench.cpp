@@ -44,7 +44,7 @@ struct Drafts {
 
 void one_pass(benchmark::State& state, CostControl control, bool timed) {
   const Drafts drafts(static_cast<std::size_t>(state.range(0)));
-  PassRoom room;
+  PassLimits room;
   std::size_t pass = 0;
   std::size_t sent = 0;
   for (auto step : state) {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "index_bench.hpp"
-#include "reprise/draft/copy_drafter.hpp"
-#include "reprise/draft/none.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
@@ -24,13 +24,13 @@ constexpr std::size_t rounds_tokens = 4096;  // decoded behind the context, then
 
 /// A session as made for one of the benchmarks.
 struct Copying {
-  static Session<CopyDrafter<RollingHashIndex>> make() { return {}; }
+  static Session<PromptLookupDrafter<RollingHashIndex>> make() { return {}; }
 };
 struct CopyingSuffixArray {
-  static Session<CopyDrafter<SuffixArrayIndex>> make() { return {}; }
+  static Session<PromptLookupDrafter<SuffixArrayIndex>> make() { return {}; }
 };
 struct Plain {
-  static Session<NoDraft> make() { return {}; }
+  static Session<NoDrafter> make() { return {}; }
 };
 template <int Thousandths>
 struct Speculating {

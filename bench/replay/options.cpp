@@ -131,7 +131,7 @@ std::vector<Option> replay_rows(Options& o) {
            text(o.snapshot_in)},
           {"--snapshot-out", "FILE",
            "afterwards the memory is saved there, and what was learned: of one trace, strategy, control and\n"
-           "curve (reprise/memory/memory_snapshot.hpp, docs/formats.md); not when the exit status is 1",
+           "curve (reprise/history/history_snapshot.hpp, docs/formats.md); not when the exit status is 1",
            text(o.snapshot_out)},
           {"--fingerprint", "N",
            "of the tokenizer of these files, any number that you choose: a file of another is refused\n"

@@ -6,10 +6,10 @@
 
 #include "common/input_error.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/index/naive.hpp"
+#include "reprise/history/history_snapshot.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/memory/memory_snapshot.hpp"
+#include "reprise/testing/naive_index.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -29,7 +29,7 @@ std::size_t Past::memory_bytes() const {
 void give_room(Past& past, std::size_t max_bytes) {
   HistoryOptions options;
   options.max_bytes = max_bytes;
-  auto made = SharedMemory::make(options);
+  auto made = HistoryStore::make(options);
   if (!made)
     throw tools::InputError("--memory-bytes " + std::to_string(max_bytes) + ": " +
                             (made.error().code == ErrorCode::out_of_memory

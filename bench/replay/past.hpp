@@ -10,15 +10,15 @@
 
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
-#include "reprise/memory/shared_memory.hpp"
-#include "reprise/memory/token_table.hpp"
+#include "reprise/extras/token_table.hpp"
+#include "reprise/history/history_store.hpp"
 #include "trace.hpp"
 
 namespace reprise::replay {
 
 /// What the sessions of one run leave behind for the next ones. A strategy takes of it what it can use.
 struct Past {
-  SharedMemory memory;                ///< without room, unless it is asked for
+  HistoryStore memory;                ///< without room, unless it is asked for
   CalibrationState calibration;       ///< as the last session left it
   std::shared_ptr<TokenTable> table;  ///< made by the first strategy that wants one
 

@@ -134,7 +134,7 @@ class Replay {
       done = output.size();
     }
     if (session_.finish_reason() != FinishReason::predicate)
-      return "generation ended with '" + std::string(reprise::name(session_.finish_reason())) +
+      return "generation ended with '" + std::string(reprise::to_string(session_.finish_reason())) +
              "', not where the recording ends";
     return {};
   }

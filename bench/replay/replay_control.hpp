@@ -23,8 +23,9 @@ struct SendBest {
   std::size_t nodes = 0;
 
   void begin() noexcept {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const noexcept { return asked; }
-  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, PassRoom room) const noexcept {
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const noexcept { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
+                                   PassLimits room) const noexcept {
     const bool cut = nodes < std::min(sendable.size(), room.nodes);
     room.nodes = std::min(room.nodes, nodes);
     DraftChoice choice = SendAll().choose(draft, sendable, room);
@@ -41,9 +42,9 @@ struct SendHindsight {
   const TokenSpan* coming = nullptr;  ///< what is recorded from the anchor on, kept up to date by the replay
 
   void begin() noexcept {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const noexcept { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const noexcept { return asked; }
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
-                                   const PassRoom& room) const noexcept {
+                                   const PassLimits& room) const noexcept {
     std::size_t agreed = 0;
     std::size_t nodes = 0;
     NodeIndex last = anchor_parent;
@@ -74,12 +75,12 @@ class ReplayControl {
   void begin() {
     timed([&] { std::visit([](auto& control) { control.begin(); }, control_); });
   }
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom& room) const {
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const {
     DraftBudget answer;
     timed([&] { answer = std::visit([&](const auto& control) { return control.budget(asked, room); }, control_); });
     return answer;
   }
-  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassRoom& room) const {
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits& room) const {
     DraftChoice answer;
     timed([&] {
       answer = std::visit([&](const auto& control) { return control.choose(draft, sendable, room); }, control_);

@@ -31,7 +31,7 @@ struct ReplaySettings {
   double noise = 0.1;      ///< of pass times when the curve is learned: standard deviation over mean
   std::uint64_t seed = 1;  ///< of that noise
   Kept kept = Kept::session;
-  std::size_t memory_bytes = std::size_t{64} << 20;  ///< ceiling of a SharedMemory
+  std::size_t memory_bytes = std::size_t{64} << 20;  ///< ceiling of a HistoryStore
 };
 
 constexpr std::string_view name(CostKnown known) {

@@ -9,15 +9,16 @@
 
 #include "common/input_error.hpp"
 #include "common/number.hpp"
-#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/none.hpp"
+#include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/presets.hpp"
-#include "reprise/index/naive.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/extras/token_table.hpp"
+#include "reprise/extras/token_table_presets.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/memory/token_table.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "table_strategy.hpp"
 
 namespace reprise::replay {
@@ -43,16 +44,16 @@ KeyInfo ngram_key(std::string_view name, std::string_view default_value, std::st
   return {name, default_value, meaning, 1, most};
 }
 
-AnyStrategy drafter(const Settings& settings, const CopyOptions& options) {
+AnyStrategy drafter(const Settings& settings, const PromptLookupOptions& options) {
   if (const auto checked = check(options); !checked) {
     const Error& error = checked.error();
     throw tools::InputError(std::string(error.message) + " (" + std::to_string(error.value) + ", limit " +
                             std::to_string(error.limit) + ")");
   }
   const std::string_view index = settings.word("index");
-  if (index == "suffix_array") return CopyDrafter<SuffixArrayIndex>(options);
-  if (index == "naive") return CopyDrafter<NaiveIndex>(options);
-  return CopyDrafter<RollingHashIndex>(options);
+  if (index == "suffix_array") return PromptLookupDrafter<SuffixArrayIndex>(options);
+  if (index == "naive") return PromptLookupDrafter<NaiveIndex>(options);
+  return PromptLookupDrafter<RollingHashIndex>(options);
 }
 
 std::uint32_t ngram(const Settings& settings, std::string_view key) {
@@ -74,7 +75,7 @@ AnyStrategy make_ngram(const Settings& settings, Past* past) {
   return NgramDrafter<RollingHashIndex>(options);
 }
 AnyStrategy make_copy(const Settings& settings, Past*) {
-  CopyOptions options;
+  PromptLookupOptions options;
   options.min_ngram = ngram(settings, "min_ngram");
   options.max_ngram = ngram(settings, "max_ngram");
   options.draft_length = length(settings, "k");
@@ -111,7 +112,7 @@ AnyStrategy make_ds4(const Settings& settings, Past*) {
 AnyStrategy make_hostile(const Settings& settings, Past*) {
   return testing::HostileStrategy(static_cast<std::uint64_t>(settings.number("seed")));
 }
-AnyStrategy make_none(const Settings&, Past*) { return NoDraft(); }
+AnyStrategy make_none(const Settings&, Past*) { return NoDrafter(); }
 
 AnyStrategy make_token_table(const Settings& settings, Past* past) {
   const std::string_view preset = settings.word("preset");

@@ -40,7 +40,7 @@ class Settings {
 /// What a strategy can keep from session to session.
 enum class Remembers : std::uint8_t {
   nothing,
-  sequences,  ///< a SharedMemory of them, and what was learned about the target: Past::memory and Past::calibration
+  sequences,  ///< a HistoryStore of them, and what was learned about the target: Past::memory and Past::calibration
   ngrams,     ///< a TokenTable: Past::table
 };
 

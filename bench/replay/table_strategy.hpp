@@ -8,8 +8,8 @@
 
 #include "common/input_error.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/token_table_drafter.hpp"
-#include "reprise/memory/token_table.hpp"
+#include "reprise/extras/token_table.hpp"
+#include "reprise/extras/token_table_drafter.hpp"
 
 namespace reprise::replay {
 

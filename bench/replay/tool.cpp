@@ -17,7 +17,7 @@
 #include "past.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/version.hpp"
-#include "reprise/memory/snapshot_file.hpp"
+#include "reprise/history/snapshot_file.hpp"
 #include "strategies.hpp"
 
 namespace reprise::replay {

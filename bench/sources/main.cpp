@@ -11,10 +11,10 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/core/limits.hpp"
-#include "reprise/draft/lookahead_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/none.hpp"
-#include "reprise/draft/recycling_drafter.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/extras/lookahead_drafter.hpp"
+#include "reprise/extras/token_recycling_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
@@ -103,14 +103,14 @@ int main() {
     std::printf("| %-26s | %5s | %10s | %10s | %8s | %11s | %6s |\n", "strategy", "MAT", "drafted", "accepted",
                 "paid MAT", "paid drafts", "speed");
     Outputs expected;
-    sound = row("none", kind, reprise::NoDraft(), expected) && sound;
+    sound = row("none", kind, reprise::NoDrafter(), expected) && sound;
     sound = row("ngram", kind, reprise::NgramDrafter<>(), expected) && sound;
     sound = row("lookahead W 5 N 4 G 5", kind, reprise::LookaheadDrafter(), expected) && sound;
     sound = row("lookahead W 10 N 3 G 10", kind,
                 reprise::LookaheadDrafter({.window = 10, .ngram = 3, .candidates = 10}), expected) &&
             sound;
-    sound = row("recycling, 8 candidates", kind, reprise::RecyclingDrafter(), expected) && sound;
-    sound = row("recycling, 1 candidate", kind, reprise::RecyclingDrafter({.candidates = 1}), expected) && sound;
+    sound = row("recycling, 8 candidates", kind, reprise::TokenRecyclingDrafter(), expected) && sound;
+    sound = row("recycling, 1 candidate", kind, reprise::TokenRecyclingDrafter({.candidates = 1}), expected) && sound;
   }
   return sound ? 0 : 1;
 }

@@ -20,8 +20,8 @@
 #include "replay/trace.hpp"
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/none.hpp"
-#include "reprise/draft/reference_drafter.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/draft/predicted_output_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 
 namespace {
@@ -37,8 +37,8 @@ Replays the first turn of each session; its prompt is what the output is predict
 context, and with nothing of it in the context but its last token. Default: the bundled code-edit.jsonl.
 
   ngram       NgramDrafter, which sees only the context
-  prediction  ReferenceDrafter::predict()
-  document    ReferenceDrafter::add_reference(): the same text, at no known place
+  prediction  PredictedOutputDrafter::predict()
+  document    PredictedOutputDrafter::add_reference(): the same text, at no known place
   union       NgramDrafter and the prediction
 
 MAT: tokens per pass, everything sent. Speed: against plain decoding where each drafted token adds 2% to a pass, and
@@ -102,9 +102,9 @@ std::vector<TraceSession> read_edits(const Options& options, const std::string& 
 enum class Source { none, ngram, prediction, document, both };
 
 AnyStrategy make(Source source, TokenSpan old_version) {
-  if (source == Source::none) return NoDraft();
+  if (source == Source::none) return NoDrafter();
   if (source == Source::ngram) return NgramDrafter<>();
-  ReferenceDrafter reference;
+  PredictedOutputDrafter reference;
   const auto added = source == Source::document ? reference.add_reference(old_version) : reference.predict(old_version);
   if (!added) throw InputError(std::string(added.error().message));
   if (source == Source::both) return UnionDrafter(NgramDrafter<>(), std::move(reference));

@@ -20,8 +20,8 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/verify/greedy.hpp"
-#include "reprise/verify/tree.hpp"
+#include "reprise/engine/argmax.hpp"
+#include "reprise/engine/tree.hpp"
 
 namespace reprise::llama {
 
@@ -37,10 +37,10 @@ struct LlamaOptions {
 /// next call goes back to before the pass. One thread at a time for all verifiers of a context.
 class LlamaVerifier {
  public:
-  /// Refuses what cannot work (ErrorCode::unsupported), with a sentence. The sampler is freed also then.
+  /// Refuses what cannot work (ErrorCode::invalid_argument), with a sentence. The sampler is freed also then.
   static Result<LlamaVerifier> make(llama_context* context, const LlamaOptions& options) {
     LlamaVerifier verifier(context, options);
-    const auto refuse = [](const char* why) { return Error{ErrorCode::unsupported, why}; };
+    const auto refuse = [](const char* why) { return Error{ErrorCode::invalid_argument, why}; };
     if (verifier.memory_ == nullptr)
       return refuse("this llama_context has no memory to decode with: is the model an encoder, or of embeddings?");
     const auto last = static_cast<std::size_t>(options.sequence) + options.leaves;

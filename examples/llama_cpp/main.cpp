@@ -133,6 +133,6 @@ int main(int argc, char** argv) {
   auto verifier = reprise::llama::LlamaVerifier::make(context.get(), {});
   if (!verifier) return refuse(std::string(verifier.error().message));
   if (arguments.plain)
-    return generate(reprise::Session(reprise::NoDraft()), *verifier, vocabulary, prompt, arguments.max_tokens);
+    return generate(reprise::Session(reprise::NoDrafter()), *verifier, vocabulary, prompt, arguments.max_tokens);
   return generate(reprise::Speculator(), *verifier, vocabulary, prompt, arguments.max_tokens);
 }

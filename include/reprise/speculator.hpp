@@ -9,7 +9,7 @@
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/loop/session.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The composition to begin with, and to stay with: drafts from what the context has said before, as likely as it has
 /// proved to be, and as many tokens as a pass of this engine can carry with profit.
@@ -42,4 +42,4 @@ class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
   }
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -80,7 +80,7 @@ TEST(BatchMemory, APlannerWithoutAnyDraftsNothingAndRecovers) {
       EXPECT_GT(fail_at, 4U);
       return;
     }
-    EXPECT_EQ(plan.cut, Cut::memory);
+    EXPECT_EQ(plan.cut, Cut::out_of_memory);
     EXPECT_EQ(plan.nodes_of(0), 0U);
     EXPECT_EQ(plan.drafted, 0U);
     EXPECT_EQ(plan.rows, 1U);

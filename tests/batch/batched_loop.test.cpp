@@ -15,9 +15,9 @@
 #include "reprise/batch/packing.hpp"
 #include "reprise/batch/planner.hpp"
 #include "reprise/draft/any_strategy.hpp"
-#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/none.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
@@ -32,11 +32,11 @@ AnyStrategy strategy_of(std::size_t kind, std::uint64_t seed) {
     case 0:
       return NgramDrafter<>();
     case 1:
-      return CopyDrafter<>();
+      return PromptLookupDrafter<>();
     case 2:
       return HostileStrategy(seed, 6);
     default:
-      return NoDraft();
+      return NoDrafter();
   }
 }
 
@@ -163,7 +163,7 @@ class BatchedLoop {
       ASSERT_TRUE(pass);
       ASSERT_LE(pass->drafted, plan.nodes[i]);
       member.pass = *pass;
-      ASSERT_TRUE(packer_.add(static_cast<SequenceId>(i), *pass, member.session.context().size(), plan.row_width));
+      ASSERT_TRUE(packer_.add(static_cast<BatchSlot>(i), *pass, member.session.context().size(), plan.row_width));
     }
     ASSERT_TRUE(packer_.pad_to(plan.width));
     ASSERT_EQ(packer_.batch().rows(), plan.width);

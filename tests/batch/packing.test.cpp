@@ -141,7 +141,7 @@ TEST(BatchPacker, WhatWasPackedCanBeUnpacked) {
         planned.depths.push_back(parent < 0 ? 1 : planned.depths[static_cast<std::size_t>(parent)] + 1);
         planned.batch.push_back(static_cast<Token>(random.below(1000)));
       }
-      ASSERT_TRUE(packer.add(static_cast<SequenceId>(packer.size()), planned.pass(), planned.context, width));
+      ASSERT_TRUE(packer.add(static_cast<BatchSlot>(packer.size()), planned.pass(), planned.context, width));
     }
     ASSERT_TRUE(packer.pad_to(random.below(80)));
     const PackedBatch batch = packer.batch();
@@ -155,7 +155,7 @@ TEST(BatchPacker, WhatWasPackedCanBeUnpacked) {
       for (std::size_t row = 0; row < planned.batch.size(); ++row) {
         const std::size_t flat = packer.flat_row(i, row);
         ASSERT_EQ(batch.tokens[flat], planned.batch[row]);
-        ASSERT_EQ(batch.sequences[flat], static_cast<SequenceId>(i));
+        ASSERT_EQ(batch.sequences[flat], static_cast<BatchSlot>(i));
         // A row comes one place behind its parent; without one, behind the cache.
         const NodeIndex parent = batch.parents[flat];
         const std::int32_t before = parent == anchor_parent
@@ -182,7 +182,7 @@ TEST(BatchDigest, IsEqualForEqualBatchesAlone) {
   EXPECT_TRUE(is_new(packed()));
   EXPECT_FALSE(is_new(packed()));
   EXPECT_TRUE(is_new(BatchPacker()));
-  const auto changed = [&](const Planned& planned, SequenceId id, std::size_t context) {
+  const auto changed = [&](const Planned& planned, BatchSlot id, std::size_t context) {
     BatchPacker packer;
     EXPECT_TRUE(packer.add(id, planned.pass(), context));
     EXPECT_TRUE(packer.add(1, plain().pass(), 4));

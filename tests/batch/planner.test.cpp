@@ -440,7 +440,7 @@ TEST(BatchPlanner, StrategiesThatAreAlwaysWrongLoseTenPlainPassesAtMost) {
     bool gated = false;
     for (int pass = 0; pass < 4000; ++pass) {
       const BatchPlan plan = planner.plan(drafts.entries());
-      gated = gated || plan.cut == Cut::gated;
+      gated = gated || plan.cut == Cut::throttled;
       losses.push_back(static_cast<double>(curve.cost({8, plan.rows, 0})) / cost_one - 1);
       planner.learn(std::vector<std::size_t>(8, 1));
     }

@@ -8,7 +8,7 @@ void control() {
   reprise::Session<reprise::archetype::Strategy, reprise::archetype::Control> controlled;
   reprise::archetype::TreeEngine trees;
   reprise::archetype::TimedEngine timed;
-  reprise::CopyDrafter<reprise::archetype::Index> drafter;
+  reprise::PromptLookupDrafter<reprise::archetype::Index> drafter;
   reprise::archetype::Engine engine;
   const reprise::Limits limits;
   static_cast<void>(session.propose(limits));

@@ -4,13 +4,13 @@
 
 struct Control {
   void begin() {}
-  [[nodiscard]] reprise::DraftBudget budget(const reprise::DraftBudget& asked, const reprise::PassRoom&) const {
+  [[nodiscard]] reprise::DraftBudget budget(const reprise::DraftBudget& asked, const reprise::PassLimits&) const {
     return asked;
   }
   [[nodiscard]] reprise::DraftChoice choose(reprise::DraftView, std::span<const reprise::NodeIndex>,
-                                            const reprise::PassRoom&) const {
+                                            const reprise::PassLimits&) const {
     return {};
   }
 };
 
-reprise::Session<reprise::NoDraft, Control>* session = nullptr;
+reprise::Session<reprise::NoDrafter, Control>* session = nullptr;

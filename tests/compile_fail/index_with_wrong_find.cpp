@@ -7,4 +7,4 @@ struct Index : reprise::archetype::Index {
   [[nodiscard]] reprise::Match find(const reprise::MatchLimits&) const { return {}; }
 };
 
-reprise::CopyDrafter<Index>* drafter = nullptr;
+reprise::PromptLookupDrafter<Index>* drafter = nullptr;

@@ -6,6 +6,6 @@ struct ByCall {
   reprise::Token operator()(std::size_t) const { return 0; }
 };
 
-void use(reprise::Session<reprise::NoDraft>& session, ByCall& picks) {
+void use(reprise::Session<reprise::NoDrafter>& session, ByCall& picks) {
   static_cast<void>(session.resolve(reprise::Ticket{}, picks));
 }

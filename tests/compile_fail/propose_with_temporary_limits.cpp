@@ -2,6 +2,6 @@
 // message: (use of deleted function|call to deleted|attempting to reference a deleted function).*propose
 #include "reprise/reprise.hpp"
 
-void use(reprise::Session<reprise::NoDraft>& session) {
+void use(reprise::Session<reprise::NoDrafter>& session) {
   static_cast<void>(session.propose(reprise::Limits{}));  // would dangle until the round ends
 }

@@ -10,6 +10,6 @@ struct Engine {
   void commit(std::size_t) {}
 };
 
-void use(reprise::Session<reprise::NoDraft>& session, Engine& engine, const reprise::Limits& limits) {
+void use(reprise::Session<reprise::NoDrafter>& session, Engine& engine, const reprise::Limits& limits) {
   static_cast<void>(reprise::generate(session, engine, limits));
 }

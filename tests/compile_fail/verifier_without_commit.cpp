@@ -6,6 +6,6 @@ struct Engine {
   reprise::archetype::LazyPicks verify(reprise::TokenSpan, std::size_t) { return {}; }
 };
 
-void use(reprise::Session<reprise::NoDraft>& session, Engine& engine, const reprise::Limits& limits) {
+void use(reprise::Session<reprise::NoDrafter>& session, Engine& engine, const reprise::Limits& limits) {
   static_cast<void>(reprise::generate(session, engine, limits));
 }

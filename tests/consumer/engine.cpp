@@ -20,7 +20,7 @@ void Engine::commit(std::size_t keep) { position_ += keep; }
 
 std::vector<reprise::Token> decode_plain(std::size_t tokens) {
   Engine engine;
-  reprise::Session session(reprise::NoDraft{});
+  reprise::Session session(reprise::NoDrafter{});
   const std::vector<reprise::Token> prompt = {'>'};
   reprise::Limits limits;
   limits.max_tokens = tokens;

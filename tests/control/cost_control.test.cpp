@@ -43,7 +43,7 @@ std::vector<NodeIndex> all_of(const std::vector<DraftNode>& nodes) {
   for (std::size_t i = 0; i < nodes.size(); ++i) indices.push_back(static_cast<NodeIndex>(i));
   return indices;
 }
-DraftChoice choose(const CostControl& control, const std::vector<DraftNode>& nodes, const PassRoom& room = {}) {
+DraftChoice choose(const CostControl& control, const std::vector<DraftNode>& nodes, const PassLimits& room = {}) {
   return control.choose(view(nodes), all_of(nodes), room);
 }
 
@@ -89,10 +89,10 @@ TEST(CostControl, StaysWithinTheRoom) {
     std::vector<std::size_t> widths;
     if (random.chance(50))
       for (std::size_t width = 1 + random.below(3); width < 60; width += 1 + random.below(9)) widths.push_back(width);
-    const PassRoom room{.plain = {1, 1 + random.below(5), random.below(10'000)},
-                        .nodes = random.chance(50) ? unlimited : random.below(40),
-                        .widths = widths,
-                        .padded = random.chance(50)};
+    const PassLimits room{.plain = {1, 1 + random.below(5), random.below(10'000)},
+                          .nodes = random.chance(50) ? unlimited : random.below(40),
+                          .widths = widths,
+                          .padded = random.chance(50)};
     const CostControl control({.curve = CostCurve::linear(0.001 * static_cast<double>(random.below(100))),
                                .max_nodes = random.below(80),
                                .calibrated = random.chance(50)});
@@ -150,7 +150,7 @@ TEST(CostControl, AsksForNoMoreThanIsWorthwhile) {
 }
 
 TEST(CostControl, AsksForUnlikelyTokensWhereRowsAreFree) {
-  const auto least = [](const CostOptions& options, const PassRoom& room) {
+  const auto least = [](const CostOptions& options, const PassLimits& room) {
     return CostControl(options).budget({}, room).min_path_probability.to_double();
   };
   const std::array<std::size_t, 2> widths = {1, 8};
@@ -230,7 +230,7 @@ struct Claims {
   std::vector<NodeIndex> indices = all_of(nodes);
 
   [[nodiscard]] DraftView draft(std::size_t length) const { return view(nodes).prefix(length); }
-  [[nodiscard]] DraftChoice choice(const CostControl& control, std::size_t length, const PassRoom& room = {}) const {
+  [[nodiscard]] DraftChoice choice(const CostControl& control, std::size_t length, const PassLimits& room = {}) const {
     return control.choose(draft(length), std::span(indices).first(length), room);
   }
 };
@@ -315,7 +315,7 @@ TEST(CostControl, LosesAtMostThatWithWidthsPaddingAndRollback) {
       Simulated simulated;
       for (std::size_t i = 0; i < 2000; ++i) {
         const Attack attack = adversary(i, control);
-        PassRoom room{.plain = {1, 1 + i % 3, i}, .widths = widths, .padded = i % 2 == 0};
+        PassLimits room{.plain = {1, 1 + i % 3, i}, .widths = widths, .padded = i % 2 == 0};
         const DraftChoice choice =
             run_pass(control, claims().draft(attack.length), attack.right, room, engine.cost, simulated);
         if (std::min(choice.nodes, attack.right) < choice.nodes + choice.padding) simulated.losses.back() += 0.5;
@@ -330,7 +330,7 @@ TEST(CostControl, ComesBackWhenDraftsAreRightAgain) {
   const auto cost = [](std::size_t rows) { return 0.9 + 0.1 * static_cast<double>(rows); };
   Simulated simulated;
   for (int i = 0; i < 1000; ++i) run_pass(control, view(draft), 0, {}, cost, simulated);
-  EXPECT_EQ(run_pass(control, view(draft), 0, {}, cost, simulated).cut, Cut::gated);
+  EXPECT_EQ(run_pass(control, view(draft), 0, {}, cost, simulated).cut, Cut::throttled);
   Simulated later;
   for (int i = 0; i < 500; ++i) run_pass(control, view(draft), 8, {}, cost, later);
   EXPECT_GT(later.throughput(), 3);

@@ -192,7 +192,7 @@ TEST(MeasuredCurve, RefusesPointsThatSayNothing) {
   for (const Refused& bad : cases) {
     const auto curve = CostCurve::from_points(bad.points);
     ASSERT_FALSE(curve) << bad.why;
-    EXPECT_EQ(curve.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(curve.error().code, ErrorCode::invalid_argument);
     EXPECT_NE(curve.error().message.find(bad.why), std::string::npos) << curve.error().message;
     EXPECT_EQ(curve.error().value, bad.which) << bad.why;
   }

@@ -183,10 +183,10 @@ TEST(DraftLength, SaysWhatKeptItFromSendingMore) {
   EXPECT_EQ(draft_length(c.question()).cut, Cut::none);
   c.allowance = to_cost(0.5);
   EXPECT_EQ(draft_length(c.question()).nodes, 10U);
-  EXPECT_EQ(draft_length(c.question()).cut, Cut::gated);
+  EXPECT_EQ(draft_length(c.question()).cut, Cut::throttled);
   c.allowance = 0;
   EXPECT_EQ(draft_length(c.question()).nodes, 0U);
-  EXPECT_EQ(draft_length(c.question()).cut, Cut::gated);
+  EXPECT_EQ(draft_length(c.question()).cut, Cut::throttled);
   c.allowance = LossGuard::burst;
   c.widths = {4, 16, 32};
   EXPECT_EQ(draft_length(c.question()).nodes, 15U);

@@ -129,10 +129,10 @@ static_assert(!Picks<PicksByCall>);
 // --- Verifier ---
 
 static_assert(Verifier<archetype::Engine>);
-static_assert(!DescribedVerifier<archetype::Engine> && !TruncatableVerifier<archetype::Engine> &&
+static_assert(!VerifierWithCapabilities<archetype::Engine> && !TruncatableVerifier<archetype::Engine> &&
               !MarginVerifier<archetype::Engine>);
-static_assert(DescribedVerifier<archetype::DescribedEngine> && TruncatableVerifier<archetype::TruncatableEngine> &&
-              MarginVerifier<archetype::MarginEngine>);
+static_assert(VerifierWithCapabilities<archetype::EngineWithCapabilities> &&
+              TruncatableVerifier<archetype::TruncatableEngine> && MarginVerifier<archetype::MarginEngine>);
 
 struct ReturnsVector {
   std::vector<Token> verify(TokenSpan, std::size_t) { return {0}; }
@@ -196,7 +196,7 @@ static_assert(!Verifier<WritesTheBatch>, "the batch is not the engine's to chang
 struct DescribesInWords : archetype::Engine {
   [[nodiscard]] std::string capabilities() const { return "anything"; }
 };
-static_assert(Verifier<DescribesInWords> && !DescribedVerifier<DescribesInWords>);
+static_assert(Verifier<DescribesInWords> && !VerifierWithCapabilities<DescribesInWords>);
 
 struct MarginWithoutRow : archetype::Engine {
   [[nodiscard]] double margin() const { return 0; }
@@ -262,15 +262,15 @@ struct Restoring : archetype::Engine {
 static_assert(CheckpointVerifier<Restoring> && !CheckpointVerifier<archetype::Engine>);
 
 struct RanksOne : archetype::Engine {
-  Token candidates(std::size_t) { return 0; }
+  Token top_k(std::size_t) { return 0; }
 };
-static_assert(!RankedVerifier<RanksOne> && !RankedVerifier<archetype::Engine>);
+static_assert(!TopKVerifier<RanksOne> && !TopKVerifier<archetype::Engine>);
 
 struct RanksAnArray : archetype::Engine {
-  const std::vector<Token>& candidates(std::size_t) { return best; }
+  const std::vector<Token>& top_k(std::size_t) { return best; }
   std::vector<Token> best;
 };
-static_assert(RankedVerifier<RanksAnArray>);
+static_assert(TopKVerifier<RanksAnArray>);
 
 struct WeighsInDoubles : archetype::DistributionEngine {
   std::span<const double> probabilities(std::size_t) { return {}; }
@@ -285,12 +285,12 @@ static_assert(!DistributionVerifier<WeighsWithoutRandomNumbers>);
 struct WalksToPicks : archetype::Engine {
   archetype::LazyPicks verify_and_walk(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
 };
-static_assert(!WalkingVerifier<WalksToPicks>, "it answers the rows, too");
+static_assert(!SelfWalkingVerifier<WalksToPicks>, "it answers the rows, too");
 
 struct WalksOrFails : archetype::Engine {
   Result<Accepted> verify_and_walk(TokenSpan, std::size_t, std::span<const NodeIndex>) { return Accepted{}; }
 };
-static_assert(WalkingVerifier<WalksOrFails> && !WalkingVerifier<archetype::Engine>);
+static_assert(SelfWalkingVerifier<WalksOrFails> && !SelfWalkingVerifier<archetype::Engine>);
 
 struct AllowsOneToken : archetype::Engine {
   bool allowed(Token) { return true; }
@@ -300,14 +300,14 @@ static_assert(!ConstrainedVerifier<AllowsOneToken>, "it is asked for a whole pat
 // --- refinements of strategies ---
 
 struct Learning : archetype::Strategy {
-  [[nodiscard]] std::size_t candidates_wanted() const { return 8; }
+  [[nodiscard]] std::size_t top_k_wanted() const { return 8; }
 };
-static_assert(LearnsCandidates<Learning> && !LearnsCandidates<archetype::Strategy>);
+static_assert(TopKLearner<Learning> && !TopKLearner<archetype::Strategy>);
 
 struct LearningWhenMutable : archetype::Strategy {
-  std::size_t candidates_wanted() { return 8; }
+  std::size_t top_k_wanted() { return 8; }
 };
-static_assert(!LearnsCandidates<LearningWhenMutable>);
+static_assert(!TopKLearner<LearningWhenMutable>);
 
 struct Drawing : archetype::Strategy {
   [[nodiscard]] std::span<const float> distribution(NodeIndex) const { return {}; }

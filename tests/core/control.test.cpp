@@ -18,50 +18,50 @@ namespace {
 static_assert(DraftControl<archetype::Control> && DraftControl<SendAll>);
 
 struct WithoutBegin {
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const { return asked; }
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
   void learn(const Outcome&, const PassReport&) {}
 };
 static_assert(!DraftControl<WithoutBegin>);
 
 struct WithoutBudget {
   void begin() {}
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
   void learn(const Outcome&, const PassReport&) {}
 };
 static_assert(!DraftControl<WithoutBudget>);
 
 struct WithoutChoose {
   void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
   void learn(const Outcome&, const PassReport&) {}
 };
 static_assert(!DraftControl<WithoutChoose>);
 
 struct WithoutLearn {
   void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const { return asked; }
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
 };
 static_assert(!DraftControl<WithoutLearn>);
 
 struct ChoosesWords : archetype::Control {
-  [[nodiscard]] std::string choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return "some"; }
+  [[nodiscard]] std::string choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return "some"; }
 };
 static_assert(!DraftControl<ChoosesWords>);
 
 struct ChoosesANumber : archetype::Control {
-  [[nodiscard]] std::size_t choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return 0; }
+  [[nodiscard]] std::size_t choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return 0; }
 };
 static_assert(!DraftControl<ChoosesANumber>, "a number alone does not say why");
 
 struct ChoosesOnce : archetype::Control {
-  DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) { return {}; }
+  DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) { return {}; }
 };
 static_assert(!DraftControl<ChoosesOnce>, "a round may be planned again, so choosing changes nothing");
 
 struct BudgetsWhenMutable : archetype::Control {
-  DraftBudget budget(const DraftBudget& asked, const PassRoom&) { return asked; }
+  DraftBudget budget(const DraftBudget& asked, const PassLimits&) { return asked; }
 };
 static_assert(!DraftControl<BudgetsWhenMutable>);
 
@@ -84,7 +84,7 @@ TEST(Widest, IsAllWhereAnyWidthIsAllowed) {
 
 TEST(Widest, LeavesTheLargestWidthThatIsNotExceeded) {
   constexpr std::array<std::size_t, 4> widths = {1, 2, 4, 8};
-  PassRoom room{.plain = {}, .widths = widths};
+  PassLimits room{.plain = {}, .widths = widths};
   EXPECT_EQ(widest(room, 100), 7U);
   EXPECT_EQ(widest(room, 7), 7U);
   EXPECT_EQ(widest(room, 6), 3U);
@@ -97,7 +97,7 @@ TEST(Widest, LeavesTheLargestWidthThatIsNotExceeded) {
   EXPECT_EQ(widest(room, 6), 0U);
 }
 
-DraftChoice send_all(std::size_t sendable, const PassRoom& room) {
+DraftChoice send_all(std::size_t sendable, const PassLimits& room) {
   const std::vector<NodeIndex> indices(sendable);
   return SendAll().choose({}, indices, room);
 }

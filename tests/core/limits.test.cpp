@@ -21,7 +21,7 @@ StopCheck check(const Limits& limits, const Tokens& output, Token next) { return
 TEST(FinishReason, EveryReasonHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < finish_reason_count; ++i) {
-    const std::string_view text = name(static_cast<FinishReason>(i));
+    const std::string_view text = to_string(static_cast<FinishReason>(i));
     EXPECT_FALSE(text.empty()) << "reason " << i;
     EXPECT_TRUE(names.insert(text).second) << text;
   }
@@ -29,14 +29,14 @@ TEST(FinishReason, EveryReasonHasANameOfItsOwn) {
 }
 
 TEST(FinishReason, IsNamedLikeTheEnumerator) {
-  EXPECT_EQ(name(FinishReason::none), "none");
-  EXPECT_EQ(name(FinishReason::eos), "eos");
-  EXPECT_EQ(name(FinishReason::stop_id), "stop_id");
-  EXPECT_EQ(name(FinishReason::stop_sequence), "stop_sequence");
-  EXPECT_EQ(name(FinishReason::predicate), "predicate");
-  EXPECT_EQ(name(FinishReason::max_tokens), "max_tokens");
-  EXPECT_EQ(name(FinishReason::context_full), "context_full");
-  EXPECT_EQ(name(FinishReason::caller), "caller");
+  EXPECT_EQ(to_string(FinishReason::none), "none");
+  EXPECT_EQ(to_string(FinishReason::eos), "eos");
+  EXPECT_EQ(to_string(FinishReason::stop_id), "stop_id");
+  EXPECT_EQ(to_string(FinishReason::stop_sequence), "stop_sequence");
+  EXPECT_EQ(to_string(FinishReason::predicate), "predicate");
+  EXPECT_EQ(to_string(FinishReason::max_tokens), "max_tokens");
+  EXPECT_EQ(to_string(FinishReason::context_full), "context_full");
+  EXPECT_EQ(to_string(FinishReason::caller), "caller");
 }
 
 TEST(Limits, LimitNothingByDefault) {

@@ -17,29 +17,29 @@ namespace {
 TEST(Cut, EveryReasonHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < cut_count; ++i) {
-    const std::string_view text = name(static_cast<Cut>(i));
+    const std::string_view text = to_string(static_cast<Cut>(i));
     EXPECT_FALSE(text.empty()) << "reason " << i;
     EXPECT_TRUE(names.insert(text).second) << text;
   }
 }
 
 TEST(Cut, IsNamedLikeTheEnumerator) {
-  EXPECT_EQ(name(Cut::none), "none");
-  EXPECT_EQ(name(Cut::no_match), "no_match");
-  EXPECT_EQ(name(Cut::unlikely), "unlikely");
-  EXPECT_EQ(name(Cut::gated), "gated");
-  EXPECT_EQ(name(Cut::budget), "budget");
-  EXPECT_EQ(name(Cut::shape), "shape");
-  EXPECT_EQ(name(Cut::depth), "depth");
-  EXPECT_EQ(name(Cut::rows), "rows");
-  EXPECT_EQ(name(Cut::width), "width");
-  EXPECT_EQ(name(Cut::rollback), "rollback");
-  EXPECT_EQ(name(Cut::context), "context");
-  EXPECT_EQ(name(Cut::max_tokens), "max_tokens");
-  EXPECT_EQ(name(Cut::memory), "memory");
-  EXPECT_EQ(name(Cut::constraint), "constraint");
-  EXPECT_EQ(name(Cut::failed), "failed");
-  EXPECT_EQ(cut_count, static_cast<std::size_t>(Cut::failed) + 1);
+  EXPECT_EQ(to_string(Cut::none), "none");
+  EXPECT_EQ(to_string(Cut::no_match), "no_match");
+  EXPECT_EQ(to_string(Cut::unlikely), "unlikely");
+  EXPECT_EQ(to_string(Cut::throttled), "throttled");
+  EXPECT_EQ(to_string(Cut::budget), "budget");
+  EXPECT_EQ(to_string(Cut::shape), "shape");
+  EXPECT_EQ(to_string(Cut::depth), "depth");
+  EXPECT_EQ(to_string(Cut::rows), "rows");
+  EXPECT_EQ(to_string(Cut::width), "width");
+  EXPECT_EQ(to_string(Cut::rollback), "rollback");
+  EXPECT_EQ(to_string(Cut::context), "context");
+  EXPECT_EQ(to_string(Cut::max_tokens), "max_tokens");
+  EXPECT_EQ(to_string(Cut::out_of_memory), "out_of_memory");
+  EXPECT_EQ(to_string(Cut::constraint), "constraint");
+  EXPECT_EQ(to_string(Cut::strategy_threw), "strategy_threw");
+  EXPECT_EQ(cut_count, static_cast<std::size_t>(Cut::strategy_threw) + 1);
 }
 
 TEST(Outcome, SaysThatNothingHappenedByDefault) {
@@ -49,7 +49,7 @@ TEST(Outcome, SaysThatNothingHappenedByDefault) {
   EXPECT_TRUE(outcome.accepted.empty());
   EXPECT_FALSE(outcome.pick.has_value());
   EXPECT_EQ(outcome.cut, Cut::none);
-  EXPECT_TRUE(outcome.revealed.empty());
+  EXPECT_TRUE(outcome.top_k.empty());
 }
 
 struct Tested : ::testing::Test {
@@ -97,8 +97,8 @@ TEST_F(Tested, CountATokenThatWasProposedTwiceTwice) {
   EXPECT_THAT(seen({0}, {}), ElementsAre(Pair(0, true), Pair(1, true)));
 }
 
-TEST(Candidate, IsTheFirstChoiceAfterTheAnchorByDefault) {
-  const Candidate candidate;
+TEST(RankedToken, IsTheFirstChoiceAfterTheAnchorByDefault) {
+  const RankedToken candidate;
   EXPECT_EQ(candidate.after, anchor_parent);
   EXPECT_EQ(candidate.rank, 0U);
 }

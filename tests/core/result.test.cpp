@@ -18,7 +18,7 @@ static_assert(std::is_same_v<Result<int>::value_type, int> && std::is_void_v<Res
 static_assert(!std::is_convertible_v<Result<int>, bool>, "a result is not silently a number");
 
 Result<int> half(int number) {
-  if (number % 2 != 0) return Error{ErrorCode::unsupported, "an odd number has no half", 7, 2};
+  if (number % 2 != 0) return Error{ErrorCode::invalid_argument, "an odd number has no half", 7, 2};
   return number / 2;
 }
 
@@ -39,7 +39,7 @@ TEST(Result, OrAnErrorWithItsNumbers) {
   const Result<int> result = half(7);
   ASSERT_FALSE(result.has_value());
   EXPECT_FALSE(static_cast<bool>(result));
-  EXPECT_EQ(result.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(result.error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(result.error().message, "an odd number has no half");
   EXPECT_EQ(result.error().value, 7U);
   EXPECT_EQ(result.error().limit, 2U);

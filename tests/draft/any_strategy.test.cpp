@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/copy_drafter.hpp"
-#include "reprise/draft/none.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "support/lent_context.hpp"
 
 namespace reprise {
@@ -41,7 +41,7 @@ struct Recorder {
     draft.extend({.token = 7});
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
-    log->push_back("feedback " + std::string(name(outcome.cut)) + " after " + std::to_string(context.size()));
+    log->push_back("feedback " + std::string(to_string(outcome.cut)) + " after " + std::to_string(context.size()));
   }
   void truncate(TokenSpan context, std::size_t size) {
     log->push_back("truncate " + std::to_string(context.size()) + " to " + std::to_string(size));
@@ -54,7 +54,7 @@ struct SizedRecorder : Recorder {
 };
 
 struct Sampler : Recorder {
-  [[nodiscard]] std::size_t candidates_wanted() const { return 5; }
+  [[nodiscard]] std::size_t top_k_wanted() const { return 5; }
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
     return std::span(weights).first(static_cast<std::size_t>(node));
   }
@@ -69,17 +69,17 @@ TEST(AnyStrategy, GivesTheStrategyInsideToWhoKnowsItsType) {
   EXPECT_EQ(strategy.get<Recorder>()->log, recorder.log);
   EXPECT_NE(copy.get<Recorder>(), strategy.get<Recorder>()) << "a copy has its own";
   EXPECT_EQ(strategy.get<SizedRecorder>(), nullptr);
-  EXPECT_EQ(strategy.get<NoDraft>(), nullptr);
+  EXPECT_EQ(strategy.get<NoDrafter>(), nullptr);
   EXPECT_EQ(AnyStrategy().get<Recorder>(), nullptr);
 }
 
 TEST(AnyStrategy, SaysWhatItsStrategySaysOfCandidatesAndDistributions) {
   const AnyStrategy sampler{Sampler()};
-  EXPECT_EQ(sampler.candidates_wanted(), 5U);
+  EXPECT_EQ(sampler.top_k_wanted(), 5U);
   EXPECT_EQ(sampler.distribution(2).size(), 2U);
   EXPECT_EQ(sampler.distribution(2)[1], 0.5F);
   for (const AnyStrategy& other : {AnyStrategy(), AnyStrategy(Recorder())}) {
-    EXPECT_EQ(other.candidates_wanted(), 0U);
+    EXPECT_EQ(other.top_k_wanted(), 0U);
     EXPECT_TRUE(other.distribution(2).empty());
   }
 }
@@ -143,16 +143,16 @@ TEST(AnyStrategy, DraftsNothingByDefault) {
 
 TEST(AnyStrategy, DraftsWhatTheStrategyInsideDrafts) {
   const Tokens context = {1, 2, 3, 4, 1, 2};
-  AnyLent any{AnyStrategy(CopyDrafter<>())};
+  AnyLent any{AnyStrategy(PromptLookupDrafter<>())};
   any.begin(context);
   EXPECT_EQ(drafted_by(any, {.max_nodes = 2}), (Tokens{3, 4}));
-  any.strategy() = NoDraft();
+  any.strategy() = NoDrafter();
   any.begin(context);
   EXPECT_EQ(drafted_by(any), Tokens());
 }
 
 TEST(AnyStrategy, CopiesGoOnIndependently) {
-  AnyLent first{AnyStrategy(CopyDrafter<>())};
+  AnyLent first{AnyStrategy(PromptLookupDrafter<>())};
   first.begin(Tokens{1, 2, 3, 1});
   AnyLent second = first;
   first.observe(Tokens{5}, Origin::output);
@@ -166,9 +166,9 @@ TEST(AnyStrategy, CopiesGoOnIndependently) {
 }
 
 TEST(AnyStrategy, CopyAssignmentGoesOnIndependently) {
-  AnyLent first{AnyStrategy(CopyDrafter<>())};
+  AnyLent first{AnyStrategy(PromptLookupDrafter<>())};
   first.begin(Tokens{1, 2, 1});
-  AnyLent second{AnyStrategy(NoDraft())};
+  AnyLent second{AnyStrategy(NoDrafter())};
   second = first;
   first.truncate(1);
   EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{2});
@@ -178,7 +178,7 @@ TEST(AnyStrategy, CopyAssignmentGoesOnIndependently) {
 }
 
 TEST(AnyStrategy, MovingLeavesAStrategyThatDraftsNothing) {
-  AnyLent first{AnyStrategy(CopyDrafter<>())};
+  AnyLent first{AnyStrategy(PromptLookupDrafter<>())};
   first.begin(Tokens{1, 2, 1});
   AnyStrategy second = std::move(first.strategy());
   EXPECT_EQ(testing::propose(second, first.context(), {.max_nodes = 1}).tokens(), Tokens{2});
@@ -201,7 +201,7 @@ TEST(AnyStrategy, DestroysEveryCopyOfTheStrategyOnce) {
     AnyStrategy second = first;
     AnyStrategy third = std::move(first);
     second = third;
-    third = NoDraft();
+    third = NoDrafter();
     EXPECT_EQ(recorder.log.use_count(), 2) << "the recorder and `second`";
   }
   EXPECT_EQ(recorder.log.use_count(), 1);

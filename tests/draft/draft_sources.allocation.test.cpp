@@ -4,14 +4,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "reprise/draft/best_of.hpp"
-#include "reprise/draft/copy_drafter.hpp"
-#include "reprise/draft/external_draft.hpp"
+#include "reprise/draft/external_drafter.hpp"
 #include "reprise/draft/first_match.hpp"
-#include "reprise/draft/forced_drafter.hpp"
+#include "reprise/draft/jump_forward_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/reference_drafter.hpp"
+#include "reprise/draft/predicted_output_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
+#include "reprise/extras/best_of.hpp"
 #include "support/allocation_counter.hpp"
 #include "support/streams.hpp"
 
@@ -23,8 +23,8 @@ using Tokens = std::vector<Token>;
 
 const Tokens text = support::make_stream(support::Stream::trace_like, 1200, 3, 60);
 
-ReferenceDrafter reference() {
-  ReferenceDrafter drafter;
+PredictedOutputDrafter reference() {
+  PredictedOutputDrafter drafter;
   EXPECT_TRUE(drafter.predict(TokenSpan(text).subspan(300)));
   return drafter;
 }
@@ -51,12 +51,12 @@ std::size_t allocations_of(Strategy strategy) {
 
 TEST(DraftSources, DoNotAllocateInSteadyState) {
   EXPECT_EQ(allocations_of(reference()), 0U);
-  EXPECT_EQ(allocations_of(UnionDrafter(NgramDrafter<>(), reference(), CopyDrafter<>())), 0U);
+  EXPECT_EQ(allocations_of(UnionDrafter(NgramDrafter<>(), reference(), PromptLookupDrafter<>())), 0U);
   EXPECT_EQ(allocations_of(BestOf(NgramDrafter<>(), reference())), 0U);
-  EXPECT_EQ(allocations_of(FirstMatch(CopyDrafter<>(), NgramDrafter<>())), 0U);
+  EXPECT_EQ(allocations_of(FirstMatch(PromptLookupDrafter<>(), NgramDrafter<>())), 0U);
 }
 TEST(DraftSources, ExternalDraftsAllocateBelowTheirReserveNowhere) {
-  ExternalDraft strategy;
+  ExternalDrafter strategy;
   ASSERT_TRUE(strategy.reserve_nodes(64));
   std::vector<DraftNode> storage(64);
   const AllocationWatch watch;
@@ -68,7 +68,7 @@ TEST(DraftSources, ExternalDraftsAllocateBelowTheirReserveNowhere) {
 }
 TEST(DraftSources, AnExternalDraftWithoutMemoryIsRefused) {
   for (std::size_t fail_at = 1; fail_at <= 3; ++fail_at) {
-    ExternalDraft strategy;
+    ExternalDrafter strategy;
     const auto set = [&] {
       const AllocationWatch watch(fail_at, 2);  // growing is tried twice
       return strategy.set({.tokens = TokenSpan(text).first(64)});
@@ -82,9 +82,9 @@ TEST(DraftSources, AnExternalDraftWithoutMemoryIsRefused) {
   }
 }
 TEST(DraftSources, ACopyWithoutMemoryDraftsNothingOrTheSame) {
-  ExternalDraft external;
+  ExternalDrafter external;
   ASSERT_TRUE(external.set({.tokens = TokenSpan(text).first(20)}));
-  ReferenceDrafter drafter = reference();
+  PredictedOutputDrafter drafter = reference();
   drafter.begin(TokenSpan(text).first(300));
   const TokenSpan context = TokenSpan(text).first(450);
   drafter.observe(context, 150, Origin::output);
@@ -123,7 +123,7 @@ TEST(DraftSources, AReferenceWithoutMemoryIsRefusedAndTheOthersStay) {
   const Tokens first = {1, 2, 3, 4, 5};
   bool failed = true;
   for (std::size_t fail_at = 1; failed; ++fail_at) {
-    ReferenceDrafter drafter;
+    PredictedOutputDrafter drafter;
     ASSERT_TRUE(drafter.predict(first));
     {
       const AllocationWatch watch(fail_at);
@@ -148,7 +148,7 @@ TEST(DraftSources, AReferenceWithoutMemoryIsRefusedAndTheOthersStay) {
 TEST(DraftSources, AReferenceDrafterSurvivesAnyFailure) {
   bool failed = true;
   for (std::size_t fail_at = 1; failed; ++fail_at) {
-    ReferenceDrafter drafter = reference();
+    PredictedOutputDrafter drafter = reference();
     std::vector<DraftNode> storage(64);
     {
       const AllocationWatch watch(fail_at, 2);

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "reprise/draft/copy_drafter.hpp"
-#include "reprise/draft/external_draft.hpp"
+#include "reprise/draft/external_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/combined_world.hpp"
 
@@ -21,10 +21,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-static_assert(DraftStrategy<FirstMatch<CopyDrafter<>, NgramDrafter<>>>);
-static_assert(DistributionStrategy<FirstMatch<CopyDrafter<>, ExternalDraft>>);
-static_assert(!DistributionStrategy<FirstMatch<CopyDrafter<>, NgramDrafter<>>>);
-static_assert(LearnsCandidates<FirstMatch<Scripted, Curious>> && !LearnsCandidates<FirstMatch<Scripted>>);
+static_assert(DraftStrategy<FirstMatch<PromptLookupDrafter<>, NgramDrafter<>>>);
+static_assert(DistributionStrategy<FirstMatch<PromptLookupDrafter<>, ExternalDrafter>>);
+static_assert(!DistributionStrategy<FirstMatch<PromptLookupDrafter<>, NgramDrafter<>>>);
+static_assert(TopKLearner<FirstMatch<Scripted, Curious>> && !TopKLearner<FirstMatch<Scripted>>);
 static_assert(RebasableStrategy<FirstMatch<Scripted, Keeping>> && !RebasableStrategy<FirstMatch<Scripted>>);
 static_assert(CalibratedStrategy<FirstMatch<Calibrated, Calibrated>>);
 static_assert(!CalibratedStrategy<FirstMatch<Calibrated, Scripted>>, "one of them may not be what it says");
@@ -40,12 +40,9 @@ TEST(FirstMatch, TellsEveryMemberOfEveryRound) {
   FirstMatch strategy(Scripted{}, Scripted{{node(1, -1, 10)}}, Scripted{{node(2, -1, 90)}});
   const Nodes nodes = drafted_by(strategy);
   const std::vector<NodeIndex> sent = {0};
-  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered},
-                         .sent = sent,
-                         .accepted = sent,
-                         .pick = 5,
-                         .cut = Cut::none,
-                         .revealed = {}});
+  strategy.feedback(
+      {},
+      {.draft = {nodes, DraftKind::ordered}, .sent = sent, .accepted = sent, .pick = 5, .cut = Cut::none, .top_k = {}});
   const KeptOutcome& first = strategy.member<0>().told->outcomes.at(0);
   EXPECT_THAT(first.draft, IsEmpty());
   EXPECT_THAT(first.accepted, IsEmpty());
@@ -60,7 +57,7 @@ TEST(FirstMatch, KeepsASampledDraftAsItIs) {
   const std::array<Token, 2> drawn = {7, 8};
   const std::array<float, 2> stated = {0.25F, 0.5F};
   const std::array<float, 6> distributions = {0.25F, 0.5F, 0.25F, 0.125F, 0.75F, 0.125F};
-  FirstMatch strategy(Scripted{}, ExternalDraft());
+  FirstMatch strategy(Scripted{}, ExternalDrafter());
   ASSERT_TRUE(strategy.member<1>().set({.tokens = drawn,
                                         .probabilities = stated,
                                         .kind = DraftKind::sampled,
@@ -76,7 +73,7 @@ TEST(FirstMatch, KeepsASampledDraftAsItIs) {
   EXPECT_THAT(strategy.distribution(0), IsEmpty());
 }
 TEST(FirstMatch, HasNoDistributionForADraftThatComesFromElsewhere) {
-  FirstMatch strategy(Scripted{{node(1, -1, 50)}}, ExternalDraft());
+  FirstMatch strategy(Scripted{{node(1, -1, 50)}}, ExternalDrafter());
   drafted_by(strategy);
   EXPECT_THAT(strategy.distribution(0), IsEmpty());
 }
@@ -107,27 +104,28 @@ TEST(FirstMatch, PassesOnWhatMembersAreTold) {
 TEST(FirstMatch, PassesOnWhatIsOptional) {
   FirstMatch strategy(Keeping{{{node(1, -1, 10)}}, 3}, Scripted{}, Curious{{}, 2});
   EXPECT_EQ(strategy.memory_bytes(), 3U);
-  EXPECT_EQ(strategy.candidates_wanted(), 2U);
+  EXPECT_EQ(strategy.top_k_wanted(), 2U);
   const Nodes nodes = drafted_by(strategy);
   strategy.reserve(9);
   strategy.rebase({}, Tokens{1, 2});
   EXPECT_THAT(strategy.member<0>().told->calls, ElementsAre("propose", "reserve 9", "rebase 2"));
   EXPECT_THAT(strategy.member<1>().told->calls, ElementsAre("begin 2")) << "it cannot rebase";
-  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 5, .revealed = {}});
+  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 5, .top_k = {}});
   EXPECT_THAT(strategy.member<0>().told->outcomes.at(0).draft, IsEmpty()) << "what was proposed is gone";
 }
 TEST(FirstMatch, KeepsTheContractOfStrategies) {
-  CopyOptions long_matches;
+  PromptLookupOptions long_matches;
   long_matches.min_ngram = 3;
-  const Report report = check_strategy([&] { return FirstMatch(CopyDrafter<>(long_matches), NgramDrafter<>()); });
+  const Report report =
+      check_strategy([&] { return FirstMatch(PromptLookupDrafter<>(long_matches), NgramDrafter<>()); });
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
 }
 TEST(FirstMatch, IsLossless) {
-  CopyOptions long_matches;
+  PromptLookupOptions long_matches;
   long_matches.min_ngram = 3;
-  EXPECT_GT(
-      passes_saved_losslessly([&](TokenSpan) { return FirstMatch(CopyDrafter<>(long_matches), NgramDrafter<>()); }),
-      100U);
+  EXPECT_GT(passes_saved_losslessly(
+                [&](TokenSpan) { return FirstMatch(PromptLookupDrafter<>(long_matches), NgramDrafter<>()); }),
+            100U);
   passes_saved_losslessly([](TokenSpan) { return FirstMatch(HostileStrategy(1, 4), NgramDrafter<>()); });
 }
 

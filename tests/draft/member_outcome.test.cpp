@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What members of a combination are told, held against brute force: each of them, whatever was sent and accepted, has
 // to learn of each of its nodes what the target would have said had the whole draft been in the pass.
-#include "reprise/draft/member_outcome.hpp"
+#include "reprise/draft/detail/member_outcome.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/best_of.hpp"
 #include "reprise/draft/first_match.hpp"
 #include "reprise/draft/union_drafter.hpp"
+#include "reprise/extras/best_of.hpp"
 #include "support/combined_world.hpp"
 
 namespace reprise::testing {
@@ -29,7 +29,7 @@ struct Pass {
   std::vector<NodeIndex> sent;
   std::vector<NodeIndex> accepted;
   std::optional<Token> pick;
-  std::vector<Candidate> revealed;
+  std::vector<RankedToken> revealed;
   Tokens committed;
 };
 Pass verify(const Nodes& nodes, Random& random) {
@@ -73,7 +73,7 @@ Outcome outcome_of(const Nodes& nodes, const Pass& pass) {
           .accepted = pass.accepted,
           .pick = pass.pick,
           .cut = pass.sent.size() == nodes.size() ? Cut::none : Cut::rows,
-          .revealed = pass.revealed};
+          .top_k = pass.revealed};
 }
 
 /// All that the committed tokens say about a draft: node and whether it was hit.
@@ -121,7 +121,7 @@ void expect_truth(const KeptOutcome& told, const Nodes& own, const Nodes& combin
                         .accepted = told.accepted,
                         .pick = told.pick,
                         .cut = told.cut,
-                        .revealed = told.revealed};
+                        .top_k = told.top_k};
   for_each_tested(outcome, [&](std::size_t i, bool hit) { learned[i] = hit; });
   // A node that the target took, but that was not sent, ends what can be told.
   std::map<std::size_t, bool> wanted = tested(mine, pass.committed);
@@ -129,14 +129,14 @@ void expect_truth(const KeptOutcome& told, const Nodes& own, const Nodes& combin
   ASSERT_EQ(told.cut == Cut::none, told.sent.size() == mine.size() && !mine.empty());
   // Candidates stand behind the tokens that they were ranked after.
   if (!curious) {
-    ASSERT_THAT(told.revealed, IsEmpty());
+    ASSERT_THAT(told.top_k, IsEmpty());
     return;
   }
-  ASSERT_EQ(told.revealed.size(), pass.revealed.size());
-  for (std::size_t i = 0; i < told.revealed.size(); ++i) {
-    ASSERT_EQ(told.revealed[i].token, pass.revealed[i].token);
-    ASSERT_EQ(told.revealed[i].rank, pass.revealed[i].rank);
-    ASSERT_EQ(path_to(told.view(), told.revealed[i].after), path_to(all, pass.revealed[i].after));
+  ASSERT_EQ(told.top_k.size(), pass.revealed.size());
+  for (std::size_t i = 0; i < told.top_k.size(); ++i) {
+    ASSERT_EQ(told.top_k[i].token, pass.revealed[i].token);
+    ASSERT_EQ(told.top_k[i].rank, pass.revealed[i].rank);
+    ASSERT_EQ(path_to(told.view(), told.top_k[i].after), path_to(all, pass.revealed[i].after));
   }
 }
 
@@ -179,8 +179,8 @@ TEST(MemberOutcome, EndsWhereTheMemberHadForeseenSomethingElse) {
   ASSERT_THAT(tokens_of(nodes), ElementsAre(1, 2, 3, 5));
   const std::vector<NodeIndex> sent = {0, 1, 2, 3};
   const std::vector<NodeIndex> accepted = {0, 1, 2};
-  strategy.feedback(
-      {}, {.draft = {nodes, DraftKind::ordered}, .sent = sent, .accepted = accepted, .pick = 4, .revealed = {}});
+  strategy.feedback({},
+                    {.draft = {nodes, DraftKind::ordered}, .sent = sent, .accepted = accepted, .pick = 4, .top_k = {}});
   const KeptOutcome& first = strategy.member<0>().told->outcomes.at(0);
   EXPECT_THAT(first.accepted, ElementsAre(0, 1, 2));
   EXPECT_EQ(first.pick, 4);
@@ -196,12 +196,9 @@ TEST(MemberOutcome, SaysWhyNodesWereNotSent) {
   const Nodes nodes = drafted_by(strategy, {.max_nodes = 2});
   ASSERT_THAT(tokens_of(nodes), ElementsAre(1, 2));
   const std::vector<NodeIndex> sent = {0};
-  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered},
-                         .sent = sent,
-                         .accepted = {},
-                         .pick = 4,
-                         .cut = Cut::rows,
-                         .revealed = {}});
+  strategy.feedback(
+      {},
+      {.draft = {nodes, DraftKind::ordered}, .sent = sent, .accepted = {}, .pick = 4, .cut = Cut::rows, .top_k = {}});
   EXPECT_EQ(strategy.member<0>().told->outcomes.at(0).cut, Cut::rows);
   EXPECT_EQ(strategy.member<1>().told->outcomes.at(0).cut, Cut::budget) << "others took the room";
   EXPECT_EQ(strategy.member<2>().told->outcomes.at(0).cut, Cut::no_match);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/merged_draft.hpp"
+#include "reprise/draft/detail/merged_draft.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(MergedDraft, KeepsAuxiliaryNodesApart) {
 TEST(MergedDraft, WritesNothingBesideWhatIsForcedButAuxiliaryNodes) {
   for (const bool forced_first : {true, false}) {
     Tree tree;
-    const Tree::Claim forced = claim(1, 100, DraftSource::forced);
+    const Tree::Claim forced = claim(1, 100, DraftSource::jump_forward);
     if (forced_first) tree.add(anchor_parent, forced);
     const NodeIndex two = tree.add(anchor_parent, claim(2, 100));
     tree.add(two, claim(3, 100));
@@ -76,7 +76,7 @@ TEST(MergedDraft, WritesNothingBesideWhatIsForcedButAuxiliaryNodes) {
     tree.add(one, claim(4, 50));
     tree.add(anchor_parent, auxiliary(5, 40));
     EXPECT_THAT(tokens(tree), ElementsAre(1, 4, 5));
-    EXPECT_EQ(written(tree).at(0).source, DraftSource::forced);
+    EXPECT_EQ(written(tree).at(0).source, DraftSource::jump_forward);
   }
 }
 TEST(MergedDraft, TakesNoMoreThanFit) {
@@ -97,14 +97,14 @@ TEST(MergedDraft, TakesNoMoreThanFit) {
 TEST(MergedDraft, WritesTheOthersWhereThereIsNoRoomForWhatIsForced) {
   Tree tree;
   for (Token token = 0; token < 8; ++token) tree.add(anchor_parent, claim(token, 90));
-  EXPECT_EQ(tree.add(anchor_parent, claim(9, 100, DraftSource::forced)), anchor_parent);
+  EXPECT_EQ(tree.add(anchor_parent, claim(9, 100, DraftSource::jump_forward)), anchor_parent);
   EXPECT_EQ(written(tree).size(), 8U);
 }
 TEST(MergedDraft, AnAuxiliaryNodeIsNeverForced) {
   Tree tree;
   tree.add(anchor_parent, claim(1, 90));
   Tree::Claim aside = auxiliary(2, 50);
-  aside.source = DraftSource::forced;
+  aside.source = DraftSource::jump_forward;
   tree.add(anchor_parent, aside);
   EXPECT_THAT(tokens(tree), ElementsAre(1, 2));
 }

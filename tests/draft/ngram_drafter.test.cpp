@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "support/ngram_world.hpp"
 #include "support/streams.hpp"
 
@@ -389,9 +389,9 @@ TEST(NgramDrafter, TakesAnyOutcomeForWhatItIs) {
     std::vector<NodeIndex> sent(random.below(5), -7);
     std::optional<Token> pick;
     if (random.one_in(2)) pick = static_cast<Token>(random.below(60));
-    const std::vector<Candidate> revealed(random.below(3), Candidate{-9, 3, 5});
+    const std::vector<RankedToken> revealed(random.below(3), RankedToken{-9, 3, 5});
     drafter.feedback({DraftView(nodes, random.one_in(2) ? DraftKind::ordered : DraftKind::sampled), sent, accepted,
-                      pick, Cut::failed, revealed});
+                      pick, Cut::strategy_threw, revealed});
     if (random.one_in(10)) drafter.observe(Tokens{static_cast<Token>(random.below(60))}, Origin::output);
   }
   const Nodes nodes = draft_of(drafter, tree_of(64));

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "reprise/draft/any_strategy.hpp"
-#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "support/ngram_world.hpp"
 #include "support/streams.hpp"
 
@@ -27,7 +27,8 @@ constexpr DraftBudget tree = {.max_nodes = 32};
 constexpr DraftBudget chain = {.max_nodes = 8, .shape = DraftShape::chain};
 
 static_assert(RebasableStrategy<NgramDrafter<>> && RebasableStrategy<AnyStrategy>);
-static_assert(!RebasableStrategy<CopyDrafter<>>, "presets draft what other systems draft, from the context alone");
+static_assert(!RebasableStrategy<PromptLookupDrafter<>>,
+              "presets draft what other systems draft, from the context alone");
 
 /// Tokens from..from + count - 1: said nowhere else.
 Tokens numbers(Token from, std::size_t count) {
@@ -262,7 +263,7 @@ TEST(MaxBytes, DropTheEvidenceWhereTheContextComesToNeedTheRoom) {
 
 TEST(AnyStrategyRebase, PassesItOnOrBeginsAnew) {
   Lent keeps{AnyStrategy(NgramDrafter<>())};
-  Lent begins{AnyStrategy(CopyDrafter<>())};
+  Lent begins{AnyStrategy(PromptLookupDrafter<>())};
   Lent<AnyStrategy> nothing;
   for (Lent<AnyStrategy>* strategy : {&keeps, &begins, &nothing}) {
     strategy->begin(system_prompt + reasoning + answer);

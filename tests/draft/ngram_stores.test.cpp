@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "reprise/core/datastore.hpp"
+#include "reprise/draft/detail/voters.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/voters.hpp"
 #include "support/ngram_world.hpp"
 
 namespace reprise {
@@ -166,7 +166,7 @@ TEST(NgramStores, SayWhatOthersDoNotKnow) {
     const Nodes nodes = draft_of(drafter, chain);
     ASSERT_FALSE(nodes.empty());
     EXPECT_EQ(nodes[0].token, next);
-    EXPECT_EQ(nodes[0].source, DraftSource::memory);
+    EXPECT_EQ(nodes[0].source, DraftSource::history);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/draft/origin_runs.hpp"
+#include "reprise/draft/detail/origin_runs.hpp"
 
 #include <gtest/gtest.h>
 

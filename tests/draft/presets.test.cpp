@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reprise/draft/presets.hpp"
+#include "reprise/extras/token_table_presets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "support/lent_context.hpp"
 #include "support/preset_rules.hpp"
 #include "support/streams.hpp"
@@ -22,8 +23,8 @@ namespace {
 using support::Tokens;
 
 template <LookupIndex Index = RollingHashIndex>
-Tokens drafted(const CopyOptions& options, const Tokens& context) {
-  CopyDrafter<Index> drafter(options);
+Tokens drafted(const PromptLookupOptions& options, const Tokens& context) {
+  PromptLookupDrafter<Index> drafter(options);
   drafter.begin(context);
   return testing::propose(drafter, context, {.max_nodes = 64}).tokens();
 }
@@ -165,8 +166,8 @@ TEST(Ds4, CutsBehindAnEndOfSequenceToken) {
 }
 
 TEST(Presets, AreSettingsThatCheckAccepts) {
-  for (const CopyOptions& options : {presets::prompt_lookup(), presets::hugging_face(), presets::vllm(),
-                                     presets::llama_cpp_simple(), presets::ds4()})
+  for (const PromptLookupOptions& options : {presets::prompt_lookup(), presets::hugging_face(), presets::vllm(),
+                                             presets::llama_cpp_simple(), presets::ds4()})
     EXPECT_TRUE(check(options).has_value());
 }
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "reprise/draft/any_strategy.hpp"
-#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/combined_world.hpp"
 
@@ -24,11 +24,11 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-static_assert(DraftStrategy<UnionDrafter<CopyDrafter<>, NgramDrafter<>>>);
+static_assert(DraftStrategy<UnionDrafter<PromptLookupDrafter<>, NgramDrafter<>>>);
 static_assert(DraftStrategy<UnionDrafter<AnyStrategy, UnionDrafter<AnyStrategy>>>);
-static_assert(CalibratedStrategy<UnionDrafter<CopyDrafter<>>> && CalibratedStrategy<NgramDrafter<>>);
-static_assert(!CalibratedStrategy<CopyDrafter<>>);
-static_assert(LearnsCandidates<UnionDrafter<Scripted, Curious>> && !LearnsCandidates<UnionDrafter<Scripted>>);
+static_assert(CalibratedStrategy<UnionDrafter<PromptLookupDrafter<>>> && CalibratedStrategy<NgramDrafter<>>);
+static_assert(!CalibratedStrategy<PromptLookupDrafter<>>);
+static_assert(TopKLearner<UnionDrafter<Scripted, Curious>> && !TopKLearner<UnionDrafter<Scripted>>);
 static_assert(RebasableStrategy<UnionDrafter<Scripted, Keeping>> && !RebasableStrategy<UnionDrafter<Scripted>>);
 static_assert(RebasableStrategy<UnionDrafter<AnyStrategy, UnionDrafter<AnyStrategy>>>);
 
@@ -54,8 +54,7 @@ TEST(UnionDrafter, LearnsWhatEachMemberIsWorth) {
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "equal ones in the order of members";
   for (int i = 0; i < 10; ++i) {
     const Nodes nodes = drafted_by(strategy);
-    strategy.feedback({},
-                      {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .revealed = {}});
+    strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .top_k = {}});
     strategy.observe(Tokens{2}, 1, Origin::output);
   }
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(2, 1));
@@ -63,11 +62,12 @@ TEST(UnionDrafter, LearnsWhatEachMemberIsWorth) {
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(1, 2)) << "begin() forgets it";
 }
 TEST(UnionDrafter, PutsForcedTokensFirstAndOthersBehindThem) {
-  UnionDrafter strategy(Calibrated{{{node(9, -1, 99), node(7, -1, 80), node(8, 1, 70), node(5, 2, 60)}}},
-                        Scripted{{{node(7, -1, 100, DraftSource::forced), node(8, 0, 100, DraftSource::forced)}}});
+  UnionDrafter strategy(
+      Calibrated{{{node(9, -1, 99), node(7, -1, 80), node(8, 1, 70), node(5, 2, 60)}}},
+      Scripted{{{node(7, -1, 100, DraftSource::jump_forward), node(8, 0, 100, DraftSource::jump_forward)}}});
   const Nodes nodes = drafted_by(strategy);
   EXPECT_THAT(tokens_of(nodes), ElementsAre(7, 8, 5)) << "9 is impossible";
-  EXPECT_EQ(nodes[0].source, DraftSource::forced);
+  EXPECT_EQ(nodes[0].source, DraftSource::jump_forward);
   EXPECT_EQ(nodes[1].path_probability, Probability::one());
   EXPECT_EQ(nodes[2].parent, 1);
 }
@@ -101,8 +101,8 @@ TEST(UnionDrafter, SaysThatSomethingWasLeftOut) {
   }
 }
 TEST(UnionDrafter, PassesOnWhatIsOptional) {
-  UnionDrafter strategy(CopyDrafter<>(), Scripted{}, Curious{{}, 3}, Curious{{}, 2});
-  EXPECT_EQ(strategy.candidates_wanted(), 3U);
+  UnionDrafter strategy(PromptLookupDrafter<>(), Scripted{}, Curious{{}, 3}, Curious{{}, 2});
+  EXPECT_EQ(strategy.top_k_wanted(), 3U);
   strategy.reserve(1000);
   EXPECT_GE(strategy.memory_bytes(), 4000U);
   EXPECT_EQ(strategy.memory_bytes(), strategy.member<0>().memory_bytes());
@@ -112,8 +112,7 @@ TEST(UnionDrafter, RebasesMembersAndKeepsWhatItLearnedOfThem) {
   UnionDrafter strategy(Keeping{{{node(1, -1, 60)}}}, Scripted{{{node(2, -1, 60)}}});
   for (int i = 0; i < 10; ++i) {
     const Nodes nodes = drafted_by(strategy);
-    strategy.feedback({},
-                      {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .revealed = {}});
+    strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .top_k = {}});
   }
   strategy.member<0>().told->calls.clear();
   strategy.member<1>().told->calls.clear();
@@ -123,11 +122,11 @@ TEST(UnionDrafter, RebasesMembersAndKeepsWhatItLearnedOfThem) {
   const Nodes nodes = drafted_by(strategy);
   EXPECT_THAT(tokens_of(nodes), ElementsAre(2, 1)) << "the first is still believed less";
   strategy.rebase({}, Tokens{1, 2});
-  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .revealed = {}});
+  strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 2, .top_k = {}});
   EXPECT_THAT(strategy.member<0>().told->outcomes.back().draft, IsEmpty()) << "what was proposed is gone";
 }
 TEST(UnionDrafter, DraftsWhatTheContextSaidBeforeItWasRebased) {
-  Lent strategy{UnionDrafter(NgramDrafter<>(), CopyDrafter<>())};
+  Lent strategy{UnionDrafter(NgramDrafter<>(), PromptLookupDrafter<>())};
   strategy.begin(Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22});
   strategy.rebase(Tokens{1, 20, 21, 22, 2, 3, 4, 5});
   EXPECT_EQ(strategy.propose().tokens().at(0), 6);
@@ -151,7 +150,7 @@ struct Naive {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const Tokens path = path_to(view, static_cast<NodeIndex>(i));
       Probability conditional = conditional_probability(view, i);
-      if (nodes[i].source != DraftSource::forced)
+      if (nodes[i].source != DraftSource::jump_forward)
         conditional = Probability::from_raw(trust.trusted(ClaimCalibrator::claim(view, i)) << 14);
       const auto [at, is_new] = tree.try_emplace(path, Entry{nodes[i].token, nodes[i], conditional, tree.size(), {}});
       if (!is_new && conditional > at->second.conditional) {
@@ -183,8 +182,7 @@ TEST(UnionDrafter, IsWhatTheNaiveUnionIs) {
     // Some rounds before, so that members are trusted differently.
     for (std::size_t i = random.below(5); i > 0; --i) {
       const Nodes nodes = drafted_by(strategy);
-      strategy.feedback({},
-                        {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .revealed = {}});
+      strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .top_k = {}});
     }
     const DraftBudget budget{.max_nodes = random.chance(50) ? 64 : random.below(12)};
     const Nodes nodes = drafted_by(strategy, budget);
@@ -208,13 +206,15 @@ TEST(UnionDrafter, KeepsTheContractOfStrategies) {
     for (const std::size_t leaves : {std::size_t{2}, unlimited}) {
       StrategyCheck check;
       check.budget = {.max_nodes = 12, .max_depth = 5, .max_leaves = leaves, .shape = shape};
-      const Report report = check_strategy([] { return UnionDrafter(NgramDrafter<>(), CopyDrafter<>()); }, check);
+      const Report report =
+          check_strategy([] { return UnionDrafter(NgramDrafter<>(), PromptLookupDrafter<>()); }, check);
       EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
     }
   }
 }
 TEST(UnionDrafter, IsLossless) {
-  EXPECT_GT(passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), CopyDrafter<>()); }), 100U);
+  EXPECT_GT(passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), PromptLookupDrafter<>()); }),
+            100U);
   passes_saved_losslessly([](TokenSpan) { return UnionDrafter(HostileStrategy(1, 4), HostileStrategy(2, 4)); });
   passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), HostileStrategy(2, 4)); });
 }
@@ -228,7 +228,7 @@ TEST(UnionDrafter, SurvivesMembersThatWriteGarbage) {
       ASSERT_GE(nodes[n].parent, anchor_parent);
       ASSERT_LE(nodes[n].path_probability, nodes[n - std::min<std::size_t>(n, 1)].path_probability);
     }
-    strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .revealed = {}});
+    strategy.feedback({.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .top_k = {}});
     strategy.observe(Tokens{1});
   }
 }

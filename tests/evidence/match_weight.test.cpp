@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "reprise/draft/live_matches.hpp"
+#include "reprise/draft/detail/live_matches.hpp"
 
 namespace reprise::detail {
 namespace {

@@ -267,18 +267,18 @@ TEST(TokenCalibrator, LearnsHowFarToTrustASource) {
   };
   TokenCalibrator calibration;
   TokenCalibrator single;
-  EXPECT_LT(weigh(calibration, from(EvidenceSource::memory), 2 * weight_one).probability,
+  EXPECT_LT(weigh(calibration, from(EvidenceSource::history), 2 * weight_one).probability,
             weigh(calibration, from(EvidenceSource::context), 2 * weight_one).probability);
   for (int i = 0; i < 100; ++i) {
-    calibration.learn(weigh(calibration, from(EvidenceSource::memory), 2 * weight_one), false);
+    calibration.learn(weigh(calibration, from(EvidenceSource::history), 2 * weight_one), false);
     single.learn(weigh(single, from(EvidenceSource::context), 2 * weight_one), false);
   }
   const auto p = [](const TokenCalibrator& c, const TokenEvidence& evidence) {
     return weigh(c, evidence, 2 * weight_one, {.token = 8, .previous = 6}).probability;
   };
-  EXPECT_LT(p(calibration, from(EvidenceSource::memory)), p(calibration, from(EvidenceSource::context)));
+  EXPECT_LT(p(calibration, from(EvidenceSource::history)), p(calibration, from(EvidenceSource::context)));
   EXPECT_EQ(p(calibration, from(EvidenceSource::both)), p(calibration, from(EvidenceSource::context)));
-  EXPECT_LT(p(calibration, from(EvidenceSource::memory)), p(single, from(EvidenceSource::memory)))
+  EXPECT_LT(p(calibration, from(EvidenceSource::history)), p(single, from(EvidenceSource::history)))
       << "a bias of its own is learned on top of the one for all";
   EXPECT_EQ(single.state().by_source, CalibrationState().by_source);
 }

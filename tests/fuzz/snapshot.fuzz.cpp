@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Build with clang++ -fsanitize=fuzzer,address,undefined. The same bodies as tests/memory/snapshot.test.cpp and
+// Build with clang++ -fsanitize=fuzzer,address,undefined. The same bodies as tests/history/snapshot.test.cpp and
 // memory_snapshot.test.cpp.
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "support/memory_snapshots.hpp"
+#include "support/history_snapshots.hpp"
 #include "support/snapshots.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

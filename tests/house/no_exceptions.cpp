@@ -6,7 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/extras/repetition_gate.hpp"
+#include "reprise/extras/token_table.hpp"
+#include "reprise/extras/token_table_drafter.hpp"
 #include "reprise/reprise.hpp"
+#include "reprise/testing/naive_index.hpp"
 
 namespace {
 
@@ -47,13 +51,14 @@ std::vector<reprise::Token> decode(Strategy strategy) {
 }  // namespace
 
 int main() {
-  const auto plain = decode(reprise::NoDraft());
+  const auto plain = decode(reprise::NoDrafter());
   auto table = reprise::TokenTable::make({.ngram = 3, .bytes = 1 << 16});
   if (!table) return 1;
   const bool same =
-      decode(reprise::CopyDrafter<reprise::RollingHashIndex>()) == plain &&
-      decode(reprise::CopyDrafter<reprise::SuffixArrayIndex>(reprise::presets::vllm())) == plain &&
-      decode(reprise::AnyStrategy(reprise::CopyDrafter<reprise::NaiveIndex>(reprise::presets::ds4()))) == plain &&
+      decode(reprise::PromptLookupDrafter<reprise::RollingHashIndex>()) == plain &&
+      decode(reprise::PromptLookupDrafter<reprise::SuffixArrayIndex>(reprise::presets::vllm())) == plain &&
+      decode(reprise::AnyStrategy(reprise::PromptLookupDrafter<reprise::NaiveIndex>(reprise::presets::ds4()))) ==
+          plain &&
       decode(reprise::RepetitionGate(reprise::TokenTableDrafter(&*table, {.learn_into = &*table}))) == plain;
   std::printf("%zu tokens, %s\n", plain.size(), same ? "the same with every strategy" : "not the same");
   return plain.size() == 50 && same ? 0 : 1;

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "support/index_queries.hpp"
 #include "support/streams.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/index/ngram_table.hpp"
+#include "reprise/index/detail/ngram_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "reprise/index/naive.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "support/index_queries.hpp"
 #include "support/streams.hpp"
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/copy_drafter.hpp"
-#include "reprise/draft/none.hpp"
-#include "reprise/draft/recycling_drafter.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/extras/token_recycling_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/check_verifier.hpp"
@@ -82,9 +82,9 @@ void fail_next(LlamaVerifier&) { settings().failing_decode = settings().decodes 
 Report check(const Maker& maker, const VerifierCheck& how) { return check_verifier(maker, prompt, how, fail_next); }
 
 auto drafter() {
-  CopyOptions options;
+  PromptLookupOptions options;
   options.min_ngram = 1;
-  return CopyDrafter(options);
+  return PromptLookupDrafter(options);
 }
 Limits limits(std::size_t tokens) {
   Limits limits;
@@ -92,8 +92,9 @@ Limits limits(std::size_t tokens) {
   return limits;
 }
 
-static_assert(DescribedVerifier<LlamaVerifier> && TruncatableVerifier<LlamaVerifier> && MarginVerifier<LlamaVerifier> &&
-              TreeVerifier<LlamaVerifier> && CheckpointVerifier<LlamaVerifier> && TimedVerifier<LlamaVerifier>);
+static_assert(VerifierWithCapabilities<LlamaVerifier> && TruncatableVerifier<LlamaVerifier> &&
+              MarginVerifier<LlamaVerifier> && TreeVerifier<LlamaVerifier> && CheckpointVerifier<LlamaVerifier> &&
+              TimedVerifier<LlamaVerifier>);
 
 struct Kind {
   const char* name;
@@ -138,7 +139,7 @@ TEST_P(LlamaVerifiers, GenerateWithDraftsWhatTheyGenerateWithout) {
   if (!GetParam().sampled) {
     EXPECT_LT(copied.drafted.statistics.passes, copied.plain.statistics.passes * 9 / 10);
   }
-  const auto recycled = compare_lossless(make, prompt, limits(150), RecyclingDrafter());
+  const auto recycled = compare_lossless(make, prompt, limits(150), TokenRecyclingDrafter());
   EXPECT_TRUE(recycled.identical()) << recycled.message;
 }
 TEST_P(LlamaVerifiers, RunNoTokenThatIsNone) {
@@ -155,7 +156,7 @@ TEST_P(LlamaVerifiers, RunNoTokenThatIsNone) {
 TEST_P(LlamaVerifiers, GoOnAfterAnyFailedPass) {
   const SmallContext context = this->context();
   const Maker make{&context, GetParam().sampled, GetParam().leaves};
-  const auto plain = compare_lossless(make, prompt, limits(40), NoDraft());
+  const auto plain = compare_lossless(make, prompt, limits(40), NoDrafter());
   for (const std::int32_t failure : {1, -1, 2, -3}) {
     std::size_t failed = 0;
     for (std::size_t at = 1; at <= 25; ++at) {
@@ -183,7 +184,7 @@ TEST_P(LlamaVerifiers, GoOnAfterAnyFailedPass) {
 TEST_P(LlamaVerifiers, PrefillAgainWhatFailed) {
   const SmallContext context = this->context();
   const Maker make{&context, GetParam().sampled, GetParam().leaves};
-  const auto plain = compare_lossless(make, prompt, limits(20), NoDraft());
+  const auto plain = compare_lossless(make, prompt, limits(20), NoDrafter());
   for (const std::int32_t failure : {1, -1, 2, -3}) {
     LlamaOptions options;
     options.sampler = GetParam().sampled ? make_sampler() : nullptr;
@@ -208,7 +209,7 @@ TEST_P(LlamaVerifiers, TellWhenTheCacheIsFullAndGoOnWhenThereIsRoom) {
     GTEST_SKIP() << "no other can fill its cache";
   const SmallContext context = this->context();
   const Maker make{&context, GetParam().sampled, GetParam().leaves};
-  const auto plain = compare_lossless(make, prompt, limits(100), NoDraft());
+  const auto plain = compare_lossless(make, prompt, limits(100), NoDrafter());
   LlamaVerifier verifier = make(prompt);
   auto other = LlamaVerifier::make(context.get(), {nullptr, 11, 1});
   ASSERT_TRUE(other);
@@ -229,8 +230,8 @@ TEST_P(LlamaVerifiers, DoNotDisturbEachOtherInOneContext) {
   const Maker make{&context, GetParam().sampled, std::min<std::size_t>(GetParam().leaves, 6)};
   Maker make_other = make;
   make_other.sequence = 6;
-  const auto plain = compare_lossless(make, prompt, limits(50), NoDraft());
-  const auto plain_other = compare_lossless(make_other, other_prompt, limits(50), NoDraft());
+  const auto plain = compare_lossless(make, prompt, limits(50), NoDrafter());
+  const auto plain_other = compare_lossless(make_other, other_prompt, limits(50), NoDrafter());
   LlamaVerifier verifier = make(prompt);
   LlamaVerifier other = make_other(other_prompt);
   Session session(drafter());
@@ -249,7 +250,7 @@ TEST_P(LlamaVerifiers, DoNotDisturbEachOtherInOneContext) {
 TEST_P(LlamaVerifiers, LeaveNothingInTheSequencesOfOtherLeaves) {
   const SmallContext context = this->context();
   LlamaVerifier verifier = Maker{&context, GetParam().sampled, GetParam().leaves}(prompt);
-  Session session{RecyclingDrafter()};
+  Session session{TokenRecyclingDrafter()};
   ASSERT_TRUE(generate(session, verifier, prompt, limits(60)));
   for (llama_seq_id sequence = 1; sequence < 12; ++sequence)
     EXPECT_EQ(llama_memory_seq_pos_max(context.memory(), sequence), -1) << sequence;
@@ -298,7 +299,7 @@ TEST(LlamaVerifier, RunsTheSequenceAgainWhereItsStateWasNotTakenBack) {
     for (const bool sampled : {false, true}) {
       const SmallContext context(model);
       const Maker make{&context, sampled};
-      const auto plain = compare_lossless(make, prompt, limits(40), NoDraft());
+      const auto plain = compare_lossless(make, prompt, limits(40), NoDrafter());
       LlamaVerifier verifier = make(prompt);
       Session session(HostileStrategy(3, 48));
       settings().fault = Fault::state_not_restored;
@@ -397,7 +398,7 @@ TEST(LlamaVerifier, RefusesWhatCannotWorkWithASentence) {
   const auto sentence = [](const SmallContext& context, std::size_t leaves, llama_seq_id sequence = 0) {
     const auto verifier = LlamaVerifier::make(context.get(), {nullptr, sequence, leaves});
     if (verifier) return std::string("taken");
-    EXPECT_EQ(verifier.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(verifier.error().code, ErrorCode::invalid_argument);
     return std::string(verifier.error().message);
   };
   const SmallContext attention;
@@ -518,7 +519,7 @@ TEST_F(LlamaWindow, IsWholeAfterTruncate) {
 }
 TEST_F(LlamaWindow, TakesTreesWhereItsCacheIsFullSize) {
   const SmallContext context = long_context(64, true);
-  const auto report = compare_lossless(Maker{&context, false, 6}, prompt, limits(700), RecyclingDrafter());
+  const auto report = compare_lossless(Maker{&context, false, 6}, prompt, limits(700), TokenRecyclingDrafter());
   EXPECT_TRUE(report.identical()) << report.message;
   EXPECT_TRUE(report.drafted.error.empty()) << report.drafted.error;
 }
@@ -553,7 +554,7 @@ TEST(LlamaVerifier, TellsWhenRejectedRowsAreNotRemoved) {
     for (const std::size_t leaves : {std::size_t{1}, std::size_t{4}}) {
       const SmallContext context;
       const Maker make{&context, sampled, leaves};
-      const auto plain = compare_lossless(make, prompt, limits(30), NoDraft());
+      const auto plain = compare_lossless(make, prompt, limits(30), NoDrafter());
       LlamaVerifier verifier = make(prompt);
       Session session(HostileStrategy(3, 48));
       settings().fault = Fault::rollback_refused;

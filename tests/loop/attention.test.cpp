@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/engine/tree.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
-#include "reprise/verify/tree.hpp"
 #include "support/drafted_text.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/recurrent.hpp"
@@ -52,10 +52,10 @@ using testing::WalkingTransformerEngine;
 
 std::vector<Token> as_vector(TokenSpan tokens) { return {tokens.begin(), tokens.end()}; }
 
-CopyDrafter<> copier() {
-  CopyOptions options;
+PromptLookupDrafter<> copier() {
+  PromptLookupOptions options;
   options.draft_length = 4;
-  return CopyDrafter<>(options);
+  return PromptLookupDrafter<>(options);
 }
 
 struct Case {
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Verifying, Recurrence,
 
 /// Drafts in every other round.
 struct EveryOther {
-  CopyDrafter<> drafter = copier();
+  PromptLookupDrafter<> drafter = copier();
   bool now = false;
 
   void begin(TokenSpan tokens) { drafter.begin(tokens); }
@@ -312,7 +312,7 @@ TEST(AttentionMasks, AreTheOnesOfTheLibrary) {
     TransformerEngine engine(model, prompt);
     static_cast<void>(engine.verify_tree(batch, drafted, parents));
 
-    // The same with positions and mask from verify/tree.hpp, and no word of who follows whom.
+    // The same with positions and mask from engine/tree.hpp, and no word of who follows whom.
     std::vector<std::uint8_t> mask(rows * rows);
     std::vector<std::size_t> depths(drafted);
     tree_mask(parents, pending, mask);
@@ -334,7 +334,7 @@ TEST(AttentionMasks, AreTheOnesOfTheLibrary) {
 
 /// Copies, and looks at what is revealed.
 struct CandidateReader {
-  CopyDrafter<> drafter = copier();
+  PromptLookupDrafter<> drafter = copier();
   std::vector<std::string>* mistakes = nullptr;
   std::size_t* revealed = nullptr;
 
@@ -342,11 +342,11 @@ struct CandidateReader {
   void observe(TokenSpan context, std::size_t fresh, Origin origin) { drafter.observe(context, fresh, origin); }
   void truncate(TokenSpan context, std::size_t size) { drafter.truncate(context, size); }
   void propose(TokenSpan context, Draft& draft) { drafter.propose(context, draft); }
-  [[nodiscard]] std::size_t candidates_wanted() const { return 3; }
+  [[nodiscard]] std::size_t top_k_wanted() const { return 3; }
   void feedback(TokenSpan, const Outcome& outcome) {
-    *revealed += outcome.revealed.size();
-    if (outcome.revealed.size() != 3 * (outcome.sent.size() + 1)) mistakes->emplace_back("not three of each row");
-    for (const Candidate& candidate : outcome.revealed) {
+    *revealed += outcome.top_k.size();
+    if (outcome.top_k.size() != 3 * (outcome.sent.size() + 1)) mistakes->emplace_back("not three of each row");
+    for (const RankedToken& candidate : outcome.top_k) {
       if (candidate.rank != 0) continue;
       const auto at = std::find(outcome.accepted.begin(), outcome.accepted.end(), candidate.after);
       if (candidate.after != anchor_parent && at == outcome.accepted.end()) continue;

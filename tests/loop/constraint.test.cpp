@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/loop/constraint.hpp"
+#include "reprise/loop/detail/constraint.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "../../examples/json_grammar.hpp"
-#include "reprise/draft/forced_drafter.hpp"
+#include "reprise/draft/jump_forward_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/draft/none.hpp"
+#include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
@@ -280,7 +280,8 @@ class GrammarEngine {
   std::size_t read_ = 0;
   bool open_ = false;
 };
-static_assert(TreeVerifier<GrammarEngine> && DescribedVerifier<GrammarEngine> && !ConstrainedVerifier<GrammarEngine>);
+static_assert(TreeVerifier<GrammarEngine> && VerifierWithCapabilities<GrammarEngine> &&
+              !ConstrainedVerifier<GrammarEngine>);
 
 struct AskedEngine : GrammarEngine {
   using GrammarEngine::GrammarEngine;
@@ -332,7 +333,7 @@ struct GrammarLoop : ::testing::TestWithParam<EngineOptions> {
   }
   std::vector<Token> plainly() {
     GrammarEngine engine(tickets, prompt, GetParam());
-    return decode(engine, NoDraft());
+    return decode(engine, NoDrafter());
   }
   /// With the filter and without: the same tokens as plain decoding, and with it nothing is sent that is refused.
   /// What plain decoding gives, `make` gives a strategy, told an engine. The answer: how many were sent that are
@@ -380,7 +381,7 @@ TEST_P(GrammarLoop, GivesTheSameTokensWithRightDraftsAndWrongOnesBesideThem) {
 TEST_P(GrammarLoop, AcceptsAllThatIsForced) {
   const std::vector<Token> truth = plainly();
   const std::uint64_t passes = statistics.passes;
-  EXPECT_EQ(compare(truth, [](GrammarEngine& engine) { return ForcedDrafter(ForcedTokens{&engine}); }), 0U);
+  EXPECT_EQ(compare(truth, [](GrammarEngine& engine) { return JumpForwardDrafter(ForcedTokens{&engine}); }), 0U);
   EXPECT_GT(statistics.accepted, 20U);
   EXPECT_EQ(statistics.accepted, statistics.drafted);
   // One more than plain decoding has passes: the end of the document was drafted, and its pass gave no token behind it.
@@ -389,11 +390,11 @@ TEST_P(GrammarLoop, AcceptsAllThatIsForced) {
 TEST_P(GrammarLoop, GivesTheSameTokensWithForcedTokensAndLookupTogether) {
   const std::vector<Token> truth = plainly();
   const auto both = [](GrammarEngine& engine) {
-    return UnionDrafter(ForcedDrafter(ForcedTokens{&engine}), NgramDrafter());
+    return UnionDrafter(JumpForwardDrafter(ForcedTokens{&engine}), NgramDrafter());
   };
   compare(truth, both);
   const std::uint64_t together = statistics.passes;
-  compare(truth, [](GrammarEngine& engine) { return ForcedDrafter(ForcedTokens{&engine}); });
+  compare(truth, [](GrammarEngine& engine) { return JumpForwardDrafter(ForcedTokens{&engine}); });
   EXPECT_LT(together, statistics.passes);
 }
 TEST_P(GrammarLoop, DoesNotLookAtSampledDrafts) {
@@ -426,7 +427,7 @@ struct FailingEngine : AskedEngine {
 TEST_P(GrammarLoop, TakesBackWhatAVoidPassHasPicked) {
   const std::vector<Token> truth = plainly();
   FailingEngine engine(tickets, prompt, GetParam());
-  Session session(UnionDrafter(ForcedDrafter(ForcedTokens{&engine}), NgramDrafter()));
+  Session session(UnionDrafter(JumpForwardDrafter(ForcedTokens{&engine}), NgramDrafter()));
   ASSERT_TRUE(session.begin(prompt, engine.capabilities()));
   std::size_t failures = 0;
   while (!generate(session, engine, limits)) ASSERT_LT(++failures, 1000U);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/loop/open_round.hpp"
+#include "reprise/loop/detail/open_round.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST_F(OpenRoundTest, HasPadRowsForThePathsThatAreLeft) {
 TEST_F(OpenRoundTest, SendsNothingWhereThereCannotBeAsManyPadRows) {
   propose(tree, 4);
   const std::array<std::size_t, 2> widths = {2, 9};
-  const PassRoom room{.plain = {1, 1, 10}, .nodes = 8, .widths = widths, .padded = true};
+  const PassLimits room{.plain = {1, 1, 10}, .nodes = 8, .widths = widths, .padded = true};
   EXPECT_EQ(round.clamp({.nodes = 3, .padding = 5}, {.nodes = 3}, room).nodes, 0U) << "there are paths for two";
   EXPECT_EQ(round.clamp({.nodes = 1}, {.nodes = 3}, room).nodes, 1U);
 }

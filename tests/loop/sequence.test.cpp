@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a session says of its sequence is tested in session.test.cpp; here, what only the sequence itself shows.
-#include "reprise/loop/sequence.hpp"
+#include "reprise/loop/detail/sequence.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -80,10 +80,10 @@ struct SessionTest : ::testing::Test {
 // ------------------------------------------------------------------------------------------------ begin
 TEST_F(SessionTest, RefusesAnEmptyContext) { EXPECT_EQ(code_of(session.begin({})), ErrorCode::empty_context); }
 TEST_F(SessionTest, RefusesEnginesThatCannotRollBack) {
-  EXPECT_EQ(code_of(session.begin(prompt, {.rollback = Rollback::none})), ErrorCode::unsupported);
+  EXPECT_EQ(code_of(session.begin(prompt, {.rollback = Rollback::none})), ErrorCode::invalid_argument);
   for (const Rollback rollback : {Rollback::trim, Rollback::snapshot, Rollback::per_row})
     EXPECT_TRUE(session.begin(prompt, {.rollback = rollback}));
-  EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 0})), ErrorCode::unsupported);
+  EXPECT_EQ(code_of(session.begin(prompt, {.max_rows = 0})), ErrorCode::invalid_argument);
 }
 TEST_F(SessionTest, RefusesAPromptLongerThanTheContext) {
   const auto refused = session.begin(prompt, {.max_context = 2});
@@ -510,7 +510,7 @@ TEST_F(SessionTest, DoesNotAskAStrategyThatLostStepUntilTheNextBegin) {
   round({7});
   EXPECT_EQ(session.strategy().asked, asked);
   EXPECT_THAT(session.output(), ElementsAre(1, 9, 7));
-  EXPECT_EQ(session.statistics().count(Cut::failed), 1U);
+  EXPECT_EQ(session.statistics().count(Cut::strategy_threw), 1U);
   begin();
   EXPECT_EQ(next_pass()->drafted, 4U);
 }

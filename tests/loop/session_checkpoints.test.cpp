@@ -26,27 +26,26 @@ using testing::ScriptedVerifier;
 struct Dictated {
   std::vector<DraftNode> draft;
   DraftKind kind = DraftKind::ordered;
-  std::vector<Candidate> revealed = {};
+  std::vector<RankedToken> revealed = {};
   std::size_t wanted = 0;
   void begin(TokenSpan) {}
   void observe(TokenSpan, std::size_t, Origin) {}
-  void feedback(TokenSpan, const Outcome& outcome) {
-    revealed.assign(outcome.revealed.begin(), outcome.revealed.end());
-  }
+  void feedback(TokenSpan, const Outcome& outcome) { revealed.assign(outcome.top_k.begin(), outcome.top_k.end()); }
   void truncate(TokenSpan, std::size_t) {}
   void propose(TokenSpan, Draft& out) const {
     out.clear(kind);
     for (const DraftNode& node : draft) out.push(node);
   }
-  [[nodiscard]] std::size_t candidates_wanted() const { return wanted; }
+  [[nodiscard]] std::size_t top_k_wanted() const { return wanted; }
 };
-static_assert(LearnsCandidates<Dictated>);
+static_assert(TopKLearner<Dictated>);
 
 /// Sends all, and keeps what it was asked and told.
 struct Watching : SendAll {
   PassReport report;
-  mutable PassRoom room;
-  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassRoom& asked) const {
+  mutable PassLimits room;
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
+                                   const PassLimits& asked) const {
     room = asked;
     return SendAll::choose(draft, sendable, asked);
   }
@@ -185,7 +184,7 @@ TEST(SessionCheckpoints, AreRefusedWithoutTheFunctionsForThem) {
   const Limits limits;
   const auto generation = generate(session, bare, std::vector<Token>{1}, limits);
   ASSERT_FALSE(generation);
-  EXPECT_EQ(generation.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(generation.error().code, ErrorCode::invalid_argument);
 }
 
 TEST(SessionOffer, NamesTheNodesThatFitAndChangesNothing) {
@@ -199,17 +198,17 @@ TEST(SessionOffer, NamesTheNodesThatFitAndChangesNothing) {
   EXPECT_EQ(offer->draft.size(), 4U);
   EXPECT_THAT(offer->sendable, ElementsAre(0, 1));
   EXPECT_EQ(offer->pending, 1U);
-  const auto pass = session.plan(1, Cut::gated);
+  const auto pass = session.plan(1, Cut::throttled);
   ASSERT_TRUE(pass);
   EXPECT_EQ(pass->drafted, 1U);
   ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4, 5}));
   ASSERT_TRUE(session.commit(pass->ticket));
-  EXPECT_EQ(session.statistics().count(Cut::gated), 1U);
+  EXPECT_EQ(session.statistics().count(Cut::throttled), 1U);
 }
 TEST(SessionOffer, MakesTheTicketVoidBecauseItWritesTheRowsAnew) {
   // One node and a pad row behind the anchor, where the second node of the draft holds the token of the pad.
   struct OneAndAPad : SendAll {
-    [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const noexcept {
+    [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const noexcept {
       return {1, 1, Cut::unlikely};
     }
   };
@@ -243,25 +242,25 @@ TEST(SessionReveal, TellsTheStrategyBehindWhichNodeACandidateStands) {
   ASSERT_TRUE(session.begin(std::vector<Token>{1}));
   session.propose(limits);
   const auto pass = session.plan();
-  EXPECT_TRUE(session.reveal(pass->ticket, 2, std::vector<Token>{30, 31}));
+  EXPECT_TRUE(session.report_top_k(pass->ticket, 2, std::vector<Token>{30, 31}));
   ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4, 5, 6}));
-  EXPECT_TRUE(session.reveal(pass->ticket, 0, std::vector<Token>{4}));
-  EXPECT_TRUE(session.reveal(pass->ticket, 7, std::vector<Token>{8}));  // no such row: left out
+  EXPECT_TRUE(session.report_top_k(pass->ticket, 0, std::vector<Token>{4}));
+  EXPECT_TRUE(session.report_top_k(pass->ticket, 7, std::vector<Token>{8}));  // no such row: left out
   ASSERT_TRUE(session.commit(pass->ticket));
-  const std::vector<Candidate>& told = session.strategy().revealed;
+  const std::vector<RankedToken>& told = session.strategy().revealed;
   ASSERT_EQ(told.size(), 3U);
   EXPECT_EQ(told[0].after, 1);
   EXPECT_EQ(told[1].token, 31);
   EXPECT_EQ(told[1].rank, 1);
   EXPECT_EQ(told[2].after, anchor_parent);
-  EXPECT_EQ(session.reveal(pass->ticket, 0, std::vector<Token>{4}).error().code, ErrorCode::bad_ticket);
+  EXPECT_EQ(session.report_top_k(pass->ticket, 0, std::vector<Token>{4}).error().code, ErrorCode::bad_ticket);
 }
 TEST(SessionReveal, IsForgottenWhenTheRoundIsPlannedAgain) {
   Watched session(Dictated{chain({4})}, 8);
   const Limits limits;
   ASSERT_TRUE(session.begin(std::vector<Token>{1}));
   session.propose(limits);
-  EXPECT_TRUE(session.reveal(session.plan()->ticket, 0, std::vector<Token>{7}));
+  EXPECT_TRUE(session.report_top_k(session.plan()->ticket, 0, std::vector<Token>{7}));
   const auto pass = session.plan(0);
   ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4}));
   ASSERT_TRUE(session.commit(pass->ticket));

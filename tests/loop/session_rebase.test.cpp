@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/speculator.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
@@ -267,7 +267,7 @@ TEST(RebaseProperty, TheOutputIsThatOfPlainDecodingWithASpeculator) {
 }
 TEST(RebaseProperty, TheOutputIsThatOfPlainDecodingWithAStrategyThatBeginsAnew) {
   for (std::uint64_t seed = 0; seed < 200 && !::testing::Test::HasFailure(); ++seed) {
-    Session<CopyDrafter<>> session;
+    Session<PromptLookupDrafter<>> session;
     check_lossless(session, seed);
   }
 }

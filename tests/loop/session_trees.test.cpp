@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "reprise/draft/copy_drafter.hpp"
-#include "reprise/draft/none.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/strategies.hpp"
 #include "support/witness.hpp"
@@ -59,7 +59,7 @@ const std::vector<DraftNode> tree = {{.token = 1},
 struct Told {
   DraftBudget answer = {};
   DraftChoice choice = {unlimited, 0, Cut::none};
-  mutable PassRoom room = {};
+  mutable PassLimits room = {};
   mutable std::vector<NodeIndex> sendable = {};
   PassReport report = {};
   Cut cut = Cut::none;
@@ -68,8 +68,8 @@ struct Told {
   bool throw_in_learn = false;
 
   void begin() { ++begins; }
-  [[nodiscard]] DraftBudget budget(const DraftBudget&, const PassRoom&) const { return answer; }
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex> nodes, const PassRoom& offered) const {
+  [[nodiscard]] DraftBudget budget(const DraftBudget&, const PassLimits&) const { return answer; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex> nodes, const PassLimits& offered) const {
     room = offered;
     sendable.assign(nodes.begin(), nodes.end());
     return choice;
@@ -103,11 +103,11 @@ struct TreeSession : ::testing::Test {
   }
 };
 
-static_assert(std::is_same_v<decltype(Session(CopyDrafter{})), Session<CopyDrafter<>, SendAll>>);
-static_assert(std::is_same_v<decltype(Session(CopyDrafter{}, 16)), Session<CopyDrafter<>, SendAll>>);
-static_assert(std::is_same_v<decltype(Session(NoDraft{}, Told{})), Session<NoDraft, Told>>);
+static_assert(std::is_same_v<decltype(Session(PromptLookupDrafter{})), Session<PromptLookupDrafter<>, SendAll>>);
+static_assert(std::is_same_v<decltype(Session(PromptLookupDrafter{}, 16)), Session<PromptLookupDrafter<>, SendAll>>);
+static_assert(std::is_same_v<decltype(Session(NoDrafter{}, Told{})), Session<NoDrafter, Told>>);
 static_assert(
-    std::is_same_v<decltype(Session(NoDraft{}, archetype::Control{}, 16)), Session<NoDraft, archetype::Control>>);
+    std::is_same_v<decltype(Session(NoDrafter{}, archetype::Control{}, 16)), Session<NoDrafter, archetype::Control>>);
 
 // ------------------------------------------------------------------------------------------------ trees
 TEST_F(TreeSession, SendsATreeWithParentsAndDepths) {
@@ -246,7 +246,7 @@ TEST_F(TreeSession, AsksTheStrategyForNoMoreThanControlWants) {
   EXPECT_EQ(session.strategy().asked.max_nodes, 16U);
   session.control().answer.max_nodes = 0;
   const int before = session.strategy().proposals;
-  EXPECT_EQ(cut(), Cut::gated);
+  EXPECT_EQ(cut(), Cut::throttled);
   EXPECT_EQ(session.strategy().proposals, before) << "not even asked";
   session.control().choice.cut = Cut::unlikely;
   EXPECT_EQ(cut(), Cut::unlikely);
@@ -270,8 +270,8 @@ TEST_F(TreeSession, SendsWhatControlChoosesAndCountsItsReason) {
   EXPECT_EQ(cut(), Cut::unlikely);
   session.control().choice = {2, 0, Cut::none};
   EXPECT_EQ(cut(), Cut::budget) << "control gave no reason";
-  session.control().choice = {0, 0, Cut::gated};
-  EXPECT_EQ(cut(), Cut::gated);
+  session.control().choice = {0, 0, Cut::throttled};
+  EXPECT_EQ(cut(), Cut::throttled);
   limits.max_rows = 3;
   session.control().choice = {2, 0, Cut::unlikely};
   EXPECT_EQ(cut(), Cut::rows) << "no more would have fitted";
@@ -313,7 +313,7 @@ TEST_F(TreeSession, TellsControlAlsoWhenTheStrategyIsNotAskedAnyMore) {
   EXPECT_THROW(static_cast<void>(session.commit(planned.ticket)), std::runtime_error);
   session.control().throw_in_learn = false;
   cut();
-  EXPECT_EQ(session.control().cut, Cut::failed);
+  EXPECT_EQ(session.control().cut, Cut::strategy_threw);
 }
 TEST_F(TreeSession, ForksItsControl) {
   begin();
@@ -405,7 +405,7 @@ TEST_F(TreeSession, NeverPadsOfItsOwnAccord) {
   EXPECT_EQ(all.plan()->drafted, 3U);
 }
 TEST_F(TreeSession, RefusesDraftsThatNoMemoryHolds) {
-  Session<NoDraft> huge{NoDraft{}, unlimited};
+  Session<NoDrafter> huge{NoDrafter{}, unlimited};
   const auto refused = huge.begin(prompt);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::out_of_memory);

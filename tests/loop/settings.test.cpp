@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every limit and every capability has an effect that can be seen, and limits may change between the rounds of one
-// request. What CostOptions, NgramOptions and CopyOptions do is shown where they belong (control/, draft/).
+// request. What CostOptions, NgramOptions and PromptLookupOptions do is shown where they belong (control/, draft/).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,8 +47,8 @@ struct Drawn {
     const auto node = [](Token token, NodeIndex parent, std::uint32_t percent) {
       return DraftNode{.token = token, .parent = parent, .path_probability = Probability::ratio(percent, 100)};
     };
-    testing::push_all(draft, {node(1, anchor_parent, 90), node(2, 0, 80), node(3, anchor_parent, 50), node(4, 1, 40),
-                              node(5, 0, 5)});
+    testing::push_all(
+        draft, {node(1, anchor_parent, 90), node(2, 0, 80), node(3, anchor_parent, 50), node(4, 1, 40), node(5, 0, 5)});
   }
 };
 
@@ -83,7 +83,7 @@ struct Request : ::testing::Test {
   void expect_sent(const std::vector<Token>& tokens, Cut cut, const char* setting) {
     const Round now = round();
     EXPECT_THAT(now.sent, ElementsAreArray(tokens)) << setting;
-    EXPECT_EQ(name(now.cut), name(cut)) << setting;
+    EXPECT_EQ(to_string(now.cut), to_string(cut)) << setting;
     EXPECT_EQ(now.finish, FinishReason::none) << setting;
   }
   /// Changes a setting for one round; the next one is as the first was.

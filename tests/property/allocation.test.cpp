@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "reprise/draft/copy_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/index/naive.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/check_strategy.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "support/allocation_counter.hpp"
 
 // Every allocation of a session fails once. Afterwards the session is usable and the output is still that of plain
@@ -133,9 +133,9 @@ class FailingRun {
 
 template <class Strategy>
 struct EveryAllocation : ::testing::Test {};
-using Strategies =
-    ::testing::Types<archetype::Strategy, VectorStrategy, CopyDrafter<NaiveIndex>, CopyDrafter<RollingHashIndex>,
-                     CopyDrafter<SuffixArrayIndex>, NgramDrafter<RollingHashIndex>, NgramDrafter<SuffixArrayIndex>>;
+using Strategies = ::testing::Types<archetype::Strategy, VectorStrategy, PromptLookupDrafter<NaiveIndex>,
+                                    PromptLookupDrafter<RollingHashIndex>, PromptLookupDrafter<SuffixArrayIndex>,
+                                    NgramDrafter<RollingHashIndex>, NgramDrafter<SuffixArrayIndex>>;
 TYPED_TEST_SUITE(EveryAllocation, Strategies);
 
 TYPED_TEST(EveryAllocation, MayFailOnceWithoutChangingTheOutput) {
@@ -153,7 +153,7 @@ TYPED_TEST(EveryAllocation, IsOutsideOfPropose) {
 }
 
 TEST(EveryAllocationOfAFork, MayFailOnceWithoutTouchingTheFirstSession) {
-  Session<CopyDrafter<>> session;
+  Session<PromptLookupDrafter<>> session;
   ASSERT_TRUE(session.begin(std::vector<Token>(40, 1)));
   bool forked = false;
   for (std::size_t fail_at = 1; !forked; ++fail_at) {
@@ -172,7 +172,7 @@ TEST(EveryAllocationOfAFork, MayFailOnceWithoutTouchingTheFirstSession) {
 TEST(CheckStrategyWithACounter, SeesThatTheDraftersDoNotAllocateInPropose) {
   StrategyCheck check;
   check.allocations = allocations_so_far;
-  const Report report = check_strategy([] { return CopyDrafter<>(); }, check);
+  const Report report = check_strategy([] { return PromptLookupDrafter<>(); }, check);
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
   EXPECT_EQ(report.find("propose() does not allocate")->verdict, Verdict::exact);
   const Report ngram = check_strategy([] { return NgramDrafter<>(); }, check);

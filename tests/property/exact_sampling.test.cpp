@@ -201,7 +201,7 @@ TEST(ExactSampling, WhetherANodeIsSentNeverDependsOnLaterOnes) {
 // ---------------------------------------------------------------------------------------- what would break it is found
 /// A planner that looks at the tokens: it does not send token 0.
 struct PeekAtTokens : SendAll {
-  static DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassRoom&) noexcept {
+  static DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits&) noexcept {
     std::size_t nodes = 0;
     while (nodes < sendable.size() && draft[nodes].token != 0) ++nodes;
     return {nodes, 0, Cut::unlikely};
@@ -209,7 +209,7 @@ struct PeekAtTokens : SendAll {
 };
 /// A planner that looks ahead: what it states of the second node tells which token the first one is.
 struct PeekAhead : SendAll {
-  static DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassRoom&) noexcept {
+  static DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits&) noexcept {
     if (sendable.size() < 2 || conditional_probability(draft, 1).raw() >= Probability::scale / 2)
       return {sendable.size(), 0, Cut::none};
     return {0, 0, Cut::unlikely};

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/naive.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "support/streams.hpp"
 
 namespace {

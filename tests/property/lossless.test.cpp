@@ -38,10 +38,10 @@ TEST(LosslessProperty, RandomWorldsEndInEveryWayAndMeetEveryLimit) {
   for (const auto finish :
        {FinishReason::eos, FinishReason::stop_id, FinishReason::stop_sequence, FinishReason::predicate,
         FinishReason::max_tokens, FinishReason::context_full, FinishReason::caller})
-    EXPECT_GE(coverage.finishes[static_cast<std::size_t>(finish)], 20U) << name(finish);
+    EXPECT_GE(coverage.finishes[static_cast<std::size_t>(finish)], 20U) << to_string(finish);
   for (const Cut cut : {Cut::none, Cut::no_match, Cut::budget, Cut::shape, Cut::depth, Cut::rows, Cut::width,
-                        Cut::rollback, Cut::context, Cut::max_tokens, Cut::gated, Cut::unlikely})
-    EXPECT_GE(coverage.statistics.count(cut), 20U) << name(cut);
+                        Cut::rollback, Cut::context, Cut::max_tokens, Cut::throttled, Cut::unlikely})
+    EXPECT_GE(coverage.statistics.count(cut), 20U) << to_string(cut);
   EXPECT_GE(coverage.trees, 300U);
   EXPECT_GE(coverage.statistics.count(Cut::constraint), 20U);
   EXPECT_GE(coverage.restores, 300U);

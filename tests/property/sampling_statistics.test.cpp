@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "reprise/control/cost_control.hpp"
+#include "reprise/engine/rejection.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/verify/rejection.hpp"
 #include "support/streams.hpp"
 
 namespace reprise {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/memory/tenants.hpp"
+#include "reprise/history/tenants.hpp"
 #include "support/snapshots.hpp"
 
 namespace reprise::testing {
@@ -45,7 +45,7 @@ class Life {
       : random_(2 * seed), of_neighbour_(2 * seed + 1), neighbour_(neighbour), pressure_(pressure) {
     TenantOptions options;
     options.tenants = 3;
-    options.memory.max_bytes = SharedMemory::bytes_for(32 * (1 + random_.below(5)));
+    options.memory.max_bytes = HistoryStore::bytes_for(32 * (1 + random_.below(5)));
     options.memory.prompts = random_.chance(80);
     vocabulary_ = 2 + random_.below(12);
     tenants_ = std::move(*TenantHistories::make(options));
@@ -153,12 +153,12 @@ class Life {
 
   /// All of the memory, and what it tells.
   void look_inside(const Tokens& text) {
-    const SharedMemory& memory = tenant_->memory;
+    const HistoryStore& memory = tenant_->memory;
     for (std::size_t i = 0; i < memory.capacity(); ++i) {
-      note(memory.word(static_cast<SharedMemory::Slot>(i)).bits());
-      note(memory.after(static_cast<SharedMemory::Slot>(i)));
+      note(memory.word(static_cast<HistoryStore::Slot>(i)).bits());
+      note(memory.after(static_cast<HistoryStore::Slot>(i)));
     }
-    std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> found;
+    std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> found;
     for (std::size_t i = 2; i <= text.size(); i += 5) {
       const std::size_t count = memory.find(TokenSpan(text).first(i), found);
       note_size(count);
@@ -178,11 +178,11 @@ class Life {
 
   /// A snapshot of the calibration and of all words that lie one behind the other.
   void observe_snapshot() {
-    const SharedMemory& memory = tenant_->memory;
+    const HistoryStore& memory = tenant_->memory;
     std::vector<StoredRun> runs(1);
     std::size_t length = 0;
     for (std::size_t i = 0; i < memory.capacity(); ++i) {
-      const HistoryWord word = memory.word(static_cast<SharedMemory::Slot>(i));
+      const HistoryWord word = memory.word(static_cast<HistoryStore::Slot>(i));
       if (!word.empty()) runs.back().words.push_back(word.bits());
       if (word.empty() && !runs.back().words.empty()) runs.emplace_back();
     }
@@ -209,7 +209,7 @@ class Life {
       tenant_->calibration.all += 1000;
       return;
     }
-    SharedMemory& memory = other_->memory;
+    HistoryStore& memory = other_->memory;
     memory.begin_sequence(random.below(3));
     for (std::size_t parts = 1 + random.below(3); parts > 0; --parts) {
       Tokens said;
@@ -217,7 +217,7 @@ class Life {
         said.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(random.below(text.size())));
       for (std::size_t i = random.below(40); i > 0; --i) said.push_back(static_cast<Token>(random.below(15)));
       memory.append(said, random.chance(50) ? Origin::output : Origin::prompt);
-      std::array<SharedMemory::HistoryMatch, SharedMemory::most_matches> found;
+      std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> found;
       if (memory.find(text, found) > 0) memory.touch(found[0].next);
     }
     if (random.chance(50)) memory.end_sequence();

@@ -35,10 +35,11 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/presets.hpp"
-#include "reprise/draft/token_table_drafter.hpp"
+#include "reprise/extras/token_table_presets.hpp"
+#include "reprise/extras/token_table_drafter.hpp"
+#include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/snapshot_file.hpp"
 #include "reprise/loop/session.hpp"
-#include "reprise/memory/memory_snapshot.hpp"
-#include "reprise/memory/snapshot_file.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::replay {
@@ -182,7 +183,7 @@ void expect_same(const Counts& a, const Counts& b) {
 TEST(Past, OfNgramIsAMemoryAndACalibrationThatGoFromSessionToSession) {
   const Trace trace = agents(30);
   const auto expected = [&](const auto& control) {
-    auto memory = SharedMemory::make();
+    auto memory = HistoryStore::make();
     CalibrationState learned;
     SequenceTag name = 0;
     return by_hand<NgramDrafter<>>(
@@ -261,7 +262,7 @@ TEST(Past, PaysAndIsSaidInTheRows) {
   EXPECT_TRUE(past.counts.lossless());
   EXPECT_EQ(past.kept, Kept::past);
   EXPECT_EQ(session.kept, Kept::session);
-  EXPECT_EQ(past.memory_bytes, SharedMemory::make()->memory_bytes());
+  EXPECT_EQ(past.memory_bytes, HistoryStore::make()->memory_bytes());
   EXPECT_EQ(session.memory_bytes, 0U);
 }
 
@@ -494,7 +495,7 @@ TEST_F(PastTool, SavesWhatItHasLeftAndBeginsWithIt) {
 
   Buffer<std::byte> bytes;
   ASSERT_TRUE(load_file(path("m.snapshot"), bytes));
-  auto memory = SharedMemory::make();
+  auto memory = HistoryStore::make();
   CalibrationState calibration;
   ASSERT_TRUE(
       load_history(std::span<const std::byte>(bytes.data(), bytes.size()), ~std::uint64_t{0}, *memory, calibration));
@@ -644,7 +645,7 @@ TEST_F(PastTool, OverwritesNoSnapshotBeforeTheResultsAreThere) {
 
 TEST(MemoryBytes, AreThoseThatHelpAndDocsSay) {
   // 18 for each token that there is room for; a little of the room is lost where sequences end.
-  auto memory = SharedMemory::make({.max_bytes = std::size_t{1} << 20});
+  auto memory = HistoryStore::make({.max_bytes = std::size_t{1} << 20});
   ASSERT_TRUE(memory);
   const double each = static_cast<double>(memory->memory_bytes()) / static_cast<double>(memory->capacity());
   EXPECT_GT(each, 17.9);

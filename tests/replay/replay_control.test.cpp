@@ -11,7 +11,7 @@ namespace reprise::replay {
 namespace {
 
 /// What is chosen of a chain of six nodes.
-DraftChoice chosen(const ReplayControl& control, const PassRoom& room) {
+DraftChoice chosen(const ReplayControl& control, const PassLimits& room) {
   std::vector<DraftNode> nodes(6);
   std::vector<NodeIndex> sendable(nodes.size());
   std::iota(sendable.begin(), sendable.end(), 0);
@@ -29,7 +29,7 @@ TEST(SendBest, SendsSoManyNodesAndSaysSo) {
 }
 
 TEST(SendBest, KeepsToTheRoomOfThePass) {
-  PassRoom room;
+  PassLimits room;
   room.nodes = 2;
   EXPECT_EQ(chosen(ReplayControl(SendBest{3}), room).nodes, 2U);
   EXPECT_EQ(chosen(ReplayControl(SendBest{3}), room).cut, Cut::none) << "not the control's doing";

@@ -27,7 +27,7 @@ Outcome outcome(const std::vector<DraftNode>& nodes, const std::vector<NodeIndex
           .accepted = accepted,
           .pick = pick,
           .cut = Cut::none,
-          .revealed = {}};
+          .top_k = {}};
 }
 
 /// The bins that were used, as {index, tests, hits}.

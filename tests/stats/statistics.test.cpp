@@ -94,11 +94,11 @@ TEST(Statistics, CountARoundByDepthAndSource) {
 TEST(Statistics, CountAPassWithoutADraftByItsReasonAlone) {
   Statistics counted;
   Round round;
-  round.cut = Cut::gated;
+  round.cut = Cut::throttled;
   round.count_in(counted);
   EXPECT_EQ(counted.passes, 1U);
   EXPECT_EQ(counted.drafted_passes, 0U);
-  EXPECT_EQ(counted.count(Cut::gated), 1U);
+  EXPECT_EQ(counted.count(Cut::throttled), 1U);
   EXPECT_EQ(counted.count(Cut::none), 0U);
 }
 TEST(Statistics, PutAllThatLiesDeepIntoTheLastBin) {

@@ -109,8 +109,8 @@ TEST(StatisticsTable, ShowsPaddingAuxiliaryTokensAndDraftingTimeWhereThereAreAny
   EXPECT_NE(text.find("ns per draft          1500.000\n"), std::string::npos);
 }
 TEST(StatisticsText, NamesEverySource) {
-  for (std::size_t i = 0; i < draft_source_count; ++i) EXPECT_FALSE(name(static_cast<DraftSource>(i)).empty());
-  EXPECT_EQ(name(DraftSource::padding), "padding");
+  for (std::size_t i = 0; i < draft_source_count; ++i) EXPECT_FALSE(to_string(static_cast<DraftSource>(i)).empty());
+  EXPECT_EQ(to_string(DraftSource::padding), "padding");
 }
 
 }  // namespace

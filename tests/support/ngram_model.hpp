@@ -303,9 +303,10 @@ class NgramModel {
   void gather() {
     voters_.clear();
     for (const Followed& place : followed_)
-      voters_.push_back({place.next, static_cast<long>(place.length),
-                         reprise::detail::base_weight(text_.size() - place.next, origins_[place.next], place.kind),
-                         &reprise::detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
+      voters_.push_back(
+          {place.next, static_cast<long>(place.length),
+           reprise::detail::base_weight(text_.size() - place.next, origins_[place.next], place.kind),
+           &reprise::detail::length_weights(static_cast<int>(place.agreements_from(place.length + 1, 32)))});
     std::size_t stores = 0;
     for (const DatastoreRef& store : options_.stores) stores += store.empty() ? 0 : 1;
     for (std::size_t i = 0; i < options_.stores.size(); ++i)
@@ -322,7 +323,8 @@ class NgramModel {
       for (long i = length + 1; i < 32; ++i) before += (match.agreements >> i & 1) != 0 ? 1 : 0;
       std::vector<Token> tokens(65);
       tokens.resize(text.read(match.next, tokens).size);
-      voters_.push_back({0, length, reprise::detail::history_base_weight, &reprise::detail::length_weights(before), tokens, store});
+      voters_.push_back(
+          {0, length, reprise::detail::history_base_weight, &reprise::detail::length_weights(before), tokens, store});
     }
   }
   /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
@@ -346,9 +348,10 @@ class NgramModel {
       for (std::size_t i = length + 1; i <= compared; ++i) before += agrees(i) ? 1 : 0;
       ++own;
       node.voters.push_back(voters_.size());
-      voters_.push_back({next, static_cast<long>(length) - static_cast<long>(node.depth),
-                         reprise::detail::base_weight(text_.size() - next, origins_[place], reprise::detail::MatchKind::lookup),
-                         &reprise::detail::length_weights(before)});
+      voters_.push_back(
+          {next, static_cast<long>(length) - static_cast<long>(node.depth),
+           reprise::detail::base_weight(text_.size() - next, origins_[place], reprise::detail::MatchKind::lookup),
+           &reprise::detail::length_weights(before)});
     }
   }
   [[nodiscard]] bool any_own(const std::vector<std::size_t>& voters) const {
@@ -435,7 +438,7 @@ class NgramModel {
       if (reached < least_ || (give_up && reached <= bar(candidates, wanted))) return;
       candidates.push_back(
           {reached, child.token, parent, child.voters, lesson, depth + 1, std::max(child.evidence.longest, 0),
-           !child.voters.empty() && !any_own(child.voters) ? DraftSource::memory : DraftSource::context});
+           !child.voters.empty() && !any_own(child.voters) ? DraftSource::history : DraftSource::context});
       if (give_up) give_up_all_but(wanted, candidates);
     };
     for (const Child& child : children) {

@@ -13,10 +13,10 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
-#include "reprise/index/naive.hpp"
+#include "reprise/history/history_store.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
-#include "reprise/memory/shared_memory.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "support/choices.hpp"
 #include "support/lent_context.hpp"
 #include "support/ngram_model.hpp"
@@ -251,12 +251,12 @@ class NgramWorld {
     if (choices_.chance(20)) options.prior.all = static_cast<std::int32_t>(choices_.below(1 << 22)) - (1 << 21);
     if (choices_.chance(20)) options.key = choices_.below(1U << 16);
     if (choices_.chance(30)) options.max_evidence = choices_.below(200);
-    std::array<SharedMemory, NgramOptions::max_stores> memories;
-    std::vector<SharedMemory*> stores;
+    std::array<HistoryStore, NgramOptions::max_stores> memories;
+    std::vector<HistoryStore*> stores;
     const std::size_t wanted = choices_.chance(50) ? 1 + choices_.below(4) * choices_.below(2) : 0;
     for (std::size_t i = 0; i < wanted; ++i) {
-      memories[i] = *SharedMemory::make(
-          {.max_bytes = SharedMemory::bytes_for(32 * choices_.between(1, 40)), .key = choices_.below(8)});
+      memories[i] = *HistoryStore::make(
+          {.max_bytes = HistoryStore::bytes_for(32 * choices_.between(1, 40)), .key = choices_.below(8)});
       stores.push_back(&memories[i]);
       options.stores[wanted == 1 ? 0 : (i + wanted) % memories.size()] = memories[i];
     }
@@ -294,7 +294,7 @@ class NgramWorld {
           if (std::string fault = round(sequence); !fault.empty()) return fault;
           const std::vector<Token> tokens = source.next(piece());
           sequence.observe(tokens, choices_.chance(70) ? Origin::output : Origin::prompt);
-          for (SharedMemory* store : stores) remember(*store, sequence.model.context(), source);
+          for (HistoryStore* store : stores) remember(*store, sequence.model.context(), source);
         }
       }
       coverage_.longest = std::max(coverage_.longest, sequence.model.size());
@@ -356,7 +356,7 @@ class NgramWorld {
     return tokens;
   }
   /// Another sequence: like a part of this one, or with something else in it.
-  void remember(SharedMemory& memory, TokenSpan context, TextSource& source) {
+  void remember(HistoryStore& memory, TokenSpan context, TextSource& source) {
     if (choices_.chance(40)) return;
     const std::size_t begin = choices_.below(context.size() + 1);
     memory.begin_sequence(choices_.below(4));
@@ -411,7 +411,7 @@ class NgramWorld {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       tree |= nodes[i].parent != static_cast<NodeIndex>(i) - 1;
       coverage_.fillers += nodes[i].match_length == 0 ? 1 : 0;
-      coverage_.remembered += nodes[i].source == DraftSource::memory ? 1 : 0;
+      coverage_.remembered += nodes[i].source == DraftSource::history ? 1 : 0;
     }
     coverage_.trees += tree ? 1 : 0;
     coverage_.past_end += nodes.size() > context ? 1 : 0;

@@ -48,9 +48,9 @@ inline std::vector<Token> behind(TokenSpan context, DraftView draft, NodeIndex n
 }
 
 /// What the target reveals of the anchor's row and of those of `sent`: its first `ranks` choices.
-inline std::vector<Candidate> revealed_by(const RankedText& target, TokenSpan context, DraftView draft,
-                                          std::span<const NodeIndex> sent, std::size_t ranks) {
-  std::vector<Candidate> revealed;
+inline std::vector<RankedToken> revealed_by(const RankedText& target, TokenSpan context, DraftView draft,
+                                            std::span<const NodeIndex> sent, std::size_t ranks) {
+  std::vector<RankedToken> revealed;
   const auto reveal = [&](NodeIndex node) {
     for (std::size_t rank = 0; rank < ranks; ++rank)
       revealed.push_back({node, static_cast<std::uint16_t>(rank), target.say(behind(context, draft, node), rank)});
@@ -94,8 +94,8 @@ RankedRound run_round(Lent<Strategy>& strategy, const RankedText& target, const 
     if (agrees) round.accepted.push_back(last = *next);
   }
   const auto revealed = options.reveals ? revealed_by(target, context, round.draft(), sent,
-                                                      static_cast<std::size_t>(strategy->candidates_wanted()))
-                                        : std::vector<Candidate>();
+                                                      static_cast<std::size_t>(strategy->top_k_wanted()))
+                                        : std::vector<RankedToken>();
   const Cut cut = sent.size() < round.nodes.size() ? Cut::budget : Cut::none;
   strategy.feedback({round.draft(), sent, round.accepted, round.committed.back(), cut, revealed});
   strategy.observe(round.committed, Origin::output);
@@ -114,10 +114,10 @@ class Revealing {
   void feedback(TokenSpan context, Outcome outcome) {
     std::vector<NodeIndex> all(outcome.draft.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<NodeIndex>(i);
-    const auto ranks = static_cast<std::size_t>(strategy_.candidates_wanted());
-    const std::vector<Candidate> revealed = revealed_by(target_, context, outcome.draft, all, ranks);
+    const auto ranks = static_cast<std::size_t>(strategy_.top_k_wanted());
+    const std::vector<RankedToken> revealed = revealed_by(target_, context, outcome.draft, all, ranks);
     outcome.sent = all;
-    outcome.revealed = revealed;
+    outcome.top_k = revealed;
     strategy_.feedback(context, outcome);
   }
   void truncate(TokenSpan context, std::size_t size) { strategy_.truncate(context, size); }

@@ -215,8 +215,8 @@ class RecurrentEngine : public RecurrentBase {
   bool saved_any_ = false;
   bool deferred_ = false;
 };
-static_assert(DescribedVerifier<RecurrentEngine> && CheckpointVerifier<RecurrentEngine> &&
-              MarginVerifier<RecurrentEngine> && RankedVerifier<RecurrentEngine> &&
+static_assert(VerifierWithCapabilities<RecurrentEngine> && CheckpointVerifier<RecurrentEngine> &&
+              MarginVerifier<RecurrentEngine> && TopKVerifier<RecurrentEngine> &&
               DistributionVerifier<RecurrentEngine>);
 
 /// An engine that keeps the state after each row of a pass, and goes on from any of them. Otherwise as the above.
@@ -246,7 +246,7 @@ class PerRowRecurrentEngine : public RecurrentBase {
  private:
   std::vector<Vector> after_;  // 0 rows, 1 row, ...
 };
-static_assert(DescribedVerifier<PerRowRecurrentEngine> && !CheckpointVerifier<PerRowRecurrentEngine> &&
+static_assert(VerifierWithCapabilities<PerRowRecurrentEngine> && !CheckpointVerifier<PerRowRecurrentEngine> &&
               MarginVerifier<PerRowRecurrentEngine>);
 
 }  // namespace reprise::testing

@@ -100,7 +100,7 @@ class RowAnswers {
   /// In [0, 1).
   [[nodiscard]] double uniform() { return static_cast<double>(random_.next() >> 11) / 9007199254740992.0; }
   /// Best first, the first of them being the greedy pick.
-  [[nodiscard]] TokenSpan candidates(std::size_t i) {
+  [[nodiscard]] TokenSpan top_k(std::size_t i) {
     if (rows_[i].candidates.empty()) rows_[i].candidates = ranked(i, options_.candidates);
     return rows_[i].candidates;
   }

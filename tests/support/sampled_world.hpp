@@ -17,9 +17,9 @@
 
 #include "reprise/core/draft.hpp"
 #include "reprise/core/strategy.hpp"
+#include "reprise/engine/rejection.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/random.hpp"
-#include "reprise/verify/rejection.hpp"
 #include "support/branches.hpp"
 #include "support/rational.hpp"
 

@@ -128,7 +128,7 @@ struct Simulated {
 
 /// One pass: `right` tokens of the draft are what the target picks. Returns what was chosen.
 template <DraftControl Control>
-DraftChoice run_pass(Control& control, DraftView draft, std::size_t right, PassRoom room,
+DraftChoice run_pass(Control& control, DraftView draft, std::size_t right, PassLimits room,
                      const std::function<double(std::size_t)>& cost, Simulated& simulated,
                      std::optional<std::chrono::nanoseconds> time = {}) {
   std::vector<NodeIndex> sendable(draft.size());
@@ -155,7 +155,7 @@ Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedTex
   Random noise(text.size());
   Simulated simulated;
   while (simulated.tokens < text.size()) {
-    PassRoom room;
+    PassLimits room;
     room.plain.context = 1000 + simulated.tokens;
     const DraftView draft = text.propose(simulated.tokens, control.budget({.max_nodes = 32}, room));
     std::vector<NodeIndex> sendable(draft.size());
@@ -172,7 +172,7 @@ Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedTex
 /// Sends a fixed number of nodes.
 struct FixedLength : SendAll {
   std::size_t length = 0;
-  [[nodiscard]] DraftBudget budget(DraftBudget asked, const PassRoom&) const {
+  [[nodiscard]] DraftBudget budget(DraftBudget asked, const PassLimits&) const {
     asked.max_nodes = length;
     return asked;
   }

@@ -10,10 +10,10 @@
 
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
-#include "reprise/memory/detail/byte_format.hpp"
-#include "reprise/memory/detail/snapshot_runs.hpp"
-#include "reprise/memory/memory_snapshot.hpp"
-#include "reprise/memory/snapshot.hpp"
+#include "reprise/history/detail/byte_format.hpp"
+#include "reprise/history/detail/snapshot_runs.hpp"
+#include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/snapshot.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::testing {

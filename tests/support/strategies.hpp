@@ -75,7 +75,7 @@ struct KeptOutcome {
   std::vector<NodeIndex> accepted;
   std::optional<Token> pick;
   Cut cut = Cut::none;
-  std::vector<Candidate> revealed;
+  std::vector<RankedToken> top_k;
 
   KeptOutcome() = default;
   explicit KeptOutcome(const Outcome& outcome)
@@ -84,7 +84,7 @@ struct KeptOutcome {
         accepted(outcome.accepted.begin(), outcome.accepted.end()),
         pick(outcome.pick),
         cut(outcome.cut),
-        revealed(outcome.revealed.begin(), outcome.revealed.end()) {}
+        top_k(outcome.top_k.begin(), outcome.top_k.end()) {}
   [[nodiscard]] DraftView view() const { return {draft, DraftKind::ordered}; }
 };
 
@@ -101,9 +101,9 @@ struct Listening : Dictated {
     Dictated::propose(context, draft);
   }
   void feedback(TokenSpan, const Outcome& outcome) { heard = KeptOutcome(outcome); }
-  [[nodiscard]] std::size_t candidates_wanted() const noexcept { return wanted; }
+  [[nodiscard]] std::size_t top_k_wanted() const noexcept { return wanted; }
 };
-static_assert(LearnsCandidates<Listening>);
+static_assert(TopKLearner<Listening>);
 
 /// All that a Scripted was told.
 struct Told {
@@ -148,7 +148,7 @@ struct Keeping : Scripted {
 /// One that learns from candidates.
 struct Curious : Scripted {
   std::size_t wanted = 1;
-  [[nodiscard]] std::size_t candidates_wanted() const { return wanted; }
+  [[nodiscard]] std::size_t top_k_wanted() const { return wanted; }
 };
 
 }  // namespace reprise::testing

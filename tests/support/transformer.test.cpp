@@ -188,7 +188,7 @@ TEST_F(TransformerTest, GreedyAnswersAgreeWithEachOther) {
   const auto scores = greedy.scores(0);
   const Token best = picks[0];
   EXPECT_EQ(best, std::max_element(scores.begin(), scores.end()) - scores.begin());
-  const TokenSpan candidates = greedy.candidates(0);
+  const TokenSpan candidates = greedy.top_k(0);
   ASSERT_EQ(candidates.size(), 4U);
   EXPECT_EQ(candidates[0], best);
   for (std::size_t i = 1; i < 4; ++i)
@@ -312,8 +312,8 @@ TEST_F(TransformerTest, CandidatesOfTheRowBeforeShow) {
   const std::vector<Token> batch = {prompt.back(), 1, 2};
   static_cast<void>(sound.verify(batch, 2));
   static_cast<void>(faulty.verify(batch, 2));
-  EXPECT_THAT(faulty.candidates(2), ElementsAreArray(sound.candidates(1)));
-  EXPECT_NE(faulty.candidates(2)[0], sound.candidates(2)[0]);
+  EXPECT_THAT(faulty.top_k(2), ElementsAreArray(sound.top_k(1)));
+  EXPECT_NE(faulty.top_k(2)[0], sound.top_k(2)[0]);
 }
 TEST_F(TransformerTest, SumsInAnotherOrderShowInTheScoresAlone) {
   TransformerEngine sound = engine();

@@ -109,8 +109,8 @@ class TransformerEngine : public RowAnswers {
     discard_void_pass();
     cache_.resize(std::min(size, cache_.size()));
   }
-  TokenSpan candidates(std::size_t i) {
-    return RowAnswers::candidates(is(TransformerFault::candidates_one_row_off) && i > 0 ? i - 1 : i);
+  TokenSpan top_k(std::size_t i) {
+    return RowAnswers::top_k(is(TransformerFault::candidates_one_row_off) && i > 0 ? i - 1 : i);
   }
 
   [[nodiscard]] Capabilities capabilities() const { return options_.capabilities; }
@@ -166,9 +166,9 @@ class TransformerEngine : public RowAnswers {
   std::size_t base_ = 0;       // rows in the cache before it
   std::size_t pending_ = 0;
 };
-static_assert(DescribedVerifier<TransformerEngine> && TruncatableVerifier<TransformerEngine> &&
-              MarginVerifier<TransformerEngine> && TreeVerifier<TransformerEngine> &&
-              RankedVerifier<TransformerEngine> && DistributionVerifier<TransformerEngine>);
+static_assert(VerifierWithCapabilities<TransformerEngine> && TruncatableVerifier<TransformerEngine> &&
+              MarginVerifier<TransformerEngine> && TreeVerifier<TransformerEngine> && TopKVerifier<TransformerEngine> &&
+              DistributionVerifier<TransformerEngine>);
 
 /// The same engine when it walks drafts itself, as on a device.
 class WalkingTransformerEngine : public TransformerEngine {
@@ -197,6 +197,6 @@ class WalkingTransformerEngine : public TransformerEngine {
   std::vector<std::size_t> walked_rows_;
   std::vector<Token> walked_tokens_;
 };
-static_assert(WalkingVerifier<WalkingTransformerEngine>);
+static_assert(SelfWalkingVerifier<WalkingTransformerEngine>);
 
 }  // namespace reprise::testing

@@ -13,7 +13,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/lent_copy.hpp"
+#include "reprise/testing/detail/lent_copy.hpp"
 
 namespace reprise::testing {
 
@@ -78,12 +78,12 @@ class Witness {
         return breach("S5: what was accepted is no path from the anchor");
       expected_.push_back(draft[static_cast<std::size_t>(node)].token);
     }
-    check_revealed(outcome);
+    check_top_k(outcome);
     proposed_.clear();
     lender_.lend(context, [&](TokenSpan lent) { strategy_.feedback(lent, outcome); });
   }
   /// It has no use for them, but looks at what it is told.
-  [[nodiscard]] std::size_t candidates_wanted() const { return 3; }
+  [[nodiscard]] std::size_t top_k_wanted() const { return 3; }
   /// A round begins; it may be one in which control asks for no draft.
   void forget_proposal() { proposed_.clear(); }
   void truncate(TokenSpan context, std::size_t size) {
@@ -105,15 +105,15 @@ class Witness {
   void check_context(TokenSpan context, const char* otherwise) {
     if (!std::equal(context.begin(), context.end(), seen_.begin(), seen_.end())) breach(otherwise);
   }
-  void check_revealed(const Outcome& outcome) {
-    revealed_ += outcome.revealed.size();
-    for (std::size_t i = 0; i < outcome.revealed.size(); ++i) {
-      const Candidate& candidate = outcome.revealed[i];
-      const bool first = i == 0 || outcome.revealed[i - 1].after != candidate.after;
+  void check_top_k(const Outcome& outcome) {
+    revealed_ += outcome.top_k.size();
+    for (std::size_t i = 0; i < outcome.top_k.size(); ++i) {
+      const RankedToken& candidate = outcome.top_k[i];
+      const bool first = i == 0 || outcome.top_k[i - 1].after != candidate.after;
       if (candidate.after != anchor_parent &&
           std::find(outcome.sent.begin(), outcome.sent.end(), candidate.after) == outcome.sent.end())
         return breach("a candidate after a node that was not sent");
-      if (candidate.rank >= candidates_wanted() || candidate.rank != (first ? 0 : outcome.revealed[i - 1].rank + 1))
+      if (candidate.rank >= top_k_wanted() || candidate.rank != (first ? 0 : outcome.top_k[i - 1].rank + 1))
         return breach("candidates are not ranked, or more than were wanted");
     }
   }

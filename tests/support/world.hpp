@@ -169,9 +169,9 @@ class World : WorldSettings {
       if constexpr (Kit::complete)
         for (std::size_t i = pass->drafted + 1; i-- > 0;)
           if (choices_.chance(20)) {
-            const TokenSpan best = engine.candidates(i);
-            if (!session.reveal(pass->ticket, i, best.first(std::min<std::size_t>(best.size(), 3))))
-              breach(Property::calls, "reveal() refused");
+            const TokenSpan best = engine.top_k(i);
+            if (!session.report_top_k(pass->ticket, i, best.first(std::min<std::size_t>(best.size(), 3))))
+              breach(Property::calls, "report_top_k() refused");
           }
       static_cast<void>(decision->restore ? engine.restore(decision->tokens.size())
                         : tree            ? engine.commit_rows(decision->rows)
@@ -227,7 +227,7 @@ class World : WorldSettings {
       try {
         SpanEngine span{engine};
         TreeSpanEngine tree_span{{engine}};
-        WalkingEngine walking{{{engine}}};
+        SelfWalkingEngine walking{{{engine}}};
         const std::size_t kind = mode_ == Mode::generate && !options_.sampled ? options_.seed % 4 : 3;
         const auto generation = kind == 0   ? generate(session, span, limits_, on_tokens, predicate_)
                                 : kind == 1 ? generate(session, tree_span, limits_, on_tokens, predicate_)
@@ -418,8 +418,8 @@ class World : WorldSettings {
         breach(Property::lossless,
                "plain " + detail::excerpt(turn.output(), at) + ", drafted " + detail::excerpt(session.output(), at));
       if (session.finish_reason() != turn.finish)
-        breach(Property::lossless, "plain ends by " + std::string(name(turn.finish)) + ", drafted by " +
-                                       std::string(name(session.finish_reason())));
+        breach(Property::lossless, "plain ends by " + std::string(to_string(turn.finish)) + ", drafted by " +
+                                       std::string(to_string(session.finish_reason())));
       if (!clean()) return;
       if (session.context().size() != truth_.size()) breach(Property::lossless, "the contexts differ in size");
     }

@@ -30,7 +30,7 @@ class WorldControl {
     learned_ = 0;
     time_.reset();
   }
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom& room) const {
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const {
     Random random(seed_ ^ room.plain.context << 8 ^ room.plain.rows);
     DraftBudget budget = asked;
     if (kind_ == Kind::shy) budget.max_nodes = random.below(budget.max_nodes + 1);
@@ -42,7 +42,7 @@ class WorldControl {
     }
     return budget;
   }
-  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassRoom& room) const {
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits& room) const {
     Random random(seed_ ^ room.plain.context << 8 ^ room.nodes);
     for (std::size_t i = 0; i < sendable.size(); ++i)
       if (sendable[i] < 0 || static_cast<std::size_t>(sendable[i]) >= draft.size() ||

@@ -12,14 +12,14 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/draft/copy_drafter.hpp"
-#include "reprise/draft/none.hpp"
-#include "reprise/index/naive.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
+#include "reprise/testing/naive_index.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/choices.hpp"
@@ -88,8 +88,8 @@ struct WorldPredicate {
   }
 };
 
-using WorldStrategy = Witness<OneOf<NoDraft, OracleStrategy, HostileStrategy, CopyDrafter<RollingHashIndex>,
-                                    CopyDrafter<SuffixArrayIndex>, CopyDrafter<NaiveIndex>>>;
+using WorldStrategy = Witness<OneOf<NoDrafter, OracleStrategy, HostileStrategy, PromptLookupDrafter<RollingHashIndex>,
+                                    PromptLookupDrafter<SuffixArrayIndex>, PromptLookupDrafter<NaiveIndex>>>;
 
 /// The loop and the engine under test.
 struct RealKit {
@@ -127,14 +127,14 @@ struct TreeSpanEngine : SpanEngine {
 static_assert(!TreeVerifier<SpanEngine> && TreeVerifier<TreeSpanEngine>);
 
 /// Walks drafts on its device.
-struct WalkingEngine : TreeSpanEngine {
+struct SelfWalkingEngine : TreeSpanEngine {
   Result<Accepted> verify_and_walk(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     auto lazy = inner.verify_tree(batch, drafted, parents);
     if (!lazy) return lazy.error();
     return inner.walk_draft();
   }
 };
-static_assert(WalkingVerifier<WalkingEngine>);
+static_assert(SelfWalkingVerifier<SelfWalkingEngine>);
 
 /// How a world is driven, and what goes wrong in it.
 enum class Mode : std::uint8_t { lazy, span, accepted, generate, generate_with_faults };
@@ -168,7 +168,7 @@ class WorldSettings {
   /// `truth`: see OracleStrategy.
   WorldStrategy strategy(const std::vector<Token>& truth) {
     constexpr std::array<std::size_t, 5> shares = {0, 30, 70, 95, 100};
-    CopyOptions ngram;
+    PromptLookupOptions ngram;
     ngram.max_ngram = 4;
     const auto kind = choices_.below(complete_ ? 8 : 5);
     const std::uint64_t seed = choices_.below(1U << 16);
@@ -176,15 +176,15 @@ class WorldSettings {
                          choices_.chance(30),       choices_.chance(30)};
     switch (kind) {
       case 0:
-        return WorldStrategy(NoDraft());
+        return WorldStrategy(NoDrafter());
       case 1:
         return WorldStrategy(HostileStrategy(seed, options_.vocabulary));
       case 2:
-        return WorldStrategy(CopyDrafter<RollingHashIndex>(ngram));
+        return WorldStrategy(PromptLookupDrafter<RollingHashIndex>(ngram));
       case 6:
-        return WorldStrategy(CopyDrafter<SuffixArrayIndex>(ngram));
+        return WorldStrategy(PromptLookupDrafter<SuffixArrayIndex>(ngram));
       case 7:
-        return WorldStrategy(CopyDrafter<NaiveIndex>(ngram));
+        return WorldStrategy(PromptLookupDrafter<NaiveIndex>(ngram));
       default:
         return WorldStrategy(OracleStrategy(truth, oracle));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reprise/testing/check_refinements.hpp"
+#include "reprise/testing/detail/check_refinements.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -152,7 +152,7 @@ class TreeToy {
     }
     return {walked_rows_, walked_tokens_};
   }
-  TokenSpan candidates(std::size_t i) {
+  TokenSpan top_k(std::size_t i) {
     if (is(Slip::candidates_draw)) ++draws_before_;
     best_ = {best(is(Slip::candidates_one_row_off) && i > 0 ? i - 1 : i), 0};
     return best_;
@@ -255,8 +255,8 @@ class TreeToy {
   bool tree_ = false;
   bool restored_ = false;
 };
-static_assert(TreeVerifier<TreeToy> && CheckpointVerifier<TreeToy> && WalkingVerifier<TreeToy> &&
-              RankedVerifier<TreeToy> && DistributionVerifier<TreeToy> && ConstrainedVerifier<TreeToy> &&
+static_assert(TreeVerifier<TreeToy> && CheckpointVerifier<TreeToy> && SelfWalkingVerifier<TreeToy> &&
+              TopKVerifier<TreeToy> && DistributionVerifier<TreeToy> && ConstrainedVerifier<TreeToy> &&
               TruncatableVerifier<TreeToy>);
 
 const std::vector<Token> prompt = {1, 2, 3, 4, 1};
@@ -418,7 +418,7 @@ TEST(CheckRefinements, KeepsTheContractItselfWithEveryKindOfEngine) {
         options.capabilities.max_depth = 5;
         options.capabilities.max_replay = 5;
         expect_sound<ScriptedVerifier>(options);
-        expect_sound<WalkingScriptedVerifier>(options);
+        expect_sound<SelfWalkingScriptedVerifier>(options);
         options.capabilities.allowed_widths = {2, 5, 6};
         expect_sound<ScriptedVerifier>(options);
       }

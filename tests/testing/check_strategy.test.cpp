@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "reprise/draft/copy_drafter.hpp"
-#include "reprise/index/naive.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
+#include "reprise/testing/naive_index.hpp"
 
 namespace reprise::testing {
 namespace {
@@ -109,11 +109,11 @@ TEST(CheckStrategy, PassesASoundStrategy) {
 }
 TEST(CheckStrategy, PassesTheDraftersOfTheLibrary) {
   for (const Occurrence occurrence : {Occurrence::most_recent, Occurrence::earliest, Occurrence::most_frequent}) {
-    CopyOptions options;
+    PromptLookupOptions options;
     options.occurrence = occurrence;
-    EXPECT_EQ(check_strategy([&] { return CopyDrafter<>(options); }).verdict(), Verdict::exact);
-    EXPECT_EQ(check_strategy([&] { return CopyDrafter<SuffixArrayIndex>(options); }).verdict(), Verdict::exact);
-    EXPECT_EQ(check_strategy([&] { return CopyDrafter<NaiveIndex>(options); }).verdict(), Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<>(options); }).verdict(), Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<SuffixArrayIndex>(options); }).verdict(), Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<NaiveIndex>(options); }).verdict(), Verdict::exact);
   }
 }
 TEST(CheckStrategy, FindsTokensOfThePreviousSequence) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reprise/control/cost_control.hpp"
-#include "reprise/draft/copy_drafter.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 #include "reprise/testing/walking_scripted_verifier.hpp"
@@ -45,7 +45,7 @@ ScriptedOptions model() {
 
 TEST(CompareLossless, FindsNoDifferenceInASoundEngine) {
   const auto make = [](TokenSpan tokens) { return ScriptedVerifier(model(), tokens); };
-  const LosslessReport report = compare_lossless(make, prompt, forty(), CopyDrafter<>());
+  const LosslessReport report = compare_lossless(make, prompt, forty(), PromptLookupDrafter<>());
   EXPECT_TRUE(report.identical()) << report.message;
   EXPECT_EQ(report.drafted.output.size(), 40U);
   EXPECT_LT(report.drafted.statistics.passes, report.plain.statistics.passes);
@@ -55,7 +55,7 @@ TEST(CompareLossless, TakesAControl) {
   const auto make = [](TokenSpan tokens) { return ScriptedVerifier(model(), tokens); };
   const auto passes = [&](auto control) {
     const LosslessReport report =
-        compare_lossless(make, prompt, forty(), CopyDrafter<>(), NeverStop(), std::move(control));
+        compare_lossless(make, prompt, forty(), PromptLookupDrafter<>(), NeverStop(), std::move(control));
     EXPECT_TRUE(report.identical()) << report.message;
     return report.drafted.statistics.passes;
   };
@@ -72,7 +72,7 @@ TEST(CompareLossless, FindsNoDifferenceWithAnyRefinement) {
         options.sampled = sampled;
         options.rule = [](TokenSpan end, Token next) { return end.empty() || end.back() != 1 || next != 2; };
         const auto scripted = [&](TokenSpan tokens) { return ScriptedVerifier(options, tokens); };
-        const auto walking = [&](TokenSpan tokens) { return WalkingScriptedVerifier(options, tokens); };
+        const auto walking = [&](TokenSpan tokens) { return SelfWalkingScriptedVerifier(options, tokens); };
         for (std::uint64_t seed = 0; seed < 20; ++seed) {
           const HostileStrategy strategy(seed, 4);
           const auto first = compare_lossless(scripted, prompt, forty(), strategy);

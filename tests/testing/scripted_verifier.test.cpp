@@ -424,19 +424,19 @@ TEST(ScriptedCandidates, BeginWithTheGreedyPickAndRankEveryTokenOnce) {
   options.revealed = 20;
   ScriptedVerifier engine(options, prompt);
   static_cast<void>(engine.verify(Tokens{3, 7}, 1));
-  const TokenSpan behind = engine.candidates(1);
+  const TokenSpan behind = engine.top_k(1);
   Tokens ranked(behind.begin(), behind.end());
   EXPECT_EQ(ranked[0], engine.greedy(Tokens{3, 7}));
   std::sort(ranked.begin(), ranked.end());
   EXPECT_THAT(ranked, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
-  EXPECT_EQ(engine.candidates(0)[0], engine.greedy(Tokens{2, 3}));
+  EXPECT_EQ(engine.top_k(0)[0], engine.greedy(Tokens{2, 3}));
   EXPECT_THAT(engine.violations(), IsEmpty());
-  EXPECT_THAT(engine.candidates(2), IsEmpty());
+  EXPECT_THAT(engine.top_k(2), IsEmpty());
   EXPECT_THAT(engine.violations(), Contains(HasSubstr("V11")));
   options.revealed = 0;
   ScriptedVerifier silent(options, prompt);
   static_cast<void>(silent.verify(Tokens{3}, 0));
-  EXPECT_THAT(silent.candidates(0), IsEmpty());
+  EXPECT_THAT(silent.top_k(0), IsEmpty());
 }
 TEST(ScriptedRule, HoldsForGreedyAndSampledPicksAndForCandidates) {
   for (const bool sampled : {false, true}) {
@@ -448,7 +448,7 @@ TEST(ScriptedRule, HoldsForGreedyAndSampledPicksAndForCandidates) {
     Token anchor = 3;
     for (int i = 0; i < 30; ++i) {
       const Token next = (*engine.verify(Tokens{anchor}, 0))[0];
-      for (const Token token : engine.candidates(0)) EXPECT_EQ((anchor + token) % 2, 1);
+      for (const Token token : engine.top_k(0)) EXPECT_EQ((anchor + token) % 2, 1);
       EXPECT_EQ((anchor + next) % 2, 1);
       ASSERT_TRUE(engine.commit(1));
       EXPECT_EQ(engine.allowed(Tokens{next + 1, next + 2, next + 4, next}), 2U);
@@ -473,7 +473,7 @@ TEST(ScriptedDistributions, AddUpToOneAndAreReadInPlaceOfPicks) {
     const auto weights = engine.probabilities(i);
     ASSERT_EQ(weights.size(), 9U);
     EXPECT_NEAR(std::accumulate(weights.begin(), weights.end(), 0.0), 1, 1e-6);
-    EXPECT_EQ(std::max_element(weights.begin(), weights.end()) - weights.begin(), engine.candidates(i)[0]);
+    EXPECT_EQ(std::max_element(weights.begin(), weights.end()) - weights.begin(), engine.top_k(i)[0]);
   }
   ASSERT_TRUE(engine.commit(2));
   EXPECT_THAT(engine.violations(), IsEmpty());
@@ -501,10 +501,10 @@ TEST(ScriptedDistributions, ComeWithRandomNumbersThatAVoidPassGivesBack) {
   static_cast<void>(engine.verify(Tokens{3}, 0));
   EXPECT_EQ(engine.uniform(), first);
 }
-TEST(WalkingScriptedVerifier, AnswersThePathThatItsPicksTake) {
+TEST(SelfWalkingScriptedVerifier, AnswersThePathThatItsPicksTake) {
   ScriptedOptions options = counting();
   options.capabilities.max_leaves = 3;
-  WalkingScriptedVerifier engine(options, prompt);
+  SelfWalkingScriptedVerifier engine(options, prompt);
   const auto walked = engine.verify_and_walk(tree_batch, 5, tree_parents);
   ASSERT_TRUE(walked);
   EXPECT_THAT(walked->rows, ElementsAre(0, 2, 4, 5));
@@ -513,7 +513,7 @@ TEST(WalkingScriptedVerifier, AnswersThePathThatItsPicksTake) {
   EXPECT_THAT(engine.cache(), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(engine.violations(), IsEmpty());
 }
-TEST(WalkingScriptedVerifier, GivesBackWhatItDrewBeyondTheTokensThatAreKept) {
+TEST(SelfWalkingScriptedVerifier, GivesBackWhatItDrewBeyondTheTokensThatAreKept) {
   ScriptedOptions options;
   options.sampled = true;
   options.penalty = 300;
@@ -524,7 +524,7 @@ TEST(WalkingScriptedVerifier, GivesBackWhatItDrewBeyondTheTokensThatAreKept) {
     right.push_back((*plain.verify(Tokens{i == 0 ? 3 : right.back()}, 0))[0]);
     ASSERT_TRUE(plain.commit(1));
   }
-  WalkingScriptedVerifier engine(start);
+  SelfWalkingScriptedVerifier engine(start);
   const std::vector<NodeIndex> parents = {-1, 0, 1};
   EXPECT_THAT(engine.verify_and_walk(Tokens{3, right[0], right[1], right[2]}, 3, parents)->tokens,
               ElementsAre(right[0], right[1], right[2], right[3]));

@@ -15,7 +15,7 @@
 #include "reprise/loop/pass.hpp"
 
 /// \file The types that BatchPlanner takes and returns.
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// One sequence of the next pass.
 struct BatchEntry {
@@ -47,8 +47,9 @@ struct BatchPlan {
   std::size_t row_width = 0;             ///< if uniform and anything is drafted: rows of each sequence, padded; else 0
   Cut cut = Cut::none;                   ///< why it is not all that was offered; for Session::plan()
 
-  /// nodes[i], also of a plan for which there was no memory (Cut::memory): it has no nodes to read, and nobody drafts.
+  /// nodes[i], also of a plan for which there was no memory (Cut::out_of_memory): it has no nodes to read, and nobody
+  /// drafts.
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return i < nodes.size() ? nodes[i] : 0; }
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -12,12 +12,12 @@
 #include "reprise/core/token.hpp"
 #include "reprise/loop/pass.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Names a sequence to the engine: the number of its cache, say.
-using SequenceId = std::int32_t;
+using BatchSlot = std::int32_t;
 /// Of pad rows that belong to no sequence.
-inline constexpr SequenceId no_sequence = -1;
+inline constexpr BatchSlot no_sequence = -1;
 
 /// The part of one sequence in a pass over many: BatchPacker packs it, and check_batch() hands it to the server it
 /// checks.
@@ -38,7 +38,7 @@ struct SequencePass {
 struct PackedBatch {
   TokenSpan tokens;
   std::span<const std::int32_t> positions;     ///< of the row in its sequence, from 0
-  std::span<const SequenceId> sequences;       ///< whose cache the row sees and extends
+  std::span<const BatchSlot> sequences;        ///< whose cache the row sees and extends
   std::span<const NodeIndex> parents;          ///< the row of its sequence that this one follows, counted from that
                                                ///< sequence's first; anchor_parent: none, it follows the cache. A row
                                                ///< sees the cache, itself, its parent, and so on up
@@ -93,7 +93,7 @@ class BatchPacker {
     if (!grow(rows + padding) || !logit_rows_.reserve_extra(pass.drafted + 1) || !anchors_.reserve_extra(1) ||
         !offsets_.reserve_extra(2))
       return false;
-    const auto id = static_cast<SequenceId>(pass.sequence);
+    const auto id = static_cast<BatchSlot>(pass.sequence);
     const std::size_t pending = pass.pending();
     const std::size_t first = tokens_.size();
     if (offsets_.empty()) offsets_.push_reserved(0);
@@ -111,7 +111,7 @@ class BatchPacker {
     return true;
   }
   /// The same for the planned pass of the sequence `id`, whose session has `context` committed tokens.
-  [[nodiscard]] bool add(SequenceId id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
+  [[nodiscard]] bool add(BatchSlot id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
                          Token pad = 0) noexcept {
     return add({static_cast<std::size_t>(id), pass.batch, pass.drafted, pass.parents, context}, row_width, pad);
   }
@@ -167,7 +167,7 @@ class BatchPacker {
     return tokens_.reserve_extra(rows) && positions_.reserve_extra(rows) && sequences_.reserve_extra(rows) &&
            parents_.reserve_extra(rows) && wants_logits_.reserve_extra(rows);
   }
-  void push(Token token, std::size_t position, SequenceId id, NodeIndex parent, bool logits) noexcept {
+  void push(Token token, std::size_t position, BatchSlot id, NodeIndex parent, bool logits) noexcept {
     tokens_.push_reserved(token);
     positions_.push_reserved(static_cast<std::int32_t>(position));
     sequences_.push_reserved(id);
@@ -185,7 +185,7 @@ class BatchPacker {
 
   Buffer<Token> tokens_;
   Buffer<std::int32_t> positions_;
-  Buffer<SequenceId> sequences_;
+  Buffer<BatchSlot> sequences_;
   Buffer<NodeIndex> parents_;
   Buffer<std::uint8_t> wants_logits_;
   Buffer<std::uint32_t> logit_rows_;
@@ -225,4 +225,4 @@ class BatchPacker {
   return hash;
 }
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

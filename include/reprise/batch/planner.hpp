@@ -43,7 +43,7 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Plans passes of many sequences under one token budget, one cost curve, or both. One for each engine; sequences come
 /// and go as they like, for it keeps nothing of any of them. Their sessions use SendAll as their control, or
@@ -107,7 +107,7 @@ class BatchPlanner {
   }
 
   /// How much each of `entries` drafts. `other_rows`: rows of the pass that belong to none of them (a prefill).
-  /// Planning again gives the same. Without memory nothing is drafted (Cut::memory): BatchPlan::nodes is empty.
+  /// Planning again gives the same. Without memory nothing is drafted (Cut::out_of_memory): BatchPlan::nodes is empty.
   BatchPlan plan(std::span<const BatchEntry> entries, std::size_t other_rows = 0) noexcept {
     plain_ = {entries.size(), other_rows, 0};
     for (const BatchEntry& entry : entries) {
@@ -132,7 +132,7 @@ class BatchPlanner {
       return {.nodes = {},
               .rows = plain_.rows,
               .width = cost_.width(plain_.rows),
-              .cut = plain_.sequences == 0 ? Cut::none : Cut::memory};
+              .cut = plain_.sequences == 0 ? Cut::none : Cut::out_of_memory};
     rows = std::min(rows, options_.max_rows);
     return options_.uniform ? plan_by(detail::UniformPlanner(options_.widths), rows)
                             : plan_by(detail::RaggedPlanner(), rows);
@@ -231,7 +231,7 @@ class BatchPlanner {
   }
   [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t drafted, std::size_t limit) const noexcept {
     if (drafted == offered_.offered()) return Cut::none;
-    if (best.guarded) return Cut::gated;
+    if (best.guarded) return Cut::throttled;
     return best.rows == limit && best.rows < offered_.worthwhile() ? Cut::budget : Cut::unlikely;
   }
 
@@ -251,4 +251,4 @@ class BatchPlanner {
   Buffer<std::uint32_t> nodes_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -10,17 +10,17 @@
 #include <type_traits>
 #include <utility>
 
-#include "reprise/core/control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/cost_policy.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_guard.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/evidence/claim_calibrator.hpp"
 #include "reprise/evidence/path_products.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Settings of CostControl. All have working defaults.
 struct CostOptions {
@@ -33,7 +33,7 @@ struct CostOptions {
 };
 
 /// Sends as much of a draft as its probabilities and the cost curve make worthwhile (draft_length.hpp), as long as that
-/// does not lose (loss_guard.hpp). Cut::gated: the guard was binding; unlikely: sending more would not have paid;
+/// does not lose (loss_guard.hpp). Cut::throttled: the guard was binding; unlikely: sending more would not have paid;
 /// width: it would have with other allowed widths; budget: max_nodes.
 ///
 /// begin() forgets its knowledge of the sequence: throughput, debt, calibration of claims. Learned costs of passes
@@ -67,7 +67,7 @@ class CostControl {
     rest_ = 0;
   }
 
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom& room) const noexcept {
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = rest_ > 0 ? 0 : std::min(asked.max_nodes, options_.max_nodes);
     Cost step = 0;  // a row up to the next width is paid for anyway, and may as well carry an unlikely node
@@ -81,8 +81,8 @@ class CostControl {
   }
 
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
-                                   const PassRoom& room) const noexcept {
-    if (rest_ > 0) return {0, 0, Cut::gated};
+                                   const PassLimits& room) const noexcept {
+    if (rest_ > 0) return {0, 0, Cut::throttled};
     if (sendable.empty()) return {};
     return with_policy([&](const auto& policy) { return choose_by(policy, draft, sendable, room); });
   }
@@ -167,7 +167,7 @@ class CostControl {
 
   template <class Policy>
   [[nodiscard]] DraftChoice choose_by(const Policy& policy, DraftView draft, std::span<const NodeIndex> sendable,
-                                      const PassRoom& room) const noexcept {
+                                      const PassLimits& room) const noexcept {
     CostTable scratch;  // NOLINT(*-member-init)
     const CostTable& known = costs_at(policy, room.plain, scratch);
     const std::size_t allowed = std::min(room.nodes, options_.max_nodes);
@@ -190,7 +190,7 @@ class CostControl {
       input.max_throughput = highest_throughput(input.costs, room.widths, room.plain.rows);
     LengthChoice choice = length_of(draft.kind(), input);
     if (choice.nodes + choice.padding > 0 && policy.should_probe_plain(gain_of(draft.kind(), input, choice), guard_))
-      return {0, 0, Cut::gated};
+      return {0, 0, Cut::throttled};
     choice = policy.explore(draft.kind(), input, choice);
     if (choice.nodes == nodes && nodes < std::min(sendable.size(), room.nodes)) choice.cut = Cut::budget;
     return {choice.nodes, choice.padding, choice.cut};
@@ -273,4 +273,4 @@ class CostControl {
 };
 static_assert(DraftControl<CostControl>);
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -13,7 +13,7 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The cost of a pass, of UnitScale: one is a plain pass, that is one row for each sequence. From 2^-16 to just below
 /// 65,536 plain passes; a cost outside is read as the nearest of the two.
@@ -68,7 +68,8 @@ class CostCurve {
   /// From measurements, in any order. Every pair of sequences and context needs the time of a plain pass (as many rows
   /// as sequences). Error::value is the index of the point that was refused.
   [[nodiscard]] static Result<CostCurve> from_points(std::span<const CostPoint> points) noexcept {
-    if (points.empty()) return Error{ErrorCode::unsupported, "a cost curve needs at least one point: a plain pass"};
+    if (points.empty())
+      return Error{ErrorCode::invalid_argument, "a cost curve needs at least one point: a plain pass"};
     CostCurve curve;
     if (!curve.points_.reserve(points.size()))
       return Error{ErrorCode::out_of_memory, "no memory for the points of a cost curve", points.size()};
@@ -167,7 +168,7 @@ class CostCurve {
   };
 
   static Error refuse(std::string_view why, std::size_t index) noexcept {
-    return {ErrorCode::unsupported, why, index, 0};
+    return {ErrorCode::invalid_argument, why, index, 0};
   }
 
   /// In 2^-32 plain passes.
@@ -240,4 +241,4 @@ class CostCurve {
   std::uint64_t slope_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -8,17 +8,17 @@
 #include <cstdint>
 #include <span>
 
-#include "reprise/core/control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_guard.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 
 /// \file Where the costs of passes come from: two policies with one interface, shared by CostControl (one sequence) and
 /// BatchPlanner (many). Both are views: the curve has to outlive them, and nothing is kept from call to call.
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The rule for the kind of the draft.
 inline LengthChoice length_of(DraftKind kind, const LengthInput& input) noexcept {
@@ -40,7 +40,7 @@ class ToldCost {
   /// The cost of a pass with a draft as the loss guard takes it.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost; }
   /// The most drafted rows that may be sent at all.
-  [[nodiscard]] static constexpr std::size_t explored_rows(const PassRoom&) noexcept { return unlimited; }
+  [[nodiscard]] static constexpr std::size_t explored_rows(const PassLimits&) noexcept { return unlimited; }
   [[nodiscard]] static constexpr bool should_probe_plain(std::int64_t, const LossGuard&) noexcept { return false; }
   /// `usual`, or a choice that is made to learn from it.
   [[nodiscard]] static constexpr LengthChoice explore(DraftKind, const LengthInput&,
@@ -88,7 +88,7 @@ class LearnedCost {
   }
 
   /// Drafted rows up to the limit of LearnedCurve::explored_rows(); where widths are given, up to the next one.
-  [[nodiscard]] std::size_t explored_rows(const PassRoom& room) const noexcept {
+  [[nodiscard]] std::size_t explored_rows(const PassLimits& room) const noexcept {
     std::size_t rows = curve_.explored_rows();
     const auto width = std::lower_bound(room.widths.begin(), room.widths.end(), std::max(rows, room.plain.rows + 1));
     if (width != room.widths.end()) rows = *width;
@@ -132,4 +132,4 @@ class LearnedCost {
   std::size_t unit_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -27,7 +27,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Tokens per plain pass, of UnitScale.
 using Rate = std::int64_t;
@@ -46,7 +46,7 @@ struct LengthInput {
   Rate max_throughput = rate_one;            ///< see highest_throughput()
   std::int64_t allowance = most_rate;        ///< the most that a pass may cost above a plain one
   Cost rollback = 0;                         ///< the price of a pass of which not all is accepted
-  bool replayed = false;                     ///< accepted tokens of such a pass are run again, see PassRoom
+  bool replayed = false;                     ///< accepted tokens of such a pass are run again, see PassLimits
 };
 
 /// How many nodes to send.
@@ -186,7 +186,7 @@ inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
   if (sent == nodes) {
     choice.cut = Cut::none;
   } else if (unaffordable.value > best.value && std::min(unaffordable.rows, nodes) > sent) {
-    choice.cut = Cut::gated;
+    choice.cut = Cut::throttled;
   } else if (any_width.rows > sent) {
     choice.cut = Cut::width;
   } else if (sent == scale.row_limit()) {
@@ -257,7 +257,7 @@ inline LengthChoice stopping_length(const LengthInput& input) noexcept {
         static_cast<std::int64_t>(input.sums[sent + 1] - input.sums[sent]) * static_cast<std::int64_t>(rows - sent);
     stopped = more > input.allowance || gain <= UnitScale::multiply(price, step);
     if (stopped) {
-      choice.cut = more > input.allowance ? Cut::gated : Cut::unlikely;
+      choice.cut = more > input.allowance ? Cut::throttled : Cut::unlikely;
     } else {
       choice = {.nodes = std::min(rows, nodes), .padding = rows - std::min(rows, nodes)};
     }
@@ -287,4 +287,4 @@ class Throughput {
   Rate rate_ = 13 * rate_one / 10;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -12,7 +12,7 @@
 #include "reprise/control/detail/timed_passes.hpp"
 #include "reprise/evidence/isotonic.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The cost curve of one engine, learned from the times of its passes (one sequence each).
 ///
@@ -163,4 +163,4 @@ class LearnedCurve {
   std::size_t widest_ = 1;   // the most rows that are known
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -8,7 +8,7 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/fixed_point.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Keeps drafting from losing, whatever the strategy does: in every run of at most 1,000 consecutive passes of a
 /// sequence, the loss against plain decoding is at most 10 plain passes, and earlier gains do not count.
@@ -60,4 +60,4 @@ class LossGuard {
   std::int64_t debt_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

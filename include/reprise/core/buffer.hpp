@@ -12,7 +12,7 @@
 
 #include "reprise/core/contract.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// A growing array whose allocations can fail without an exception: growth answers with a bool and leaves the
 /// contents as they were. std::vector throws, and a throw between the verifier's commit and ours would leave
@@ -119,4 +119,4 @@ class Buffer {
   std::size_t capacity_ = 0;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -11,7 +11,7 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// How an engine forgets the rows that were not agreed on.
 enum class Rollback : std::uint8_t {
@@ -77,4 +77,4 @@ struct PassShape {
   std::size_t context = 0;  ///< committed tokens per sequence before the pass
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -13,10 +13,10 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// What a pass has room for, when control is asked how much of a draft to send.
-struct PassRoom {
+struct PassLimits {
   PassShape plain = {};                      ///< the pass without a draft: its rows are the pending tokens
   std::size_t nodes = unlimited;             ///< at most so many drafted tokens
   std::span<const std::size_t> widths = {};  ///< the rows that a pass may have, ascending; empty: any
@@ -61,7 +61,7 @@ struct PassReport {
 template <class C>
 concept DraftControl = std::copyable<C> &&
     requires(C& control, const C& fixed, const DraftBudget& asked, DraftView draft, std::span<const NodeIndex> sendable,
-             const PassRoom& room, const Outcome& outcome, const PassReport& report) {
+             const PassLimits& room, const Outcome& outcome, const PassReport& report) {
   control.begin();
   { fixed.budget(asked, room) } -> std::convertible_to<DraftBudget>;
   { fixed.choose(draft, sendable, room) } -> std::convertible_to<DraftChoice>;
@@ -70,7 +70,7 @@ concept DraftControl = std::copyable<C> &&
 
 /// The largest number of drafted rows, at most `most`, with which a pass has an allowed width; 0 if there is none: a
 /// pass without a draft is never forbidden.
-[[nodiscard]] inline std::size_t widest(const PassRoom& room, std::size_t most) noexcept {
+[[nodiscard]] inline std::size_t widest(const PassLimits& room, std::size_t most) noexcept {
   if (room.widths.empty()) return most;
   std::size_t fitting = 0;
   for (const std::size_t width : room.widths)
@@ -81,9 +81,9 @@ concept DraftControl = std::copyable<C> &&
 /// Sends all that fits: for drafts whose length was fixed by hand.
 struct SendAll {
   void begin() noexcept {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const noexcept { return asked; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const noexcept { return asked; }
   [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex> sendable,
-                                   const PassRoom& room) const noexcept {
+                                   const PassLimits& room) const noexcept {
     const std::size_t most = std::min(sendable.size(), room.nodes);
     const std::size_t nodes = widest(room, most);
     return {nodes, 0, nodes < most ? Cut::width : Cut::none};
@@ -97,11 +97,11 @@ namespace archetype {
 /// The least that models DraftControl: never drafts.
 struct Control {
   void begin() {}
-  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassRoom&) const { return asked; }
-  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassRoom&) const { return {}; }
+  [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const { return {}; }
   void learn(const Outcome&, const PassReport&) {}
 };
 static_assert(DraftControl<Control>);
 
 }  // namespace archetype
-}  // namespace reprise
+}  // namespace reprise::inline v0

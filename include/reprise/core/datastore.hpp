@@ -8,7 +8,7 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Names a token in a datastore. Only the store knows what the number means.
 using StorePlace = std::uint64_t;
@@ -116,4 +116,4 @@ struct Store {
 static_assert(Datastore<Store>);
 
 }  // namespace archetype
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -11,7 +11,7 @@
 #include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Index of a node in its draft; `anchor_parent` stands for the anchor, the last committed token.
 using NodeIndex = std::int32_t;
@@ -30,20 +30,21 @@ enum class DraftShape : std::uint8_t { chain, tree };
 enum class DraftSource : std::uint8_t {
   unknown,
   context,
-  memory,
-  reference,
+  history,
+  predicted_output,
   model,
   lookahead,
   recycled,
   external,
-  forced,
+  jump_forward,
   padding  ///< no proposal: fills the rows of a pass up to an allowed width, see Capabilities::pad_token
 };
 inline constexpr std::size_t draft_source_count = 10;
 
-constexpr std::string_view name(DraftSource source) noexcept {
-  constexpr std::string_view names[draft_source_count] = {"unknown",   "context",  "memory",   "reference", "model",
-                                                          "lookahead", "recycled", "external", "forced",    "padding"};
+constexpr std::string_view to_string(DraftSource source) noexcept {
+  constexpr std::string_view names[draft_source_count] = {"unknown",      "context",   "history",  "predicted_output",
+                                                          "model",        "lookahead", "recycled", "external",
+                                                          "jump_forward", "padding"};
   return names[static_cast<std::size_t>(source)];
 }
 
@@ -172,7 +173,7 @@ class Draft {
   /// Cut::unlikely, not as Cut::no_match.
   void leave_out() noexcept { left_out_ = true; }
   [[nodiscard]] bool left_out() const noexcept { return left_out_; }
-  /// Says that the strategy has stopped drafting for now: an empty draft then counts as Cut::gated.
+  /// Says that the strategy has stopped drafting for now: an empty draft then counts as Cut::throttled.
   void hold_back() noexcept { held_back_ = true; }
   [[nodiscard]] bool held_back() const noexcept { return held_back_; }
   /// True after a refused node that no budget would admit: its parent, its order or its repetition was wrong. Counts as
@@ -270,4 +271,4 @@ class Draft {
   bool malformed_ = false;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -15,7 +15,7 @@
 ///
 /// There are three logarithms, because their callers need different precision: log2_q8() is the fastest and serves
 /// log-odds, fixed_log2() is within 2^-14 and weighs tokens against time, coarse_log2() puts tokens into classes.
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Log-odds (natural logarithm), of LogOddsScale.
 using LogOdds = std::int32_t;
@@ -144,4 +144,4 @@ constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
 }
 
 }  // namespace detail
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -6,7 +6,7 @@
 
 /// \file The scales of fixed point in this library, and the operations that would otherwise be bare shifts. Numbers
 /// stay plain integers, so a scale costs nothing at run time and the caller chooses the width.
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Fixed point with `Bits` binary places: the integer x stands for x / 2^Bits. Integers decide what is drafted, so that
 /// every compiler drafts the same tokens. Products have the type of the C++ expression: the caller widens them.
@@ -72,4 +72,4 @@ using LogOddsScale = Fixed<8>;       ///< log-odds
 using BiasScale = Fixed<20>;         ///< learned biases, which are log-odds in small steps
 using SmallBiasScale = Fixed<13>;    ///< the same in 16 bits
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

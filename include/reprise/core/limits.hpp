@@ -10,7 +10,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// What ends a generation, and how much a round may draft. Read anew in every round, so it may change between
 /// rounds; it has to stay alive from propose() until that round is committed or cancelled. The vectors are the
@@ -53,7 +53,7 @@ enum class FinishReason : std::uint8_t {
 };
 inline constexpr std::size_t finish_reason_count = 8;
 
-constexpr std::string_view name(FinishReason reason) noexcept {
+constexpr std::string_view to_string(FinishReason reason) noexcept {
   constexpr std::string_view names[finish_reason_count] = {"none",      "eos",        "stop_id",      "stop_sequence",
                                                            "predicate", "max_tokens", "context_full", "caller"};
   return names[static_cast<std::size_t>(reason)];
@@ -103,4 +103,4 @@ inline std::size_t held_back(const Limits& limits, TokenSpan output) noexcept {
   return most;
 }
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -10,37 +10,37 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Why a pass carried fewer tokens than were proposed, or none: the first rule that was binding.
 enum class Cut : std::uint8_t {
-  none,        ///< everything that was proposed was sent
-  no_match,    ///< the strategy proposed nothing
-  unlikely,    ///< below the least path probability
-  gated,       ///< control, or the strategy, has stopped drafting for now
-  budget,      ///< the node budget of the round, or the number passed to plan()
-  shape,       ///< the strategy pushed a malformed node, which the draft refused
-  depth,       ///< deeper than the engine allows
-  rows,        ///< the rows of a pass
-  width,       ///< no allowed width fits the whole draft
-  rollback,    ///< more tokens than the engine can roll back
-  context,     ///< the context limit
-  max_tokens,  ///< no more tokens than are still wanted
-  memory,      ///< an allocation failed: the pass goes without a draft
-  constraint,  ///< a grammar or filter refused it
-  failed,      ///< the strategy has thrown, and is not asked again until begin()
+  none,            ///< everything that was proposed was sent
+  no_match,        ///< the strategy proposed nothing
+  unlikely,        ///< below the least path probability
+  throttled,       ///< control, or the strategy, has stopped drafting for now
+  budget,          ///< the node budget of the round, or the number passed to plan()
+  shape,           ///< the strategy pushed a malformed node, which the draft refused
+  depth,           ///< deeper than the engine allows
+  rows,            ///< the rows of a pass
+  width,           ///< no allowed width fits the whole draft
+  rollback,        ///< more tokens than the engine can roll back
+  context,         ///< the context limit
+  max_tokens,      ///< no more tokens than are still wanted
+  out_of_memory,   ///< an allocation failed: the pass goes without a draft
+  constraint,      ///< a grammar or filter refused it
+  strategy_threw,  ///< the strategy has thrown, and is not asked again until begin()
 };
 inline constexpr std::size_t cut_count = 15;
 
-constexpr std::string_view name(Cut cut) noexcept {
-  constexpr std::string_view names[cut_count] = {"none",    "no_match",   "unlikely", "gated",      "budget",
-                                                 "shape",   "depth",      "rows",     "width",      "rollback",
-                                                 "context", "max_tokens", "memory",   "constraint", "failed"};
+constexpr std::string_view to_string(Cut cut) noexcept {
+  constexpr std::string_view names[cut_count] = {
+      "none",  "no_match", "unlikely", "throttled",  "budget",        "shape",      "depth",         "rows",
+      "width", "rollback", "context",  "max_tokens", "out_of_memory", "constraint", "strategy_threw"};
   return names[static_cast<std::size_t>(cut)];
 }
 
 /// A token the target ranked high after some row, as far as the verifier reveals it.
-struct Candidate {
+struct RankedToken {
   NodeIndex after = anchor_parent;  ///< the node whose row it was ranked at
   std::uint16_t rank = 0;           ///< 0 is the target's first choice
   Token token = 0;
@@ -53,7 +53,7 @@ struct Outcome {
   std::span<const NodeIndex> accepted;  ///< the committed path, from the anchor's child on
   std::optional<Token> pick;            ///< the target's token after that path; none when it was never read
   Cut cut = Cut::none;                  ///< why `sent` is shorter than `draft`
-  std::span<const Candidate> revealed;  ///< from verifiers that rank; empty otherwise
+  std::span<const RankedToken> top_k;   ///< from verifiers that rank; empty otherwise
 };
 
 /// The i-th token that this outcome's pass committed, as far as the outcome tells: the accepted path, then the pick.
@@ -86,4 +86,4 @@ void for_each_tested(const Outcome& outcome, Visit&& visit) {
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Asks for a cache line that is needed soon. A hint: on compilers without such a builtin it does nothing.
 inline void prefetch(const void* address) noexcept {
@@ -12,4 +12,4 @@ inline void prefetch(const void* address) noexcept {
 #endif
 }
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

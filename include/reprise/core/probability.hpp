@@ -5,7 +5,7 @@
 #include <compare>
 #include <cstdint>
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// A probability in fixed point: 2^30 is one. Integers decide what is drafted, so that every compiler, at every
 /// optimisation level and with -ffast-math, drafts the same tokens (tensor-parallel ranks hang otherwise).
@@ -41,4 +41,4 @@ class Probability {
   std::uint32_t raw_ = 0;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

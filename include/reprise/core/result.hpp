@@ -8,7 +8,7 @@
 
 #include "reprise/core/contract.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The kind of an error, for programs; the sentence beside it is for people.
 ///
@@ -23,7 +23,7 @@ enum class ErrorCode : std::uint8_t {
   cached_out_of_range,  ///< the cache can hold at most all tokens but the last
   too_many_pending,     ///< more pending tokens than a pass has rows
   size_out_of_range,    ///< a size outside of its bounds, such as truncate() beyond the end, or to nothing
-  unsupported,          ///< the engine's capabilities cannot work with this loop
+  invalid_argument,     ///< a setting or capability that cannot work
   out_of_memory,        ///< an allocation failed; nothing was changed
   not_begun,            ///< no sequence: call begin() first
   not_proposed,         ///< plan() needs a propose() in the same round
@@ -115,4 +115,4 @@ inline constexpr bool is_result = false;
 template <class T>
 inline constexpr bool is_result<Result<T>> = true;
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -9,7 +9,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 namespace detail {
 
@@ -73,11 +73,11 @@ concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan before,
   s.rebase(before, context);
 };
 
-/// Optional: it learns from what the target ranks high (Outcome::revealed), `candidates_wanted()` tokens of each row;
-/// 0: none at present. Only a RankedVerifier has them to give.
+/// Optional: it learns from what the target ranks high (Outcome::revealed), `top_k_wanted()` tokens of each row;
+/// 0: none at present. Only a TopKVerifier has them to give.
 template <class S>
-concept LearnsCandidates = DraftStrategy<S> && requires(const S& s) {
-  { s.candidates_wanted() } -> std::convertible_to<std::size_t>;
+concept TopKLearner = DraftStrategy<S> && requires(const S& s) {
+  { s.top_k_wanted() } -> std::convertible_to<std::size_t>;
 };
 
 /// Optional, for sampled drafts: distribution(node) is what that node's token was drawn from, a weight for each token
@@ -120,4 +120,4 @@ struct RebasedStrategy : Strategy {
 static_assert(RebasableStrategy<RebasedStrategy> && !RebasableStrategy<Strategy>);
 
 }  // namespace archetype
-}  // namespace reprise
+}  // namespace reprise::inline v0

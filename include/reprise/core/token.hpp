@@ -6,7 +6,7 @@
 #include <limits>
 #include <span>
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// A vocabulary id. Any 32-bit value is legal, negative ones too: the library compares tokens and never uses
 /// one as an array index.
@@ -24,4 +24,4 @@ enum class Origin : std::uint8_t {
 /// "No limit", for every limit in the library. A named value, so that no number has a second meaning.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

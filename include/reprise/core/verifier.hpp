@@ -13,7 +13,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The target's tokens after the rows of a pass: `picks[i]` follows row (anchor + i). A span of tokens computed in
 /// one kernel will do, and so will an object that samples when it is asked.
@@ -66,7 +66,7 @@ concept Verifier = requires(V& v, TokenSpan batch, std::size_t drafted, std::siz
 
 /// A verifier that says what it can do; without it, the defaults of Capabilities hold.
 template <class V>
-concept DescribedVerifier = Verifier<V> && requires(const V& v) {
+concept VerifierWithCapabilities = Verifier<V> && requires(const V& v) {
   { v.capabilities() } -> std::convertible_to<Capabilities>;
 };
 
@@ -130,18 +130,18 @@ concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed
   v.restore(committed);
 };
 
-/// A verifier that shows what else it would have picked, for strategies that learn from it (LearnsCandidates):
+/// A verifier that shows what else it would have picked, for strategies that learn from it (TopKLearner):
 ///
-///  V11 candidates(i) are the target's likeliest tokens after row (anchor + i) of the last pass, the likeliest first,
+///  V11 top_k(i) are the target's likeliest tokens after row (anchor + i) of the last pass, the likeliest first,
 ///      as many as the engine cares to give, also none. It is called between verify and commit, in any order, for any
 ///      row, also for those that were rejected. They inform drafts, nothing else: they need not be exact.
 template <class V>
-concept RankedVerifier = Verifier<V> && requires(V& v, std::size_t i) {
-  { v.candidates(i) } -> std::convertible_to<TokenSpan>;
+concept TopKVerifier = Verifier<V> && requires(V& v, std::size_t i) {
+  { v.top_k(i) } -> std::convertible_to<TokenSpan>;
 };
 
 /// A verifier that shows its distributions, for rejection sampling of drafts that were themselves sampled
-/// (verify/rejection.hpp). generate() then draws the picks itself, and reads none of those that verify returns:
+/// (engine/rejection.hpp). generate() then draws the picks itself, and reads none of those that verify returns:
 ///
 ///  V12 probabilities(i) is the distribution that plain decoding would sample from after row (anchor + i), one weight
 ///      for each token of the vocabulary: after temperature, cuts, penalties and grammar. It is read as V3 says of
@@ -165,7 +165,7 @@ struct Accepted {
 ///      answers the path on which each row holds the pick after the row before it, as far as it goes, and the pick that
 ///      ends it. Where several rows hold that pick behind one row, the first. A stop rule may keep less of it (V4, V8).
 template <class V>
-concept WalkingVerifier = Verifier<V> &&
+concept SelfWalkingVerifier = Verifier<V> &&
     requires(V& v, TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
   {v.verify_and_walk(batch, drafted, parents)};
   requires std::same_as<detail::unwrap_t<decltype(v.verify_and_walk(batch, drafted, parents))>, Accepted>;
@@ -198,10 +198,10 @@ struct Engine {
 static_assert(Verifier<Engine>);
 
 /// The least that models the refinements.
-struct DescribedEngine : Engine {
+struct EngineWithCapabilities : Engine {
   [[nodiscard]] Capabilities capabilities() const { return {}; }
 };
-static_assert(DescribedVerifier<DescribedEngine>);
+static_assert(VerifierWithCapabilities<EngineWithCapabilities>);
 struct TruncatableEngine : Engine {
   void truncate(std::size_t) {}
 };
@@ -224,23 +224,23 @@ struct CheckpointEngine : Engine {
   void restore(std::size_t) {}
 };
 static_assert(CheckpointVerifier<CheckpointEngine>);
-struct RankedEngine : Engine {
-  TokenSpan candidates(std::size_t) { return {}; }
+struct TopKEngine : Engine {
+  TokenSpan top_k(std::size_t) { return {}; }
 };
-static_assert(RankedVerifier<RankedEngine>);
+static_assert(TopKVerifier<TopKEngine>);
 struct DistributionEngine : Engine {
   std::span<const float> probabilities(std::size_t) { return {}; }
   double uniform() { return 0; }
 };
 static_assert(DistributionVerifier<DistributionEngine>);
-struct WalkingEngine : Engine {
+struct SelfWalkingEngine : Engine {
   Accepted verify_and_walk(TokenSpan, std::size_t, std::span<const NodeIndex>) { return {}; }
 };
-static_assert(WalkingVerifier<WalkingEngine>);
+static_assert(SelfWalkingVerifier<SelfWalkingEngine>);
 struct ConstrainedEngine : Engine {
   std::size_t allowed(TokenSpan path) { return path.size(); }
 };
 static_assert(ConstrainedVerifier<ConstrainedEngine>);
 
 }  // namespace archetype
-}  // namespace reprise
+}  // namespace reprise::inline v0

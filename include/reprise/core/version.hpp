@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The version of these headers (semantic versioning). CMakeLists.txt reads its project version from here.
 inline constexpr int version_major = 0;
@@ -11,4 +11,4 @@ inline constexpr int version_minor = 1;
 inline constexpr int version_patch = 0;
 inline constexpr std::string_view version_string = "0.1.0";
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

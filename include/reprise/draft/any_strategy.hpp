@@ -10,22 +10,21 @@
 
 #include "reprise/core/strategy.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 class AnyStrategy;
 
-namespace detail {
+/// A strategy that AnyStrategy can hold.
 template <class S>
-concept StrategyToErase =
-    !std::same_as<std::remove_cvref_t<S>, AnyStrategy> && StrategyFunctions<std::remove_cvref_t<S>>;
-}  // namespace detail
+concept ErasableStrategy =
+    !std::same_as<std::remove_cvref_t<S>, AnyStrategy> && detail::StrategyFunctions<std::remove_cvref_t<S>>;
 
 /// Any strategy behind one type, for programs that choose at run time. Costs one indirect call per function and
 /// one allocation per copy. A copy that got no memory, like a default-made AnyStrategy, drafts nothing.
 class AnyStrategy {
  public:
   AnyStrategy() noexcept = default;
-  template <detail::StrategyToErase S>
+  template <ErasableStrategy S>
   AnyStrategy(S&& strategy)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
       : object_(new (std::nothrow) std::remove_cvref_t<S>(std::forward<S>(strategy))),
         calls_(object_ == nullptr ? nullptr : &calls_for<std::remove_cvref_t<S>>) {}
@@ -72,9 +71,7 @@ class AnyStrategy {
     if (calls_ != nullptr) calls_->reserve(object_, max_context);
   }
   /// Candidates of each row that the strategy learns from; 0: it does not.
-  [[nodiscard]] std::size_t candidates_wanted() const {
-    return calls_ == nullptr ? 0 : calls_->candidates_wanted(object_);
-  }
+  [[nodiscard]] std::size_t top_k_wanted() const { return calls_ == nullptr ? 0 : calls_->top_k_wanted(object_); }
   /// What a node of a sampled draft was drawn from; empty where the strategy does not say: then it is taken for
   /// certain.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
@@ -92,7 +89,7 @@ class AnyStrategy {
     void (*truncate)(void*, TokenSpan, std::size_t);
     void (*rebase)(void*, TokenSpan, TokenSpan);
     void (*reserve)(void*, std::size_t);
-    std::size_t (*candidates_wanted)(const void*);
+    std::size_t (*top_k_wanted)(const void*);
     std::span<const float> (*distribution)(const void*, NodeIndex);
     std::size_t (*memory_bytes)(const void*);
     void* (*clone)(const void*);
@@ -117,7 +114,7 @@ class AnyStrategy {
   }
   template <class S>
   static std::size_t candidates_if_wanted(const void* object) {
-    if constexpr (LearnsCandidates<S>) return static_cast<const S*>(object)->candidates_wanted();
+    if constexpr (TopKLearner<S>) return static_cast<const S*>(object)->top_k_wanted();
     return 0;
   }
   template <class S>
@@ -152,7 +149,7 @@ class AnyStrategy {
   void* object_ = nullptr;
   const Calls* calls_ = nullptr;
 };
-static_assert(DraftStrategy<AnyStrategy> && LearnsCandidates<AnyStrategy> && DistributionStrategy<AnyStrategy>);
+static_assert(DraftStrategy<AnyStrategy> && TopKLearner<AnyStrategy> && DistributionStrategy<AnyStrategy>);
 static_assert(RebasableStrategy<AnyStrategy>);
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

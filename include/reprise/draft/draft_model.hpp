@@ -7,7 +7,7 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// A small language model, seen from ModelDrafter: one sequence with a cache that can be cut. What a compiler cannot
 /// check:
@@ -45,4 +45,4 @@ struct Model {
 static_assert(DraftModel<Model>);
 
 }  // namespace archetype
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -9,10 +9,10 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/member_outcome.hpp"
+#include "reprise/draft/detail/member_outcome.hpp"
 #include "reprise/draft/members.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The draft of the first strategy that has one; those behind it are not asked. For sources that cost time to ask, and
 /// where what comes first is known to be better.
@@ -24,8 +24,8 @@ namespace reprise {
 /// Cost: that of the members asked. Size: 3 KB, and 25 KB where a member learns from candidates; no allocation of its
 /// own. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
-class FirstMatch : public detail::Members<Strategies...> {
-  using Base = detail::Members<Strategies...>;
+class FirstMatch : public Members<Strategies...> {
+  using Base = Members<Strategies...>;
 
  public:
   static constexpr bool calibrated = (CalibratedStrategy<Strategies> && ...);  ///< see CalibratedStrategy
@@ -68,7 +68,7 @@ class FirstMatch : public detail::Members<Strategies...> {
   void feedback(TokenSpan context, const Outcome& outcome) {
     this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
       member.feedback(context,
-                      i == chosen_ ? outcome : outcome_.translate({}, {}, false, outcome, LearnsCandidates<Member>));
+                      i == chosen_ ? outcome : outcome_.translate({}, {}, false, outcome, TopKLearner<Member>));
     });
     chosen_ = none;
   }
@@ -94,7 +94,7 @@ class FirstMatch : public detail::Members<Strategies...> {
   }
 
   std::size_t chosen_ = none;
-  detail::MemberOutcome<1, rows, (LearnsCandidates<Strategies> || ...)> outcome_;
+  detail::MemberOutcome<1, rows, (TopKLearner<Strategies> || ...)> outcome_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

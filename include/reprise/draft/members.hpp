@@ -9,7 +9,7 @@
 
 #include "reprise/core/strategy.hpp"
 
-namespace reprise::detail {
+namespace reprise::inline v0 {
 
 /// Strategies that see the same sequence: what a combinator of drafts passes on to all of them alike.
 template <DraftStrategy... Strategies>
@@ -49,7 +49,7 @@ class Members {
     return bytes;
   }
   /// The most that a member wants.
-  [[nodiscard]] std::size_t candidates_wanted() const requires(LearnsCandidates<Strategies> || ...) {
+  [[nodiscard]] std::size_t top_k_wanted() const requires(TopKLearner<Strategies> || ...) {
     std::size_t most = 0;
     std::apply([&](const auto&... members) { ((most = std::max(most, wanted_by(members))), ...); }, members_);
     return most;
@@ -89,8 +89,8 @@ class Members {
   }
   template <class Member>
   static std::size_t wanted_by(const Member& member) {
-    if constexpr (LearnsCandidates<Member>)
-      return member.candidates_wanted();
+    if constexpr (TopKLearner<Member>)
+      return member.top_k_wanted();
     else
       return 0;
   }
@@ -98,4 +98,4 @@ class Members {
   std::tuple<Strategies...> members_;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0

@@ -11,13 +11,12 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/best_first.hpp"
+#include "reprise/draft/detail/model_cache.hpp"
 #include "reprise/draft/draft_model.hpp"
-#include "reprise/draft/frontier.hpp"
-#include "reprise/draft/model_cache.hpp"
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/index/token_hash.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Settings of ModelDrafter.
 struct ModelOptions {
@@ -96,8 +95,8 @@ class ModelDrafter {
     if (sampled)
       draw(context, draft);
     else
-      proposed_ = detail::grow_best_first(frontier_, nodes_, draft,
-                                          [&](NodeIndex parent) { return expand(context, parent, draft); });
+      proposed_ =
+          grow_best_first(frontier_, nodes_, draft, [&](NodeIndex parent) { return expand(context, parent, draft); });
   }
 
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
@@ -274,7 +273,7 @@ class ModelDrafter {
   std::array<HitRate, depth_classes * sureness_classes> rates_;
 
   // The draft being made, and what feedback() has to know of it.
-  detail::Frontier<Node, max_nodes> frontier_;
+  Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::array<Token, max_nodes> path_{};
   std::array<std::uint8_t, max_nodes> lessons_{};
@@ -285,4 +284,4 @@ static_assert(DistributionStrategy<ModelDrafter<archetype::Model>>);
 static_assert(ReservableStrategy<ModelDrafter<archetype::Model>> && RebasableStrategy<ModelDrafter<archetype::Model>>);
 static_assert(MeasurableStrategy<ModelDrafter<archetype::Model>>);
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

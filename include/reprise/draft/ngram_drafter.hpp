@@ -12,17 +12,16 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/best_first.hpp"
-#include "reprise/draft/candidates.hpp"
-#include "reprise/draft/followed_context.hpp"
-#include "reprise/draft/frontier.hpp"
-#include "reprise/draft/voters.hpp"
+#include "reprise/draft/detail/candidates.hpp"
+#include "reprise/draft/detail/followed_context.hpp"
+#include "reprise/draft/detail/voters.hpp"
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/token_counts.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Settings of NgramDrafter. None needs to be changed.
 struct NgramOptions {
@@ -52,7 +51,7 @@ struct NgramOptions {
 /// that time. A place whose copy is accepted is touched in its store.
 ///
 /// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
-/// the index, three lookups and one step of the matches that are followed. A SharedMemory adds one to three
+/// the index, three lookups and one step of the matches that are followed. A HistoryStore adds one to three
 /// microseconds to propose. Memory: the index over three n-gram lengths and its text, 11 to 21 bytes for each distinct
 /// token, below two bytes for each token, and 25 KB. In all at most 75 bytes a token and 25 KB, where every token is
 /// new. truncate: see FollowedContext. Threads: one at a time; copies are independent.
@@ -102,8 +101,7 @@ class NgramDrafter {
     if (exhausted() || context_.context().empty() || draft.full()) return;
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
     voters_.collect(context_);
-    proposed_ =
-        detail::grow_best_first(frontier_, nodes_, draft, [this](NodeIndex parent) noexcept { expand(parent); });
+    proposed_ = grow_best_first(frontier_, nodes_, draft, [this](NodeIndex parent) noexcept { expand(parent); });
     if (root_count_ > 0) draft.leave_out();
   }
 
@@ -155,7 +153,7 @@ class NgramDrafter {
               .parent = parent,
               .path_probability = path,
               .match_length = length,
-              .source = own ? DraftSource::context : DraftSource::memory};
+              .source = own ? DraftSource::context : DraftSource::history};
     }
   };
   /// A token that was considered after the anchor.
@@ -333,7 +331,7 @@ class NgramDrafter {
 
   // The draft being made, and what feedback() has to know of it.
   detail::Voters voters_;
-  detail::Frontier<Node, max_nodes> frontier_;
+  Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;
   std::array<RootCandidate, most_candidates> root_candidates_;
@@ -344,4 +342,4 @@ class NgramDrafter {
 
 static_assert(RebasableStrategy<NgramDrafter<>>);
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -12,12 +12,12 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 #include "reprise/core/strategy.hpp"
-#include "reprise/draft/member_outcome.hpp"
+#include "reprise/draft/detail/member_outcome.hpp"
+#include "reprise/draft/detail/merged_draft.hpp"
 #include "reprise/draft/members.hpp"
-#include "reprise/draft/merged_draft.hpp"
 #include "reprise/evidence/claim_calibrator.hpp"
 
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// What one member of a combination proposed, what it is worth, and which nodes of the combined draft stand for it.
 class SubDraft {
@@ -49,7 +49,7 @@ class SubDraft {
     std::array<Probability, most> paths;  // NOLINT(*-member-init): filled as far as it is read
     for (std::size_t i = 0; i < size_; ++i) {
       claims_[i] = conditional_probability(view(), i);
-      if (nodes_[i].source != DraftSource::forced && !nodes_[i].auxiliary)
+      if (nodes_[i].source != DraftSource::jump_forward && !nodes_[i].auxiliary)
         claims_[i] = Probability::from_raw(trust.trusted(ClaimCalibrator::claim(view(), i)) *
                                            (Probability::scale / ClaimCalibrator::one));
       paths[i] = claims_[i] * (nodes_[i].parent == anchor_parent ? Probability::one() : paths[at(nodes_[i].parent)]);
@@ -105,6 +105,10 @@ class SubDraft {
   bool held_back_ = false;
 };
 
+}  // namespace reprise::inline v0::detail
+
+namespace reprise::inline v0 {
+
 /// What BestOf and UnionDrafter share: a draft of each member, trust in each, one combined draft, and for each member
 /// an outcome of its own.
 ///
@@ -134,9 +138,9 @@ class SubDrafts : public Members<Strategies...> {
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
     this->for_each_member([&]<class Member>(Member& member, std::size_t i) {
-      const SubDraft& draft = drafts_[i];
+      const detail::SubDraft& draft = drafts_[i];
       const Outcome own =
-          outcome_.translate(draft.view(), draft.places(), draft.left_out(), outcome, LearnsCandidates<Member>);
+          outcome_.translate(draft.view(), draft.places(), draft.left_out(), outcome, TopKLearner<Member>);
       trusts_[i].learn(own);
       member.feedback(context, own);
     });
@@ -151,7 +155,7 @@ class SubDrafts : public Members<Strategies...> {
  protected:
   explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}
 
-  /// Asks all members; the answer is what each draft is worth, see SubDraft::weigh().
+  /// Asks all members; the answer is what each draft is worth, see detail::SubDraft::weigh().
   std::array<std::uint64_t, sizeof...(Strategies)> propose_all(TokenSpan context, const DraftBudget& budget) {
     std::array<std::uint64_t, sizeof...(Strategies)> worth{};
     this->for_each_member([&](auto& member, std::size_t i) {
@@ -165,7 +169,7 @@ class SubDrafts : public Members<Strategies...> {
   void find(std::size_t i) noexcept { drafts_[i].find_in(merged_); }
   void write(Draft& draft) noexcept {
     merged_.write(draft);
-    for (SubDraft& own : drafts_) {
+    for (detail::SubDraft& own : drafts_) {
       own.follow(merged_);
       if (own.left_out() || own.view().size() > 0) draft.leave_out();
       if (own.held_back()) draft.hold_back();
@@ -173,20 +177,20 @@ class SubDrafts : public Members<Strategies...> {
   }
 
  private:
-  static constexpr std::size_t rows = std::min<std::size_t>(sizeof...(Strategies) * SubDraft::most, 256);
+  static constexpr std::size_t rows = std::min<std::size_t>(sizeof...(Strategies) * detail::SubDraft::most, 256);
 
   static std::array<ClaimCalibrator, sizeof...(Strategies)> beginnings() noexcept {
     return {CalibratedStrategy<Strategies> ? ClaimCalibrator::of_calibrated() : ClaimCalibrator()...};
   }
   /// Nothing is proposed any more.
   void forget() noexcept {
-    for (SubDraft& draft : drafts_) draft.clear();
+    for (detail::SubDraft& draft : drafts_) draft.clear();
   }
 
-  std::array<SubDraft, sizeof...(Strategies)> drafts_;
+  std::array<detail::SubDraft, sizeof...(Strategies)> drafts_;
   std::array<ClaimCalibrator, sizeof...(Strategies)> trusts_ = beginnings();
-  MergedDraft<rows> merged_;
-  MemberOutcome<SubDraft::most, rows, (LearnsCandidates<Strategies> || ...)> outcome_;
+  detail::MergedDraft<rows> merged_;
+  detail::MemberOutcome<detail::SubDraft::most, rows, (TopKLearner<Strategies> || ...)> outcome_;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0

@@ -7,7 +7,7 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/sub_drafts.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The drafts of several strategies as one ordered tree.
 ///
@@ -28,9 +28,9 @@ namespace reprise {
 /// much as sorting the nodes. Size: 4 KB for each member and 20 KB; no allocation of its own.
 /// Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
-class UnionDrafter : public detail::SubDrafts<Strategies...> {
+class UnionDrafter : public SubDrafts<Strategies...> {
  public:
-  explicit UnionDrafter(Strategies... strategies) : detail::SubDrafts<Strategies...>(std::move(strategies)...) {}
+  explicit UnionDrafter(Strategies... strategies) : SubDrafts<Strategies...>(std::move(strategies)...) {}
 
   void propose(TokenSpan context, Draft& draft) {
     static_cast<void>(this->propose_all(context, draft.budget()));
@@ -39,4 +39,4 @@ class UnionDrafter : public detail::SubDrafts<Strategies...> {
   }
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

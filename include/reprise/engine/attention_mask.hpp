@@ -27,7 +27,7 @@
 #include "reprise/core/contract.hpp"
 #include "reprise/core/draft.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// How a mask writes "sees" and "does not see". The default for floating point is added to scores: 0 and -infinity.
 /// The default for other types is 1 and 0. For a 16-bit float, give its bits: {0x0000, 0xfc00} of type std::uint16_t.
@@ -97,4 +97,4 @@ inline void attention_mask_bits(std::span<const NodeIndex> parents, std::size_t 
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

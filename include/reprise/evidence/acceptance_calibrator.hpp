@@ -7,7 +7,7 @@
 
 #include "reprise/core/fixed_point.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The worth of a strategy's claims for one sequence, where its probabilities are not learned and little is known of
 /// each pass (a prompt-lookup drafter claims certainty for every token). One factor for each token of a path: hits over
@@ -43,4 +43,4 @@ class AcceptanceCalibrator {
   std::uint64_t tests_ = 0;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -12,11 +12,11 @@
 #include "reprise/core/probability.hpp"
 #include "reprise/evidence/isotonic.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// A rising map from the probability that a strategy claims of a token, given that the tokens before it are right, to
-/// the share of such claims that the target confirmed. For strategies that are not calibrated; CopyDrafter claims
-/// probability one for everything.
+/// the share of such claims that the target confirmed. For strategies that are not calibrated; PromptLookupDrafter
+/// claims probability one for everything.
 ///
 /// Seventeen knots at 0, 1/16, ..., 1, straight between them. At first half of a claim is believed, and that
 /// counts for four tests only; of a calibrated strategy all of it, and that counts for sixty. Every tested node moves
@@ -112,4 +112,4 @@ class ClaimCalibrator {
   std::array<Knot, knots> knots_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -6,7 +6,7 @@
 
 #include "reprise/core/probability.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// How often a thing comes true, of late: a mean that begins at a guess, and in which the last 128 or so cases count.
 ///
@@ -34,4 +34,4 @@ class HitRate {
   std::uint32_t cases_ = 8;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

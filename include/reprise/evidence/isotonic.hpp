@@ -7,7 +7,7 @@
 
 #include "reprise/core/contract.hpp"
 
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// The rising sequence that is closest to a given one (isotonic regression): neighbours that come out of order are
 /// pooled to their weighted mean (pool adjacent violators: Ayer et al. 1955). add() all of at most `Most` values, then
@@ -48,4 +48,4 @@ class IsotonicPools {
   std::size_t read_ = 0;  // values of it
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0::detail

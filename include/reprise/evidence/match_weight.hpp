@@ -20,7 +20,7 @@
 /// to recorded outputs (docs/decisions/0005), by maximum likelihood. Longer contexts weigh more, as in prediction by
 /// partial matching (Cleary and Witten 1984); agreement through a disagreement counts, as in the recovering match
 /// models of PAQ compressors (Mahoney 2005).
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The weight of votes, of UnitScale: one is the weight of "something else".
 using VoteWeight = std::uint32_t;
@@ -98,4 +98,4 @@ constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noex
 }
 
 }  // namespace detail
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -10,7 +10,7 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// One factor for each node of a draft, multiplied along each path: discounts the claims of a strategy node by node.
 /// Holds the first `Most` nodes that can be sent. No allocation; nothing is initialised.
@@ -32,4 +32,4 @@ class PathProducts {
   std::array<std::uint32_t, Most> products_;  // NOLINT(*-member-init): filled by extend()
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -13,12 +13,12 @@
 #include "reprise/core/token.hpp"
 #include "reprise/evidence/match_weight.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Where the occurrences are that predict a token.
 enum class EvidenceSource : std::uint8_t {
   context,  ///< in the context only, or nowhere: the token is frequent
-  memory,   ///< in the first datastore only
+  history,  ///< in the first datastore only
   both,     ///< in the context and in a datastore
   second_store,
   third_store,
@@ -27,7 +27,7 @@ enum class EvidenceSource : std::uint8_t {
 };
 /// The source of occurrences in one datastore only, by its place in NgramOptions::stores: each is learned by itself.
 constexpr EvidenceSource store_source(std::size_t store) noexcept {
-  return store == 0 ? EvidenceSource::memory : static_cast<EvidenceSource>(store + 2);
+  return store == 0 ? EvidenceSource::history : static_cast<EvidenceSource>(store + 2);
 }
 
 /// The evidence for one token at one place of a draft.
@@ -313,4 +313,4 @@ class TokenCalibrator {
   CalibrationState state_;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

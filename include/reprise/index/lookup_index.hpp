@@ -12,7 +12,7 @@
 #include "reprise/core/contract.hpp"
 #include "reprise/core/token.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// A position in a sequence: the number of tokens before it. 2^32 - 1 tokens are the most an index holds; further
 /// ones are not indexed.
@@ -154,4 +154,4 @@ struct LatestIndex : Index {
 static_assert(NgramIndex<LatestIndex>);
 
 }  // namespace archetype
-}  // namespace reprise
+}  // namespace reprise::inline v0

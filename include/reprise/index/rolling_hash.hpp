@@ -12,11 +12,11 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/index/detail/ngram_chain.hpp"
+#include "reprise/index/detail/ngram_table.hpp"
 #include "reprise/index/lookup_index.hpp"
-#include "reprise/index/ngram_chain.hpp"
-#include "reprise/index/ngram_table.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 namespace detail {
 template <std::size_t max_tokens>
@@ -235,4 +235,4 @@ class BasicRollingHashIndex {
 
 static_assert(NgramIndex<RollingHashIndex>);
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

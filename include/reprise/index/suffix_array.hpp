@@ -12,7 +12,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 namespace detail {
 template <std::size_t max_tokens>
@@ -246,4 +246,4 @@ class BasicSuffixArrayIndex {
 
 static_assert(LookupIndex<SuffixArrayIndex>);
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -12,7 +12,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/index/token_hash.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// How often each token of a sequence has occurred, and which ones most.
 ///
@@ -182,4 +182,4 @@ class TokenCounts {
   std::size_t looked_at_ = 0;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

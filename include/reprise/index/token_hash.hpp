@@ -6,7 +6,7 @@
 
 #include "reprise/core/token.hpp"
 
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// Spreads all 64 bits over all 64 bits, reversibly (the finaliser of SplitMix64; Steele, Lea and Flood 2014).
 constexpr std::uint64_t spread(std::uint64_t x) noexcept {
@@ -46,4 +46,4 @@ class CyclicHash {
   std::uint64_t state_ = 0;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0::detail

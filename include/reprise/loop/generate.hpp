@@ -16,11 +16,11 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/engine/rejection.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/stats/statistics.hpp"
-#include "reprise/verify/rejection.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// What a generation gave. `tokens` lies in the session and holds until the session changes.
 struct Generation {
@@ -60,7 +60,7 @@ Result<void> attempt(Call&& call) {
 }
 
 inline Error no_checkpoints() {
-  return {ErrorCode::unsupported,
+  return {ErrorCode::invalid_argument,
           "the engine rolls back by snapshot, but the verifier has no snapshot() and restore(committed): add them "
           "(CheckpointVerifier), or keep a state for each row (Rollback::per_row)"};
 }
@@ -81,12 +81,12 @@ Result<void> keep_rows(V& verifier, const Capabilities& can, const Decision& dec
 
 /// Shows the strategy what the target ranks high, row by row.
 template <class Strategy, class Control, class V>
-void reveal(Session<Strategy, Control>& session, const Pass& pass, V& verifier) {
-  if constexpr (RankedVerifier<V> && LearnsCandidates<Strategy>) {
-    const auto wanted = static_cast<std::size_t>(session.strategy().candidates_wanted());
+void report_top_k(Session<Strategy, Control>& session, const Pass& pass, V& verifier) {
+  if constexpr (TopKVerifier<V> && TopKLearner<Strategy>) {
+    const auto wanted = static_cast<std::size_t>(session.strategy().top_k_wanted());
     for (std::size_t i = 0; wanted > 0 && i <= pass.drafted; ++i) {
-      const TokenSpan tokens = verifier.candidates(i);
-      static_cast<void>(session.reveal(pass.ticket, i, tokens.first(std::min(wanted, tokens.size()))));
+      const TokenSpan tokens = verifier.top_k(i);
+      static_cast<void>(session.report_top_k(pass.ticket, i, tokens.first(std::min(wanted, tokens.size()))));
     }
   }
 }
@@ -129,7 +129,7 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
       return session.resolve(pass.ticket, answer, predicate);
   }();
   if (!decision) return decision.error();
-  reveal(session, pass, verifier);
+  report_top_k(session, pass, verifier);
   if (auto kept = keep_rows(verifier, session.capabilities(), *decision); !kept) return kept;
   if constexpr (TimedVerifier<V>) {
     static_assert(noexcept(std::chrono::nanoseconds(verifier.pass_time())),
@@ -149,12 +149,12 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
     constexpr bool draws = !requires(unwrap_t<decltype(verifier.verify(pass.batch, pass.drafted))> & picks) {
       picks.size();
     };
-    constexpr bool ranks = RankedVerifier<V> && LearnsCandidates<Strategy>;
+    constexpr bool ranks = TopKVerifier<V> && TopKLearner<Strategy>;
     constexpr bool may_be_void = may_refuse || draws || ranks;  // though nothing was drafted
     if (session.capabilities().rollback == Rollback::snapshot && (may_be_void || pass.drafted > 0))
       if (auto saved = attempt([&] { return verifier.snapshot(); }); !saved) return saved;
   }
-  if constexpr (WalkingVerifier<V>) {
+  if constexpr (SelfWalkingVerifier<V>) {
     return finish_pass(session, pass, verifier, verifier.verify_and_walk(pass.batch, pass.drafted, pass.parents),
                        predicate);
   } else {
@@ -170,7 +170,7 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
 template <Verifier V>
 Result<Capabilities> capabilities_of(const V& verifier) {
   Capabilities can;
-  if constexpr (DescribedVerifier<V>) can = verifier.capabilities();
+  if constexpr (VerifierWithCapabilities<V>) can = verifier.capabilities();
   if constexpr (!TreeVerifier<V>) can.max_leaves = 1;
   if (!CheckpointVerifier<V> && can.rollback == Rollback::snapshot) return no_checkpoints();
   return can;
@@ -233,4 +233,4 @@ Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, To
   return generate(session, verifier, limits, on_tokens, predicate);
 }
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -12,7 +12,7 @@
 #include "reprise/loop/round.hpp"
 
 /// \file What a Session and an engine hand each other in a round.
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Names one planned pass of one session. A ticket is good for one commit() or cancel(); planning again replaces it.
 struct Ticket {
@@ -57,4 +57,4 @@ struct Decision {
   FinishReason finish = FinishReason::none;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

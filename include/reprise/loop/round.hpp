@@ -23,9 +23,9 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/loop/constraint.hpp"
+#include "reprise/loop/detail/constraint.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// The rows that a draft takes in a pass, in order: three arrays of one size, to write.
 struct DraftRows {
@@ -171,4 +171,4 @@ Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& pred
   return walked;
 }
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -21,15 +21,15 @@
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/loop/choice.hpp"
-#include "reprise/loop/open_round.hpp"
+#include "reprise/loop/detail/draft_limit.hpp"
+#include "reprise/loop/detail/open_round.hpp"
+#include "reprise/loop/detail/pass_limits.hpp"
+#include "reprise/loop/detail/sequence.hpp"
 #include "reprise/loop/pass.hpp"
-#include "reprise/loop/pass_room.hpp"
 #include "reprise/loop/round.hpp"
-#include "reprise/loop/sequence.hpp"
 #include "reprise/stats/statistics.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// One sequence being decoded, without the engine: it says which batch to run next and takes the picks back.
 ///
@@ -123,7 +123,7 @@ class Session {
     asked.max_leaves = max_leaves(limits, capabilities(), shape);
     asked.shape = asked.max_leaves > 1 ? DraftShape::tree : DraftShape::chain;
     const DraftBudget budget =
-        clamp_to_contract(DraftBudget(control_.budget(asked, pass_room(sequence_, unlimited))), asked);
+        clamp_to_contract(DraftBudget(control_.budget(asked, pass_limits(sequence_, unlimited))), asked);
     Draft draft = round_.blank(budget);
     if (budget.max_nodes != 0) in_step([&] { strategy_.propose(context(), draft); });
     round_.propose(draft, asked.max_leaves);
@@ -167,10 +167,10 @@ class Session {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
     const auto limit = draft_limit(max_nodes, why);
     if (!limit) return limit.error();
-    const PassRoom room = pass_room(sequence_, limit->rows);
+    const PassLimits room = pass_limits(sequence_, limit->rows);
     DraftChoice choice = round_.clamp(control_.choose(round_.draft(), round_.sendable(), room), *limit, room);
     // Room for everything this pass can commit exists before the engine is asked to run it.
-    if (!build(choice) && !build(choice = {0, 0, Cut::memory})) {
+    if (!build(choice) && !build(choice = {0, 0, Cut::out_of_memory})) {
       drop_round();
       return Sequence::no_memory();
     }
@@ -217,11 +217,11 @@ class Session {
   }
 
   /// Tells the strategy what the target ranks high after row (anchor + i) of the pass, the likeliest first, also after
-  /// rows that were not accepted (RankedVerifier). Between plan() and commit(), each row at most once; may allocate.
+  /// rows that were not accepted (TopKVerifier). Between plan() and commit(), each row at most once; may allocate.
   /// Errors: bad_ticket.
-  Result<void> reveal(Ticket ticket, std::size_t i, TokenSpan tokens) {
+  Result<void> report_top_k(Ticket ticket, std::size_t i, TokenSpan tokens) {
     if (ticket != ticket_ || (phase_ != Phase::planned && phase_ != Phase::resolved)) return bad_ticket();
-    round_.reveal(i, tokens);
+    round_.report_top_k(i, tokens);
     return {};
   }
 
@@ -399,10 +399,10 @@ class Session {
   [[nodiscard]] Cut why_cut(const DraftLimit& limit, const DraftChoice& choice) const noexcept {
     if (round_.draft().empty()) {
       if (limits_->draft.max_nodes == 0 || max_draft_nodes_ == 0) return Cut::budget;
-      if (!strategy_in_step_) return Cut::failed;
+      if (!strategy_in_step_) return Cut::strategy_threw;
       if (unlikely_) return Cut::unlikely;
       if (round_.malformed()) return Cut::shape;
-      return !gated_ ? Cut::no_match : choice.cut != Cut::none ? choice.cut : Cut::gated;
+      return !gated_ ? Cut::no_match : choice.cut != Cut::none ? choice.cut : Cut::throttled;
     }
     if (choice.nodes == limit.nodes) return limit.cut;
     return choice.cut != Cut::none ? choice.cut : Cut::budget;
@@ -472,4 +472,4 @@ class Session {
   std::size_t keep_ = 0;
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -10,7 +10,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// How true the probabilities of a drafter are: a reliability diagram (Murphy and Winkler 1977; expected calibration
 /// error as in Naeini et al. 2015). What is held to account is the conditional probability of a node: that the target
@@ -96,4 +96,4 @@ class Reliability {
   std::array<Bin, bin_count> bins_{};
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -12,7 +12,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 
-namespace reprise {
+namespace reprise::inline v0 {
 
 /// Drafted tokens and what became of them.
 struct SentTokens {
@@ -162,4 +162,4 @@ struct Statistics {
   }
 };
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -11,6 +11,7 @@
 
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
+#include "reprise/stats/report_words.hpp"
 #include "reprise/stats/statistics.hpp"
 
 /// \file Statistics as text. Whoever prints says where the pieces go: `write(std::string_view)`. So nothing is
@@ -18,7 +19,7 @@
 ///
 ///   std::string line;
 ///   write_json(session.statistics(), [&](std::string_view piece) { line += piece; });
-namespace reprise {
+namespace reprise::inline v0 {
 
 namespace detail {
 
@@ -125,11 +126,11 @@ void write_json(const Statistics& statistics, Write&& write) {
   ratio("acceptance_rate", statistics.accepted, statistics.drafted);
   ratio("drafted_per_pass", statistics.drafted, statistics.passes);
   open("cuts", "{");
-  for (std::size_t i = 0; i < cut_count; ++i) count(name(static_cast<Cut>(i)), statistics.cuts[i]);
+  for (std::size_t i = 0; i < cut_count; ++i) count(report_word(static_cast<Cut>(i)), statistics.cuts[i]);
   close("}");
   open("by_source", "{");
   for (std::size_t i = 0; i < draft_source_count; ++i) {
-    key(name(static_cast<DraftSource>(i)));
+    key(report_word(static_cast<DraftSource>(i)));
     sent(statistics.by_source[i]);
   }
   close("}");
@@ -185,11 +186,11 @@ void write_table(const Statistics& statistics, Write&& write) {
     ratio("ns per draft", statistics.drafting_time.nanoseconds, statistics.drafting_time.count);
   if (statistics.passes != 0) out.text("\ncut                       passes\n");
   for (std::size_t i = 0; i < cut_count; ++i)
-    if (statistics.cuts[i] != 0) count(name(static_cast<Cut>(i)), statistics.cuts[i]);
+    if (statistics.cuts[i] != 0) count(report_word(static_cast<Cut>(i)), statistics.cuts[i]);
   if (statistics.drafted != statistics.auxiliary) out.text("\nsource                      sent    accepted  rate\n");
   for (std::size_t i = 0; i < draft_source_count; ++i) {
     if (statistics.by_source[i].sent == 0) continue;
-    out.label(name(static_cast<DraftSource>(i)));
+    out.label(report_word(static_cast<DraftSource>(i)));
     sent(statistics.by_source[i]);
   }
   if (statistics.by_depth[0].sent != 0) out.text("\ndepth                       sent    accepted  rate\n");
@@ -202,4 +203,4 @@ void write_table(const Statistics& statistics, Write&& write) {
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::inline v0

@@ -18,11 +18,11 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/testing/answers.hpp"
-#include "reprise/testing/probe_text.hpp"
+#include "reprise/testing/detail/answers.hpp"
+#include "reprise/testing/detail/probe_text.hpp"
+#include "reprise/testing/detail/verifier_trace.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
-#include "reprise/testing/verifier_trace.hpp"
 
 namespace reprise::testing {
 

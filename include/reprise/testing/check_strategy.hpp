@@ -14,7 +14,7 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/core/token.hpp"
-#include "reprise/testing/lent_copy.hpp"
+#include "reprise/testing/detail/lent_copy.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
 

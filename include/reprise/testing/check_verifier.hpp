@@ -11,11 +11,11 @@
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
-#include "reprise/testing/answers.hpp"
-#include "reprise/testing/check_refinements.hpp"
+#include "reprise/testing/detail/answers.hpp"
+#include "reprise/testing/detail/check_refinements.hpp"
+#include "reprise/testing/detail/verifier_runs.hpp"
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
-#include "reprise/testing/verifier_runs.hpp"
 
 namespace reprise::testing {
 
@@ -125,7 +125,7 @@ void check_mixed(Runs& runs) {
       step.twice = random.chance(20);
       step.drop = random.chance(5);
       step.ask = ConstrainedVerifier<Engine> && random.chance(20);
-      step.reveal = RankedVerifier<Engine> && random.chance(20);
+      step.reveal = TopKVerifier<Engine> && random.chance(20);
       return step;
     });
 }
@@ -173,13 +173,13 @@ Report check_all(Runs runs, const Fail& fail) {
 /// different tokens at least, because wrong drafts are made of them. It is decoded past any stop token. A described
 /// engine's capabilities are kept. Cost: about (20 + mixed_runs) x tokens passes, for a verifier with all refinements
 /// three times as many, and a few more when something is wrong.
-template <class Make, class Fail = detail::NeverFail>
+template <class Make, class Fail = NeverFail>
 Report check_verifier(Make&& make, TokenSpan prompt, const VerifierCheck& check = {}, Fail&& fail_next = Fail()) {
   using Engine = std::remove_cvref_t<std::invoke_result_t<Make&, TokenSpan>>;
   Report report;
   if (prompt.empty()) return report;
   VerifierCheck fitting = check;
-  if constexpr (DescribedVerifier<Engine>) {
+  if constexpr (VerifierWithCapabilities<Engine>) {
     const std::size_t most = detail::described(make(prompt)).max_context;
     fitting.tokens = std::min(fitting.tokens, most - std::min(most, prompt.size()));
   }

@@ -89,8 +89,9 @@ inline void compare(LosslessReport& report) {
                      report.drafted.error + "\"";
   differ("the output", report.plain.output, report.drafted.output);
   if (report.message.empty() && report.plain.finish != report.drafted.finish)
-    report.message = "the finish reason differs: plain decoding ends by " + std::string(name(report.plain.finish)) +
-                     ", drafting by " + std::string(name(report.drafted.finish)) + ", after the same " +
+    report.message = "the finish reason differs: plain decoding ends by " +
+                     std::string(to_string(report.plain.finish)) + ", drafting by " +
+                     std::string(to_string(report.drafted.finish)) + ", after the same " +
                      std::to_string(report.plain.output.size()) + " tokens";
   differ("the stream", report.plain.streamed, report.drafted.streamed);
   if (report.message.empty() && report.drafted.error.empty() && report.drafted.streamed != report.drafted.output) {

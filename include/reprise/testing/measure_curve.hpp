@@ -15,7 +15,7 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/result.hpp"
-#include "reprise/testing/answers.hpp"
+#include "reprise/testing/detail/answers.hpp"
 
 namespace reprise::testing {
 

@@ -14,7 +14,7 @@ namespace reprise::testing {
 /// tokens lie within the epsilon that the user declared. wrong: it differed. skipped: could not be looked at.
 enum class Verdict : std::uint8_t { exact, skipped, near_tie, wrong };
 
-inline const char* name(Verdict verdict) noexcept {
+inline const char* to_string(Verdict verdict) noexcept {
   constexpr const char* names[] = {"exact", "skipped", "near tie", "WRONG"};
   return names[static_cast<std::size_t>(verdict)];
 }
@@ -68,9 +68,9 @@ struct Report {
   }
   /// A table for people: one line per finding, and below it what went wrong.
   [[nodiscard]] std::string to_string() const {
-    std::string text = std::string("verdict: ") + name(verdict()) + '\n';
+    std::string text = std::string("verdict: ") + testing::to_string(verdict()) + '\n';
     for (const Finding& finding : findings) {
-      text += "  " + finding.clause + "  " + finding.what + ": " + name(finding.verdict) + " (" +
+      text += "  " + finding.clause + "  " + finding.what + ": " + testing::to_string(finding.verdict) + " (" +
               std::to_string(finding.checks) + " checks";
       if (finding.near_ties > 0) text += ", " + std::to_string(finding.near_ties) + " near ties";
       text += ")\n";

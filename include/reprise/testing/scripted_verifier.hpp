@@ -16,13 +16,13 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
+#include "reprise/testing/detail/scripted_model.hpp"
+#include "reprise/testing/detail/scripted_rows.hpp"
 #include "reprise/testing/random.hpp"
-#include "reprise/testing/scripted_model.hpp"
-#include "reprise/testing/scripted_rows.hpp"
 
 namespace reprise::testing {
 
-/// A deterministic engine for tests, with every refinement of Verifier but the walk (WalkingScriptedVerifier). It
+/// A deterministic engine for tests, with every refinement of Verifier but the walk (SelfWalkingScriptedVerifier). It
 /// decides from its own cache and from nothing else, so a wrong rollback shows in the output, and its sampler (random
 /// stream, repetition penalty) advances when a pick is read, so a pick read too many shows as well. It watches the loop
 /// that drives it: violations() says which of V1 to V12 were broken.
@@ -133,7 +133,7 @@ class ScriptedVerifier {
   }
 
   /// The ranking after row (anchor + i).
-  TokenSpan candidates(std::size_t i) {
+  TokenSpan top_k(std::size_t i) {
     const bool inside = open_ && i <= rows_.parents.size();
     expect(inside, "V11: candidates are those of a row of a pass that is open");
     ranked_.clear();
@@ -380,10 +380,10 @@ class ScriptedVerifier {
   bool open_ = false;
 };
 
-static_assert(DescribedVerifier<ScriptedVerifier> && TruncatableVerifier<ScriptedVerifier> &&
+static_assert(VerifierWithCapabilities<ScriptedVerifier> && TruncatableVerifier<ScriptedVerifier> &&
               TreeVerifier<ScriptedVerifier> && TimedVerifier<ScriptedVerifier> &&
-              CheckpointVerifier<ScriptedVerifier> && RankedVerifier<ScriptedVerifier> &&
+              CheckpointVerifier<ScriptedVerifier> && TopKVerifier<ScriptedVerifier> &&
               DistributionVerifier<ScriptedVerifier> && ConstrainedVerifier<ScriptedVerifier> &&
-              !WalkingVerifier<ScriptedVerifier>);
+              !SelfWalkingVerifier<ScriptedVerifier>);
 
 }  // namespace reprise::testing

@@ -15,10 +15,10 @@ namespace reprise::testing {
 
 /// A ScriptedVerifier that walks the draft itself, as engines do on their device. (A class of its own, because
 /// generate() uses nothing else where it can.)
-class WalkingScriptedVerifier : public ScriptedVerifier {
+class SelfWalkingScriptedVerifier : public ScriptedVerifier {
  public:
   using ScriptedVerifier::ScriptedVerifier;
-  explicit WalkingScriptedVerifier(ScriptedVerifier engine) : ScriptedVerifier(std::move(engine)) {}
+  explicit SelfWalkingScriptedVerifier(ScriptedVerifier engine) : ScriptedVerifier(std::move(engine)) {}
 
   Result<Accepted> verify_and_walk(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     if (const auto answer = verify_tree(batch, drafted, parents); !answer) return answer.error();
@@ -26,6 +26,6 @@ class WalkingScriptedVerifier : public ScriptedVerifier {
   }
 };
 
-static_assert(WalkingVerifier<WalkingScriptedVerifier> && CheckpointVerifier<WalkingScriptedVerifier>);
+static_assert(SelfWalkingVerifier<SelfWalkingScriptedVerifier> && CheckpointVerifier<SelfWalkingScriptedVerifier>);
 
 }  // namespace reprise::testing

@@ -20,7 +20,7 @@
 #include "reprise/core/fixed_log.hpp"
 #include "reprise/core/fixed_point.hpp"
 
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// The cost of a pass of several sequences by its drafted rows: read from a curve that was given, or from one that is
 /// learned for each power of two of the number of sequences. Kept from call to call as long as the shape of the plain
@@ -183,4 +183,4 @@ class BatchCost {
   std::int64_t least_step_ = 0;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0::detail

@@ -18,7 +18,7 @@
 #include "reprise/evidence/path_products.hpp"
 
 /// \file The nodes that are offered to a pass, counted by worth: the histogram that both planners walk down.
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// The terms on which a pass is planned.
 struct PlanTerms {
@@ -172,4 +172,4 @@ class OfferedNodes {
   Buffer<Sequence> sequences_;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0::detail

@@ -10,7 +10,7 @@
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/core/capabilities.hpp"
 
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// Plans passes whose sequences may have different numbers of rows: rows go to the nodes of the highest worth.
 class RaggedPlanner {
@@ -57,4 +57,4 @@ class RaggedPlanner {
   }
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0::detail

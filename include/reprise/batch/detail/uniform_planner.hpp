@@ -9,7 +9,7 @@
 #include "reprise/batch/detail/offered_nodes.hpp"
 #include "reprise/core/capabilities.hpp"
 
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// Plans passes whose sequences all have as many rows, padded where they have fewer.
 class UniformPlanner {
@@ -64,4 +64,4 @@ class UniformPlanner {
   const AllowedWidths& widths_;
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0::detail

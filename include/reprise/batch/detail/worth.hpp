@@ -14,7 +14,7 @@
 #include "reprise/core/fixed_log.hpp"
 #include "reprise/core/fixed_point.hpp"
 
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// Class 0 has precedence over everything, class c is worth 2^(-c / 32); a worth below 2^-11 counts for nothing.
 inline constexpr std::int32_t worth_halvings = 11;
@@ -42,4 +42,4 @@ inline std::size_t class_below(std::int64_t value) noexcept {
   return static_cast<std::size_t>(std::clamp<std::int32_t>(class_of_value + 1, 1, worth_classes));
 }
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0::detail

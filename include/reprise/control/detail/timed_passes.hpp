@@ -11,7 +11,7 @@
 
 /// \file The parts of LearnedCurve: the time of a plain pass, the ratio of a row count to it, and the budget for passes
 /// that are made to learn.
-namespace reprise::detail {
+namespace reprise::inline v0::detail {
 
 /// Nanoseconds, with 2^-8 of one kept.
 using TimeScale = Fixed<8>;
@@ -190,4 +190,4 @@ class ExplorationBudget {
   bool plain_timed_ = true;     // the last plain pass was
 };
 
-}  // namespace reprise::detail
+}  // namespace reprise::inline v0::detail

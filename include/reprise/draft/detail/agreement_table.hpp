@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/fixed_point.hpp"
+#include "reprise/core/probability.hpp"
+
+namespace reprise::inline v0 {
+
+/// How likely a place in another text is to go on as the output does: a table by how the place was found and how many
+/// tokens it has agreed on, learned from the picks of the target. For PredictedOutputDrafter.
+///
+/// Every entry is a mean that begins at a built-in value, which counts for `prior` examples, and fades over `memory`.
+/// Integers only. 1 KB, no allocation. Threads: one at a time.
+class AgreementCalibrator {
+ public:
+  static constexpr std::size_t kinds = 6;  ///< ways to find a place
+
+  /// An entry of the table.
+  struct Evidence {
+    std::uint8_t kind = 0;
+    std::uint8_t run = 0;    ///< a class of runs
+    bool contested = false;  ///< a likelier place predicts another token
+  };
+
+  [[nodiscard]] static constexpr Evidence evidence(std::size_t kind, std::size_t run, bool alone) noexcept {
+    return {static_cast<std::uint8_t>(std::min(kind, kinds - 1)), class_of(run), !alone};
+  }
+  [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
+    return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[place(evidence)].value));
+  }
+  /// The target has picked the predicted token, or another one.
+  constexpr void learn(const Evidence& evidence, bool picked) noexcept {
+    Entry& entry = entries_[place(evidence)];
+    const std::int32_t error = (picked ? one : 0) - static_cast<std::int32_t>(entry.value);
+    const std::int32_t moved = static_cast<std::int32_t>(entry.value) + error / (prior + entry.examples);
+    entry.value = static_cast<std::uint32_t>(std::clamp(moved, least, most));
+    entry.examples = std::min(entry.examples + 1, memory);
+  }
+
+ private:
+  static constexpr std::int32_t one = UnitScale::one;
+  static constexpr std::int32_t least = one / 1000;
+  static constexpr std::int32_t most = one - one / 1000;  // certainty is never learned from examples
+  static constexpr std::int32_t prior = 4;
+  static constexpr std::int32_t memory = 124;
+  static constexpr std::size_t runs = 9;
+
+  struct Entry {
+    std::uint32_t value = 0;  // of UnitScale
+    std::int32_t examples = 0;
+  };
+
+  /// 0, 1, 2, 3, 4-5, 6-7, 8-15, 16-31, 32 and more.
+  static constexpr std::uint8_t class_of(std::size_t run) noexcept {
+    constexpr std::array<std::uint8_t, 8> few = {0, 1, 2, 3, 4, 4, 5, 5};
+    if (run < few.size()) return few[run];
+    return run < 16 ? 6 : run < 32 ? 7 : 8;
+  }
+  static constexpr std::size_t place(const Evidence& evidence) noexcept {
+    return (std::size_t{evidence.kind} * runs + evidence.run) * 2 + (evidence.contested ? 1 : 0);
+  }
+  /// In thousandths, by run; the kinds are those of PredictedOutputDrafter. Shares that were counted on edited texts.
+  static constexpr std::array<std::array<std::uint16_t, runs>, kinds> beginnings = {{
+      {{700, 900, 910, 920, 930, 940, 950, 975, 995}},
+      {{200, 270, 600, 700, 800, 860, 950, 975, 995}},
+      {{150, 250, 640, 680, 820, 890, 950, 975, 995}},
+      {{330, 720, 860, 880, 890, 930, 950, 975, 995}},
+      {{100, 800, 850, 880, 910, 940, 950, 975, 995}},
+      {{100, 200, 390, 530, 640, 760, 950, 975, 995}},
+  }};
+  static constexpr std::array<Entry, kinds * runs * 2> entries() noexcept {
+    std::array<Entry, kinds * runs * 2> made{};
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      for (std::size_t run = 0; run < runs; ++run) {
+        const std::uint32_t value = std::uint32_t{beginnings[kind][run]} * one / 1000;
+        made[(kind * runs + run) * 2].value = value;
+        made[(kind * runs + run) * 2 + 1].value = value / 4;
+      }
+    }
+    return made;
+  }
+
+  std::array<Entry, kinds* runs* 2> entries_ = entries();
+};
+
+}  // namespace reprise::inline v0

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/contract.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/draft/detail/live_matches.hpp"
+#include "reprise/draft/detail/origin_runs.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/token_counts.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// The tokens at both ends that two texts have in common; the ends do not overlap.
+struct CommonEnds {
+  std::size_t head = 0;
+  std::size_t tail = 0;
+};
+inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
+  const std::size_t most = std::min(a.size(), b.size());
+  CommonEnds common;
+  while (common.head < most && a[common.head] == b[common.head]) ++common.head;
+  while (common.head + common.tail < most && a[a.size() - 1 - common.tail] == b[b.size() - 1 - common.tail])
+    ++common.tail;
+  return common;
+}
+
+/// A growing context and all that NgramDrafter knows of it: an index of n-grams, the matches that are followed, how
+/// often each token occurred, and where tokens came from.
+///
+/// The indexed text is [evidence | context]: what rebase() has taken out of the context lies before it, so that the
+/// context is one piece at the end of the text whatever became of it, and can be truncated as ever. Positions are those
+/// of the text.
+///
+/// Which matches are followed depends on how the context came to be (one that survived an edit is not found again by
+/// lookup), so they are kept every 256 tokens, and truncate() follows the tokens behind again: at most 320 more than it
+/// takes back. Of more than 64 tokens at once only the last 64 are followed.
+///
+/// A copy that runs short of memory may find less to draft; so may this one, should there be none for checkpoints.
+/// Without memory for the index nothing is followed until clear(), or until truncate() leaves only what is indexed.
+template <LookupIndex Index>
+class FollowedContext {
+ public:
+  FollowedContext(std::uint64_t key, std::size_t max_bytes)
+      : index_(IndexOptions{.orders = orders, .key = key, .max_bytes = max_bytes}), counts_(key) {}
+
+  void clear() {
+    index_.clear();
+    counts_.clear();
+    origins_.clear();
+    checkpoints_.clear();
+    matches_.reset();
+    size_ = 0;
+    evidence_ = 0;
+  }
+
+  /// The last `fresh` tokens of `context` are new.
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    if (fresh == 0) return;
+    const bool whole = !index_.exhausted();
+    origins_.append(size_, origin);
+    size_ += fresh;
+    grow(context.last(fresh));
+    if (whole && index_.exhausted() && evidence_ != 0) give_up_evidence(context);
+  }
+
+  /// Replaces the context. The part of it between the common beginning and the common end becomes evidence, with the
+  /// 32 tokens before and after it; of all evidence the latest `max_evidence` tokens stay. New tokens count as prompt.
+  /// Neither span may lie in this index.
+  void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_evidence) {
+    REPRISE_EXPECTS(before.size() == size_ - evidence_);
+    const CommonEnds common = common_ends(before, fresh);
+    if (!index_.exhausted() && common.head == before.size())
+      return observe(fresh, fresh.size() - common.head, Origin::prompt);
+    Buffer<Token> text;
+    if (index_.exhausted() || !text.reserve(size_ + fresh.size())) {
+      clear();
+      return observe(fresh, fresh.size(), Origin::prompt);
+    }
+
+    // In the old text: [old evidence | common head | replaced | common tail].
+    const TextRange head{evidence_, evidence_ + common.head};
+    const TextRange replaced{head.end, size_ - common.tail};
+    const TextRange tail{replaced.end, size_};
+    OriginRuns origins;
+    const auto keep = [&](TextRange range) {
+      origins.append(text.size(), origins_, range.begin, range.end);
+      static_cast<void>(text.append(tokens().subspan(range.begin, range.end - range.begin)));
+    };
+    // In the new one: [old evidence | replaced, with what is around it | context], without the oldest evidence.
+    TextRange dropped{head.end, head.end};
+    if (replaced.begin != replaced.end)
+      dropped = {replaced.begin - std::min(common.head, seam), replaced.end + std::min(common.tail, seam)};
+    const std::size_t evidence = std::min(evidence_ + (dropped.end - dropped.begin), max_evidence);
+    const std::size_t from_dropped = std::min(evidence, dropped.end - dropped.begin);
+    keep({evidence_ - (evidence - from_dropped), evidence_});
+    keep({dropped.end - from_dropped, dropped.end});
+
+    origins.append(evidence, origins_, head.begin, head.end);
+    if (common.head + common.tail < fresh.size()) origins.append(evidence + common.head, Origin::prompt);
+    origins.append(evidence + fresh.size() - common.tail, origins_, tail.begin, tail.end);
+    static_cast<void>(text.append(fresh));
+    restart({text.data(), text.size()}, std::move(origins), evidence);
+    if (index_.exhausted() && evidence_ != 0) give_up_evidence(fresh);
+  }
+
+  void truncate(std::size_t size) {
+    if (size >= size_ - evidence_) return;
+    size += evidence_;
+    size_ = size;
+    origins_.truncate(size);
+    if (size > index_.tokens().size()) return index_.truncate(size);  // more than there was memory for
+    if (size == 0) counts_.clear();
+    counts_.remove(index_.tokens().subspan(size));
+    rebuild(size);
+  }
+
+  /// Afterwards observe() does not allocate up to there, as long as there are no more than 32,768 distinct tokens, and
+  /// no more than 1,024 changes between prompt and output.
+  void reserve(std::size_t max_context) {
+    reserved_ = max_context;
+    const std::size_t text = evidence_ + max_context;
+    static_cast<void>(index_.reserve(text));
+    static_cast<void>(counts_.reserve(std::min<std::size_t>(text, 32'768)));
+    static_cast<void>(origins_.reserve(std::min<std::size_t>(text, 1'024)));
+    static_cast<void>(checkpoints_.reserve(text / (followed + 1) + 2));  // if all come in runs of many
+  }
+
+  [[nodiscard]] const Index& index() const noexcept { return index_; }
+  /// The text as far as it is indexed.
+  [[nodiscard]] TokenSpan tokens() const noexcept { return index_.tokens(); }
+  /// The context as far as it is indexed.
+  [[nodiscard]] TokenSpan context() const noexcept { return tokens().subspan(std::min(evidence_, tokens().size())); }
+  /// Tokens of evidence before the context.
+  [[nodiscard]] std::size_t evidence() const noexcept { return evidence_; }
+  [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return matches_.matches(); }
+  [[nodiscard]] const TokenCounts& counts() const noexcept { return counts_; }
+  [[nodiscard]] Origin origin_of(Position position) const noexcept { return origins_.of(position); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return index_.memory_bytes() + counts_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
+  }
+
+ private:
+  static constexpr NgramOrders orders = {1, 2, 4};
+  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // looked at, for each of them
+  static constexpr std::size_t followed = 64;  // tokens before the end of a long run that matches are followed from
+  static constexpr std::size_t checkpoint_distance = 256;
+  static constexpr std::size_t seam = 32;  // what stands around evidence is what leads to it, and on from it
+
+  struct TextRange {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+
+  /// What truncate() needs to have the matches again as they were.
+  struct Checkpoint {
+    enum class Next : std::uint8_t { few, many };  // tokens that were observed at once from here on
+    Position position = 0;
+    Next next = Next::few;
+    LiveMatches matches;
+  };
+
+  /// The text goes on with `tokens`; `size_` and `origins_` know of them.
+  void grow(TokenSpan tokens) {
+    if (tokens.size() > followed) {
+      // Of many tokens at once only the end matters for what is followed.
+      mark(Checkpoint::Next::many);
+      add(tokens.first(tokens.size() - followed));
+      matches_.reset();
+      for (const Token token : tokens.last(followed)) follow(token);
+      mark(Checkpoint::Next::few);
+      return;
+    }
+    for (const Token token : tokens) {
+      if (index_.tokens().size() % checkpoint_distance == 0) mark(Checkpoint::Next::few);
+      follow(token);
+    }
+  }
+  /// Everything anew: a text whose first `evidence` tokens are not the context.
+  void restart(TokenSpan text, OriginRuns origins, std::size_t evidence) {
+    clear();
+    origins_ = std::move(origins);
+    evidence_ = evidence;
+    size_ = text.size();
+    if (reserved_ != 0) reserve(reserved_);
+    grow(text);
+  }
+  /// Evidence must not cost the room that the context alone would have: when the index gives up, it starts again
+  /// without evidence.
+  void give_up_evidence(TokenSpan context) {
+    OriginRuns origins;
+    origins.append(0, origins_, evidence_, size_);
+    restart(context, std::move(origins), 0);
+  }
+
+  /// Indexes the tokens and counts those that the index took.
+  void add(TokenSpan tokens) {
+    const std::size_t before = index_.tokens().size();
+    index_.append(tokens);
+    const TokenSpan indexed = index_.tokens();  // none at all, if the index has had to give up
+    for (const Token token : indexed.subspan(std::min(before, indexed.size()))) counts_.add(token);
+  }
+  void follow(Token token) {
+    add(TokenSpan(&token, 1));
+    move_matches();
+  }
+  /// The index has grown by one token.
+  void move_matches() {
+    if (index_.exhausted()) return matches_.reset();
+    matches_.advance(index_.tokens());
+    std::array<Match, 4> found;
+    for (std::size_t i = orders.size(); i-- > 0;) {
+      const MatchLimits limits{orders[i], orders[i], occurrences[i], MatchOrder::most_recent};
+      const std::size_t count = index_.find(limits, found);
+      for (const Match& match : std::span(found).first(count)) matches_.look_at(index_.tokens(), match.end);
+    }
+  }
+
+  void mark(typename Checkpoint::Next next) {
+    if (index_.exhausted()) return;
+    const Checkpoint here{static_cast<Position>(index_.tokens().size()), next, matches_};
+    if (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position == here.position)
+      checkpoints_.truncate(checkpoints_.size() - 1);
+    if (checkpoints_.reserve_extra(1)) checkpoints_.push_reserved(here);  // without one, truncate() is less exact
+  }
+
+  /// Cuts the index to `size` tokens and follows the matches again from the last checkpoint before.
+  void rebuild(std::size_t size) {
+    while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
+      checkpoints_.truncate(checkpoints_.size() - 1);
+    std::size_t from = size - std::min(size, followed);
+    matches_.reset();
+    if (!checkpoints_.empty()) {
+      const Checkpoint& last = checkpoints_[checkpoints_.size() - 1];
+      const std::size_t again = size - last.position;
+      if (again <= (last.next == Checkpoint::Next::many ? followed : checkpoint_distance)) {
+        from = last.position;
+        matches_ = last.matches;
+      }
+    }
+    std::array<Token, checkpoint_distance> tokens;
+    const std::size_t count = size - from;
+    std::copy_n(index_.tokens().begin() + static_cast<std::ptrdiff_t>(from), count, tokens.begin());
+    index_.truncate(from);
+    for (const Token token : std::span(tokens).first(count)) {
+      index_.append(TokenSpan(&token, 1));
+      move_matches();
+    }
+    // The tokens behind a checkpoint before many would be read as the beginning of those.
+    if (checkpoints_.empty() || checkpoints_[checkpoints_.size() - 1].next == Checkpoint::Next::many)
+      mark(Checkpoint::Next::few);
+  }
+
+  Index index_;
+  TokenCounts counts_;
+  OriginRuns origins_;
+  LiveMatches matches_;
+  Buffer<Checkpoint> checkpoints_;
+  std::size_t size_ = 0;      // of the text, with what found no room in the index
+  std::size_t evidence_ = 0;  // of these, what lies before the context
+  std::size_t reserved_ = 0;
+};
+
+}  // namespace reprise::inline v0::detail

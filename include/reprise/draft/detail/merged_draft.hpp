@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/probability.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// Several guesses at what follows, as one tree: the same token under the same parent is one node, and of what was
+/// claimed of it the highest stands. Written out as an ordered draft within a budget.
+///
+/// `Most`: nodes that fit; further ones are left out. Cost: add() looks through the children of the parent; write()
+/// sorts the nodes. No allocation.
+template <std::size_t Most>
+class MergedDraft {
+ public:
+  void clear() noexcept {
+    size_ = 0;
+    first_ = none;
+    forced_ = false;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// What is claimed of a token. `probability`: given that the tokens before it are right.
+  struct Claim {
+    Token token = 0;
+    Probability probability;
+    std::uint16_t match_length = 0;
+    DraftSource source = DraftSource::unknown;
+    bool auxiliary = false;
+  };
+
+  /// Adds a claim below `parent`, a node of this tree or the anchor; the answer is its node, anchor_parent if there was
+  /// no room. What is forced stands, whatever else is claimed of it, and alone: its siblings are not written. Auxiliary
+  /// nodes are asked for what they reveal to whoever proposed them, and stay apart from all others.
+  NodeIndex add(NodeIndex parent, const Claim& claim) noexcept {
+    const bool forced = claim.source == DraftSource::jump_forward && !claim.auxiliary;
+    const auto stands_alone = [&] {
+      if (forced) (parent == anchor_parent ? forced_ : at(parent).forced) = true;
+    };
+    if (const NodeIndex known = claim.auxiliary ? none : find(parent, claim.token); known != none) {
+      if (forced || claim.probability > at(known).claim.probability) at(known).claim = claim;
+      stands_alone();
+      return known;
+    }
+    if (size_ == Most) return anchor_parent;  // and what is there already stays, for want of it
+    stands_alone();
+    const auto added = static_cast<NodeIndex>(size_++);
+    NodeIndex& first = parent == anchor_parent ? first_ : at(parent).child;
+    at(added) = Node();
+    at(added).claim = claim;
+    at(added).parent = parent;
+    at(added).sibling = first;
+    first = added;
+    return added;
+  }
+
+  /// The node of `token` below `parent`; anchor_parent if there is none.
+  [[nodiscard]] NodeIndex find(NodeIndex parent, Token token) const noexcept {
+    NodeIndex i = parent == anchor_parent ? first_ : nodes_[static_cast<std::size_t>(parent)].child;
+    while (i != none && (at(i).claim.auxiliary || at(i).claim.token != token)) i = at(i).sibling;
+    return i;
+  }
+
+  /// Writes the tree as an ordered draft, as much of it as the draft takes: the most probable paths first, and of equal
+  /// ones those that were added first. A chain takes the most probable child of each place.
+  void write(Draft& draft) noexcept {
+    // g++ 12 takes fewer than the 16 elements that std::sort handles apart for an overflow.
+    std::array<NodeIndex, std::max<std::size_t>(Most, 17)> order;  // NOLINT(*-member-init): filled up to `size_`
+    for (std::size_t i = 0; i < size_; ++i) {
+      Node& node = nodes_[i];
+      node.written = anchor_parent;
+      const bool root = node.parent == anchor_parent;
+      node.path = node.claim.probability * (root ? Probability::one() : at(node.parent).path);
+      order[i] = static_cast<NodeIndex>(i);
+    }
+    // Children come after their parents: they are no more probable, and were added later.
+    std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(size_),
+              [this](NodeIndex a, NodeIndex b) { return at(a).path != at(b).path ? at(a).path > at(b).path : a < b; });
+    for (std::size_t i = 0; i < size_ && !draft.full(); ++i) {
+      Node& node = at(order[i]);
+      // push() would refuse it as well, and then everything after it, one by one.
+      if (node.path < draft.budget().min_path_probability) return draft.leave_out();
+      const bool root = node.parent == anchor_parent;
+      if (!root && at(node.parent).written == anchor_parent) continue;
+      // Beside what is forced nothing else is possible.
+      const bool beside_forced = root ? forced_ : at(node.parent).forced;
+      if (beside_forced && !node.claim.auxiliary && node.claim.source != DraftSource::jump_forward) continue;
+      if (!draft.push({.token = node.claim.token,
+                       .parent = root ? anchor_parent : at(node.parent).written,
+                       .path_probability = node.path,
+                       .match_length = node.claim.match_length,
+                       .source = node.claim.source,
+                       .auxiliary = node.claim.auxiliary}))
+        continue;
+      node.written = static_cast<NodeIndex>(draft.size() - 1);
+    }
+  }
+  /// Where write() has put a node in the draft; anchor_parent if it was left out.
+  [[nodiscard]] NodeIndex written(NodeIndex node) const noexcept {
+    return nodes_[static_cast<std::size_t>(node)].written;
+  }
+
+ private:
+  static constexpr NodeIndex none = -1;
+
+  struct Node {
+    Claim claim;
+    NodeIndex parent = anchor_parent;
+    NodeIndex child = none;    // the one added last
+    NodeIndex sibling = none;  // the one added before
+    Probability path;
+    NodeIndex written = anchor_parent;
+    bool forced = false;  // has a child that is
+  };
+
+  [[nodiscard]] Node& at(NodeIndex i) noexcept { return nodes_[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] const Node& at(NodeIndex i) const noexcept { return nodes_[static_cast<std::size_t>(i)]; }
+
+  std::array<Node, Most> nodes_;
+  std::size_t size_ = 0;
+  NodeIndex first_ = none;  // the anchor's child that was added last
+  bool forced_ = false;     // the anchor has a child that is
+};
+
+}  // namespace reprise::inline v0::detail

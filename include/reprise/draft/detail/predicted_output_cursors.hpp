@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/token.hpp"
+#include "reprise/index/lookup_index.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// Why a place of a reference is thought to come next.
+enum class CursorKind : std::uint8_t {
+  followed,   ///< the text has followed the reference for a while, or from its beginning
+  near,       ///< the only place near the one that was left that ends as the text does
+  ambiguous,  ///< the next one of several such places
+  replaced,   ///< behind the token that was not the foretold one
+  inserted,   ///< before the token that was foretold: something came between
+  anywhere    ///< the last place in all references that ends as the text does
+};
+inline constexpr std::size_t cursor_kinds = 6;
+
+/// A place in a reference that the text seems to have come to.
+struct Cursor {
+  Position next = 0;   ///< what comes next there
+  Position begin = 0;  ///< of that reference
+  Position end = 0;
+  std::uint16_t run = 0;  ///< tokens agreed on since it was found, and before as far as was compared
+  CursorKind kind = CursorKind::followed;
+  friend bool operator==(const Cursor&, const Cursor&) = default;
+};
+
+/// The few places that are followed through references while a text grows, and where to look when it leaves them. A
+/// pure function of the references and of the calls since reset().
+class PredictedOutputCursors {
+ public:
+  static constexpr std::size_t capacity = 6;
+  static constexpr std::uint16_t longest_run = 1000;
+  static constexpr std::uint16_t settled = 8;  ///< a run after which it no longer matters how the place was found
+  static constexpr std::uint32_t compared = 32;
+
+  void reset() noexcept {
+    size_ = 0;
+    left_ = {};
+  }
+  [[nodiscard]] std::span<const Cursor> cursors() const noexcept { return std::span(cursors_).first(size_); }
+  /// Agreement so long that no other place needs to be looked for.
+  [[nodiscard]] bool sure() const noexcept {
+    return std::any_of(cursors_.begin(), cursors_.begin() + static_cast<std::ptrdiff_t>(size_),
+                       [](const Cursor& cursor) { return cursor.run >= settled; });
+  }
+
+  /// The reference [begin, end) is expected from its beginning.
+  void start(Position begin, Position end) noexcept {
+    if (begin == end) return;
+    add({begin, begin, end, 0, CursorKind::followed});
+    left_ = {begin, begin, end};
+  }
+  /// The text has grown by `token`. `references`: all of them, one after the other.
+  void advance(TokenSpan references, Token token) noexcept {
+    std::size_t kept = 0;
+    Cursor broken;
+    for (std::size_t i = 0; i < size_; ++i) {
+      Cursor cursor = cursors_[i];
+      if (references[cursor.next] != token) {
+        if (cursor.run >= worth_resuming && cursor.run > broken.run) broken = cursor;
+        continue;
+      }
+      ++cursor.next;
+      cursor.run = std::min<std::uint16_t>(static_cast<std::uint16_t>(cursor.run + 1), longest_run);
+      if (cursor.run >= settled) cursor.kind = CursorKind::followed;
+      if (cursor.next < cursor.end) cursors_[kept++] = cursor;
+    }
+    size_ = kept;
+    if (broken.run == 0) return;
+    left_ = {broken.next, broken.begin, broken.end};
+    add({broken.next + 1, broken.begin, broken.end, 0, CursorKind::replaced});
+    add({broken.next, broken.begin, broken.end, 0, CursorKind::inserted});
+  }
+  /// Looks for the end of the text around the place that was left last: for the longest agreement, and of equal ones
+  /// the next one on. Cost: a comparison for each of at most 320 places.
+  void look_near(TokenSpan references, TokenSpan text) noexcept {
+    if (left_.begin == left_.end || text.empty()) return;
+    const Position from = left_.place - std::min(left_.place - left_.begin, near_before);
+    const Position until = left_.place + std::min(left_.end - left_.place, near_after);
+    std::uint32_t longest = 0;
+    std::size_t equal = 0;
+    Position best = 0;
+    for (Position at = from; at + 1 < until; ++at) {
+      if (references[at] != text.back()) continue;
+      const std::uint32_t length = agreement_of(references, at + 1, text);
+      if (length > longest || (length == longest && best < left_.place)) best = at + 1;
+      equal = length > longest ? 1 : equal + (length == longest ? 1 : 0);
+      longest = std::max(longest, length);
+    }
+    if (longest > 0)
+      add({best, left_.begin, left_.end, run_of(longest), equal == 1 ? CursorKind::near : CursorKind::ambiguous});
+  }
+  /// A place in the reference [begin, end) where the text ended the same way.
+  void look_at(TokenSpan references, Position place, Position begin, Position end, TokenSpan text) noexcept {
+    if (place < end) add({place, begin, end, run_of(agreement_of(references, place, text)), CursorKind::anywhere});
+  }
+
+  friend bool operator==(const PredictedOutputCursors& a, const PredictedOutputCursors& b) noexcept {
+    return std::equal(a.cursors().begin(), a.cursors().end(), b.cursors().begin(), b.cursors().end()) &&
+           a.left_ == b.left_;
+  }
+
+ private:
+  static constexpr std::uint16_t worth_resuming = 3;  // a run whose end is worth looking around
+  static constexpr Position near_before = 64;
+  static constexpr Position near_after = 256;
+
+  struct Left {
+    Position place = 0;
+    Position begin = 0;
+    Position end = 0;
+    friend bool operator==(const Left&, const Left&) = default;
+  };
+
+  [[nodiscard]] static std::uint16_t run_of(std::uint32_t length) noexcept {
+    return static_cast<std::uint16_t>(length);
+  }
+  /// How many tokens before `place` agree with the end of the text.
+  [[nodiscard]] static std::uint32_t agreement_of(TokenSpan references, Position place, TokenSpan text) noexcept {
+    const auto most = static_cast<std::uint32_t>(std::min<std::size_t>({place, text.size(), compared}));
+    std::uint32_t n = 0;
+    while (n < most && references[place - 1 - n] == text[text.size() - 1 - n]) ++n;
+    return n;
+  }
+  void add(const Cursor& cursor) noexcept {
+    if (cursor.next >= cursor.end) return;
+    for (Cursor& other : std::span(cursors_).first(size_)) {
+      if (other.next != cursor.next) continue;
+      if (cursor.run > other.run) other = cursor;
+      return;
+    }
+    if (size_ < capacity) {
+      cursors_[size_++] = cursor;
+      return;
+    }
+    const auto shortest = std::min_element(cursors_.begin(), cursors_.end(),
+                                           [](const Cursor& a, const Cursor& b) { return a.run < b.run; });
+    if (shortest->run < cursor.run) *shortest = cursor;
+  }
+
+  std::array<Cursor, capacity> cursors_{};
+  std::size_t size_ = 0;
+  Left left_;  // where the text was last sure to be
+};
+
+}  // namespace reprise::inline v0::detail

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/contract.hpp"
+#include "reprise/core/datastore.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/draft/detail/candidates.hpp"
+#include "reprise/draft/detail/live_matches.hpp"
+#include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/index/lookup_index.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// The text from one place of a datastore on, read a few tokens at a time when they are asked for.
+class StoreText {
+ public:
+  StoreText() noexcept = default;
+  explicit StoreText(StorePlace begin) noexcept : begin_(begin), next_(begin) {}
+
+  /// The place where it begins.
+  [[nodiscard]] StorePlace begin() const noexcept { return begin_; }
+  /// True if the token at `depth` was read already.
+  [[nodiscard]] bool known(std::size_t depth) const noexcept { return depth - first_ < count_; }  // wraps below first_
+  /// A token that is known.
+  [[nodiscard]] Token operator[](std::size_t depth) const noexcept { return tokens_[depth - first_]; }
+  /// Reads until `depth` is known. False: the text ends before. Depths may be asked for in any order.
+  [[nodiscard]] bool read(const DatastoreRef& store, std::size_t depth) noexcept {
+    if (depth < first_) *this = StoreText(begin_);
+    while (!known(depth)) {
+      if (next_ == no_place) return false;
+      first_ += count_;
+      const StoreRun run = store.read(next_, tokens_);
+      count_ = std::min(run.size, tokens_.size());
+      next_ = count_ == 0 ? no_place : run.next;
+    }
+    return true;
+  }
+
+ private:
+  StorePlace begin_ = no_place;
+  StorePlace next_ = no_place;  // of the token after those that were read
+  std::size_t first_ = 0;       // depth of tokens_[0]
+  std::size_t count_ = 0;       // tokens in tokens_
+  std::array<Token, 4> tokens_{};
+};
+
+/// A place that votes for the token that follows there, at any depth of the draft.
+struct Voter {
+  Position next = 0;  ///< in the text of the context; nothing for a place in a store
+  std::uint32_t base_weight = 0;
+  const LengthWeights* weights = nullptr;
+  int length = 0;  ///< agreement with the context; below 0 for a place that the draft alone led to
+};
+
+/// The places that vote on one draft: those that the context follows, those that its stores know, and those that the
+/// draft itself leads to. VoterSet has a bit for each.
+///
+/// Of all stores together, 32 places vote at most. Each store has the same share of them, at most 12: alone or one of
+/// two it has 12, one of three 10, one of four 8. What a store leaves unused goes to no other, so that the votes of one
+/// do not depend on what another holds.
+class Voters {
+ public:
+  static constexpr std::size_t max_own = 32;  ///< from the context
+  static constexpr std::size_t max_from_stores = 32;
+  static constexpr std::size_t max_from_store = 12;
+  static constexpr std::size_t max_stores = 4;
+  static constexpr std::size_t capacity = max_own + max_from_stores;
+
+  explicit Voters(const std::array<DatastoreRef, max_stores>& stores) noexcept : stores_(stores) {
+    for (const DatastoreRef& store : stores) store_count_ += store.empty() ? 0 : 1;
+  }
+
+  /// The places that the context leads to, before anything is drafted.
+  template <class Context>
+  void collect(const Context& context) noexcept {
+    const TokenSpan tokens = context.tokens();
+    size_ = 0;
+    for (const LiveMatch& match : context.matches()) {
+      const std::uint32_t earlier = match.length >= 31 ? 0 : match.agreements >> (match.length + 1);
+      voters_[size_++] = {match.next,
+                          base_weight(tokens.size() - match.next, context.origin_of(match.next), match.kind),
+                          &length_weights(bit_count(earlier)), int{match.length}};
+    }
+    first_stored_ = own_ = size_;
+    stored_ = 0;
+    if (store_count_ != 0) collect_stored(tokens.last(std::min<std::size_t>(tokens.size(), compared)));
+  }
+
+  /// Adds the place `next` of the context, to which the draft has led. Returns its bit.
+  VoterSet add(const Voter& voter) noexcept {
+    REPRISE_EXPECTS(!full());
+    ++own_;
+    voters_[size_] = voter;
+    return VoterSet{1} << size_++;
+  }
+  /// True if no further place of the context can vote.
+  [[nodiscard]] bool full() const noexcept { return own_ == max_own; }
+
+  /// All of them. Precondition: none was added since collect(), which leaves room in the set.
+  [[nodiscard]] VoterSet all() const noexcept { return (VoterSet{1} << size_) - 1; }
+  [[nodiscard]] const Voter& operator[](std::size_t i) const noexcept { return voters_[i]; }
+  [[nodiscard]] bool is_stored(std::size_t i) const noexcept { return (stored_ >> i & 1) != 0; }
+  /// True if one of them is the place `next` of the context.
+  [[nodiscard]] bool follow(VoterSet voters, Position next) const noexcept {
+    for (voters &= ~stored_; voters != 0; voters &= voters - 1)
+      if (voters_[static_cast<std::size_t>(std::countr_zero(voters))].next == next) return true;
+    return false;
+  }
+
+  /// The weight of a vote after `depth` tokens of the draft that agreed.
+  [[nodiscard]] VoteWeight weight(std::size_t i, std::size_t depth) const noexcept {
+    const Voter& voter = voters_[i];
+    const std::size_t length = static_cast<std::size_t>(voter.length) + depth;
+    return 1 + static_cast<VoteWeight>(std::uint64_t{voter.base_weight} * (*voter.weights)[length_class(length)] >> 12);
+  }
+  /// The token after `depth` tokens at a place in a store; nullopt: its text ends before.
+  [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth) noexcept {
+    StoreText& text = texts_[i - first_stored_];
+    if (!text.known(depth) && !text.read(stores_[store_of(i)], depth)) return std::nullopt;
+    return text[depth];
+  }
+
+  /// Where these places are.
+  [[nodiscard]] EvidenceSource source_of(VoterSet voters) const noexcept {
+    const VoterSet in_stores = voters & stored_;
+    if (in_stores == 0) return EvidenceSource::context;
+    if (in_stores != voters) return EvidenceSource::both;
+    for (std::size_t i = 0; i < max_stores; ++i)
+      if ((voters & ~from_store_[i]) == 0) return store_source(i);
+    return EvidenceSource::stores;
+  }
+  /// Tells the stores that these places have led to an accepted token.
+  void touch(VoterSet voters) const noexcept {
+    for (VoterSet left = voters & stored_; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      stores_[store_of(i)].touch(texts_[i - first_stored_].begin());
+    }
+  }
+
+ private:
+  static constexpr std::size_t compared = 32;  // tokens at the end of the context that a store is asked for
+
+  /// Places in the stores that end like `suffix`.
+  void collect_stored(TokenSpan suffix) noexcept {
+    const std::size_t most = std::min(max_from_store, max_from_stores / store_count_);
+    for (std::size_t store = 0; store < max_stores; ++store) {
+      VoterSet& from_store = from_store_[store] = 0;
+      if (stores_[store].empty()) continue;
+      std::array<StoreMatch, max_from_store> found;
+      const std::size_t count = std::min(stores_[store].find(suffix, std::span(found).first(most)), most);
+      for (const StoreMatch& match : std::span(found).first(count)) {
+        const int length = std::countr_one(match.agreements);
+        const std::uint32_t earlier = length >= 31 ? 0 : match.agreements >> (length + 1);
+        from_store |= VoterSet{1} << size_;
+        texts_[size_ - first_stored_] = StoreText(match.next);
+        voters_[size_++] = {0, history_base_weight, &length_weights(bit_count(earlier)), length};
+      }
+      stored_ |= from_store;
+    }
+  }
+  [[nodiscard]] std::size_t store_of(std::size_t i) const noexcept {
+    std::size_t store = 0;
+    while ((from_store_[store] >> i & 1) == 0) ++store;
+    return store;
+  }
+
+  std::array<DatastoreRef, max_stores> stores_;
+  std::size_t store_count_ = 0;  // not empty
+  std::array<Voter, capacity> voters_;
+  std::size_t size_ = 0;
+  std::size_t own_ = 0;           // of these, places of the context
+  std::size_t first_stored_ = 0;  // the places in stores are next to each other, from this one on
+  VoterSet stored_ = 0;           // all places in stores
+  std::array<VoterSet, max_stores> from_store_{};
+  std::array<StoreText, max_from_stores> texts_;
+};
+
+}  // namespace reprise::inline v0::detail

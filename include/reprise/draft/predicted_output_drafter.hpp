@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/draft/detail/agreement_table.hpp"
+#include "reprise/draft/detail/merged_draft.hpp"
+#include "reprise/draft/detail/origin_runs.hpp"
+#include "reprise/draft/detail/predicted_output_cursors.hpp"
+#include "reprise/index/rolling_hash.hpp"
+
+namespace reprise::inline v0 {
+
+/// Settings of PredictedOutputDrafter.
+struct PredictedOutputOptions {
+  /// Less likely paths are not proposed. DraftBudget can only ask for more.
+  Probability min_path_probability = Probability::ratio(1, 500);
+  std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
+  std::size_t max_bytes = unlimited;       ///< see IndexOptions; for the references
+};
+
+/// Copies from texts that the caller supplies and that are not in the context: documents (LLMA: Yang et al. 2023), or
+/// what the output is predicted to be (the "predicted outputs" of hosted interfaces), such as the old version of a file
+/// that is rewritten.
+///
+/// A prediction is followed from its beginning when output begins. Where the output leaves it, several places may come
+/// next: behind a token that was replaced, before one in front of which something was inserted, the place nearby that
+/// ends as the output does now (where something was left out, or a longer passage rewritten), and the last one
+/// anywhere. All are followed, drafted as a tree, and given up when they are wrong. How likely each is to be right
+/// depends on how it was found and how long it has agreed, and is learned from what the target says (see
+/// AgreementCalibrator).
+///
+/// Combine it with NgramDrafter by UnionDrafter: this one knows nothing of the context.
+///
+/// References stay through begin() until clear_references(); they may change between rounds. Cost: adding one, an
+/// append to an index over three n-gram lengths; observe, a few comparisons for each output token while the reference
+/// is followed, and about 320 and three lookups while it is not; propose, as NgramDrafter, less. truncate: follows at
+/// most 64 tokens again. Memory: 30 to 45 bytes for each token of reference, 2 for each of context, and 20 KB. A copy
+/// copies the references too. Threads: one at a time; copies are independent.
+class PredictedOutputDrafter {
+ public:
+  /// Most nodes of a draft.
+  static constexpr std::size_t max_nodes = 64;
+  static constexpr bool calibrated = true;  ///< see CalibratedStrategy
+
+  explicit PredictedOutputDrafter(const PredictedOutputOptions& options = {})
+      : options_(options), index_(IndexOptions{.orders = orders, .key = options.key, .max_bytes = options.max_bytes}) {}
+
+  /// A text that may be copied from, at any place. Errors: out_of_memory; then it is as if it had not been added.
+  Result<void> add_reference(TokenSpan reference) { return add(reference, false); }
+  /// What the output is expected to be, from its beginning on. Errors: as add_reference().
+  Result<void> predict(TokenSpan output) { return add(output, true); }
+  void clear_references() {
+    index_.clear();
+    documents_.clear();
+    references_ = 0;
+    checkpoints_.clear();
+    restart();
+  }
+
+  void begin(TokenSpan context) {
+    table_ = AgreementCalibrator();
+    start(context);
+  }
+  /// As begin(), but what was learned of the target stays.
+  void rebase(TokenSpan before, TokenSpan context) {
+    if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) start(context);
+  }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    if (fresh == 0) return;
+    origins_.append(size_, origin);
+    remember(context);
+    if (origin == Origin::prompt) return restart();
+    for (std::size_t size = context.size() - fresh + 1; size <= context.size(); ++size) {
+      follow(context.first(size));
+      if (size % checkpoint_distance == 0) mark(size);
+    }
+  }
+  void truncate(TokenSpan context, std::size_t size) {
+    if (size >= size_) return;
+    remember(context.first(size));
+    origins_.truncate(size);
+    while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
+      checkpoints_.truncate(checkpoints_.size() - 1);
+    // Output follows the checkpoint behind the prompt before it, or a later one.
+    const bool in_prompt = size == 0 || origins_.of(size - 1) == Origin::prompt;
+    if (in_prompt || !usable() || checkpoints_.empty()) return restart();
+    const Checkpoint& last = checkpoints_[checkpoints_.size() - 1];
+    if (size - last.position > checkpoint_distance) return restart();
+    cursors_ = last.cursors;
+    for (std::size_t at = last.position; at < size; ++at) follow(context.first(at + 1));
+  }
+  void reserve(std::size_t max_context) {
+    static_cast<void>(origins_.reserve(std::min<std::size_t>(max_context, 1'024)));
+    static_cast<void>(checkpoints_.reserve(max_context / checkpoint_distance + 64));
+  }
+
+  void propose(TokenSpan, Draft& draft) noexcept {
+    if (!usable()) return;
+    merged_.clear();
+    const Probability least = std::max(draft.budget().min_path_probability, options_.min_path_probability);
+    for_each_ranked([&](const Cursor& cursor, bool first, bool) { add_path(cursor, first, least, draft.budget()); });
+    merged_.write(draft);
+    draft.truncate(max_nodes);  // every prefix is the best smaller draft
+    if (!cursors_.cursors().empty()) draft.leave_out();
+  }
+
+  /// Each place that is followed learns how far the target went on from it, whatever was drafted.
+  void feedback(TokenSpan, const Outcome& outcome) noexcept {
+    if (!usable()) return;
+    lessons_ = table_;  // what is learned on the way does not change the order
+    for_each_ranked([&](const Cursor& cursor, bool first, bool repeats) {
+      if (repeats) return;
+      for (std::size_t i = 0; cursor.next + i < cursor.end; ++i) {
+        const std::optional<Token> token = committed_token(outcome, i);
+        if (!token) return;
+        const bool agrees = *token == index_.tokens()[cursor.next + i];
+        lessons_.learn(evidence(cursor, i, first), agrees);
+        if (!agrees) return;
+      }
+    });
+    table_ = lessons_;
+  }
+
+  /// Tokens of all references.
+  [[nodiscard]] std::size_t reference_size() const noexcept { return references_; }
+  [[nodiscard]] const PredictedOutputOptions& options() const noexcept { return options_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return index_.memory_bytes() + documents_.memory_bytes() + origins_.memory_bytes() + checkpoints_.memory_bytes();
+  }
+
+ private:
+  using Cursor = detail::Cursor;
+  static constexpr NgramOrders orders = {2, 4, 8};
+  static constexpr std::size_t checkpoint_distance = 64;
+
+  struct Document {
+    Position begin = 0;
+    Position end = 0;
+    bool predicted = false;
+  };
+  /// What truncate() needs to have the places again as they were.
+  struct Checkpoint {
+    Position position = 0;
+    detail::PredictedOutputCursors cursors;
+  };
+
+  void start(TokenSpan context) {
+    origins_.clear();
+    remember({});
+    restart();
+    observe(context, context.size(), Origin::prompt);
+  }
+  Result<void> add(TokenSpan tokens, bool predicted) {
+    const Error no_memory{ErrorCode::out_of_memory, "no memory for the reference; the others are as before"};
+    if (!usable()) return Error{ErrorCode::out_of_memory, "no memory for what was there before: clear_references()"};
+    if (!documents_.reserve_extra(1)) return no_memory;
+    index_.append(tokens);
+    if (index_.exhausted()) {
+      index_.truncate(references_);
+      return no_memory;
+    }
+    documents_.push_reserved(
+        {static_cast<Position>(references_), static_cast<Position>(references_ + tokens.size()), predicted});
+    references_ += tokens.size();
+    checkpoints_.clear();  // they were for other references
+    restart();
+    return {};
+  }
+
+  /// A copy may have got no memory for the references, and they are read by position.
+  [[nodiscard]] bool usable() const noexcept { return index_.tokens().size() == references_; }
+  /// Keeps the end of the context for references that are added before the next call that lends it.
+  void remember(TokenSpan context) noexcept {
+    size_ = context.size();
+    const TokenSpan end = context.last(std::min(size_, end_.size()));
+    std::copy(end.begin(), end.end(), end_.begin());
+  }
+
+  /// Output is about to begin here: predictions are expected from their beginnings.
+  void restart() {
+    cursors_.reset();
+    if (!usable()) return;
+    for (const Document& document : documents_)
+      if (document.predicted) cursors_.start(document.begin, document.end);
+    look_anywhere(TokenSpan(end_).first(std::min(size_, end_.size())));
+    checkpoints_.truncate(checkpoints_before(size_));
+    mark(size_);
+  }
+  /// The text has grown by its last token.
+  void follow(TokenSpan text) noexcept {
+    if (!usable()) return cursors_.reset();
+    cursors_.advance(index_.tokens(), text.back());
+    if (cursors_.sure()) return;
+    cursors_.look_near(index_.tokens(), text);
+    look_anywhere(text);
+  }
+  /// The last place that ends as this text does, for the longest n-gram that is found.
+  void look_anywhere(TokenSpan text) noexcept {
+    for (std::size_t i = orders.size(); i-- > 0;) {
+      if (text.size() < orders[i]) continue;
+      const Position place = index_.latest(text.last(orders[i]));
+      if (place == 0) continue;
+      const auto document =
+          std::find_if(documents_.begin(), documents_.end(), [&](const Document& other) { return place <= other.end; });
+      if (document != documents_.end()) cursors_.look_at(index_.tokens(), place, document->begin, document->end, text);
+      return;
+    }
+  }
+  void mark(std::size_t position) {
+    if (checkpoints_.reserve_extra(1)) checkpoints_.push_reserved({static_cast<Position>(position), cursors_});
+  }
+  [[nodiscard]] std::size_t checkpoints_before(std::size_t position) const noexcept {
+    std::size_t count = checkpoints_.size();
+    while (count > 0 && checkpoints_[count - 1].position >= position) --count;
+    return count;
+  }
+
+  [[nodiscard]] static AgreementCalibrator::Evidence evidence(const Cursor& cursor, std::size_t depth,
+                                                              bool first) noexcept {
+    const std::size_t run = cursor.run + depth;
+    const auto kind = run >= detail::PredictedOutputCursors::settled ? detail::CursorKind::followed : cursor.kind;
+    // Behind its first token a place is no longer one of several.
+    return AgreementCalibrator::evidence(static_cast<std::size_t>(kind), run, first || depth > 0);
+  }
+  /// Calls visit(cursor, first, repeats) for the places that are followed, the likeliest first. `first`: no other one
+  /// comes before; `repeats`: one before foretells the same token.
+  template <class Visit>
+  void for_each_ranked(Visit visit) const noexcept {
+    const std::span<const Cursor> cursors = cursors_.cursors();
+    std::array<std::uint8_t, detail::PredictedOutputCursors::capacity> order{};
+    for (std::size_t i = 0; i < cursors.size(); ++i) {
+      const auto likelihood = [&](std::size_t at) { return table_.probability(evidence(cursors[at], 0, true)); };
+      std::size_t at = i;
+      for (; at > 0 && likelihood(order[at - 1]) < likelihood(i); --at) order[at] = order[at - 1];
+      order[at] = static_cast<std::uint8_t>(i);
+    }
+    for (std::size_t i = 0; i < cursors.size(); ++i) {
+      const Token token = index_.tokens()[cursors[order[i]].next];
+      const bool repeats =
+          std::any_of(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(i),
+                      [&](std::uint8_t other) { return index_.tokens()[cursors[other].next] == token; });
+      visit(cursors[order[i]], i == 0, repeats);
+    }
+  }
+  void add_path(const Cursor& cursor, bool first, Probability least, const DraftBudget& budget) noexcept {
+    const std::size_t most =
+        std::min({budget.max_nodes, max_nodes, budget.max_depth, std::size_t{cursor.end} - cursor.next});
+    NodeIndex parent = anchor_parent;
+    Probability path = Probability::one();
+    for (std::size_t i = 0; i < most; ++i) {
+      const Probability probability = table_.probability(evidence(cursor, i, first));
+      path = path * probability;
+      if (path < least) return;
+      parent = merged_.add(parent, {.token = index_.tokens()[cursor.next + i],
+                                    .probability = probability,
+                                    .match_length = cursor.run,
+                                    .source = DraftSource::predicted_output});
+      if (parent == anchor_parent) return;
+    }
+  }
+
+  PredictedOutputOptions options_;
+  RollingHashIndex index_;  // of all references, one after the other
+  Buffer<Document> documents_;
+  std::size_t references_ = 0;  // tokens of them
+  detail::OriginRuns origins_;
+  std::size_t size_ = 0;                                             // of the context
+  std::array<Token, detail::PredictedOutputCursors::compared> end_;  // of the context: cursors compare no more
+  detail::PredictedOutputCursors cursors_;
+  Buffer<Checkpoint> checkpoints_;
+  AgreementCalibrator table_;
+  AgreementCalibrator lessons_;                // scratch of feedback()
+  detail::MergedDraft<2 * max_nodes> merged_;  // scratch of propose()
+};
+static_assert(RebasableStrategy<PredictedOutputDrafter>);
+
+}  // namespace reprise::inline v0

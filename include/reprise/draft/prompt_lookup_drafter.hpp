@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/result.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/rolling_hash.hpp"
+
+namespace reprise::inline v0 {
+
+/// Which of several earlier occurrences is copied from. Longer agreement goes first; this decides ties.
+enum class Occurrence : std::uint8_t { most_recent, earliest, most_frequent };
+
+/// Conditions under which other systems draft nothing. The defaults have no effect; presets.hpp sets them.
+struct PromptLookupConditions {
+  std::size_t min_context = 0;     ///< tokens of context below which nothing is drafted
+  std::size_t min_distance = 1;    ///< tokens between the end of the occurrence and the end of the context, at least
+  bool apart = false;              ///< more than the n-gram's length lies between them
+  std::size_t min_copy = 1;        ///< tokens that follow the occurrence, at least
+  bool without_anchor = false;     ///< the last token of the context is never copied
+  bool never_from_start = false;   ///< an occurrence at the very beginning of the context is not used
+  std::optional<Token> cut_after;  ///< the copy ends behind this token
+};
+
+/// Settings of PromptLookupDrafter.
+struct PromptLookupOptions {
+  std::uint32_t min_ngram = 1;   ///< shortest n-gram that is looked up, 1..32
+  std::uint32_t max_ngram = 16;  ///< longest agreement that counts, min_ngram..32
+  /// true: look up a few lengths between the two, longest first, and measure how far each occurrence really agrees.
+  /// false: look up every length, longest first, and ask no more of an occurrence (at most 8 lengths).
+  bool extend = true;
+  Occurrence occurrence = Occurrence::most_recent;
+  std::uint32_t candidates = 16;  ///< occurrences compared per length, 1..64
+  std::size_t draft_length = 10;  ///< most tokens drafted; Limits::draft and Session's max_draft_nodes hold too
+  bool copy_past_end = true;      ///< a copy that reaches the end of the context goes on with what it copied: a
+                                  ///< repetition keeps repeating
+  PromptLookupConditions conditions;
+  std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
+  std::size_t max_bytes = unlimited;       ///< see IndexOptions
+};
+
+/// The n-gram lengths that these settings look up.
+inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
+  NgramOrders orders;
+  const std::uint32_t longest = std::min(options.max_ngram, NgramOrders::largest);
+  // Steps of 2.5 keep the tables few; the agreement beyond a looked-up length is measured on the tokens.
+  for (std::uint32_t n = std::max(options.min_ngram, 1U); n <= longest && orders.size() < NgramOrders::capacity;
+       n = options.extend ? (5 * n + 1) / 2 : n + 1)
+    orders.add(n);
+  return orders;
+}
+
+/// Refuses settings that cannot work, with what to change.
+inline Result<void> check(const PromptLookupOptions& options) noexcept {
+  const auto refuse = [](const char* why, std::uint64_t value, std::uint64_t limit) {
+    return Error{ErrorCode::invalid_argument, why, value, limit};
+  };
+  if (options.min_ngram == 0) return refuse("min_ngram is 0: an n-gram has at least 1 token", 0, 1);
+  if (options.max_ngram > NgramOrders::largest)
+    return refuse("max_ngram is too large", options.max_ngram, NgramOrders::largest);
+  if (options.min_ngram > options.max_ngram)
+    return refuse("min_ngram is larger than max_ngram", options.min_ngram, options.max_ngram);
+  if (!options.extend && options.max_ngram - options.min_ngram >= NgramOrders::capacity)
+    return refuse("too many n-gram lengths between min_ngram and max_ngram without extend",
+                  options.max_ngram - options.min_ngram + 1, NgramOrders::capacity);
+  if (options.candidates == 0 || options.candidates > 64)
+    return refuse("candidates has to be between 1 and 64", options.candidates, 64);
+  return {};
+}
+
+/// Drafts by lookup: finds where the end of the context occurred before and copies what followed there. (Prompt
+/// lookup decoding, Saxena 2023; LLMA, Yang et al. 2023.)
+///
+/// Every token is proposed with probability one: this drafter makes no claim how likely it is, its length is
+/// `draft_length`. Settings that check() refuses draft less or nothing; they are never unsafe.
+///
+/// Cost of propose: for each looked-up length, `candidates` occurrences compared over at most `max_ngram` tokens,
+/// independent of the context's length with RollingHashIndex. observe and memory: the index's.
+/// Threads: one at a time; copies are independent.
+template <LookupIndex Index = RollingHashIndex>
+class PromptLookupDrafter {
+ public:
+  explicit PromptLookupDrafter(const PromptLookupOptions& options = {})
+      : options_(options), orders_(lookup_orders(options)), index_(index_options(options, orders_)) {}
+
+  void begin(TokenSpan context) {
+    index_.clear();
+    index_.append(context);
+  }
+  void observe(TokenSpan context, std::size_t fresh, Origin) { index_.append(context.last(fresh)); }
+  void feedback(TokenSpan, const Outcome&) noexcept {}
+  void truncate(TokenSpan, std::size_t size) { index_.truncate(size); }
+  void reserve(std::size_t max_context) { static_cast<void>(index_.reserve(max_context)); }
+
+  /// Reads the index's own text: an index that ran short of memory holds less than the context.
+  void propose(TokenSpan, Draft& draft) const {
+    if (index_.exhausted() || index_.tokens().size() < options_.conditions.min_context) return;
+    for (std::size_t i = orders_.size(); i-- > 0;) {
+      const std::optional<Match> match = best_match(orders_[i]);
+      if (match && copy(*match, draft)) return;
+    }
+  }
+
+  [[nodiscard]] const PromptLookupOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const Index& index() const noexcept { return index_; }
+  /// Indexing has stopped for want of memory (see PromptLookupOptions::max_bytes); nothing is drafted until begin(),
+  /// or until truncate() leaves only what is indexed.
+  [[nodiscard]] bool exhausted() const noexcept { return index_.exhausted(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return index_.memory_bytes(); }
+
+ private:
+  static constexpr std::size_t max_candidates = 64;
+
+  static IndexOptions index_options(const PromptLookupOptions& options, const NgramOrders& orders) noexcept {
+    return {orders, options.occurrence == Occurrence::earliest, options.key, options.max_bytes};
+  }
+
+  /// The occurrence of the last n tokens to copy from.
+  [[nodiscard]] std::optional<Match> best_match(std::uint32_t n) const {
+    std::array<Match, max_candidates> found;
+    const MatchLimits limits{
+        n, options_.extend ? std::min(options_.max_ngram, NgramOrders::largest) : n, options_.candidates,
+        options_.occurrence == Occurrence::earliest ? MatchOrder::earliest : MatchOrder::most_recent};
+    const std::size_t count = index_.find(limits, found);
+    const auto last = std::remove_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),
+                                     [&](const Match& match) { return !usable(match, n); });
+    const std::span<const Match> matches(found.begin(), last);
+    if (matches.empty()) return {};
+    // The first of the longest: `found` comes in the order that decides ties.
+    const auto longest = std::max_element(matches.begin(), matches.end(),
+                                          [](const Match& a, const Match& b) { return a.length < b.length; });
+    return options_.occurrence == Occurrence::most_frequent ? most_frequent(matches, longest->length) : *longest;
+  }
+
+  [[nodiscard]] bool usable(const Match& match, std::uint32_t n) const noexcept {
+    const PromptLookupConditions& conditions = options_.conditions;
+    const std::size_t distance = index_.tokens().size() - match.end;
+    return distance >= conditions.min_distance && !(conditions.apart && distance <= n) &&
+           !(conditions.never_from_start && match.end <= n);
+  }
+
+  /// Of the matches of this length, the most recent one of those whose next token is the most frequent.
+  [[nodiscard]] Match most_frequent(std::span<const Match> matches, std::uint32_t length) const noexcept {
+    const TokenSpan tokens = index_.tokens();
+    Match best;
+    std::size_t best_votes = 0;
+    for (const Match& match : matches) {
+      if (match.length != length) continue;
+      const auto votes =
+          static_cast<std::size_t>(std::count_if(matches.begin(), matches.end(), [&](const Match& other) {
+            return other.length == length && tokens[other.end] == tokens[match.end];
+          }));
+      if (votes > best_votes) {
+        best = match;
+        best_votes = votes;
+      }
+    }
+    return best;
+  }
+
+  /// Drafts what followed the match. False when the conditions forbid it.
+  bool copy(const Match& match, Draft& draft) const noexcept {
+    const TokenSpan tokens = index_.tokens();
+    const PromptLookupConditions& conditions = options_.conditions;
+    const std::size_t end = tokens.size() - (conditions.without_anchor ? 1 : 0);
+    const std::size_t following = end > match.end ? end - match.end : 0;
+    if (following < std::max<std::size_t>(conditions.min_copy, 1)) return false;
+    const std::size_t length =
+        options_.copy_past_end ? options_.draft_length : std::min(options_.draft_length, following);
+    for (std::size_t i = 0; i < length; ++i) {
+      const Token token = i < following ? tokens[match.end + i] : draft[i - following].token;
+      if (!draft.extend({.token = token,
+                         .match_length = static_cast<std::uint16_t>(match.length),
+                         .source = DraftSource::context}))
+        break;
+      if (conditions.cut_after == token) break;
+    }
+    return true;
+  }
+
+  PromptLookupOptions options_;
+  NgramOrders orders_;
+  Index index_;
+};
+
+}  // namespace reprise::inline v0

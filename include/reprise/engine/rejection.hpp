@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file Rejection sampling for drafts that were drawn from a distribution of the drafter's own (Leviathan, Kalman and
+/// Matias 2023, "Fast Inference from Transformers via Speculative Decoding"; Chen et al. 2023, "Accelerating Large
+/// Language Model Decoding with Speculative Sampling"). A drafted token x, drawn from q, is accepted with probability
+/// min(1, p(x) / q(x)), p being the target's distribution; else a token is drawn from max(p - q, 0), normalised. What
+/// comes out is distributed as p. Two conditions, which nothing can check:
+///
+///  * x was really drawn from q. A strategy that states another q than it drew from changes the output; this is the one
+///    place where a strategy is trusted. Drawing from p and comparing trusts nobody: ordinary picks do that.
+///  * Whether x is sent was decided before x was drawn: see DraftKind::sampled.
+///
+/// Distributions are arrays of probabilities, index = token, that add up to one. Whatever they hold instead, only a
+/// token to which p gives weight is ever committed, and no index is out of range:
+///  * NaN, infinite and negative values are read as zero. (-ffast-math can break the first two: then any token may come
+///    out, but still one inside the array.)
+///  * p and q need not have the same size: what one of them lacks is zero there.
+///  * Rounding errors shift probabilities by as much. Arrays that are not normalised at all are not scaled: draws from
+///    p alone stay right, the rejection rule does not.
+///  * q(x) = 0, x outside q, or q empty: x was not drawn from q. Then x is judged as a point mass, q = 1 at x. It is
+///    accepted with probability p(x), else a token is drawn from p without x: one draw from p, compared with x.
+///
+/// Everything is generic over the type of number, so that the method can be proven with rational arithmetic.
+
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "reprise/core/token.hpp"
+#include "reprise/core/verifier.hpp"
+
+namespace reprise::inline v0 {
+
+namespace detail {
+
+/// Sums are at least of double precision: vocabularies are large.
+template <class Number>
+struct WeightType {
+  using type = Number;
+};
+template <std::floating_point Number>
+struct WeightType<Number> {
+  using type = std::common_type_t<Number, double>;
+};
+
+/// A span of constants over what a callable gave. Arrays that die here do not compile.
+template <class Range>
+auto to_read(Range&& range) {
+  const std::span values(std::forward<Range>(range));
+  return std::span<const typename decltype(values)::value_type>(values);
+}
+
+}  // namespace detail
+
+/// The type in which weights of this type of number are added and compared.
+template <class Number>
+using WeightOf = typename detail::WeightType<std::remove_cv_t<Number>>::type;
+
+/// weights[i] as it is read here: zero where it is no usable weight, or outside.
+template <class Number, std::size_t extent>
+[[nodiscard]] WeightOf<Number> weight_at(std::span<const Number, extent> weights, std::size_t i) {
+  const WeightOf<Number> none{};
+  if (i >= weights.size()) return none;
+  const WeightOf<Number> weight = weights[i];
+  if constexpr (std::floating_point<Number>)
+    if (!(weight <= std::numeric_limits<Number>::max())) return none;
+  return weight > none ? weight : none;
+}
+
+/// max(p(i) - q(i), 0): what a token is drawn from after a rejection. Zero for the rejected token: it was rejected
+/// because q gives it more than p.
+template <class Number, std::size_t target_extent, std::size_t drafter_extent>
+[[nodiscard]] WeightOf<Number> residual_at(std::span<const Number, target_extent> target,
+                                           std::span<const Number, drafter_extent> drafter, std::size_t i) {
+  const WeightOf<Number> p = weight_at(target, i);
+  const WeightOf<Number> q = weight_at(drafter, i);
+  return p > q ? p - q : WeightOf<Number>{};
+}
+
+/// min(1, p(x) / q(x)); where q(x) is zero, p(x).
+template <class Number, std::size_t target_extent, std::size_t drafter_extent>
+[[nodiscard]] WeightOf<Number> acceptance_probability(std::span<const Number, target_extent> target,
+                                                      std::span<const Number, drafter_extent> drafter, Token token) {
+  const auto x = static_cast<std::size_t>(token);  // negative ones become huge
+  const WeightOf<Number> one(1);
+  const WeightOf<Number> p = weight_at(target, x);
+  const WeightOf<Number> q = weight_at(drafter, x);
+  const WeightOf<Number> whole = q > WeightOf<Number>{} ? q : one;
+  return p < whole ? p / whole : one;
+}
+
+/// The sum of weight(0) ... weight(size - 1).
+template <class Weight>
+[[nodiscard]] auto total_weight(std::size_t size, Weight&& weight) {
+  std::remove_cvref_t<decltype(weight(std::size_t{}))> total{};
+  for (std::size_t i = 0; i < size; ++i) total = total + weight(i);
+  return total;
+}
+
+/// The first index at which the running sum of the weights exceeds `threshold`, else the last that has a weight; none
+/// when none has. So never an index without weight, however sums are rounded.
+template <class Weight, class Sum>
+[[nodiscard]] std::optional<std::size_t> index_at(std::size_t size, Weight&& weight, const Sum& threshold) {
+  std::optional<std::size_t> last;
+  Sum running{};
+  for (std::size_t i = 0; i < size; ++i) {
+    const Sum one = weight(i);
+    if (!(one > Sum{})) continue;
+    last = i;
+    running = running + one;
+    if (running > threshold) break;
+  }
+  return last;
+}
+
+/// Random decisions from a source of numbers in [0, 1), one for each decision. A source passed as an lvalue is referred
+/// to, another kept.
+template <class Random>
+struct UniformDecisions {
+  Random random;
+
+  /// True with probability min(1, part / whole). Always true if part >= whole, however products are rounded.
+  template <class Weight>
+  [[nodiscard]] bool chance(const Weight& part, const Weight& whole) {
+    const auto u = static_cast<Weight>(random());
+    return part >= whole || u * whole < part;
+  }
+  /// An index with probability weight(i) / sum; none, and no number used, where all weights are zero. Two scans.
+  template <class Weight>
+  [[nodiscard]] std::optional<std::size_t> draw(std::size_t size, Weight&& weight) {
+    const auto total = total_weight(size, weight);
+    using Sum = std::remove_const_t<decltype(total)>;
+    if (!(total > Sum{})) return {};
+    return index_at(size, weight, static_cast<Sum>(total * static_cast<Sum>(random())));
+  }
+};
+
+template <class Random>
+UniformDecisions(Random&&) -> UniformDecisions<Random>;
+
+/// Draws an index from `weights`, any array of numbers, by one number in [0, 1); they need not add up to one. None
+/// where all are zero. For drafters, and for engines that sample from probabilities themselves. Cost: two scans.
+template <class Weights>
+[[nodiscard]] std::optional<std::size_t> draw_index(const Weights& weights, double u) {
+  const auto read = detail::to_read(weights);
+  return UniformDecisions{[u] { return u; }}.draw(read.size(), [&](std::size_t i) { return weight_at(read, i); });
+}
+
+/// Rejection sampling as Picks: hand it to Session::resolve(), and the ordinary walk decides, with stop rules and
+/// limits as ever. `picks[i]` is the drafted token i where it is accepted, else a token drawn from the residual, which
+/// ends the walk; behind the last drafted token, one drawn from p. Rows behind `draft` (pad rows) are draws from p as
+/// well.
+///
+///     RejectionPicks picks(draft, [&](std::size_t i) { return engine.probabilities(i); },   // p after row anchor + i
+///                          [&](std::size_t i) { return drafter.distribution(i); },         // q of drafted token i
+///                          [&] { return engine.uniform(); });
+///     auto decision = session.resolve(ticket, picks);
+///
+/// `draft`: the sampled tokens that were sent, a chain. `target(i)`: after row (anchor + i), i = 0 ... draft.size().
+/// `drafter(i)`: that from which draft[i] was drawn; empty for a token that was not drawn. Both give spans of the same
+/// type of number, over memory that lasts until the next call; each is called once for each pick, in order.
+/// `random`: a callable that gives numbers in [0, 1), or an object with chance() and draw() like UniformDecisions.
+/// Callables passed as lvalues are referred to, others are kept.
+///
+/// Each drafted token takes one random number, and each draw one. Cost: constant for an accepted token; a draw scans
+/// the vocabulary twice. No allocation. Throws what the callables throw.
+///
+/// In floating point too, a rejected token is not drawn again: it is rejected only if p(x) < q(x), and the residual
+/// gives it no weight. Where rounding leaves no residual at all, p without x is drawn from; if p knows no other token,
+/// x is, and the walk goes on, as it should.
+template <class Target, class Drafter, class Random>
+class RejectionPicks {
+  using Decisions = std::conditional_t<std::invocable<Random&>, UniformDecisions<Random>, Random>;
+
+ public:
+  RejectionPicks(TokenSpan draft, Target&& target, Drafter&& drafter, Random&& random)
+      : draft_(draft),
+        target_(std::forward<Target>(target)),
+        drafter_(std::forward<Drafter>(drafter)),
+        decisions_{std::forward<Random>(random)} {}
+
+  Token operator[](std::size_t i) {
+    const auto target = detail::to_read(target_(i));
+    if (i >= draft_.size()) return draw_from(target);
+    return judge(draft_[i], target, detail::to_read(drafter_(i)));
+  }
+
+  /// True if a distribution of the target held no weight at all: the pass cannot be used, its pick was token 0.
+  [[nodiscard]] bool failed() const noexcept { return failed_; }
+
+ private:
+  template <class P, class Q>
+  Token judge(Token drafted, P target, Q drafter) {
+    const auto x = static_cast<std::size_t>(drafted);
+    const auto q = weight_at(drafter, x);
+    if (!(q > decltype(q){})) return draw_from(target);
+    if (decisions_.chance(weight_at(target, x), q)) return drafted;
+    const auto residual = [&](std::size_t i) { return residual_at(target, drafter, i); };
+    const auto others = [&](std::size_t i) { return weight_at(target, i == x ? target.size() : i); };
+    if (const auto token = decisions_.draw(target.size(), residual)) return static_cast<Token>(*token);
+    if (const auto token = decisions_.draw(target.size(), others)) return static_cast<Token>(*token);
+    return draw_from(target);
+  }
+  template <class P>
+  Token draw_from(P target) {
+    const auto token = decisions_.draw(target.size(), [&](std::size_t i) { return weight_at(target, i); });
+    failed_ = failed_ || !token;
+    return static_cast<Token>(token.value_or(0));
+  }
+
+  TokenSpan draft_;
+  Target target_;
+  Drafter drafter_;
+  Decisions decisions_;
+  bool failed_ = false;
+};
+
+template <class Target, class Drafter, class Random>
+RejectionPicks(TokenSpan, Target&&, Drafter&&, Random&&) -> RejectionPicks<Target, Drafter, Random>;
+
+}  // namespace reprise::inline v0

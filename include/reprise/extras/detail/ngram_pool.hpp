@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/index/token_hash.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// N-grams by their first token: the last ones that were added, in a table of fixed size. Where a token's place is
+/// full, or is shared with another token, the n-gram that has not been added for longest gives way; the token itself is
+/// compared, so one never answers for another.
+///
+/// Cost: add and find look at one place, a few dozen n-grams at most. Memory: 48 bytes for each n-gram. Only prepare()
+/// allocates; without memory nothing is found. Threads: one at a time.
+class NgramPool {
+ public:
+  static constexpr std::size_t most_following = 7;  ///< tokens behind the first
+  static constexpr std::size_t most_ways = 16;
+
+  struct Ngram {
+    std::uint64_t added = 0;  ///< a count that goes up; 0: an empty place
+    Token first = 0;
+    std::uint32_t times = 0;  ///< that it was added since it is here
+    std::array<Token, most_following> following{};
+  };
+
+  /// `following`: tokens behind the first one; `ways`: n-grams kept for each token, at least; `ngrams`: in all, at
+  /// most.
+  NgramPool(std::size_t following, std::size_t ways, std::size_t ngrams, std::uint64_t key) noexcept
+      : following_(std::clamp<std::size_t>(following, 1, most_following)),
+        ways_(std::clamp<std::size_t>(ways, 1, most_ways)),
+        places_(std::bit_floor(std::clamp<std::size_t>(ngrams / ways_, 1, std::size_t{1} << 24))),
+        key_(key) {}
+
+  /// Empties the pool; the first time it also asks for its memory.
+  void prepare() noexcept {
+    static_cast<void>(table_.resize(places_ * ways_, Ngram{}));
+    std::fill(table_.begin(), table_.end(), Ngram{});
+    clock_ = 0;
+  }
+  /// Adds `first` followed by `following`, of which there are as many as the pool keeps.
+  void add(Token first, TokenSpan following) noexcept {
+    if (table_.empty() || following.size() != following_) return;
+    const std::span<Ngram> place = place_of(first);
+    Ngram* oldest = place.data();
+    for (Ngram& ngram : place) {
+      if (ngram.added != 0 && ngram.first == first &&
+          std::equal(following.begin(), following.end(), ngram.following.begin())) {
+        ngram.added = ++clock_;
+        ++ngram.times;
+        return;
+      }
+      if (ngram.added < oldest->added) oldest = &ngram;
+    }
+    *oldest = {.added = ++clock_, .first = first, .times = 1};
+    std::copy(following.begin(), following.end(), oldest->following.begin());
+  }
+  /// Writes the n-grams that begin with `first`, the last one added first; returns how many. They stay until add().
+  std::size_t find(Token first, std::span<const Ngram*> out) noexcept {
+    if (table_.empty()) return 0;
+    std::array<const Ngram*, most_ways> found{};
+    std::size_t count = 0;
+    for (const Ngram& ngram : place_of(first)) {
+      if (ngram.added == 0 || ngram.first != first) continue;
+      std::size_t at = count++;
+      for (; at > 0 && found[at - 1]->added < ngram.added; --at) found[at] = found[at - 1];
+      found[at] = &ngram;
+    }
+    count = std::min(count, out.size());
+    std::copy_n(found.begin(), count, out.begin());
+    return count;
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return places_ * ways_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return table_.memory_bytes(); }
+
+ private:
+  [[nodiscard]] std::span<Ngram> place_of(Token first) noexcept {
+    const std::size_t place = static_cast<std::size_t>(token_hash(key_, first)) & (places_ - 1);
+    return {table_.data() + place * ways_, ways_};
+  }
+
+  std::size_t following_;
+  std::size_t ways_;
+  std::size_t places_;
+  std::uint64_t key_;
+  std::uint64_t clock_ = 0;
+  Buffer<Ngram> table_;
+};
+
+}  // namespace reprise::inline v0::detail

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "reprise/core/strategy.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/rolling_hash.hpp"
+
+namespace reprise::inline v0 {
+
+/// Settings of RepetitionGate.
+struct RepetitionGateOptions {
+  std::uint32_t ngram = 3;                            ///< length of the n-grams that are counted, 1..32
+  Probability threshold = Probability::ratio(1, 50);  ///< least share of repeated n-grams to draft at; zero: always
+  bool prompt_only = true;                            ///< false: output counts too, so that the gate may open later
+  std::uint64_t key = IndexOptions{}.key;             ///< see IndexOptions
+  std::size_t max_bytes = unlimited;                  ///< see IndexOptions; beyond it the gate is open
+};
+
+/// What is to happen to one request, whatever its score.
+enum class GateOverride : std::uint8_t {
+  none,    ///< the score decides
+  open,    ///< draft
+  closed,  ///< do not draft
+};
+
+/// A strategy that is asked only where the text repeats itself: its drafts pass as they are while the share of n-grams
+/// that occurred before in the prompt is at least a threshold. (The gate of mlx-lm's PR 1297, which looks at the prompt
+/// of each request once.) For those who come from there: it knows neither what a pass costs nor what was accepted of
+/// earlier drafts, and a memory across requests pays for prompts without any repetition too. Control judges better by
+/// what it learns, and is what the library does unless asked for this.
+///
+/// The score is that of the context as it was when tokens of the caller's were last added to it: begin(), observe() of
+/// a prompt, rebase(). truncate() to less leaves the score of what is left. An override concerns one sequence: begin()
+/// takes it back.
+///
+/// While the gate is closed rounds count as Cut::throttled in statistics. Whether it is depends on the context alone,
+/// so sampled drafts stay unbiased.
+///
+/// Cost on top of the strategy's own: per token one append to an index and one lookup in it; propose: none. Memory: 12
+/// to 18 bytes per token of context; only begin(), observe() and rebase() allocate. Short of memory the gate is open
+/// until begin(), or truncate() to what it had room for. Threads: one at a time; copies are independent.
+template <DraftStrategy Strategy>
+class RepetitionGate {
+ public:
+  static constexpr bool calibrated = CalibratedStrategy<Strategy>;  ///< see CalibratedStrategy
+
+  explicit RepetitionGate(Strategy strategy, const RepetitionGateOptions& options = {})
+      : strategy_(std::move(strategy)),
+        options_(valid(options)),
+        index_(IndexOptions{NgramOrders{options_.ngram}, false, options_.key, options_.max_bytes}) {}
+
+  void begin(TokenSpan context) {
+    override_ = GateOverride::none;
+    start(context);
+    strategy_.begin(context);
+  }
+  void observe(TokenSpan context, std::size_t fresh, Origin origin) {
+    append(context.last(fresh), origin);
+    strategy_.observe(context, fresh, origin);
+  }
+  void propose(TokenSpan context, Draft& draft) {
+    if (open()) return strategy_.propose(context, draft);
+    draft.hold_back();
+  }
+  void feedback(TokenSpan context, const Outcome& outcome) { strategy_.feedback(context, outcome); }
+  void truncate(TokenSpan context, std::size_t size) {
+    check_memory();
+    index_.truncate(std::max(size, counted_.size));
+    while (counted_.size > size && !index_.exhausted()) {
+      counted_.repeated -= ends_repeated() ? 1U : 0U;
+      index_.truncate(--counted_.size);
+    }
+    index_.truncate(size);
+    if (counted_.size <= judged_.size) judged_ = counted_;
+    strategy_.truncate(context, size);
+  }
+  /// The sequence goes on: what was overridden stays so.
+  void rebase(TokenSpan before, TokenSpan context) requires RebasableStrategy<Strategy> {
+    start(context);
+    strategy_.rebase(before, context);
+  }
+  void reserve(std::size_t max_context) {
+    static_cast<void>(index_.reserve(max_context));
+    if constexpr (ReservableStrategy<Strategy>) strategy_.reserve(max_context);
+  }
+  [[nodiscard]] std::size_t top_k_wanted() const requires TopKLearner<Strategy> { return strategy_.top_k_wanted(); }
+  [[nodiscard]] std::span<const float> distribution(NodeIndex node) const requires DistributionStrategy<Strategy> {
+    return strategy_.distribution(node);
+  }
+  [[nodiscard]] std::size_t memory_bytes() const {
+    if constexpr (MeasurableStrategy<Strategy>) return index_.memory_bytes() + strategy_.memory_bytes();
+    return index_.memory_bytes();
+  }
+
+  /// For this sequence, from now on.
+  void override_with(GateOverride value) noexcept { override_ = value; }
+  [[nodiscard]] bool open() const noexcept {
+    if (override_ != GateOverride::none) return override_ == GateOverride::open;
+    return index_.exhausted() || score() >= options_.threshold;
+  }
+  /// The share of n-grams that occurred before, of all n-grams that count; zero while there is only one.
+  [[nodiscard]] Probability score() const noexcept {
+    const Counted& in = options_.prompt_only ? judged_ : counted_;
+    if (in.size <= options_.ngram) return Probability::zero();
+    return share(in.repeated, in.size - options_.ngram + 1);
+  }
+  [[nodiscard]] const RepetitionGateOptions& options() const noexcept { return options_; }
+  [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
+  [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
+
+ private:
+  struct Counted {
+    std::size_t size = 0;      // of the first tokens
+    std::size_t repeated = 0;  // n-grams in them that occurred before
+  };
+
+  static RepetitionGateOptions valid(RepetitionGateOptions options) noexcept {
+    options.ngram = std::clamp(options.ngram, std::uint32_t{1}, NgramOrders::largest);
+    return options;
+  }
+  static Probability share(std::uint64_t part, std::uint64_t whole) noexcept {
+    return Probability::from_raw(static_cast<std::uint32_t>(part * Probability::scale / whole));
+  }
+  void start(TokenSpan tokens) {
+    index_.clear();
+    counted_ = {};
+    judged_ = {};
+    append(tokens, Origin::prompt);
+  }
+  void append(TokenSpan tokens, Origin origin) {
+    check_memory();
+    for (std::size_t i = 0; i < tokens.size() && !index_.exhausted(); ++i) {
+      index_.append(tokens.subspan(i, 1));
+      if (index_.exhausted()) break;
+      ++counted_.size;
+      counted_.repeated += ends_repeated() ? 1U : 0U;
+    }
+    if (origin == Origin::prompt) judged_ = counted_;
+  }
+  /// An index that ran short of memory, or whose copy did, may have forgotten all of it.
+  void check_memory() noexcept {
+    if (index_.tokens().size() < counted_.size) counted_ = judged_ = {};
+  }
+  [[nodiscard]] bool ends_repeated() const noexcept {
+    Match match;
+    return index_.find({options_.ngram, options_.ngram, 1, MatchOrder::most_recent}, {&match, 1}) != 0;
+  }
+
+  Strategy strategy_;
+  RepetitionGateOptions options_;
+  RollingHashIndex index_;
+  Counted counted_;
+  Counted judged_;  // as it was when the caller last added to it
+  GateOverride override_ = GateOverride::none;
+};
+
+}  // namespace reprise::inline v0

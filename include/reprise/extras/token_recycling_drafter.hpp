@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/strategy.hpp"
+#include "reprise/draft/best_first.hpp"
+#include "reprise/evidence/hit_rate.hpp"
+
+namespace reprise::inline v0 {
+
+/// Settings of TokenRecyclingDrafter.
+struct TokenRecyclingOptions {
+  std::size_t candidates = 8;  ///< remembered after each token, 1..16
+  std::size_t vocabulary = 0;  ///< tokens for which begin() makes room at once; 0: grows with the tokens that are met
+  /// Ceiling of the matrix. Tokens for which it has no room are not learned about; nor are negative ones.
+  std::size_t max_bytes = std::size_t{32} << 20;
+  Probability min_path_probability = Probability::ratio(1, 200);  ///< DraftBudget can only ask for more
+};
+
+/// Drafts from what the target would have said: for each token, the candidates that the target ranked highest when it
+/// last stood behind that token, be it on a path that was rejected. From the anchor on, candidates of candidates form a
+/// tree, grown best first, so every prefix is the best smaller draft. (Token Recycling, Luo et al. 2024, which fills
+/// one fixed tree; here the probability of each rank, by depth, is learned from what the target picks.)
+///
+/// It learns from a TopKVerifier, through Outcome::revealed. Without one it learns from the picks alone: the tokens
+/// that followed each token, the last one first. begin() forgets all of it, truncate() nothing: it is what the target
+/// is used to say, not what it has said.
+///
+/// Cost of propose: 16 table reads and some moves in a short sorted list for each node. feedback: a copy of the
+/// candidates. Memory: 4 x candidates + 1 bytes for each token of the vocabulary up to the highest one that was met (at
+/// 8 candidates 4.2 MB for 128,000 tokens), and 4 KB. Only begin() and observe() allocate; short of memory, it knows
+/// fewer tokens. Threads: one at a time; copies are independent.
+class TokenRecyclingDrafter {
+ public:
+  static constexpr std::size_t max_nodes = 64;  ///< of a draft
+  static constexpr std::size_t most_candidates = 16;
+
+  explicit TokenRecyclingDrafter(const TokenRecyclingOptions& options = {}) noexcept : options_(options) {
+    options_.candidates = std::clamp<std::size_t>(options_.candidates, 1, most_candidates);
+    forget();
+  }
+
+  void begin(TokenSpan context) noexcept {
+    forget();
+    if (options_.vocabulary > 0) grow(options_.vocabulary);
+    observe(context, context.size(), Origin::prompt);
+  }
+  void observe(TokenSpan context, std::size_t fresh, Origin) noexcept {
+    proposed_ = 0;
+    for (const Token token : context.last(fresh)) want(token);
+    if (wanted_ > rows()) grow(wanted_);
+  }
+  void truncate(TokenSpan, std::size_t) noexcept { proposed_ = 0; }
+
+  void propose(TokenSpan context, Draft& draft) noexcept {
+    proposed_ = 0;
+    if (context.empty()) return;
+    proposed_ = grow_best_first(frontier_, nodes_, draft,
+                                [&](NodeIndex parent) noexcept { expand(context.back(), parent, draft); });
+  }
+
+  void feedback(TokenSpan context, const Outcome& outcome) noexcept {
+    for_each_tested(outcome, [&](std::size_t i, bool picked) {
+      if (i < proposed_ && nodes_[i].parent != anchor_parent) rate(nodes_[i].depth - 1U, nodes_[i].rank).learn(picked);
+    });
+    proposed_ = 0;
+    if (context.empty()) return;
+    const Token anchor = context.back();
+    // Learns from all candidates of the anchor, proposed or not: learning only from proposed ones would never correct
+    // pessimism.
+    const std::optional<Token> first = committed_token(outcome, 0);
+    const TokenSpan known = top_k(anchor);
+    for (std::size_t rank = 0; first && rank < known.size(); ++rank) rate(0, rank).learn(known[rank] == *first);
+
+    // What was picked, for verifiers that reveal nothing.
+    Token before = anchor;
+    for (std::size_t i = 0; const std::optional<Token> token = committed_token(outcome, i); ++i) {
+      put_first(before, *token);
+      before = *token;
+    }
+    // Rows off the accepted path first: where a token stands behind both, the last word is that of the text.
+    for (const bool accepted : {false, true})
+      for (std::size_t i = 0; i < outcome.top_k.size(); ++i) {
+        const RankedToken& candidate = outcome.top_k[i];
+        if (on_path(outcome, candidate.after) != accepted) continue;
+        if (candidate.after == anchor_parent)
+          put(anchor, candidate);
+        else if (candidate.after >= 0 && static_cast<std::size_t>(candidate.after) < outcome.draft.size())
+          put(outcome.draft[static_cast<std::size_t>(candidate.after)].token, candidate);
+      }
+  }
+
+  /// See TopKLearner.
+  [[nodiscard]] std::size_t top_k_wanted() const noexcept { return options_.candidates; }
+  /// What is known to follow `token`, the likeliest first. Valid until the drafter changes.
+  [[nodiscard]] TokenSpan top_k(Token token) const noexcept {
+    if (!has_row(token)) return {};
+    const auto row = static_cast<std::size_t>(token);
+    return {matrix_.data() + row * options_.candidates, known_[row]};
+  }
+  [[nodiscard]] const TokenRecyclingOptions& options() const noexcept { return options_; }
+  /// Tokens that the matrix has room for: 0 ... rows() - 1.
+  [[nodiscard]] std::size_t rows() const noexcept { return known_.size(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return matrix_.memory_bytes() + known_.memory_bytes(); }
+
+ private:
+  static constexpr std::size_t depth_classes = 4;
+  struct Node {
+    Probability path;
+    Token token = 0;
+    NodeIndex parent = anchor_parent;
+    std::uint16_t depth = 0;  // 1: follows the anchor
+    std::uint8_t rank = 0;
+
+    [[nodiscard]] DraftNode node() const noexcept {
+      return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::recycled};
+    }
+  };
+
+  [[nodiscard]] HitRate& rate(std::size_t depth, std::size_t rank) noexcept {
+    return rates_[std::min(depth, depth_classes - 1)][rank];
+  }
+  void forget() noexcept {
+    matrix_.clear();
+    known_.clear();
+    // Only until something was learned: about the share of the first choice, then a tail like that of words.
+    for (auto& rates : rates_)
+      for (std::size_t rank = 0; rank < most_candidates; ++rank)
+        rates[rank] = HitRate(Probability::ratio(2, static_cast<std::uint32_t>(5 * (rank + 1) * (rank + 1))));
+    wanted_ = 0;
+    proposed_ = 0;
+  }
+
+  /// Lets the candidates after `parent` wait in the frontier.
+  void expand(Token anchor, NodeIndex parent, Draft& draft) noexcept {
+    const bool first = parent == anchor_parent;
+    const Node before =
+        first ? Node{.path = Probability::one(), .token = anchor} : nodes_[static_cast<std::size_t>(parent)];
+    const Probability least = std::max(options_.min_path_probability, draft.budget().min_path_probability);
+    const TokenSpan known = top_k(before.token);
+    for (std::size_t rank = 0; rank < known.size(); ++rank) {
+      const Probability reached = before.path * rate(before.depth, rank).probability();
+      if (reached < least || reached <= frontier_.bar()) continue;
+      // A verifier may reveal a token twice.
+      if (std::find(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(rank), known[rank]) !=
+          known.begin() + static_cast<std::ptrdiff_t>(rank))
+        continue;
+      frontier_.push({reached, known[rank], parent, static_cast<std::uint16_t>(before.depth + 1),
+                      static_cast<std::uint8_t>(rank)});
+    }
+    if (first && frontier_.empty() && !known.empty()) draft.leave_out();
+  }
+
+  [[nodiscard]] static bool on_path(const Outcome& outcome, NodeIndex node) noexcept {
+    return node == anchor_parent ||
+           std::find(outcome.accepted.begin(), outcome.accepted.end(), node) != outcome.accepted.end();
+  }
+
+  [[nodiscard]] bool has_row(Token token) const noexcept {
+    return token >= 0 && static_cast<std::size_t>(token) < rows();
+  }
+  [[nodiscard]] std::size_t most_rows() const noexcept {
+    return options_.max_bytes / (options_.candidates * sizeof(Token) + 1);
+  }
+  void want(Token token) noexcept {
+    if (token >= 0 && static_cast<std::size_t>(token) < most_rows())
+      wanted_ = std::max(wanted_, static_cast<std::size_t>(token) + 1);
+  }
+  /// Candidates of one row come in the order of their ranks.
+  void put(Token token, const RankedToken& candidate) noexcept {
+    want(token);
+    if (!has_row(token) || candidate.rank >= options_.candidates) return;
+    const auto row = static_cast<std::size_t>(token);
+    if (candidate.rank == 0) known_[row] = 0;
+    if (candidate.rank != known_[row]) return;
+    matrix_[row * options_.candidates + known_[row]++] = candidate.token;
+    want(candidate.token);
+  }
+  void put_first(Token token, Token next) noexcept {
+    want(token);
+    if (!has_row(token)) return;
+    const auto row = static_cast<std::size_t>(token);
+    Token* const first = matrix_.data() + row * options_.candidates;
+    Token* end = std::find(first, first + known_[row], next);
+    if (end == first + known_[row]) {
+      if (known_[row] < options_.candidates)
+        ++known_[row];
+      else
+        --end;
+    }
+    std::copy_backward(first, end, end + 1);
+    *first = next;
+  }
+  /// Room for `wanted` tokens, or for as many as the ceiling allows; a quarter more, so that it seldom grows.
+  void grow(std::size_t wanted) noexcept {
+    const std::size_t most = most_rows();
+    wanted = std::min(wanted, most);
+    if (wanted <= rows()) return;
+    const std::size_t generous = std::min(most, std::max(wanted, rows() + rows() / 4));
+    for (const std::size_t size : {generous, wanted}) {
+      if (!matrix_.reserve(size * options_.candidates) || !known_.reserve(size)) continue;
+      static_cast<void>(matrix_.resize(size * options_.candidates, 0));
+      static_cast<void>(known_.resize(size, 0));
+      return;
+    }
+  }
+
+  TokenRecyclingOptions options_;
+  Buffer<Token> matrix_;
+  Buffer<std::uint8_t> known_;  // candidates of each row
+  std::size_t wanted_ = 0;      // rows, to have one for each token that was met
+  std::array<std::array<HitRate, most_candidates>, depth_classes> rates_;
+
+  // The draft being made, and what feedback() has to know of it.
+  Frontier<Node, max_nodes> frontier_;
+  std::array<Node, max_nodes> nodes_;
+  std::size_t proposed_ = 0;
+};
+
+static_assert(TopKLearner<TokenRecyclingDrafter> && MeasurableStrategy<TokenRecyclingDrafter>);
+
+}  // namespace reprise::inline v0

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "reprise/core/prefetch.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/token_hash.hpp"
+
+namespace reprise::inline v0 {
+
+namespace detail {
+template <unsigned fingerprint_bits>
+class BasicTokenTable;
+}
+
+/// How a TokenTable is made.
+struct TokenTableOptions {
+  std::uint32_t ngram = 16;                   ///< tokens that predict the next one, 1..32
+  std::size_t bytes = std::size_t{16} << 20;  ///< heap, never more; 8 for each n-gram
+  std::uint64_t key = IndexOptions{}.key;  ///< hash key. Secret and random, one for each table, if its writers do not
+                                           ///< trust each other
+};
+
+/// Counts of the n-grams that a TokenTable has learned since it was made.
+struct TokenTableCounts {
+  std::uint64_t added = 0;    ///< new to the table
+  std::uint64_t renewed = 0;  ///< known, with the same next token
+  std::uint64_t changed = 0;  ///< known, with another next token, which is overwritten
+  std::uint64_t evicted = 0;  ///< overwritten by a new n-gram, because the bucket was full
+  std::uint64_t cleared = 0;  ///< calls of clear()
+  friend bool operator==(const TokenTableCounts&, const TokenTableCounts&) = default;
+};
+
+/// A memory of constant size and constant time: maps the hash of the last n tokens to the token that came next when
+/// they were last seen. (A rolling-hash token memory, as in llama.cpp's ngram-mod, PR 19164, and mlx-lm's PR 1297; with
+/// a key, with fingerprints, and without resets.)
+///
+/// An entry is one 64-bit word: 32 bits of the hash as fingerprint, and the token. Four entries make a bucket of 32
+/// bytes. A new n-gram comes first in its bucket, and an n-gram that is learned again comes first again. A full bucket
+/// evicts the entry that was learned longest ago (counted in TokenTableCounts::evicted); there is no other ageing. A
+/// reset by occupancy is not needed: only a table without fingerprints returns foreign tokens as it fills. A reset by
+/// acceptance would be wrong: a bad streak of one sequence says little about the text of the others. TokenTableDrafter
+/// rests the sequence instead.
+///
+/// An n-gram that was never learned gets a token with a probability of at most 2^-foreign_bits (2^-30) over the keys,
+/// however full the table is: four fingerprints of 32 bits are compared. With n <= 32 two given n-grams have the same
+/// hash with a probability of at most 2^-33, see token_hash.hpp. (One n-gram in 2^32, if token 0 follows it, is not
+/// stored: its entry reads as vacant.)
+///
+/// The key keeps writers from aiming at the entries of others: while it is secret, n-grams that others have never used
+/// evict no more than random ones would. It does not keep a writer from learning the very n-grams of another with
+/// other next tokens, nor from filling the table: give text that must not be shared a table of its own. It is not
+/// cryptography.
+///
+/// Cost of learn(): one cache line a token, in batches whose misses overlap; of find(): one cache line.
+/// Memory: as given to make(), which touches all of it.
+/// Threads: one writer (learn, clear) and any number of readers (the const functions) at the same time; readers take no
+/// locks and write nothing. An entry is never seen in part; an entry that is being moved within its bucket may be
+/// missed, which costs a draft. The table must not be moved meanwhile.
+using TokenTable = detail::BasicTokenTable<32>;
+
+namespace detail {
+
+/// The class of TokenTable. Tests take fewer bits, so that fingerprints collide.
+template <unsigned fingerprint_bits>
+class BasicTokenTable {
+  static_assert(fingerprint_bits > 2 && fingerprint_bits <= 32);
+  using Word = std::atomic<std::uint64_t>;
+
+ public:
+  using Hash = CyclicHash;  ///< of n tokens; hash() makes it, advance() moves it on by a token
+  static constexpr std::uint32_t largest_ngram = NgramOrders::largest;
+  static constexpr std::size_t ways = 4;  ///< entries of a bucket
+  static constexpr unsigned foreign_bits = fingerprint_bits - 2;
+
+  /// Errors: unsupported (n-gram length, too few bytes), out_of_memory.
+  static Result<BasicTokenTable> make(const TokenTableOptions& options = {}) noexcept {
+    if (options.ngram == 0 || options.ngram > largest_ngram)
+      return Error{ErrorCode::invalid_argument, "ngram has to be between 1 and 32", options.ngram, largest_ngram};
+    if (options.bytes < overhead + bucket_bytes)
+      return Error{ErrorCode::invalid_argument, "too few bytes for a single bucket of a TokenTable", options.bytes,
+                   overhead + bucket_bytes};
+    // A bucket is addressed by 32 bits of the hash.
+    const std::uint64_t buckets =
+        std::min<std::uint64_t>((options.bytes - overhead) / bucket_bytes, std::uint64_t{1} << 32);
+    const auto words = static_cast<std::size_t>(counter_count + buckets * ways);
+    std::size_t space = words * sizeof(Word) + alignment;
+    Memory memory(::operator new(space, std::nothrow));
+    if (memory == nullptr)
+      return Error{ErrorCode::out_of_memory, "no memory for a TokenTable of this size", options.bytes, 0};
+    BasicTokenTable table(options, buckets, space);
+    // Aligned by hand: the forms of operator new that align are replaced by few programs that count or limit memory.
+    void* first = memory.get();
+    auto* begin = static_cast<Word*>(std::align(alignment, words * sizeof(Word), first, space));
+    for (std::size_t i = 0; i < words; ++i) ::new (static_cast<void*>(begin + i)) Word(0);
+    table.memory_ = std::move(memory);
+    table.words_ = begin;
+    return table;
+  }
+
+  /// Stores each tokens[i], i >= from, as the token after the n tokens before it; the first n tokens are not stored.
+  /// `from` serves a growing text: learn(text, its size at the last call). Tokens may be any numbers. Writer only.
+  void learn(TokenSpan tokens, std::size_t from = 0) noexcept {
+    std::size_t next = std::max<std::size_t>(from, ngram_);
+    if (next >= tokens.size()) return;
+    Hash hash = this->hash(tokens.first(next));
+    TokenTableCounts counts;
+    std::array<std::uint64_t, batch> hashes;  // NOLINT(*-member-init): filled as far as it is read
+    while (next < tokens.size()) {
+      const std::size_t count = std::min(batch, tokens.size() - next);
+      for (std::size_t i = 0; i < count; ++i) {
+        hashes[i] = hash.value();
+        prefetch(bucket(hashes[i]));
+        advance(hash, tokens[next + i], tokens[next + i - ngram_]);
+      }
+      for (std::size_t i = 0; i < count; ++i) put(hashes[i], tokens[next + i], counts);
+      next += count;
+    }
+    add(counts);
+  }
+
+  /// Forgets everything. Cost: the whole table is written. Writer only.
+  void clear() noexcept {
+    for (std::uint64_t i = 0; i < buckets_ * ways; ++i) entries()[i].store(0, std::memory_order_relaxed);
+    bump(cleared_count, 1);
+    words_[size_count].store(0, std::memory_order_relaxed);
+  }
+
+  /// Returns the token that came after the last n of `tokens` when they were last learned; nullopt for fewer than n.
+  [[nodiscard]] std::optional<Token> find(TokenSpan tokens) const noexcept {
+    if (tokens.size() < ngram_) return {};
+    return find(hash(tokens));
+  }
+  /// The same, for a hash that is moved on token by token: hash(), then advance().
+  [[nodiscard]] std::optional<Token> find(const Hash& hash) const noexcept {
+    const std::uint64_t value = hash.value();
+    const Word* const entry = bucket(value);
+    for (std::size_t i = 0; i < ways; ++i) {
+      // Relaxed: a word says all there is to say about its n-gram, nothing else is published with it.
+      const std::uint64_t word = entry[i].load(std::memory_order_relaxed);
+      if (word >> 32 == fingerprint(value) && word != vacant) return token_of(word);
+    }
+    return {};
+  }
+  /// Hash of the last n tokens. Precondition: there are n.
+  [[nodiscard]] Hash hash(TokenSpan tokens) const noexcept {
+    Hash hash;
+    for (const Token token : tokens.last(ngram_)) hash.advance(token_hash(key_, token));
+    return hash;
+  }
+  /// Moves a hash on: `entering` follows, `leaving` is the token n tokens before it.
+  void advance(Hash& hash, Token entering, Token leaving) const noexcept {
+    hash.advance(token_hash(key_, entering), token_hash(key_, leaving), ngram_);
+  }
+
+  [[nodiscard]] std::uint32_t ngram() const noexcept { return ngram_; }
+  /// N-grams of room. Evictions begin before the table is full: after `capacity()` different n-grams about a fifth of
+  /// them are gone.
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return buckets_ * ways; }
+  /// N-grams stored.
+  [[nodiscard]] std::uint64_t size() const noexcept { return read(size_count); }
+  /// Each number is right by itself; during a write they may belong to different moments.
+  [[nodiscard]] TokenTableCounts counts() const noexcept {
+    return {read(added_count), read(renewed_count), read(changed_count), read(evicted_count), read(cleared_count)};
+  }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return bytes_; }
+
+ private:
+  static constexpr std::size_t alignment = 64;  // of cache lines, so that none holds half a bucket
+  static constexpr std::size_t bucket_bytes = ways * sizeof(std::uint64_t);
+  static constexpr std::size_t batch = 16;  // cache misses that overlap
+  static constexpr std::uint64_t vacant = 0;
+  // The first words are counters, in a line that no reader of entries touches.
+  enum Counter : std::size_t { added_count, renewed_count, changed_count, evicted_count, cleared_count, size_count };
+  static constexpr std::size_t counter_count = alignment / sizeof(std::uint64_t);
+  static constexpr std::size_t overhead = 2 * alignment;
+
+  struct Release {
+    void operator()(void* memory) const noexcept { ::operator delete(memory); }
+  };
+  using Memory = std::unique_ptr<void, Release>;
+
+  BasicTokenTable(const TokenTableOptions& options, std::uint64_t buckets, std::size_t bytes) noexcept
+      : key_(options.key), buckets_(buckets), bytes_(bytes), ngram_(options.ngram) {}
+
+  // Bucket and fingerprint are made of different bits.
+  [[nodiscard]] std::size_t bucket_begin(std::uint64_t hash) const noexcept {
+    return static_cast<std::size_t>(((hash >> 32) * buckets_) >> 32) * ways;
+  }
+  static constexpr std::uint64_t fingerprint(std::uint64_t hash) noexcept {
+    return hash & ((std::uint64_t{1} << fingerprint_bits) - 1);
+  }
+  static constexpr Token token_of(std::uint64_t word) noexcept {
+    return static_cast<Token>(static_cast<std::uint32_t>(word));
+  }
+  [[nodiscard]] Word* entries() noexcept { return words_ + counter_count; }
+  [[nodiscard]] const Word* bucket(std::uint64_t hash) const noexcept {
+    return words_ + counter_count + bucket_begin(hash);
+  }
+
+  void put(std::uint64_t hash, Token token, TokenTableCounts& counts) noexcept {
+    const std::uint64_t fresh = fingerprint(hash) << 32 | static_cast<std::uint32_t>(token);
+    if (fresh == vacant) return;
+    Word* const entry = entries() + bucket_begin(hash);
+    std::uint64_t old = vacant;
+    std::size_t i = 0;
+    for (; i < ways; ++i) {
+      old = entry[i].load(std::memory_order_relaxed);
+      if (old == vacant || old >> 32 == fingerprint(hash)) break;
+    }
+    if (old == fresh) {
+      ++counts.renewed;
+      if (i == 0) return;  // spares the readers' copies of this line
+    } else if (i < ways && old != vacant) {
+      ++counts.changed;
+    } else {
+      ++counts.added;
+      counts.evicted += i == ways ? 1 : 0;
+    }
+    // From the back, in one cache line: a reader who looks from the front seldom misses one of the others.
+    for (i = std::min(i, ways - 1); i > 0; --i)
+      entry[i].store(entry[i - 1].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    entry[0].store(fresh, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] std::uint64_t read(Counter counter) const noexcept {
+    return words_[counter].load(std::memory_order_relaxed);
+  }
+  // Not fetch_add: there is one writer.
+  void bump(Counter counter, std::uint64_t by) noexcept {
+    words_[counter].store(read(counter) + by, std::memory_order_relaxed);
+  }
+  void add(const TokenTableCounts& counts) noexcept {
+    bump(added_count, counts.added);
+    bump(renewed_count, counts.renewed);
+    bump(changed_count, counts.changed);
+    bump(evicted_count, counts.evicted);
+    bump(size_count, counts.added - counts.evicted);
+  }
+
+  Memory memory_;
+  Word* words_ = nullptr;
+  std::uint64_t key_;
+  std::uint64_t buckets_;
+  std::size_t bytes_;
+  std::uint32_t ngram_;
+};
+
+}  // namespace detail
+}  // namespace reprise::inline v0

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "reprise/core/result.hpp"
+#include "reprise/history/history_types.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// The tokens of a history, in segments of a fixed size. Segments are linked to sequences, like the pages of a paged KV
+/// cache. A slot holds one token and never moves. The segments form a queue in eviction order.
+///
+/// One writer and any number of readers. Words and links are single atomics: a reader that follows a sequence while it
+/// is overwritten reads another sequence, which is never unsafe. Words are stored with release and read with acquire
+/// order, so a reader that has read a new word also sees that the old links are gone.
+template <class Slot, std::size_t Size>
+class Segments {
+ public:
+  static constexpr Slot nowhere = static_cast<Slot>(-1);
+  static constexpr std::size_t size = Size;
+
+  /// Everything about a segment except its words.
+  struct Info {
+    std::atomic<Slot> next = nowhere;         ///< the segment that continues the sequence
+    std::atomic<Slot> previous = nowhere;     ///< the segment before it in the sequence
+    std::atomic<std::uint8_t> use_count = 0;  ///< uses and repetitions of its text; halved at each second chance
+
+    // For the writer alone.
+    std::uint16_t used = 0;  ///< words, breaks included; 0: the segment is free
+    Slot older = nowhere;    ///< neighbour in the queue
+    Slot newer = nowhere;    ///< neighbour in the queue
+    SequenceTag sequence = 0;
+  };
+  static constexpr std::size_t bytes_for(std::size_t segments) noexcept {
+    return segments * (Size * sizeof(std::uint32_t) + sizeof(Info));
+  }
+
+  /// No segments.
+  Segments() noexcept = default;
+  /// Free segments. Error: out_of_memory.
+  static Result<Segments> make(std::size_t segments) noexcept {
+    Segments made;
+    made.words_.reset(new (std::nothrow) Words[segments]);
+    made.info_.reset(new (std::nothrow) Info[segments]);
+    if (made.words_ == nullptr || made.info_ == nullptr)
+      return Error{ErrorCode::out_of_memory, "no memory for the segments of a history", bytes_for(segments)};
+    made.count_ = segments;
+    for (std::size_t i = 0; i < segments; ++i) {
+      for (std::atomic<std::uint32_t>& word : made.words_[i].at)
+        word.store(HistoryWord().bits(), std::memory_order_relaxed);
+      made.push_back(static_cast<Slot>(i));
+    }
+    return made;
+  }
+  /// 0 after a move.
+  [[nodiscard]] std::size_t count() const noexcept { return words_ == nullptr ? 0 : count_; }
+  [[nodiscard]] Info& info(std::size_t segment) noexcept { return info_[segment]; }
+  [[nodiscard]] const Info& info(std::size_t segment) const noexcept { return info_[segment]; }
+  [[nodiscard]] Info& info_of(Slot slot) const noexcept { return info_[slot / Size]; }
+
+  [[nodiscard]] HistoryWord word(Slot slot) const noexcept {
+    return HistoryWord::from_bits(stored(slot).load(std::memory_order_acquire));
+  }
+  [[nodiscard]] const void* address(Slot slot) const noexcept { return &stored(slot); }
+  /// The slot after this one in its sequence, or `nowhere`. It may hold no token.
+  [[nodiscard]] Slot after(Slot slot) const noexcept {
+    if ((slot + std::size_t{1}) % Size != 0) return static_cast<Slot>(slot + 1);
+    const Slot segment = info_of(slot).next.load(std::memory_order_relaxed);
+    return segment == nowhere ? nowhere : static_cast<Slot>(segment * Size);
+  }
+  /// The slot before this one in its sequence, or `nowhere`. It may hold no token.
+  [[nodiscard]] Slot before(Slot slot) const noexcept {
+    if (slot % Size != 0) return static_cast<Slot>(slot - 1);
+    const Slot segment = info_of(slot).previous.load(std::memory_order_relaxed);
+    return segment == nowhere ? nowhere : static_cast<Slot>(segment * Size + Size - 1);
+  }
+
+  // For the writer alone.
+
+  void set(Slot slot, HistoryWord word) noexcept { stored(slot).store(word.bits(), std::memory_order_release); }
+  void link(Slot from, Slot to) noexcept {
+    info_[from].next.store(to, std::memory_order_relaxed);
+    info_[to].previous.store(from, std::memory_order_relaxed);
+  }
+  /// Empties a segment and puts it first in eviction order. Returns the number of tokens it held.
+  std::size_t free(Slot segment) noexcept {
+    Info& gone = info_[segment];
+    if (const Slot next = gone.next.exchange(nowhere, std::memory_order_relaxed); next != nowhere)
+      info_[next].previous.store(nowhere, std::memory_order_relaxed);
+    if (const Slot previous = gone.previous.exchange(nowhere, std::memory_order_relaxed); previous != nowhere)
+      info_[previous].next.store(nowhere, std::memory_order_relaxed);
+    std::size_t tokens = 0;
+    for (std::size_t i = 0; i < gone.used; ++i) {
+      const auto slot = static_cast<Slot>(segment * Size + i);
+      tokens += word(slot).empty() ? 0 : 1;
+      set(slot, HistoryWord());
+    }
+    gone.use_count.store(0, std::memory_order_relaxed);
+    gone.used = 0;
+    gone.sequence = 0;
+    unqueue(segment);
+    gone.newer = oldest_;
+    (oldest_ == nowhere ? newest_ : info_[oldest_].older) = segment;
+    oldest_ = segment;
+    return tokens;
+  }
+  /// The first segment in eviction order; info().newer leads to the next one.
+  [[nodiscard]] Slot oldest() const noexcept { return oldest_; }
+  /// Makes a segment the last one in eviction order.
+  void make_newest(Slot segment) noexcept {
+    unqueue(segment);
+    push_back(segment);
+  }
+
+ private:
+  static_assert(std::has_single_bit(Size));
+  /// In as few cache lines as possible.
+  struct alignas(Size < 32 ? Size * sizeof(std::uint32_t) : 128) Words {
+    std::array<std::atomic<std::uint32_t>, Size> at;
+  };
+  [[nodiscard]] std::atomic<std::uint32_t>& stored(Slot slot) const noexcept {
+    return words_[slot / Size].at[slot % Size];
+  }
+  void push_back(Slot segment) noexcept {
+    info_[segment].older = newest_;
+    (newest_ == nowhere ? oldest_ : info_[newest_].newer) = segment;
+    newest_ = segment;
+  }
+  void unqueue(Slot segment) noexcept {
+    Info& info = info_[segment];
+    (info.older == nowhere ? oldest_ : info_[info.older].newer) = info.newer;
+    (info.newer == nowhere ? newest_ : info_[info.newer].older) = info.older;
+    info.older = nowhere;
+    info.newer = nowhere;
+  }
+
+  std::unique_ptr<Words[]> words_;
+  std::unique_ptr<Info[]> info_;
+  std::size_t count_ = 0;
+  Slot oldest_ = nowhere;
+  Slot newest_ = nowhere;
+};
+
+/// Counts up to 255. For several threads: concurrent increments may be lost.
+inline void count_up(std::atomic<std::uint8_t>& count) noexcept {
+  const std::uint8_t now = count.load(std::memory_order_relaxed);
+  if (now != 255) count.store(static_cast<std::uint8_t>(now + 1), std::memory_order_relaxed);
+}
+inline void halve(std::atomic<std::uint8_t>& count) noexcept {
+  count.store(static_cast<std::uint8_t>(count.load(std::memory_order_relaxed) / 2), std::memory_order_relaxed);
+}
+
+}  // namespace reprise::inline v0::detail

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/history/detail/snapshot_runs.hpp"
+#include "reprise/history/history_store.hpp"
+#include "reprise/history/snapshot.hpp"
+
+/// \file A HistoryStore and the calibration learned with it, as a snapshot in a span of bytes. snapshot_file.hpp writes
+/// and reads files.
+///
+/// A snapshot has the contents of a history, not its layout: tokens, their origins, the names of their sequences and
+/// their use counts. Neither its size nor its hash key is in a snapshot.
+
+namespace reprise::inline v0 {
+
+namespace detail {
+
+/// Calls visit(number) for all numbers of a state, in the order in which a snapshot has them.
+template <class State, class Visit>
+constexpr void for_each_number(State& state, Visit visit) {
+  visit(state.all);
+  for (auto& bias : state.by_length) visit(bias);
+  for (auto& bias : state.by_depth) visit(bias);
+  for (auto& biases : state.by_source)
+    for (auto& bias : biases) visit(bias);
+  visit(state.slope);
+  for (auto& bias : state.by_previous) visit(bias);
+  for (auto& bias : state.by_token) visit(bias);
+  for (auto& bias : state.by_token_and_length) visit(bias);
+  visit(state.recent);
+  visit(state.lessons);
+}
+
+constexpr std::size_t bytes_of_numbers() noexcept {
+  CalibrationState state;
+  std::size_t bytes = 0;
+  for_each_number(state, [&](const auto& number) { bytes += sizeof(number); });
+  return bytes;
+}
+
+}  // namespace detail
+
+/// The length of a section of kind `calibration`.
+inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
+
+// The state has no padding, so this assertion finds a new field. The biases of further stores are not written: which
+// stores a drafter reads is a setting of one process.
+static_assert(calibration_bytes == 6264 &&
+                  sizeof(CalibrationState) == calibration_bytes + sizeof(CalibrationState::by_store),
+              "the state has changed: write every field, and give the section a new kind");
+
+/// Writes a section of kind `calibration`: calibration_bytes.
+inline void write_calibration(SnapshotWriter& writer, const CalibrationState& state) noexcept {
+  writer.begin_section(SectionKind::calibration);
+  detail::for_each_number(state, [&](const auto& number) { writer.put(number); });
+}
+
+/// Returns the state in a section of kind `calibration`. Numbers beyond the bounds of learning are moved to them, as
+/// Calibration does, so that any numbers are a state. Error: snapshot_forged if the length is wrong (`value`, `limit`
+/// expected).
+[[nodiscard]] inline Result<CalibrationState> read_calibration(SnapshotCursor section) noexcept {
+  if (section.left() != calibration_bytes)
+    return Error{ErrorCode::snapshot_forged,
+                 "the calibration of the snapshot has a wrong length, though its checksum is right: do not trust "
+                 "where it comes from",
+                 section.left(), calibration_bytes};
+  CalibrationState state;
+  detail::for_each_number(state, [&]<class T>(T& number) { number = *section.take<T>(); });
+  return TokenCalibrator(state).state();
+}
+
+// The functions of HistoryStore, for any slots and segments.
+namespace detail {
+
+/// A run of a history as a RunSource.
+template <class History>
+class HistoryRunSource {
+ public:
+  HistoryRunSource(const History& history, const typename History::HistoryRun& run) noexcept
+      : history_(history), run_(run), next_word_(run.first), next_count_(run.first) {}
+
+  [[nodiscard]] std::uint64_t sequence() const noexcept { return run_.sequence; }
+  [[nodiscard]] std::size_t size() const noexcept { return run_.size; }
+  [[nodiscard]] std::uint32_t word(std::size_t) noexcept {
+    const HistoryWord word = history_.word(next_word_);
+    next_word_ = history_.after(next_word_);
+    return static_cast<std::uint32_t>(word.token()) | (word.origin() == Origin::output ? RunWord::output : 0);
+  }
+  [[nodiscard]] std::uint8_t use_count(std::size_t) noexcept {
+    const std::uint8_t count = history_.use_count(next_count_);
+    for (std::size_t i = 0; i < tokens_per_use_count && next_count_ != History::nowhere; ++i)
+      next_count_ = history_.after(next_count_);
+    return count;
+  }
+
+ private:
+  const History& history_;
+  typename History::HistoryRun run_;
+  typename History::Slot next_word_;
+  typename History::Slot next_count_;
+};
+
+template <class Slot, std::size_t segment_size>
+[[nodiscard]] std::size_t snapshot_bytes_of(const BasicHistoryStore<Slot, segment_size>& history) noexcept {
+  std::size_t length = 0;
+  history.for_each_run([&](const auto& run) { length += run_bytes(run.size); });
+  return snapshot_bytes({calibration_bytes, length});
+}
+
+template <class Slot, std::size_t segment_size>
+[[nodiscard]] Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
+                                                              const BasicHistoryStore<Slot, segment_size>& history,
+                                                              const CalibrationState& calibration) noexcept {
+  SnapshotWriter writer(room, tokenizer);
+  write_calibration(writer, calibration);
+  writer.begin_section(SectionKind::runs);
+  history.for_each_run([&](const auto& run) { write_run(writer, HistoryRunSource(history, run)); });
+  return writer.finish();
+}
+
+/// Validates a section of kind `runs`. Errors: those of for_each_run(), and token_out_of_range (`value`: the largest
+/// token, `limit`: the vocabulary).
+[[nodiscard]] inline Result<void> check_runs(SnapshotCursor runs, std::uint32_t vocabulary) noexcept {
+  std::uint32_t needed = 0;
+  const auto valid = for_each_run(runs, [&](const RunView& run) {
+    for (std::size_t i = 0; i < run.size(); ++i) needed = std::max(needed, (run.word(i) & RunWord::token) + 1);
+  });
+  if (!valid) return valid.error();
+  if (needed > vocabulary)
+    return Error{ErrorCode::token_out_of_range,
+                 "the snapshot has tokens outside HistoryOptions::vocabulary: load the one that was saved with this "
+                 "model, and trust where it comes from",
+                 needed - 1, vocabulary};
+  return {};
+}
+
+template <class Slot, std::size_t segment_size>
+[[nodiscard]] Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
+                                        BasicHistoryStore<Slot, segment_size>& history,
+                                        CalibrationState& calibration) noexcept {
+  const auto reader = SnapshotReader::open(bytes, tokenizer);
+  if (!reader) return reader.error();
+  const auto runs = reader->section(SectionKind::runs);
+  if (runs)
+    if (const auto valid = check_runs(*runs, history.options().vocabulary); !valid) return valid.error();
+  if (const auto section = reader->section(SectionKind::calibration)) {
+    const auto learned = read_calibration(*section);
+    if (!learned) return learned.error();
+    calibration = *learned;
+  }
+  if (!runs) return {};
+  const auto restore = [&](const RunView& run) {
+    history.begin_sequence(run.sequence());
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      const std::uint32_t word = run.word(i);
+      history.restore(static_cast<Token>(word & RunWord::token),
+                      (word & RunWord::output) != 0 ? Origin::output : Origin::prompt,
+                      run.use_count(i / tokens_per_use_count));
+    }
+  };
+  history.end_sequence();
+  static_cast<void>(for_each_run(*runs, restore));  // valid, as checked above
+  history.end_sequence();
+  return {};
+}
+
+}  // namespace detail
+
+/// Returns the bytes that save_history() needs. Cost: a look at every segment.
+[[nodiscard]] inline std::size_t snapshot_bytes_of(const HistoryStore& history) noexcept {
+  return detail::snapshot_bytes_of(history);
+}
+
+/// Writes a snapshot of a history and of the calibration for a target into `room`, and returns its bytes.
+///
+/// `tokenizer`: any number that stands for the tokenizer, see SnapshotWriter. Mix the model into it, because a
+/// calibration belongs to a model. A sequence that has not ended is saved without its held-back tokens.
+///
+/// Error: out_of_room (`value`: the bytes needed, see snapshot_bytes_of()). Cost: a pass over the tokens and one over
+/// the bytes; no allocation. Threads: for the writer of the history, or while nobody writes; readers may go on.
+[[nodiscard]] inline Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
+                                                                     const HistoryStore& history,
+                                                                     const CalibrationState& calibration) noexcept {
+  return detail::save_history(room, tokenizer, history, calibration);
+}
+
+/// Adds the contents of a snapshot to a history of any size; clear() the history first to have them alone. The history
+/// indexes them under its own key and evicts as always if it has too little room. `calibration` becomes that of the
+/// snapshot. Parts that the snapshot lacks stay as they are, and HistoryOptions may refuse origins.
+///
+/// A sequence that has not ended is ended first: tokens appended later without begin_sequence() get the name 0. Names
+/// come back too, also those of sequences that were removed after the snapshot was saved: remove() them again.
+///
+/// Any bytes are either loaded or refused, and then nothing is changed. Errors: those of SnapshotReader::open() and
+/// read_calibration(); snapshot_forged for a bad run; token_out_of_range if the largest token (`value`) is not below
+/// HistoryOptions::vocabulary (`limit`): the snapshot belongs to another model or is forged. A file forged with right
+/// checksums and tokens of the vocabulary can cost speed only: the target refuses drafts made of them. Set
+/// HistoryOptions::vocabulary, or drafts can contain any token.
+///
+/// Cost: three passes over the bytes, then that of append(); no allocation. Threads: as append().
+[[nodiscard]] inline Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
+                                               HistoryStore& history, CalibrationState& calibration) noexcept {
+  return detail::load_history(bytes, tokenizer, history, calibration);
+}
+
+}  // namespace reprise::inline v0

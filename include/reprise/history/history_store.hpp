@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "reprise/core/datastore.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/history/detail/indexed_segments.hpp"
+#include "reprise/history/history_types.hpp"
+#include "reprise/index/lookup_index.hpp"
+
+namespace reprise::inline v0 {
+
+namespace detail {
+template <class SlotT, std::size_t segment_size>
+class BasicHistoryStore;
+}
+
+/// Past sequences in a fixed number of bytes, with an index over their n-grams: text that a drafter can copy from,
+/// besides its own context.
+///
+/// **Duplicates.** Known text is not stored again. A repetition of 64 tokens or more counts as a use of the stored
+/// text; only its last 16 tokens are stored again, if something new follows them.
+///
+/// **Eviction.** A full history evicts segments of 32 tokens, the oldest first. Each segment has a use count: accepted
+/// drafts and repetitions raise it. A segment with uses gets a second chance and loses half of them (the clock
+/// algorithm; Corbato 1968). If the 32 oldest segments all have uses, the one with the fewest is evicted. Consecutive
+/// sequences of the same name share a segment; other sequences begin a new one, so a short one takes the room of 32
+/// tokens.
+///
+/// **Threads.** One writer at a time (all members that are not const, and those that say so), any number of readers at
+/// the same time, without locks and without waiting. Neither snapshots nor epochs are needed, because a reader trusts
+/// nothing: tokens and links are single atomic words, a match has been compared token by token, and text that is
+/// overwritten meanwhile makes a bad draft, not a bad token. A reader never sees text that was not in this history.
+/// The object must not be moved while it is read: a drafter holds its address.
+///
+/// **Cost.** 18 bytes for each token of room; sequences of 2,048 tokens leave 1% of the room unused, so that a stored
+/// token takes 18.2. append: 0.3 to 0.5 microseconds a token; an eviction may index up to 31 segments again. find: a
+/// cache line for each of four n-gram lengths, two or three for each of up to 12 matches. remove: a look at every
+/// segment. Nothing allocates after make().
+using HistoryStore = detail::BasicHistoryStore<std::uint32_t, 32>;
+
+struct HistoryOptions {
+  std::size_t max_bytes = std::size_t{64} << 20;  ///< all of it is allocated by make(), and never more
+  std::uint64_t key = IndexOptions{}.key;         ///< secret and random if strangers write to the history
+  std::uint32_t vocabulary = 0x7fffffff;          ///< tokens at or beyond it are refused, also those of snapshots
+  bool prompts = true;                            ///< store tokens that were read
+  bool outputs = true;                            ///< store tokens that the model generated
+};
+
+namespace detail {
+
+/// The class of HistoryStore. Tests take small slots and segments, with which everything wraps and runs full.
+template <class SlotT, std::size_t segment_size>
+class BasicHistoryStore {
+  using Text = IndexedSegments<SlotT, segment_size>;
+
+ public:
+  using Slot = SlotT;  ///< names a stored token
+  using HistoryMatch = BasicHistoryMatch<Slot>;
+  using HistoryRun = BasicHistoryRun<Slot>;
+  static constexpr Slot nowhere = Text::nowhere;
+  static constexpr std::size_t segment_tokens = segment_size;
+  static constexpr auto orders = Text::orders;  ///< lengths of the n-grams that are found, longest first
+  static constexpr std::size_t most_matches = Text::most_matches;  ///< of one find()
+  static constexpr std::size_t least_duplicate = 64;               ///< a shorter repetition is stored again
+  static constexpr std::size_t lead = 16;  ///< tokens of a repetition that are stored before the new text
+
+  /// A history without room: finds and keeps nothing.
+  BasicHistoryStore() noexcept = default;
+
+  /// The value of HistoryOptions::max_bytes that gives room for so many tokens.
+  static constexpr std::size_t bytes_for(std::size_t tokens) noexcept {
+    return Text::bytes_for(std::max<std::size_t>(1, (tokens + segment_size - 1) / segment_size));
+  }
+
+  /// Of more than 18 GiB only 18 are used. Errors: out_of_memory; size_out_of_range if max_bytes has no room for one
+  /// segment (`limit`: the bytes that have).
+  static Result<BasicHistoryStore> make(const HistoryOptions& options = {}) noexcept {
+    std::size_t segments = std::min(options.max_bytes / (Text::bytes_for(1024) / 1024), Text::most_segments);
+    while (segments > 0 && Text::bytes_for(segments) > options.max_bytes) --segments;
+    if (segments == 0)
+      return Error{ErrorCode::size_out_of_range, "HistoryOptions::max_bytes has no room for one segment: give it more",
+                   options.max_bytes, Text::bytes_for(1)};
+    auto text = Text::make(segments, options.key);
+    if (!text)
+      return Error{ErrorCode::out_of_memory, "there is no memory for HistoryOptions::max_bytes: give it less",
+                   options.max_bytes, 0};
+    BasicHistoryStore history;
+    history.options_ = options;
+    history.text_ = *std::move(text);
+    return history;
+  }
+
+  // For readers.
+
+  /// Writes matches of at least one token whose text continues: at most out.size() and `most_matches`. Matches of
+  /// longer n-grams come first, and of one length the latest. Returns their number.
+  [[nodiscard]] std::size_t find(TokenSpan end, std::span<HistoryMatch> out) const noexcept {
+    return text_.find(end, out);
+  }
+  /// The same, for readers that do not know the type of the store. See Datastore.
+  [[nodiscard]] std::size_t find(TokenSpan end, std::span<StoreMatch> out) const noexcept {
+    return text_.find(end, out);
+  }
+  /// Writes the tokens from a place on that find() or read() has named, until the sequence ends. See Datastore.
+  [[nodiscard]] StoreRun read(StorePlace place, std::span<Token> out) const noexcept {
+    StoreRun run{0, place};
+    auto at = static_cast<Slot>(place);
+    while (run.size < out.size()) {
+      const HistoryWord word = at == nowhere ? HistoryWord() : text_.word(at);
+      if (word.empty()) return {run.size, no_place};
+      out[run.size++] = word.token();
+      at = text_.after(at);
+    }
+    run.next = at == nowhere ? no_place : StorePlace{at};
+    return run;
+  }
+  /// The token at a slot that find(), after() or for_each_run() has returned; an empty word if the sequence ends there.
+  [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
+  /// The slot after this one; `nowhere` at the end.
+  [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
+  /// Says that a drafted token from there was accepted. Any reader may say so. See Datastore.
+  void touch(StorePlace place) const noexcept { count_up(text_.use_count(static_cast<Slot>(place))); }
+  /// Uses and repetitions of the text around a slot; halved at each second chance.
+  [[nodiscard]] std::uint8_t use_count(Slot slot) const noexcept {
+    return text_.use_count(slot).load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] const HistoryOptions& options() const noexcept { return options_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return text_.count() == 0 ? 0 : Text::bytes_for(text_.count());
+  }
+  /// Tokens of room.
+  [[nodiscard]] std::size_t capacity() const noexcept { return text_.count() * segment_size; }
+
+  // For the writer, or when nobody writes.
+
+  [[nodiscard]] const HistoryCounts& counts() const noexcept { return text_.counts(); }
+
+  /// Calls visit(HistoryRun) for everything that is stored, in eviction order: oldest first, except text that has got a
+  /// second chance. The last tokens of a sequence that has not ended may be missing.
+  template <class Visit>
+  void for_each_run(Visit visit) const {
+    text_.for_each_run(visit);
+  }
+
+  // For the writer.
+
+  /// Begins a sequence and ends the one before.
+  void begin_sequence(SequenceTag name) noexcept {
+    end_sequence();
+    name_ = name;
+  }
+  /// Continues the sequence, by any number of tokens at a time; the caller can do other things in between. A drafter
+  /// finds a sequence that has not ended like one of the past: append a request's text when the request is done, or its
+  /// own words count twice. Without begin_sequence(), the name is 0.
+  void append(TokenSpan tokens, Origin origin) noexcept {
+    for (const Token token : tokens)
+      if (accepts(token, origin)) add({token, origin});
+  }
+  /// Continues the sequence with a token of another history and the use count it had there. The token is stored, even
+  /// if the history holds this text already.
+  void restore(Token token, Origin origin, std::uint8_t use_count) noexcept {
+    if (!accepts(token, origin)) return;
+    store_held();
+    text_.store({token, origin}, name_);
+    state_ = State::storing;
+    text_.raise_use_count(use_count);
+  }
+  void end_sequence() noexcept {
+    end_run();
+    name_ = 0;
+  }
+
+  /// Removes all text that was stored under this name. If it is the name of the sequence that is being written, that
+  /// sequence goes on with the next tokens. Text that other sequences share goes too if it was stored under this name,
+  /// and stays if it was stored under another name before. Readers at work may still see single tokens of it until
+  /// their draft is done.
+  void remove(SequenceTag name) noexcept {
+    if (name == name_) forget_held();
+    text_.remove(name);
+  }
+  /// Removes everything.
+  void clear() noexcept {
+    forget_held();
+    name_ = 0;
+    text_.clear();
+  }
+
+ private:
+  static constexpr std::size_t head = orders[0];  // tokens that are looked up
+
+  // Tokens are held back as long as the store may hold them already. `held` counts the tokens since the last one that
+  // was stored; `known` means that the store has the last 8 tokens elsewhere and continues there.
+  //
+  //   state     held  next token                            becomes
+  //   fresh     < 7   hold it                               fresh
+  //   fresh     7     hold it; known?                       matching, else store all 8: storing
+  //   storing   0     store it; known?                      matching, else storing
+  //   matching  any   the match continues with it: hold it  matching
+  //   matching  >= 8  known elsewhere: hold it              matching, with the other match (text stored in two runs)
+  //   matching  any   neither: store the held tokens, or    storing, and the token is handled as there
+  //                   a new run of the last 16 if held >= 64
+  //
+  // The end of the run stores fewer than 64 held tokens, drops more, and leads to `fresh` from every state.
+  enum class State : std::uint8_t { fresh, storing, matching };
+
+  /// The tokens held back: counts all of them, keeps the last 64.
+  class HeldTokens {
+   public:
+    static constexpr std::size_t kept = least_duplicate;
+
+    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    /// The token held `back` tokens before the latest one; back < kept.
+    [[nodiscard]] HistoryWord last(std::size_t back) const noexcept { return ring_[(count_ - 1 - back) % kept]; }
+    void push(HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
+    void clear() noexcept { count_ = 0; }
+    void wipe() noexcept { *this = {}; }  // leaves no token in memory either
+
+   private:
+    std::size_t count_ = 0;
+    std::array<HistoryWord, kept> ring_;
+  };
+
+  /// Whether a token is to be stored. A token that is left out ends the run.
+  [[nodiscard]] bool accepts(Token token, Origin origin) noexcept {
+    if (text_.count() == 0) return false;
+    const bool known = static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, HistoryWord::most_tokens);
+    const bool wanted = origin == Origin::output ? options_.outputs : options_.prompts;
+    if (known && wanted) return true;
+    text_.counts().refused += known ? 0 : 1;
+    end_run();
+    return false;
+  }
+
+  void add(HistoryWord word) noexcept {
+    if (state_ == State::matching) {
+      if (continue_match(word) || switch_match(word)) return;
+      store_held();
+    }
+    if (state_ == State::storing) {
+      text_.store(word, name_);
+      if (text_.run_size() < head) return;
+      const Slot last = text_.find_latest(text_.recent());
+      if (last != nowhere) begin_match(last, text_.after(last));
+    } else {
+      held_.push(word);
+      if (held_.count() < head) return;
+      const Slot last = text_.find_latest(last_tokens());
+      if (last != nowhere)
+        begin_match(last, text_.before(last, head - 1));
+      else
+        store_held();
+    }
+  }
+
+  /// The store may continue after `last` like the sequence does. `begin`: the slot of the first token that is held, or
+  /// is held next; `nowhere` if the held tokens are not all in one run.
+  void begin_match(Slot last, Slot begin) noexcept {
+    state_ = State::matching;
+    match_next_ = text_.after(last);
+    match_begin_ = begin;
+  }
+  [[nodiscard]] bool continue_match(HistoryWord word) noexcept {
+    if (match_next_ == nowhere || !text_.word(match_next_).is(word.token())) return false;
+    held_.push(word);
+    // At 64 tokens it is a duplicate: touch the segments so far, from then on each segment that the match enters.
+    if (held_.count() == least_duplicate) {
+      Slot slot = match_begin_;
+      for (std::size_t i = 0; i < least_duplicate && slot != nowhere; ++i, slot = text_.after(slot))
+        if (i == 0 || slot % segment_size == 0) text_.touch(segment_of(slot));
+    } else if (held_.count() > least_duplicate && match_next_ % segment_size == 0) {
+      text_.touch(segment_of(match_next_));
+    }
+    match_next_ = text_.after(match_next_);
+    return true;
+  }
+  [[nodiscard]] bool switch_match(HistoryWord word) noexcept {
+    if (held_.count() < head) return false;
+    std::array<Token, head> tokens = last_tokens();
+    std::move(tokens.begin() + 1, tokens.end(), tokens.begin());
+    tokens.back() = word.token();
+    const Slot last = text_.find_latest(tokens);
+    if (last == nowhere) return false;
+    held_.push(word);
+    begin_match(last, nowhere);
+    if (held_.count() >= least_duplicate) text_.touch(segment_of(last));
+    return true;
+  }
+  /// Something new follows the held tokens, or the store does not know them.
+  void store_held() noexcept {
+    std::size_t stored = held_.count();
+    if (stored >= least_duplicate) {
+      stored = lead;
+      text_.counts().duplicates += held_.count() - lead;
+      text_.end_run();
+    }
+    for (std::size_t back = stored; back-- > 0;) text_.store(held_.last(back), name_);
+    held_.clear();
+    state_ = State::storing;
+  }
+  void end_run() noexcept {
+    if (text_.count() == 0) return;
+    if (held_.count() >= least_duplicate)
+      text_.counts().duplicates += held_.count();
+    else
+      store_held();
+    text_.end_run();
+    forget_held();
+  }
+  void forget_held() noexcept {
+    held_.wipe();
+    state_ = State::fresh;
+  }
+
+  [[nodiscard]] std::array<Token, head> last_tokens() const noexcept {
+    std::array<Token, head> tokens;
+    for (std::size_t i = 0; i < head; ++i) tokens[i] = held_.last(head - 1 - i).token();
+    return tokens;
+  }
+  static constexpr Slot segment_of(Slot slot) noexcept { return static_cast<Slot>(slot / segment_size); }
+
+  HistoryOptions options_;
+  Text text_;
+
+  // The sequence that is being written.
+  SequenceTag name_ = 0;
+  State state_ = State::fresh;
+  HeldTokens held_;
+  Slot match_begin_ = nowhere;  // the slot of the first held token; nowhere if they are not all in one run
+  Slot match_next_ = nowhere;   // the slot after the match; nowhere if the text ends there
+};
+
+}  // namespace detail
+
+static_assert(Datastore<HistoryStore>);
+
+}  // namespace reprise::inline v0

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/token.hpp"
+
+namespace reprise::inline v0 {
+
+/// The caller's name for a stored sequence, for remove(). Several sequences may share a name.
+using SequenceTag = std::uint64_t;
+
+/// Counts of a history since it was made or cleared.
+struct HistoryCounts {
+  std::uint64_t stored = 0;          ///< tokens stored
+  std::uint64_t duplicates = 0;      ///< tokens not stored, because the history held them already
+  std::uint64_t refused = 0;         ///< tokens below 0, or at or beyond HistoryOptions::vocabulary
+  std::uint64_t evicted = 0;         ///< tokens that were evicted to make room for others
+  std::uint64_t second_chances = 0;  ///< segments that were next in eviction order and were kept, because of their use
+  std::uint64_t removed = 0;         ///< tokens that remove() took out
+  friend bool operator==(const HistoryCounts&, const HistoryCounts&) = default;
+};
+
+/// A stored token and its origin, in 32 bits. Tokens below zero, and the largest of all, have no such word.
+class HistoryWord {
+ public:
+  constexpr HistoryWord() noexcept = default;  ///< no token
+  constexpr HistoryWord(Token token, Origin origin) noexcept
+      : bits_(static_cast<std::uint32_t>(token) | (origin == Origin::output ? output : 0)) {}
+  static constexpr HistoryWord from_bits(std::uint32_t bits) noexcept {
+    HistoryWord word;
+    word.bits_ = bits;
+    return word;
+  }
+  static constexpr std::uint32_t most_tokens = 0x7fffffff;  ///< 0 to most_tokens - 1
+
+  [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == none; }
+  [[nodiscard]] constexpr Token token() const noexcept { return static_cast<Token>(bits_ & ~output); }
+  [[nodiscard]] constexpr Origin origin() const noexcept {
+    return (bits_ & output) != 0 ? Origin::output : Origin::prompt;
+  }
+  [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
+  /// True if the word holds this token. False if it holds none.
+  [[nodiscard]] constexpr bool is(Token token) const noexcept { return !empty() && this->token() == token; }
+
+ private:
+  static constexpr std::uint32_t output = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t none = 0xffffffff;
+  std::uint32_t bits_ = none;
+};
+
+namespace detail {
+
+/// A slot of a history whose text before it ends like the text that was looked up.
+template <class Slot>
+struct BasicHistoryMatch {
+  Slot next = 0;                 ///< the slot of the token that follows
+  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places back agrees
+  friend bool operator==(const BasicHistoryMatch&, const BasicHistoryMatch&) = default;
+};
+
+/// Text that a history holds without a break. Eviction may have taken its beginning.
+template <class Slot>
+struct BasicHistoryRun {
+  SequenceTag sequence = 0;
+  Slot first = 0;        ///< the slot of its first token
+  std::size_t size = 0;  ///< tokens
+  friend bool operator==(const BasicHistoryRun&, const BasicHistoryRun&) = default;
+};
+
+}  // namespace detail
+}  // namespace reprise::inline v0

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+
+#include "reprise/core/contract.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/history/detail/byte_format.hpp"
+
+/// \file The container of a snapshot: a header, then sections, each with a checksum; docs/formats.md has every byte.
+/// memory_snapshot.hpp writes and reads the contents of the sections.
+
+namespace reprise::inline v0 {
+
+/// The kind of a section. A number is never used again for anything else: new contents take a new number. Readers pass
+/// over sections of unknown kinds.
+enum class SectionKind : std::uint32_t {
+  calibration = 1,  ///< a CalibrationState
+  runs = 2,         ///< stored tokens
+};
+
+/// A number that a snapshot can hold: whole, and of a fixed width.
+template <class T>
+concept StoredNumber = std::integral<T> && !std::same_as<T, bool>;
+
+/// The numbers of the format.
+struct SnapshotFormat {
+  /// The first byte is not ASCII, and the line ends expose a transfer as text; modelled on the signature of PNG.
+  static constexpr std::array<std::uint8_t, 8> magic = {0x93, 'R', 'P', 'S', '\r', '\n', 0x1a, '\n'};
+  static constexpr std::uint32_t byte_order = 0x01020304;
+  static constexpr std::uint32_t version = 1;
+  static constexpr std::size_t header_bytes = 48;
+  static constexpr std::size_t section_header_bytes = 28;
+  /// Few enough that all pairs can be compared.
+  static constexpr std::size_t most_sections = 64;
+};
+
+/// The size of a snapshot with sections of these lengths, in bytes.
+constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_lengths) noexcept {
+  std::size_t bytes = SnapshotFormat::header_bytes;
+  for (const std::size_t length : section_lengths) bytes += SnapshotFormat::section_header_bytes + length;
+  return bytes;
+}
+
+/// Writes a snapshot into memory of the caller; snapshot_bytes() returns the size it needs. Nothing is written beyond
+/// that memory: bytes without room are only counted, and finish() returns how many were needed.
+///
+/// Cost: a pass over each section for its checksum, when it ends. No allocation. Threads: one at a time.
+class SnapshotWriter {
+ public:
+  /// `tokenizer`: any number that stands for the tokenizer, such as a hash of its file. Only a reader that gives the
+  /// same number can read the snapshot: with another tokenizer the same tokens mean other text.
+  SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept : room_(room), tokenizer_(tokenizer) {}
+
+  /// Begins a section and ends the one before. Each kind at most once, at most SnapshotFormat::most_sections.
+  void begin_section(SectionKind kind) noexcept {
+    REPRISE_EXPECTS(sections_ < SnapshotFormat::most_sections && !has_begun(kind));
+    end_section();
+    section_ = position_;
+    store(section_, static_cast<std::uint32_t>(kind));
+    position_ += SnapshotFormat::section_header_bytes;
+    kinds_[sections_++] = kind;
+  }
+
+  /// Writes a number into the section that was begun last.
+  template <StoredNumber T>
+  void put(T value) noexcept {
+    REPRISE_EXPECTS(section_ != 0);
+    store(position_, value);
+    position_ += sizeof(T);
+  }
+
+  /// Returns the bytes of the snapshot, in the caller's memory. Error: out_of_room (`value`: the bytes needed).
+  [[nodiscard]] Result<std::span<const std::byte>> finish() noexcept {
+    end_section();
+    for (std::size_t i = 0; i < SnapshotFormat::magic.size(); ++i) store(i, SnapshotFormat::magic[i]);
+    store(8, SnapshotFormat::byte_order);
+    store(12, SnapshotFormat::version);
+    store(16, static_cast<std::uint32_t>(sizeof(Token)));
+    store(20, static_cast<std::uint32_t>(sections_));
+    store(24, tokenizer_);
+    store(32, static_cast<std::uint64_t>(position_));
+    store_checksum(40, 0, 40);
+    if (position_ > room_.size())
+      return Error{ErrorCode::out_of_room, "the snapshot does not fit: give as many bytes as snapshot_bytes() says",
+                   position_, room_.size()};
+    return std::span<const std::byte>(room_.first(position_));
+  }
+
+ private:
+  [[nodiscard]] bool has_begun(SectionKind kind) const noexcept {
+    const auto end = kinds_.begin() + static_cast<std::ptrdiff_t>(sections_);
+    return std::find(kinds_.begin(), end, kind) != end;
+  }
+  void end_section() noexcept {
+    if (section_ == 0) return;
+    const std::size_t contents = section_ + SnapshotFormat::section_header_bytes;
+    store(section_ + 4, static_cast<std::uint64_t>(position_ - contents));
+    store_checksum(section_ + 12, contents, position_);
+    store_checksum(section_ + 20, section_, section_ + 20);
+    section_ = 0;
+  }
+  template <StoredNumber T>
+  void store(std::size_t at, T value) noexcept {
+    if (at <= room_.size() && room_.size() - at >= sizeof(T)) detail::store_little(value, room_.data() + at);
+  }
+  void store_checksum(std::size_t at, std::size_t begin, std::size_t end) noexcept {
+    if (end <= room_.size()) store(at, detail::crc64(room_.subspan(begin, end - begin)));
+  }
+
+  std::span<std::byte> room_;
+  std::uint64_t tokenizer_;
+  std::size_t position_ = SnapshotFormat::header_bytes;
+  std::size_t section_ = 0;  // offset of the open section; 0: none is open
+  std::size_t sections_ = 0;
+  std::array<SectionKind, SnapshotFormat::most_sections> kinds_{};  // of the sections begun
+};
+
+/// Reads numbers one after the other, and never beyond the end. A plain value: a copy continues from the same offset.
+class SnapshotCursor {
+ public:
+  constexpr explicit SnapshotCursor(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+
+  [[nodiscard]] constexpr std::size_t offset() const noexcept { return offset_; }
+  [[nodiscard]] constexpr std::size_t left() const noexcept { return bytes_.size() - offset_; }
+
+  /// Returns nullopt and does not advance if fewer bytes remain.
+  template <StoredNumber T>
+  [[nodiscard]] constexpr std::optional<T> take() noexcept {
+    if (left() < sizeof(T)) return std::nullopt;
+    const T value = detail::load_little<T>(bytes_.data() + offset_);
+    offset_ += sizeof(T);
+    return value;
+  }
+  [[nodiscard]] constexpr std::optional<std::span<const std::byte>> take_bytes(std::size_t count) noexcept {
+    if (left() < count) return std::nullopt;
+    offset_ += count;
+    return bytes_.subspan(offset_ - count, count);
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::size_t offset_ = 0;
+};
+
+/// A snapshot in memory that has passed all checks. Refers to the bytes it was opened on, which must not change.
+///
+/// Threads: any number may read.
+class SnapshotReader {
+ public:
+  /// Any bytes either are a snapshot or give one of these errors: not_a_snapshot, other_byte_order (`value` as read,
+  /// `limit` as it should be), other_token_width (`value` bytes, `limit` here), newer_version (`value`, `limit` known
+  /// here), other_tokenizer (`value`, `limit` expected), snapshot_truncated (`value` bytes, `limit` promised),
+  /// snapshot_damaged and snapshot_forged (`value`: the offset of the header or section, `limit`: the section's kind, 0
+  /// for the header). Forged bytes have right checksums and break a rule that SnapshotWriter never breaks.
+  ///
+  /// Cost: a pass over the bytes; no allocation.
+  [[nodiscard]] static Result<SnapshotReader> open(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {
+    using Format = SnapshotFormat;
+    for (std::size_t i = 0; i < std::min(bytes.size(), Format::magic.size()); ++i)
+      if (std::to_integer<std::uint8_t>(bytes[i]) != Format::magic[i])
+        return Error{ErrorCode::not_a_snapshot,
+                     "this does not begin like a snapshot of reprise: give the bytes that SnapshotWriter made"};
+    if (bytes.size() < Format::header_bytes) return truncated(bytes.size(), Format::header_bytes);
+    SnapshotCursor header(bytes.subspan(Format::magic.size()));
+    const auto order = *header.take<std::uint32_t>();
+    // Before the checksum, whose bytes would be the other way round too. No single wrong bit leads here.
+    if (order == 0x04030201)
+      return Error{ErrorCode::other_byte_order,
+                   "the snapshot has its highest bytes first: write it with SnapshotWriter, which never does", order,
+                   Format::byte_order};
+    if (detail::crc64(bytes.first(40)) != detail::load_little<std::uint64_t>(bytes.data() + 40))
+      return Error{ErrorCode::snapshot_damaged,
+                   "the header of the snapshot is damaged: take another copy of it, or begin without one"};
+    const auto version = *header.take<std::uint32_t>();
+    const auto width = *header.take<std::uint32_t>();
+    const auto sections = *header.take<std::uint32_t>();
+    const auto fingerprint = *header.take<std::uint64_t>();
+    const auto size = *header.take<std::uint64_t>();
+    if (order != Format::byte_order || version == 0)
+      return Error{ErrorCode::snapshot_forged, "no such header is ever written: do not trust where it comes from"};
+    if (version > Format::version)
+      return Error{ErrorCode::newer_version,
+                   "a newer version of reprise wrote this snapshot: update reprise, or begin without the snapshot",
+                   version, Format::version};
+    if (width != sizeof(Token))
+      return Error{ErrorCode::other_token_width,
+                   "the tokens of the snapshot have another width: it was made by a reprise with other tokens", width,
+                   sizeof(Token)};
+    if (fingerprint != tokenizer)
+      return Error{ErrorCode::other_tokenizer,
+                   "the snapshot is of another tokenizer: load the one that was saved with this tokenizer, or none",
+                   fingerprint, tokenizer};
+    if (bytes.size() < size) return truncated(bytes.size(), size);
+    if (bytes.size() > size)
+      return Error{ErrorCode::snapshot_damaged,
+                   "bytes follow the end of the snapshot: give no more of the file than was saved", size, 0};
+    SnapshotReader reader(bytes, sections);
+    if (const auto valid = reader.check_sections(); !valid) return valid.error();
+    return reader;
+  }
+
+  /// Returns the contents of a section; nullopt if the snapshot has none of this kind.
+  [[nodiscard]] constexpr std::optional<SnapshotCursor> section(SectionKind kind) const noexcept {
+    SnapshotCursor rest = after_header();
+    for (std::size_t i = 0; i < sections_; ++i) {
+      const Section section = *take_section(rest);
+      const auto contents = *rest.take_bytes(static_cast<std::size_t>(section.length));
+      if (section.kind == static_cast<std::uint32_t>(kind)) return SnapshotCursor(contents);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Section {
+    std::uint32_t kind = 0;
+    std::uint64_t length = 0;
+    std::uint64_t checksum = 0;
+    std::uint64_t header_checksum = 0;
+  };
+
+  constexpr SnapshotReader(std::span<const std::byte> bytes, std::size_t sections) noexcept
+      : bytes_(bytes), sections_(sections) {}
+
+  static constexpr Error truncated(std::uint64_t size, std::uint64_t promised) noexcept {
+    return {ErrorCode::snapshot_truncated,
+            "the end of the snapshot is missing: take another copy of it, or begin without one", size, promised};
+  }
+  [[nodiscard]] constexpr SnapshotCursor after_header() const noexcept {
+    return SnapshotCursor(bytes_.subspan(SnapshotFormat::header_bytes));
+  }
+  static constexpr std::optional<Section> take_section(SnapshotCursor& rest) noexcept {
+    if (rest.left() < SnapshotFormat::section_header_bytes) return std::nullopt;
+    // In the order of the bytes: initialisers in braces are evaluated from left to right.
+    return Section{*rest.take<std::uint32_t>(), *rest.take<std::uint64_t>(), *rest.take<std::uint64_t>(),
+                   *rest.take<std::uint64_t>()};
+  }
+
+  [[nodiscard]] Result<void> check_sections() const noexcept {
+    const auto damaged = [](std::size_t at, std::uint32_t kind) {
+      return Error{ErrorCode::snapshot_damaged,
+                   "a section of the snapshot is damaged: take another copy of it, or begin without one", at, kind};
+    };
+    const auto forged = [](std::size_t at, std::uint32_t kind) {
+      return Error{ErrorCode::snapshot_forged,
+                   "the sections of the snapshot break the rules of the format, though the checksums are right: "
+                   "do not trust where it comes from",
+                   at, kind};
+    };
+    if (sections_ > SnapshotFormat::most_sections) return forged(0, 0);
+    std::array<std::uint32_t, SnapshotFormat::most_sections> kinds{};
+    SnapshotCursor rest = after_header();
+    for (std::size_t i = 0; i < sections_; ++i) {
+      const std::size_t at = SnapshotFormat::header_bytes + rest.offset();
+      const auto section = take_section(rest);
+      if (!section) return forged(at, 0);
+      if (detail::crc64(bytes_.subspan(at, 20)) != section->header_checksum) return damaged(at, section->kind);
+      const auto end = kinds.begin() + static_cast<std::ptrdiff_t>(i);
+      if (section->length > rest.left() || std::find(kinds.begin(), end, section->kind) != end)
+        return forged(at, section->kind);
+      const auto contents = *rest.take_bytes(static_cast<std::size_t>(section->length));
+      if (detail::crc64(contents) != section->checksum) return damaged(at, section->kind);
+      kinds[i] = section->kind;
+    }
+    if (rest.left() != 0) return forged(SnapshotFormat::header_bytes + rest.offset(), 0);
+    return {};
+  }
+
+  std::span<const std::byte> bytes_;
+  std::size_t sections_;
+};
+
+}  // namespace reprise::inline v0

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/history/detail/file_calls.hpp"
+
+/// \file Snapshots in files: with file_calls.hpp the only header that calls the operating system, and not in the
+/// umbrella reprise.hpp.
+
+namespace reprise::inline v0 {
+
+namespace detail {
+
+/// The sentence for an error of the operating system: one for errors that tell what to do, else that of the step.
+inline Error file_error(int error, std::string_view otherwise) noexcept {
+  const auto sentence = [&]() -> std::string_view {
+    switch (error) {
+      case ENAMETOOLONG:
+        return "the name is too long: beside the file there is another one while it is saved, whose name is up to 20 "
+               "characters longer";
+      case ENOENT:
+      case ENOTDIR:
+        return "a folder in the name does not exist, or is none: make it first";
+      case EACCES:
+      case EPERM:
+        return "the operating system does not permit it: look at the permissions of the file and of its folder, and "
+               "whether another process has the file open";
+      case EROFS:
+        return "the file system can only be read: give another folder";
+      case ENOSPC:
+        return "the disk is full: make room";
+      case EFBIG:
+        return "the file would be larger than the system allows";
+      default:
+        return otherwise;
+    }
+  };
+  return {ErrorCode::file_failed, sentence(), static_cast<std::uint64_t>(error)};
+}
+
+/// Calls again as long as signals interrupt it.
+template <class Calls, class Call>
+int uninterrupted(const Calls& calls, Call call) noexcept {
+  int error = call();
+  while (calls.interrupted(error)) error = call();
+  return error;
+}
+
+/// An open file or folder, or none; closed at the end.
+template <class Calls>
+class OpenFile {
+ public:
+  explicit OpenFile(Calls& calls) noexcept : calls_(calls) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { static_cast<void>(close()); }
+
+  int number = -1;
+  int close() noexcept {
+    const int closing = std::exchange(number, -1);
+    if (closing < 0) return 0;
+    // Never twice: the number may already be another file's.
+    const int error = calls_.close(closing);
+    return calls_.interrupted(error) ? 0 : error;
+  }
+
+ private:
+  Calls& calls_;
+};
+
+/// A file beside the one that it is to become; removed unless it does.
+template <class Calls>
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(Calls& calls) noexcept : calls_(calls), file_(calls) {}
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    static_cast<void>(file_.close());
+    if (exists_) static_cast<void>(calls_.remove(name_.data()));
+  }
+
+  Result<void> create(std::basic_string_view<PathChar> path) noexcept {
+    // Another thread may be saving, or a process with this number have died while it was.
+    constexpr std::uint64_t attempts = 1000;
+    int error = EEXIST;
+    for (std::uint64_t attempt = 0; attempt < attempts && error == EEXIST; ++attempt) {
+      if (!make_name(path, attempt)) return Error{ErrorCode::out_of_memory, "no memory for the name of a file"};
+      error = uninterrupted(calls_, [&] { return calls_.create(name_.data(), file_.number); });
+    }
+    exists_ = error == 0;
+    if (exists_) return {};
+    if (error == EEXIST)
+      return file_error(error, "the folder is full of what interrupted saves have left (*.tmp): remove these files");
+    return file_error(error, "no file can be created beside the one that is to be saved");
+  }
+
+  Result<void> fill(std::span<const std::byte> bytes) noexcept {
+    constexpr std::size_t most = std::size_t{1} << 30;  // some systems refuse 2^31 bytes at once
+    while (!bytes.empty()) {
+      std::size_t written = 0;
+      const auto part = bytes.first(std::min(bytes.size(), most));
+      const int error = uninterrupted(calls_, [&] { return calls_.write(file_.number, part, written); });
+      if (error != 0 || written == 0) return not_written(error);
+      bytes = bytes.subspan(written);
+    }
+    // Not tried again: after a failed sync the system may count bytes as written that are lost.
+    if (const int error = uninterrupted(calls_, [&] { return calls_.sync(file_.number); })) return not_written(error);
+    if (const int error = file_.close()) return not_written(error);
+    return {};
+  }
+
+  Result<void> become(const PathChar* path) noexcept {
+    if (const int error = calls_.replace(name_.data(), path))
+      return file_error(error, "the new file cannot take the place of the old one, which is as it was");
+    exists_ = false;
+    return {};
+  }
+
+ private:
+  static Error not_written(int error) noexcept {
+    return file_error(error, "the bytes cannot be written: look at the disk; the old file is as it was");
+  }
+  /// path.process-attempt.tmp
+  bool make_name(std::basic_string_view<PathChar> path, std::uint64_t attempt) noexcept {
+    constexpr std::size_t most_digits = std::numeric_limits<std::uint64_t>::digits10 + 1;
+    name_.clear();
+    if (!name_.reserve(path.size() + 2 * most_digits + sizeof(".-.tmp")) || !name_.append(path)) return false;
+    const auto number = [&](std::uint64_t value) {
+      const std::size_t begin = name_.size();
+      for (; value != 0 || name_.size() == begin; value /= 10)
+        name_.push_reserved(static_cast<PathChar>('0' + value % 10));
+      std::reverse(name_.begin() + begin, name_.end());
+    };
+    const auto text = [&](std::string_view characters) {
+      for (const char character : characters) name_.push_reserved(static_cast<PathChar>(character));
+    };
+    text(".");
+    number(calls_.process());
+    text("-");
+    number(attempt);
+    text(".tmp");
+    name_.push_reserved(PathChar{0});
+    return true;
+  }
+
+  Calls& calls_;
+  OpenFile<Calls> file_;
+  Buffer<PathChar> name_;
+  bool exists_ = false;
+};
+
+inline Error not_a_regular_file() noexcept {
+  return {ErrorCode::not_a_regular_file, "this is a folder, a link or a device: give the name of a regular file"};
+}
+
+/// Calls of the system would take a name with a NUL for the one that ends there.
+inline Result<void> check_name(std::basic_string_view<PathChar> name) noexcept {
+  if (!name.empty() && name.find(PathChar{0}) == name.npos) return {};
+  return Error{ErrorCode::bad_file_name, "the name of the file is empty or has a NUL in it: give another one"};
+}
+
+template <class Calls>
+Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::span<const std::byte> bytes) noexcept {
+  const std::basic_string_view<PathChar> name = path.native();
+  if (auto good = check_name(name); !good) return good;
+  FileKind kind{};
+  if (const int error = calls.look(path.c_str(), kind))
+    return file_error(error, "the name of the file leads nowhere: look at the folders in it");
+  if (kind == FileKind::other) return not_a_regular_file();
+  // Before anything is written: what cannot be opened cannot be synced at the end.
+  const std::size_t folder_length = name.rfind(PathChar{'/'}) + 1;
+  Buffer<PathChar> folder_name;
+  if (!folder_name.reserve(folder_length + 2) || !folder_name.append(name.substr(0, folder_length)))
+    return Error{ErrorCode::out_of_memory, "no memory for the name of a folder"};
+  if (folder_length == 0) folder_name.push_reserved(PathChar{'.'});
+  folder_name.push_reserved(PathChar{0});
+  OpenFile<Calls> folder(calls);
+  if (const int error = uninterrupted(calls, [&] { return calls.open_folder(folder_name.data(), folder.number); }))
+    return file_error(error, "the folder of the file cannot be opened: it has to exist and to be readable");
+  TemporaryFile<Calls> temporary(calls);
+  if (auto created = temporary.create(name); !created) return created;
+  if (auto filled = temporary.fill(bytes); !filled) return filled;
+  if (auto replaced = temporary.become(path.c_str()); !replaced) return replaced;
+  if (const int error = uninterrupted(calls, [&] { return calls.sync_folder(folder.number); }))
+    return Error{ErrorCode::file_failed,
+                 "the new file is in place, but its folder could not be synced: a power cut may bring the old one back",
+                 static_cast<std::uint64_t>(error)};
+  return {};
+}
+
+template <class Calls>
+Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<std::byte>& bytes,
+                       std::size_t max_bytes) noexcept {
+  bytes.release();
+  if (auto good = check_name(path.native()); !good) return good;
+  const auto failed = [](int error) { return file_error(error, "the file cannot be read: look at its disk"); };
+  OpenFile<Calls> file(calls);
+  const int error = uninterrupted(calls, [&] { return calls.open(path.c_str(), file.number); });
+  if (error == ENOENT) return Error{ErrorCode::no_such_file, "there is no file of this name"};
+  if (error != 0) return failed(error);
+  FileKind kind{};
+  std::uint64_t size = 0;
+  if (const int measured = calls.measure(file.number, kind, size)) return failed(measured);
+  if (kind != FileKind::regular) return not_a_regular_file();
+  if (size > max_bytes)
+    return Error{ErrorCode::file_too_large, "the file is larger than allowed: is it the right one?", size, max_bytes};
+  Buffer<std::byte> read;
+  if (!read.reserve(static_cast<std::size_t>(size)))
+    return Error{ErrorCode::out_of_memory, "no memory for the bytes of the file", size};
+  static_cast<void>(read.resize(static_cast<std::size_t>(size), std::byte{0}));
+  for (std::span<std::byte> rest(read.data(), read.size()); !rest.empty();) {
+    constexpr std::size_t most = std::size_t{1} << 30;
+    std::size_t count = 0;
+    const auto part = rest.first(std::min(rest.size(), most));
+    if (const int failure = uninterrupted(calls, [&] { return calls.read(file.number, part, count); }))
+      return failed(failure);
+    if (count == 0)
+      return Error{ErrorCode::file_failed,
+                   "the file became shorter while it was read: replace files, never rewrite them"};
+    rest = rest.subspan(count);
+  }
+  bytes.swap(read);
+  return {};
+}
+
+}  // namespace detail
+
+/// Publishes `bytes` as a file, whole or not at all: whoever opens `path`, after a crash too, finds the old file or the
+/// new one. The bytes go to a new file in the same folder, which is synced and then takes the place of the old one;
+/// last the folder is synced. Only its owner may read the file; on Windows everybody may whom its folder admits.
+///
+/// On any error the old file is as it was and the new one is removed, but for one: when only the last sync has failed
+/// the new file is in place (the sentence says so). A process that is killed while it saves may leave a file
+/// path.PROCESS-NUMBER.tmp behind, with bytes in the clear, which nobody but you removes: do so when no save is under
+/// way.
+///
+/// Errors: bad_file_name, not_a_regular_file (`path` is a folder, device or link: these are never replaced),
+/// out_of_memory, file_failed (`value`: a number of <cerrno>, or 0 where there was none). No allocation but for names.
+/// On Windows a link is taken for the file that it leads to, and may itself be replaced; and a file that somebody has
+/// open cannot be replaced: file_failed; try again. Threads: any, also for the same path; the last one wins.
+[[nodiscard]] inline Result<void> save_file(const std::filesystem::path& path,
+                                            std::span<const std::byte> bytes) noexcept {
+  detail::FileCalls calls;
+  return detail::save_file(calls, path, bytes);
+}
+
+/// The bytes of a file; allocates exactly as many. On an error `bytes` is empty.
+///
+/// Errors: bad_file_name, no_such_file, not_a_regular_file (links are followed; on Windows a folder is file_failed),
+/// file_too_large (`value` bytes, `limit` allowed), out_of_memory, file_failed (`value` as above). Threads: any.
+[[nodiscard]] inline Result<void> load_file(const std::filesystem::path& path, Buffer<std::byte>& bytes,
+                                            std::size_t max_bytes = unlimited) noexcept {
+  detail::FileCalls calls;
+  return detail::load_file(calls, path, bytes, max_bytes);
+}
+
+}  // namespace reprise::inline v0

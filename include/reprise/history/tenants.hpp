@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "reprise/core/result.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/history/history_store.hpp"
+
+namespace reprise::inline v0 {
+
+/// The caller's number for everyone who may share a history: a customer, a user, a conversation. Two parties with the
+/// same number share everything; numbers made from names must be hashes with a secret key.
+using TenantId = std::uint64_t;
+
+/// The data of one tenant. Nothing in it refers to another tenant's.
+struct Tenant {
+  HistoryStore memory;
+  CalibrationState calibration;  ///< learned from its sequences: NgramOptions::prior of the next one. A plain value:
+                                 ///< only one thread at a time may write it
+};
+
+struct TenantOptions {
+  std::size_t tenants = 16;  ///< tenants that can be open at the same time
+  HistoryOptions memory;     ///< of each tenant, max_bytes too; but open() gives the key
+};
+
+/// One history for each tenant, so that tenants learn nothing of each other. Parties that the caller gives the same
+/// number share a history; nobody else does. Without a tenant a drafter reads only its own context.
+///
+/// Each tenant has its own tokens, index, hash key, counts and calibration, and a fixed number of bytes. There is no
+/// common budget, because another tenant can measure how much of it is taken. So open() refuses a new tenant when all
+/// slots are taken, and the caller decides which one to close.
+///
+/// **Threads.** open() and close(): one thread at a time. find(): any number of threads at the same time. A tenant
+/// keeps its address until it is closed, also if this object is moved; its history is used as HistoryStore says. Before
+/// close(), the caller makes sure that no thread uses this tenant or looks for it: the next tenant takes its slot.
+///
+/// **Cost.** find: a look at 8 bytes for each slot, once for each sequence. open: an allocation of the tenant's bytes,
+/// which are written. Memory: TenantOptions::memory.max_bytes for each open tenant, and 8 KB for each slot.
+class TenantHistories {
+ public:
+  static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
+
+  /// No slots: opens and finds nobody.
+  TenantHistories() noexcept = default;
+
+  /// Error: out_of_memory. open() allocates the bytes of a tenant.
+  static Result<TenantHistories> make(const TenantOptions& options = {}) noexcept {
+    TenantHistories all;
+    all.options_ = options;
+    constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Tenant);
+    if (options.tenants <= most) {
+      all.ids_.reset(new (std::nothrow) std::atomic<TenantId>[options.tenants]);
+      all.tenants_.reset(new (std::nothrow) Tenant[options.tenants]);
+    }
+    if (all.ids_ == nullptr || all.tenants_ == nullptr)
+      return Error{ErrorCode::out_of_memory, "there is no memory for TenantOptions::tenants: give it fewer",
+                   options.tenants, 0};
+    for (std::size_t i = 0; i < options.tenants; ++i) all.ids_[i].store(nobody, std::memory_order_relaxed);
+    all.slots_ = options.tenants;
+    return all;
+  }
+
+  /// Opens a tenant with an empty history. `key`: its hash key, secret and random, see docs/security.md; it stays in
+  /// this process. Errors: tenant_is_open; too_many_tenants; unsupported (nobody); those of HistoryStore::make().
+  Result<Tenant*> open(TenantId id, std::uint64_t key) noexcept {
+    if (id == nobody)
+      return Error{ErrorCode::invalid_argument, "this number stands for no tenant: take another", id, 0};
+    if (find(id) != nullptr)
+      return Error{ErrorCode::tenant_is_open, "this tenant is open: find() it, or close() it first", id, 0};
+    const std::size_t slot = slot_of(nobody);
+    if (slot == slots_)
+      return Error{ErrorCode::too_many_tenants, "every slot is taken: close() a tenant first", id, slots_};
+    HistoryOptions options = options_.memory;
+    options.key = key;
+    auto memory = HistoryStore::make(options);
+    if (!memory) return memory.error();
+    tenants_[slot].memory = *std::move(memory);
+    ids_[slot].store(id, std::memory_order_release);  // published last: find() returns a complete tenant
+    return &tenants_[slot];
+  }
+
+  /// Returns the open tenant of this number, or nullptr.
+  [[nodiscard]] Tenant* find(TenantId id) const noexcept {
+    const std::size_t slot = id == nobody ? slots_ : slot_of(id);
+    return slot == slots_ ? nullptr : &tenants_[slot];
+  }
+
+  /// Deletes a tenant and frees its bytes. Does nothing if there is no such tenant.
+  void close(TenantId id) noexcept {
+    Tenant* const gone = find(id);
+    if (gone == nullptr) return;
+    ids_[slot_of(id)].store(nobody, std::memory_order_relaxed);
+    *gone = Tenant();
+  }
+
+  /// Bytes of the open tenants and of all slots. Not at the same time as open() and close().
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    std::size_t bytes = slots_ * (sizeof(TenantId) + sizeof(Tenant));
+    for (std::size_t i = 0; i < slots_; ++i) bytes += tenants_[i].memory.memory_bytes();
+    return bytes;
+  }
+
+ private:
+  [[nodiscard]] std::size_t slot_of(TenantId id) const noexcept {
+    std::size_t slot = 0;
+    while (slot < slots_ && ids_[slot].load(std::memory_order_acquire) != id) ++slot;
+    return slot;
+  }
+
+  TenantOptions options_;
+  std::size_t slots_ = 0;
+  std::unique_ptr<std::atomic<TenantId>[]> ids_;
+  std::unique_ptr<Tenant[]> tenants_;
+};
+
+}  // namespace reprise::inline v0

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/prefetch.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/index/detail/ngram_table.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/token_hash.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// All occurrences of every n-gram of one length, as chains through the positions: part of RollingHashIndex, which
+/// owns the tokens and decides about memory. An n-gram is named by its end, as in Match; the links of the one that
+/// ends at e are at e - 1. Links are written once for each token, so they grow and shrink with the tokens.
+class NgramChain {
+ public:
+  /// Tokens that add() takes at once.
+  static constexpr std::size_t batch_size = 32;
+  using Hashes = std::array<std::uint64_t, batch_size>;
+
+  NgramChain() noexcept = default;
+  NgramChain(std::uint32_t n, std::uint64_t key, bool forward) noexcept : n_(n), forward_(forward), key_(key) {}
+
+  [[nodiscard]] std::uint32_t n() const noexcept { return n_; }
+  [[nodiscard]] const NgramTable& table() const noexcept { return table_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept {
+    return table_.memory_bytes() + previous_.memory_bytes() + next_.memory_bytes();
+  }
+  [[nodiscard]] static constexpr std::size_t link_bytes(bool forward) noexcept {
+    return forward ? 2 * sizeof(Position) : sizeof(Position);
+  }
+  [[nodiscard]] std::size_t link_capacity() const noexcept {
+    return forward_ ? std::min(previous_.capacity(), next_.capacity()) : previous_.capacity();
+  }
+  [[nodiscard]] bool reserve_links(std::size_t tokens) noexcept {
+    return previous_.reserve(tokens) && (!forward_ || next_.reserve(tokens));
+  }
+  /// False for a copy that did not get its memory.
+  [[nodiscard]] bool same_size_as(const NgramChain& other) const noexcept {
+    return table_.same_size_as(other.table_) && previous_.size() == other.previous_.size() &&
+           next_.size() == other.next_.size();
+  }
+
+  // Adding a batch, tokens[begin...], takes three steps, so that what one asks of memory is there when the next
+  // one reads it. Only the last step may not be left out.
+
+  /// Hashes the n-grams and asks for their slots.
+  void hash_batch(TokenSpan tokens, std::size_t begin, Hashes& hashes) noexcept {
+    for (std::size_t i = begin; i < tokens.size(); ++i) {
+      hashes[i - begin] = advance(tokens, i);
+      table_.prefetch_home(hashes[i - begin]);
+    }
+  }
+  /// Asks for the tokens of the occurrences they are likely to be compared with.
+  void fetch_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) const noexcept {
+    for (std::size_t i = std::max<std::size_t>(begin, n_ - 1); i < tokens.size(); ++i) {
+      const Position likely = table_.guess(hashes[i - begin]);
+      if (likely != 0) prefetch(tokens.data() + likely - n_);
+    }
+  }
+  /// Links them. The table and the links have room.
+  void link_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) noexcept {
+    for (std::size_t i = begin; i < tokens.size(); ++i) {
+      const auto end = static_cast<Position>(i + 1);
+      Position before = 0;
+      if (end >= n_) {
+        before = table_.replace(hashes[i - begin], end, [data = tokens.data(), end, n = n_](Position other) {
+          return std::equal(data + end - n, data + end, data + other - n);
+        });
+      }
+      previous_.push_reserved(before);
+      if (!forward_) continue;
+      next_.push_reserved(before == 0 ? end : next_[before - 1]);
+      if (before != 0) next_[before - 1] = end;
+    }
+  }
+
+  /// Forgets all but the first `size` tokens, last ones first; `tokens` still holds all of them.
+  void truncate(TokenSpan tokens, std::size_t size) noexcept {
+    for (std::size_t i = previous_.size(); i-- > size;) {
+      if (i + 1 >= n_) {
+        const Position before = previous_[i];
+        table_.undo(hash_.value(), static_cast<Position>(i + 1), before);
+        if (forward_ && before != 0) next_[before - 1] = next_[i];
+      }
+      retreat(tokens, i);
+    }
+    previous_.truncate(size);
+    next_.truncate(size);
+  }
+
+  /// Forgets everything and keeps the memory.
+  void clear(TokenSpan tokens) noexcept {
+    // Wiping costs one byte a slot: after a large reserve() far more than taking a few tokens back.
+    if (tokens.size() < table_.slots() / 64) return truncate(tokens, 0);
+    table_.clear();
+    hash_ = {};
+    previous_.clear();
+    next_.clear();
+  }
+
+  /// Forgets everything and gives the memory back.
+  void release() noexcept { *this = NgramChain(n_, key_, forward_); }
+
+  /// Moves all n-grams to a new table of `slots` slots. False: out of memory; then there is no table, and refill()
+  /// has to succeed before anything else is done.
+  [[nodiscard]] bool refill(TokenSpan tokens, std::size_t slots) noexcept {
+    if (!table_.reset(slots)) return false;
+    hash_ = {};
+    Hashes hashes;
+    for (std::size_t begin = 0; begin < tokens.size(); begin += batch_size) {
+      const TokenSpan until = tokens.first(std::min(tokens.size(), begin + batch_size));
+      hash_batch(until, begin, hashes);
+      for (std::size_t i = std::max<std::size_t>(begin, n_ - 1); i < until.size(); ++i) {
+        table_.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::size_t find(TokenSpan tokens, const MatchLimits& limits, std::span<Match> out) const noexcept {
+    const bool recent = limits.order == MatchOrder::most_recent;
+    if (tokens.size() < n_ || (!recent && !forward_)) return 0;
+    // First the chain, which is one dependent read after the other, then the tokens, asked for on the way.
+    const auto last = static_cast<Position>(tokens.size());
+    const Position* links = recent ? previous_.data() : next_.data();
+    const Position stop = recent ? 0 : last;
+    const std::size_t most = std::min<std::size_t>(limits.candidates, out.size());
+    std::size_t found = 0;
+    for (Position end = links[last - 1]; end != stop && found < most; end = links[end - 1]) {
+      prefetch(tokens.data() + end - n_);
+      out[found++].end = end;
+    }
+    const std::uint32_t further = std::max(limits.longest, n_) - n_;
+    for (Match& match : out.first(found)) {
+      match.length = n_ + agreement(tokens, match.end - n_, last - n_, further);
+    }
+    return found;
+  }
+
+  /// The end of the last occurrence of these n tokens, 0 if there is none.
+  [[nodiscard]] Position latest(TokenSpan tokens, TokenSpan ngram) const noexcept {
+    if (table_.slots() == 0) return 0;
+    CyclicHash hash;
+    for (const Token token : ngram) hash.advance(hash_of(token));
+    return table_.last(hash.value(), [data = tokens.data(), ngram](Position end) {
+      return std::equal(ngram.begin(), ngram.end(), data + end - ngram.size());
+    });
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t hash_of(Token token) const noexcept { return token_hash(key_, token); }
+
+  std::uint64_t advance(TokenSpan tokens, std::size_t i) noexcept {
+    if (i < n_) {
+      hash_.advance(hash_of(tokens[i]));
+    } else {
+      hash_.advance(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
+    }
+    return hash_.value();
+  }
+  void retreat(TokenSpan tokens, std::size_t i) noexcept {
+    if (i < n_) {
+      hash_.retreat(hash_of(tokens[i]));
+    } else {
+      hash_.retreat(hash_of(tokens[i]), hash_of(tokens[i - n_]), n_);
+    }
+  }
+
+  std::uint32_t n_ = 1;
+  bool forward_ = false;  // next_ is kept
+  std::uint64_t key_ = 0;
+  CyclicHash hash_;            // of the last n tokens
+  NgramTable table_;           // distinct n-grams, with the last end of each
+  Buffer<Position> previous_;  // the end of the occurrence before, 0: none
+  Buffer<Position> next_;      // the end of the occurrence after; after the last comes the first
+};
+
+}  // namespace reprise::inline v0::detail

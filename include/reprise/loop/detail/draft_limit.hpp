@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file Answers of control, held to its clauses (core/control.hpp): like strategies, control is never trusted.
+
+#include <algorithm>
+#include <cstddef>
+
+#include "reprise/core/control.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+
+namespace reprise::inline v0 {
+
+/// How many nodes of the round's draft the pass may carry.
+struct DraftLimit {
+  std::size_t nodes = 0;         ///< of this draft
+  std::size_t rows = unlimited;  ///< drafted rows, pad rows included, whether the draft has as many nodes or not
+  Cut cut = Cut::none;           ///< the rule that set `nodes`; none: the whole draft fits
+};
+
+/// K2: a budget no larger than the one that was asked.
+inline DraftBudget clamp_to_contract(DraftBudget budget, const DraftBudget& asked) noexcept {
+  budget.max_nodes = std::min(budget.max_nodes, asked.max_nodes);
+  budget.max_depth = std::min(budget.max_depth, asked.max_depth);
+  budget.max_leaves = std::clamp<std::size_t>(budget.max_leaves, 1, std::max<std::size_t>(asked.max_leaves, 1));
+  if (asked.shape == DraftShape::chain) budget.shape = DraftShape::chain;
+  return budget;
+}
+
+/// K3: no more than there is, and an allowed width, else the largest allowed one below, else nothing.
+inline DraftChoice clamp_to_contract(DraftChoice choice, std::size_t sendable, const PassLimits& room) noexcept {
+  choice.nodes = std::min({choice.nodes, sendable, room.nodes});
+  choice.padding = room.padded ? std::min(choice.padding, room.nodes - choice.nodes) : 0;
+  const std::size_t rows = widest(room, choice.nodes + choice.padding);
+  if (rows < choice.nodes) {
+    choice.nodes = rows;
+    choice.cut = Cut::width;
+  }
+  choice.padding = rows - choice.nodes;
+  if (static_cast<std::size_t>(choice.cut) >= cut_count) choice.cut = Cut::none;
+  return choice;
+}
+
+}  // namespace reprise::inline v0

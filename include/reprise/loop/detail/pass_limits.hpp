@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file What the next pass of a sequence has room for: every rule that bounds a draft, in one place.
+
+#include <algorithm>
+#include <cstddef>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/control.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/loop/detail/open_round.hpp"
+#include "reprise/loop/detail/sequence.hpp"
+#include "reprise/loop/round.hpp"
+
+namespace reprise::inline v0 {
+
+/// Whether pad rows may fill a pass up to an allowed width.
+[[nodiscard]] inline bool pads(const Capabilities& can) noexcept {
+  return can.pad_token && !can.allowed_widths.empty();
+}
+/// Whether a pass of which something is rejected has to be run again as far as it was accepted.
+[[nodiscard]] inline bool replays(const Capabilities& can) noexcept { return can.rollback == Rollback::snapshot; }
+
+/// Paths that a draft may have: caller, engine and whoever drives the round (`shape`) all agree to a tree.
+[[nodiscard]] inline std::size_t max_leaves(const Limits& limits, const Capabilities& can, DraftShape shape) noexcept {
+  if (shape == DraftShape::chain || limits.draft.shape == DraftShape::chain) return 1;
+  return std::max<std::size_t>(1, std::min(limits.draft.max_leaves, can.max_leaves));
+}
+
+/// The next pass without a draft.
+[[nodiscard]] inline PassShape plain_shape(const Sequence& sequence) noexcept {
+  return {1, sequence.pending().size(), sequence.context().size()};
+}
+/// The limits that control is given of a pass with at most `rows` drafted rows.
+[[nodiscard]] inline PassLimits pass_limits(const Sequence& sequence, std::size_t rows) noexcept {
+  const Capabilities& can = sequence.capabilities();
+  return {plain_shape(sequence), rows, can.allowed_widths.values(), pads(can), replays(can)};
+}
+
+/// Rows that a pass may have, pending ones included.
+[[nodiscard]] inline std::size_t most_rows(const Limits& limits, const Capabilities& can) noexcept {
+  return std::min(limits.max_rows, can.max_rows);
+}
+
+/// How many nodes of the round's draft the next pass may carry; selects these nodes. `max_nodes` is the caller's bound
+/// on drafted rows, and `why` the Cut to report where that bound applies. Precondition: the pending tokens fit.
+///
+/// The rules stand in order of priority: where several allow equally few nodes, the first is reported.
+inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, std::size_t max_nodes, Cut why,
+                              OpenRound& round) noexcept {
+  const Capabilities& can = sequence.capabilities();
+  const std::size_t pending = sequence.pending().size();
+  const std::size_t context_left = sequence.context_left(limits);
+  const std::size_t tokens_left = sequence.tokens_left(limits);
+  const std::size_t deepest = std::min({limits.draft.max_depth, can.max_depth, context_left, tokens_left});
+  const SelectedNodes selected = round.select(deepest);
+  // Depth leaves nodes out one by one; it is the rule that counts only where it is the least of the depths.
+  const auto by_depth = [&](std::size_t depth) { return depth == deepest ? selected.nodes : unlimited; };
+  // A pass that is run again carries its accepted tokens as pending in the next pass, where they fit as they do here.
+  const bool settles = replays(can) && pending > can.max_replay;
+
+  struct Rule {
+    std::size_t nodes;  // of this draft, at most
+    std::size_t rows;   // drafted rows of any draft, at most
+    Cut cut;
+  };
+  const Rule rules[] = {
+      {selected.refused && !selected.too_deep ? selected.nodes : unlimited, unlimited, Cut::constraint},
+      {by_depth(limits.draft.max_depth), unlimited, Cut::budget},
+      {max_nodes, max_nodes, why},
+      {by_depth(can.max_depth), unlimited, Cut::depth},
+      {can.max_rollback, can.max_rollback, Cut::rollback},
+      {settles ? 0 : unlimited, settles ? 0 : unlimited, Cut::rollback},
+      {most_rows(limits, can) - pending, most_rows(limits, can) - pending, Cut::rows},
+      {context_left, context_left, Cut::context},
+      {by_depth(tokens_left), unlimited, Cut::max_tokens},
+  };
+  DraftLimit limit{.nodes = round.draft().size(), .cut = round.malformed() ? Cut::shape : Cut::none};
+  for (const Rule& rule : rules) {
+    limit.rows = std::min(limit.rows, rule.rows);
+    if (rule.nodes >= limit.nodes) continue;
+    limit.nodes = rule.nodes;
+    limit.cut = rule.cut;
+  }
+  // Pad rows extend a chain, and follow the anchor of a tree.
+  if (round.chain() || deepest == 0) limit.rows = std::min(limit.rows, deepest);
+  return limit;
+}
+
+}  // namespace reprise::inline v0

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/control.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/testing/detail/verifier_trace.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::testing::detail {
+
+/// What plain decoding makes of a prompt, and the drafts that an engine is tried with: chains and trees whose right and
+/// wrong tokens are known.
+class ProbeText {
+ public:
+  explicit ProbeText(TokenSpan prompt) : text_(prompt.begin(), prompt.end()), prompt_(prompt.size()) {}
+
+  void push_back(Token token) { text_.push_back(token); }
+  /// Tokens that were decoded.
+  [[nodiscard]] std::size_t size() const noexcept { return text_.size() - prompt_; }
+  /// The decoded token `p`.
+  [[nodiscard]] Token operator[](std::size_t p) const noexcept { return text_[prompt_ + p]; }
+  /// Decoded tokens from `p` on, at most `most`.
+  [[nodiscard]] TokenSpan from(std::size_t p, std::size_t most) const noexcept {
+    return TokenSpan(text_).subspan(prompt_ + p, std::min(most, size() - p));
+  }
+  /// The last `pending` of the tokens before the decoded token `p`.
+  [[nodiscard]] TokenSpan before(std::size_t p, std::size_t pending) const noexcept {
+    return TokenSpan(text_).subspan(prompt_ + p - pending, pending);
+  }
+  [[nodiscard]] std::size_t prompt() const noexcept { return prompt_; }
+
+  /// The draft of a step after `p` decoded tokens, cut to what the engine can do in a pass with `pending` tokens more.
+  [[nodiscard]] ProbeDraft draft(const Step& step, std::size_t p, std::size_t pending, const Capabilities& can) const {
+    std::vector<Node> nodes = proposed(step, p);
+    put_in_order(nodes, step.order);
+    std::size_t most = std::min({nodes.size(), can.max_rollback, can.max_rows - std::min(can.max_rows, pending)});
+    most = std::min(most, can.max_context - std::min(can.max_context, prompt_ + p + 1));
+    ProbeDraft draft;
+    std::vector<NodeIndex> rows(nodes.size(), anchor_parent);  // of each node, where it was sent
+    std::vector<std::size_t> depths;
+    std::size_t leaves = 0;
+    for (std::size_t i = 0; i < nodes.size() && draft.tokens.size() < most; ++i) {
+      const NodeIndex parent = nodes[i].parent == anchor_parent ? anchor_parent : rows[at(nodes[i].parent)];
+      if (nodes[i].parent != anchor_parent && parent == anchor_parent) continue;
+      const std::size_t depth = parent == anchor_parent ? 1 : depths[at(parent)] + 1;
+      const bool extends = parent != anchor_parent &&
+                           std::find(draft.parents.begin(), draft.parents.end(), parent) == draft.parents.end();
+      if (depth > can.max_depth || (!extends && leaves >= std::max<std::size_t>(can.max_leaves, 1))) continue;
+      rows[i] = static_cast<NodeIndex>(draft.tokens.size());
+      leaves += extends ? 0 : 1;
+      draft.tokens.push_back(nodes[i].token);
+      draft.parents.push_back(parent);
+      depths.push_back(depth);
+      if (nodes[i].right) draft.path.push_back(at(rows[i]));
+    }
+    const std::size_t fitting =
+        widest({PassShape{1, pending, 0}, unlimited, can.allowed_widths.values()}, draft.tokens.size());
+    draft.tokens.resize(fitting);
+    draft.parents.resize(fitting);
+    while (!draft.path.empty() && draft.path.back() >= fitting) draft.path.pop_back();
+    return draft;
+  }
+
+  /// A token of the text that plain decoding does not give at `p`: the n-th of those that differ, if there is one.
+  [[nodiscard]] std::optional<Token> unlike(std::size_t p, std::size_t n = 0) const {
+    std::vector<Token> found(1, p < size() ? (*this)[p] : text_.back());
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      const Token token = text_[(prompt_ + p + i) % text_.size()];
+      if (std::find(found.begin(), found.end(), token) != found.end()) continue;
+      if (found.size() == n + 1) return token;
+      found.push_back(token);
+    }
+    if (n == 0) return found[0] == 0 ? 1 : 0;
+    return {};
+  }
+
+ private:
+  struct Node {
+    Token token = 0;
+    NodeIndex parent = anchor_parent;
+    bool right = false;
+  };
+  static std::size_t at(NodeIndex node) noexcept { return static_cast<std::size_t>(node); }
+
+  [[nodiscard]] std::vector<Node> proposed(const Step& step, std::size_t p) const {
+    // What follows the text is not known, so what is right ends before it does.
+    const std::size_t right = std::min(step.right, size() - p - 1);
+    std::vector<Node> nodes;
+    NodeIndex last = anchor_parent;
+    const auto push = [&](Token token, NodeIndex parent, bool is_right) {
+      nodes.push_back({token, parent, is_right});
+      return static_cast<NodeIndex>(nodes.size() - 1);
+    };
+    for (std::size_t d = 0; d <= right; ++d) {
+      for (std::size_t n = 0; n < step.siblings; ++n) {
+        const auto token = unlike(p + d, n);
+        if (!token) break;
+        NodeIndex end = push(*token, last, false);
+        for (std::size_t t = 1; t <= step.tail && p + d + t < size(); ++t) end = push((*this)[p + d + t], end, false);
+      }
+      if (d < right) last = push((*this)[p + d], last, true);
+    }
+    if (step.siblings == 0)
+      for (std::size_t i = right; i < step.right + step.wrong; ++i) last = push(*unlike(p + i), last, false);
+    return nodes;
+  }
+  /// Parents stay before their children.
+  static void put_in_order(std::vector<Node>& nodes, std::uint64_t order) {
+    if (order == 1) return;
+    Random random(order);
+    std::vector<NodeIndex> moved(nodes.size(), anchor_parent);
+    std::vector<Node> ordered;
+    while (ordered.size() < nodes.size()) {
+      std::vector<std::size_t> ready;
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const bool waits = nodes[i].parent != anchor_parent && moved[at(nodes[i].parent)] == anchor_parent;
+        if (moved[i] == anchor_parent && !waits) ready.push_back(i);
+      }
+      std::size_t next = ready[order == 0 ? 0 : random.below(ready.size())];
+      if (order == 0)
+        for (const std::size_t i : ready)
+          if (nodes[i].right) next = i;
+      Node node = nodes[next];
+      if (node.parent != anchor_parent) node.parent = moved[at(node.parent)];
+      moved[next] = static_cast<NodeIndex>(ordered.size());
+      ordered.push_back(node);
+    }
+    nodes = std::move(ordered);
+  }
+
+  std::vector<Token> text_;
+  std::size_t prompt_;
+};
+
+}  // namespace reprise::testing::detail

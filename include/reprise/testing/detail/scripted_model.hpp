@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#if defined(__cpp_exceptions)
+#include <stdexcept>
+#endif
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::testing {
+
+/// Makes calls fail, to see what survives: the k-th, 2k-th, ... call of each kind; 0: none does.
+struct ScriptedFaults {
+  std::uint64_t verify_every = 0;
+  std::uint64_t pick_every = 0;    ///< thrown only: reading a pick cannot answer with an Error
+  std::uint64_t commit_every = 0;  ///< restore() counts as a commit
+  bool as_errors = false;          ///< answer with an Error instead of throwing; always so without exceptions
+};
+
+/// What a ScriptedVerifier is.
+struct ScriptedOptions {
+  std::uint64_t seed = 1;
+  std::size_t order = 2;   ///< tokens at the end of the cache that decide the next one
+  Token vocabulary = 100;  ///< the hashed model picks 0 ... vocabulary - 1
+  /// The model, when it is not the hashed one: the token after the last `order` tokens (fewer at the start).
+  std::function<Token(TokenSpan)> table = {};
+  /// What may follow the last `order` tokens, like a grammar; none: anything. Where nothing may, the rule is ignored.
+  std::function<bool(TokenSpan, Token)> rule = {};
+  std::size_t revealed = 4;   ///< tokens that top_k() names
+  bool sampled = false;       ///< draw among a few candidates, from a random stream that each pick advances
+  std::uint32_t penalty = 0;  ///< of a sampled token, for each time it is among the last 8 picks; 256 is strong
+  Capabilities capabilities = {};
+  ScriptedFaults faults = {};
+  /// Virtual time of a pass, in any unit; summed up in counters().time, and pass_time() as nanoseconds.
+  std::function<std::uint64_t(const PassShape&)> latency = {};
+  bool may_stop_before = false;  ///< a predicate may refuse a pick: one more is read than is committed
+};
+
+/// What a ScriptedVerifier has done. A failed call counts as a call.
+struct ScriptedCounters {
+  std::uint64_t verifies = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t picks = 0;
+  std::uint64_t commits = 0;  ///< restores included
+  std::uint64_t restores = 0;
+  std::uint64_t faults = 0;
+  std::uint64_t time = 0;
+};
+
+#if defined(__cpp_exceptions)
+/// What a scripted fault throws.
+struct ScriptedFault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+#endif
+
+/// What a ScriptedVerifier decodes with: a ranking of the vocabulary after each text, decided by the end of it.
+class ScriptedModel {
+ public:
+  /// What drawing a token changes.
+  struct Sampler {
+    std::uint64_t random = 0;
+    std::array<Token, 8> recent{};
+    std::size_t picks = 0;
+  };
+
+  explicit ScriptedModel(ScriptedOptions options) : options_(std::move(options)) {}
+
+  [[nodiscard]] const ScriptedOptions& options() const noexcept { return options_; }
+  [[nodiscard]] bool allows(TokenSpan context, Token next) const {
+    return !options_.rule || options_.rule(end_of(context), next);
+  }
+  /// What a greedy model picks after `context`.
+  [[nodiscard]] Token greedy(TokenSpan context) const {
+    const TokenSpan end = end_of(context);
+    const Token first = first_choice(end);
+    return allows(end, first) ? first : ranked(context, 1).front();
+  }
+  /// The likeliest tokens after `context` that the rule allows, at most `most`, the likeliest first; one at least.
+  [[nodiscard]] std::vector<Token> ranked(TokenSpan context, std::size_t most) const {
+    const TokenSpan end = end_of(context);
+    const Token first = first_choice(end);
+    const auto size = static_cast<std::uint64_t>(std::max<Token>(options_.vocabulary, 1));
+    std::uint64_t step = size < 3 ? 1 : 1 + hash(end, 1) % (size - 1);
+    while (std::gcd(step, size) != 1) ++step;  // so that every token has one rank
+    std::vector<Token> tokens;
+    for (std::uint64_t rank = 0; rank < size && tokens.size() < most; ++rank) {
+      const auto from = static_cast<std::uint64_t>(static_cast<std::uint32_t>(first)) % size;
+      const Token token = rank == 0 ? first : static_cast<Token>((from + rank * step) % size);
+      if (allows(end, token)) tokens.push_back(token);
+    }
+    if (tokens.empty()) tokens.push_back(first);
+    return tokens;
+  }
+  /// Draws a token. Penalties are of the sampler's own picks.
+  [[nodiscard]] Token sample(TokenSpan context, Sampler& sampler) const {
+    const std::vector<Token> choices = ranked(context, 4);
+    const std::uint64_t noise = mix(sampler.random++);
+    const auto recent = sampler.recent.begin();
+    const auto recent_end = recent + static_cast<std::ptrdiff_t>(std::min<std::size_t>(sampler.picks, 8));
+    Token best = 0;
+    std::int64_t best_score = 0;
+    for (std::size_t rank = 0; rank < choices.size(); ++rank) {
+      const std::int64_t score =
+          static_cast<std::int64_t>((noise >> (16 * rank)) % 1024) - static_cast<std::int64_t>(rank * 64) -
+          static_cast<std::int64_t>(options_.penalty) * std::count(recent, recent_end, choices[rank]);
+      if (rank == 0 || score > best_score) {
+        best = choices[rank];
+        best_score = score;
+      }
+    }
+    sampler.recent[sampler.picks++ % sampler.recent.size()] = best;
+    return best;
+  }
+  /// A distribution over the vocabulary after `context`, each of the four likeliest tokens half as likely as the one
+  /// before it. It knows of no penalty.
+  void weigh(TokenSpan context, std::vector<float>& probabilities) const {
+    const std::vector<Token> choices = ranked(context, 4);
+    probabilities.assign(static_cast<std::size_t>(std::max<Token>(options_.vocabulary, 1)), 0);
+    const auto all = static_cast<float>((1U << choices.size()) - 1);
+    for (std::size_t rank = 0; rank < choices.size(); ++rank)
+      if (choices[rank] >= 0 && choices[rank] < options_.vocabulary)
+        probabilities[static_cast<std::size_t>(choices[rank])] =
+            static_cast<float>(1U << (choices.size() - 1 - rank)) / all;
+  }
+
+ private:
+  [[nodiscard]] TokenSpan end_of(TokenSpan context) const {
+    return context.last(std::min(options_.order, context.size()));
+  }
+  [[nodiscard]] std::uint64_t hash(TokenSpan end, std::uint64_t salt) const {
+    std::uint64_t hash = mix(options_.seed + (salt << 32));
+    for (const Token token : end) hash = mix(hash ^ static_cast<std::uint32_t>(token));
+    return hash;
+  }
+  [[nodiscard]] Token first_choice(TokenSpan end) const {
+    if (options_.table) return options_.table(end);
+    return static_cast<Token>(hash(end, 0) % static_cast<std::uint64_t>(std::max<Token>(options_.vocabulary, 1)));
+  }
+
+  ScriptedOptions options_;
+};
+
+}  // namespace reprise::testing

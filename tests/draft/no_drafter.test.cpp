@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/no_drafter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "support/lent_context.hpp"
+
+namespace reprise {
+namespace {
+
+static_assert(MeasurableStrategy<NoDrafter>);
+
+TEST(NoDrafter, DraftsNothingWhateverItHasSeen) {
+  testing::Lent<NoDrafter> strategy;
+  const std::vector<Token> tokens = {1, 1, 1, 1};
+  strategy.begin(tokens);
+  EXPECT_TRUE(strategy.propose().nodes.empty());
+  strategy.observe(tokens, Origin::output);
+  strategy.feedback({});
+  strategy.truncate(1);
+  EXPECT_TRUE(strategy.propose().nodes.empty());
+}
+
+TEST(NoDrafter, HoldsNoMemory) { EXPECT_EQ(NoDrafter().memory_bytes(), 0U); }
+
+}  // namespace
+}  // namespace reprise

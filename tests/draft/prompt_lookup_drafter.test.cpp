@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/draft/prompt_lookup_drafter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reprise/index/rolling_hash.hpp"
+#include "reprise/index/suffix_array.hpp"
+#include "reprise/testing/naive_index.hpp"
+#include "support/lent_context.hpp"
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<Token>;
+using Lengths = std::vector<std::uint32_t>;
+
+static_assert(ReservableStrategy<PromptLookupDrafter<>> && MeasurableStrategy<PromptLookupDrafter<>>);
+static_assert(DraftStrategy<PromptLookupDrafter<archetype::Index>>);
+
+template <LookupIndex Index = RollingHashIndex>
+using Lent = testing::Lent<PromptLookupDrafter<Index>>;
+
+template <class Index>
+Tokens drafted_by(Lent<Index>& drafter, const DraftBudget& budget = {}) {
+  return drafter.propose(budget, 128).tokens();
+}
+
+template <LookupIndex Index = RollingHashIndex>
+Tokens drafted(const PromptLookupOptions& options, const Tokens& context, const DraftBudget& budget = {}) {
+  Lent<Index> drafter{PromptLookupDrafter<Index>(options)};
+  drafter.begin(context);
+  return drafted_by(drafter, budget);
+}
+
+/// One length of n-gram, looked up exactly; drafts end with the context.
+PromptLookupOptions exactly(std::uint32_t n) {
+  PromptLookupOptions options;
+  options.min_ngram = options.max_ngram = n;
+  options.extend = false;
+  options.copy_past_end = false;
+  return options;
+}
+
+Lengths lengths(const NgramOrders& orders) { return {orders.begin(), orders.end()}; }
+
+// --- What every index has to give ---
+
+template <class Index>
+class CopyDrafterOver : public ::testing::Test {};
+using Indexes = ::testing::Types<NaiveIndex, RollingHashIndex, SuffixArrayIndex>;
+TYPED_TEST_SUITE(CopyDrafterOver, Indexes);
+
+TYPED_TEST(CopyDrafterOver, DraftsNothingBeforeASequenceBegins) {
+  Lent<TypeParam> drafter;
+  EXPECT_EQ(drafted_by(drafter), Tokens());
+}
+
+TYPED_TEST(CopyDrafterOver, DraftsNothingWithoutARepetition) {
+  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 4}), Tokens());
+}
+
+TYPED_TEST(CopyDrafterOver, CopiesWhatFollowedTheSameTokensBefore) {
+  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 4, 5, 1, 2}, {.max_nodes = 3}), (Tokens{3, 4, 5}));
+}
+
+TYPED_TEST(CopyDrafterOver, PrefersTheLongestAgreement) {
+  EXPECT_EQ(drafted<TypeParam>({}, {1, 2, 3, 7, 2, 3, 8, 9, 3, 10, 1, 2, 3}, {.max_nodes = 1}), Tokens{7});
+}
+
+TYPED_TEST(CopyDrafterOver, WritesACertainChainWithTheLengthOfTheAgreement) {
+  Lent<TypeParam> drafter;
+  drafter.begin(Tokens{1, 2, 3, 4, 1, 2, 3});
+  const std::vector<DraftNode> nodes = drafter.propose({.max_nodes = 3}).nodes;
+  ASSERT_EQ(nodes.size(), 3U);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i].parent, static_cast<NodeIndex>(i) - 1);
+    EXPECT_EQ(nodes[i].path_probability, Probability::one());
+    EXPECT_EQ(nodes[i].match_length, 3U);
+    EXPECT_EQ(nodes[i].source, DraftSource::context);
+    EXPECT_FALSE(nodes[i].auxiliary);
+  }
+}
+
+TYPED_TEST(CopyDrafterOver, RepeatsARepetitionPastTheEnd) {
+  PromptLookupOptions options;
+  options.draft_length = 8;
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 1}), (Tokens{1, 1, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 1, 2}), (Tokens{1, 2, 1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3, 1, 2, 3, 1, 2}));
+}
+
+TYPED_TEST(CopyDrafterOver, StopsAtTheEndWhenTold) {
+  PromptLookupOptions options;
+  options.copy_past_end = false;
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 1}), Tokens{1});
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 1, 2}), (Tokens{1, 2}));
+  EXPECT_EQ(drafted<TypeParam>(options, {9, 1, 2, 3, 1, 2, 3}), (Tokens{1, 2, 3}));
+}
+
+TYPED_TEST(CopyDrafterOver, DraftsTheSameWhenAskedAgain) {
+  Lent<TypeParam> drafter;
+  drafter.begin(Tokens{1, 2, 3, 1});
+  const Tokens first = drafted_by(drafter);
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(drafted_by(drafter), first);
+}
+
+TYPED_TEST(CopyDrafterOver, ForgetsTheOldSequenceWhenANewOneBegins) {
+  Lent<TypeParam> drafter;
+  drafter.begin(Tokens{1, 2, 3, 1, 2});
+  drafter.begin(Tokens{3, 1, 2});
+  EXPECT_EQ(drafted_by(drafter), Tokens());
+  drafter.observe(Tokens{3}, Origin::output);
+  EXPECT_EQ(drafted_by(drafter, {.max_nodes = 1}), Tokens{1});
+}
+
+TYPED_TEST(CopyDrafterOver, LearnsFromPromptAndOutputAlike) {
+  for (const Origin origin : {Origin::prompt, Origin::output}) {
+    Lent<TypeParam> drafter;
+    drafter.begin(Tokens{1});
+    drafter.observe(Tokens{2, 3}, origin);
+    drafter.observe(Tokens{1}, Origin::output);
+    EXPECT_EQ(drafted_by(drafter, {.max_nodes = 2}), (Tokens{2, 3}));
+  }
+}
+
+TYPED_TEST(CopyDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
+  support::Random random(7);
+  for (int round = 0; round < 300; ++round) {
+    Tokens context(random.between(1, 60));
+    for (Token& token : context) token = static_cast<Token>(random.below(3));
+    Lent<TypeParam> drafter;
+    drafter.begin(context);
+    const std::size_t size = random.between(1, context.size());
+    drafter.truncate(size);
+    context.resize(size);
+    for (std::size_t i = random.below(5); i-- > 0;) {
+      const auto token = static_cast<Token>(random.below(3));
+      context.push_back(token);
+      drafter.observe(std::span(&token, 1), Origin::output);
+    }
+    ASSERT_EQ(drafted_by(drafter), drafted<TypeParam>({}, context));
+  }
+}
+
+TYPED_TEST(CopyDrafterOver, CopiesGoOnIndependently) {
+  Lent<TypeParam> first;
+  first.begin(Tokens{1, 2, 3, 1});
+  Lent<TypeParam> second = first;
+  second.observe(Tokens{2}, Origin::output);
+  first.truncate(3);
+  EXPECT_EQ(drafted_by(first), Tokens());
+  EXPECT_EQ(drafted_by(second, {.max_nodes = 1}), Tokens{3});
+  first = second;
+  second.begin(Tokens{5});
+  EXPECT_EQ(drafted_by(first, {.max_nodes = 1}), Tokens{3});
+}
+
+TYPED_TEST(CopyDrafterOver, TakesTokensOfAnyValue) {
+  constexpr Token lowest = std::numeric_limits<Token>::min();
+  constexpr Token highest = std::numeric_limits<Token>::max();
+  EXPECT_EQ(drafted<TypeParam>({}, {lowest, highest, -1, lowest}, {.max_nodes = 2}), (Tokens{highest, -1}));
+}
+
+// --- Every option has an effect ---
+
+TEST(PromptLookupOptions, MinNgramIsTheShortestAgreementThatIsUsed) {
+  PromptLookupOptions options;
+  options.min_ngram = 2;
+  EXPECT_EQ(drafted(options, {3, 9, 3}), Tokens());
+  EXPECT_EQ(drafted(options, {2, 3, 9, 2, 3}, {.max_nodes = 1}), Tokens{9});
+  options.min_ngram = 1;
+  EXPECT_EQ(drafted(options, {3, 9, 3}, {.max_nodes = 1}), Tokens{9});
+}
+
+TEST(PromptLookupOptions, MaxNgramIsTheLongestAgreementThatCounts) {
+  const Tokens context = {1, 2, 3, 7, 5, 2, 3, 8, 1, 2, 3};
+  for (const bool extend : {false, true}) {
+    PromptLookupOptions options;
+    options.extend = extend;
+    options.max_ngram = 2;
+    EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{8}) << "both agree in two tokens, the later one wins";
+    options.max_ngram = 3;
+    EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
+  }
+}
+
+TEST(PromptLookupOptions, WithoutExtendTheLongestOfAllLengthsIsFoundAmongFewCandidates) {
+  const Tokens context = {1, 2, 3, 4, 7, 3, 4, 8, 1, 2, 3, 4};
+  PromptLookupOptions options;
+  options.min_ngram = 2;
+  options.max_ngram = 4;
+  options.candidates = 1;
+  options.extend = true;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{8}) << "the only pair that was looked at";
+  options.extend = false;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
+}
+
+TEST(PromptLookupOptions, CandidatesIsTheNumberOfOccurrencesCompared) {
+  const Tokens context = {1, 2, 3, 4, 7, 3, 4, 8, 3, 4, 9, 1, 2, 3, 4};
+  PromptLookupOptions options;
+  options.min_ngram = 2;
+  options.max_ngram = 4;
+  options.candidates = 2;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{9});
+  options.candidates = 3;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{7});
+}
+
+TEST(PromptLookupOptions, OccurrenceDecidesBetweenEqualAgreements) {
+  const Tokens context = {1, 8, 1, 8, 1, 9, 1};
+  PromptLookupOptions options = exactly(1);
+  options.occurrence = Occurrence::most_recent;
+  EXPECT_EQ(drafted(options, context), (Tokens{9, 1}));
+  options.occurrence = Occurrence::earliest;
+  EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 8, 1, 9, 1}));
+  options.occurrence = Occurrence::most_frequent;
+  EXPECT_EQ(drafted(options, context), (Tokens{8, 1, 9, 1})) << "the most recent of the most frequent";
+}
+
+TEST(PromptLookupOptions, MostFrequentTakesTheMostRecentWhenVotesAreEqual) {
+  PromptLookupOptions options = exactly(1);
+  options.occurrence = Occurrence::most_frequent;
+  EXPECT_EQ(drafted(options, {1, 8, 1, 9, 1}, {.max_nodes = 1}), Tokens{9});
+  EXPECT_EQ(drafted(options, {1, 9, 1, 8, 1}, {.max_nodes = 1}), Tokens{8});
+}
+
+TEST(PromptLookupOptions, MostFrequentCountsOnlyTheLongestAgreements) {
+  PromptLookupOptions options;
+  options.max_ngram = 2;
+  options.occurrence = Occurrence::most_frequent;
+  EXPECT_EQ(drafted(options, {2, 1, 7, 3, 1, 8, 3, 1, 8, 2, 1}, {.max_nodes = 1}), Tokens{7});
+}
+
+TEST(PromptLookupOptions, MostFrequentCountsOnlyAmongTheCandidates) {
+  PromptLookupOptions options = exactly(1);
+  options.occurrence = Occurrence::most_frequent;
+  const Tokens context = {1, 8, 1, 8, 1, 8, 1, 9, 1, 9, 1};
+  options.candidates = 5;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{8});
+  options.candidates = 3;
+  EXPECT_EQ(drafted(options, context, {.max_nodes = 1}), Tokens{9});
+}
+
+TEST(PromptLookupOptions, DraftLengthIsTheMostThatIsDrafted) {
+  PromptLookupOptions options;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{20}}) {
+    options.draft_length = length;
+    EXPECT_EQ(drafted(options, {1, 1}).size(), length);
+  }
+}
+
+/// An index that only says what it was made with.
+struct RecordingIndex : archetype::Index {
+  explicit RecordingIndex(const IndexOptions& made_with) : archetype::Index(made_with), options(made_with) {}
+  IndexOptions options;
+};
+static_assert(LookupIndex<RecordingIndex>);
+
+TEST(PromptLookupOptions, ReachTheIndex) {
+  PromptLookupOptions options;
+  options.key = 42;
+  options.max_bytes = 1000;
+  options.min_ngram = 2;
+  options.max_ngram = 4;
+  options.extend = false;
+  const auto made_with = [&] { return PromptLookupDrafter<RecordingIndex>(options).index().options; };
+  EXPECT_EQ(made_with().key, 42U);
+  EXPECT_EQ(made_with().max_bytes, 1000U);
+  EXPECT_EQ(lengths(made_with().orders), (Lengths{2, 3, 4}));
+  EXPECT_FALSE(made_with().earliest);
+  options.occurrence = Occurrence::earliest;
+  EXPECT_TRUE(made_with().earliest);
+}
+
+TEST(PromptLookupOptions, AnyKeyGivesTheSameDraft) {
+  PromptLookupOptions options;
+  const Tokens context = {1, 2, 3, 4, 2, 3, 5, 1, 2, 3};
+  const Tokens expected = drafted(options, context);
+  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
+    options.key = key;
+    EXPECT_EQ(drafted(options, context), expected);
+  }
+}
+
+TEST(PromptLookupOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) {
+  PromptLookupOptions options;
+  options.max_bytes = 8192;
+  Lent<> drafter{PromptLookupDrafter<>(options)};
+  drafter.begin(Tokens(100000, 1));
+  EXPECT_TRUE(drafter->exhausted());
+  EXPECT_EQ(drafted_by(drafter), Tokens());
+  EXPECT_LE(drafter->memory_bytes(), options.max_bytes);
+  drafter.begin(Tokens{1, 1});
+  EXPECT_FALSE(drafter->exhausted());
+  EXPECT_FALSE(drafted_by(drafter).empty());
+}
+
+TEST(PromptLookupOptions, AreGivenBack) {
+  PromptLookupOptions options;
+  options.draft_length = 3;
+  EXPECT_EQ(PromptLookupDrafter<>(options).options().draft_length, 3U);
+}
+
+// --- Conditions ---
+
+TEST(PromptLookupConditions, MinContextIsTheShortestContextThatIsDraftedFrom) {
+  PromptLookupOptions options = exactly(1);
+  options.conditions.min_context = 4;
+  EXPECT_EQ(drafted(options, {1, 2, 1}), Tokens());
+  EXPECT_EQ(drafted(options, {0, 1, 2, 1}), (Tokens{2, 1}));
+}
+
+TEST(PromptLookupConditions, MinDistanceLeavesOutNearOccurrences) {
+  PromptLookupOptions options = exactly(1);
+  const Tokens context = {1, 5, 6, 1, 7, 1};
+  options.conditions.min_distance = 2;
+  EXPECT_EQ(drafted(options, context), (Tokens{7, 1}));
+  options.conditions.min_distance = 3;
+  EXPECT_EQ(drafted(options, context), (Tokens{5, 6, 1, 7, 1}));
+  options.conditions.min_distance = 5;
+  EXPECT_EQ(drafted(options, context), (Tokens{5, 6, 1, 7, 1}));
+  options.conditions.min_distance = 6;
+  EXPECT_EQ(drafted(options, context), Tokens());
+}
+
+TEST(PromptLookupConditions, ApartLeavesOutOccurrencesThatTouchTheEnd) {
+  PromptLookupOptions options = exactly(2);
+  options.conditions.apart = true;
+  EXPECT_EQ(drafted(options, {1, 2, 1, 2}), Tokens());
+  EXPECT_EQ(drafted(options, {1, 2, 3, 1, 2}), (Tokens{3, 1, 2}));
+  options.conditions.apart = false;
+  EXPECT_EQ(drafted(options, {1, 2, 1, 2}), (Tokens{1, 2}));
+}
+
+TEST(PromptLookupConditions, MinCopyIsTheFewestTokensThatMayFollow) {
+  PromptLookupOptions options = exactly(1);
+  options.conditions.min_copy = 3;
+  EXPECT_EQ(drafted(options, {1, 2, 1}), Tokens());
+  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3, 1}));
+}
+
+TEST(PromptLookupConditions, ARefusedCopyLetsAShorterNgramTry) {
+  PromptLookupOptions options = exactly(1);
+  options.max_ngram = 2;
+  options.occurrence = Occurrence::earliest;
+  options.conditions.min_copy = 4;
+  EXPECT_EQ(drafted(options, {2, 5, 6, 7, 1, 2, 8, 1, 2}, {.max_nodes = 3}), (Tokens{5, 6, 7}));
+}
+
+TEST(PromptLookupConditions, WithoutAnchorLeavesTheLastTokenOut) {
+  PromptLookupOptions options = exactly(1);
+  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3, 1}));
+  options.conditions.without_anchor = true;
+  EXPECT_EQ(drafted(options, {1, 2, 3, 1}), (Tokens{2, 3}));
+  EXPECT_EQ(drafted(options, {0, 1, 1}), Tokens()) << "nothing but the anchor follows";
+}
+
+TEST(PromptLookupConditions, NeverFromStartLeavesTheVeryBeginningOut) {
+  PromptLookupOptions options = exactly(2);
+  options.conditions.never_from_start = true;
+  EXPECT_EQ(drafted(options, {1, 2, 5, 1, 2}), Tokens());
+  EXPECT_EQ(drafted(options, {0, 1, 2, 5, 1, 2}), (Tokens{5, 1, 2}));
+}
+
+TEST(PromptLookupConditions, CutAfterEndsTheCopyBehindThatToken) {
+  PromptLookupOptions options;
+  options.conditions.cut_after = 3;
+  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), (Tokens{2, 3}));
+  options.conditions.cut_after = 2;
+  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}), Tokens{2});
+  options.conditions.cut_after = 9;
+  EXPECT_EQ(drafted(options, {1, 2, 3, 4, 1}).size(), options.draft_length);
+}
+
+// --- Budgets ---
+
+TEST(PromptLookupDrafter, KeepsToTheBudgetOfNodesAndDepth) {
+  const Tokens context = {1, 1, 1};
+  EXPECT_EQ(drafted({}, context, {.max_nodes = 4}).size(), 4U);
+  EXPECT_EQ(drafted({}, context, {.max_depth = 3}).size(), 3U);
+  EXPECT_EQ(drafted({}, context, {.max_nodes = 0}), Tokens());
+  EXPECT_EQ(drafted({}, context, {.max_depth = 0}), Tokens());
+}
+
+TEST(PromptLookupDrafter, StopsWhenTheDraftIsFull) {
+  Lent<> drafter;
+  drafter.begin(Tokens{1, 1, 1});
+  EXPECT_EQ(drafter.propose({}, 3).nodes.size(), 3U);
+}
+
+TEST(PromptLookupDrafter, MeasuresItsMemory) {
+  Lent<> drafter;
+  drafter.reserve(1000);
+  const std::size_t reserved = drafter->memory_bytes();
+  EXPECT_GE(reserved, 1000 * sizeof(Token));
+  drafter.begin(Tokens(1000, 1));
+  EXPECT_EQ(drafter->memory_bytes(), reserved) << "reserve() made room for it";
+}
+
+// --- Settings ---
+
+TEST(LookupOrders, AreAFewLengthsWithExtend) {
+  const auto orders = [](std::uint32_t shortest, std::uint32_t longest) {
+    PromptLookupOptions options;
+    options.min_ngram = shortest;
+    options.max_ngram = longest;
+    return lookup_orders(options);
+  };
+  EXPECT_EQ(lengths(lookup_orders({})), (Lengths{1, 3, 8})) << "the default";
+  EXPECT_EQ(lengths(orders(1, 32)), (Lengths{1, 3, 8, 20}));
+  EXPECT_EQ(lengths(orders(2, 4)), (Lengths{2}));
+  EXPECT_EQ(lengths(orders(2, 5)), (Lengths{2, 5}));
+  EXPECT_EQ(lengths(orders(32, 32)), (Lengths{32}));
+}
+
+TEST(LookupOrders, AreAllLengthsWithoutExtend) {
+  PromptLookupOptions options;
+  options.extend = false;
+  options.min_ngram = 2;
+  options.max_ngram = 5;
+  EXPECT_EQ(lengths(lookup_orders(options)), (Lengths{2, 3, 4, 5}));
+}
+
+struct Refusal {
+  std::string_view says;
+  PromptLookupOptions options;
+};
+
+PromptLookupOptions with(void (*change)(PromptLookupOptions&)) {
+  PromptLookupOptions options;
+  change(options);
+  return options;
+}
+
+const std::vector<Refusal>& refusals() {
+  static const std::vector<Refusal> all = {
+      {"min_ngram is 0", with([](PromptLookupOptions& o) { o.min_ngram = 0; })},
+      {"max_ngram is too large", with([](PromptLookupOptions& o) { o.max_ngram = 33; })},
+      {"min_ngram is larger than max_ngram", with([](PromptLookupOptions& o) { o.min_ngram = 17; })},
+      {"too many n-gram lengths", with([](PromptLookupOptions& o) {
+         o.extend = false;
+         o.max_ngram = 9;
+       })},
+      {"candidates has to be between", with([](PromptLookupOptions& o) { o.candidates = 0; })},
+      {"candidates has to be between", with([](PromptLookupOptions& o) { o.candidates = 65; })},
+  };
+  return all;
+}
+
+TEST(CheckCopyOptions, RefusesWhatCannotWorkAndSaysWhy) {
+  for (const Refusal& refusal : refusals()) {
+    const auto checked = check(refusal.options);
+    ASSERT_FALSE(checked.has_value()) << refusal.says;
+    EXPECT_EQ(checked.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(checked.error().message.find(refusal.says), std::string_view::npos) << checked.error().message;
+  }
+}
+
+TEST(CheckCopyOptions, SaysWhichNumberItHeldAgainstWhich) {
+  PromptLookupOptions options;
+  options.max_ngram = 40;
+  EXPECT_EQ(check(options).error().value, 40U);
+  EXPECT_EQ(check(options).error().limit, 32U);
+}
+
+TEST(CheckCopyOptions, AcceptsTheEdges) {
+  PromptLookupOptions options;
+  EXPECT_TRUE(check(options).has_value()) << "the default";
+  options.max_ngram = 32;
+  options.min_ngram = 32;
+  options.candidates = 64;
+  options.draft_length = 0;
+  EXPECT_TRUE(check(options).has_value());
+  options.extend = false;
+  options.min_ngram = 25;
+  EXPECT_TRUE(check(options).has_value()) << "eight lengths";
+  options.candidates = 1;
+  EXPECT_TRUE(check(options).has_value());
+}
+
+TEST(CheckCopyOptions, WhatItRefusesIsStillSafe) {
+  Tokens context(200);
+  support::Random random(3);
+  for (Token& token : context) token = static_cast<Token>(random.below(3));
+  for (const Refusal& refusal : refusals()) {
+    const Tokens tokens = drafted(refusal.options, context);
+    EXPECT_LE(tokens.size(), refusal.options.draft_length) << refusal.says;
+  }
+  EXPECT_EQ(drafted(refusals()[2].options, context), Tokens()) << "no length to look up";
+  EXPECT_EQ(drafted(refusals()[4].options, context), Tokens()) << "no candidates";
+}
+
+TEST(PromptLookupDrafter, MeasuresAgreementUpToTheLargestLengthWhateverItIsTold) {
+  PromptLookupOptions options;
+  options.max_ngram = 4'000'000'000;  // check() refuses it
+  Lent<> drafter{PromptLookupDrafter<>(options)};
+  drafter.begin(std::vector<Token>(1000, 5));
+  const std::vector<DraftNode> nodes = drafter.propose({}, 4).nodes;
+  ASSERT_FALSE(nodes.empty());
+  EXPECT_EQ(nodes[0].match_length, NgramOrders::largest);
+}
+
+}  // namespace
+}  // namespace reprise

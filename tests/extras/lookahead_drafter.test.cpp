@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/extras/lookahead_drafter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "reprise/loop/generate.hpp"
+#include "reprise/loop/session.hpp"
+#include "reprise/testing/check_strategy.hpp"
+#include "reprise/testing/lossless.hpp"
+#include "reprise/testing/random.hpp"
+#include "support/ranked_rounds.hpp"
+#include "support/transformer_engine.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::RankedRound;
+using testing::RankedText;
+using testing::run_round;
+using Tokens = std::vector<Token>;
+
+const Tokens prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0};
+
+using Lent = testing::Lent<LookaheadDrafter>;
+
+std::vector<DraftNode> nodes_of(Lent& drafter, const DraftBudget& budget = {}) { return drafter.propose(budget).nodes; }
+Lent begun(const LookaheadOptions& options = {}, const Tokens& context = prompt) {
+  Lent drafter{LookaheadDrafter(options)};
+  drafter.begin(context);
+  return drafter;
+}
+/// The lookahead branch of a draft, column by column. The first children of the chain of first tokens go on with it
+/// only where a column ends, so columns are told apart by what the test knows: heights.
+std::vector<Tokens> columns_of(const std::vector<DraftNode>& nodes, const std::vector<std::size_t>& heights) {
+  std::vector<Tokens> columns;
+  std::size_t at = 0;
+  while (at < nodes.size() && !nodes[at].auxiliary) ++at;
+  NodeIndex bottom = anchor_parent;
+  for (const std::size_t height : heights) {
+    Tokens column;
+    NodeIndex top = bottom;
+    for (std::size_t level = 0; level < height; ++level, ++at) {
+      EXPECT_TRUE(at < nodes.size() && nodes[at].auxiliary && nodes[at].parent == top) << "level " << level;
+      if (at >= nodes.size()) return columns;
+      top = static_cast<NodeIndex>(at);
+      if (level == 0) bottom = top;
+      column.push_back(nodes[at].token);
+    }
+    columns.push_back(column);
+  }
+  EXPECT_TRUE(at == nodes.size() || !nodes[at].auxiliary) << "more columns";
+  return columns;
+}
+
+class LookaheadSettings : public ::testing::TestWithParam<LookaheadOptions> {};
+INSTANTIATE_TEST_SUITE_P(All, LookaheadSettings,
+                         ::testing::Values(LookaheadOptions{}, LookaheadOptions{.window = 1, .ngram = 2},
+                                           LookaheadOptions{.window = 7, .ngram = 5, .candidates = 7},
+                                           LookaheadOptions{.window = 16, .ngram = 8, .candidates = 16}));
+
+TEST_P(LookaheadSettings, KeepTheContractOfAStrategy) {
+  for (const DraftBudget& budget : {DraftBudget{}, DraftBudget{.max_nodes = 64}, DraftBudget{.max_depth = 3},
+                                    DraftBudget{.max_leaves = 3}, DraftBudget{.shape = DraftShape::chain}}) {
+    // Without anything revealed, and with it.
+    const auto plain = testing::check_strategy([] { return LookaheadDrafter(GetParam()); }, {.budget = budget});
+    EXPECT_TRUE(plain.passed()) << plain.to_string();
+    const auto revealing = testing::check_strategy(
+        [] { return testing::Revealing(LookaheadDrafter(GetParam()), RankedText{.order = 2, .vocabulary = 6}); },
+        {.budget = budget});
+    EXPECT_TRUE(revealing.passed()) << revealing.to_string();
+  }
+}
+
+TEST_P(LookaheadSettings, NeverGetAnAuxiliaryNodeCommitted) {
+  Lent drafter = begun(GetParam());
+  for (int i = 0; i < 300; ++i) {
+    const RankedRound round = run_round(drafter, RankedText{.order = 2}, {.budget = {.max_nodes = 64}});
+    for (const NodeIndex node : round.accepted) ASSERT_FALSE(round.nodes[static_cast<std::size_t>(node)].auxiliary);
+    for (const DraftNode& node : round.nodes)
+      if (node.parent != anchor_parent && round.nodes[static_cast<std::size_t>(node.parent)].auxiliary) {
+        ASSERT_TRUE(node.auxiliary) << "nothing that is to be committed stands behind what is not";
+      }
+  }
+}
+
+// --- The lookahead branch ---
+
+TEST(LookaheadDrafter, BeginsWithAChainOfGuessesFromTheContext) {
+  Lent drafter = begun();
+  const auto nodes = nodes_of(drafter);
+  ASSERT_EQ(nodes.size(), 5U);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i].parent, static_cast<NodeIndex>(i) - 1);
+    EXPECT_TRUE(nodes[i].auxiliary);
+    EXPECT_EQ(nodes[i].source, DraftSource::lookahead);
+    EXPECT_NE(std::find(prompt.begin(), prompt.end(), nodes[i].token), prompt.end());
+  }
+}
+
+TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
+  // A target that says something new each time, so that every round commits one token.
+  Lent drafter = begun({.window = 3, .ngram = 4});
+  std::vector<Tokens> before;
+  std::vector<Token> above;  // what the target said behind each column
+  Token fresh = 100;
+  for (std::size_t round = 0; round < 6; ++round) {
+    const auto nodes = nodes_of(drafter);
+    const DraftView draft(nodes, DraftKind::ordered);
+    const std::vector<std::size_t> heights(3, std::min<std::size_t>(round + 1, 3));
+    const auto columns = columns_of(nodes, heights);
+    ASSERT_EQ(columns.size(), 3U);
+    for (std::size_t j = 0; j < before.size(); ++j) {
+      Tokens wanted = before[j];
+      wanted.push_back(above[j]);
+      if (wanted.size() > 3) wanted.erase(wanted.begin());
+      EXPECT_EQ(columns[j], wanted) << "column " << j << " of round " << round;
+    }
+    std::vector<NodeIndex> sent;
+    std::vector<RankedToken> revealed;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      sent.push_back(static_cast<NodeIndex>(i));
+      revealed.push_back({static_cast<NodeIndex>(i), 0, fresh++});
+    }
+    before = columns;
+    above.clear();
+    for (std::size_t j = 0, at = 0; j < 3; ++j) above.push_back(revealed[(at += heights[j]) - 1].token);
+    drafter.feedback({draft, sent, {}, 99, Cut::none, revealed});
+    drafter.observe(Tokens{99}, Origin::output);
+  }
+}
+
+TEST(LookaheadDrafter, MovesItsWindowOnWithWhatIsCommitted) {
+  for (const std::size_t committed : {1U, 2U, 3U, 4U, 9U}) {
+    Lent drafter = begun({.window = 4, .ngram = 3});
+    Token fresh = 100;
+    const auto reveal_all = [&](const std::vector<DraftNode>& nodes) {
+      std::vector<NodeIndex> sent;
+      std::vector<RankedToken> revealed;
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        sent.push_back(static_cast<NodeIndex>(i));
+        revealed.push_back({static_cast<NodeIndex>(i), 0, fresh++});
+      }
+      drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, 99, Cut::none, revealed});
+    };
+    reveal_all(nodes_of(drafter));
+    drafter.observe(Tokens{99}, Origin::output);
+    const auto columns = columns_of(nodes_of(drafter), {2, 2, 2, 2});
+    ASSERT_EQ(columns.size(), 4U);
+    reveal_all(nodes_of(drafter));
+    drafter.observe(Tokens(committed, 98), Origin::output);
+    std::vector<std::size_t> heights;
+    for (std::size_t j = 0; j < 4; ++j) heights.push_back(j + committed <= 4 ? 2 : 1);
+    const auto moved = columns_of(nodes_of(drafter), heights);
+    ASSERT_EQ(moved.size(), 4U);
+    for (std::size_t j = 0; j + committed <= 4; ++j) EXPECT_EQ(moved[j][0], columns[j + committed - 1][1]);
+  }
+}
+
+TEST(LookaheadDrafter, FindsItsColumnsAgainAfterASequenceWentBack) {
+  Lent drafter = begun();
+  for (int i = 0; i < 10; ++i) run_round(drafter, RankedText{.order = 2, .vocabulary = 200});
+  const auto before = nodes_of(drafter);
+  const std::size_t size = drafter.context().size();
+  drafter.observe(Tokens{1, 2, 3}, Origin::prompt);
+  drafter.truncate(size);
+  const auto after = nodes_of(drafter);
+  ASSERT_EQ(after.size(), before.size());
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i].token, before[i].token);
+}
+
+TEST(LookaheadDrafter, UsesOneRowWhereNodesFallTogether) {
+  // With one token in the world all columns say the same.
+  Lent drafter = begun({}, {5, 5, 5});
+  for (int i = 0; i < 10; ++i) {
+    const RankedRound round = run_round(drafter, RankedText{.vocabulary = 1});
+    std::set<Tokens> paths;
+    for (std::size_t node = 0; node < round.nodes.size(); ++node)
+      if (round.nodes[node].auxiliary) {
+        EXPECT_TRUE(paths.insert(testing::tokens_to(round.draft(), static_cast<NodeIndex>(node))).second);
+      }
+  }
+}
+
+// --- The verification branch ---
+
+TEST(LookaheadDrafter, DraftsNgramsThatTheTargetCameUpWith) {
+  // Where the last token decides, everything in the pool is right.
+  const RankedText target{.order = 1, .vocabulary = 40};
+  Lent drafter = begun();
+  std::size_t rounds = 0;
+  std::size_t accepted = 0;
+  for (; drafter.context().size() < 300; ++rounds) accepted += run_round(drafter, target).accepted.size();
+  EXPECT_GT(accepted, 2 * rounds);
+}
+
+TEST(LookaheadDrafter, DraftsNothingToCommitWhenTheTargetRevealedNothing) {
+  Lent drafter = begun();
+  for (int i = 0; i < 30; ++i)
+    for (const DraftNode& node : run_round(drafter, RankedText{}, {.reveals = false}).nodes)
+      EXPECT_TRUE(node.auxiliary);
+}
+
+TEST(LookaheadDrafter, ForgetsThePoolWhenANewSequenceBegins) {
+  Lent drafter = begun();
+  for (int i = 0; i < 50; ++i) run_round(drafter, RankedText{});
+  drafter.begin(prompt);
+  Lent fresh = begun();
+  const auto nodes = nodes_of(drafter);
+  const auto wanted = nodes_of(fresh);
+  ASSERT_EQ(nodes.size(), wanted.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(nodes[i].token, wanted[i].token);
+    EXPECT_EQ(nodes[i].path_probability, wanted[i].path_probability);
+  }
+}
+
+TEST(LookaheadDrafter, LearnsHowLikelyItsNgramsAre) {
+  const auto first_probability = [](std::size_t order) {
+    Lent drafter = begun({.candidates = 1});
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < 400; ++i) {
+      const RankedRound round = run_round(drafter, RankedText{.order = order, .vocabulary = 16});
+      if (i < 300 || round.nodes.empty() || round.nodes[0].auxiliary) continue;
+      sum += round.nodes[0].path_probability.to_double();
+      ++count;
+    }
+    return count == 0 ? 0 : sum / count;
+  };
+  EXPECT_GT(first_probability(1), 0.9);
+  EXPECT_LT(first_probability(4), 0.4);
+}
+
+// --- What the branch is worth ---
+
+TEST(LookaheadDrafter, StatesForAnAuxiliaryRowWhatItHasBeenWorth) {
+  Lent drafter = begun();
+  const Probability before = drafter->worth();
+  for (const DraftNode& node : nodes_of(drafter)) EXPECT_EQ(node.path_probability, before);
+  std::size_t rows = 0;
+  std::size_t accepted = 0;
+  for (int i = 0; i < 600; ++i) {
+    const RankedRound round = run_round(drafter, RankedText{.order = 2, .vocabulary = 8});
+    if (i < 300) continue;
+    accepted += round.accepted.size();
+    for (const DraftNode& node : round.nodes) rows += node.auxiliary ? 1 : 0;
+  }
+  const double measured = static_cast<double>(accepted) / static_cast<double>(rows);
+  EXPECT_NEAR(drafter->worth().to_double(), measured, 0.25 * measured);
+
+  Lent useless = begun();
+  for (int i = 0; i < 200; ++i) run_round(useless, RankedText{.order = 5, .vocabulary = 5000});
+  EXPECT_LT(useless->worth(), Probability::ratio(1, 50));
+}
+
+TEST(LookaheadDrafter, ComesBackToItsFirstOpinionWhenNothingIsSent) {
+  Lent drafter = begun();
+  const Probability first = drafter->worth();
+  for (int i = 0; i < 200; ++i) run_round(drafter, RankedText{.order = 5, .vocabulary = 5000});
+  EXPECT_LT(drafter->worth(), first);
+  for (int i = 0; i < 1000; ++i) run_round(drafter, RankedText{}, {.most_sent = 0});
+  EXPECT_NEAR(drafter->worth().to_double(), first.to_double(), 0.01);
+}
+
+TEST(LookaheadDrafter, GoesOnWhenItsRowsWereNotSent) {
+  Lent drafter = begun();
+  const RankedText target{.vocabulary = 20};
+  testing::Random random(5);
+  std::size_t accepted = 0;
+  for (int i = 0; i < 400; ++i)
+    accepted += run_round(drafter, target, {.most_sent = random.chance(50) ? random.below(20) : 64}).accepted.size();
+  EXPECT_GT(accepted, 300U);
+}
+
+TEST(LookaheadDrafter, StopsSendingAuxiliaryRowsToThoseWhoRevealNothing) {
+  Lent drafter = begun();
+  for (int i = 0; i < 3; ++i) run_round(drafter, RankedText{}, {.most_sent = 0, .reveals = false});
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(run_round(drafter, RankedText{}, {.reveals = false}).nodes.empty());
+  EXPECT_TRUE(nodes_of(drafter).empty());
+  drafter.begin(prompt);
+  EXPECT_FALSE(nodes_of(drafter).empty());
+}
+
+// --- Chains ---
+
+TEST(LookaheadDrafter, GoesOnWithChains) {
+  const RankedText target{.order = 1, .vocabulary = 40};
+  Lent drafter = begun();
+  std::size_t accepted = 0;
+  for (int i = 0; i < 200; ++i) {
+    const RankedRound round = run_round(drafter, target, {.budget = {.shape = DraftShape::chain}});
+    accepted += round.accepted.size();
+    for (std::size_t node = 0; node < round.nodes.size(); ++node) {
+      EXPECT_EQ(round.nodes[node].parent, static_cast<NodeIndex>(node) - 1);
+      EXPECT_FALSE(round.nodes[node].auxiliary) << "chains carry none";
+    }
+  }
+  EXPECT_GT(accepted, 200U);
+}
+
+// --- Every setting has an effect ---
+
+TEST(LookaheadOptions, WindowIsTheNumberOfColumns) {
+  for (const std::size_t window : {1U, 4U, 16U}) {
+    Lent drafter = begun({.window = window});
+    EXPECT_EQ(nodes_of(drafter).size(), window);
+  }
+}
+
+TEST(LookaheadOptions, NgramIsTheLengthOfWhatIsDrafted) {
+  for (const std::size_t ngram : {2U, 3U, 6U}) {
+    Lent drafter = begun({.ngram = ngram});
+    std::size_t deepest = 0;
+    for (int i = 0; i < 100; ++i) {
+      const RankedRound round = run_round(drafter, RankedText{}, {.budget = {.max_nodes = 64}});
+      for (std::size_t node = 0; node < round.nodes.size(); ++node)
+        if (!round.nodes[node].auxiliary)
+          deepest = std::max(deepest, testing::tokens_to(round.draft(), static_cast<NodeIndex>(node)).size());
+    }
+    EXPECT_EQ(deepest, ngram - 1);
+  }
+}
+
+TEST(LookaheadOptions, CandidatesIsTheMostNgramsOfAPass) {
+  for (const std::size_t candidates : {1U, 3U}) {
+    Lent drafter = begun({.window = 8, .ngram = 3, .candidates = candidates});
+    std::ptrdiff_t most = 0;
+    for (int i = 0; i < 300; ++i) {
+      const RankedRound round = run_round(drafter, RankedText{.order = 3, .vocabulary = 8});
+      most = std::max(most, std::count_if(round.nodes.begin(), round.nodes.end(), [](const DraftNode& node) {
+                        return !node.auxiliary && node.parent == anchor_parent;
+                      }));
+    }
+    EXPECT_EQ(most, static_cast<std::ptrdiff_t>(candidates));
+  }
+}
+
+TEST(LookaheadOptions, PoolNgramsBoundsWhatIsRemembered) {
+  const auto accepted = [](std::size_t ngrams) {
+    Lent drafter = begun({.pool_ngrams = ngrams});
+    const std::size_t bytes = drafter->memory_bytes();
+    std::size_t sum = 0;
+    for (int i = 0; i < 300; ++i) sum += run_round(drafter, RankedText{.vocabulary = 300}).accepted.size();
+    EXPECT_EQ(drafter->memory_bytes(), bytes) << "nothing grows with the context";
+    return sum;
+  };
+  EXPECT_GT(accepted(2048), accepted(5));
+}
+
+TEST(LookaheadOptions, MinPathProbabilityLeavesOutWhatIsUnlikely) {
+  Lent drafter = begun({.min_path_probability = Probability::ratio(1, 4)});
+  EXPECT_TRUE(nodes_of(drafter).empty()) << "a row is worth an eighth at first";
+  Lent usual = begun();
+  EXPECT_TRUE(nodes_of(usual, {.min_path_probability = Probability::ratio(1, 4)}).empty());
+  EXPECT_FALSE(nodes_of(usual).empty());
+}
+
+TEST(LookaheadOptions, KeyDecidesOnTheFirstGuesses) {
+  Lent one = begun({.window = 16, .key = 1});
+  Lent two = begun({.window = 16, .key = 2});
+  const auto a = nodes_of(one);
+  const auto b = nodes_of(two);
+  EXPECT_FALSE(std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                          [](const DraftNode& x, const DraftNode& y) { return x.token == y.token; }));
+}
+
+TEST(LookaheadOptions, ThatCannotWorkAreRefusedAndMovedToOnesThatDo) {
+  EXPECT_TRUE(check(LookaheadOptions{}));
+  for (const LookaheadOptions& options :
+       {LookaheadOptions{.window = 0}, LookaheadOptions{.window = 17}, LookaheadOptions{.ngram = 1},
+        LookaheadOptions{.ngram = 9}, LookaheadOptions{.candidates = 0}, LookaheadOptions{.candidates = 17}}) {
+    EXPECT_FALSE(check(options));
+    Lent drafter = begun(options);
+    EXPECT_TRUE(check(drafter->options()));
+    for (int i = 0; i < 50; ++i) run_round(drafter, RankedText{});
+  }
+}
+
+TEST(LookaheadDrafter, TakesTokensOfAnyValue) {
+  constexpr Token lowest = std::numeric_limits<Token>::min();
+  constexpr Token highest = std::numeric_limits<Token>::max();
+  Lent drafter = begun({}, {lowest, highest, -1});
+  for (int i = 0; i < 20; ++i) {
+    const auto nodes = nodes_of(drafter);
+    std::vector<RankedToken> revealed;
+    std::vector<NodeIndex> sent;
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      sent.push_back(static_cast<NodeIndex>(node));
+      revealed.push_back({static_cast<NodeIndex>(node), 0, node % 2 == 0 ? lowest : highest});
+    }
+    revealed.push_back({NodeIndex{1000}, 0, 1});
+    revealed.push_back({NodeIndex{-7}, 0, 1});
+    drafter.feedback({DraftView(nodes, DraftKind::ordered), sent, {}, highest, Cut::none, revealed});
+    drafter.observe(Tokens{highest, lowest}, Origin::output);
+  }
+  EXPECT_FALSE(nodes_of(drafter).empty());
+}
+
+// --- On true attention ---
+
+TEST(LookaheadDrafter, CostsALosslessRunOfATransformerNoToken) {
+  const testing::Transformer model;
+  for (const bool sampled : {false, true})
+    for (const std::size_t leaves : {std::size_t{1}, std::size_t{4}, unlimited})
+      for (const LookaheadOptions& options : {LookaheadOptions{}, LookaheadOptions{.window = 7, .ngram = 3}}) {
+        testing::TransformerOptions engine;
+        engine.sampler.sampled = sampled;
+        engine.sampler.temperature = 0.5F;
+        engine.capabilities.max_leaves = leaves;
+        const auto make = [&](TokenSpan tokens) { return testing::TransformerEngine(model, tokens, engine); };
+        const auto report =
+            testing::compare_lossless(make, prompt, Limits{.max_tokens = 150}, LookaheadDrafter(options));
+        EXPECT_TRUE(report.identical()) << report.message;
+        EXPECT_GT(report.drafted.statistics.accepted, leaves > 4 ? 10U : 0U);
+      }
+}
+
+/// Sees what a session told the strategy.
+struct Watched : LookaheadDrafter {
+  void feedback(TokenSpan context, const Outcome& outcome) noexcept {
+    for (const NodeIndex node : outcome.accepted)
+      auxiliary_committed += outcome.draft[static_cast<std::size_t>(node)].auxiliary ? 1 : 0;
+    for (const NodeIndex node : outcome.sent)
+      auxiliary_sent += outcome.draft[static_cast<std::size_t>(node)].auxiliary ? 1 : 0;
+    for (const RankedToken& candidate : outcome.top_k) {
+      // What the model says behind that row, all alone.
+      const auto text = testing::behind(context, outcome.draft, candidate.after);
+      testing::TransformerEngine alone(*model, text);
+      wrong += alone.verify(TokenSpan(text).last(1), 0)[0] == candidate.token ? 0 : 1;
+    }
+    LookaheadDrafter::feedback(context, outcome);
+  }
+  const testing::Transformer* model = nullptr;
+  std::size_t auxiliary_committed = 0;
+  std::size_t auxiliary_sent = 0;
+  std::size_t wrong = 0;
+};
+
+TEST(LookaheadDrafter, HasItsBranchSeenByAttentionAsATreeOfItsOwn) {
+  const testing::Transformer model;
+  Session<Watched> session{Watched()};
+  session.strategy().model = &model;
+  testing::TransformerEngine engine(model, prompt);
+  ASSERT_TRUE(generate(session, engine, prompt, Limits{.max_tokens = 40}));
+  EXPECT_GT(session.strategy().auxiliary_sent, 100U);
+  EXPECT_EQ(session.strategy().auxiliary_committed, 0U);
+  EXPECT_EQ(session.strategy().wrong, 0U);
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/extras/token_recycling_drafter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "reprise/testing/check_strategy.hpp"
+#include "reprise/testing/lossless.hpp"
+#include "reprise/testing/random.hpp"
+#include "support/ranked_rounds.hpp"
+#include "support/transformer_engine.hpp"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::RankedText;
+using testing::run_round;
+using Tokens = std::vector<Token>;
+
+const Tokens prompt = {1, 2, 3, 4, 5};
+
+using Lent = testing::Lent<TokenRecyclingDrafter>;
+
+std::vector<DraftNode> nodes_of(Lent& drafter, const DraftBudget& budget = {}) { return drafter.propose(budget).nodes; }
+Lent begun(const TokenRecyclingOptions& options = {}, const Tokens& context = prompt) {
+  Lent drafter{TokenRecyclingDrafter(options)};
+  drafter.begin(context);
+  return drafter;
+}
+/// A round without a draft in which the target picked `pick`, and these were its first choices behind the anchor.
+void tell(Lent& drafter, const Tokens& choices, Token pick) {
+  std::vector<RankedToken> revealed;
+  for (std::size_t rank = 0; rank < choices.size(); ++rank)
+    revealed.push_back({anchor_parent, static_cast<std::uint16_t>(rank), choices[rank]});
+  drafter.feedback({{}, {}, {}, pick, Cut::none, revealed});
+  drafter.observe(Tokens{pick}, Origin::output);
+}
+Tokens top_k(const Lent& drafter, Token token) {
+  const TokenSpan known = drafter->top_k(token);
+  return {known.begin(), known.end()};
+}
+
+TEST(TokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
+  for (const std::size_t k : {1U, 3U, 16U})
+    for (const DraftBudget& budget : {DraftBudget{}, DraftBudget{.max_nodes = 64}, DraftBudget{.max_depth = 3},
+                                      DraftBudget{.max_leaves = 3}, DraftBudget{.shape = DraftShape::chain}}) {
+      const auto plain =
+          testing::check_strategy([&] { return TokenRecyclingDrafter({.candidates = k}); }, {.budget = budget});
+      EXPECT_TRUE(plain.passed()) << plain.to_string();
+      const auto revealing = testing::check_strategy(
+          [&] {
+            return testing::Revealing(TokenRecyclingDrafter({.candidates = k}),
+                                      RankedText{.order = 2, .vocabulary = 6});
+          },
+          {.budget = budget});
+      EXPECT_TRUE(revealing.passed()) << revealing.to_string();
+    }
+}
+
+TEST(TokenRecyclingDrafter, DraftsNothingBeforeItHasSeenTheTargetAtWork) {
+  Lent fresh;
+  EXPECT_TRUE(nodes_of(fresh).empty());
+  Lent drafter = begun();
+  EXPECT_TRUE(nodes_of(drafter).empty());
+}
+
+TEST(TokenRecyclingDrafter, DraftsCandidatesOfCandidates) {
+  Lent drafter = begun();  // stands behind 5
+  tell(drafter, {6, 7}, 6);
+  tell(drafter, {8}, 8);
+  tell(drafter, {5, 9}, 5);
+  const auto nodes = nodes_of(drafter);
+  ASSERT_GE(nodes.size(), 4U);
+  EXPECT_EQ(nodes[0].token, 6);
+  EXPECT_EQ(nodes[0].parent, anchor_parent);
+  std::vector<Tokens> paths;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    paths.push_back(testing::tokens_to({nodes, DraftKind::ordered}, static_cast<NodeIndex>(i)));
+    EXPECT_EQ(nodes[i].source, DraftSource::recycled);
+  }
+  for (const Tokens& path : {Tokens{6, 8}, Tokens{6, 8, 5}, Tokens{6, 8, 9}, Tokens{7}, Tokens{6, 8, 5, 6}})
+    EXPECT_NE(std::find(paths.begin(), paths.end(), path), paths.end());
+}
+
+TEST(TokenRecyclingDrafter, DraftsTheLikeliestNodesFirst) {
+  Lent drafter = begun();
+  const RankedText target{.order = 2, .vocabulary = 6};
+  for (int i = 0; i < 100; ++i) run_round(drafter, target);
+  const auto most = nodes_of(drafter, {.max_nodes = 64});
+  for (const std::size_t size : {1U, 7U, 20U}) {
+    const auto fewer = nodes_of(drafter, {.max_nodes = size});
+    ASSERT_EQ(fewer.size(), size);
+    for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(fewer[i].path_probability, most[i].path_probability);
+  }
+}
+
+TEST(TokenRecyclingDrafter, RemembersWhatWasRevealedLast) {
+  Lent drafter = begun();
+  tell(drafter, {6, 7, 8}, 5);
+  EXPECT_THAT(top_k(drafter, 5), ElementsAre(6, 7, 8));
+  tell(drafter, {9}, 5);
+  EXPECT_THAT(top_k(drafter, 5), ElementsAre(9));
+}
+
+TEST(TokenRecyclingDrafter, LearnsFromRowsThatWereRejectedToo) {
+  Lent drafter = begun();
+  tell(drafter, {6}, 5);
+  const auto nodes = nodes_of(drafter);
+  ASSERT_EQ(nodes[0].token, 6);
+  const NodeIndex sent = 0;
+  const RankedToken revealed[] = {{anchor_parent, 0, 4}, {0, 0, 12}, {0, 1, 13}};
+  drafter.feedback({DraftView(nodes, DraftKind::ordered), {&sent, 1}, {}, 4, Cut::none, revealed});
+  drafter.observe(Tokens{6}, Origin::output);
+  EXPECT_THAT(top_k(drafter, 6), ElementsAre(12, 13));
+}
+
+TEST(TokenRecyclingDrafter, BelievesTheTextOverWhatWasRejected) {
+  Lent drafter = begun();
+  // Token 5 stands at the anchor, and at a drafted row that was rejected.
+  const DraftNode node{.token = 5};
+  const NodeIndex sent = 0;
+  const RankedToken revealed[] = {{anchor_parent, 0, 7}, {0, 0, 8}};
+  drafter.feedback({DraftView({&node, 1}, DraftKind::ordered), {&sent, 1}, {}, 7, Cut::none, revealed});
+  drafter.observe(Tokens{7}, Origin::output);
+  EXPECT_THAT(top_k(drafter, 5), ElementsAre(7));
+}
+
+TEST(TokenRecyclingDrafter, LearnsFromPicksWhereNothingIsRevealed) {
+  Lent drafter = begun({.candidates = 2});
+  for (const Token pick : {5, 6}) tell(drafter, {}, pick);
+  EXPECT_THAT(top_k(drafter, 5), ElementsAre(6, 5));
+  drafter.observe(Tokens{5}, Origin::prompt);
+  tell(drafter, {}, 7);
+  EXPECT_THAT(top_k(drafter, 5), ElementsAre(7, 6)) << "the last one first, the oldest is gone";
+  drafter.observe(Tokens{5}, Origin::prompt);
+  tell(drafter, {}, 6);
+  EXPECT_THAT(top_k(drafter, 5), ElementsAre(6, 7));
+}
+
+TEST(TokenRecyclingDrafter, LearnsHowLikelyEachRankIs) {
+  // The target's second choice of last time is always right.
+  Lent drafter = begun();
+  for (int i = 0; i < 300; ++i) tell(drafter, i % 2 == 0 ? Tokens{8, 5, 9} : Tokens{9, 5, 8}, 5);
+  const auto nodes = nodes_of(drafter);
+  ASSERT_FALSE(nodes.empty());
+  EXPECT_EQ(nodes[0].token, 5);
+  EXPECT_GT(nodes[0].path_probability, Probability::ratio(9, 10));
+}
+
+TEST(TokenRecyclingDrafter, IsRightWhereTheLastTokenDecides) {
+  Lent drafter = begun();
+  std::size_t accepted = 0;
+  std::size_t rounds = 0;
+  for (; drafter.context().size() < 400; ++rounds)
+    accepted += run_round(drafter, RankedText{.order = 1, .vocabulary = 40}).accepted.size();
+  EXPECT_GT(accepted, 3 * rounds);
+}
+
+TEST(TokenRecyclingDrafter, KeepsTheMatrixWhenASequenceGoesBack) {
+  Lent drafter = begun();
+  tell(drafter, {6, 7}, 6);
+  drafter.truncate(prompt.size());
+  EXPECT_EQ(nodes_of(drafter)[0].token, 6);
+}
+
+TEST(TokenRecyclingDrafter, ForgetsTheMatrixWhenANewSequenceBegins) {
+  Lent drafter = begun();
+  tell(drafter, {6, 7}, 6);
+  drafter.begin(prompt);
+  EXPECT_TRUE(top_k(drafter, 5).empty());
+  EXPECT_TRUE(nodes_of(drafter).empty());
+}
+
+TEST(TokenRecyclingDrafter, CopiesGoOnIndependently) {
+  Lent first = begun();
+  tell(first, {6}, 5);
+  Lent second = first;
+  tell(second, {7}, 5);
+  EXPECT_THAT(top_k(first, 5), ElementsAre(6));
+  EXPECT_THAT(top_k(second, 5), ElementsAre(7));
+}
+
+// --- Every setting has an effect ---
+
+TEST(TokenRecyclingOptions, CandidatesIsHowManyAreRememberedAndWanted) {
+  for (const std::size_t k : {1U, 2U, 16U}) {
+    Lent drafter = begun({.candidates = k});
+    EXPECT_EQ(drafter->top_k_wanted(), k);
+    Tokens many(20);
+    for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<Token>(i);
+    tell(drafter, many, 5);
+    EXPECT_EQ(top_k(drafter, 5).size(), k);
+  }
+  EXPECT_EQ(TokenRecyclingDrafter({.candidates = 0}).top_k_wanted(), 1U);
+  EXPECT_EQ(TokenRecyclingDrafter({.candidates = 99}).top_k_wanted(), 16U);
+}
+
+TEST(TokenRecyclingOptions, VocabularyIsWhatThereIsRoomForFromTheStart) {
+  EXPECT_LT(begun()->rows(), 100U);
+  Lent drafter = begun({.candidates = 8, .vocabulary = 32000});
+  EXPECT_EQ(drafter->rows(), 32000U);
+  EXPECT_NEAR(static_cast<double>(drafter->memory_bytes()), 32000.0 * 33, 200);
+}
+
+TEST(TokenRecyclingOptions, MaxBytesIsACeiling) {
+  Lent drafter = begun({.candidates = 8, .vocabulary = 32000, .max_bytes = 33 * 100});
+  EXPECT_EQ(drafter->rows(), 100U);
+  drafter.observe(Tokens{99}, Origin::prompt);
+  tell(drafter, {1}, 100);
+  EXPECT_THAT(top_k(drafter, 99), ElementsAre(1));
+  tell(drafter, {1}, 1);
+  EXPECT_TRUE(top_k(drafter, 100).empty()) << "there is no room for it";
+  EXPECT_LE(drafter->memory_bytes(), 33U * 100 + 400);
+}
+
+TEST(TokenRecyclingOptions, MinPathProbabilityLeavesOutWhatIsUnlikely) {
+  Lent drafter = begun({.min_path_probability = Probability::ratio(1, 3)});
+  tell(drafter, {5, 6, 7}, 5);
+  Lent usual = begun();
+  tell(usual, {5, 6, 7}, 5);
+  EXPECT_EQ(nodes_of(drafter).size(), 1U);
+  EXPECT_GT(nodes_of(usual).size(), 3U);
+  EXPECT_EQ(nodes_of(usual, {.min_path_probability = Probability::ratio(1, 3)}).size(), 1U);
+}
+
+TEST(TokenRecyclingDrafter, SaysThatItLeftOutWhatIsUnlikely) {
+  Lent drafter = begun({.min_path_probability = Probability::one()});
+  tell(drafter, {5}, 5);
+  const testing::Drafted draft = drafter.propose({}, 4);
+  EXPECT_TRUE(draft.nodes.empty());
+  EXPECT_TRUE(draft.left_out);
+}
+
+TEST(TokenRecyclingDrafter, GrowsWithTheHighestTokenThatItMeets) {
+  Lent drafter = begun();
+  drafter.observe(Tokens{5000}, Origin::output);
+  EXPECT_GE(drafter->rows(), 5001U);
+  EXPECT_LE(drafter->memory_bytes(), 6500U * 33);
+  // Also when it is met in a draft only.
+  tell(drafter, {20000}, 5000);
+  const auto nodes = nodes_of(drafter);
+  ASSERT_EQ(nodes[0].token, 20000);
+  const NodeIndex sent = 0;
+  const RankedToken revealed[] = {{0, 0, 7}};
+  drafter.feedback({DraftView(nodes, DraftKind::ordered), {&sent, 1}, {}, 5000, Cut::none, revealed});
+  drafter.observe(Tokens{5000}, Origin::output);
+  EXPECT_GE(drafter->rows(), 20001U);
+}
+
+TEST(TokenRecyclingDrafter, KeepsNoCopyOfTheContext) {
+  Lent drafter = begun({.vocabulary = 100});
+  const std::size_t bytes = drafter->memory_bytes();
+  drafter.observe(Tokens(10'000, 7), Origin::output);
+  EXPECT_EQ(drafter->memory_bytes(), bytes);
+}
+
+TEST(TokenRecyclingDrafter, TakesTokensOfAnyValue) {
+  constexpr Token lowest = std::numeric_limits<Token>::min();
+  constexpr Token highest = std::numeric_limits<Token>::max();
+  Lent drafter = begun({}, {lowest, highest, -1, 5});
+  tell(drafter, {lowest, highest, -1}, highest);
+  EXPECT_THAT(top_k(drafter, 5), ElementsAre(lowest, highest, -1));
+  for (const Token token : {lowest, highest, -1}) {
+    tell(drafter, {5}, token);
+    tell(drafter, {5}, token);
+    EXPECT_TRUE(top_k(drafter, token).empty());
+    nodes_of(drafter);
+  }
+  EXPECT_LE(drafter->memory_bytes(), (std::size_t{32} << 20) + 100);
+  const RankedToken odd[] = {
+      {NodeIndex{1000}, 0, 1}, {NodeIndex{-7}, 0, 1}, {anchor_parent, 40, 1}, {anchor_parent, 3, 1}};
+  drafter.feedback({{}, {}, {}, {}, Cut::none, odd});
+}
+
+// --- On true attention ---
+
+TEST(TokenRecyclingDrafter, CostsALosslessRunOfATransformerNoToken) {
+  const testing::Transformer model;
+  for (const bool sampled : {false, true})
+    for (const std::size_t leaves : {std::size_t{1}, std::size_t{4}, unlimited}) {
+      testing::TransformerOptions engine;
+      engine.sampler.sampled = sampled;
+      engine.sampler.temperature = 0.5F;
+      engine.sampler.candidates = 8;
+      engine.capabilities.max_leaves = leaves;
+      const auto make = [&](TokenSpan tokens) { return testing::TransformerEngine(model, tokens, engine); };
+      const auto report = testing::compare_lossless(make, prompt, Limits{.max_tokens = 150}, TokenRecyclingDrafter());
+      EXPECT_TRUE(report.identical()) << report.message;
+      EXPECT_GT(report.drafted.statistics.accepted, 10U);
+    }
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/history/history_snapshot.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "support/history_snapshots.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::Bytes;
+using testing::followed;
+using testing::Random;
+using testing::saved;
+using testing::some_tokenizer;
+using testing::texts_in;
+using Tokens = std::vector<Token>;
+
+template <class Memory = HistoryStore>
+Memory make(std::size_t max_bytes = std::size_t{1} << 20, HistoryOptions options = {}) {
+  options.max_bytes = max_bytes;
+  auto made = Memory::make(options);
+  EXPECT_TRUE(made);
+  return std::move(*made);
+}
+
+Tokens random_tokens(Random& random, std::size_t size, std::uint64_t vocabulary) {
+  Tokens tokens(size);
+  for (Token& token : tokens) token = static_cast<Token>(random.below(vocabulary));
+  return tokens;
+}
+
+/// Sequences of prompts and outputs, of which some come again. Fills `texts` with them.
+template <class Memory>
+void live(Memory& memory, Random& random, int sequences, std::vector<Tokens>* texts = nullptr,
+          std::uint64_t vocabulary = 500, unsigned repeated = 30) {
+  const Tokens common = random_tokens(random, 150, vocabulary);
+  for (int i = 0; i < sequences; ++i) {
+    memory.begin_sequence(random.below(50));
+    Tokens all;
+    for (std::size_t turns = 1 + random.below(3); turns > 0; --turns)
+      for (const Origin origin : {Origin::prompt, Origin::output}) {
+        Tokens part = random_tokens(random, random.below(80), vocabulary);
+        if (random.chance(repeated)) part.insert(part.end(), common.begin(), common.end());
+        memory.append(part, origin);
+        all.insert(all.end(), part.begin(), part.end());
+      }
+    memory.end_sequence();
+    if (texts != nullptr) texts->push_back(std::move(all));
+  }
+}
+
+template <class Memory>
+void load_whole(const Bytes& bytes, Memory& memory) {
+  CalibrationState calibration;
+  const auto loaded = load_history(bytes, some_tokenizer, memory, calibration);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+}
+
+/// Asks both for what follows everywhere in the texts.
+template <class A, class B>
+void expect_same_answers(const A& a, const B& b, const std::vector<Tokens>& texts) {
+  std::size_t found = 0;
+  for (const Tokens& text : texts)
+    for (std::size_t end = 2; end <= text.size(); end += 3) {
+      const auto answers = followed(a, TokenSpan(text).first(end), 40);
+      ASSERT_TRUE(answers == followed(b, TokenSpan(text).first(end), 40)) << end;
+      found += answers.size();
+    }
+  EXPECT_GT(found, texts.size());
+}
+
+TEST(MemorySnapshot, BringsBackAMemoryThatAnswersTheSame) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    Random random(seed);
+    HistoryStore memory = make();
+    std::vector<Tokens> texts;
+    live(memory, random, 60, &texts, 1'000'000, 0);  // which of equal places is the latest is not saved
+    ASSERT_EQ(memory.counts().evicted, 0U);
+    const Bytes bytes = saved(memory);
+    HistoryStore equal = make();
+    load_whole(bytes, equal);
+    expect_same_answers(memory, equal, texts);
+    EXPECT_EQ(texts_in(saved(equal)), texts_in(bytes));
+    EXPECT_EQ(equal.counts().stored, memory.counts().stored);
+  }
+}
+
+TEST(MemorySnapshot, IsLoadedIntoALargerMemoryUnderAnotherKey) {
+  // So large, and the n-grams so rare, that no set of an index overflows.
+  Random random(2);
+  HistoryStore memory = make(std::size_t{8} << 20);
+  std::vector<Tokens> texts;
+  live(memory, random, 60, &texts, 1'000'000, 0);
+  HistoryOptions options;
+  options.key = 77;
+  HistoryStore larger = make(std::size_t{32} << 20, options);
+  load_whole(saved(memory), larger);
+  expect_same_answers(memory, larger, texts);
+  EXPECT_EQ(texts_in(saved(larger)), texts_in(saved(memory)));
+}
+
+TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
+  Random random(3);
+  HistoryStore memory = make();
+  std::vector<Tokens> texts;
+  for (int i = 0; i < 40; ++i) {
+    texts.push_back(random_tokens(random, 320, 1'000'000));
+    memory.begin_sequence(static_cast<SequenceTag>(i));
+    memory.append(texts.back(), Origin::output);
+  }
+  memory.end_sequence();
+  HistoryStore smaller = make(memory.memory_bytes() * 20 * 320 / memory.capacity());
+  load_whole(saved(memory), smaller);
+  EXPECT_EQ(testing::check_memory(smaller), "");
+  EXPECT_GT(smaller.counts().evicted, 0U);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (i != 20) {  // of which a part has given way
+      EXPECT_EQ(followed(smaller, TokenSpan(texts[i]).first(100), 1).size(), i < 20 ? 0U : 1U) << i;
+    }
+}
+
+TEST(MemorySnapshot, BringsBackTextThatGotASecondChance) {
+  // Text that came by again is of use: the smaller memory lets younger text go first.
+  Random random(4);
+  HistoryStore memory = make();
+  const Tokens common = random_tokens(random, 320, 1'000'000);
+  for (int i = 0; i < 30; ++i) {
+    memory.begin_sequence(static_cast<SequenceTag>(i));
+    memory.append(common, Origin::prompt);
+    memory.append(random_tokens(random, 320, 1'000'000), Origin::output);
+  }
+  memory.end_sequence();
+  HistoryStore smaller = make(memory.memory_bytes() * 15 * 320 / memory.capacity());
+  load_whole(saved(memory), smaller);
+  EXPECT_GT(smaller.counts().second_chances, 0U);
+  EXPECT_FALSE(followed(smaller, TokenSpan(common).first(100), 1).empty());
+}
+
+TEST(MemorySnapshot, KnowsWhatTheMemoryItWasMadeOfKnew) {
+  Random random(5);
+  HistoryStore memory = make();
+  std::vector<Tokens> texts;
+  live(memory, random, 30, &texts, 1'000'000);
+  HistoryStore again = make();
+  load_whole(saved(memory), again);
+  const std::uint64_t stored = again.counts().stored;
+  for (const Tokens& text : texts) {
+    if (text.size() < HistoryStore::least_duplicate) continue;
+    again.begin_sequence(99);
+    again.append(text, Origin::output);
+  }
+  again.end_sequence();
+  EXPECT_EQ(again.counts().stored, stored) << "all of it was there";
+}
+
+template <class Memory>
+class MemorySnapshotOf : public ::testing::Test {};
+using Memories =
+    ::testing::Types<HistoryStore, detail::BasicHistoryStore<std::uint8_t, 8>,
+                     detail::BasicHistoryStore<std::uint16_t, 8>, detail::BasicHistoryStore<std::uint16_t, 32>>;
+TYPED_TEST_SUITE(MemorySnapshotOf, Memories);
+
+TYPED_TEST(MemorySnapshotOf, WhatRanFullAndWasRemovedFromIsSavedLoadedAndSavedTheSame) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Random random(seed);
+    auto memory = make<TypeParam>(TypeParam::bytes_for((1 + seed % 30) * TypeParam::segment_tokens));
+    for (int round = 0; round < 5; ++round) {
+      live(memory, random, 8);
+      memory.remove(random.below(50));
+      ASSERT_EQ(testing::check_memory(memory), "") << seed;
+      std::size_t tokens = 0;
+      memory.for_each_run([&](const auto& run) { tokens += run.size; });
+      ASSERT_EQ(tokens, memory.counts().stored - memory.counts().evicted - memory.counts().removed);
+      auto again = make<TypeParam>(TypeParam::bytes_for((1 + seed % 30) * TypeParam::segment_tokens));
+      load_whole(saved(memory), again);
+      ASSERT_EQ(testing::check_memory(again), "") << seed;
+      ASSERT_EQ(texts_in(saved(again)), texts_in(saved(memory))) << seed;
+    }
+  }
+}
+
+TEST(MemorySnapshot, BringsBackTheCalibrationToo) {
+  const CalibrationState taught = testing::taught_state(3);
+  CalibrationState calibration;
+  HistoryStore memory = make();
+  ASSERT_TRUE(load_history(saved(make(), taught), some_tokenizer, memory, calibration));
+  EXPECT_EQ(calibration, taught);
+}
+
+TEST(MemorySnapshot, BringsBackNamesOriginsAndUseCounts) {
+  Random random(6);
+  HistoryStore memory = make();
+  const Tokens text = random_tokens(random, 200, 1'000'000);
+  for (int i = 0; i < 4; ++i) {
+    memory.begin_sequence(11);
+    memory.append(TokenSpan(text).first(150), Origin::prompt);
+    memory.append(TokenSpan(text).subspan(150), Origin::output);
+  }
+  memory.end_sequence();
+  HistoryStore again = make();
+  load_whole(saved(memory), again);
+  std::array<HistoryStore::HistoryMatch, 4> found;
+  ASSERT_EQ(again.find(TokenSpan(text).first(150), found), 1U);
+  EXPECT_GT(again.use_count(found[0].next), 0);
+  EXPECT_EQ(again.use_count(found[0].next), memory.use_count(found[0].next)) << "empty memories are filled in order";
+  EXPECT_EQ(again.word(found[0].next).origin(), Origin::output);
+  ASSERT_EQ(again.find(TokenSpan(text).first(149), found), 1U);
+  EXPECT_EQ(again.word(found[0].next).origin(), Origin::prompt);
+  again.remove(12);
+  EXPECT_FALSE(followed(again, TokenSpan(text).first(150), 1).empty());
+  again.remove(11);
+  EXPECT_TRUE(followed(again, TokenSpan(text).first(150), 1).empty());
+}
+
+TEST(MemorySnapshot, IsAddedToWhatTheMemoryHolds) {
+  HistoryStore memory = make();
+  const Tokens saved_text = {1, 2, 3};
+  memory.begin_sequence(1);
+  memory.append(saved_text, Origin::output);
+  memory.end_sequence();
+  HistoryStore other = make();
+  const Tokens held = {4, 5, 6};
+  other.begin_sequence(2);
+  other.append(held, Origin::output);  // and has not ended
+  load_whole(saved(memory), other);
+  EXPECT_EQ(followed(other, TokenSpan(saved_text).first(2), 8).size(), 1U);
+  EXPECT_EQ(followed(other, TokenSpan(held).first(2), 8).size(), 1U);
+  EXPECT_EQ(followed(other, TokenSpan(held).first(2), 8)[0].words.size(), 1U) << "and no copy runs across";
+}
+
+TEST(MemorySnapshot, EndsTheSequenceThatWasOpen) {
+  Random random(12);
+  HistoryStore memory = make();
+  const Tokens theirs = random_tokens(random, 40, 1'000'000);
+  memory.begin_sequence(99);
+  memory.append(theirs, Origin::output);
+  memory.end_sequence();
+  HistoryStore other = make();
+  const Tokens before = random_tokens(random, 40, 1'000'000);
+  const Tokens after = random_tokens(random, 40, 1'000'000);
+  other.begin_sequence(5);
+  other.append(before, Origin::prompt);
+  load_whole(saved(memory), other);
+  other.append(after, Origin::prompt);
+  const auto holds = [&](const Tokens& text) { return !followed(other, TokenSpan(text).first(20), 1).empty(); };
+  other.remove(5);
+  EXPECT_FALSE(holds(before));
+  other.remove(99);
+  EXPECT_FALSE(holds(theirs));
+  EXPECT_TRUE(holds(after)) << "stored under neither name";
+  other.remove(0);
+  EXPECT_FALSE(holds(after)) << "but under none";
+}
+
+TEST(MemorySnapshot, ThatIsRefusedLeavesTheOpenSequenceOpen) {
+  HistoryStore memory = make();
+  CalibrationState calibration;
+  memory.begin_sequence(5);
+  memory.append(Tokens{1, 2, 3}, Origin::prompt);
+  ASSERT_FALSE(load_history(Bytes(10), some_tokenizer, memory, calibration));
+  memory.append(Tokens{4, 5, 6}, Origin::prompt);
+  memory.end_sequence();
+  ASSERT_EQ(followed(memory, Tokens{1, 2}, 8).size(), 1U);
+  EXPECT_EQ(followed(memory, Tokens{1, 2}, 8)[0].words.size(), 4U);
+  memory.remove(5);
+  EXPECT_TRUE(followed(memory, Tokens{4, 5}, 8).empty());
+}
+
+TEST(MemorySnapshot, BringsBackWhatDraftsHadUseOf) {
+  Random random(13);
+  HistoryStore memory = make();
+  const Tokens useful = random_tokens(random, 64, 1'000'000);
+  for (int i = 0; i < 20; ++i) {
+    memory.begin_sequence(static_cast<SequenceTag>(i));
+    memory.append(i == 0 ? useful : random_tokens(random, 64, 1'000'000), Origin::output);
+  }
+  memory.end_sequence();
+  std::array<HistoryStore::HistoryMatch, 4> found;
+  for (const std::size_t end : {10U, 40U}) {
+    ASSERT_EQ(memory.find(TokenSpan(useful).first(end), found), 1U);
+    for (int i = 0; i < 5; ++i) memory.touch(found[0].next);
+  }
+  HistoryStore again = make();
+  load_whole(saved(memory), again);
+  ASSERT_EQ(again.find(TokenSpan(useful).first(40), found), 1U);
+  EXPECT_EQ(again.use_count(found[0].next), 5);
+  HistoryStore smaller = make(memory.memory_bytes() * 10 * 64 / memory.capacity());
+  load_whole(saved(memory), smaller);
+  EXPECT_FALSE(followed(smaller, TokenSpan(useful).first(40), 1).empty()) << "it was used, so it gets a second chance";
+}
+
+TEST(MemorySnapshot, WithoutASectionLeavesItsPartAlone) {
+  HistoryStore memory = make();
+  CalibrationState calibration = testing::taught_state(1);
+  Bytes bytes(snapshot_bytes({}));
+  ASSERT_TRUE(SnapshotWriter(bytes, some_tokenizer).finish());
+  ASSERT_TRUE(load_history(bytes, some_tokenizer, memory, calibration));
+  EXPECT_EQ(calibration, testing::taught_state(1));
+  EXPECT_EQ(memory.counts(), HistoryCounts());
+}
+
+TEST(MemorySnapshot, IsTakenAsFarAsTheOptionsOfTheMemorySay) {
+  HistoryStore memory = make();
+  memory.begin_sequence(1);
+  memory.append(Tokens{1, 2, 3, 4}, Origin::prompt);
+  memory.append(Tokens{5, 6, 7}, Origin::output);
+  memory.end_sequence();
+  HistoryOptions options;
+  options.prompts = false;
+  HistoryStore outputs = make(1 << 20, options);
+  load_whole(saved(memory), outputs);
+  EXPECT_EQ(outputs.counts().stored, 3U);
+  EXPECT_EQ(followed(outputs, Tokens{5, 6}, 8).size(), 1U);
+  HistoryStore none;
+  load_whole(saved(memory), none);
+  EXPECT_EQ(none.memory_bytes(), 0U);
+}
+
+TEST(MemorySnapshot, OfTheLargestTokenComesBack) {
+  HistoryStore memory = make();
+  const Token largest = 0x7ffffffe;
+  memory.begin_sequence(1);
+  memory.append(Tokens{largest, 0x40000000, largest}, Origin::output);
+  memory.end_sequence();
+  HistoryStore again = make();
+  load_whole(saved(memory), again);
+  EXPECT_EQ(followed(again, Tokens{largest, 0x40000000}, 8), followed(memory, Tokens{largest, 0x40000000}, 8));
+  EXPECT_EQ(followed(again, Tokens{largest, 0x40000000}, 8).size(), 1U);
+}
+
+TEST(MemorySnapshot, SaysHowMuchRoomItNeeds) {
+  Random random(7);
+  HistoryStore memory = make();
+  live(memory, random, 5);
+  Bytes bytes(snapshot_bytes_of(memory) - 1);
+  const auto none = save_history(bytes, some_tokenizer, memory, CalibrationState());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::out_of_room);
+  EXPECT_EQ(none.error().value, snapshot_bytes_of(memory));
+}
+
+/// What a drafter drafts on its way through `text`.
+std::vector<std::pair<Token, NodeIndex>> drafts(const HistoryStore& memory, const CalibrationState& prior,
+                                                const Tokens& text) {
+  NgramOptions options;
+  options.stores = {memory};
+  options.prior = prior;
+  NgramDrafter<> drafter(options);
+  std::vector<std::pair<Token, NodeIndex>> all;
+  drafter.begin(TokenSpan(text).first(4));
+  for (std::size_t at = 4; at < text.size(); ++at) {
+    std::array<DraftNode, 16> storage;
+    Draft draft(storage, {.max_nodes = 16});
+    drafter.propose(TokenSpan(text).first(at), draft);
+    for (const DraftNode& node : draft.view()) all.emplace_back(node.token, node.parent);
+    drafter.observe(TokenSpan(text).first(at + 1), 1, Origin::output);
+  }
+  return all;
+}
+
+TEST(MemorySnapshot, BringsBackTheSameDrafts) {
+  Random random(8);
+  HistoryStore memory = make();
+  std::vector<Tokens> texts;
+  live(memory, random, 40, &texts, 1'000'000, 0);
+  const CalibrationState taught = testing::taught_state(4);
+  HistoryStore again = make();
+  CalibrationState calibration;
+  ASSERT_TRUE(load_history(saved(memory, taught), some_tokenizer, again, calibration));
+  const HistoryStore nothing;
+  for (const Tokens& text : texts) {
+    if (text.size() < 20) continue;
+    const auto drafted = drafts(memory, taught, text);
+    EXPECT_EQ(drafts(again, calibration, text), drafted);
+    EXPECT_NE(drafts(nothing, taught, text), drafted) << "the memory has a part in them";
+  }
+}
+
+// Damage and forgery: the memory stays as it was.
+
+/// A memory with something in it, and what it is like.
+struct Untouched {
+  Untouched() {
+    Random random(9);
+    live(memory, random, 3);
+    before = saved(memory, calibration);
+    counts = memory.counts();
+  }
+  [[nodiscard]] bool still() const { return saved(memory, calibration) == before && memory.counts() == counts; }
+  HistoryStore memory = make(20'000);
+  CalibrationState calibration = testing::taught_state(2);
+  Bytes before;
+  HistoryCounts counts;
+};
+
+Bytes small_snapshot() {
+  Random random(10);
+  HistoryStore memory = make(20'000);
+  live(memory, random, 4);
+  return saved(memory, testing::taught_state(5));
+}
+
+TEST(DamagedMemorySnapshot, CutAnywhereIsRefused) {
+  const Bytes whole = small_snapshot();
+  Untouched untouched;
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const auto loaded =
+        load_history(std::span(whole).first(size), some_tokenizer, untouched.memory, untouched.calibration);
+    ASSERT_FALSE(loaded) << size;
+    ASSERT_EQ(loaded.error().code, ErrorCode::snapshot_truncated);
+  }
+  EXPECT_TRUE(untouched.still());
+}
+
+TEST(DamagedMemorySnapshot, WithAnySingleWrongBitIsRefused) {
+  Bytes bytes = small_snapshot();
+  Untouched untouched;
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    ASSERT_FALSE(load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration)) << bit;
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+  }
+  EXPECT_TRUE(untouched.still());
+  EXPECT_TRUE(load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration));
+  EXPECT_FALSE(untouched.still());
+}
+
+TEST(ForeignMemorySnapshot, OfAnotherTokenizerIsRefused) {
+  Untouched untouched;
+  const auto loaded = load_history(small_snapshot(), some_tokenizer + 1, untouched.memory, untouched.calibration);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::other_tokenizer);
+  EXPECT_TRUE(untouched.still());
+}
+
+TEST(ForgedMemorySnapshot, WithOneWrongRunOrCalibrationIsRefusedAsAWhole) {
+  const Bytes whole = small_snapshot();
+  const auto expect_forged = [](const Bytes& bytes) {
+    Untouched untouched;
+    const auto loaded = load_history(bytes, some_tokenizer, untouched.memory, untouched.calibration);
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().code, ErrorCode::snapshot_forged);
+    EXPECT_TRUE(untouched.still());
+  };
+  Bytes last_word = whole;  // of the last run: its only use count follows
+  Bytes cut = whole;
+  for (std::size_t i = 2; i < 30; ++i) last_word[last_word.size() - i] = std::byte{0xff};
+  testing::repair(last_word);
+  expect_forged(last_word);
+  cut.pop_back();
+  testing::repair(cut);
+  expect_forged(cut);
+  Bytes short_calibration = whole;
+  short_calibration.erase(short_calibration.begin() + 1000);
+  detail::store_little(std::uint64_t{calibration_bytes - 1}, short_calibration.data() + 52);
+  testing::repair(short_calibration);
+  expect_forged(short_calibration);
+}
+
+TEST(ForgedMemorySnapshot, WithATokenOutsideTheVocabularyIsRefusedBeforeAnythingChanges) {
+  HistoryOptions options;
+  options.vocabulary = 1000;
+  const auto snapshot_of = [](const Tokens& tokens) {
+    HistoryStore memory = make();
+    memory.begin_sequence(3);
+    memory.append(tokens, Origin::output);
+    memory.end_sequence();
+    return saved(memory, testing::taught_state(7));
+  };
+  HistoryStore memory = make(20'000, options);
+  Random random(14);
+  live(memory, random, 3);
+  CalibrationState calibration = testing::taught_state(2);
+  const Bytes before = saved(memory, calibration);
+  const HistoryCounts counts = memory.counts();
+  for (const Token token : {1000, 1001, 0x7ffffffe}) {
+    const auto loaded = load_history(snapshot_of({1, 2, 3, token, 5}), some_tokenizer, memory, calibration);
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().code, ErrorCode::token_out_of_range);
+    EXPECT_EQ(loaded.error().value, static_cast<std::uint64_t>(token));
+    EXPECT_EQ(loaded.error().limit, 1000U);
+    EXPECT_EQ(saved(memory, calibration), before);
+    EXPECT_EQ(memory.counts(), counts);
+  }
+  EXPECT_TRUE(load_history(snapshot_of({1, 2, 3, 999, 5}), some_tokenizer, memory, calibration));
+  EXPECT_EQ(calibration, testing::taught_state(7));
+}
+
+TEST(ForgedMemorySnapshot, OfNoTokenFitsAVocabularyOfNone) {
+  HistoryOptions options;
+  options.vocabulary = 0;
+  HistoryStore memory = make(20'000, options);
+  load_whole(saved(make()), memory);
+}
+
+TEST(AnyMemorySnapshot, WithAnyDamageAndRightChecksumsIsLoadedOrRefused) {
+  const std::array wholes = {testing::sample_snapshot(5), testing::sample_snapshot(20, false), small_snapshot()};
+  Random random(11);
+  for (int i = 0; i < 300; ++i) {
+    Bytes bytes = wholes[random.below(wholes.size())];
+    for (std::size_t changes = random.below(4); changes > 0; --changes) {
+      const std::size_t at = random.below(bytes.size());
+      if (random.chance(50)) {
+        bytes[at] = static_cast<std::byte>(random.next() & 255);
+      } else {
+        bytes.resize(std::max<std::size_t>(1, bytes.size() - random.below(bytes.size()) / 4));
+      }
+    }
+    ASSERT_EQ(testing::load_any_snapshot(bytes), "") << "case " << i;
+  }
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/history/snapshot_file.hpp"
+
+#include <gtest/gtest.h>
+
+#if !defined(_WIN32)  // the tests provoke faults with calls of POSIX
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/sysmacros.h>
+#endif
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/snapshots.hpp"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+using detail::FileCalls;
+using detail::FileKind;
+using testing::Bytes;
+
+/// An empty folder, removed at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "reprise-snapshots-XXXXXX").string();
+    path_ = ::mkdtemp(name.data()) == nullptr ? fs::path() : fs::path(name);
+    EXPECT_FALSE(path_.empty());
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+  [[nodiscard]] std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path_)) names.insert(entry.path().filename().string());
+    return names;
+  }
+
+ private:
+  fs::path path_;
+};
+
+Bytes bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// What is in the file; fails the test where it cannot be loaded.
+Bytes loaded(const fs::path& path) {
+  Buffer<std::byte> bytes;
+  const auto result = load_file(path, bytes);
+  EXPECT_TRUE(result) << path << ": " << result.error().message << ' ' << result.error().value;
+  return {bytes.begin(), bytes.end()};
+}
+
+void expect_error(const Result<void>& result, ErrorCode code, std::uint64_t value = 0) {
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, code) << result.error().message;
+  EXPECT_EQ(result.error().value, value) << result.error().message;
+  EXPECT_GE(result.error().message.size(), 20U);
+}
+
+TEST(SnapshotFile, ComesBack) {
+  const Folder folder;
+  for (const std::size_t size : {0U, 1U, 4095U, 4096U, 1'000'000U}) {
+    const Bytes bytes(size, std::byte{0x5a});
+    ASSERT_TRUE(save_file(folder / "a", bytes));
+    EXPECT_EQ(loaded(folder / "a"), bytes) << "replaced by another size";
+  }
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"})) << "nothing is left beside it";
+}
+
+TEST(SnapshotFile, IsForItsOwnerOnly) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("secret")));
+  struct stat status = {};
+  ASSERT_EQ(::stat((folder / "a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+TEST(SnapshotFile, MayBeNamedFromTheCurrentFolder) {
+  const Folder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  EXPECT_TRUE(save_file("a", bytes_of("1")));
+  EXPECT_EQ(loaded("./a"), bytes_of("1"));
+  EXPECT_FALSE(save_file("./", bytes_of("1"))) << "a folder";
+  fs::current_path(before);
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
+}
+
+TEST(SnapshotFile, IsLoadedUpToTheLimit) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("12345")));
+  Buffer<std::byte> bytes;
+  EXPECT_TRUE(load_file(folder / "a", bytes, 5));
+  EXPECT_EQ(bytes.size(), 5U);
+  EXPECT_EQ(bytes.capacity(), 5U) << "as many bytes as the file has";
+  const auto refused = load_file(folder / "a", bytes, 4);
+  expect_error(refused, ErrorCode::file_too_large, 5);
+  EXPECT_EQ(refused.error().limit, 4U);
+  EXPECT_EQ(bytes.size(), 0U) << "nothing of the one before";
+}
+
+TEST(SnapshotFile, ThatIsMissingIsSaidToBe) {
+  const Folder folder;
+  Buffer<std::byte> bytes;
+  expect_error(load_file(folder / "a", bytes), ErrorCode::no_such_file);
+  expect_error(load_file(folder / "no" / "a", bytes), ErrorCode::no_such_file);
+  expect_error(save_file(folder / "no" / "a", bytes_of("1")), ErrorCode::file_failed, ENOENT);
+  ASSERT_TRUE(save_file(folder / "file", bytes_of("1")));
+  expect_error(load_file(folder / "file" / "a", bytes), ErrorCode::file_failed, ENOTDIR);
+  expect_error(save_file(folder / "file" / "a", bytes_of("1")), ErrorCode::file_failed, ENOTDIR);
+}
+
+TEST(SnapshotFile, WithoutANameOrWithANulInItIsRefused) {
+  const Folder folder;
+  for (const fs::path& path :
+       {fs::path(), fs::path((folder / "a").string() + '\0' + "b"), fs::path(std::string(1, '\0'))}) {
+    Buffer<std::byte> bytes;
+    expect_error(save_file(path, bytes_of("1")), ErrorCode::bad_file_name);
+    expect_error(load_file(path, bytes), ErrorCode::bad_file_name);
+  }
+  EXPECT_EQ(folder.files(), std::set<std::string>());
+}
+
+TEST(SnapshotFile, ErrorsOfTheSystemAreSaidAsWhatTheyAre) {
+  const Folder folder;
+  const auto says = [](const Result<void>& result, std::string_view words) {
+    return !result && result.error().message.find(words) != std::string_view::npos;
+  };
+  const std::string longest(250, 'x');  // a name that the file may have, but not the temporary one
+  const auto too_long = save_file(folder / longest.c_str(), bytes_of("1"));
+  expect_error(too_long, ErrorCode::file_failed, ENAMETOOLONG);
+  EXPECT_TRUE(says(too_long, "too long"));
+  EXPECT_TRUE(says(save_file(folder / std::string(300, 'x').c_str(), bytes_of("1")), "too long"));
+  Buffer<std::byte> bytes;
+  EXPECT_TRUE(says(load_file(folder / std::string(300, 'x').c_str(), bytes), "too long"));
+  EXPECT_TRUE(says(save_file(folder / "no" / "a", bytes_of("1")), "does not exist"));
+  EXPECT_EQ(folder.files(), std::set<std::string>());
+  EXPECT_TRUE(save_file(folder / longest.substr(20).c_str(), bytes_of("1")));
+}
+
+TEST(SnapshotFile, FoldersPipesAndDevicesAreNeitherReadNorReplaced) {
+  const Folder folder;
+  fs::create_directory(folder / "folder");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::set<std::string> names = {"folder", "pipe"};
+#if defined(__linux__)
+  // Never those of /dev: a fault in what is tested here would replace them, for the whole machine.
+  if (::mknod((folder / "full").c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0) names.insert("full");
+#endif
+  for (const std::string& name : names) {
+    Buffer<std::byte> bytes;
+    const auto read = load_file(folder / name.c_str(), bytes);
+    ASSERT_FALSE(read) << name;
+    // File systems without devices do not even open them.
+    EXPECT_TRUE(read.error().code == ErrorCode::not_a_regular_file || (name == "full" && read.error().value == EACCES));
+    expect_error(save_file(folder / name.c_str(), bytes_of("1")), ErrorCode::not_a_regular_file);
+    EXPECT_FALSE(fs::is_regular_file(folder / name.c_str())) << name << " is what it was";
+  }
+  EXPECT_EQ(folder.files(), names);
+}
+
+TEST(SnapshotFile, LinksAreFollowedToLoadAndNeverReplaced) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("1")));
+  fs::create_symlink(folder / "a", folder / "link");
+  fs::create_symlink(folder / "none", folder / "dangling");
+  EXPECT_EQ(loaded(folder / "link"), bytes_of("1"));
+  Buffer<std::byte> bytes;
+  expect_error(load_file(folder / "dangling", bytes), ErrorCode::no_such_file);
+  expect_error(save_file(folder / "link", bytes_of("2")), ErrorCode::not_a_regular_file);
+  expect_error(save_file(folder / "dangling", bytes_of("2")), ErrorCode::not_a_regular_file);
+  EXPECT_EQ(loaded(folder / "a"), bytes_of("1"));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a", "link", "dangling"}));
+}
+
+TEST(SnapshotFile, LeftoversOfOthersAreLeftAlone) {
+  const Folder folder;
+  const std::string leftover = "a." + std::to_string(::getpid()) + "-0.tmp";
+  std::ofstream(folder / leftover.c_str()) << "mine";
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("1")));
+  EXPECT_EQ(loaded(folder / leftover.c_str()), bytes_of("mine"));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a", leftover}));
+}
+
+TEST(SnapshotFile, SavedByManyThreadsIsOneOfTheirs) {
+  const Folder folder;
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&folder, i] {
+      for (int round = 0; round < 5; ++round)
+        EXPECT_TRUE(save_file(folder / "a", Bytes(50'000, static_cast<std::byte>(i))));
+    });
+  for (std::thread& thread : threads) thread.join();
+  const Bytes bytes = loaded(folder / "a");
+  EXPECT_EQ(bytes, Bytes(50'000, bytes[0]));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
+}
+
+// Faults, one call at a time.
+
+/// The real calls, with a word before each and fewer bytes at once.
+struct FaultyCalls {
+  /// Asked before each call, by its name: not 0 is the error that is answered in its place.
+  std::function<int(std::string_view)> before = [](std::string_view) { return 0; };
+  std::size_t most = unlimited;
+  bool syncs = true;
+
+  static bool interrupted(int error) { return FileCalls::interrupted(error); }
+  static std::uint64_t process() { return FileCalls::process(); }
+  int look(const char* path, FileKind& kind) {
+    const int error = before("look");
+    return error != 0 ? error : FileCalls::look(path, kind);
+  }
+  int measure(int file, FileKind& kind, std::uint64_t& bytes) {
+    const int error = before("measure");
+    return error != 0 ? error : FileCalls::measure(file, kind, bytes);
+  }
+  int create(const char* path, int& file) {
+    const int error = before("create");
+    return error != 0 ? error : FileCalls::create(path, file);
+  }
+  int open(const char* path, int& file) {
+    const int error = before("open");
+    return error != 0 ? error : FileCalls::open(path, file);
+  }
+  int write(int file, std::span<const std::byte> bytes, std::size_t& count) {
+    const int error = before("write");
+    return error != 0 ? error : FileCalls::write(file, bytes.first(std::min(bytes.size(), most)), count);
+  }
+  int read(int file, std::span<std::byte> bytes, std::size_t& count) {
+    const int error = before("read");
+    return error != 0 ? error : FileCalls::read(file, bytes.first(std::min(bytes.size(), most)), count);
+  }
+  int sync(int file) {
+    const int error = before("sync");
+    return error != 0 || !syncs ? error : FileCalls::sync(file);
+  }
+  /// Closes also where it answers with an error, as Linux does.
+  int close(int file) {
+    const int error = before("close");
+    const int closed = FileCalls::close(file);
+    return error != 0 ? error : closed;
+  }
+  int replace(const char* from, const char* to) {
+    const int error = before("replace");
+    return error != 0 ? error : FileCalls::replace(from, to);
+  }
+  int remove(const char* path) {
+    const int error = before("remove");
+    return error != 0 ? error : FileCalls::remove(path);
+  }
+  int open_folder(const char* path, int& folder) {
+    const int error = before("open_folder");
+    return error != 0 ? error : FileCalls::open_folder(path, folder);
+  }
+  int sync_folder(int folder) {
+    const int error = before("sync_folder");
+    return error != 0 || !syncs ? error : FileCalls::sync_folder(folder);
+  }
+};
+
+using Names = std::vector<std::string>;
+
+TEST(FaultySave, CallsInTheOnlyOrderThatSurvivesAPowerCut) {
+  const Folder folder;
+  Names names;
+  FaultyCalls calls;
+  calls.most = 2;
+  calls.before = [&](std::string_view name) { return names.emplace_back(name), 0; };
+  ASSERT_TRUE(detail::save_file(calls, folder / "a", bytes_of("12345")));
+  EXPECT_EQ(names, (Names{"look", "open_folder", "create", "write", "write", "write", "sync", "close", "replace",
+                          "sync_folder", "close"}));
+  EXPECT_EQ(loaded(folder / "a"), bytes_of("12345"));
+}
+
+TEST(FaultySave, AnyCallThatFailsLeavesTheOldFileAndNothingElse) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
+  Names failed;
+  for (std::size_t fail_at = 0; fail_at < 8; ++fail_at) {
+    std::size_t count = 0;
+    FaultyCalls calls;
+    calls.most = 3;
+    calls.before = [&](std::string_view name) {
+      if (count++ != fail_at) return 0;
+      failed.emplace_back(name);
+      return EIO;
+    };
+    expect_error(detail::save_file(calls, folder / "a", bytes_of("newer")), ErrorCode::file_failed, EIO);
+    EXPECT_EQ(loaded(folder / "a"), bytes_of("old")) << failed.back();
+    EXPECT_EQ(folder.files(), (std::set<std::string>{"a"})) << failed.back();
+  }
+  EXPECT_EQ(failed, (Names{"look", "open_folder", "create", "write", "write", "sync", "close", "replace"}));
+}
+
+TEST(FaultySave, AFolderThatCannotBeSyncedIsSaidWithTheNewFileInPlace) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
+  FaultyCalls calls;
+  calls.before = [](std::string_view name) { return name == "sync_folder" ? EIO : 0; };
+  const auto saved = detail::save_file(calls, folder / "a", bytes_of("new"));
+  expect_error(saved, ErrorCode::file_failed, EIO);
+  EXPECT_NE(saved.error().message.find("in place"), std::string_view::npos);
+  EXPECT_EQ(loaded(folder / "a"), bytes_of("new"));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
+}
+
+TEST(FaultySave, ASyncThatFailedIsNotTriedAgain) {
+  const Folder folder;
+  std::size_t syncs = 0;
+  FaultyCalls calls;
+  calls.before = [&](std::string_view name) { return name == "sync" && ++syncs == 1 ? EIO : 0; };
+  expect_error(detail::save_file(calls, folder / "a", bytes_of("new")), ErrorCode::file_failed, EIO);
+  EXPECT_EQ(syncs, 1U);
+  EXPECT_EQ(folder.files(), std::set<std::string>());
+}
+
+TEST(FaultySave, AWriteOfNothingDoesNotGoOnForEver) {
+  const Folder folder;
+  FaultyCalls calls;
+  calls.most = 0;
+  expect_error(detail::save_file(calls, folder / "a", bytes_of("new")), ErrorCode::file_failed);
+  EXPECT_EQ(folder.files(), std::set<std::string>());
+}
+
+TEST(FaultySave, AFolderFullOfLeftoversEndsTheSearchForAName) {
+  const Folder folder;
+  std::size_t attempts = 0;
+  FaultyCalls calls;
+  calls.before = [&](std::string_view name) { return name == "create" ? (++attempts, EEXIST) : 0; };
+  expect_error(detail::save_file(calls, folder / "a", bytes_of("new")), ErrorCode::file_failed, EEXIST);
+  EXPECT_EQ(attempts, 1000U);
+}
+
+TEST(FaultySave, AFullDiskAndAFileSystemThatIsOnlyReadAreSaid) {
+  const Folder folder;
+  const auto message = [&](std::string_view failing, int error) {
+    FaultyCalls calls;
+    calls.before = [&](std::string_view name) { return name == failing ? error : 0; };
+    return detail::save_file(calls, folder / "a", bytes_of("new")).error().message;
+  };
+  EXPECT_NE(message("write", ENOSPC).find("disk is full"), std::string_view::npos);
+  EXPECT_NE(message("sync", ENOSPC).find("disk is full"), std::string_view::npos);
+  EXPECT_NE(message("create", EROFS).find("only be read"), std::string_view::npos);
+  EXPECT_NE(message("create", EEXIST).find("*.tmp"), std::string_view::npos);
+  EXPECT_EQ(message("create", EIO).find("*.tmp"), std::string_view::npos);
+  EXPECT_NE(message("replace", EACCES).find("permit"), std::string_view::npos);
+}
+
+TEST(FaultyCalls, ThatSignalsInterruptAreMadeAgainButForClose) {
+  const Folder folder;
+  const Bytes bytes = bytes_of("1234567");
+  std::size_t interruptions = 0;
+  std::size_t closes = 0;
+  FaultyCalls calls;
+  calls.most = 2;
+  calls.before = [&](std::string_view name) {
+    if (name == "close") return ++closes, EINTR;
+    if (name == "look" || name == "measure" || name == "replace") return 0;
+    return ++interruptions % 3 != 0 ? EINTR : 0;
+  };
+  ASSERT_TRUE(detail::save_file(calls, folder / "a", bytes));
+  EXPECT_EQ(interruptions, 24U) << "folder, name, four writes, two syncs: three calls each";
+  EXPECT_EQ(closes, 2U);
+  Buffer<std::byte> back;
+  ASSERT_TRUE(detail::load_file(calls, folder / "a", back, unlimited));
+  EXPECT_TRUE(std::ranges::equal(back, bytes));
+  EXPECT_EQ(closes, 3U);
+}
+
+TEST(FaultyLoad, AnyCallThatFailsIsAnErrorWithoutBytes) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("12345")));
+  for (const std::string_view failing : {"open", "measure", "read"}) {
+    FaultyCalls calls;
+    calls.before = [&](std::string_view name) { return name == failing ? EIO : 0; };
+    Buffer<std::byte> bytes;
+    ASSERT_TRUE(bytes.resize(3, std::byte{1}));
+    expect_error(detail::load_file(calls, folder / "a", bytes, unlimited), ErrorCode::file_failed, EIO);
+    EXPECT_EQ(bytes.size(), 0U);
+  }
+}
+
+TEST(FaultyLoad, AFileThatBecomesShorterMeanwhileIsAnError) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("12345")));
+  FaultyCalls calls;
+  calls.before = [&](std::string_view name) { return name == "read" ? ::truncate((folder / "a").c_str(), 3) : 0; };
+  Buffer<std::byte> bytes;
+  expect_error(detail::load_file(calls, folder / "a", bytes, unlimited), ErrorCode::file_failed);
+  EXPECT_EQ(bytes.size(), 0U);
+}
+
+TEST(FaultyLoad, AFileThatBecomesAFolderMeanwhileIsRefused) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("12345")));
+  FaultyCalls calls;
+  calls.before = [&](std::string_view name) {
+    if (name == "open") {
+      fs::remove(folder / "a");
+      fs::create_directory(folder / "a");
+    }
+    return 0;
+  };
+  Buffer<std::byte> bytes;
+  expect_error(detail::load_file(calls, folder / "a", bytes, unlimited), ErrorCode::not_a_regular_file);
+}
+
+// Faults that the system makes itself, in a process of their own.
+
+/// Runs it in a child; true where it answers true there. Nothing of the test framework works in the child.
+bool in_child(const std::function<bool()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body() ? 0 : 1);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool is_error(const Result<void>& result, ErrorCode code, int value) {
+  return !result && result.error().code == code && result.error().value == static_cast<std::uint64_t>(value);
+}
+
+TEST(SystemFault, AFullDiskLeavesTheOldFileAndNothingElse) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
+  // A limit on the size of files: the write that meets it is short, the next one fails.
+  EXPECT_TRUE(in_child([&] {
+    const rlimit limit = {5000, 5000};
+    if (std::signal(SIGXFSZ, SIG_IGN) == SIG_ERR || ::setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+    return is_error(save_file(folder / "a", Bytes(6000)), ErrorCode::file_failed, EFBIG) &&
+           save_file(folder / "b", Bytes(5000)).has_value();
+  }));
+  EXPECT_EQ(loaded(folder / "a"), bytes_of("old"));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a", "b"}));
+}
+
+TEST(SystemFault, ADeviceThatIsFullIsAnErrorOfTheWrite) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  if (full < 0) GTEST_SKIP() << "no /dev/full here";
+  std::size_t count = 1;
+  EXPECT_EQ(FileCalls::write(full, Bytes(10), count), ENOSPC);
+  EXPECT_EQ(count, 0U);
+  EXPECT_EQ(FileCalls::close(full), 0);
+}
+
+TEST(SystemFault, AFolderThatMayNotBeWrittenLeavesTheOldFile) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
+  fs::permissions(folder.path(),
+                  fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
+  EXPECT_TRUE(in_child([&] {
+    constexpr unsigned nobody = 65534;
+    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) return false;
+    return is_error(save_file(folder / "a", bytes_of("new")), ErrorCode::file_failed, EACCES);
+  }));
+  fs::permissions(folder.path(), fs::perms::owner_all);
+  EXPECT_EQ(loaded(folder / "a"), bytes_of("old"));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
+}
+
+TEST(SystemFault, AFileThatMayNotBeReadIsAnError) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
+  ASSERT_TRUE(save_file(folder / "b", bytes_of("for all")));
+  // The folder is open to who runs this as root and becomes somebody else: only the file keeps him out.
+  fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  fs::permissions(folder / "a", fs::perms::none);
+  fs::permissions(folder / "b", fs::perms::owner_read | fs::perms::others_read);
+  EXPECT_TRUE(in_child([&] {
+    constexpr unsigned nobody = 65534;
+    if (::geteuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) return false;
+    Buffer<std::byte> bytes;
+    return load_file(folder / "b", bytes) && bytes.size() == 7 &&
+           is_error(load_file(folder / "a", bytes), ErrorCode::file_failed, EACCES) && bytes.empty();
+  }));
+}
+
+TEST(SystemFault, AStormOfSignalsChangesNothing) {
+  const Folder folder;
+  EXPECT_TRUE(in_child([&] {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {};  // without SA_RESTART
+    const itimerval storm = {{0, 50}, {0, 50}};
+    if (::sigaction(SIGALRM, &action, nullptr) != 0 || ::setitimer(ITIMER_REAL, &storm, nullptr) != 0) return false;
+    const Bytes bytes(3'000'000, std::byte{7});
+    for (int i = 0; i < 5; ++i) {
+      Buffer<std::byte> back;
+      if (!save_file(folder / "a", bytes) || !load_file(folder / "a", back) || !std::ranges::equal(back, bytes))
+        return false;
+    }
+    return true;
+  }));
+  EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
+}
+
+// A process that is killed while it saves. REPRISE_KILLS sets how often.
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t usual_kills = 200;  // a fork takes twenty times as long there
+#else
+constexpr std::size_t usual_kills = 1000;
+#endif
+
+std::size_t kills() {
+  const char* text = std::getenv("REPRISE_KILLS");
+  return text == nullptr ? usual_kills : static_cast<std::size_t>(std::strtoull(text, nullptr, 10));
+}
+
+void remove_leftovers(const Folder& folder) {
+  for (const std::string& name : folder.files())
+    if (name.ends_with(".tmp")) fs::remove(folder / name.c_str());
+}
+
+TEST(KilledSave, AtAnyCallLeavesTheOldFileOrTheNewOne) {
+  const Folder folder;
+  testing::Random random(12);
+  Bytes old = testing::sample_snapshot(1, false, 0);
+  ASSERT_TRUE(save_file(folder / "a", old));
+  std::size_t replaced = 0;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < kills(); ++i) {
+    const Bytes fresh = testing::sample_snapshot(1 + random.below(20), false, i + 1);
+    FaultyCalls calls;
+    calls.syncs = false;  // only a power cut needs it
+    calls.most = 1 + fresh.size() / (1 + random.below(20));
+    const std::size_t writes = (fresh.size() + calls.most - 1) / calls.most;
+    // look, open_folder, create, writes, sync, close, replace, sync_folder, close
+    const std::size_t kill_at = random.below(8 + writes + 1);
+    const bool published = kill_at > 5 + writes;
+    std::size_t count = 0;
+    calls.before = [&](std::string_view) { return count++ == kill_at ? ::raise(SIGKILL) : 0; };
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(detail::save_file(calls, folder / "a", fresh) ? 0 : 1);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(WIFSIGNALED(status), kill_at < 8 + writes);
+    ASSERT_EQ(loaded(folder / "a"), published ? fresh : old) << "kill " << i << " before call " << kill_at;
+    ASSERT_TRUE(SnapshotReader::open(loaded(folder / "a"), testing::some_tokenizer));
+    ASSERT_EQ(folder.files().size(), kill_at > 2 && !published ? 2U : 1U) << "at most one leftover";
+    remove_leftovers(folder);
+    ++(published ? replaced : kept);
+    if (published) old = fresh;
+  }
+  if (kills() >= 100) {
+    EXPECT_GT(replaced, 5U);
+    EXPECT_GT(kept, 50U);
+  }
+}
+
+TEST(KilledSave, AtAnyTimeLeavesOneOfTheFilesThatWereSaved) {
+  const Folder folder;
+  testing::Random random(13);
+  const std::vector<Bytes> saved = {testing::sample_snapshot(10), testing::sample_snapshot(25, true, 2)};
+  ASSERT_TRUE(save_file(folder / "a", saved[0]));
+  for (std::size_t i = 0; i < kills() / 5; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (std::size_t round = i;; ++round)
+        if (!save_file(folder / "a", saved[round % 2])) ::_exit(1);
+    }
+    ::usleep(static_cast<useconds_t>(random.below(4000)));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "no save failed";
+    const Bytes bytes = loaded(folder / "a");
+    ASSERT_TRUE(bytes == saved[0] || bytes == saved[1]) << "kill " << i;
+    ASSERT_LE(folder.files().size(), 2U);
+    remove_leftovers(folder);
+  }
+}
+
+}  // namespace
+}  // namespace reprise
+
+#endif

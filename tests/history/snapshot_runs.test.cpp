@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/history/detail/snapshot_runs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "support/snapshots.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::Bytes;
+using testing::some_tokenizer;
+using testing::StoredRun;
+
+Bytes written(const std::vector<StoredRun>& runs) {
+  std::size_t length = 0;
+  for (const StoredRun& run : runs) length += detail::run_bytes(run.size());
+  Bytes bytes(snapshot_bytes({length}));
+  SnapshotWriter writer(bytes, some_tokenizer);
+  writer.begin_section(SectionKind::runs);
+  for (const StoredRun& run : runs) detail::write_run(writer, run);
+  EXPECT_TRUE(writer.finish()) << "as long as it was said beforehand";
+  return bytes;
+}
+
+SnapshotCursor section_of(const Bytes& bytes) {
+  const auto reader = SnapshotReader::open(bytes, some_tokenizer);
+  EXPECT_TRUE(reader);
+  return *reader->section(SectionKind::runs);
+}
+
+std::vector<StoredRun> read(const Bytes& bytes) {
+  std::vector<StoredRun> runs;
+  EXPECT_TRUE(detail::for_each_run(section_of(bytes),
+                                   [&](const detail::RunView& run) { runs.push_back(testing::stored(run)); }));
+  return runs;
+}
+
+TEST(SnapshotRuns, ComeBackInTheirOrder) {
+  testing::Random random(4);
+  std::vector<StoredRun> runs;
+  for (const std::size_t tokens : {1U, 2U, 15U, 16U, 17U, 32U, 33U, 1000U, 1U})
+    runs.push_back(testing::random_run(random, tokens));
+  const Bytes bytes = written(runs);
+  EXPECT_EQ(read(bytes), runs);
+}
+
+TEST(SnapshotRuns, OfAFileCanBeWrittenAgain) {
+  testing::Random random(5);
+  const Bytes bytes = written({testing::random_run(random, 40)});
+  Bytes again(bytes.size());
+  SnapshotWriter writer(again, some_tokenizer);
+  writer.begin_section(SectionKind::runs);
+  ASSERT_TRUE(
+      detail::for_each_run(section_of(bytes), [&](const detail::RunView& run) { detail::write_run(writer, run); }));
+  ASSERT_TRUE(writer.finish());
+  EXPECT_EQ(again, bytes);
+}
+
+TEST(SnapshotRuns, NoRunIsASectionWithoutBytes) { EXPECT_EQ(read(written({})), std::vector<StoredRun>()); }
+
+TEST(SnapshotRuns, HoldTheLargestTokenToo) {
+  const std::vector<StoredRun> runs = {{1, {0, 0x7ffffffe, 0x7ffffffe | detail::RunWord::output, 0x40000000}, {9}}};
+  EXPECT_EQ(read(written(runs)), runs);
+}
+
+TEST(SnapshotRuns, WhoSaidATokenSharesAWordWithItWithoutOverlap) {
+  static_assert((detail::RunWord::output | detail::RunWord::token) == 0xffffffff);
+  static_assert((detail::RunWord::output & detail::RunWord::token) == 0);
+  static_assert(detail::run_bytes(1) == 17 && detail::run_bytes(32) == 141 && detail::run_bytes(33) == 146);
+}
+
+/// What is said of a section with two runs of 20 tokens, after a change of its contents and the right checksums: how
+/// many runs are visited, all that are sound before the first that is not.
+struct Visited {
+  std::size_t runs = 0;
+  Result<void> result;
+};
+Visited after(const std::function<void(std::span<std::byte>)>& change, std::size_t cut = 0) {
+  testing::Random random(6);
+  const std::vector<StoredRun> runs = {testing::random_run(random, 20), testing::random_run(random, 20)};
+  Bytes bytes = written(runs);
+  change(std::span(bytes).subspan(76));
+  bytes.resize(bytes.size() - cut);
+  testing::repair(bytes);
+  Visited visited;
+  visited.result = detail::for_each_run(section_of(bytes), [&](const detail::RunView& /*run*/) { ++visited.runs; });
+  return visited;
+}
+
+constexpr std::size_t second = detail::run_bytes(20);
+
+void expect_forged(const Visited& visited, std::size_t where) {
+  ASSERT_FALSE(visited.result);
+  EXPECT_EQ(visited.result.error().code, ErrorCode::snapshot_forged);
+  EXPECT_EQ(visited.result.error().value, where);
+  EXPECT_EQ(visited.runs, where / second);
+}
+
+TEST(ForgedRuns, ThatAreLeftAsTheyAreAreSound) {
+  const Visited visited = after([](auto) {});
+  EXPECT_TRUE(visited.result);
+  EXPECT_EQ(visited.runs, 2U);
+}
+
+TEST(ForgedRuns, WithoutTokensAreRefused) {
+  expect_forged(after([](auto contents) { detail::store_little(std::uint32_t{0}, &contents[8]); }), 0);
+}
+
+TEST(ForgedRuns, WithMoreTokensThanBytesAreRefused) {
+  for (const std::uint32_t size : {21U, 22U, 1000U, 0x3fffffffU, 0x40000000U, 0x80000000U, 0xffffffffU})
+    expect_forged(after([&](auto contents) { detail::store_little(size, &contents[second + 8]); }), second);
+}
+
+TEST(ForgedRuns, ThatEndAnywhereAreRefused) {
+  for (std::size_t cut = 1; cut < second; ++cut) expect_forged(after([](auto) {}, cut), second);
+  const Visited between = after([](auto) {}, second);
+  EXPECT_TRUE(between.result);
+  EXPECT_EQ(between.runs, 1U);
+}
+
+TEST(ForgedRuns, WithAWordThatIsNoTokenAreRefused) {
+  for (std::size_t token = 0; token < 20; ++token)
+    for (const std::uint32_t word : {0x7fffffffU, 0xffffffffU})
+      expect_forged(after([&](auto contents) { detail::store_little(word, &contents[second + 12 + 4 * token]); }),
+                    second);
+}
+
+}  // namespace
+}  // namespace reprise

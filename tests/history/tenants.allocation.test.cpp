@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tenants allocate: in make() and open() alone; and what becomes of them when there is no memory.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "reprise/history/tenants.hpp"
+#include "support/allocation_counter.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::AllocationWatch;
+
+TenantOptions small() {
+  TenantOptions options;
+  options.tenants = 2;
+  options.memory.max_bytes = 2'000;
+  return options;
+}
+
+TEST(TenantAllocations, NoneToFindToUseAndToClose) {
+  auto all = TenantHistories::make(small());
+  ASSERT_TRUE(all);
+  ASSERT_TRUE(all->open(1, 11));
+  const std::vector<Token> tokens(500, 3);
+  std::size_t allocations = 1;
+  {
+    const AllocationWatch watch;
+    Tenant* const tenant = all->find(1);
+    tenant->memory.begin_sequence(1);
+    tenant->memory.append(tokens, Origin::output);
+    tenant->memory.end_sequence();
+    static_cast<void>(all->memory_bytes());
+    all->close(1);
+    allocations = watch.allocations();
+  }
+  EXPECT_EQ(allocations, 0U);
+}
+
+TEST(TenantAllocations, AnErrorWhereOneFailsAndNobodyElseIsTouched) {
+  bool made_once = false;
+  for (std::size_t fail_at = 1; !made_once; ++fail_at) {
+    const AllocationWatch watch(fail_at);
+    const auto made = TenantHistories::make(small());
+    made_once = made.has_value();
+    if (!made_once) {
+      ASSERT_EQ(made.error().code, ErrorCode::out_of_memory);
+    }
+  }
+  auto all = TenantHistories::make(small());
+  ASSERT_TRUE(all);
+  const Tenant* const one = *all->open(1, 11);
+  std::size_t failed = 0;
+  for (bool opened = false; !opened;) {
+    const AllocationWatch watch(failed + 1);
+    const auto two = all->open(2, 22);
+    opened = two.has_value();
+    if (opened) break;
+    ++failed;
+    ASSERT_EQ(two.error().code, ErrorCode::out_of_memory);
+    ASSERT_EQ(all->find(2), nullptr);
+    ASSERT_EQ(all->find(1), one);
+  }
+  EXPECT_GE(failed, 2U) << "tokens, what is known of them, and an index";
+}
+
+}  // namespace
+}  // namespace reprise

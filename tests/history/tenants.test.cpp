@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/history/tenants.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<Token>;
+
+TenantHistories make(std::size_t tenants, std::size_t max_bytes = 20'000) {
+  TenantOptions options;
+  options.tenants = tenants;
+  options.memory.max_bytes = max_bytes;
+  auto made = TenantHistories::make(options);
+  EXPECT_TRUE(made);
+  return std::move(*made);
+}
+
+void remember(Tenant& tenant, const Tokens& tokens) {
+  tenant.memory.begin_sequence(1);
+  tenant.memory.append(tokens, Origin::output);
+  tenant.memory.end_sequence();
+}
+
+std::size_t found(const Tenant& tenant, const Tokens& end) {
+  std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> matches;
+  return tenant.memory.find(end, matches);
+}
+
+TEST(TenantHistories, KnowOnlyWhoWasOpened) {
+  TenantHistories all = make(3);
+  EXPECT_EQ(all.find(7), nullptr);
+  const auto opened = all.open(7, 1);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(all.find(7), *opened);
+  EXPECT_EQ(all.find(8), nullptr);
+}
+
+TEST(TenantHistories, KeepWhatTenantsSayApart) {
+  TenantHistories all = make(3);
+  Tenant& one = **all.open(1, 11);
+  Tenant& two = **all.open(2, 22);
+  remember(one, {1, 2, 3, 4});
+  one.calibration.lessons = 5;
+  EXPECT_EQ(found(one, {2, 3}), 1U);
+  EXPECT_EQ(found(two, {2, 3}), 0U);
+  EXPECT_EQ(two.memory.counts(), HistoryCounts());
+  EXPECT_EQ(two.calibration, CalibrationState());
+}
+
+TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
+  TenantOptions options;
+  options.tenants = 2;
+  options.memory.max_bytes = 30'000;
+  options.memory.prompts = false;
+  options.memory.key = 99;
+  auto all = TenantHistories::make(options);
+  ASSERT_TRUE(all);
+  Tenant& one = **all->open(1, 11);
+  Tenant& two = **all->open(2, 22);
+  EXPECT_EQ(one.memory.options().key, 11U);
+  EXPECT_EQ(two.memory.options().key, 22U);
+  for (const Tenant* tenant : {&one, &two}) {
+    EXPECT_FALSE(tenant->memory.options().prompts);
+    EXPECT_TRUE(tenant->memory.options().outputs);
+    EXPECT_LE(tenant->memory.memory_bytes(), 30'000U);
+    EXPECT_GT(tenant->memory.memory_bytes(), 29'000U);
+  }
+}
+
+TEST(TenantHistories, RefuseANewTenantWhenAllPlacesAreTaken) {
+  TenantHistories all = make(2);
+  Tenant& one = **all.open(1, 0);
+  ASSERT_TRUE(all.open(2, 0));
+  remember(one, {1, 2, 3});
+  const auto third = all.open(3, 0);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, ErrorCode::too_many_tenants);
+  EXPECT_EQ(third.error().value, 3U);
+  EXPECT_EQ(third.error().limit, 2U);
+  EXPECT_EQ(all.find(3), nullptr);
+  EXPECT_EQ(found(one, {1, 2}), 1U) << "nobody gave way";
+  all.close(2);
+  EXPECT_TRUE(all.open(3, 0));
+  EXPECT_EQ(all.find(2), nullptr);
+}
+
+TEST(TenantHistories, RefuseATenantThatIsOpen) {
+  TenantHistories all = make(2);
+  Tenant& one = **all.open(1, 11);
+  remember(one, {1, 2, 3});
+  const auto again = all.open(1, 12);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::tenant_is_open);
+  EXPECT_EQ(one.memory.options().key, 11U);
+  EXPECT_EQ(found(one, {1, 2}), 1U);
+}
+
+TEST(TenantHistories, LeaveNothingOfATenantToTheNextInItsPlace) {
+  TenantHistories all = make(1);
+  Tenant* const one = *all.open(1, 11);
+  remember(*one, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  one->calibration.lessons = 5;
+  all.close(1);
+  EXPECT_EQ(all.find(1), nullptr);
+  for (const TenantId next : {TenantId{2}, TenantId{1}}) {
+    Tenant* const other = *all.open(next, 11);
+    ASSERT_EQ(other, one) << "the only place";
+    EXPECT_EQ(found(*other, {1, 2}), 0U);
+    EXPECT_EQ(other->memory.counts(), HistoryCounts());
+    EXPECT_EQ(other->calibration, CalibrationState());
+    all.close(next);
+  }
+}
+
+TEST(TenantHistories, CloseOnlyTheTenantThatIsNamed) {
+  TenantHistories all = make(3);
+  ASSERT_TRUE(all.open(1, 0));
+  Tenant* const two = *all.open(2, 0);
+  all.close(9);
+  all.close(1);
+  EXPECT_EQ(all.find(1), nullptr);
+  EXPECT_EQ(all.find(2), two);
+}
+
+TEST(TenantHistories, KeepTenantsWhereTheyAre) {
+  TenantHistories all = make(50);
+  Tenant* const one = *all.open(1, 0);
+  remember(*one, {1, 2, 3});
+  for (TenantId id = 2; id < 40; ++id) ASSERT_TRUE(all.open(id, 0));
+  for (TenantId id = 2; id < 40; id += 2) all.close(id);
+  const TenantHistories moved = std::move(all);
+  EXPECT_EQ(moved.find(1), one);
+  EXPECT_EQ(found(*one, {1, 2}), 1U);
+}
+
+TEST(TenantHistories, HaveANumberThatIsNobodys) {
+  TenantHistories all = make(2);
+  EXPECT_EQ(all.find(TenantHistories::nobody), nullptr) << "not a place that is free";
+  all.close(TenantHistories::nobody);
+  const auto opened = all.open(TenantHistories::nobody, 0);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::invalid_argument);
+}
+
+TEST(TenantHistories, TakeBytesForThoseWhoAreOpen) {
+  TenantHistories all = make(2, 100'000);
+  const std::size_t places = all.memory_bytes();
+  EXPECT_LT(places, 2U * 8192U);
+  const Tenant& one = **all.open(1, 0);
+  EXPECT_EQ(all.memory_bytes(), places + one.memory.memory_bytes());
+  all.close(1);
+  EXPECT_EQ(all.memory_bytes(), places);
+}
+
+TEST(TenantHistories, RefuseBytesWithoutRoomWhenATenantIsOpened) {
+  TenantHistories all = make(1, 100);
+  const auto opened = all.open(1, 0);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::size_out_of_range);
+  EXPECT_EQ(all.find(1), nullptr);
+}
+
+TEST(TenantHistories, WithoutPlacesOpenAndFindNobody) {
+  TenantHistories made = make(0);
+  TenantHistories plain;
+  for (TenantHistories* all : {&made, &plain}) {
+    EXPECT_EQ(all->find(1), nullptr);
+    EXPECT_EQ(all->open(1, 0).error().code, ErrorCode::too_many_tenants);
+    all->close(1);
+    EXPECT_EQ(all->memory_bytes(), 0U);
+  }
+}
+
+TEST(TenantHistories, RefuseMorePlacesThanThereCanBe) {
+  TenantOptions options;
+  options.tenants = std::numeric_limits<std::size_t>::max();
+  const auto made = TenantHistories::make(options);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::out_of_memory);
+}
+
+/// Two readers look for a tenant that stays, and use its memory, while others come and go beside it.
+TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
+  TenantHistories all = make(4, 2'000);
+  Tenant* const stays = *all.open(1, 11);
+  remember(*stays, {1, 2, 3, 4});
+  std::atomic<bool> done = false;
+  std::atomic<int> looked = 0;
+  const auto look = [&] {
+    while (!done.load()) {
+      const Tenant* const tenant = all.find(1);
+      ASSERT_EQ(tenant, stays);
+      ASSERT_EQ(found(*tenant, {2, 3}), 1U);
+      ASSERT_EQ(all.find(2), nullptr) << "was never opened";
+      looked.fetch_add(1);
+    }
+  };
+  std::thread one(look);
+  std::thread two(look);
+  for (TenantId id = 10; id < 200 || (looked.load() < 100 && id < 1'000'000); ++id) {
+    const auto opened = all.open(id, id);
+    ASSERT_TRUE(opened);
+    remember(**opened, {1, 2, 3, 5});
+    all.close(id);
+  }
+  done.store(true);
+  one.join();
+  two.join();
+  EXPECT_GE(looked.load(), 100);
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference is held against answers written by hand here and in lookup_index.test.cpp.
+
+#include "reprise/testing/naive_index.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/index_queries.hpp"
+
+namespace {
+
+using reprise::Match;
+using reprise::MatchOrder;
+using reprise::NaiveIndex;
+using reprise::support::index_of;
+using reprise::support::matches;
+using testing::ElementsAre;
+
+TEST(NaiveIndex, FindsEveryOccurrenceOfAWordWithItsOwnLength) {
+  //                                               a  b  c  b  c  x  a  b  c  y  a  b  c
+  const auto index = index_of<NaiveIndex>({}, {1, 2, 3, 2, 3, 9, 1, 2, 3, 8, 1, 2, 3});
+  EXPECT_THAT(matches(index, {.shortest = 2, .longest = 8}), ElementsAre(Match{9, 3}, Match{5, 2}, Match{3, 3}));
+  EXPECT_THAT(matches(index, {.shortest = 3, .longest = 8, .order = MatchOrder::earliest}),
+              ElementsAre(Match{3, 3}, Match{9, 3}));
+}
+
+TEST(NaiveIndex, AnswersOrdersItWasNotMadeFor) {
+  const auto index = index_of<NaiveIndex>({.orders = {3}}, {4, 4});
+  EXPECT_THAT(matches(index, {.shortest = 1}), ElementsAre(Match{1, 1}));
+}
+
+}  // namespace
