@@ -20,7 +20,7 @@
 namespace reprise {
 namespace {
 
-using support::Stream;
+using testing::Stream;
 
 Capabilities trees() {
   Capabilities can;
@@ -45,7 +45,7 @@ Played play(Session& session, TokenSpan text, std::size_t prompt, Cost cost, boo
   for (session.propose(limits); !session.finished(); session.propose(limits)) {
     const auto pass = session.plan();
     const std::size_t before = session.context().size();
-    if (!session.resolve(pass->ticket, support::StreamPicks{text.subspan(before), pass->depths})) return {};
+    if (!session.resolve(pass->ticket, testing::StreamPicks{text.subspan(before), pass->depths})) return {};
     const double paid = cost(pass->drafted);
     std::optional<std::chrono::nanoseconds> time;
     if (timed) time = std::chrono::nanoseconds(static_cast<std::int64_t>(paid * 1e7));
@@ -63,21 +63,21 @@ Played play(Session& session, TokenSpan text, std::size_t prompt, Cost cost, boo
 }
 
 TEST(Speculator, NeverLosesWhateverTheText) {
-  for (const Stream stream : support::all_streams) {
-    const std::vector<Token> text = support::make_stream(stream, 3000, 5);
+  for (const Stream stream : testing::all_streams) {
+    const std::vector<Token> text = testing::make_stream(stream, 3000, 5);
     for (const double slope : {0.0, 0.005, 0.02, 0.1, 0.3, 1.0}) {
       Speculator speculator(CostCurve::linear(slope));
       const Played played =
           play(speculator, text, 500, [&](std::size_t k) { return 1 + slope * static_cast<double>(k); });
       EXPECT_TRUE(played.exact);
-      EXPECT_GE(played.speedup, 0.99) << support::name(stream) << ", s = " << slope;
-      EXPECT_LE(played.worst_loss, 10) << support::name(stream) << ", s = " << slope;
+      EXPECT_GE(played.speedup, 0.99) << testing::name(stream) << ", s = " << slope;
+      EXPECT_LE(played.worst_loss, 10) << testing::name(stream) << ", s = " << slope;
     }
   }
 }
 
 TEST(Speculator, IsFasterWhereTextRepeats) {
-  const std::vector<Token> text = support::make_stream(Stream::trace_like, 4000, 5);
+  const std::vector<Token> text = testing::make_stream(Stream::trace_like, 4000, 5);
   const auto speedup = [&](double slope) {
     Speculator speculator(CostCurve::linear(slope));
     return play(speculator, text, 1000, [&](std::size_t k) { return 1 + slope * static_cast<double>(k); }).speedup;
@@ -88,7 +88,7 @@ TEST(Speculator, IsFasterWhereTextRepeats) {
 }
 
 TEST(Speculator, WithoutACurveLearnsItFromTheTimesOfPasses) {
-  const std::vector<Token> text = support::make_stream(Stream::trace_like, 12'000, 5);
+  const std::vector<Token> text = testing::make_stream(Stream::trace_like, 12'000, 5);
   const auto dear = [](std::size_t k) { return 1 + 0.5 * static_cast<double>(k); };
   Speculator told(CostCurve::linear(0.5));
   Speculator learns;
@@ -99,7 +99,7 @@ TEST(Speculator, WithoutACurveLearnsItFromTheTimesOfPasses) {
 }
 
 TEST(Speculator, KeepsItsGuardAgainstHostileStrategies) {
-  const std::vector<Token> text = support::make_stream(Stream::random_small, 6000, 5);
+  const std::vector<Token> text = testing::make_stream(Stream::random_small, 6000, 5);
   for (const double slope : {0.02, 0.1, 0.3}) {
     Session<testing::HostileStrategy, CostControl> session(testing::HostileStrategy(3),
                                                            CostControl({.curve = CostCurve::linear(slope)}));
@@ -145,7 +145,7 @@ TEST(Speculator, KeepsItsGuardWherePadRowsHaveNoPath) {
 }
 
 TEST(Speculator, SaysWhyItDoesNotDraft) {
-  const std::vector<Token> text = support::make_stream(Stream::zipf, 3000, 5);
+  const std::vector<Token> text = testing::make_stream(Stream::zipf, 3000, 5);
   Speculator speculator(CostCurve::linear(0.3));
   play(speculator, text, 500, [](std::size_t k) { return 1 + 0.3 * static_cast<double>(k); });
   const Statistics& counted = speculator.statistics();

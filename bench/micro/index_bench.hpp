@@ -16,11 +16,11 @@
 /// What every index is measured by; rolling_hash.bench.cpp and suffix_array.bench.cpp fill in the type.
 namespace reprise::bench {
 
-using support::Stream;
+using testing::Stream;
 
 /// A vocabulary of today's size: of zipf tokens, few are frequent and most never come.
 inline std::vector<Token> bench_tokens(Stream stream, std::size_t length) {
-  return support::make_stream(stream, length, 1, 100000);
+  return testing::make_stream(stream, length, 1, 100000);
 }
 
 /// Reads through more memory than the caches hold, as a real pass of the target does between two lookups.
@@ -132,7 +132,7 @@ void register_index(const std::string& index) {
                  {"append_and_truncate", append_and_truncate<I>}};
   for (const auto& [name, run] : appends) {
     for (const Stream stream : bench_streams) {
-      const std::string title = index + "/" + name + "/" + std::string(support::name(stream));
+      const std::string title = index + "/" + name + "/" + std::string(testing::name(stream));
       for (const std::int64_t size : context_sizes) {
         benchmark::RegisterBenchmark(title.c_str(), run, stream, options)->Arg(size)->Unit(benchmark::kMicrosecond);
       }

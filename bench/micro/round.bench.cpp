@@ -70,7 +70,7 @@ void rounds(benchmark::State& state, bool cold) {
       session.propose(limits);
       const auto pass = session.plan();
       const auto decision = session.resolve(
-          pass->ticket, support::StreamPicks{TokenSpan(tokens).subspan(session.context().size()), pass->depths});
+          pass->ticket, testing::StreamPicks{TokenSpan(tokens).subspan(session.context().size()), pass->depths});
       benchmark::DoNotOptimize(decision->keep);
       static_cast<void>(session.commit(pass->ticket));
       ++passes;

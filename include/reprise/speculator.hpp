@@ -32,10 +32,16 @@ class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
   /// `cost.calibrated` is set: the drafter's probabilities are.
   explicit Speculator(const NgramOptions& drafter, CostOptions cost = {})
       : Base(NgramDrafter<RollingHashIndex>(drafter), CostControl(calibrated(std::move(cost)))) {}
-  /// A fork of one.
-  explicit Speculator(Base&& session) noexcept : Base(std::move(session)) {}
+
+  /// A second Speculator that goes on from the committed state of this one. Errors: not_begun, out_of_memory.
+  [[nodiscard]] Result<Speculator> fork() const {
+    auto forked = Base::fork();
+    if (!forked) return forked.error();
+    return Speculator(std::move(*forked));
+  }
 
  private:
+  explicit Speculator(Base&& session) noexcept : Base(std::move(session)) {}
   static CostOptions calibrated(CostOptions cost) noexcept {
     cost.calibrated = true;
     return cost;

@@ -20,10 +20,10 @@
 namespace reprise {
 namespace {
 
-using test_support::run_pass;
-using test_support::Simulated;
-using test_support::SimulatedEngine;
-using test_support::SimulatedText;
+using testing::run_pass;
+using testing::Simulated;
+using testing::SimulatedEngine;
+using testing::SimulatedText;
 
 /// A chain that states these conditional probabilities.
 std::vector<DraftNode> chain(const std::vector<double>& probabilities) {
@@ -192,15 +192,15 @@ TEST(CostControl, IsTheSameInAForkAndAfterBegin) {
   CostControl control({.curve = CostCurve::linear(0.05)});
   SimulatedText text(3, 500);
   const SimulatedEngine engine{"linear", [](std::size_t rows) { return 0.95 + 0.05 * static_cast<double>(rows); }};
-  test_support::simulate(control, engine, text, false);
+  testing::simulate(control, engine, text, false);
   CostControl fork = control;
-  const Simulated a = test_support::simulate(control, engine, text, false);
-  const Simulated b = test_support::simulate(fork, engine, text, false);
+  const Simulated a = testing::simulate(control, engine, text, false);
+  const Simulated b = testing::simulate(fork, engine, text, false);
   EXPECT_EQ(a.losses, b.losses);
   control.begin();
   CostControl fresh({.curve = CostCurve::linear(0.05)});
-  EXPECT_EQ(test_support::simulate(control, engine, text, false).losses,
-            test_support::simulate(fresh, engine, text, false).losses);
+  EXPECT_EQ(testing::simulate(control, engine, text, false).losses,
+            testing::simulate(fresh, engine, text, false).losses);
 }
 
 TEST(CostControl, ChangesNothingByChoosing) {
@@ -209,9 +209,8 @@ TEST(CostControl, ChangesNothingByChoosing) {
   const std::vector<DraftNode> draft = chain({0.9, 0.9, 0.9});
   for (std::size_t rows = 1; rows < 5; ++rows) choose(control, draft, {.plain = {1, rows, 100 * rows}});
   SimulatedText text(4, 500);
-  const SimulatedEngine engine = test_support::simulated_engines()[3];
-  EXPECT_EQ(test_support::simulate(control, engine, text, true).losses,
-            test_support::simulate(other, engine, text, true).losses);
+  const SimulatedEngine engine = testing::simulated_engines()[3];
+  EXPECT_EQ(testing::simulate(control, engine, text, true).losses, testing::simulate(other, engine, text, true).losses);
 }
 
 // --- It never loses ---
@@ -282,7 +281,7 @@ std::vector<std::pair<std::string, Adversary>> adversaries() {
 }
 
 std::vector<SimulatedEngine> engines_and_strange_ones() {
-  std::vector<SimulatedEngine> engines = test_support::simulated_engines();
+  std::vector<SimulatedEngine> engines = testing::simulated_engines();
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     std::vector<double> costs = {1};
     testing::Random random(testing::mix(seed));
@@ -309,7 +308,7 @@ TEST(CostControl, LosesAtMostTenPassesInAThousandWhateverTheStrategyDoes) {
 
 TEST(CostControl, LosesAtMostThatWithWidthsPaddingAndRollback) {
   constexpr std::array<std::size_t, 4> widths = {1, 4, 8, 32};
-  for (const SimulatedEngine& engine : test_support::simulated_engines())
+  for (const SimulatedEngine& engine : testing::simulated_engines())
     for (const auto& [name, adversary] : adversaries()) {
       CostControl control({.curve = curve_of(engine), .rollback = to_cost(0.5), .calibrated = true});
       Simulated simulated;
@@ -339,18 +338,18 @@ TEST(CostControl, ComesBackWhenDraftsAreRightAgain) {
 // --- It is worth having ---
 
 TEST(CostControl, EarnsAsMuchAsTheBestFixedLengthInHindsight) {
-  for (const SimulatedEngine& engine : test_support::simulated_engines()) {
+  for (const SimulatedEngine& engine : testing::simulated_engines()) {
     double controlled = 0;
     double best = 0;
     std::array<double, 33> fixed{};
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       SimulatedText text(seed, 5000);
       CostControl control({.curve = curve_of(engine, true), .calibrated = true});
-      controlled += test_support::simulate(control, engine, text, false).throughput();
+      controlled += testing::simulate(control, engine, text, false).throughput();
       for (std::size_t length = 0; length < fixed.size(); ++length) {
-        test_support::FixedLength all;
+        testing::FixedLength all;
         all.length = length;
-        fixed[length] += test_support::simulate(all, engine, text, false).throughput();
+        fixed[length] += testing::simulate(all, engine, text, false).throughput();
       }
     }
     best = *std::max_element(fixed.begin(), fixed.end());
@@ -359,15 +358,15 @@ TEST(CostControl, EarnsAsMuchAsTheBestFixedLengthInHindsight) {
 }
 
 TEST(CostControl, EarnsNearlyAsMuchWithACurveItHasToLearn) {
-  for (const SimulatedEngine& engine : test_support::simulated_engines()) {
+  for (const SimulatedEngine& engine : testing::simulated_engines()) {
     double told = 0;
     double learned = 0;
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       SimulatedText text(seed, 5000);
       CostControl knows({.curve = curve_of(engine), .calibrated = true});
       CostControl learns({.calibrated = true});
-      told += test_support::simulate(knows, engine, text, false).throughput();
-      learned += test_support::simulate(learns, engine, text, true).throughput();
+      told += testing::simulate(knows, engine, text, false).throughput();
+      learned += testing::simulate(learns, engine, text, true).throughput();
     }
     EXPECT_GE(learned, 0.98 * told) << engine.name;
   }
@@ -375,7 +374,7 @@ TEST(CostControl, EarnsNearlyAsMuchWithACurveItHasToLearn) {
 
 TEST(CostControl, KeepsItsGuaranteeWithALearnedCurveAfterAWarmUp) {
   double worst = 0;
-  for (const SimulatedEngine& engine : test_support::simulated_engines())
+  for (const SimulatedEngine& engine : testing::simulated_engines())
     for (const auto& [name, adversary] : adversaries()) {
       CostControl control({.calibrated = true});
       Simulated simulated;
@@ -384,7 +383,7 @@ TEST(CostControl, KeepsItsGuaranteeWithALearnedCurveAfterAWarmUp) {
         const Attack attack = adversary(i, control);
         const std::size_t rows = 1 + claims().choice(control, attack.length).nodes;
         run_pass(control, claims().draft(attack.length), attack.right, {}, engine.cost, simulated,
-                 test_support::noisy_time(engine.cost(rows), noise));
+                 testing::noisy_time(engine.cost(rows), noise));
       }
       const double lost = simulated.worst_window(1500);
       EXPECT_LE(lost, 10) << engine.name << ", " << name;
@@ -427,7 +426,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
   // A number that any compiler, at any optimisation level, has to find again.
   std::uint64_t hash = 0;
   testing::Random random(11);
-  CostControl told({.curve = curve_of(test_support::simulated_engines()[3], true)});
+  CostControl told({.curve = curve_of(testing::simulated_engines()[3], true)});
   CostControl learned({.rollback = to_cost(0.1)});
   for (int i = 0; i < 3000; ++i) {
     std::vector<DraftNode> draft;

@@ -16,14 +16,13 @@ namespace reprise {
 namespace {
 
 using std::chrono::nanoseconds;
-using test_support::noisy_time;
+using testing::noisy_time;
 
 double cost(const LearnedCurve& curve, std::size_t rows) { return static_cast<double>(curve.cost(rows)) / cost_one; }
 nanoseconds exactly(double plain_passes) { return nanoseconds(static_cast<std::int64_t>(1e7 * plain_passes)); }
 
 /// Passes of random row counts up to `most`, one in three plain.
-LearnedCurve after(std::size_t passes, const test_support::SimulatedEngine& engine, std::size_t most,
-                   double drift = 0) {
+LearnedCurve after(std::size_t passes, const testing::SimulatedEngine& engine, std::size_t most, double drift = 0) {
   LearnedCurve curve;
   testing::Random random(9);
   for (std::size_t i = 0; i < passes; ++i) {
@@ -42,7 +41,7 @@ TEST(LearnedCurve, IsTheDefaultCurveAtFirst) {
 }
 
 TEST(LearnedCurve, FindsEveryCurveInNoise) {
-  for (const test_support::SimulatedEngine& engine : test_support::simulated_engines()) {
+  for (const testing::SimulatedEngine& engine : testing::simulated_engines()) {
     const LearnedCurve curve = after(6000, engine, 33);
     for (std::size_t rows = 1; rows <= 33; ++rows)
       EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.06) << engine.name << " " << rows;
@@ -51,14 +50,14 @@ TEST(LearnedCurve, FindsEveryCurveInNoise) {
 
 TEST(LearnedCurve, RisesWithTheRows) {
   for (const std::size_t passes : {1U, 5U, 20U, 100U, 1000U})
-    for (const test_support::SimulatedEngine& engine : test_support::simulated_engines()) {
+    for (const testing::SimulatedEngine& engine : testing::simulated_engines()) {
       const LearnedCurve curve = after(passes, engine, 40);
       for (std::size_t rows = 1; rows < 80; ++rows) EXPECT_LE(curve.cost(rows), curve.cost(rows + 1)) << engine.name;
     }
 }
 
 TEST(LearnedCurve, FollowsThePlainTimeAsTheContextGrows) {
-  for (const test_support::SimulatedEngine& engine : test_support::simulated_engines()) {
+  for (const testing::SimulatedEngine& engine : testing::simulated_engines()) {
     const LearnedCurve curve = after(6000, engine, 16, 5e-4);  // four times as slow in the end
     for (std::size_t rows = 2; rows <= 16; ++rows)
       EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.08) << engine.name << " " << rows;

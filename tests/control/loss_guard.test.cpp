@@ -31,7 +31,7 @@ std::int64_t worst_loss(const std::function<Pass(std::size_t, const LossGuard&)>
     EXPECT_LE(guard.debt(), LossGuard::burst);
     EXPECT_GE(guard.allowance(), 0);
   }
-  return test_support::worst_window(losses);
+  return testing::worst_window(losses);
 }
 
 TEST(LossGuard, HoldsWhateverASinglePassCosts) {

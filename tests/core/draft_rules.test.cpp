@@ -55,7 +55,7 @@ class Rules {
 };
 
 TEST(DraftRules, AreThoseOfAPlainSearchWhateverIsPushedAndTruncated) {
-  support::Random random(1);
+  testing::SplitMix random(1);
   std::size_t longest = 0;
   std::size_t refused = 0;
   for (int round = 0; round < 400; ++round) {

@@ -31,7 +31,7 @@ TEST(Log2, ReadsZeroAsOne) { EXPECT_EQ(log2_q8(0), 0); }
 
 TEST(Log2, IsWithinFiveOfTheLogarithm) {
   for (std::uint64_t x = 1; x < 1 << 16; ++x) ASSERT_LE(log2_error(x), 5.0) << x;
-  support::Random random(1);
+  testing::SplitMix random(1);
   for (int i = 0; i < 100'000; ++i) {
     const std::uint64_t x = random.next() >> random.below(64) | 1;
     ASSERT_LE(log2_error(x), 5.0) << x;
@@ -55,7 +55,7 @@ TEST(Log2, NeverFalls) {
 }
 
 TEST(LogOdds, AreWithinSixOfTheLogarithmOfTheOdds) {
-  support::Random random(2);
+  testing::SplitMix random(2);
   for (int i = 0; i < 100'000; ++i) {
     const std::uint64_t part = random.next() >> random.below(64) | 1;
     const std::uint64_t rest = random.next() >> random.below(64) | 1;
@@ -65,7 +65,7 @@ TEST(LogOdds, AreWithinSixOfTheLogarithmOfTheOdds) {
 }
 
 TEST(LogOdds, ChangeSignWhenTheSidesChangePlaces) {
-  support::Random random(3);
+  testing::SplitMix random(3);
   for (int i = 0; i < 10'000; ++i) {
     const std::uint64_t part = random.next() >> random.below(64);
     const std::uint64_t rest = random.next() >> random.below(64);

@@ -157,7 +157,7 @@ bool ends_with(const Tokens& whole, const Tokens& part) {
 // A stream that holds back what held_back() says never shows a token that a stop sequence takes back, and holds
 // back no more than that.
 TEST(HeldBack, IsExactlyWhatALaterStopCouldTakeBack) {
-  support::Random random(1);
+  testing::SplitMix random(1);
   for (int round = 0; round < 20000; ++round) {
     Limits limits;
     for (std::size_t i = random.below(3); i-- > 0;) {

@@ -21,7 +21,7 @@ namespace {
 using testing::AllocationWatch;
 using Tokens = std::vector<Token>;
 
-const Tokens text = support::make_stream(support::Stream::trace_like, 1200, 3, 60);
+const Tokens text = testing::make_stream(testing::Stream::trace_like, 1200, 3, 60);
 
 PredictedOutputDrafter reference() {
   PredictedOutputDrafter drafter;

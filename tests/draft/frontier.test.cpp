@@ -74,7 +74,7 @@ TEST(Frontier, TakesNothingWhenNothingIsWanted) {
 }
 
 TEST(Frontier, HoldsTheBestOfAllThatCame) {
-  support::Random random(1);
+  testing::SplitMix random(1);
   Frontier<Item, 64> frontier;
   for (int round = 0; round < 2000; ++round) {
     const std::size_t wanted = random.below(65);
@@ -95,7 +95,7 @@ TEST(Frontier, HoldsTheBestOfAllThatCame) {
 
 TEST(Frontier, LosesNothingThatIsWantedWhileItIsUsed) {
   // As a draft is grown: the best one is taken, one less is wanted, others come. The model never gives anything up.
-  support::Random random(2);
+  testing::SplitMix random(2);
   Frontier<Item, 64> frontier;
   for (int round = 0; round < 2000; ++round) {
     std::size_t wanted = random.between(1, 64);
@@ -123,7 +123,7 @@ TEST(Frontier, LosesNothingThatIsWantedWhileItIsUsed) {
 }
 
 TEST(Frontier, IsASortedListCutToWhatIsWanted) {
-  support::Random random(3);
+  testing::SplitMix random(3);
   Frontier<Item, 16> frontier;
   for (int round = 0; round < 500; ++round) {
     std::size_t wanted = random.below(17);

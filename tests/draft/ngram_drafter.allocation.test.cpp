@@ -18,7 +18,7 @@ using testing::LentNgram;
 using Tokens = std::vector<Token>;
 
 Tokens text_of(std::size_t size, std::uint64_t seed) {
-  return support::make_stream(support::Stream::trace_like, size, seed, 60);
+  return testing::make_stream(testing::Stream::trace_like, size, seed, 60);
 }
 Tokens operator+(Tokens a, const Tokens& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -44,7 +44,7 @@ TEST(NgramDrafterMemory, IsNotAskedForInProposeOrFeedback) {
 
 TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserve) {
   LentNgram<> drafter;
-  const Tokens text = support::make_stream(support::Stream::random_small, 4000, 2);
+  const Tokens text = testing::make_stream(testing::Stream::random_small, 4000, 2);
   drafter.begin(TokenSpan(text).first(8));
   drafter.reserve(text.size());
   const AllocationWatch watch;
@@ -55,7 +55,7 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserve) {
 TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhateverIsSaid) {
   // New tokens, and turns.
   LentNgram<> drafter;
-  const Tokens text = support::make_stream(support::Stream::all_distinct, 4000, 2);
+  const Tokens text = testing::make_stream(testing::Stream::all_distinct, 4000, 2);
   drafter.begin(TokenSpan(text).first(8));
   drafter.reserve(text.size());
   const AllocationWatch watch;
@@ -67,7 +67,7 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhateverIsSaid) {
 TEST(NgramDrafterMemory, IsNotAskedForInObserveOfManyTurnsAfterReserve) {
   for (const std::size_t turn : {64U, 65U, 66U, 200U}) {
     LentNgram<> drafter;
-    const Tokens text = support::make_stream(support::Stream::random_small, 4000, 2);
+    const Tokens text = testing::make_stream(testing::Stream::random_small, 4000, 2);
     drafter.begin(TokenSpan(text).first(8));
     drafter.reserve(text.size());
     const AllocationWatch watch;
@@ -79,7 +79,7 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveOfManyTurnsAfterReserve) {
 
 TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhenTheContextHasChanged) {
   NgramDrafter<> drafter;
-  const Tokens text = support::make_stream(support::Stream::random_small, 4000, 2);
+  const Tokens text = testing::make_stream(testing::Stream::random_small, 4000, 2);
   const auto context = [&](std::size_t size) { return TokenSpan(text).first(size); };
   drafter.begin(context(1000));
   drafter.reserve(text.size());

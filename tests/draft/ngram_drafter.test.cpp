@@ -58,7 +58,7 @@ Outcome outcome_of(const Nodes& nodes, std::span<const NodeIndex> accepted, std:
 
 /// A text with copies, edits and repetition, in pieces as a conversation has them.
 Tokens text_of(std::size_t size, std::uint64_t seed) {
-  return support::make_stream(support::Stream::trace_like, size, seed, 60);
+  return testing::make_stream(testing::Stream::trace_like, size, seed, 60);
 }
 
 // --- What every index gives ---
@@ -151,7 +151,7 @@ TYPED_TEST(NgramDrafterOver, DraftsTheSameWhenAskedAgain) {
 }
 
 TYPED_TEST(NgramDrafterOver, KeepsToTheBudgetAndToTheOrderOfADraft) {
-  support::Random random(1);
+  testing::SplitMix random(1);
   for (int round = 0; round < 60; ++round) {
     LentNgram<TypeParam> drafter;
     const Tokens text = text_of(random.between(1, 300), random.next());
@@ -257,7 +257,7 @@ TEST(NgramDrafter, LeavesUnlikelyPathsOut) {
   few.min_path_probability = Probability::ratio(1, 5);
   LentNgram<> generous(all);
   LentNgram<> strict(few);
-  const Tokens text = support::make_stream(support::Stream::zipf, 300, 4, 60);
+  const Tokens text = testing::make_stream(testing::Stream::zipf, 300, 4, 60);
   generous.begin(text);
   strict.begin(text);
   EXPECT_EQ(draft_of(generous, tree_of(64)).size(), 64U);
@@ -347,7 +347,7 @@ TEST(NgramDrafter, ForgetsEverythingWhenANewSequenceBegins) {
   NgramOptions options;
   options.prior.all = 12345;
   LentNgram<> used(options);
-  support::Random random(7);
+  testing::SplitMix random(7);
   used.begin(text_of(500, 7));
   for (int i = 0; i < 30; ++i) {
     const Nodes nodes = draft_of(used, tree_of(16));
@@ -370,7 +370,7 @@ TEST(NgramDrafter, ForgetsEverythingWhenANewSequenceBegins) {
 }
 
 TEST(NgramDrafter, TakesAnyOutcomeForWhatItIs) {
-  support::Random random(8);
+  testing::SplitMix random(8);
   LentNgram<> drafter;
   drafter.begin(text_of(100, 10));
   for (int i = 0; i < 2000; ++i) {
@@ -406,7 +406,7 @@ struct Piece {
   Tokens tokens;
   Origin origin = Origin::output;
 };
-std::vector<Piece> pieces_of(const Tokens& text, support::Random& random) {
+std::vector<Piece> pieces_of(const Tokens& text, testing::SplitMix& random) {
   std::vector<Piece> pieces;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t size = random.between(1, 9);
@@ -431,7 +431,7 @@ void observe_first(Drafter& drafter, const std::vector<Piece>& pieces, std::size
 }
 
 TYPED_TEST(NgramDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
-  support::Random random(9);
+  testing::SplitMix random(9);
   for (int round = 0; round < 40; ++round) {
     const Tokens text = text_of(random.between(2, 1500), random.next());
     const std::vector<Piece> pieces = pieces_of(text, random);
@@ -548,7 +548,7 @@ TYPED_TEST(NgramDrafterOver, DraftsNothingWithoutMemoryAndAgainAfterABegin) {
 }
 
 TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) {
-  support::Random random(10);
+  testing::SplitMix random(10);
   for (int round = 0; round < 30; ++round) {
     NgramOptions options;
     options.max_bytes = random.between(6'000, 15'000);
@@ -573,7 +573,7 @@ TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) 
 }
 
 TYPED_TEST(NgramDrafterOver, DraftsTheSameAfterATruncationToAllThatIsIndexed) {
-  support::Random random(11);
+  testing::SplitMix random(11);
   for (int round = 0; round < 30; ++round) {
     NgramOptions options;
     options.max_bytes = random.between(6'000, 15'000);
@@ -645,7 +645,7 @@ TEST(NgramDrafter, SurvivesAnIndexThatHadToForgetEverything) {
 TEST(NgramDrafter, TakesLittleMemoryBesidesTheIndex) {
   LentNgram<> drafter;
   drafter.begin({});
-  const Tokens text = support::make_stream(support::Stream::random_small, 100'000, 1);
+  const Tokens text = testing::make_stream(testing::Stream::random_small, 100'000, 1);
   for (std::size_t at = 0; at < text.size(); at += 5) drafter.observe(TokenSpan(text).subspan(at, 5), Origin::output);
   const std::size_t besides = drafter.memory_bytes() - drafter.index().memory_bytes();
   EXPECT_LE(besides, text.size());

@@ -143,7 +143,7 @@ TEST_F(Rebased, CountsTruncationsFromTheNewContext) {
   EXPECT_EQ(tokens_of(drafter), numbers(1007, 8));
 }
 TEST_F(Rebased, DraftsTheSameWhetherTruncatedOrNeverLonger) {
-  const Tokens text = support::make_stream(support::Stream::trace_like, 900, 4, 60);
+  const Tokens text = testing::make_stream(testing::Stream::trace_like, 900, 4, 60);
   const Tokens compacted(text.begin() + 300, text.end() - 100);
   for (const std::size_t back : {1U, 5U, 63U, 64U, 65U, 300U}) {
     LentNgram<> first;
@@ -220,7 +220,7 @@ TEST(MaxEvidence, OfZeroDraftsAsIfBegunAnew) {
   options.max_evidence = 0;
   LentNgram<> drafter(options);
   LentNgram<> fresh(options);
-  const Tokens text = support::make_stream(support::Stream::trace_like, 900, 3, 60);
+  const Tokens text = testing::make_stream(testing::Stream::trace_like, 900, 3, 60);
   drafter.begin(text);
   drafter.rebase(TokenSpan(text).subspan(400));
   fresh.begin(TokenSpan(text).subspan(400));

@@ -52,7 +52,7 @@ TEST(OriginRuns, CostNothingWhileTheOriginStaysTheSame) {
 }
 
 TEST(OriginRuns, AreThoseOfAVectorWhateverIsAppendedAndTruncated) {
-  support::Random random(1);
+  testing::SplitMix random(1);
   for (int round = 0; round < 300; ++round) {
     OriginRuns runs;
     std::vector<Origin> model;

@@ -20,7 +20,7 @@
 namespace reprise {
 namespace {
 
-using support::Tokens;
+using testing::Tokens;
 
 template <LookupIndex Index = RollingHashIndex>
 Tokens drafted(const PromptLookupOptions& options, const Tokens& context) {
@@ -173,7 +173,7 @@ TEST(Presets, AreSettingsThatCheckAccepts) {
 
 // --- All of them, against the rules written down as plain loops ---
 
-std::optional<Token> random_eos(support::Random& random) {
+std::optional<Token> random_eos(testing::SplitMix& random) {
   if (random.one_in(3)) return {};
   return static_cast<Token>(random.below(3));
 }
@@ -185,7 +185,7 @@ TYPED_TEST_SUITE(PresetRules, Indexes);
 
 TYPED_TEST(PresetRules, HoldOnTenThousandSmallContexts) {
   using Index = TypeParam;
-  support::Random random(2024);
+  testing::SplitMix random(2024);
   std::array<std::size_t, 5> hits{};
   for (int i = 0; i < 10000; ++i) {
     const std::size_t vocabulary = random.between(1, 5);
@@ -200,9 +200,9 @@ TYPED_TEST(PresetRules, HoldOnTenThousandSmallContexts) {
     SCOPED_TRACE(::testing::Message() << "case " << i << ", n " << n << ", longest " << longest << ", k " << k
                                       << ", context " << ::testing::PrintToString(context));
 
-    const std::array<Tokens, 5> expected = {support::pld(context, n, k), support::hugging_face(context, n, k),
-                                            support::vllm(context, n, longest, k), support::ngram_simple(context, n, k),
-                                            support::ds4(context, n, k, eos)};
+    const std::array<Tokens, 5> expected = {testing::pld(context, n, k), testing::hugging_face(context, n, k),
+                                            testing::vllm(context, n, longest, k), testing::ngram_simple(context, n, k),
+                                            testing::ds4(context, n, k, eos)};
     ASSERT_EQ(drafted<Index>(presets::prompt_lookup(n32, k), context), expected[0]);
     ASSERT_EQ(drafted<Index>(presets::hugging_face(n32, k), context), expected[1]);
     ASSERT_EQ(drafted<Index>(presets::vllm(n32, longest32, k), context), expected[2]);
@@ -217,7 +217,7 @@ TYPED_TEST(PresetRules, HoldOnTenThousandSmallContexts) {
 
 template <class Options>
 void follow_ngram_mod(const Options& options_of, bool without_anchor, std::size_t n_min_of_theirs) {
-  support::Random random(77);
+  testing::SplitMix random(77);
   std::size_t hits = 0;
   for (int i = 0; i < 300; ++i) {
     const std::size_t n = random.between(1, 6);
@@ -226,9 +226,9 @@ void follow_ngram_mod(const Options& options_of, bool without_anchor, std::size_
     TokenTable table = TokenTable::make({.ngram = static_cast<std::uint32_t>(n), .bytes = 1 << 18}).value();
     const TokenTableDrafterOptions options = options_of(&table, n_min, n_max);
     TokenTableDrafter drafter(&table, options);
-    support::NgramMod rules{n, n_min, n_max, without_anchor};
+    testing::NgramMod rules{n, n_min, n_max, without_anchor};
     for (int sequence = 0; sequence < 3; ++sequence) {
-      const Tokens text = support::make_stream(support::Stream::trace_like, 250, random.next(), random.between(2, 12));
+      const Tokens text = testing::make_stream(testing::Stream::trace_like, 250, random.next(), random.between(2, 12));
       Tokens context(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(random.between(1, 80)));
       drafter.begin(context);
       rules.begin(context);
@@ -236,7 +236,7 @@ void follow_ngram_mod(const Options& options_of, bool without_anchor, std::size_
         // Where fewer are sent than theirs would be, what is dropped is still theirs.
         const std::size_t room = random.one_in(2) ? 64 : random.between(1, 12);
         const Tokens tokens = testing::propose(drafter, context, {.max_nodes = room}).tokens();
-        const Tokens expected = support::copy(rules.draft(context), 0, room);
+        const Tokens expected = testing::copy(rules.draft(context), 0, room);
         ASSERT_EQ(tokens, expected) << "case " << i << ", n " << n << ", after " << context.size();
         hits += tokens.empty() ? 0 : 1;
         more = std::min(text.size() - context.size(), random.between(1, 9));

@@ -133,7 +133,7 @@ TYPED_TEST(CopyDrafterOver, LearnsFromPromptAndOutputAlike) {
 }
 
 TYPED_TEST(CopyDrafterOver, TruncateIsAsIfTheRestHadNeverBeen) {
-  support::Random random(7);
+  testing::SplitMix random(7);
   for (int round = 0; round < 300; ++round) {
     Tokens context(random.between(1, 60));
     for (Token& token : context) token = static_cast<Token>(random.below(3));
@@ -490,7 +490,7 @@ TEST(CheckCopyOptions, AcceptsTheEdges) {
 
 TEST(CheckCopyOptions, WhatItRefusesIsStillSafe) {
   Tokens context(200);
-  support::Random random(3);
+  testing::SplitMix random(3);
   for (Token& token : context) token = static_cast<Token>(random.below(3));
   for (const Refusal& refusal : refusals()) {
     const Tokens tokens = drafted(refusal.options, context);

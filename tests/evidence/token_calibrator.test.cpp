@@ -76,7 +76,7 @@ struct Place {
   Weight total = 0;
   Where at;
 };
-Place random_place(support::Random& random) {
+Place random_place(testing::SplitMix& random) {
   Place place;
   const auto any = [&](std::uint64_t below) {
     return static_cast<Weight>((random.next() >> random.below(40)) % below);
@@ -97,7 +97,7 @@ Place random_place(support::Random& random) {
 // --- Probabilities ---
 
 TEST(TokenCalibrator, NeverSaysNeverAndNeverSaysCertainly) {
-  support::Random random(1);
+  testing::SplitMix random(1);
   const TokenCalibrator calibration;
   for (int i = 0; i < 100'000; ++i) {
     const Place at = random_place(random);
@@ -154,7 +154,7 @@ TEST(TokenCalibrator, TakesEvidenceWithoutVotes) {
 }
 
 TEST(TokenCalibrator, GivesTheSameFromACopiedState) {
-  support::Random random(2);
+  testing::SplitMix random(2);
   TokenCalibrator calibration;
   for (int i = 0; i < 500; ++i) {
     const Place at = random_place(random);
@@ -179,7 +179,7 @@ TEST(TokenCalibrator, GivesTheSameFromACopiedState) {
 TEST(TokenCalibrator, ConvergesToTheRateOfTheSource) {
   for (const double rate : {0.02, 0.1, 0.3, 0.5, 0.8, 0.95})
     for (const Weight votes : {Weight{500}, weight_one / 4, weight_one, 20 * weight_one}) {
-      support::Random random(3);
+      testing::SplitMix random(3);
       TokenCalibrator calibration;
       const auto taught = [&] {
         const Lesson lesson = weigh(calibration, occurrence(votes), weight_one + votes);
@@ -207,7 +207,7 @@ TEST(TokenCalibrator, HasASmallCalibrationErrorOnAMixtureOfSources) {
                                               {300'000, 7, 2, 0.5},
                                               {600'000, 12, 3, 0.9},
                                               {4'000'000, 30, 1, 0.7}}};
-  support::Random random(4);
+  testing::SplitMix random(4);
   TokenCalibrator calibration;
   const auto any_token = [&] {
     const std::size_t vocabulary = std::size_t{1} << random.between(4, 15);  // few frequent ones, many rare ones
@@ -236,7 +236,7 @@ TEST(TokenCalibrator, HasASmallCalibrationErrorOnAMixtureOfSources) {
 
 TEST(TokenCalibrator, FollowsASourceThatChanges) {
   TokenCalibrator calibration;
-  support::Random random(5);
+  testing::SplitMix random(5);
   for (const double rate : {0.9, 0.1, 0.6}) {
     double sum = 0;
     for (int i = 0; i < 3000; ++i) {
@@ -293,7 +293,7 @@ TEST(TokenCalibrator, CountsItsLessons) {
 }
 
 TEST(TokenCalibrator, KeepsItsBiasesBoundedWhateverIsLearned) {
-  support::Random random(6);
+  testing::SplitMix random(6);
   for (int stream = 0; stream < 6; ++stream) {
     TokenCalibrator calibration;
     for (int i = 0; i < 20'000; ++i) {
@@ -316,7 +316,7 @@ TEST(TokenCalibrator, KeepsItsBiasesBoundedWhateverIsLearned) {
 
 TEST(TokenCalibrator, LearnsSafelyFromAnyState) {
   // A state may come from a file.
-  support::Random random(7);
+  testing::SplitMix random(7);
   const auto any = [&] {
     constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
     constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min();
@@ -348,7 +348,7 @@ TEST(TokenCalibrator, LearnsSafelyFromAnyState) {
 
 TEST(TokenCalibratorRecent, IsTheShareOfLateHits) {
   for (const std::size_t percent : {5U, 50U, 90U}) {
-    support::Random random(8);
+    testing::SplitMix random(8);
     TokenCalibrator calibration;
     double sum = 0;
     for (int i = 0; i < 4000; ++i) {
@@ -372,7 +372,7 @@ TEST(TokenCalibratorRecent, MakesEverythingLikelier) {
 
 // --- Two states as one ---
 
-CalibrationState random_state(support::Random& random, std::uint64_t lessons) {
+CalibrationState random_state(testing::SplitMix& random, std::uint64_t lessons) {
   const auto bias = [&](std::int32_t most) {
     return static_cast<std::int32_t>(random.below(2 * static_cast<std::size_t>(most) + 1)) - most;
   };
@@ -419,7 +419,7 @@ TEST(TokenCalibratorMerge, IsTheMeanWeighedByLessons) {
 }
 
 TEST(TokenCalibratorMerge, DoesNotDependOnTheOrder) {
-  support::Random random(9);
+  testing::SplitMix random(9);
   for (int i = 0; i < 50; ++i) {
     const CalibrationState a = random_state(random, random.next() >> random.below(64));
     const CalibrationState b = random_state(random, random.next() >> random.below(64));
@@ -429,7 +429,7 @@ TEST(TokenCalibratorMerge, DoesNotDependOnTheOrder) {
 }
 
 TEST(TokenCalibratorMerge, WithItselfChangesOnlyTheLessons) {
-  support::Random random(10);
+  testing::SplitMix random(10);
   for (int i = 0; i < 50; ++i) {
     const CalibrationState a = random_state(random, random.below(1 << 22));
     CalibrationState twice = a;
@@ -439,7 +439,7 @@ TEST(TokenCalibratorMerge, WithItselfChangesOnlyTheLessons) {
 }
 
 TEST(TokenCalibratorMerge, WithAFreshStateChangesNextToNothing) {
-  support::Random random(11);
+  testing::SplitMix random(11);
   for (int i = 0; i < 50; ++i) {
     const CalibrationState a = random_state(random, 10'000);
     const CalibrationState both = merge(a, {});
@@ -451,7 +451,7 @@ TEST(TokenCalibratorMerge, WithAFreshStateChangesNextToNothing) {
 }
 
 TEST(TokenCalibratorMerge, LiesBetweenTheTwo) {
-  support::Random random(12);
+  testing::SplitMix random(12);
   for (int i = 0; i < 50; ++i) {
     const CalibrationState a = random_state(random, random.next() >> random.below(64));
     const CalibrationState b = random_state(random, random.next() >> random.below(64));

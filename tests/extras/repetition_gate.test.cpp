@@ -59,7 +59,7 @@ Probability score_of(const Tokens& tokens, std::size_t n = 3) {
   }
   return Probability::ratio(repeats, total);
 }
-Tokens distinct(std::size_t size) { return support::make_stream(support::Stream::all_distinct, size, 0); }
+Tokens distinct(std::size_t size) { return testing::make_stream(testing::Stream::all_distinct, size, 0); }
 
 using Lent = testing::Lent<RepetitionGate<Scripted>>;
 Lent gate(const Options& options = {}) { return Lent(RepetitionGate(Scripted{{{.token = 1}}}, options)); }
@@ -83,7 +83,7 @@ TEST(RepetitionGate, ScoresAsItsRuleWhateverBecomesOfTheContext) {
   for (int i = 0; i < 200; ++i) {
     Options options{.ngram = static_cast<std::uint32_t>(1 + random.below(4)), .prompt_only = false};
     auto strategy = gate(options);
-    Tokens context = support::make_stream(support::Stream::trace_like, random.below(120), random.next(), 12);
+    Tokens context = testing::make_stream(testing::Stream::trace_like, random.below(120), random.next(), 12);
     strategy.begin(context);
     for (int step = 0; step < 10; ++step) {
       const auto copy = strategy;
@@ -92,7 +92,7 @@ TEST(RepetitionGate, ScoresAsItsRuleWhateverBecomesOfTheContext) {
         context.resize(random.below(context.size() + 1));
         strategy.truncate(context.size());
       } else {
-        const Tokens more = support::make_stream(support::Stream::zipf, random.below(30), random.next(), 9);
+        const Tokens more = testing::make_stream(testing::Stream::zipf, random.below(30), random.next(), 9);
         context.insert(context.end(), more.begin(), more.end());
         strategy.observe(more, random.chance(50) ? Origin::prompt : Origin::output);
       }

@@ -106,7 +106,7 @@ TEST(TokenTable, RemembersTheLastTokenThatFollowed) {
 
 TEST(TokenTable, TakesAnyNumberForAToken) {
   TokenTable table = table_of(2);
-  const Tokens text = support::with_extreme_ids({0, 1, 2, 3, 6, 9, 3, 0, 2});
+  const Tokens text = testing::with_extreme_ids({0, 1, 2, 3, 6, 9, 3, 0, 2});
   table.learn(text);
   for (std::size_t i = 2; i < text.size(); ++i)
     EXPECT_EQ(table.find(TokenSpan(text).subspan(i - 2, 2)), Found(text[i])) << i;
@@ -135,7 +135,7 @@ TEST(TokenTable, StaysWithinItsBytes) {
     EXPECT_GT(table.memory_bytes() + 32, bytes);
     EXPECT_EQ(table.capacity(), (bytes - overhead) / 32 * 4);
     const std::size_t before = table.memory_bytes();
-    table.learn(support::make_stream(support::Stream::zipf, 20'000, 1));
+    table.learn(testing::make_stream(testing::Stream::zipf, 20'000, 1));
     EXPECT_EQ(table.memory_bytes(), before);
     EXPECT_LE(table.size(), table.capacity());
   }
@@ -143,17 +143,17 @@ TEST(TokenTable, StaysWithinItsBytes) {
 
 TEST(TokenTable, AgreesWithAMapWhileThereIsRoom) {
   for (const std::uint32_t n : {1U, 2U, 3U, 8U, 16U, 24U, 31U, 32U}) {
-    for (const support::Stream stream : support::all_streams) {
+    for (const testing::Stream stream : testing::all_streams) {
       TokenTable table = table_of(n);
       NaiveTable map(n);
       for (std::uint64_t seed = 0; seed < 3; ++seed) {
-        const Tokens text = support::with_extreme_ids(support::make_stream(stream, 700, seed, 50));
+        const Tokens text = testing::with_extreme_ids(testing::make_stream(stream, 700, seed, 50));
         table.learn(text);
         map.learn(text);
       }
       for (const auto& [ngram, token] : map.all()) ASSERT_EQ(table.find(ngram), Found(token)) << n;
       EXPECT_EQ(table.size(), map.size());
-      const Tokens other = support::make_stream(stream, 700, 99, 50);
+      const Tokens other = testing::make_stream(stream, 700, 99, 50);
       for (std::size_t i = n; i < other.size(); ++i)
         ASSERT_EQ(table.find(TokenSpan(other).first(i)), map.find(map.ngram_before(other, i))) << n;
     }
@@ -164,7 +164,7 @@ TEST(TokenTable, LearnsInPiecesWhatItLearnsAtOnce) {
   Random random(7);
   for (int round = 0; round < 200; ++round) {
     const auto n = static_cast<std::uint32_t>(1 + random.below(32));
-    const Tokens text = support::make_stream(support::Stream::trace_like, 300, random.next(), 30);
+    const Tokens text = testing::make_stream(testing::Stream::trace_like, 300, random.next(), 30);
     TokenTable at_once = table_of(n, 4096);
     at_once.learn(text);
     TokenTable in_pieces = table_of(n, 4096);
@@ -186,7 +186,7 @@ TEST(TokenTable, SaysNothingWrongWhenItIsTooSmall) {
     TokenTable table = table_of(n, overhead + 32 * (1 + random.below(20)));
     NaiveTable map(n);
     for (int texts = 0; texts < 5; ++texts) {
-      const Tokens text = support::make_stream(support::Stream::trace_like, 400, random.next(), 20);
+      const Tokens text = testing::make_stream(testing::Stream::trace_like, 400, random.next(), 20);
       table.learn(text);
       map.learn(text);
       EXPECT_EQ(table.find(TokenSpan(text).first(text.size() - 1)), Found(text.back())) << "what it has just learned";
@@ -278,7 +278,7 @@ TEST(TokenTable, CanBeMoved) {
 
 TEST(TokenTable, AsksForEachTokenOfAChainWithOneStepOfTheHash) {
   TokenTable table = table_of(5);
-  const Tokens text = support::make_stream(support::Stream::random_small, 300, 4);
+  const Tokens text = testing::make_stream(testing::Stream::random_small, 300, 4);
   table.learn(text);
   detail::CyclicHash hash = table.hash(TokenSpan(text).first(5));
   for (std::size_t i = 5; i + 1 < text.size(); ++i) {

@@ -19,7 +19,7 @@ using testing::AllocationWatch;
 using Tokens = std::vector<Token>;
 
 TEST(TokenTableMemory, IsAskedForOnceWhenItIsMade) {
-  const Tokens text = support::make_stream(support::Stream::zipf, 5000, 1);
+  const Tokens text = testing::make_stream(testing::Stream::zipf, 5000, 1);
   const AllocationWatch watch;
   auto table = TokenTable::make({.bytes = 8192});
   EXPECT_EQ(watch.allocations(), 1U);
@@ -48,14 +48,14 @@ void expect_none_in_propose(Make make) {
 
 TEST(TokenTableMemory, IsNotAskedForInPropose) {
   TokenTable table = TokenTable::make({.ngram = 2, .bytes = 8192}).value();
-  table.learn(support::make_stream(support::Stream::random_small, 300, 1));
+  table.learn(testing::make_stream(testing::Stream::random_small, 300, 1));
   expect_none_in_propose([&] { return TokenTableDrafter(&table); });
   expect_none_in_propose([&] { return RepetitionGate(TokenTableDrafter(&table)); });
 }
 
 TEST(TokenTableMemory, IsNotAskedForInObserveAfterReserve) {
   TokenTable table = TokenTable::make({.ngram = 2, .bytes = 8192}).value();
-  const Tokens text = support::make_stream(support::Stream::all_distinct, 4000, 1);
+  const Tokens text = testing::make_stream(testing::Stream::all_distinct, 4000, 1);
   RepetitionGate drafter(TokenTableDrafter(&table, {.learn_into = &table}));
   drafter.begin(TokenSpan(text).first(8));
   drafter.reserve(text.size());
@@ -77,7 +77,7 @@ std::array<Token, 32> drafted_by(Strategy& strategy, TokenSpan context) {
 }
 
 TEST(TokenTableMemory, MayEndAndComeBackWithTheNextSequence) {
-  const Tokens text = support::make_stream(support::Stream::trace_like, 700, 3, 20);
+  const Tokens text = testing::make_stream(testing::Stream::trace_like, 700, 3, 20);
   TokenTable table = TokenTable::make({.ngram = 3, .bytes = 1 << 16}).value();
   table.learn(text);
   const RepetitionGate fresh(TokenTableDrafter(&table, {.learn_into = &table}));

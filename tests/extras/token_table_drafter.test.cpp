@@ -140,7 +140,7 @@ TEST(TokenTableDrafter, AgreesWithAMapThatIsAskedAgainAndAgain) {
   Random random(5);
   for (int i = 0; i < 300; ++i) {
     const std::size_t n = 1 + random.below(5);
-    const Tokens text = support::make_stream(support::Stream::trace_like, 200, random.next(), 3 + random.below(20));
+    const Tokens text = testing::make_stream(testing::Stream::trace_like, 200, random.next(), 3 + random.below(20));
     const TokenTable table = table_of(static_cast<std::uint32_t>(n), text);
     std::map<Tokens, Token> map;
     for (std::size_t k = n; k < text.size(); ++k)
@@ -159,7 +159,7 @@ TEST(TokenTableDrafter, AgreesWithAMapThatIsAskedAgainAndAgain) {
 }
 
 TEST(TokenTableDrafter, KeepsTheContractOfStrategies) {
-  const TokenTable table = table_of(2, support::make_stream(support::Stream::random_small, 400, 1));
+  const TokenTable table = table_of(2, testing::make_stream(testing::Stream::random_small, 400, 1));
   for (const bool without_anchor : {false, true}) {
     const Options options{.min_draft = 2, .without_anchor = without_anchor, .poor_rounds = 2, .rest_rounds = 3};
     const testing::Report report = testing::check_strategy([&] { return TokenTableDrafter(&table, options); });

@@ -127,7 +127,10 @@ class PublicDeclarations {
   }
   void keep(const std::string& statement, bool hidden) {
     std::string_view declared = without_head(statement);
-    if (hidden || begins_with_word(declared, "static_assert") || begins_with_word(declared, "friend")) return;
+    // An alias is how a public name hides parameters that exist for tests; a concept is asked as a whole.
+    for (const char* word : {"static_assert", "friend", "using", "concept"})
+      if (begins_with_word(declared, word)) return;
+    if (hidden) return;
     const std::string_view head = std::string_view(statement).substr(0, statement.size() - declared.size());
     if (const std::size_t initialiser = declared.find(" = "); initialiser != std::string_view::npos)
       declared = declared.substr(0, initialiser);

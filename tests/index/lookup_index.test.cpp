@@ -28,9 +28,9 @@ using reprise::MatchLimits;
 using reprise::MatchOrder;
 using reprise::NgramOrders;
 using reprise::Token;
-using reprise::support::held;
-using reprise::support::index_of;
-using reprise::support::matches;
+using reprise::testing::held;
+using reprise::testing::index_of;
+using reprise::testing::matches;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -148,7 +148,7 @@ TYPED_TEST(AnyIndex, TakesTokensOfAnyValue) {
 }
 
 TYPED_TEST(AnyIndex, AppendingOneByOneIsAppendingAtOnce) {
-  const std::vector<Token> tokens = reprise::support::make_stream(reprise::support::Stream::trace_like, 3000, 5, 100);
+  const std::vector<Token> tokens = reprise::testing::make_stream(reprise::testing::Stream::trace_like, 3000, 5, 100);
   const auto whole = TestFixture::of(tokens);
   TypeParam piecemeal(both_orders());
   for (const Token token : tokens) piecemeal.append({&token, 1});
@@ -247,7 +247,7 @@ TYPED_TEST(AnyIndex, FindsNothingWhenItsCeilingIsZero) {
 TYPED_TEST(AnyIndex, StopsAtItsCeilingAndStaysBelowIt) {
   constexpr std::size_t ceiling = 64 * 1024;
   TypeParam index(IndexOptions{.max_bytes = ceiling});
-  const std::vector<Token> tokens = reprise::support::make_stream(reprise::support::Stream::zipf, 20000, 3);
+  const std::vector<Token> tokens = reprise::testing::make_stream(reprise::testing::Stream::zipf, 20000, 3);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     index.append({&tokens[i], 1});
     ASSERT_LE(index.memory_bytes(), ceiling);
@@ -389,7 +389,7 @@ TYPED_TEST(LatestOccurrence, IsNoneWhenExhaustedUntilATruncation) {
 
 TYPED_TEST(LatestOccurrence, IsThatOfALinearSearchWhateverIsAppendedAndTruncated) {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    reprise::support::Random random(seed);
+    reprise::testing::SplitMix random(seed);
     const IndexOptions options{.orders = {1, 2, 4, 32}, .key = random.next()};
     TypeParam index(options);
     std::vector<Token> text;

@@ -18,10 +18,10 @@ using reprise::Match;
 using reprise::MatchOrder;
 using reprise::RollingHashIndex;
 using reprise::Token;
-using reprise::support::index_of;
-using reprise::support::make_stream;
-using reprise::support::matches;
-using reprise::support::Stream;
+using reprise::testing::index_of;
+using reprise::testing::make_stream;
+using reprise::testing::matches;
+using reprise::testing::Stream;
 using testing::ElementsAre;
 using testing::IsEmpty;
 

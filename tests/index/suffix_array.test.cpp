@@ -18,10 +18,10 @@ using reprise::MatchOrder;
 using reprise::NaiveIndex;
 using reprise::SuffixArrayIndex;
 using reprise::Token;
-using reprise::support::index_of;
-using reprise::support::make_stream;
-using reprise::support::matches;
-using reprise::support::Stream;
+using reprise::testing::index_of;
+using reprise::testing::make_stream;
+using reprise::testing::matches;
+using reprise::testing::Stream;
 
 void expect_same_answers(const SuffixArrayIndex& index, const NaiveIndex& reference) {
   for (const std::uint32_t n : {1u, 2u, 5u, 31u, 32u}) {
@@ -38,7 +38,7 @@ TEST(SuffixArrayIndex, AnswersEveryOrderWhateverItWasMadeFor) {
 }
 
 TEST(SuffixArrayIndex, KeepsItsAnswersWhileTheTailFillsAndIsSortedIn) {
-  for (const Stream kind : reprise::support::all_streams) {
+  for (const Stream kind : reprise::testing::all_streams) {
     const std::vector<Token> tokens = make_stream(kind, 3000, 2, 20);
     SuffixArrayIndex index;
     NaiveIndex reference;

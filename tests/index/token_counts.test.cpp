@@ -117,7 +117,7 @@ TEST(TokenCounts, IgnoreTokensThatWereNeverAdded) {
 
 TEST(TokenCounts, AreThoseOfAMapWhateverIsAddedAndRemoved) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    support::Random random(seed);
+    testing::SplitMix random(seed);
     const auto vocabulary = static_cast<Token>(random.between(1, random.one_in(2) ? 40 : 2000));
     const bool last_in_first_out = random.one_in(2);
     TokenCounts counts(random.next());

@@ -15,8 +15,8 @@ namespace {
 using reprise::Token;
 using reprise::detail::CyclicHash;
 using reprise::detail::token_hash;
-using reprise::support::make_stream;
-using reprise::support::Stream;
+using reprise::testing::make_stream;
+using reprise::testing::Stream;
 
 constexpr std::uint64_t key = 7;
 

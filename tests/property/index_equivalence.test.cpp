@@ -22,8 +22,8 @@ using reprise::MatchLimits;
 using reprise::MatchOrder;
 using reprise::Token;
 using reprise::TokenSpan;
-using reprise::support::Random;
-using reprise::support::Stream;
+using reprise::testing::SplitMix;
+using reprise::testing::Stream;
 
 std::size_t scale() {
   const char* text = std::getenv("REPRISE_PROPERTY_SCALE");
@@ -118,8 +118,8 @@ reprise::IndexOptions random_options(Random& random) {
 bool run_case(Stream kind, std::uint64_t seed, std::size_t length) {
   Random random(seed);
   const reprise::IndexOptions options = random_options(random);
-  std::vector<Token> source = reprise::support::make_stream(kind, length * 2, seed, 50);
-  if (random.one_in(2)) source = reprise::support::with_extreme_ids(std::move(source));
+  std::vector<Token> source = reprise::testing::make_stream(kind, length * 2, seed, 50);
+  if (random.one_in(2)) source = reprise::testing::with_extreme_ids(std::move(source));
   std::vector<World> worlds;
   worlds.emplace_back(options);
   const std::size_t steps = 60;
@@ -174,7 +174,7 @@ TEST_P(IndexEquivalence, OfNaiveRollingHashAndSuffixArrayOnEveryQuery) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllStreams, IndexEquivalence, testing::ValuesIn(reprise::support::all_streams),
+INSTANTIATE_TEST_SUITE_P(AllStreams, IndexEquivalence, testing::ValuesIn(reprise::testing::all_streams),
                          [](const auto& instance) { return std::string(name(instance.param)); });
 
 }  // namespace

@@ -26,19 +26,19 @@
 namespace reprise::replay {
 namespace {
 
-using support::Tokens;
+using testing::Tokens;
 using Rule = std::function<Tokens(const Tokens&)>;
 
 const std::string folder = REPRISE_SOURCE_DIR "/bench/";
 
 const std::map<std::string, Rule> rules = {
     {"none", [](const Tokens&) { return Tokens(); }},
-    {"pld", [](const Tokens& context) { return support::pld(context, 3, 10); }},
-    {"hf:n=3", [](const Tokens& context) { return support::hugging_face(context, 3, 10); }},
-    {"vllm:min=2,max=5,k=5", [](const Tokens& context) { return support::vllm(context, 2, 5, 5); }},
-    {"ngram-simple:n=3,m=10", [](const Tokens& context) { return support::ngram_simple(context, 3, 10); }},
-    {"ds4", [](const Tokens& context) { return support::ds4(context, 4, 7); }},
-    {"ds4:eos=2", [](const Tokens& context) { return support::ds4(context, 4, 7, 2); }},
+    {"pld", [](const Tokens& context) { return testing::pld(context, 3, 10); }},
+    {"hf:n=3", [](const Tokens& context) { return testing::hugging_face(context, 3, 10); }},
+    {"vllm:min=2,max=5,k=5", [](const Tokens& context) { return testing::vllm(context, 2, 5, 5); }},
+    {"ngram-simple:n=3,m=10", [](const Tokens& context) { return testing::ngram_simple(context, 3, 10); }},
+    {"ds4", [](const Tokens& context) { return testing::ds4(context, 4, 7); }},
+    {"ds4:eos=2", [](const Tokens& context) { return testing::ds4(context, 4, 7, 2); }},
 };
 
 std::string read(const std::string& path) {

@@ -42,7 +42,7 @@ Statistics replay(const Trace& trace, bool rebase, std::size_t evidence = NgramO
         const auto pass = session.plan();
         EXPECT_TRUE(pass);
         const TokenSpan coming = output.subspan(session.output().size());
-        EXPECT_TRUE(session.resolve(pass->ticket, support::StreamPicks{coming, pass->depths}));
+        EXPECT_TRUE(session.resolve(pass->ticket, testing::StreamPicks{coming, pass->depths}));
         EXPECT_TRUE(session.commit(pass->ticket));
       }
       EXPECT_TRUE(std::equal(output.begin(), output.end(), session.output().begin(), session.output().end()));

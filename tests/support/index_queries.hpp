@@ -34,7 +34,3 @@ std::vector<Token> held(const I& index) {
 }
 
 }  // namespace reprise::testing
-
-namespace reprise::support {  // the former name
-using namespace reprise::testing;
-}  // namespace reprise::support

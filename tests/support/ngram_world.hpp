@@ -82,7 +82,7 @@ class TextSource {
   }
 
   Kind kind_;
-  support::Random random_;
+  testing::SplitMix random_;
   std::size_t period_ = 1;
   std::size_t vocabulary_ = 1;
   std::size_t at_ = 0;

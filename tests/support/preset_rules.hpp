@@ -128,7 +128,3 @@ struct NgramMod {
 };
 
 }  // namespace reprise::testing
-
-namespace reprise::support {  // the former name
-using namespace reprise::testing;
-}  // namespace reprise::support

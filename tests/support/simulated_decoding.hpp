@@ -179,7 +179,3 @@ struct FixedLength : SendAll {
 };
 
 }  // namespace reprise::testing
-
-namespace reprise::test_support {  // the former name
-using namespace reprise::testing;
-}  // namespace reprise::test_support

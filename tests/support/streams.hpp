@@ -178,8 +178,3 @@ inline std::vector<Token> with_extreme_ids(std::vector<Token> word) {
 }
 
 }  // namespace reprise::testing
-
-namespace reprise::support {  // the former name
-using namespace reprise::testing;
-using Random = SplitMix;
-}  // namespace reprise::support

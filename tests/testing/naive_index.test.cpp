@@ -13,8 +13,8 @@ namespace {
 using reprise::Match;
 using reprise::MatchOrder;
 using reprise::NaiveIndex;
-using reprise::support::index_of;
-using reprise::support::matches;
+using reprise::testing::index_of;
+using reprise::testing::matches;
 using testing::ElementsAre;
 
 TEST(NaiveIndex, FindsEveryOccurrenceOfAWordWithItsOwnLength) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +30,8 @@ class StatisticsWriter {
 
   void text(std::string_view piece) { write_(piece); }
   void number(std::int64_t value) {
-    std::array<char, 20> digits;
-    text(shown(digits, value));
+    if (value < 0) text("-");
+    number(value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value));
   }
   void number(std::uint64_t value) {
     std::array<char, 20> digits;
@@ -67,12 +66,90 @@ class StatisticsWriter {
   }
 
  private:
-  template <class Integer>
-  static std::string_view shown(std::array<char, 20>& digits, Integer value) noexcept {
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-    return {digits.data(), static_cast<std::size_t>(end - digits.data())};
+  static std::string_view shown(std::array<char, 20>& digits, std::uint64_t value) noexcept {
+    std::size_t first = digits.size();
+    do digits[--first] = static_cast<char>('0' + value % 10);
+    while ((value /= 10) != 0);
+    return {digits.data() + first, digits.size() - first};
   }
   Write& write_;
+};
+
+/// Members of JSON objects, with the commas between them.
+template <class Write>
+class JsonFields {
+ public:
+  explicit JsonFields(Write& write) noexcept : out_(write) {}
+
+  void count(std::string_view name, auto value) {
+    key(name);
+    out_.number(value);
+  }
+  void ratio(std::string_view name, std::uint64_t part, std::uint64_t whole) {
+    key(name);
+    out_.ratio(part, whole);
+  }
+  void open(std::string_view name, std::string_view bracket) {
+    key(name);
+    before_ = bracket;
+  }
+  void close(std::string_view bracket) {
+    out_.text(bracket);
+    before_ = ", ";
+  }
+  /// An object without a name, as an element of an array or after key().
+  void sent(const SentTokens& tokens) {
+    before_ = "{";
+    count("sent", tokens.sent);
+    count("accepted", tokens.accepted);
+    close("}");
+  }
+  void element(const SentTokens& tokens) {
+    out_.text(before_);
+    sent(tokens);
+  }
+  void key(std::string_view name) {
+    out_.text(before_);
+    out_.text("\"");
+    out_.text(name);
+    out_.text("\": ");
+    before_ = ", ";
+  }
+
+ private:
+  StatisticsWriter<Write> out_;
+  std::string_view before_ = "{";
+};
+
+/// Lines of the table for people.
+template <class Write>
+class TableLines {
+ public:
+  explicit TableLines(Write& write) noexcept : out_(write) {}
+
+  void heading(std::string_view line) { out_.text(line); }
+  void count(std::string_view label, std::uint64_t value) {
+    out_.label(label);
+    out_.column(value);
+    out_.text("\n");
+  }
+  void ratio(std::string_view label, std::uint64_t part, std::uint64_t whole) {
+    out_.label(label);
+    out_.text("  ");
+    out_.ratio(part, whole);
+    out_.text("\n");
+  }
+  void sent(std::string_view label, const SentTokens& tokens) {
+    out_.label(label);
+    out_.column(tokens.sent);
+    out_.column(tokens.accepted);
+    out_.text("  ");
+    out_.ratio(tokens.accepted, tokens.sent);
+    out_.text("\n");
+  }
+
+ private:
+  StatisticsWriter<Write> out_;
 };
 
 }  // namespace detail
@@ -81,126 +158,68 @@ class StatisticsWriter {
 /// of them are always there. Cost: some hundred short pieces. Throws what `write` throws.
 template <std::invocable<std::string_view> Write>
 void write_json(const Statistics& statistics, Write&& write) {
-  detail::StatisticsWriter<Write> out(write);
-  std::string_view before = "{";
-  const auto key = [&](std::string_view name) {
-    out.text(before);
-    out.text("\"");
-    out.text(name);
-    out.text("\": ");
-    before = ", ";
-  };
-  const auto count = [&](std::string_view name, auto value) {
-    key(name);
-    out.number(value);
-  };
-  const auto ratio = [&](std::string_view name, std::uint64_t part, std::uint64_t whole) {
-    key(name);
-    out.ratio(part, whole);
-  };
-  const auto open = [&](std::string_view name, std::string_view bracket) {
-    key(name);
-    before = bracket;
-  };
-  const auto close = [&](std::string_view bracket) {
-    out.text(bracket);
-    before = ", ";
-  };
-  const auto sent = [&](const SentTokens& tokens) {
-    before = "{";
-    count("sent", tokens.sent);
-    count("accepted", tokens.accepted);
-    close("}");
-  };
-
-  count("tokens", statistics.tokens);
-  count("passes", statistics.passes);
-  count("passes_saved", statistics.passes_saved());
-  count("drafted_passes", statistics.drafted_passes);
-  count("drafted", statistics.drafted);
-  count("accepted", statistics.accepted);
-  count("wasted", statistics.wasted());
-  count("padding", statistics.padding);
-  count("auxiliary", statistics.auxiliary);
-  ratio("mat", statistics.tokens, statistics.passes);
-  ratio("acceptance_rate", statistics.accepted, statistics.drafted);
-  ratio("drafted_per_pass", statistics.drafted, statistics.passes);
-  open("cuts", "{");
-  for (std::size_t i = 0; i < cut_count; ++i) count(report_word(static_cast<Cut>(i)), statistics.cuts[i]);
-  close("}");
-  open("by_source", "{");
+  detail::JsonFields<Write> out(write);
+  out.count("tokens", statistics.tokens);
+  out.count("passes", statistics.passes);
+  out.count("passes_saved", statistics.passes_saved());
+  out.count("drafted_passes", statistics.drafted_passes);
+  out.count("drafted", statistics.drafted);
+  out.count("accepted", statistics.accepted);
+  out.count("wasted", statistics.wasted());
+  out.count("padding", statistics.padding);
+  out.count("auxiliary", statistics.auxiliary);
+  out.ratio("mat", statistics.tokens, statistics.passes);
+  out.ratio("acceptance_rate", statistics.accepted, statistics.drafted);
+  out.ratio("drafted_per_pass", statistics.drafted, statistics.passes);
+  out.open("cuts", "{");
+  for (std::size_t i = 0; i < cut_count; ++i) out.count(report_word(static_cast<Cut>(i)), statistics.cuts[i]);
+  out.close("}");
+  out.open("by_source", "{");
   for (std::size_t i = 0; i < draft_source_count; ++i) {
-    key(report_word(static_cast<DraftSource>(i)));
-    sent(statistics.by_source[i]);
+    out.key(report_word(static_cast<DraftSource>(i)));
+    out.sent(statistics.by_source[i]);
   }
-  close("}");
-  open("by_depth", "[");
-  for (const SentTokens& tokens : statistics.by_depth) {
-    out.text(before);
-    sent(tokens);
-  }
-  close("]");
-  count("timed_passes", statistics.pass_time.count);
-  count("pass_ns", statistics.pass_time.nanoseconds);
-  count("timed_drafts", statistics.drafting_time.count);
-  count("drafting_ns", statistics.drafting_time.nanoseconds);
-  out.text("}");
+  out.close("}");
+  out.open("by_depth", "[");
+  for (const SentTokens& tokens : statistics.by_depth) out.element(tokens);
+  out.close("]");
+  out.count("timed_passes", statistics.pass_time.count);
+  out.count("pass_ns", statistics.pass_time.nanoseconds);
+  out.count("timed_drafts", statistics.drafting_time.count);
+  out.count("drafting_ns", statistics.drafting_time.nanoseconds);
+  out.close("}");
 }
 
 /// A table for people: totals, then the reasons, sources and depths that occurred. Each line ends with a line feed.
 template <std::invocable<std::string_view> Write>
 void write_table(const Statistics& statistics, Write&& write) {
-  detail::StatisticsWriter<Write> out(write);
-  const auto count = [&](std::string_view label, std::uint64_t value) {
-    out.label(label);
-    out.column(value);
-    out.text("\n");
-  };
-  const auto ratio = [&](std::string_view label, std::uint64_t part, std::uint64_t whole) {
-    out.label(label);
-    out.text("  ");
-    out.ratio(part, whole);
-    out.text("\n");
-  };
-  const auto sent = [&](const SentTokens& tokens) {
-    out.column(tokens.sent);
-    out.column(tokens.accepted);
-    out.text("  ");
-    out.ratio(tokens.accepted, tokens.sent);
-    out.text("\n");
-  };
-
-  count("tokens", statistics.tokens);
-  count("passes", statistics.passes);
-  count("  with a draft", statistics.drafted_passes);
-  count("drafted", statistics.drafted);
-  count("accepted", statistics.accepted);
-  count("wasted", statistics.wasted());
-  ratio("tokens per pass", statistics.tokens, statistics.passes);
-  ratio("acceptance rate", statistics.accepted, statistics.drafted);
-  if (statistics.padding != 0) count("pad rows", statistics.padding);
-  if (statistics.auxiliary != 0) count("auxiliary", statistics.auxiliary);
+  detail::TableLines<Write> out(write);
+  out.count("tokens", statistics.tokens);
+  out.count("passes", statistics.passes);
+  out.count("  with a draft", statistics.drafted_passes);
+  out.count("drafted", statistics.drafted);
+  out.count("accepted", statistics.accepted);
+  out.count("wasted", statistics.wasted());
+  out.ratio("tokens per pass", statistics.tokens, statistics.passes);
+  out.ratio("acceptance rate", statistics.accepted, statistics.drafted);
+  if (statistics.padding != 0) out.count("pad rows", statistics.padding);
+  if (statistics.auxiliary != 0) out.count("auxiliary", statistics.auxiliary);
   if (statistics.pass_time.count != 0)
-    ratio("ns per pass", statistics.pass_time.nanoseconds, statistics.pass_time.count);
+    out.ratio("ns per pass", statistics.pass_time.nanoseconds, statistics.pass_time.count);
   if (statistics.drafting_time.count != 0)
-    ratio("ns per draft", statistics.drafting_time.nanoseconds, statistics.drafting_time.count);
-  if (statistics.passes != 0) out.text("\ncut                       passes\n");
+    out.ratio("ns per draft", statistics.drafting_time.nanoseconds, statistics.drafting_time.count);
+
+  if (statistics.passes != 0) out.heading("\ncut                       passes\n");
   for (std::size_t i = 0; i < cut_count; ++i)
-    if (statistics.cuts[i] != 0) count(report_word(static_cast<Cut>(i)), statistics.cuts[i]);
-  if (statistics.drafted != statistics.auxiliary) out.text("\nsource                      sent    accepted  rate\n");
-  for (std::size_t i = 0; i < draft_source_count; ++i) {
-    if (statistics.by_source[i].sent == 0) continue;
-    out.label(report_word(static_cast<DraftSource>(i)));
-    sent(statistics.by_source[i]);
-  }
-  if (statistics.by_depth[0].sent != 0) out.text("\ndepth                       sent    accepted  rate\n");
-  for (std::size_t i = 0; i < statistics.by_depth.size(); ++i) {
-    if (statistics.by_depth[i].sent == 0) continue;
-    constexpr std::array<std::string_view, Statistics::depth_count> labels = {
-        "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "deeper"};
-    out.label(labels[i]);
-    sent(statistics.by_depth[i]);
-  }
+    if (statistics.cuts[i] != 0) out.count(report_word(static_cast<Cut>(i)), statistics.cuts[i]);
+  if (statistics.drafted != statistics.auxiliary) out.heading("\nsource                      sent    accepted  rate\n");
+  for (std::size_t i = 0; i < draft_source_count; ++i)
+    if (statistics.by_source[i].sent != 0) out.sent(report_word(static_cast<DraftSource>(i)), statistics.by_source[i]);
+  if (statistics.by_depth[0].sent != 0) out.heading("\ndepth                       sent    accepted  rate\n");
+  constexpr std::array<std::string_view, Statistics::depth_count> labels = {
+      "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "deeper"};
+  for (std::size_t i = 0; i < statistics.by_depth.size(); ++i)
+    if (statistics.by_depth[i].sent != 0) out.sent(labels[i], statistics.by_depth[i]);
 }
 
 }  // namespace reprise::inline v0
