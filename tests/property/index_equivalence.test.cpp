@@ -22,7 +22,7 @@ using reprise::MatchLimits;
 using reprise::MatchOrder;
 using reprise::Token;
 using reprise::TokenSpan;
-using reprise::testing::SplitMix;
+using Random = reprise::testing::SplitMix;
 using reprise::testing::Stream;
 
 std::size_t scale() {

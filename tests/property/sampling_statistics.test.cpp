@@ -23,7 +23,7 @@
 namespace reprise {
 namespace {
 
-using testing::SplitMix;
+using Random = testing::SplitMix;
 
 constexpr std::size_t vocabulary = 8;
 constexpr std::size_t known_to_drafter = 7;  // it has a token fewer
