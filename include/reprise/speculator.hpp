@@ -48,4 +48,4 @@ class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
   }
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -52,4 +52,4 @@ struct BatchPlan {
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return i < nodes.size() ? nodes[i] : 0; }
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -225,4 +225,4 @@ class BatchPacker {
   return hash;
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -251,4 +251,4 @@ class BatchPlanner {
   Buffer<std::uint32_t> nodes_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

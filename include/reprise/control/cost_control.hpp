@@ -273,4 +273,4 @@ class CostControl {
 };
 static_assert(DraftControl<CostControl>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -241,4 +241,4 @@ class CostCurve {
   std::uint64_t slope_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -132,4 +132,4 @@ class LearnedCost {
   std::size_t unit_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

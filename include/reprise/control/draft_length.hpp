@@ -287,4 +287,4 @@ class Throughput {
   Rate rate_ = 13 * rate_one / 10;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -163,4 +163,4 @@ class LearnedCurve {
   std::size_t widest_ = 1;   // the most rows that are known
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

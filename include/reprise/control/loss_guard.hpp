@@ -60,4 +60,4 @@ class LossGuard {
   std::int64_t debt_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

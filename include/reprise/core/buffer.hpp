@@ -119,4 +119,4 @@ class Buffer {
   std::size_t capacity_ = 0;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

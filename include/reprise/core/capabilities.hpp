@@ -77,4 +77,4 @@ struct PassShape {
   std::size_t context = 0;  ///< committed tokens per sequence before the pass
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -104,4 +104,4 @@ struct Control {
 static_assert(DraftControl<Control>);
 
 }  // namespace archetype
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -116,4 +116,4 @@ struct Store {
 static_assert(Datastore<Store>);
 
 }  // namespace archetype
-}  // namespace reprise::inline v0
+}  // namespace reprise

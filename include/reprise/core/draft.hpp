@@ -271,4 +271,4 @@ class Draft {
   bool malformed_ = false;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

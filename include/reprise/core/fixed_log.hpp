@@ -144,4 +144,4 @@ constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
 }
 
 }  // namespace detail
-}  // namespace reprise::inline v0
+}  // namespace reprise

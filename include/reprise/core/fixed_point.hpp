@@ -72,4 +72,4 @@ using LogOddsScale = Fixed<8>;       ///< log-odds
 using BiasScale = Fixed<20>;         ///< learned biases, which are log-odds in small steps
 using SmallBiasScale = Fixed<13>;    ///< the same in 16 bits
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

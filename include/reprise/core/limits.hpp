@@ -103,4 +103,4 @@ inline std::size_t held_back(const Limits& limits, TokenSpan output) noexcept {
   return most;
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

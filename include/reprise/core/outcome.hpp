@@ -86,4 +86,4 @@ void for_each_tested(const Outcome& outcome, Visit&& visit) {
   }
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -12,4 +12,4 @@ inline void prefetch(const void* address) noexcept {
 #endif
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

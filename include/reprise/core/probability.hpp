@@ -41,4 +41,4 @@ class Probability {
   std::uint32_t raw_ = 0;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

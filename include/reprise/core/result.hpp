@@ -115,4 +115,4 @@ inline constexpr bool is_result = false;
 template <class T>
 inline constexpr bool is_result<Result<T>> = true;
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

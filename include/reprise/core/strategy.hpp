@@ -120,4 +120,4 @@ struct RebasedStrategy : Strategy {
 static_assert(RebasableStrategy<RebasedStrategy> && !RebasableStrategy<Strategy>);
 
 }  // namespace archetype
-}  // namespace reprise::inline v0
+}  // namespace reprise

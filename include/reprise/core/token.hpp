@@ -24,4 +24,4 @@ enum class Origin : std::uint8_t {
 /// "No limit", for every limit in the library. A named value, so that no number has a second meaning.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

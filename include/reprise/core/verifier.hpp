@@ -243,4 +243,4 @@ struct ConstrainedEngine : Engine {
 static_assert(ConstrainedVerifier<ConstrainedEngine>);
 
 }  // namespace archetype
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -11,4 +11,4 @@ inline constexpr int version_minor = 1;
 inline constexpr int version_patch = 0;
 inline constexpr std::string_view version_string = "0.1.0";
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

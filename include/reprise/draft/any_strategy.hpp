@@ -152,4 +152,4 @@ class AnyStrategy {
 static_assert(DraftStrategy<AnyStrategy> && TopKLearner<AnyStrategy> && DistributionStrategy<AnyStrategy>);
 static_assert(RebasableStrategy<AnyStrategy>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -129,4 +129,4 @@ std::size_t grow_best_first(Frontier<Item, Most>& frontier, std::array<Item, Mos
   return size;
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -45,4 +45,4 @@ struct Model {
 static_assert(DraftModel<Model>);
 
 }  // namespace archetype
-}  // namespace reprise::inline v0
+}  // namespace reprise

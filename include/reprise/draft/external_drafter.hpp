@@ -166,4 +166,4 @@ class ExternalDrafter {
 };
 static_assert(DistributionStrategy<ExternalDrafter>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

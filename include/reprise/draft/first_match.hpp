@@ -97,4 +97,4 @@ class FirstMatch : public Members<Strategies...> {
   detail::MemberOutcome<1, rows, (TopKLearner<Strategies> || ...)> outcome_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -98,4 +98,4 @@ class JumpForwardDrafter {
 };
 static_assert(DraftStrategy<JumpForwardDrafter<archetype::Forced>>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

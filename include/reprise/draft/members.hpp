@@ -98,4 +98,4 @@ class Members {
   std::tuple<Strategies...> members_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -284,4 +284,4 @@ static_assert(DistributionStrategy<ModelDrafter<archetype::Model>>);
 static_assert(ReservableStrategy<ModelDrafter<archetype::Model>> && RebasableStrategy<ModelDrafter<archetype::Model>>);
 static_assert(MeasurableStrategy<ModelDrafter<archetype::Model>>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -342,4 +342,4 @@ class NgramDrafter {
 
 static_assert(RebasableStrategy<NgramDrafter<>>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -18,4 +18,4 @@ struct NoDrafter {
 };
 static_assert(DraftStrategy<NoDrafter>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -283,4 +283,4 @@ class PredictedOutputDrafter {
 };
 static_assert(RebasableStrategy<PredictedOutputDrafter>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

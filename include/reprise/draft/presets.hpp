@@ -69,4 +69,4 @@ inline PromptLookupOptions ds4(std::uint32_t n = 4, std::size_t draft_length = 7
   return options;
 }
 
-}  // namespace reprise::inline v0::presets
+}  // namespace reprise::presets

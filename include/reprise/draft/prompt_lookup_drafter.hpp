@@ -190,4 +190,4 @@ class PromptLookupDrafter {
   Index index_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -105,7 +105,7 @@ class SubDraft {
   bool held_back_ = false;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail
 
 namespace reprise::inline v0 {
 
@@ -193,4 +193,4 @@ class SubDrafts : public Members<Strategies...> {
   detail::MemberOutcome<detail::SubDraft::most, rows, (TopKLearner<Strategies> || ...)> outcome_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

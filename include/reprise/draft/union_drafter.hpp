@@ -39,4 +39,4 @@ class UnionDrafter : public SubDrafts<Strategies...> {
   }
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

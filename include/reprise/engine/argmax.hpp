@@ -18,4 +18,4 @@ namespace reprise::inline v0 {
   return static_cast<Token>(best);
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -97,4 +97,4 @@ inline void attention_mask_bits(std::span<const NodeIndex> parents, std::size_t 
   }
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -223,4 +223,4 @@ class RejectionPicks {
 template <class Target, class Drafter, class Random>
 RejectionPicks(TokenSpan, Target&&, Drafter&&, Random&&) -> RejectionPicks<Target, Drafter, Random>;
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

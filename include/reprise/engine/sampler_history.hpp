@@ -156,4 +156,4 @@ class SamplerHistory {
   std::size_t drawn_ = 0;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

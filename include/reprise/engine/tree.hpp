@@ -122,4 +122,4 @@ void tree_links(std::span<const NodeIndex> parents, std::span<Integer> first_chi
   }
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -43,4 +43,4 @@ class AcceptanceCalibrator {
   std::uint64_t tests_ = 0;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -112,4 +112,4 @@ class ClaimCalibrator {
   std::array<Knot, knots> knots_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -34,4 +34,4 @@ class HitRate {
   std::uint32_t cases_ = 8;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

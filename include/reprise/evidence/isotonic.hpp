@@ -48,4 +48,4 @@ class IsotonicPools {
   std::size_t read_ = 0;  // values of it
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -98,4 +98,4 @@ constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noex
 }
 
 }  // namespace detail
-}  // namespace reprise::inline v0
+}  // namespace reprise

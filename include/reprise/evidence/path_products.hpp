@@ -32,4 +32,4 @@ class PathProducts {
   std::array<std::uint32_t, Most> products_;  // NOLINT(*-member-init): filled by extend()
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -313,4 +313,4 @@ class TokenCalibrator {
   CalibrationState state_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

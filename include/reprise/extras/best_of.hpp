@@ -36,4 +36,4 @@ class BestOf : public SubDrafts<Strategies...> {
   }
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

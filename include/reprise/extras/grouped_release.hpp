@@ -50,4 +50,4 @@ class GroupedRelease {
   std::size_t released_ = 0;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

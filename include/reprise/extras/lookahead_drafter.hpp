@@ -308,4 +308,4 @@ class LookaheadDrafter {
 
 static_assert(TopKLearner<LookaheadDrafter> && MeasurableStrategy<LookaheadDrafter>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -161,4 +161,4 @@ class RepetitionGate {
   GateOverride override_ = GateOverride::none;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

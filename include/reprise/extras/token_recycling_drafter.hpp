@@ -226,4 +226,4 @@ class TokenRecyclingDrafter {
 
 static_assert(TopKLearner<TokenRecyclingDrafter> && MeasurableStrategy<TokenRecyclingDrafter>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -258,4 +258,4 @@ class BasicTokenTable {
 };
 
 }  // namespace detail
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -163,4 +163,4 @@ class TokenTableDrafter {
 
 static_assert(RebasableStrategy<TokenTableDrafter> && MeasurableStrategy<TokenTableDrafter>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

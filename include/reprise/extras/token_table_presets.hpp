@@ -58,4 +58,4 @@ inline TokenTableDrafterOptions mlx_lm_mod(TokenTable* learn_into, std::size_t d
 /// than 2% occurred before. GateOverride::open is its disable_adaptive_gate of a request.
 inline RepetitionGateOptions mlx_lm_gate() noexcept { return {}; }
 
-}  // namespace reprise::inline v0::presets
+}  // namespace reprise::presets

@@ -211,4 +211,4 @@ template <class Slot, std::size_t segment_size>
   return detail::load_history(bytes, tokenizer, history, calibration);
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -342,4 +342,4 @@ class BasicHistoryStore {
 
 static_assert(Datastore<HistoryStore>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

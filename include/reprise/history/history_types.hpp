@@ -70,4 +70,4 @@ struct BasicHistoryRun {
 };
 
 }  // namespace detail
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -278,4 +278,4 @@ class SnapshotReader {
   std::size_t sections_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

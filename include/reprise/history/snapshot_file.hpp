@@ -267,4 +267,4 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
   return detail::load_file(calls, path, bytes, max_bytes);
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

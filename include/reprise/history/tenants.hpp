@@ -121,4 +121,4 @@ class TenantHistories {
   std::unique_ptr<Tenant[]> tenants_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

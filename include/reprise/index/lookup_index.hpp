@@ -154,4 +154,4 @@ struct LatestIndex : Index {
 static_assert(NgramIndex<LatestIndex>);
 
 }  // namespace archetype
-}  // namespace reprise::inline v0
+}  // namespace reprise

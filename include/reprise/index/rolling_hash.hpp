@@ -235,4 +235,4 @@ class BasicRollingHashIndex {
 
 static_assert(NgramIndex<RollingHashIndex>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

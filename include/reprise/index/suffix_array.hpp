@@ -246,4 +246,4 @@ class BasicSuffixArrayIndex {
 
 static_assert(LookupIndex<SuffixArrayIndex>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

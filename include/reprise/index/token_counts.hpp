@@ -182,4 +182,4 @@ class TokenCounts {
   std::size_t looked_at_ = 0;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

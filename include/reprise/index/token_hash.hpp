@@ -46,4 +46,4 @@ class CyclicHash {
   std::uint64_t state_ = 0;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -233,4 +233,4 @@ Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, To
   return generate(session, verifier, limits, on_tokens, predicate);
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -57,4 +57,4 @@ struct Decision {
   FinishReason finish = FinishReason::none;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -171,4 +171,4 @@ Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& pred
   return walked;
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

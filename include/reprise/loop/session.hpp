@@ -472,4 +472,4 @@ class Session {
   std::size_t keep_ = 0;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -96,4 +96,4 @@ class Reliability {
   std::array<Bin, bin_count> bins_{};
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

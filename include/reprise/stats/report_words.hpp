@@ -26,4 +26,4 @@ constexpr std::string_view report_word(DraftSource source) noexcept {
   return words[static_cast<std::size_t>(source)];
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -162,4 +162,4 @@ struct Statistics {
   }
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

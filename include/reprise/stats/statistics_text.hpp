@@ -222,4 +222,4 @@ void write_table(const Statistics& statistics, Write&& write) {
     if (statistics.by_depth[i].sent != 0) out.sent(labels[i], statistics.by_depth[i]);
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -104,4 +104,4 @@ class BasicNaiveIndex {
 
 static_assert(NgramIndex<NaiveIndex>);
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

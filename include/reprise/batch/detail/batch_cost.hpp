@@ -183,4 +183,4 @@ class BatchCost {
   std::int64_t least_step_ = 0;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -172,4 +172,4 @@ class OfferedNodes {
   Buffer<Sequence> sequences_;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

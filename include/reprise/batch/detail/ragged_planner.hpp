@@ -57,4 +57,4 @@ class RaggedPlanner {
   }
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -64,4 +64,4 @@ class UniformPlanner {
   const AllowedWidths& widths_;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -42,4 +42,4 @@ inline std::size_t class_below(std::int64_t value) noexcept {
   return static_cast<std::size_t>(std::clamp<std::int32_t>(class_of_value + 1, 1, worth_classes));
 }
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -190,4 +190,4 @@ class ExplorationBudget {
   bool plain_timed_ = true;     // the last plain pass was
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

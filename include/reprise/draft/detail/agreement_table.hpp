@@ -88,4 +88,4 @@ class AgreementCalibrator {
   std::array<Entry, kinds* runs* 2> entries_ = entries();
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -71,4 +71,4 @@ class Candidates {
   alignas(Candidate) std::byte storage_[Most * sizeof(Candidate)];
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -268,4 +268,4 @@ class FollowedContext {
   std::size_t reserved_ = 0;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -135,4 +135,4 @@ class LiveMatches {
   std::size_t size_ = 0;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

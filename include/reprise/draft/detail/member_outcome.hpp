@@ -115,4 +115,4 @@ class MemberOutcome {
   std::array<reprise::RankedToken, Reveals ? Rows * candidates_per_row : 0> revealed_{};
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

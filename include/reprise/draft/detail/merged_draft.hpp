@@ -128,4 +128,4 @@ class MergedDraft {
   bool forced_ = false;     // the anchor has a child that is
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

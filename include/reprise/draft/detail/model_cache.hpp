@@ -94,4 +94,4 @@ class ModelCache {
   bool uncertain_ = false;  // the cache may hold more than fed_ and the tail
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -46,4 +46,4 @@ class OriginRuns {
   Buffer<Run> runs_;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

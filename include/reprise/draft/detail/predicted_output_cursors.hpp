@@ -152,4 +152,4 @@ class PredictedOutputCursors {
   Left left_;  // where the text was last sure to be
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

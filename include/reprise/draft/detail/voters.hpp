@@ -184,4 +184,4 @@ class Voters {
   std::array<StoreText, max_from_stores> texts_;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -95,4 +95,4 @@ class NgramPool {
   Buffer<Ngram> table_;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -58,4 +58,4 @@ constexpr std::uint64_t crc64(std::span<const std::byte> bytes) noexcept {
   return ~crc;
 }
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -153,4 +153,4 @@ struct FileCalls {
   }
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -343,4 +343,4 @@ class IndexedSegments {
   std::array<Token, orders[0]> recent_{};  // the last of them
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -105,4 +105,4 @@ class NgramSets {
   int slot_bits_ = 0;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

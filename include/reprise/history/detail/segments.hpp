@@ -157,4 +157,4 @@ inline void halve(std::atomic<std::uint8_t>& count) noexcept {
   count.store(static_cast<std::uint8_t>(count.load(std::memory_order_relaxed) / 2), std::memory_order_relaxed);
 }
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

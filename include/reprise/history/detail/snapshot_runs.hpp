@@ -107,4 +107,4 @@ template <class Visit>
   return {};
 }
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

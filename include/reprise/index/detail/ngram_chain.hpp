@@ -183,4 +183,4 @@ class NgramChain {
   Buffer<Position> next_;      // the end of the occurrence after; after the last comes the first
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -145,4 +145,4 @@ class NgramTable {
   std::size_t distinct_ = 0;
 };
 
-}  // namespace reprise::inline v0::detail
+}  // namespace reprise::detail

@@ -53,4 +53,4 @@ void constrain(DraftView draft, Allowed&& allowed, std::span<Constraint> constra
   }
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -42,4 +42,4 @@ inline DraftChoice clamp_to_contract(DraftChoice choice, std::size_t sendable, c
   return choice;
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

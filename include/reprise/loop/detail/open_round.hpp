@@ -237,4 +237,4 @@ class OpenRound {
   Buffer<RankedToken> top_k_;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -90,4 +90,4 @@ inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, st
   return limit;
 }
 
-}  // namespace reprise::inline v0
+}  // namespace reprise

@@ -219,4 +219,4 @@ class Sequence {
   FinishReason finish_ = FinishReason::none;
 };
 
-}  // namespace reprise::inline v0
+}  // namespace reprise
