@@ -12,6 +12,7 @@
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
+#include "support/strategies.hpp"
 
 // What the session does beyond chains of picks: states that are put back, offers to planners, candidates, constraints.
 namespace reprise {
@@ -19,26 +20,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::Listening;
 using testing::ScriptedOptions;
 using testing::ScriptedVerifier;
-
-/// Drafts what it is told to, and keeps what it hears.
-struct Dictated {
-  std::vector<DraftNode> draft;
-  DraftKind kind = DraftKind::ordered;
-  std::vector<RankedToken> revealed = {};
-  std::size_t wanted = 0;
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void feedback(TokenSpan, const Outcome& outcome) { revealed.assign(outcome.top_k.begin(), outcome.top_k.end()); }
-  void truncate(TokenSpan, std::size_t) {}
-  void propose(TokenSpan, Draft& out) const {
-    out.clear(kind);
-    for (const DraftNode& node : draft) out.push(node);
-  }
-  [[nodiscard]] std::size_t top_k_wanted() const { return wanted; }
-};
-static_assert(TopKLearner<Dictated>);
 
 /// Sends all, and keeps what it was asked and told.
 struct Watching : SendAll {
@@ -52,7 +36,7 @@ struct Watching : SendAll {
   void learn(const Outcome&, const PassReport& told) noexcept { report = told; }
 };
 
-using Watched = Session<Dictated, Watching>;
+using Watched = Session<Listening, Watching>;
 
 Capabilities restoring() {
   Capabilities can;
@@ -68,7 +52,7 @@ std::vector<DraftNode> chain(std::initializer_list<Token> tokens) {
 /// A round with these picks.
 Decision round(Watched& session, const Limits& limits, const std::vector<DraftNode>& draft,
                const std::vector<Token>& picks) {
-  session.strategy().draft = draft;
+  session.strategy().nodes = draft;
   session.propose(limits);
   const auto pass = session.plan();
   EXPECT_TRUE(pass);
@@ -79,7 +63,7 @@ Decision round(Watched& session, const Limits& limits, const std::vector<DraftNo
 }
 
 struct Checkpoints : ::testing::Test {
-  Watched session{Dictated{}, 8};
+  Watched session{Listening{}, 8};
   Limits limits;
   void SetUp() override { ASSERT_TRUE(session.begin(std::vector<Token>{1, 2, 3}, restoring())); }
 };
@@ -91,7 +75,7 @@ TEST_F(Checkpoints, MakeWhatWasAcceptedPendingWhereARowIsGivenBack) {
   EXPECT_EQ(session.cached(), 2U);
   EXPECT_THAT(session.pending(), ElementsAre(3, 4, 5, 6));
   EXPECT_TRUE(session.control().report.replayed);
-  session.strategy().draft = chain({7});
+  session.strategy().nodes = chain({7});
   session.propose(limits);
   const auto pass = session.plan();
   EXPECT_THAT(pass->batch, ElementsAre(3, 4, 5, 6, 7));
@@ -111,11 +95,11 @@ TEST_F(Checkpoints, SettleWithAPassWithoutDraft) {
   EXPECT_THAT(session.pending(), ElementsAre(5));
 }
 TEST_F(Checkpoints, TellControlThatRowsAreRunAgain) {
-  session.strategy().draft = chain({4});
+  session.strategy().nodes = chain({4});
   session.propose(limits);
   ASSERT_TRUE(session.plan());
   EXPECT_TRUE(session.control().room.replayed);
-  Watched other(Dictated{chain({4})}, 8);
+  Watched other(Listening{{chain({4})}}, 8);
   ASSERT_TRUE(other.begin(std::vector<Token>{1}));
   other.propose(limits);
   ASSERT_TRUE(other.plan());
@@ -124,7 +108,7 @@ TEST_F(Checkpoints, TellControlThatRowsAreRunAgain) {
 TEST(SessionCheckpoints, GoWithoutADraftWhereTooMuchIsToBeRunAgain) {
   Capabilities can = restoring();
   can.max_replay = 2;
-  Watched session(Dictated{}, 8);
+  Watched session(Listening{}, 8);
   const Limits limits;
   ASSERT_TRUE(session.begin(std::vector<Token>{1}, can));
   round(session, limits, chain({9}), {2});
@@ -143,7 +127,7 @@ TEST(SessionCheckpoints, NeverHaveMorePendingThanAPassHasRows) {
     ScriptedOptions options;
     options.vocabulary = 3;
     options.capabilities = can;
-    Watched session(Dictated{chain({0, 1, 2, 0})}, 8);
+    Watched session(Listening{{chain({0, 1, 2, 0})}}, 8);
     ScriptedVerifier engine(options, std::vector<Token>{1, 2});
     Limits limits;
     limits.max_tokens = 60;
@@ -159,7 +143,7 @@ TEST(SessionCheckpoints, AreTakenForPassesThatAPredicateMayRefuse) {
   options.vocabulary = 5;
   options.capabilities = restoring();
   options.may_stop_before = true;
-  Watched session(Dictated{}, 8);
+  Watched session(Listening{}, 8);
   ScriptedVerifier engine(options, std::vector<Token>{1, 2});
   Limits limits;
   limits.max_tokens = 20;
@@ -180,7 +164,7 @@ TEST(SessionCheckpoints, AreRefusedWithoutTheFunctionsForThem) {
     [[nodiscard]] Capabilities capabilities() const { return restoring(); }
   };
   Bare bare;
-  Watched session(Dictated{}, 8);
+  Watched session(Listening{}, 8);
   const Limits limits;
   const auto generation = generate(session, bare, std::vector<Token>{1}, limits);
   ASSERT_FALSE(generation);
@@ -188,7 +172,7 @@ TEST(SessionCheckpoints, AreRefusedWithoutTheFunctionsForThem) {
 }
 
 TEST(SessionOffer, NamesTheNodesThatFitAndChangesNothing) {
-  Watched session(Dictated{chain({4, 5, 6, 7})}, 8);
+  Watched session(Listening{{chain({4, 5, 6, 7})}}, 8);
   Limits limits;
   limits.max_rows = 3;
   ASSERT_TRUE(session.begin(std::vector<Token>{1, 2, 3}));
@@ -212,7 +196,7 @@ TEST(SessionOffer, MakesTheTicketVoidBecauseItWritesTheRowsAnew) {
       return {1, 1, Cut::unlikely};
     }
   };
-  Session<Dictated, OneAndAPad> session(Dictated{chain({4, 5})}, OneAndAPad(), 8);
+  Session<Listening, OneAndAPad> session(Listening{{chain({4, 5})}}, OneAndAPad(), 8);
   const Limits limits;
   ASSERT_TRUE(session.begin(std::vector<Token>{1}, {.allowed_widths = {3}, .pad_token = 5, .max_leaves = 2}));
   session.propose(limits);
@@ -229,7 +213,7 @@ TEST(SessionOffer, MakesTheTicketVoidBecauseItWritesTheRowsAnew) {
   EXPECT_EQ(decision->tokens.size(), 2U);
 }
 TEST(SessionOffer, IsRefusedOutOfTurn) {
-  Watched session(Dictated{}, 8);
+  Watched session(Listening{}, 8);
   EXPECT_EQ(session.offer().error().code, ErrorCode::not_begun);
   ASSERT_TRUE(session.begin(std::vector<Token>{1}));
   EXPECT_EQ(session.offer().error().code, ErrorCode::not_proposed);
@@ -237,7 +221,7 @@ TEST(SessionOffer, IsRefusedOutOfTurn) {
 
 TEST(SessionReveal, TellsTheStrategyBehindWhichNodeACandidateStands) {
   std::vector<DraftNode> nodes = chain({4, 9});
-  Watched session(Dictated{nodes, DraftKind::ordered, {}, 2}, 8);
+  Watched session(Listening{{nodes}, 2}, 8);
   const Limits limits;
   ASSERT_TRUE(session.begin(std::vector<Token>{1}));
   session.propose(limits);
@@ -247,7 +231,7 @@ TEST(SessionReveal, TellsTheStrategyBehindWhichNodeACandidateStands) {
   EXPECT_TRUE(session.report_top_k(pass->ticket, 0, std::vector<Token>{4}));
   EXPECT_TRUE(session.report_top_k(pass->ticket, 7, std::vector<Token>{8}));  // no such row: left out
   ASSERT_TRUE(session.commit(pass->ticket));
-  const std::vector<RankedToken>& told = session.strategy().revealed;
+  const std::vector<RankedToken>& told = session.strategy().heard.top_k;
   ASSERT_EQ(told.size(), 3U);
   EXPECT_EQ(told[0].after, 1);
   EXPECT_EQ(told[1].token, 31);
@@ -256,7 +240,7 @@ TEST(SessionReveal, TellsTheStrategyBehindWhichNodeACandidateStands) {
   EXPECT_EQ(session.report_top_k(pass->ticket, 0, std::vector<Token>{4}).error().code, ErrorCode::bad_ticket);
 }
 TEST(SessionReveal, IsForgottenWhenTheRoundIsPlannedAgain) {
-  Watched session(Dictated{chain({4})}, 8);
+  Watched session(Listening{{chain({4})}}, 8);
   const Limits limits;
   ASSERT_TRUE(session.begin(std::vector<Token>{1}));
   session.propose(limits);
@@ -264,25 +248,25 @@ TEST(SessionReveal, IsForgottenWhenTheRoundIsPlannedAgain) {
   const auto pass = session.plan(0);
   ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4}));
   ASSERT_TRUE(session.commit(pass->ticket));
-  EXPECT_THAT(session.strategy().revealed, IsEmpty());
+  EXPECT_THAT(session.strategy().heard.top_k, IsEmpty());
 }
 TEST(SessionReveal, ComesFromTheEngineAsOftenAsIsWanted) {
   for (const std::size_t wanted : {0U, 2U, 9U}) {
     ScriptedOptions options;
     options.revealed = 5;
-    Watched session(Dictated{chain({4, 5}), DraftKind::ordered, {}, wanted}, 8);
+    Watched session(Listening{{chain({4, 5})}, wanted}, 8);
     ScriptedVerifier engine(options, std::vector<Token>{1, 2});
     Limits limits;
     limits.max_tokens = 3;
     ASSERT_TRUE(generate(session, engine, std::vector<Token>{1, 2}, limits));
-    EXPECT_EQ(session.strategy().revealed.size() % std::max<std::size_t>(1, std::min<std::size_t>(wanted, 5)), 0U);
-    EXPECT_EQ(session.strategy().revealed.empty(), wanted == 0);
+    EXPECT_EQ(session.strategy().heard.top_k.size() % std::max<std::size_t>(1, std::min<std::size_t>(wanted, 5)), 0U);
+    EXPECT_EQ(session.strategy().heard.top_k.empty(), wanted == 0);
     EXPECT_THAT(engine.violations(), IsEmpty());
   }
 }
 
 TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
-  Watched session(Dictated{chain({4, 5, 6})}, 8);
+  Watched session(Listening{{chain({4, 5, 6})}}, 8);
   const Limits limits;
   ASSERT_TRUE(session.begin(std::vector<Token>{1}));
   session.propose(limits);
@@ -296,7 +280,7 @@ TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
   EXPECT_EQ(session.plan()->drafted, 3U);
 }
 TEST(SessionConstrain, MakesTheTicketVoidBecauseItWritesIntoTheBatch) {
-  Watched session(Dictated{chain({4, 5})}, 8);
+  Watched session(Listening{{chain({4, 5})}}, 8);
   const Limits limits;
   ASSERT_TRUE(session.begin(std::vector<Token>{1}));
   session.propose(limits);
@@ -308,7 +292,7 @@ TEST(SessionConstrain, MakesTheTicketVoidBecauseItWritesIntoTheBatch) {
   EXPECT_TRUE(session.resolve(again->ticket, std::vector<Token>{5, 6}));
 }
 TEST(SessionConstrain, DoesNotLookAtASampledDraft) {
-  Watched session(Dictated{chain({4, 5}), DraftKind::sampled}, 8);
+  Watched session(Listening{{chain({4, 5}), DraftKind::sampled}}, 8);
   const Limits limits;
   ASSERT_TRUE(session.begin(std::vector<Token>{1}));
   session.propose(limits);
@@ -319,7 +303,7 @@ TEST(SessionConstrain, HoldsForEveryEngineThatObeysARule) {
   ScriptedOptions options;
   options.vocabulary = 4;
   options.rule = [](TokenSpan end, Token next) { return end.empty() || end.back() != next; };
-  Watched session(Dictated{chain({1, 1, 2})}, 8);
+  Watched session(Listening{{chain({1, 1, 2})}}, 8);
   ScriptedVerifier engine(options, std::vector<Token>{0, 2});
   Limits limits;
   limits.max_tokens = 40;

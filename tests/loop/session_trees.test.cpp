@@ -20,33 +20,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::Listening;
 
-/// Drafts the same nodes every time, and keeps what it was asked and told.
-struct Drawn {
-  std::vector<DraftNode> nodes;
-  DraftBudget asked = {};
-  std::vector<NodeIndex> sent = {}, accepted = {};
-  std::size_t drafted = 0;
-  std::optional<Token> pick = {};
-  Cut cut = Cut::none;
-  int proposals = 0;
-
-  void begin(TokenSpan) {}
-  void observe(TokenSpan, std::size_t, Origin) {}
-  void truncate(TokenSpan, std::size_t) {}
-  void propose(TokenSpan, Draft& out) {
-    ++proposals;
-    asked = out.budget();
-    testing::push_all(out, nodes);
-  }
-  void feedback(TokenSpan, const Outcome& outcome) {
-    sent.assign(outcome.sent.begin(), outcome.sent.end());
-    accepted.assign(outcome.accepted.begin(), outcome.accepted.end());
-    drafted = outcome.draft.size();
-    pick = outcome.pick;
-    cut = outcome.cut;
-  }
-};
 // 1 and 2 follow the anchor, 3 and 4 follow 1, 5 follows 2, 6 follows 3.
 const std::vector<DraftNode> tree = {{.token = 1},
                                      {.token = 2},
@@ -85,7 +60,7 @@ struct Told {
 struct TreeSession : ::testing::Test {
   Limits limits;
   const std::vector<Token> prompt = {10, 20};
-  Session<Drawn, Told> session{Drawn{tree}, Told{}, 16};
+  Session<Listening, Told> session{Listening{{tree}}, Told{}, 16};
 
   void begin(Capabilities capabilities = {.max_leaves = 8}) { ASSERT_TRUE(session.begin(prompt, capabilities)); }
   Pass pass() {
@@ -99,7 +74,7 @@ struct TreeSession : ::testing::Test {
     const Pass planned = pass();
     EXPECT_TRUE(session.resolve(planned.ticket, std::array<Token, 1>{99}));
     EXPECT_TRUE(session.commit(planned.ticket));
-    return session.strategy().cut;
+    return session.strategy().heard.cut;
   }
 };
 
@@ -132,9 +107,9 @@ TEST_F(TreeSession, CommitsThePathThatWasPickedAndKeepsItsRows) {
   ASSERT_TRUE(session.commit(planned.ticket));
   EXPECT_THAT(session.output(), ElementsAre(2, 5, 9));
   EXPECT_EQ(session.cached(), 4U);
-  EXPECT_THAT(session.strategy().sent, ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(session.strategy().accepted, ElementsAre(1, 4));
-  EXPECT_EQ(session.strategy().pick, 9);
+  EXPECT_THAT(session.strategy().heard.sent, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(session.strategy().heard.accepted, ElementsAre(1, 4));
+  EXPECT_EQ(session.strategy().heard.pick, 9);
   EXPECT_EQ(session.statistics().accepted, 2U);
 }
 TEST_F(TreeSession, TakesAPathThatTheEngineHasWalked) {
@@ -346,8 +321,8 @@ TEST_F(TreeSession, PadsATreeWithChildrenOfTheAnchor) {
   EXPECT_EQ(session.statistics().padding, 1U);
   EXPECT_EQ(session.statistics().drafted, 3U);
   EXPECT_EQ(session.statistics().accepted, 1U);
-  EXPECT_THAT(session.strategy().sent, ElementsAre(0, 1, 6));
-  EXPECT_EQ(session.strategy().drafted, 7U);
+  EXPECT_THAT(session.strategy().heard.sent, ElementsAre(0, 1, 6));
+  EXPECT_EQ(session.strategy().heard.draft.size(), 7U);
 }
 TEST_F(TreeSession, PadsAChainByGoingOnWithIt) {
   begin({.allowed_widths = {6}, .pad_token = -1});
@@ -390,7 +365,7 @@ TEST_F(TreeSession, PadsNoFurtherThanEngineAndLimitsAllow) {
   EXPECT_EQ(session.plan(3)->drafted, 2U) << "plan() bounds pad rows too";
 }
 TEST_F(TreeSession, PadsAtMostAsManyRowsAsADraftMayHaveNodes) {
-  Session<Drawn, Told> small{Drawn{{{.token = 1}}}, Told{}, 2};
+  Session<Listening, Told> small{Listening{{{{.token = 1}}}}, Told{}, 2};
   small.control().choice = {1, 3, Cut::none};
   ASSERT_TRUE(small.begin(prompt, {.allowed_widths = {2, 4, 5}, .pad_token = -1}));
   small.propose(limits);
@@ -399,7 +374,7 @@ TEST_F(TreeSession, PadsAtMostAsManyRowsAsADraftMayHaveNodes) {
   EXPECT_THAT(small.plan()->batch, ElementsAre(20, 1, -1, -1));
 }
 TEST_F(TreeSession, NeverPadsOfItsOwnAccord) {
-  Session all{Drawn{tree}};
+  Session all{Listening{{tree}}};
   ASSERT_TRUE(all.begin(prompt, {.allowed_widths = {4, 32}, .pad_token = -1, .max_leaves = 8}));
   all.propose(limits);
   EXPECT_EQ(all.plan()->drafted, 3U);
