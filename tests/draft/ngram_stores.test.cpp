@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter and several datastores, of which it knows no type. What one memory does is in ngram_memory.test.cpp;
+// NgramDrafter and several datastores, of which it knows no type. What one memory does is in ngram_history.test.cpp;
 // that every draft is that of the model, also with several memories, is a property test.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Build with clang++ -fsanitize=fuzzer,address,undefined. The same bodies as tests/history/snapshot.test.cpp and
-// memory_snapshot.test.cpp.
+// history_snapshot.test.cpp.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -16,7 +16,7 @@ using testing::AllocationWatch;
 TenantOptions small() {
   TenantOptions options;
   options.tenants = 2;
-  options.memory.max_bytes = 2'000;
+  options.history.max_bytes = 2'000;
   return options;
 }
 
@@ -29,9 +29,9 @@ TEST(TenantAllocations, NoneToFindToUseAndToClose) {
   {
     const AllocationWatch watch;
     Tenant* const tenant = all->find(1);
-    tenant->memory.begin_sequence(1);
-    tenant->memory.append(tokens, Origin::output);
-    tenant->memory.end_sequence();
+    tenant->history.begin_sequence(1);
+    tenant->history.append(tokens, Origin::output);
+    tenant->history.end_sequence();
     static_cast<void>(all->memory_bytes());
     all->close(1);
     allocations = watch.allocations();

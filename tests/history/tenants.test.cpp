@@ -20,21 +20,21 @@ using Tokens = std::vector<Token>;
 TenantHistories make(std::size_t tenants, std::size_t max_bytes = 20'000) {
   TenantOptions options;
   options.tenants = tenants;
-  options.memory.max_bytes = max_bytes;
+  options.history.max_bytes = max_bytes;
   auto made = TenantHistories::make(options);
   EXPECT_TRUE(made);
   return std::move(*made);
 }
 
 void remember(Tenant& tenant, const Tokens& tokens) {
-  tenant.memory.begin_sequence(1);
-  tenant.memory.append(tokens, Origin::output);
-  tenant.memory.end_sequence();
+  tenant.history.begin_sequence(1);
+  tenant.history.append(tokens, Origin::output);
+  tenant.history.end_sequence();
 }
 
 std::size_t found(const Tenant& tenant, const Tokens& end) {
   std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> matches;
-  return tenant.memory.find(end, matches);
+  return tenant.history.find(end, matches);
 }
 
 TEST(TenantHistories, KnowOnlyWhoWasOpened) {
@@ -54,27 +54,27 @@ TEST(TenantHistories, KeepWhatTenantsSayApart) {
   one.calibration.lessons = 5;
   EXPECT_EQ(found(one, {2, 3}), 1U);
   EXPECT_EQ(found(two, {2, 3}), 0U);
-  EXPECT_EQ(two.memory.counts(), HistoryCounts());
+  EXPECT_EQ(two.history.counts(), HistoryCounts());
   EXPECT_EQ(two.calibration, CalibrationState());
 }
 
 TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   TenantOptions options;
   options.tenants = 2;
-  options.memory.max_bytes = 30'000;
-  options.memory.prompts = false;
-  options.memory.key = 99;
+  options.history.max_bytes = 30'000;
+  options.history.prompts = false;
+  options.history.key = 99;
   auto all = TenantHistories::make(options);
   ASSERT_TRUE(all);
   Tenant& one = **all->open(1, 11);
   Tenant& two = **all->open(2, 22);
-  EXPECT_EQ(one.memory.options().key, 11U);
-  EXPECT_EQ(two.memory.options().key, 22U);
+  EXPECT_EQ(one.history.options().key, 11U);
+  EXPECT_EQ(two.history.options().key, 22U);
   for (const Tenant* tenant : {&one, &two}) {
-    EXPECT_FALSE(tenant->memory.options().prompts);
-    EXPECT_TRUE(tenant->memory.options().outputs);
-    EXPECT_LE(tenant->memory.memory_bytes(), 30'000U);
-    EXPECT_GT(tenant->memory.memory_bytes(), 29'000U);
+    EXPECT_FALSE(tenant->history.options().prompts);
+    EXPECT_TRUE(tenant->history.options().outputs);
+    EXPECT_LE(tenant->history.memory_bytes(), 30'000U);
+    EXPECT_GT(tenant->history.memory_bytes(), 29'000U);
   }
 }
 
@@ -102,7 +102,7 @@ TEST(TenantHistories, RefuseATenantThatIsOpen) {
   const auto again = all.open(1, 12);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::tenant_is_open);
-  EXPECT_EQ(one.memory.options().key, 11U);
+  EXPECT_EQ(one.history.options().key, 11U);
   EXPECT_EQ(found(one, {1, 2}), 1U);
 }
 
@@ -117,7 +117,7 @@ TEST(TenantHistories, LeaveNothingOfATenantToTheNextInItsPlace) {
     Tenant* const other = *all.open(next, 11);
     ASSERT_EQ(other, one) << "the only place";
     EXPECT_EQ(found(*other, {1, 2}), 0U);
-    EXPECT_EQ(other->memory.counts(), HistoryCounts());
+    EXPECT_EQ(other->history.counts(), HistoryCounts());
     EXPECT_EQ(other->calibration, CalibrationState());
     all.close(next);
   }
@@ -158,7 +158,7 @@ TEST(TenantHistories, TakeBytesForThoseWhoAreOpen) {
   const std::size_t places = all.memory_bytes();
   EXPECT_LT(places, 2U * 8192U);
   const Tenant& one = **all.open(1, 0);
-  EXPECT_EQ(all.memory_bytes(), places + one.memory.memory_bytes());
+  EXPECT_EQ(all.memory_bytes(), places + one.history.memory_bytes());
   all.close(1);
   EXPECT_EQ(all.memory_bytes(), places);
 }

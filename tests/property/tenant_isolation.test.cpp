@@ -45,8 +45,8 @@ class Life {
       : random_(2 * seed), of_neighbour_(2 * seed + 1), neighbour_(neighbour), pressure_(pressure) {
     TenantOptions options;
     options.tenants = 3;
-    options.memory.max_bytes = HistoryStore::bytes_for(32 * (1 + random_.below(5)));
-    options.memory.prompts = random_.chance(80);
+    options.history.max_bytes = HistoryStore::bytes_for(32 * (1 + random_.below(5)));
+    options.history.prompts = random_.chance(80);
     vocabulary_ = 2 + random_.below(12);
     tenants_ = std::move(*TenantHistories::make(options));
     if (neighbour_ != Neighbour::absent) other_ = *tenants_.open(other_id, 5);
@@ -61,8 +61,8 @@ class Life {
     for (std::size_t i = 0; i < sequences; ++i) {
       const Tokens text = next_text();
       disturb(text);
-      if (random_.chance(20)) tenant_->memory.remove(random_.below(3));
-      if (random_.chance(3)) tenant_->memory.clear();
+      if (random_.chance(20)) tenant_->history.remove(random_.below(3));
+      if (random_.chance(3)) tenant_->history.clear();
       decode(text);
       look_inside(text);
       last_ = text;
@@ -98,13 +98,13 @@ class Life {
   /// The tenant decodes a text: drafts from its memory, learns, touches, and appends it to the memory bit by bit.
   void decode(const Tokens& text) {
     NgramOptions options;
-    options.stores = {tenant_->memory};
+    options.stores = {tenant_->history};
     options.prior = tenant_->calibration;
     NgramDrafter<> drafter(options);
     const std::size_t prompt = 1 + random_.below(std::min<std::size_t>(text.size(), 12));
     drafter.begin(TokenSpan(text).first(prompt));
-    tenant_->memory.begin_sequence(random_.below(3));
-    tenant_->memory.append(TokenSpan(text).first(prompt), Origin::prompt);
+    tenant_->history.begin_sequence(random_.below(3));
+    tenant_->history.append(TokenSpan(text).first(prompt), Origin::prompt);
     std::array<DraftNode, most_nodes> room;
     for (std::size_t size = prompt; size < text.size();) {
       DraftBudget budget;
@@ -115,10 +115,10 @@ class Life {
       const TokenSpan committed = verify(drafter, draft.view(), text, size);
       size += committed.size();
       drafter.observe(TokenSpan(text).first(size), committed.size(), Origin::output);
-      tenant_->memory.append(committed, Origin::output);
+      tenant_->history.append(committed, Origin::output);
       if (random_.chance(20)) disturb(text);
     }
-    tenant_->memory.end_sequence();
+    tenant_->history.end_sequence();
     tenant_->calibration = drafter.calibration();
   }
 
@@ -153,7 +153,7 @@ class Life {
 
   /// All of the memory, and what it tells.
   void look_inside(const Tokens& text) {
-    const HistoryStore& memory = tenant_->memory;
+    const HistoryStore& memory = tenant_->history;
     for (std::size_t i = 0; i < memory.capacity(); ++i) {
       note(memory.word(static_cast<HistoryStore::Slot>(i)).bits());
       note(memory.after(static_cast<HistoryStore::Slot>(i)));
@@ -178,7 +178,7 @@ class Life {
 
   /// A snapshot of the calibration and of all words that lie one behind the other.
   void observe_snapshot() {
-    const HistoryStore& memory = tenant_->memory;
+    const HistoryStore& memory = tenant_->history;
     std::vector<StoredRun> runs(1);
     std::size_t length = 0;
     for (std::size_t i = 0; i < memory.capacity(); ++i) {
@@ -209,7 +209,7 @@ class Life {
       tenant_->calibration.all += 1000;
       return;
     }
-    HistoryStore& memory = other_->memory;
+    HistoryStore& memory = other_->history;
     memory.begin_sequence(random.below(3));
     for (std::size_t parts = 1 + random.below(3); parts > 0; --parts) {
       Tokens said;
@@ -225,14 +225,14 @@ class Life {
     if (neighbour_ == Neighbour::beside && random.chance(10)) {
       tenants_.close(third_id);
       Tenant* const third = *tenants_.open(third_id, random.next());
-      third->memory.begin_sequence(1);
-      third->memory.append(text, Origin::output);
+      third->history.begin_sequence(1);
+      third->history.append(text, Origin::output);
     }
     other_->calibration.all = static_cast<std::int32_t>(random.below(1000));
   }
 
   void add_counts() {
-    const HistoryCounts& counts = tenant_->memory.counts();
+    const HistoryCounts& counts = tenant_->history.counts();
     pressure_->counts.stored += counts.stored;
     pressure_->counts.duplicates += counts.duplicates;
     pressure_->counts.evicted += counts.evicted;

@@ -53,7 +53,7 @@ struct LengthInput {
 struct LengthChoice {
   std::size_t nodes = 0;
   std::size_t padding = 0;
-  Cut cut = Cut::none;  ///< why it is not all nodes: unlikely, gated, width or budget (no more costs were given)
+  Cut cut = Cut::none;  ///< why it is not all nodes: unlikely, throttled, width or budget (no more costs were given)
 };
 
 namespace detail {

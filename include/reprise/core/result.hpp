@@ -16,7 +16,7 @@ namespace reprise::inline v0 {
 /// caller handles begin(), load_file() and load_history() in one switch. An enum for each layer would need an error
 /// type for each, and a template for everything that passes errors on.
 enum class ErrorCode : std::uint8_t {
-  // core, loop, batch: a sequence and its rounds. Other layers use size_out_of_range, unsupported and out_of_memory
+  // core, loop, batch: a sequence and its rounds. Other layers use size_out_of_range, invalid_argument and out_of_memory
   // too.
   empty_context,        ///< begin() with no token: there is no anchor to decode from
   context_too_long,     ///< the context does not fit the limit
@@ -32,7 +32,7 @@ enum class ErrorCode : std::uint8_t {
   bad_picks,            ///< the picks or the accepted path handed in cannot belong to this pass
   verifier_failed,      ///< for verifiers without exceptions: the pass could not be run
 
-  // memory: the bytes of a snapshot.
+  // history: the bytes of a snapshot.
   out_of_room,         ///< the caller's bytes are too few for the snapshot
   not_a_snapshot,      ///< the bytes do not begin like a snapshot
   newer_version,       ///< a newer version of the library wrote the snapshot
@@ -44,14 +44,14 @@ enum class ErrorCode : std::uint8_t {
   snapshot_forged,     ///< checksums are right, but the snapshot breaks a rule of its format
   token_out_of_range,  ///< a token is outside the vocabulary that was given
 
-  // memory: files of snapshots.
+  // history: files of snapshots.
   no_such_file,        ///< there is no file of this name
   not_a_regular_file,  ///< a folder, a link or a device where a file is needed
   bad_file_name,       ///< no file can have this name
   file_too_large,      ///< the file is larger than the caller allows
   file_failed,         ///< the operating system refused; `value` is its error number
 
-  // memory: tenants.
+  // history: tenants.
   tenant_is_open,    ///< the tenant is open already
   too_many_tenants,  ///< all slots for tenants are taken: close one first
 };

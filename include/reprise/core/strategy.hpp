@@ -39,9 +39,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///      throw. `draft` arrives empty; draft.budget() says how much is asked for, and draft.push() refuses the rest.
 ///  S4  propose() without an observe(), truncate() or begin() between gives the same draft again: a round that
 ///      was cancelled is run again.
-///  S5  feedback(context, outcome) is called once for each committed round, also when nothing was sent, before
-///  observe()
-///      of that round's tokens: `context` ends at the round's anchor. Cancelled rounds get none.
+///  S5  feedback(context, outcome) is called once for each committed round, also when nothing was sent. It comes
+///      before observe() of that round's tokens: `context` ends at the round's anchor. Cancelled rounds get none.
 ///  S6  truncate(context, size) leaves the state of lookups as if only the first `size` tokens of `context` had ever
 ///      been committed; `context` is as it was before the call. Knowledge of the target's habits may stay.
 ///  S7  A copy is a fork: both go on independently.
@@ -73,7 +72,7 @@ concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan before,
   s.rebase(before, context);
 };
 
-/// Optional: it learns from what the target ranks high (Outcome::revealed), `top_k_wanted()` tokens of each row;
+/// Optional: it learns from what the target ranks high (Outcome::top_k), `top_k_wanted()` tokens of each row;
 /// 0: none at present. Only a TopKVerifier has them to give.
 template <class S>
 concept TopKLearner = DraftStrategy<S> && requires(const S& s) {

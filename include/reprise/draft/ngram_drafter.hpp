@@ -42,7 +42,7 @@ struct NgramOptions {
 ///
 /// Earlier places that end like the context (n-grams of 4, 2 and 1 tokens), and the places whose copy is under way,
 /// vote for the next token (match_weight.hpp). Shares of the vote become probabilities, corrected by what the target
-/// accepts (calibration.hpp). The draft is a tree, grown best first: the most probable path that is left is always
+/// accepts (token_calibrator.hpp). The draft is a tree, grown best first: the most probable path that is left is always
 /// taken next, so every prefix is the best smaller draft. Where a chain is asked for, only the best token of each place
 /// is taken. How many of them are worth sending is for control to say.
 ///

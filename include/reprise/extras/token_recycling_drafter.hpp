@@ -29,7 +29,7 @@ struct TokenRecyclingOptions {
 /// tree, grown best first, so every prefix is the best smaller draft. (Token Recycling, Luo et al. 2024, which fills
 /// one fixed tree; here the probability of each rank, by depth, is learned from what the target picks.)
 ///
-/// It learns from a TopKVerifier, through Outcome::revealed. Without one it learns from the picks alone: the tokens
+/// It learns from a TopKVerifier, through Outcome::top_k. Without one it learns from the picks alone: the tokens
 /// that followed each token, the last one first. begin() forgets all of it, truncate() nothing: it is what the target
 /// is used to say, not what it has said.
 ///

@@ -84,7 +84,7 @@ class BasicTokenTable {
   static constexpr std::size_t ways = 4;  ///< entries of a bucket
   static constexpr unsigned foreign_bits = fingerprint_bits - 2;
 
-  /// Errors: unsupported (n-gram length, too few bytes), out_of_memory.
+  /// Errors: invalid_argument (n-gram length, too few bytes), out_of_memory.
   static Result<BasicTokenTable> make(const TokenTableOptions& options = {}) noexcept {
     if (options.ngram == 0 || options.ngram > largest_ngram)
       return Error{ErrorCode::invalid_argument, "ngram has to be between 1 and 32", options.ngram, largest_ngram};

@@ -16,7 +16,7 @@
 #include "reprise/history/detail/byte_format.hpp"
 
 /// \file The container of a snapshot: a header, then sections, each with a checksum; docs/formats.md has every byte.
-/// memory_snapshot.hpp writes and reads the contents of the sections.
+/// history_snapshot.hpp writes and reads the contents of the sections.
 
 namespace reprise::inline v0 {
 

@@ -21,14 +21,14 @@ using TenantId = std::uint64_t;
 
 /// The data of one tenant. Nothing in it refers to another tenant's.
 struct Tenant {
-  HistoryStore memory;
+  HistoryStore history;
   CalibrationState calibration;  ///< learned from its sequences: NgramOptions::prior of the next one. A plain value:
                                  ///< only one thread at a time may write it
 };
 
 struct TenantOptions {
   std::size_t tenants = 16;  ///< tenants that can be open at the same time
-  HistoryOptions memory;     ///< of each tenant, max_bytes too; but open() gives the key
+  HistoryOptions history;    ///< of each tenant, max_bytes too; but open() gives the key
 };
 
 /// One history for each tenant, so that tenants learn nothing of each other. Parties that the caller gives the same
@@ -43,7 +43,7 @@ struct TenantOptions {
 /// close(), the caller makes sure that no thread uses this tenant or looks for it: the next tenant takes its slot.
 ///
 /// **Cost.** find: a look at 8 bytes for each slot, once for each sequence. open: an allocation of the tenant's bytes,
-/// which are written. Memory: TenantOptions::memory.max_bytes for each open tenant, and 8 KB for each slot.
+/// which are written. Memory: TenantOptions::history.max_bytes for each open tenant, and 8 KB for each slot.
 class TenantHistories {
  public:
   static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
@@ -69,7 +69,7 @@ class TenantHistories {
   }
 
   /// Opens a tenant with an empty history. `key`: its hash key, secret and random, see docs/security.md; it stays in
-  /// this process. Errors: tenant_is_open; too_many_tenants; unsupported (nobody); those of HistoryStore::make().
+  /// this process. Errors: tenant_is_open; too_many_tenants; invalid_argument (nobody); those of HistoryStore::make().
   Result<Tenant*> open(TenantId id, std::uint64_t key) noexcept {
     if (id == nobody)
       return Error{ErrorCode::invalid_argument, "this number stands for no tenant: take another", id, 0};
@@ -78,11 +78,11 @@ class TenantHistories {
     const std::size_t slot = slot_of(nobody);
     if (slot == slots_)
       return Error{ErrorCode::too_many_tenants, "every slot is taken: close() a tenant first", id, slots_};
-    HistoryOptions options = options_.memory;
+    HistoryOptions options = options_.history;
     options.key = key;
     auto memory = HistoryStore::make(options);
     if (!memory) return memory.error();
-    tenants_[slot].memory = *std::move(memory);
+    tenants_[slot].history = *std::move(memory);
     ids_[slot].store(id, std::memory_order_release);  // published last: find() returns a complete tenant
     return &tenants_[slot];
   }
@@ -104,7 +104,7 @@ class TenantHistories {
   /// Bytes of the open tenants and of all slots. Not at the same time as open() and close().
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = slots_ * (sizeof(TenantId) + sizeof(Tenant));
-    for (std::size_t i = 0; i < slots_; ++i) bytes += tenants_[i].memory.memory_bytes();
+    for (std::size_t i = 0; i < slots_; ++i) bytes += tenants_[i].history.memory_bytes();
     return bytes;
   }
 

@@ -75,7 +75,7 @@ class Session {
 
   /// Starts a sequence. The engine has prefilled: its cache holds the first `cached` tokens of `context`, by
   /// default all but the last; the others are pending and ride in the first pass.
-  /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, unsupported, out_of_memory.
+  /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, invalid_argument, out_of_memory.
   /// After an error the session is as before; out_of_memory gives an open round up.
   Result<void> begin(TokenSpan context, Capabilities capabilities = {}, std::optional<std::size_t> cached = {}) {
     if (auto checked = Sequence::check_begin(context, capabilities, cached); !checked) return checked;

@@ -11,7 +11,7 @@
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/snapshot.hpp"
 
-/// \file The section `runs` of a snapshot. A header of its own, apart from memory_snapshot.hpp: this is how runs are
+/// \file The section `runs` of a snapshot. A header of its own, apart from history_snapshot.hpp: this is how runs are
 /// written as bytes, without a history, and tests and fuzzers forge them.
 
 namespace reprise::inline v0::detail {
