@@ -113,6 +113,12 @@ TEST(FirstMatch, PassesOnWhatIsOptional) {
   strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 5, .top_k = {}});
   EXPECT_THAT(strategy.member<0>().told->outcomes.at(0).draft, IsEmpty()) << "what was proposed is gone";
 }
+TEST(FirstMatch, SaysThatAMemberPushedAMalformedNode) {
+  FirstMatch strategy(Scripted{{node(1, 7, 10)}}, Scripted{});
+  EXPECT_TRUE(propose(strategy, Tokens{1}, {}).malformed);
+  FirstMatch well_formed(Scripted{}, Scripted{{node(1, -1, 10)}});
+  EXPECT_FALSE(propose(well_formed, Tokens{1}, {}).malformed);
+}
 TEST(FirstMatch, KeepsTheContractOfStrategies) {
   PromptLookupOptions long_matches;
   long_matches.min_ngram = 3;

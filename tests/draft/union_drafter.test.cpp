@@ -218,6 +218,12 @@ TEST(UnionDrafter, IsLossless) {
   passes_saved_losslessly([](TokenSpan) { return UnionDrafter(HostileStrategy(1, 4), HostileStrategy(2, 4)); });
   passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), HostileStrategy(2, 4)); });
 }
+TEST(UnionDrafter, SaysThatAMemberPushedAMalformedNode) {
+  UnionDrafter strategy(Scripted{{node(1, 7, 10)}}, Scripted{{node(2, -1, 10)}});
+  EXPECT_TRUE(propose(strategy, Tokens{1}, {}).malformed);
+  UnionDrafter well_formed(Scripted{{node(1, -1, 10)}}, Scripted{{node(2, -1, 10)}});
+  EXPECT_FALSE(propose(well_formed, Tokens{1}, {}).malformed);
+}
 TEST(UnionDrafter, SurvivesMembersThatWriteGarbage) {
   Lent strategy{UnionDrafter(HostileStrategy(1, 4), HostileStrategy(2, 4), NgramDrafter<>())};
   strategy.begin(Tokens{1, 2, 1, 2, 1});

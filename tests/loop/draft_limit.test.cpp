@@ -80,6 +80,11 @@ TEST(WithinABudget, IsNoLargerThanWhatWasAsked) {
   asked.shape = DraftShape::chain;
   EXPECT_EQ(clamp_to_contract(answered, asked).shape, DraftShape::chain);
 }
+TEST(WithinABudget, AdmitsNoLessLikelyNodesThanWereAsked) {
+  DraftBudget asked;
+  asked.min_path_probability = Probability::ratio(1, 2);
+  EXPECT_EQ(clamp_to_contract(DraftBudget{}, asked).min_path_probability, Probability::ratio(1, 2));
+}
 TEST(WithinABudget, MayBeSmallerThanWhatWasAsked) {
   DraftBudget answered;
   answered.max_nodes = answered.max_depth = answered.max_leaves = 0;

@@ -13,6 +13,10 @@
 #include "support/witness.hpp"
 
 namespace reprise {
+
+// Every function of a session can be instantiated, whatever its control.
+template class Session<archetype::Strategy, archetype::Control>;
+
 namespace {
 
 using ::testing::ElementsAre;
@@ -540,6 +544,15 @@ TEST_F(SessionTest, IsAsBeforeWhenThePredicateThrows) {
   EXPECT_THROW(static_cast<void>(session.resolve(pass->ticket, TokenSpan(prompt), predicate)), std::runtime_error);
   EXPECT_THAT(session.context(), ElementsAreArray(prompt));
   EXPECT_TRUE(session.resolve(pass->ticket, TokenSpan(prompt)));
+}
+
+TEST(Session, EndedBeforeItsBeginningStillHasToBegin) {
+  Session<FixedDraft> session{FixedDraft{{1, 2}}};
+  session.finish();
+  EXPECT_FALSE(session.finished());
+  const Limits limits;
+  session.propose(limits);
+  EXPECT_EQ(code_of(session.plan()), ErrorCode::not_begun);
 }
 
 TEST(Session, TellsTheStrategyEveryTokenOnce) {

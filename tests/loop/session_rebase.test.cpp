@@ -177,6 +177,15 @@ TEST_F(Rebase, LetsTheEngineKeepTheSharedRowsAndPrefillTheRest) {
   ASSERT_TRUE(session.set_cached(*shared));
   EXPECT_THAT(session.pending(), ElementsAre(40, 50));
 }
+TEST_F(Rebase, ToABeginningOfTheContextLeavesTheLastTokenPending) {
+  ASSERT_TRUE(session.begin(prompt));
+  const auto shared = session.rebase(session.context().first(3));
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(*shared, 3U);
+  EXPECT_EQ(code_of(session.set_cached(*shared)), ErrorCode::cached_out_of_range);
+  EXPECT_TRUE(session.set_cached(std::min(*shared, session.context().size() - 1)));
+  EXPECT_EQ(session.pending().size(), 1U);
+}
 TEST_F(Rebase, GivesAnOpenRoundUp) {
   ASSERT_TRUE(session.begin(prompt));
   session.propose(limits);

@@ -159,7 +159,8 @@ class Draft {
     node.parent = size_ == 0 ? anchor_parent : static_cast<NodeIndex>(size_ - 1);
     return push(node);
   }
-  /// Keeps the first `nodes` nodes, and charges the budget for these alone. Cost: a look at each of them.
+  /// Keeps the first `nodes` nodes, and charges the budget for these alone. A sampled draft that has ended stays ended.
+  /// Cost: a look at each node.
   void truncate(std::size_t nodes) noexcept {
     if (nodes >= size_) return;
     size_ = leaves_ = 0;
@@ -176,8 +177,10 @@ class Draft {
   /// Says that the strategy has stopped drafting for now: an empty draft then counts as Cut::throttled.
   void hold_back() noexcept { held_back_ = true; }
   [[nodiscard]] bool held_back() const noexcept { return held_back_; }
-  /// True after a refused node that no budget would admit: its parent, its order or its repetition was wrong. Counts as
-  /// Cut::shape, so that the statistics show a faulty strategy.
+  /// Says that a node was refused for its form: for strategies that hand on the draft of another one.
+  void mark_malformed() noexcept { malformed_ = true; }
+  /// True after a refused node whose form was wrong: its parent, order or repetition, or auxiliary where only a chain
+  /// is asked for. Counts as Cut::shape, so that the statistics show a faulty strategy.
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

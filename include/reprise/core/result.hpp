@@ -16,7 +16,8 @@ namespace reprise::inline v0 {
 /// caller handles begin(), load_file() and load_history() in one switch. An enum for each layer would need an error
 /// type for each, and a template for everything that passes errors on.
 enum class ErrorCode : std::uint8_t {
-  // core, loop, batch: a sequence and its rounds. Other layers use size_out_of_range, invalid_argument and out_of_memory
+  // core, loop, batch: a sequence and its rounds. Other layers use size_out_of_range, invalid_argument and
+  // out_of_memory
   // too.
   empty_context,        ///< begin() with no token: there is no anchor to decode from
   context_too_long,     ///< the context does not fit the limit

@@ -37,8 +37,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///      new exactly once, in order.
 ///  S3  propose(context, draft) writes a draft of the tokens that follow `context`. It does not allocate and does not
 ///      throw. `draft` arrives empty; draft.budget() says how much is asked for, and draft.push() refuses the rest.
-///  S4  propose() without an observe(), truncate() or begin() between gives the same draft again: a round that
-///      was cancelled is run again.
+///  S4  propose() without an observe(), feedback(), truncate(), rebase() or begin() between gives the same draft again:
+///      a round that was cancelled is run again.
 ///  S5  feedback(context, outcome) is called once for each committed round, also when nothing was sent. It comes
 ///      before observe() of that round's tokens: `context` ends at the round's anchor. Cancelled rounds get none.
 ///  S6  truncate(context, size) leaves the state of lookups as if only the first `size` tokens of `context` had ever
@@ -48,7 +48,7 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///      memory that a strategy reads is a setting that others may write to: then S4 and S8 hold for its contents.
 ///
 /// begin, observe and truncate may allocate. One that throws there (or runs out of memory) is not asked for
-/// drafts again until begin(); decoding goes on without it.
+/// drafts again until begin(), or Session::rebase(), which begins it too; decoding goes on without it.
 ///
 /// Threads: a strategy is used by one thread at a time; distinct copies are independent.
 template <class S>

@@ -46,9 +46,9 @@ class ExternalDrafter {
   void truncate(TokenSpan, std::size_t) noexcept { clear(); }
   void feedback(TokenSpan, const Outcome&) noexcept {}
 
-  /// The draft of the next round; what was set before is forgotten, also when this one is refused. Errors: invalid_argument
-  /// (arrays of other lengths, a parent that is not an earlier node, a probability that is negative or no number; more
-  /// than one counts as one), out_of_memory.
+  /// The draft of the next round; what was set before is forgotten, also when this one is refused. Errors:
+  /// invalid_argument (arrays of other lengths, a parent that is not an earlier node, a probability that is negative or
+  /// no number; more than one counts as one), out_of_memory.
   Result<void> set(const ExternalNodes& nodes) noexcept {
     clear();
     if (auto checked = check(nodes); !checked) return checked;

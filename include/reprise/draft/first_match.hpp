@@ -53,6 +53,7 @@ class FirstMatch : public Members<Strategies...> {
     chosen_ = none;
     bool left_out = false;
     bool held_back = false;
+    bool malformed = false;
     this->for_each_member([&](auto& member, std::size_t i) {
       if (chosen_ != none) return;
       draft.clear();
@@ -60,9 +61,11 @@ class FirstMatch : public Members<Strategies...> {
       if (!draft.empty()) chosen_ = i;
       left_out = left_out || draft.left_out();
       held_back = held_back || draft.held_back();
+      malformed = malformed || draft.malformed();
     });
     if (left_out) draft.leave_out();
     if (held_back) draft.hold_back();
+    if (malformed) draft.mark_malformed();
   }
 
   void feedback(TokenSpan context, const Outcome& outcome) {

@@ -51,6 +51,14 @@ static_assert(JumpForwardSource<Forced>);
 /// Cost: the source's. Limit: 64 tokens in a draft. Threads: as the source; copies share what it points to.
 template <JumpForwardSource Source>
 class JumpForwardDrafter {
+  // A source with one of these would be skipped in silence, and fall out of step.
+  static_assert(
+      !requires(Source & s, TokenSpan tokens, Origin origin) { s.observe(tokens, origin); } &&
+          !requires(Source & s, std::size_t size) { s.truncate(size); } &&
+          !requires(Source & s, TokenSpan tokens) { s.rebase(tokens); },
+      "a forced source follows the text with the functions of a strategy: observe(context, fresh, origin), "
+      "truncate(context, size), rebase(before, context)");
+
  public:
   static constexpr std::size_t max_tokens = 64;
 

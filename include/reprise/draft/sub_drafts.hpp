@@ -33,12 +33,14 @@ class SubDraft {
     kind_ = draft.view().kind();
     left_out_ = draft.left_out();
     held_back_ = draft.held_back();
+    malformed_ = draft.malformed();
     places_.fill(anchor_parent);
   }
   void clear() noexcept { size_ = 0; }
   [[nodiscard]] DraftView view() const noexcept { return {std::span(nodes_).first(size_), kind_}; }
   [[nodiscard]] bool left_out() const noexcept { return left_out_; }
   [[nodiscard]] bool held_back() const noexcept { return held_back_; }
+  [[nodiscard]] bool malformed() const noexcept { return malformed_; }
   [[nodiscard]] std::span<const NodeIndex> places() const noexcept { return std::span(places_).first(size_); }
 
   /// Holds each claim against what became of such claims; the answer is the sum of all path probabilities, 2^30 for
@@ -103,6 +105,7 @@ class SubDraft {
   DraftKind kind_ = DraftKind::ordered;
   bool left_out_ = false;
   bool held_back_ = false;
+  bool malformed_ = false;
 };
 
 }  // namespace reprise::detail
@@ -173,6 +176,7 @@ class SubDrafts : public Members<Strategies...> {
       own.follow(merged_);
       if (own.left_out() || own.view().size() > 0) draft.leave_out();
       if (own.held_back()) draft.hold_back();
+      if (own.malformed()) draft.mark_malformed();
     }
   }
 

@@ -147,9 +147,10 @@ class Session {
   /// chooses how many nodes each may send, and passes that to plan(). A ticket that is open is void then. Requires a
   /// control that is SendAll or derived from it: another one would shorten the plan of the batch again. Errors: those
   /// of plan(); out_of_memory not.
+  template <std::same_as<Control> C = Control>  // looked at when it is called, so that a session can be instantiated
   Result<Offer> offer() {
     static_assert(
-        std::derived_from<Control, SendAll>,
+        std::derived_from<C, SendAll>,
         "Session::offer(): under a planner the session's control has to be SendAll, because the planner alone "
         "decides how much is drafted");
     give_pass_up();
@@ -277,7 +278,8 @@ class Session {
   /// Rows that were moved to their new positions instead (a context shift) give another output than prefill would; what
   /// is drafted does not add to that.
   /// Returns how many leading tokens the old and the new context share: of the rows in the engine's cache, so many at
-  /// most are worth keeping. An engine that learns it only here cuts its cache there and calls set_cached().
+  /// most are worth keeping. An engine that learns it only here cuts its cache there and calls set_cached() with it, or
+  /// with one less than the context where that is smaller: the last token is never in the cache.
   /// Errors: not_begun, and those of begin(). After an error the session is as before; out_of_memory gives an open
   /// round up.
   Result<std::size_t> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {

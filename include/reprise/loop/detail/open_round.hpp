@@ -58,7 +58,7 @@ class OpenRound {
     malformed_ = draft.malformed();
     max_leaves_ = draft_.kind() == DraftKind::sampled ? 1 : max_leaves;
   }
-  /// The strategy pushed a node that no budget would admit.
+  /// The strategy pushed a node of wrong form.
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
   [[nodiscard]] DraftView draft() const noexcept { return draft_; }
 

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// message: a forced source follows the text with the functions of a strategy
+#include "reprise/reprise.hpp"
+
+// Its observe() would never be called, and the grammar would fall out of step.
+struct Grammar {
+  std::size_t forced(std::span<reprise::Token>) { return 0; }
+  void observe(reprise::TokenSpan, reprise::Origin) {}
+};
+
+reprise::JumpForwardDrafter<Grammar>* drafter() { return new reprise::JumpForwardDrafter<Grammar>(Grammar()); }
