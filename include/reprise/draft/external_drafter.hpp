@@ -149,7 +149,8 @@ class ExternalDrafter {
                   : Probability::from_raw(static_cast<std::uint32_t>(p * static_cast<float>(Probability::scale)));
   }
   [[nodiscard]] static bool repeats(const Draft& draft, const DraftNode& node) noexcept {
-    for (auto i = static_cast<std::size_t>(node.parent + 1); i < draft.size(); ++i)
+    for (std::size_t i = node.parent == anchor_parent ? 0 : static_cast<std::size_t>(node.parent) + 1; i < draft.size();
+         ++i)
       if (draft[i].parent == node.parent && draft[i].token == node.token) return true;
     return false;
   }

@@ -119,9 +119,8 @@ class BatchCost {
   [[nodiscard]] LearnedCost learned_cost() const noexcept { return LearnedCost(learned(), unit(plain_.sequences)); }
   /// The three leading bits of a context.
   static std::size_t rounded_context(std::size_t context) noexcept {
-    const auto bits = static_cast<unsigned>(std::bit_width(context));
-    const std::size_t place = std::bit_floor(context) / 4;
-    return bits <= 3 ? context : context - context % place;
+    const std::size_t third_bit = std::max<std::size_t>(1, std::bit_floor(context) / 4);
+    return context - context % third_bit;
   }
 
   void read() noexcept {
