@@ -64,8 +64,8 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
 }
 
 /// Returns the state in a section of kind `calibration`. Numbers beyond the bounds of learning are moved to them, as
-/// TokenCalibrator does, so that any numbers are a state. Error: snapshot_forged if the length is wrong (`value`, `limit`
-/// expected).
+/// TokenCalibrator does, so that any numbers are a state. Error: snapshot_forged if the length is wrong (`value`,
+/// `limit` expected).
 [[nodiscard]] inline Result<CalibrationState> read_calibration(SnapshotCursor section) noexcept {
   if (section.left() != calibration_bytes)
     return Error{ErrorCode::snapshot_forged,
