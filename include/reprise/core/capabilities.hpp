@@ -51,7 +51,7 @@ class AllowedWidths {
   std::ptrdiff_t count_ = 0;
 };
 
-/// What an engine can do for one sequence. A value, not a type: one engine type serves trimmable and hybrid
+/// Abilities of an engine for one sequence. A value, not a type: one engine type serves trimmable and hybrid
 /// models alike, so it is checked when a sequence begins, and what cannot work is refused there.
 struct Capabilities {
   std::size_t max_rows = unlimited;     ///< rows in one pass, pending tokens included

@@ -3,7 +3,7 @@
 
 /// \file The one macro of the library: a precondition that only a programming error of the caller can break.
 ///
-/// What arrives at run time (token values, sizes, a strategy's proposals, files, capabilities) is never checked
+/// Input that arrives at run time (token values, sizes, a strategy's proposals, files, capabilities) is never checked
 /// here: such input is handled, or refused with a value (result.hpp). Choose with -DREPRISE_CONTRACTS=...:
 ///   0  off (the default): no code
 ///   1  assert(): follows NDEBUG

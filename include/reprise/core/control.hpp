@@ -15,7 +15,7 @@
 
 namespace reprise::inline v0 {
 
-/// What a pass has room for, when control is asked how much of a draft to send.
+/// The limits of a pass, for control to decide how much of a draft to send.
 struct PassLimits {
   PassShape plain = {};                      ///< the pass without a draft: its rows are the pending tokens
   std::size_t nodes = unlimited;             ///< at most so many drafted tokens
@@ -32,7 +32,7 @@ struct DraftChoice {
   Cut cut = Cut::none;  ///< why it is not the whole draft; none when it is
 };
 
-/// What a committed pass gave, for control to learn from.
+/// The result of a committed pass, for control to learn from.
 struct PassReport {
   PassShape plain;                                    ///< the pass as it would have been without a draft
   PassShape sent;                                     ///< the pass as it was

@@ -23,7 +23,7 @@ inline constexpr NodeIndex anchor_parent = -1;
 /// ends may depend on earlier tokens only, as well.
 enum class DraftKind : std::uint8_t { ordered, sampled };
 
-/// What a draft may look like. A chain has at most one child per node.
+/// The form of a draft. A chain has at most one child per node.
 enum class DraftShape : std::uint8_t { chain, tree };
 
 /// Where a drafted token came from, for statistics and calibration.
@@ -90,7 +90,7 @@ class DraftView {
   DraftKind kind_ = DraftKind::ordered;
 };
 
-/// What node i claims given that its parent is right: its path probability over its parent's; one if it is no less
+/// The claim of node i, given that its parent is right: its path probability over its parent's; one if it is no less
 /// probable than its parent, also where both are impossible.
 [[nodiscard]] inline Probability conditional_probability(DraftView draft, std::size_t i) noexcept {
   const std::uint64_t path = draft[i].path_probability.raw();

@@ -12,7 +12,7 @@
 
 namespace reprise::inline v0 {
 
-/// What ends a generation, and how much a round may draft. Read anew in every round, so it may change between
+/// The ends of a generation, and the budget of a draft. Read anew in every round, so it may change between
 /// rounds; it has to stay alive from propose() until that round is committed or cancelled. The vectors are the
 /// caller's: filling or copying them may throw, and the library does neither.
 struct Limits {
@@ -26,7 +26,7 @@ struct Limits {
   DraftBudget draft = {};
 };
 
-/// What a stop predicate says of the next token. It is called as `predicate(output, next)`, `output` being the
+/// Answer of a stop predicate about the next token. It is called as `predicate(output, next)`, `output` being the
 /// output tokens before `next`, once for each token in order, before the token is committed. A round that is
 /// cancelled and run again asks again, so the answer should depend on the arguments alone.
 enum class StopDecision : std::uint8_t {
@@ -59,7 +59,7 @@ constexpr std::string_view to_string(FinishReason reason) noexcept {
   return names[static_cast<std::size_t>(reason)];
 }
 
-/// What one more output token means for generation.
+/// Effect of one more output token on the generation.
 struct StopCheck {
   FinishReason reason = FinishReason::none;  ///< none, eos, stop_id or stop_sequence
   std::size_t trim = 0;  ///< tokens at the end, `next` included, that the returned output leaves out

@@ -46,7 +46,7 @@ struct RankedToken {
   Token token = 0;
 };
 
-/// What became of a draft: the one thing that a strategy learns from. Views are valid during feedback() only.
+/// The result of a draft: the only thing that a strategy learns from. Views are valid during feedback() only.
 struct Outcome {
   DraftView draft;                      ///< as proposed, before any cut; behind it the pad rows of the pass, if any
   std::span<const NodeIndex> sent;      ///< the nodes that were in the pass, in row order

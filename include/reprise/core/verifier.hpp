@@ -152,8 +152,8 @@ concept DistributionVerifier = Verifier<V> && requires(V& v, std::size_t i) {
   { v.uniform() } -> std::convertible_to<double>;
 };
 
-/// What a pass has committed, from an engine that walks the draft itself (on its device): the accepted tokens, then
-/// the pick that ends the path, each with the row of the batch that it was picked after.
+/// The tokens that a pass has committed, from an engine that walks the draft itself (on its device): the accepted
+/// tokens, then the pick that ends the path, each with the row of the batch that it was picked after.
 struct Accepted {
   std::span<const std::size_t> rows;
   TokenSpan tokens;
