@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -123,7 +124,9 @@ bool run(const char* name, const reprise::ModelOptions& options, bool sampled) {
   const reprise::Limits limits{.max_tokens = 300};
 
   Engine engine(large, prompt, sampled);
-  reprise::Session session(reprise::ModelDrafter<SmallModel>({&small, {}}, options));
+  auto drafter = reprise::ModelDrafter<SmallModel>::make({&small, {}}, options);
+  if (!drafter) return std::puts(drafter.error().message.data()), false;
+  reprise::Session session(*std::move(drafter));
   if (!session.reserve(1024)) return false;
   const auto generated = reprise::generate(session, engine, prompt, limits);
   if (!generated) return std::puts(generated.error().message.data()), false;

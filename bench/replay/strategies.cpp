@@ -44,16 +44,21 @@ KeyInfo ngram_key(std::string_view name, std::string_view default_value, std::st
   return {name, default_value, meaning, 1, most};
 }
 
-AnyStrategy drafter(const Settings& settings, const PromptLookupOptions& options) {
-  if (const auto checked = check(options); !checked) {
-    const Error& error = checked.error();
+template <class Index>
+AnyStrategy drafter_over(const PromptLookupOptions& options) {
+  auto made = PromptLookupDrafter<Index>::make(options);
+  if (!made) {
+    const Error& error = made.error();
     throw tools::InputError(std::string(error.message) + " (" + std::to_string(error.value) + ", limit " +
                             std::to_string(error.limit) + ")");
   }
+  return *std::move(made);
+}
+AnyStrategy drafter(const Settings& settings, const PromptLookupOptions& options) {
   const std::string_view index = settings.word("index");
-  if (index == "suffix_array") return PromptLookupDrafter<SuffixArrayIndex>(options);
-  if (index == "naive") return PromptLookupDrafter<NaiveIndex>(options);
-  return PromptLookupDrafter<RollingHashIndex>(options);
+  if (index == "suffix_array") return drafter_over<SuffixArrayIndex>(options);
+  if (index == "naive") return drafter_over<NaiveIndex>(options);
+  return drafter_over<RollingHashIndex>(options);
 }
 
 std::uint32_t ngram(const Settings& settings, std::string_view key) {
@@ -78,6 +83,9 @@ AnyStrategy make_copy(const Settings& settings, Past*) {
   PromptLookupOptions options;
   options.min_ngram = ngram(settings, "min_ngram");
   options.max_ngram = ngram(settings, "max_ngram");
+  if (options.min_ngram > options.max_ngram)
+    throw tools::InputError("min_ngram is larger than max_ngram (" + std::to_string(options.min_ngram) + ", limit " +
+                            std::to_string(options.max_ngram) + ")");
   options.draft_length = length(settings, "k");
   options.candidates = ngram(settings, "candidates");
   options.copy_past_end = settings.word("past_end") == "yes";

@@ -107,10 +107,12 @@ int main() {
     sound = row("ngram", kind, reprise::NgramDrafter<>(), expected) && sound;
     sound = row("lookahead W 5 N 4 G 5", kind, reprise::LookaheadDrafter(), expected) && sound;
     sound = row("lookahead W 10 N 3 G 10", kind,
-                reprise::LookaheadDrafter({.window = 10, .ngram = 3, .candidates = 10}), expected) &&
+                reprise::LookaheadDrafter::make({.window = 10, .ngram = 3, .candidates = 10}).value(), expected) &&
             sound;
     sound = row("recycling, 8 candidates", kind, reprise::TokenRecyclingDrafter(), expected) && sound;
-    sound = row("recycling, 1 candidate", kind, reprise::TokenRecyclingDrafter({.candidates = 1}), expected) && sound;
+    sound = row("recycling, 1 candidate", kind, reprise::TokenRecyclingDrafter::make({.candidates = 1}).value(),
+                expected) &&
+            sound;
   }
   return sound ? 0 : 1;
 }

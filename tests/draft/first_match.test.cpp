@@ -123,14 +123,15 @@ TEST(FirstMatch, KeepsTheContractOfStrategies) {
   PromptLookupOptions long_matches;
   long_matches.min_ngram = 3;
   const Report report =
-      check_strategy([&] { return FirstMatch(PromptLookupDrafter<>(long_matches), NgramDrafter<>()); });
+      check_strategy([&] { return FirstMatch(PromptLookupDrafter<>::make(long_matches).value(), NgramDrafter<>()); });
   EXPECT_EQ(report.verdict(), Verdict::exact) << report.to_string();
 }
 TEST(FirstMatch, IsLossless) {
   PromptLookupOptions long_matches;
   long_matches.min_ngram = 3;
-  EXPECT_GT(passes_saved_losslessly(
-                [&](TokenSpan) { return FirstMatch(PromptLookupDrafter<>(long_matches), NgramDrafter<>()); }),
+  EXPECT_GT(passes_saved_losslessly([&](TokenSpan) {
+              return FirstMatch(PromptLookupDrafter<>::make(long_matches).value(), NgramDrafter<>());
+            }),
             100U);
   passes_saved_losslessly([](TokenSpan) { return FirstMatch(HostileStrategy(1, 4), NgramDrafter<>()); });
 }

@@ -25,7 +25,7 @@ constexpr ModelOptions kinds[] = {{},
 
 TEST(ModelDrafterMemory, IsNotAskedForInPropose) {
   for (const ModelOptions& options : kinds) {
-    const auto report = testing::check_strategy([&] { return Drafter(ToyModel(), options); },
+    const auto report = testing::check_strategy([&] { return Drafter::make(ToyModel(), options).value(); },
                                                 {.runs = 4, .allocations = testing::allocations_so_far});
     EXPECT_TRUE(report.passed()) << report.to_string();
     EXPECT_EQ(report.find("propose() does not allocate")->verdict, testing::Verdict::exact);
@@ -49,7 +49,7 @@ TEST(ModelDrafterMemory, MayRunOutAndThenNothingIsDraftedUntilTheNextSequence) {
     const Tokens second(400, 2);
     bool failed = true;
     for (std::size_t fail_at = 1; failed; ++fail_at) {
-      testing::Lent drafter{Drafter(ToyModel(), options)};
+      testing::Lent drafter{Drafter::make(ToyModel(), options).value()};
       drafter.reserve(500);  // no allocation but the drafter's own
       {
         const AllocationWatch watch(fail_at, 1000);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -48,7 +49,7 @@ Tokens joined(Tokens a, const Tokens& b) {
   return a;
 }
 Lent begun(const ModelOptions& options, const Tokens& context, const ToyModel& model = ToyModel()) {
-  Lent drafter{Drafter(model, options)};
+  Lent drafter{Drafter::make(model, options).value()};
   drafter.begin(context);
   return drafter;
 }
@@ -88,12 +89,50 @@ class ModelDrafterKinds : public ::testing::TestWithParam<ModelOptions> {};
 INSTANTIATE_TEST_SUITE_P(All, ModelDrafterKinds, ::testing::Values(chain, tree, sampled));
 
 TEST_P(ModelDrafterKinds, KeepTheContractOfAStrategy) {
-  const auto report = testing::check_strategy([] { return Drafter(ToyModel(), GetParam()); });
+  const auto report = testing::check_strategy([] { return Drafter::make(ToyModel(), GetParam()).value(); });
   EXPECT_TRUE(report.passed()) << report.to_string();
 }
 
+TEST(ModelOptions, ThatCannotWorkAreRefused) {
+  struct Refusal {
+    const char* says;
+    std::size_t value;
+    std::size_t limit;
+    ModelOptions options;
+  };
+  for (const Refusal& refusal : {Refusal{"draft_length has to be between 1 and 64", 0, 1, {.draft_length = 0}},
+                                 Refusal{"draft_length has to be between 1 and 64", 65, 64, {.draft_length = 65}},
+                                 Refusal{"branches has to be between 1 and 8", 0, 1, {.branches = 0}},
+                                 Refusal{"branches has to be between 1 and 8", 9, 8, {.branches = 9}}}) {
+    const auto made = Drafter::make(ToyModel(), refusal.options);
+    ASSERT_FALSE(made.has_value()) << refusal.says << ", " << refusal.value;
+    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(made.error().message, refusal.says);
+    EXPECT_EQ(made.error().value, refusal.value);
+    EXPECT_EQ(made.error().limit, refusal.limit);
+  }
+}
+
+TEST(ModelOptions, MayBeAtTheirLimits) {
+  for (const std::size_t length : {1U, 64U}) EXPECT_TRUE(Drafter::make(ToyModel(), {.draft_length = length}));
+  for (const std::size_t branches : {1U, 8U}) EXPECT_TRUE(Drafter::make(ToyModel(), {.branches = branches}));
+}
+
+TEST(ModelDrafter, HasDefaultsThatMakeGivesToo) {
+  Lent by_default{Drafter(ToyModel())};
+  Lent made{Drafter::make(ToyModel()).value()};
+  for (Lent* drafter : {&by_default, &made}) drafter->begin(Tokens{1, 2, 3});
+  const Drafted expected = drafted_by(by_default);
+  EXPECT_FALSE(expected.nodes.empty());
+  EXPECT_EQ(drafted_by(made).tokens(), expected.tokens());
+  EXPECT_EQ(by_default->options().kind, made->options().kind);
+  EXPECT_EQ(by_default->options().draft_length, made->options().draft_length);
+  EXPECT_EQ(by_default->options().branches, made->options().branches);
+}
+static_assert(!std::constructible_from<Drafter, ToyModel, ModelOptions>, "settings can be refused");
+
 TEST_P(ModelDrafterKinds, DraftNothingBeforeASequenceBegins) {
-  Lent drafter{Drafter(ToyModel(), GetParam())};
+  Lent drafter{Drafter::make(ToyModel(), GetParam()).value()};
   EXPECT_TRUE(drafted_by(drafter).nodes.empty());
   EXPECT_EQ(drafter->model().feeds, 0U);
 }
@@ -146,7 +185,7 @@ TEST_P(ModelDrafterKinds, DoNotCostALosslessRunAToken) {
         return PicksOnly(testing::ScriptedVerifier(options, tokens));
       };
       const auto report =
-          testing::compare_lossless(make, prompt, Limits{.max_tokens = 200}, Drafter(model, GetParam()));
+          testing::compare_lossless(make, prompt, Limits{.max_tokens = 200}, Drafter::make(model, GetParam()).value());
       EXPECT_TRUE(report.identical()) << report.message;
       EXPECT_GT(report.drafted.statistics.accepted, sampling ? 10U : 30U);
     }
@@ -272,7 +311,7 @@ TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
 TEST(ModelDrafter, StaysInStepWhateverHappens) {
   for (const ModelOptions& options : {chain, tree, sampled}) {
     testing::Random random(11);
-    Lent drafter{Drafter(ToyModel(5, 2), options)};
+    Lent drafter{Drafter::make(ToyModel(5, 2), options).value()};
     Tokens context = {1};
     drafter.begin(context);
     for (int step = 0; step < 1500; ++step) {
@@ -345,7 +384,7 @@ TEST(ModelDrafter, KeepsTheTokensThatARebasedContextBeginsWithInItsCache) {
 }
 
 TEST(ModelDrafter, StartsTheCacheAnewWithANewSequence) {
-  Drafter drafter(ToyModel(), chain);
+  Drafter drafter = Drafter::make(ToyModel(), chain).value();
   const Tokens first(50, 3);
   drafter.begin(first);
   EXPECT_FALSE(testing::propose(drafter, first).nodes.empty());
@@ -426,7 +465,7 @@ TEST(ModelDrafter, LetsTheSessionGoOnWithoutDraftsAfterTheModelThrew) {
   ToyModel model;
   model.fail_at = 9;
   model.fault = ToyModel::Fault::throws;
-  Session<Drafter> session(Drafter(model, chain));
+  Session<Drafter> session(Drafter::make(model, chain).value());
   testing::ScriptedVerifier verifier({}, prompt);
   EXPECT_THROW(static_cast<void>(generate(session, verifier, prompt, limits)), std::runtime_error);
   const auto generation = generate(session, verifier, limits);
@@ -450,7 +489,8 @@ TEST(ModelDrafter, TakesWeightsOfAnyValue) {
   for (const DraftKind kind : {DraftKind::ordered, DraftKind::sampled}) {
     const auto first_of = [&](std::vector<float> said) {
       testing::Lent drafter{
-          ModelDrafter<OddModel>(OddModel{std::move(said)}, {.kind = kind, .min_path_probability = anything})};
+          ModelDrafter<OddModel>::make(OddModel{std::move(said)}, {.kind = kind, .min_path_probability = anything})
+              .value()};
       drafter.begin(Tokens{1});
       const Drafted draft = drafter.propose({}, 1);
       return draft.nodes.empty() ? Token{-1} : draft.nodes[0].token;
@@ -461,7 +501,7 @@ TEST(ModelDrafter, TakesWeightsOfAnyValue) {
     EXPECT_EQ(first_of({0.0F, 0.0F, 0.0F, 0.0F}), -1);
   }
   // A distribution of another size would have no place.
-  testing::Lent drafter{ModelDrafter<OddModel>(OddModel{{1.0F, 0.0F}}, sampled)};
+  testing::Lent drafter{ModelDrafter<OddModel>::make(OddModel{{1.0F, 0.0F}}, sampled).value()};
   drafter.begin(Tokens{1});
   EXPECT_TRUE(drafter.propose({}, 1).nodes.empty());
 }
@@ -598,8 +638,9 @@ TEST(ModelDrafterSampling, LeavesTheTargetsDistributionAsItIs) {
   std::map<Tokens, int> counts;
   // Drafts end where the model is not sure, which may not matter.
   Session<Drafter> session(
-      Drafter(ToyModel(4, 5),
-              {.kind = DraftKind::sampled, .draft_length = 3, .min_path_probability = Probability::ratio(1, 3)}));
+      Drafter::make(ToyModel(4, 5),
+                    {.kind = DraftKind::sampled, .draft_length = 3, .min_path_probability = Probability::ratio(1, 3)})
+          .value());
   const Limits limits{.max_tokens = 3};
   std::uint64_t drafted = 0;
   for (int i = 0; i < runs; ++i) {

@@ -24,7 +24,7 @@ using testing::Tokens;
 
 template <LookupIndex Index = RollingHashIndex>
 Tokens drafted(const PromptLookupOptions& options, const Tokens& context) {
-  PromptLookupDrafter<Index> drafter(options);
+  auto drafter = PromptLookupDrafter<Index>::make(options).value();
   drafter.begin(context);
   return testing::propose(drafter, context, {.max_nodes = 64}).tokens();
 }
@@ -165,10 +165,10 @@ TEST(Ds4, CutsBehindAnEndOfSequenceToken) {
   EXPECT_EQ(drafted(presets::ds4(4, 7, 10), context), Tokens{10});
 }
 
-TEST(Presets, AreSettingsThatCheckAccepts) {
+TEST(Presets, AreSettingsThatMakeAccepts) {
   for (const PromptLookupOptions& options : {presets::prompt_lookup(), presets::hugging_face(), presets::vllm(),
                                              presets::llama_cpp_simple(), presets::ds4()})
-    EXPECT_TRUE(check(options).has_value());
+    EXPECT_TRUE(PromptLookupDrafter<>::make(options).has_value());
 }
 
 // --- All of them, against the rules written down as plain loops ---

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -24,6 +25,7 @@ using Lengths = std::vector<std::uint32_t>;
 
 static_assert(ReservableStrategy<PromptLookupDrafter<>> && MeasurableStrategy<PromptLookupDrafter<>>);
 static_assert(DraftStrategy<PromptLookupDrafter<archetype::Index>>);
+static_assert(!std::constructible_from<PromptLookupDrafter<>, PromptLookupOptions>, "settings can be refused");
 
 template <LookupIndex Index = RollingHashIndex>
 using Lent = testing::Lent<PromptLookupDrafter<Index>>;
@@ -35,7 +37,7 @@ Tokens drafted_by(Lent<Index>& drafter, const DraftBudget& budget = {}) {
 
 template <LookupIndex Index = RollingHashIndex>
 Tokens drafted(const PromptLookupOptions& options, const Tokens& context, const DraftBudget& budget = {}) {
-  Lent<Index> drafter{PromptLookupDrafter<Index>(options)};
+  Lent<Index> drafter{PromptLookupDrafter<Index>::make(options).value()};
   drafter.begin(context);
   return drafted_by(drafter, budget);
 }
@@ -273,7 +275,7 @@ TEST(PromptLookupOptions, ReachTheIndex) {
   options.min_ngram = 2;
   options.max_ngram = 4;
   options.extend = false;
-  const auto made_with = [&] { return PromptLookupDrafter<RecordingIndex>(options).index().options; };
+  const auto made_with = [&] { return PromptLookupDrafter<RecordingIndex>::make(options).value().index().options; };
   EXPECT_EQ(made_with().key, 42U);
   EXPECT_EQ(made_with().max_bytes, 1000U);
   EXPECT_EQ(lengths(made_with().orders), (Lengths{2, 3, 4}));
@@ -295,7 +297,7 @@ TEST(PromptLookupOptions, AnyKeyGivesTheSameDraft) {
 TEST(PromptLookupOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) {
   PromptLookupOptions options;
   options.max_bytes = 8192;
-  Lent<> drafter{PromptLookupDrafter<>(options)};
+  Lent<> drafter{PromptLookupDrafter<>::make(options).value()};
   drafter.begin(Tokens(100000, 1));
   EXPECT_TRUE(drafter->exhausted());
   EXPECT_EQ(drafted_by(drafter), Tokens());
@@ -308,7 +310,7 @@ TEST(PromptLookupOptions, MaxBytesStopsIndexingAndDraftingUntilTheNextSequence) 
 TEST(PromptLookupOptions, AreGivenBack) {
   PromptLookupOptions options;
   options.draft_length = 3;
-  EXPECT_EQ(PromptLookupDrafter<>(options).options().draft_length, 3U);
+  EXPECT_EQ(PromptLookupDrafter<>::make(options)->options().draft_length, 3U);
 }
 
 // --- Conditions ---
@@ -433,6 +435,8 @@ TEST(LookupOrders, AreAllLengthsWithoutExtend) {
 
 struct Refusal {
   std::string_view says;
+  std::uint64_t value;
+  std::uint64_t limit;
   PromptLookupOptions options;
 };
 
@@ -442,68 +446,72 @@ PromptLookupOptions with(void (*change)(PromptLookupOptions&)) {
   return options;
 }
 
-const std::vector<Refusal>& refusals() {
-  static const std::vector<Refusal> all = {
-      {"min_ngram is 0", with([](PromptLookupOptions& o) { o.min_ngram = 0; })},
-      {"max_ngram is too large", with([](PromptLookupOptions& o) { o.max_ngram = 33; })},
-      {"min_ngram is larger than max_ngram", with([](PromptLookupOptions& o) { o.min_ngram = 17; })},
-      {"too many n-gram lengths", with([](PromptLookupOptions& o) {
+TEST(PromptLookupDrafter, IsNotMadeWithSettingsThatCannotWork) {
+  const std::vector<Refusal> refusals = {
+      {"min_ngram is 0: give it at least 1", 0, 1, with([](PromptLookupOptions& o) { o.min_ngram = 0; })},
+      {"max_ngram is too large: give it at most 32", 33, 32, with([](PromptLookupOptions& o) { o.max_ngram = 33; })},
+      {"max_ngram is too large", 4'000'000'000, 32, with([](PromptLookupOptions& o) { o.max_ngram = 4'000'000'000; })},
+      {"min_ngram is larger than max_ngram: lower", 17, 16, with([](PromptLookupOptions& o) { o.min_ngram = 17; })},
+      {"too many n-gram lengths from min_ngram to max_ngram: give at most 8", 9, 8, with([](PromptLookupOptions& o) {
          o.extend = false;
          o.max_ngram = 9;
        })},
-      {"candidates has to be between", with([](PromptLookupOptions& o) { o.candidates = 0; })},
-      {"candidates has to be between", with([](PromptLookupOptions& o) { o.candidates = 65; })},
+      {"candidates has to be between 1 and 64", 0, 1, with([](PromptLookupOptions& o) { o.candidates = 0; })},
+      {"candidates has to be between 1 and 64", 65, 64, with([](PromptLookupOptions& o) { o.candidates = 65; })},
   };
-  return all;
-}
-
-TEST(CheckCopyOptions, RefusesWhatCannotWorkAndSaysWhy) {
-  for (const Refusal& refusal : refusals()) {
-    const auto checked = check(refusal.options);
-    ASSERT_FALSE(checked.has_value()) << refusal.says;
-    EXPECT_EQ(checked.error().code, ErrorCode::invalid_argument);
-    EXPECT_NE(checked.error().message.find(refusal.says), std::string_view::npos) << checked.error().message;
+  for (const Refusal& refusal : refusals) {
+    const auto made = PromptLookupDrafter<>::make(refusal.options);
+    ASSERT_FALSE(made.has_value()) << refusal.says;
+    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(made.error().message.find(refusal.says), std::string_view::npos) << made.error().message;
+    EXPECT_EQ(made.error().value, refusal.value) << refusal.says;
+    EXPECT_EQ(made.error().limit, refusal.limit) << refusal.says;
+    EXPECT_FALSE(PromptLookupDrafter<SuffixArrayIndex>::make(refusal.options).has_value()) << "with every index";
   }
 }
 
-TEST(CheckCopyOptions, SaysWhichNumberItHeldAgainstWhich) {
+TEST(PromptLookupDrafter, IsMadeWithSettingsAtTheirLimits) {
+  const auto accepted = [](const PromptLookupOptions& options) {
+    return PromptLookupDrafter<>::make(options).has_value();
+  };
   PromptLookupOptions options;
-  options.max_ngram = 40;
-  EXPECT_EQ(check(options).error().value, 40U);
-  EXPECT_EQ(check(options).error().limit, 32U);
-}
-
-TEST(CheckCopyOptions, AcceptsTheEdges) {
-  PromptLookupOptions options;
-  EXPECT_TRUE(check(options).has_value()) << "the default";
+  options.min_ngram = 1;
   options.max_ngram = 32;
-  options.min_ngram = 32;
   options.candidates = 64;
   options.draft_length = 0;
-  EXPECT_TRUE(check(options).has_value());
+  EXPECT_TRUE(accepted(options));
+  options.min_ngram = 32;
+  EXPECT_TRUE(accepted(options));
   options.extend = false;
   options.min_ngram = 25;
-  EXPECT_TRUE(check(options).has_value()) << "eight lengths";
+  EXPECT_TRUE(accepted(options)) << "eight lengths";
   options.candidates = 1;
-  EXPECT_TRUE(check(options).has_value());
+  options.draft_length = unlimited;
+  EXPECT_TRUE(accepted(options));
+  options.min_ngram = options.max_ngram = 1;
+  EXPECT_TRUE(accepted(options));
 }
 
-TEST(CheckCopyOptions, WhatItRefusesIsStillSafe) {
-  Tokens context(200);
-  testing::SplitMix random(3);
-  for (Token& token : context) token = static_cast<Token>(random.below(3));
-  for (const Refusal& refusal : refusals()) {
-    const Tokens tokens = drafted(refusal.options, context);
-    EXPECT_LE(tokens.size(), refusal.options.draft_length) << refusal.says;
-  }
-  EXPECT_EQ(drafted(refusals()[2].options, context), Tokens()) << "no length to look up";
-  EXPECT_EQ(drafted(refusals()[4].options, context), Tokens()) << "no candidates";
+TEST(PromptLookupDrafter, HasADefaultThatMakeGivesToo) {
+  const PromptLookupDrafter<> by_default;
+  const auto made = PromptLookupDrafter<>::make();
+  ASSERT_TRUE(made.has_value());
+  const auto same = [&](auto member) { return by_default.options().*member == made->options().*member; };
+  EXPECT_TRUE(same(&PromptLookupOptions::min_ngram) && same(&PromptLookupOptions::max_ngram) &&
+              same(&PromptLookupOptions::extend) && same(&PromptLookupOptions::occurrence) &&
+              same(&PromptLookupOptions::candidates) && same(&PromptLookupOptions::draft_length) &&
+              same(&PromptLookupOptions::copy_past_end) && same(&PromptLookupOptions::key) &&
+              same(&PromptLookupOptions::max_bytes));
+  Lent<> lent{PromptLookupDrafter<>()};
+  const Tokens context = {1, 2, 3, 4, 2, 3, 5, 1, 2, 3};
+  lent.begin(context);
+  EXPECT_EQ(drafted_by(lent), drafted({}, context));
 }
 
-TEST(PromptLookupDrafter, MeasuresAgreementUpToTheLargestLengthWhateverItIsTold) {
+TEST(PromptLookupDrafter, MeasuresAgreementUpToTheLargestLength) {
   PromptLookupOptions options;
-  options.max_ngram = 4'000'000'000;  // check() refuses it
-  Lent<> drafter{PromptLookupDrafter<>(options)};
+  options.max_ngram = NgramOrders::largest;
+  Lent<> drafter{PromptLookupDrafter<>::make(options).value()};
   drafter.begin(std::vector<Token>(1000, 5));
   const std::vector<DraftNode> nodes = drafter.propose({}, 4).nodes;
   ASSERT_FALSE(nodes.empty());

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -29,9 +30,28 @@ Tokens counting(std::size_t size) {
   return tokens;
 }
 
+TEST(GroupedRelease, IsNotMadeForGroupsWithoutTokens) {
+  const auto made = GroupedRelease::make(0);
+  ASSERT_FALSE(made.has_value());
+  EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(made.error().message, "a group has no tokens: give it at least 1");
+  EXPECT_EQ(made.error().value, 0U);
+  EXPECT_EQ(made.error().limit, 1U);
+}
+
+TEST(GroupedRelease, MayHaveGroupsOfOneTokenOrOfAll) {
+  const Tokens output = counting(3);
+  GroupedRelease one = GroupedRelease::make(1).value();
+  EXPECT_THAT(one.next(output, false), ElementsAre(0));
+  GroupedRelease all = GroupedRelease::make(unlimited).value();
+  EXPECT_THAT(all.next(output, false), IsEmpty());
+  EXPECT_THAT(all.next(output, true), ElementsAre(0, 1, 2));
+}
+static_assert(!std::constructible_from<GroupedRelease, std::size_t>, "a size can be refused");
+
 TEST(GroupedRelease, WaitsUntilAGroupIsComplete) {
   const Tokens output = counting(7);
-  GroupedRelease release(3);
+  GroupedRelease release = GroupedRelease::make(3).value();
   EXPECT_THAT(release.next(TokenSpan(output).first(0), false), IsEmpty());
   EXPECT_THAT(release.next(TokenSpan(output).first(2), false), IsEmpty());
   EXPECT_THAT(release.next(TokenSpan(output).first(4), false), ElementsAre(0, 1, 2));
@@ -41,7 +61,7 @@ TEST(GroupedRelease, WaitsUntilAGroupIsComplete) {
 
 TEST(GroupedRelease, GivesOneGroupForEachCall) {
   const Tokens output = counting(7);
-  GroupedRelease release(3);
+  GroupedRelease release = GroupedRelease::make(3).value();
   EXPECT_THAT(release.next(output, false), ElementsAre(0, 1, 2));
   EXPECT_THAT(release.next(output, false), ElementsAre(3, 4, 5));
   EXPECT_THAT(release.next(output, false), IsEmpty());
@@ -49,7 +69,7 @@ TEST(GroupedRelease, GivesOneGroupForEachCall) {
 
 TEST(GroupedRelease, GivesTheRestAtTheEndBehindTheWholeGroups) {
   const Tokens output = counting(7);
-  GroupedRelease release(3);
+  GroupedRelease release = GroupedRelease::make(3).value();
   EXPECT_THAT(release.next(output, true), ElementsAre(0, 1, 2));
   EXPECT_THAT(release.next(output, true), ElementsAre(3, 4, 5));
   EXPECT_THAT(release.next(output, true), ElementsAre(6));
@@ -59,7 +79,7 @@ TEST(GroupedRelease, GivesTheRestAtTheEndBehindTheWholeGroups) {
 
 TEST(GroupedRelease, TakesNothingBackWhenOutputIsCut) {
   const Tokens output = counting(9);
-  GroupedRelease release(4);
+  GroupedRelease release = GroupedRelease::make(4).value();
   EXPECT_THAT(release.next(output, false), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(release.next(TokenSpan(output).first(2), true), IsEmpty());
   EXPECT_THAT(release.next(output, false), ElementsAre(4, 5, 6, 7));
@@ -67,7 +87,7 @@ TEST(GroupedRelease, TakesNothingBackWhenOutputIsCut) {
 
 TEST(GroupedRelease, BeginsAgainAfterReset) {
   const Tokens output = counting(2);
-  GroupedRelease release(2);
+  GroupedRelease release = GroupedRelease::make(2).value();
   EXPECT_THAT(release.next(output, false), ElementsAre(0, 1));
   release.reset();
   EXPECT_THAT(release.next(output, false), ElementsAre(0, 1));
@@ -79,7 +99,7 @@ TEST(GroupedRelease, TellsNothingOfThePassesBySize) {
   for (int round = 0; round < 500; ++round) {
     const Tokens output = counting(random.below(60));
     const std::size_t size = 1 + random.below(9);
-    GroupedRelease release(size);
+    GroupedRelease release = GroupedRelease::make(size).value();
     Tokens sent;
     std::vector<std::size_t> sizes;
     for (std::size_t committed = 0;;) {
@@ -114,7 +134,7 @@ std::vector<std::size_t> sizes_on_the_wire(std::uint32_t correct, const Limits& 
     packets.push_back(group.size());
     sent.insert(sent.end(), group.begin(), group.end());
   };
-  GroupedRelease release(4);
+  GroupedRelease release = GroupedRelease::make(4).value();
   const auto release_to = [&](TokenSpan output, bool finished) {
     for (TokenSpan group = release.next(output, finished); !group.empty(); group = release.next(output, finished))
       send(group);

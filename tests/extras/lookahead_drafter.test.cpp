@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "reprise/loop/generate.hpp"
@@ -32,7 +35,7 @@ using Lent = testing::Lent<LookaheadDrafter>;
 
 std::vector<DraftNode> nodes_of(Lent& drafter, const DraftBudget& budget = {}) { return drafter.propose(budget).nodes; }
 Lent begun(const LookaheadOptions& options = {}, const Tokens& context = prompt) {
-  Lent drafter{LookaheadDrafter(options)};
+  Lent drafter{LookaheadDrafter::make(options).value()};
   drafter.begin(context);
   return drafter;
 }
@@ -69,10 +72,14 @@ TEST_P(LookaheadSettings, KeepTheContractOfAStrategy) {
   for (const DraftBudget& budget : {DraftBudget{}, DraftBudget{.max_nodes = 64}, DraftBudget{.max_depth = 3},
                                     DraftBudget{.max_leaves = 3}, DraftBudget{.shape = DraftShape::chain}}) {
     // Without anything revealed, and with it.
-    const auto plain = testing::check_strategy([] { return LookaheadDrafter(GetParam()); }, {.budget = budget});
+    const auto plain =
+        testing::check_strategy([] { return LookaheadDrafter::make(GetParam()).value(); }, {.budget = budget});
     EXPECT_TRUE(plain.passed()) << plain.to_string();
     const auto revealing = testing::check_strategy(
-        [] { return testing::Revealing(LookaheadDrafter(GetParam()), RankedText{.order = 2, .vocabulary = 6}); },
+        [] {
+          return testing::Revealing(LookaheadDrafter::make(GetParam()).value(),
+                                    RankedText{.order = 2, .vocabulary = 6});
+        },
         {.budget = budget});
     EXPECT_TRUE(revealing.passed()) << revealing.to_string();
   }
@@ -371,17 +378,52 @@ TEST(LookaheadOptions, KeyDecidesOnTheFirstGuesses) {
                           [](const DraftNode& x, const DraftNode& y) { return x.token == y.token; }));
 }
 
-TEST(LookaheadOptions, ThatCannotWorkAreRefusedAndMovedToOnesThatDo) {
-  EXPECT_TRUE(check(LookaheadOptions{}));
-  for (const LookaheadOptions& options :
-       {LookaheadOptions{.window = 0}, LookaheadOptions{.window = 17}, LookaheadOptions{.ngram = 1},
-        LookaheadOptions{.ngram = 9}, LookaheadOptions{.candidates = 0}, LookaheadOptions{.candidates = 17}}) {
-    EXPECT_FALSE(check(options));
-    Lent drafter = begun(options);
-    EXPECT_TRUE(check(drafter->options()));
-    for (int i = 0; i < 50; ++i) run_round(drafter, RankedText{});
+TEST(LookaheadOptions, ThatCannotWorkAreRefused) {
+  struct Refusal {
+    std::string_view says;
+    std::uint64_t value;
+    std::uint64_t limit;
+    LookaheadOptions options;
+  };
+  for (const Refusal& refusal : {Refusal{"window has to be between 1 and 16", 0, 1, {.window = 0}},
+                                 Refusal{"window has to be between 1 and 16", 17, 16, {.window = 17}},
+                                 Refusal{"ngram has to be between 2 and 8", 1, 2, {.ngram = 1}},
+                                 Refusal{"ngram has to be between 2 and 8", 9, 8, {.ngram = 9}},
+                                 Refusal{"candidates has to be between 1 and 16", 0, 1, {.candidates = 0}},
+                                 Refusal{"candidates has to be between 1 and 16", 17, 16, {.candidates = 17}},
+                                 Refusal{"pool_ngrams has no room", 4, 5, {.pool_ngrams = 4}}}) {
+    const auto made = LookaheadDrafter::make(refusal.options);
+    ASSERT_FALSE(made.has_value()) << refusal.says << ", " << refusal.value;
+    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(made.error().message.find(refusal.says), std::string_view::npos) << made.error().message;
+    EXPECT_EQ(made.error().value, refusal.value);
+    EXPECT_EQ(made.error().limit, refusal.limit);
   }
 }
+
+TEST(LookaheadOptions, MayBeAtTheirLimits) {
+  for (const LookaheadOptions& options :
+       {LookaheadOptions{.window = 1}, LookaheadOptions{.window = 16}, LookaheadOptions{.ngram = 2},
+        LookaheadOptions{.ngram = 8}, LookaheadOptions{.candidates = 1}, LookaheadOptions{.candidates = 16},
+        LookaheadOptions{.pool_ngrams = 5}, LookaheadOptions{.candidates = 1, .pool_ngrams = 1}}) {
+    ASSERT_TRUE(LookaheadDrafter::make(options));
+    Lent drafter = begun(options);
+    for (int i = 0; i < 50; ++i) run_round(drafter, RankedText{});
+  }
+  EXPECT_TRUE(LookaheadDrafter::make({.pool_ngrams = unlimited})) << "an upper bound";
+}
+
+TEST(LookaheadDrafter, HasADefaultThatMakeGivesToo) {
+  const auto made = LookaheadDrafter::make();
+  ASSERT_TRUE(made);
+  Lent one{LookaheadDrafter()};
+  Lent two{*made};
+  for (Lent* drafter : {&one, &two}) drafter->begin(prompt);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(run_round(one, RankedText{}).accepted, run_round(two, RankedText{}).accepted);
+  EXPECT_EQ(one->memory_bytes(), two->memory_bytes());
+  EXPECT_EQ(made->options().window, LookaheadOptions().window);
+}
+static_assert(!std::constructible_from<LookaheadDrafter, LookaheadOptions>, "settings can be refused");
 
 TEST(LookaheadDrafter, TakesTokensOfAnyValue) {
   constexpr Token lowest = std::numeric_limits<Token>::min();
@@ -416,7 +458,7 @@ TEST(LookaheadDrafter, CostsALosslessRunOfATransformerNoToken) {
         engine.capabilities.max_leaves = leaves;
         const auto make = [&](TokenSpan tokens) { return testing::TransformerEngine(model, tokens, engine); };
         const auto report =
-            testing::compare_lossless(make, prompt, Limits{.max_tokens = 150}, LookaheadDrafter(options));
+            testing::compare_lossless(make, prompt, Limits{.max_tokens = 150}, LookaheadDrafter::make(options).value());
         EXPECT_TRUE(report.identical()) << report.message;
         EXPECT_GT(report.drafted.statistics.accepted, leaves > 4 ? 10U : 0U);
       }

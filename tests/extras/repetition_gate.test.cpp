@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -62,7 +63,9 @@ Probability score_of(const Tokens& tokens, std::size_t n = 3) {
 Tokens distinct(std::size_t size) { return testing::make_stream(testing::Stream::all_distinct, size, 0); }
 
 using Lent = testing::Lent<RepetitionGate<Scripted>>;
-Lent gate(const Options& options = {}) { return Lent(RepetitionGate(Scripted{{{.token = 1}}}, options)); }
+Lent gate(const Options& options = {}) {
+  return Lent(RepetitionGate<Scripted>::make(Scripted{{{.token = 1}}}, options).value());
+}
 Tokens drafted_by(Lent& strategy) { return strategy.propose().tokens(); }
 
 TEST(RepetitionGate, CountsNgramsThatOccurredBefore) {
@@ -144,7 +147,7 @@ TEST(RepetitionGate, IsCountedAsGatedInStatisticsWhereverItIs) {
   EXPECT_EQ(cuts(RepetitionGate(PromptLookupDrafter<>())), 3U);
   EXPECT_EQ(cuts(FirstMatch(RepetitionGate(PromptLookupDrafter<>()), NoDrafter())), 3U);
   EXPECT_EQ(cuts(UnionDrafter(RepetitionGate(PromptLookupDrafter<>()), NoDrafter())), 3U);
-  EXPECT_EQ(cuts(RepetitionGate(NoDrafter(), {.threshold = Probability::zero()})), 0U);
+  EXPECT_EQ(cuts(RepetitionGate<NoDrafter>::make(NoDrafter(), {.threshold = Probability::zero()}).value()), 0U);
 }
 
 TEST(RepetitionGate, LooksAtThePromptOnlyUnlessItIsTold) {
@@ -205,14 +208,42 @@ TEST(RepetitionGate, HasSettingsThatMatter) {
   strategy = gate({.threshold = Probability::zero()});
   strategy.begin(distinct(9));
   EXPECT_TRUE(strategy->open());
-  EXPECT_EQ(gate({.ngram = 0})->options().ngram, 1U);
-  EXPECT_EQ(gate({.ngram = 100})->options().ngram, 32U);
   for (const std::uint64_t key : {1U, 2U}) {
     strategy = gate({.key = key});
     strategy.begin(Tokens{1, 2, 3, 1, 2, 3});
     EXPECT_EQ(strategy->score(), Probability::ratio(1, 4));
   }
 }
+
+TEST(RepetitionGate, IsNotMadeWithAnNgramThatNoIndexHas) {
+  for (const std::uint32_t ngram : {0U, 33U, 4'000'000'000U}) {
+    const auto made = RepetitionGate<NoDrafter>::make(NoDrafter(), {.ngram = ngram});
+    ASSERT_FALSE(made.has_value()) << ngram;
+    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(made.error().message, "ngram has to be between 1 and 32");
+    EXPECT_EQ(made.error().value, ngram);
+    EXPECT_EQ(made.error().limit, ngram == 0 ? 1U : 32U);
+  }
+}
+
+TEST(RepetitionGate, CountsNgramsOfTheShortestAndOfTheLongestLength) {
+  for (const std::uint32_t ngram : {1U, 32U}) {
+    auto strategy = gate({.ngram = ngram});
+    strategy.begin(Tokens(100, 1));
+    EXPECT_EQ(strategy->score(), Probability::ratio(100 - ngram, 101 - ngram)) << ngram;
+  }
+}
+
+TEST(RepetitionGate, HasDefaultsThatMakeGivesToo) {
+  testing::Lent by_default{RepetitionGate(NoDrafter())};
+  testing::Lent made{RepetitionGate<NoDrafter>::make(NoDrafter()).value()};
+  for (auto* strategy : {&by_default, &made}) strategy->begin(Tokens{1, 2, 3, 1, 2, 3});
+  EXPECT_EQ(by_default->score(), made->score());
+  EXPECT_EQ(by_default->options().ngram, made->options().ngram);
+  EXPECT_EQ(by_default->options().threshold, made->options().threshold);
+  EXPECT_EQ(by_default->options().prompt_only, made->options().prompt_only);
+}
+static_assert(!std::constructible_from<RepetitionGate<NoDrafter>, NoDrafter, RepetitionGateOptions>);
 
 TEST(RepetitionGate, IsOpenWithoutMemory) {
   auto strategy = gate({.max_bytes = 2000});
@@ -232,8 +263,8 @@ TEST(RepetitionGate, KeepsTheContractOfStrategies) {
   for (const bool prompt_only : {true, false}) {
     for (const std::uint32_t percent : {0U, 10U, 30U, 50U}) {
       const Options options{.threshold = Probability::ratio(percent, 100), .prompt_only = prompt_only};
-      const testing::Report report =
-          testing::check_strategy([&] { return RepetitionGate(PromptLookupDrafter<>(), options); });
+      const testing::Report report = testing::check_strategy(
+          [&] { return RepetitionGate<PromptLookupDrafter<>>::make(PromptLookupDrafter<>(), options).value(); });
       EXPECT_EQ(report.verdict(), testing::Verdict::exact) << report.to_string();
     }
   }
@@ -248,7 +279,7 @@ TEST(RepetitionGate, PassesOnWhatIsOptional) {
   strategy.begin(TokenSpan(text).first(1));
   for (std::size_t i = 1; i < text.size(); ++i) strategy.observe(TokenSpan(text).subspan(i, 1), Origin::output);
   EXPECT_EQ(strategy->memory_bytes() - strategy->strategy().memory_bytes(), own);
-  EXPECT_EQ(RepetitionGate(TokenRecyclingDrafter({.candidates = 5})).top_k_wanted(), 5U);
+  EXPECT_EQ(RepetitionGate(TokenRecyclingDrafter::make({.candidates = 5}).value()).top_k_wanted(), 5U);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(RecyclingDrafterMemory, IsNotAskedForInProposeAndFeedback) {
 }
 
 TEST(RecyclingDrafterMemory, IsNotAskedForInObserveWhereItWasReserved) {
-  Lent drafter{TokenRecyclingDrafter({.vocabulary = 1000})};
+  Lent drafter{TokenRecyclingDrafter::make({.vocabulary = 1000}).value()};
   drafter.reserve(500);
   drafter.begin(Tokens{1, 2});
   const Tokens more(400, 999);

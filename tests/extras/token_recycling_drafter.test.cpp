@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -29,7 +31,7 @@ using Lent = testing::Lent<TokenRecyclingDrafter>;
 
 std::vector<DraftNode> nodes_of(Lent& drafter, const DraftBudget& budget = {}) { return drafter.propose(budget).nodes; }
 Lent begun(const TokenRecyclingOptions& options = {}, const Tokens& context = prompt) {
-  Lent drafter{TokenRecyclingDrafter(options)};
+  Lent drafter{TokenRecyclingDrafter::make(options).value()};
   drafter.begin(context);
   return drafter;
 }
@@ -50,12 +52,12 @@ TEST(TokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
   for (const std::size_t k : {1U, 3U, 16U})
     for (const DraftBudget& budget : {DraftBudget{}, DraftBudget{.max_nodes = 64}, DraftBudget{.max_depth = 3},
                                       DraftBudget{.max_leaves = 3}, DraftBudget{.shape = DraftShape::chain}}) {
-      const auto plain =
-          testing::check_strategy([&] { return TokenRecyclingDrafter({.candidates = k}); }, {.budget = budget});
+      const auto plain = testing::check_strategy([&] { return TokenRecyclingDrafter::make({.candidates = k}).value(); },
+                                                 {.budget = budget});
       EXPECT_TRUE(plain.passed()) << plain.to_string();
       const auto revealing = testing::check_strategy(
           [&] {
-            return testing::Revealing(TokenRecyclingDrafter({.candidates = k}),
+            return testing::Revealing(TokenRecyclingDrafter::make({.candidates = k}).value(),
                                       RankedText{.order = 2, .vocabulary = 6});
           },
           {.budget = budget});
@@ -197,9 +199,30 @@ TEST(TokenRecyclingOptions, CandidatesIsHowManyAreRememberedAndWanted) {
     tell(drafter, many, 5);
     EXPECT_EQ(top_k(drafter, 5).size(), k);
   }
-  EXPECT_EQ(TokenRecyclingDrafter({.candidates = 0}).top_k_wanted(), 1U);
-  EXPECT_EQ(TokenRecyclingDrafter({.candidates = 99}).top_k_wanted(), 16U);
 }
+
+TEST(TokenRecyclingOptions, ThatCannotWorkAreRefused) {
+  for (const std::size_t k : {std::size_t{0}, std::size_t{17}, unlimited}) {
+    const auto made = TokenRecyclingDrafter::make({.candidates = k});
+    ASSERT_FALSE(made.has_value()) << k;
+    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(made.error().message, "candidates has to be between 1 and 16");
+    EXPECT_EQ(made.error().value, k);
+    EXPECT_EQ(made.error().limit, k == 0 ? 1U : 16U);
+  }
+  for (const std::size_t k : {1U, 16U}) EXPECT_TRUE(TokenRecyclingDrafter::make({.candidates = k})) << k;
+}
+
+TEST(TokenRecyclingDrafter, HasADefaultThatMakeGivesToo) {
+  const auto made = TokenRecyclingDrafter::make();
+  ASSERT_TRUE(made);
+  const TokenRecyclingDrafter by_default;
+  EXPECT_EQ(made->options().candidates, by_default.options().candidates);
+  EXPECT_EQ(made->options().vocabulary, by_default.options().vocabulary);
+  EXPECT_EQ(made->options().max_bytes, by_default.options().max_bytes);
+  EXPECT_EQ(made->options().min_path_probability, by_default.options().min_path_probability);
+}
+static_assert(!std::constructible_from<TokenRecyclingDrafter, TokenRecyclingOptions>, "settings can be refused");
 
 TEST(TokenRecyclingOptions, VocabularyIsWhatThereIsRoomForFromTheStart) {
   EXPECT_LT(begun()->rows(), 100U);

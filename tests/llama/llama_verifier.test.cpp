@@ -84,7 +84,7 @@ Report check(const Maker& maker, const VerifierCheck& how) { return check_verifi
 auto drafter() {
   PromptLookupOptions options;
   options.min_ngram = 1;
-  return PromptLookupDrafter(options);
+  return PromptLookupDrafter<>::make(options).value();
 }
 Limits limits(std::size_t tokens) {
   Limits limits;

@@ -55,7 +55,7 @@ std::vector<Token> as_vector(TokenSpan tokens) { return {tokens.begin(), tokens.
 PromptLookupDrafter<> copier() {
   PromptLookupOptions options;
   options.draft_length = 4;
-  return PromptLookupDrafter<>(options);
+  return PromptLookupDrafter<>::make(options).value();
 }
 
 struct Case {

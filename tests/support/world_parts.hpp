@@ -180,11 +180,11 @@ class WorldSettings {
       case 1:
         return WorldStrategy(HostileStrategy(seed, options_.vocabulary));
       case 2:
-        return WorldStrategy(PromptLookupDrafter<RollingHashIndex>(ngram));
+        return WorldStrategy(PromptLookupDrafter<RollingHashIndex>::make(ngram).value());
       case 6:
-        return WorldStrategy(PromptLookupDrafter<SuffixArrayIndex>(ngram));
+        return WorldStrategy(PromptLookupDrafter<SuffixArrayIndex>::make(ngram).value());
       case 7:
-        return WorldStrategy(PromptLookupDrafter<NaiveIndex>(ngram));
+        return WorldStrategy(PromptLookupDrafter<NaiveIndex>::make(ngram).value());
       default:
         return WorldStrategy(OracleStrategy(truth, oracle));
     }

@@ -111,9 +111,11 @@ TEST(CheckStrategy, PassesTheDraftersOfTheLibrary) {
   for (const Occurrence occurrence : {Occurrence::most_recent, Occurrence::earliest, Occurrence::most_frequent}) {
     PromptLookupOptions options;
     options.occurrence = occurrence;
-    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<>(options); }).verdict(), Verdict::exact);
-    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<SuffixArrayIndex>(options); }).verdict(), Verdict::exact);
-    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<NaiveIndex>(options); }).verdict(), Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<>::make(options).value(); }).verdict(), Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<SuffixArrayIndex>::make(options).value(); }).verdict(),
+              Verdict::exact);
+    EXPECT_EQ(check_strategy([&] { return PromptLookupDrafter<NaiveIndex>::make(options).value(); }).verdict(),
+              Verdict::exact);
   }
 }
 TEST(CheckStrategy, FindsTokensOfThePreviousSequence) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/best_first.hpp"
 #include "reprise/draft/detail/model_cache.hpp"
@@ -58,11 +59,17 @@ class ModelDrafter {
   static constexpr std::size_t max_nodes = detail::ModelCache<Model>::longest_path;  ///< of a draft
   static constexpr std::size_t most_branches = 8;
 
-  explicit ModelDrafter(Model model = Model(), const ModelOptions& options = {})
-      : options_(options), cache_(std::move(model)) {
-    options_.draft_length = std::clamp<std::size_t>(options_.draft_length, 1, max_nodes);
-    options_.branches = std::clamp<std::size_t>(options_.branches, 1, most_branches);
-    forget();
+  explicit ModelDrafter(Model model = Model()) : ModelDrafter(std::move(model), ModelOptions()) {}
+
+  /// A drafter with these settings. Errors: invalid_argument if draft_length or branches is out of range.
+  static Result<ModelDrafter> make(Model model, const ModelOptions& options = {}) {
+    if (options.draft_length == 0 || options.draft_length > max_nodes)
+      return Error{ErrorCode::invalid_argument, "draft_length has to be between 1 and 64", options.draft_length,
+                   std::clamp<std::size_t>(options.draft_length, 1, max_nodes)};
+    if (options.branches == 0 || options.branches > most_branches)
+      return Error{ErrorCode::invalid_argument, "branches has to be between 1 and 8", options.branches,
+                   std::clamp<std::size_t>(options.branches, 1, most_branches)};
+    return ModelDrafter(std::move(model), options);
   }
 
   void begin(TokenSpan) {
@@ -148,6 +155,9 @@ class ModelDrafter {
     Probability probability;
     Token token = 0;
   };
+
+  /// The settings are right.
+  ModelDrafter(Model model, const ModelOptions& options) : options_(options), cache_(std::move(model)) { forget(); }
 
   [[nodiscard]] std::size_t vocabulary() const noexcept { return static_cast<std::size_t>(model().vocabulary()); }
   void forget() noexcept {

@@ -46,7 +46,8 @@ struct PromptLookupOptions {
   std::size_t max_bytes = unlimited;       ///< see IndexOptions
 };
 
-/// The n-gram lengths that these settings look up.
+/// The n-gram lengths that these settings look up, for settings that PromptLookupDrafter::make() accepts. Lengths
+/// outside 1..32 are left out.
 inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
   NgramOrders orders;
   const std::uint32_t longest = std::min(options.max_ngram, NgramOrders::largest);
@@ -57,29 +58,11 @@ inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
   return orders;
 }
 
-/// Refuses settings that cannot work, with what to change.
-inline Result<void> check(const PromptLookupOptions& options) noexcept {
-  const auto refuse = [](const char* why, std::uint64_t value, std::uint64_t limit) {
-    return Error{ErrorCode::invalid_argument, why, value, limit};
-  };
-  if (options.min_ngram == 0) return refuse("min_ngram is 0: an n-gram has at least 1 token", 0, 1);
-  if (options.max_ngram > NgramOrders::largest)
-    return refuse("max_ngram is too large", options.max_ngram, NgramOrders::largest);
-  if (options.min_ngram > options.max_ngram)
-    return refuse("min_ngram is larger than max_ngram", options.min_ngram, options.max_ngram);
-  if (!options.extend && options.max_ngram - options.min_ngram >= NgramOrders::capacity)
-    return refuse("too many n-gram lengths between min_ngram and max_ngram without extend",
-                  options.max_ngram - options.min_ngram + 1, NgramOrders::capacity);
-  if (options.candidates == 0 || options.candidates > 64)
-    return refuse("candidates has to be between 1 and 64", options.candidates, 64);
-  return {};
-}
-
 /// Drafts by lookup: finds where the end of the context occurred before and copies what followed there. (Prompt
 /// lookup decoding, Saxena 2023; LLMA, Yang et al. 2023.)
 ///
 /// Every token is proposed with probability one: this drafter makes no claim how likely it is, its length is
-/// `draft_length`. Settings that check() refuses draft less or nothing; they are never unsafe.
+/// `draft_length`.
 ///
 /// Cost of propose: for each looked-up length, `candidates` occurrences compared over at most `max_ngram` tokens,
 /// independent of the context's length with RollingHashIndex. observe and memory: the index's.
@@ -87,8 +70,14 @@ inline Result<void> check(const PromptLookupOptions& options) noexcept {
 template <LookupIndex Index = RollingHashIndex>
 class PromptLookupDrafter {
  public:
-  explicit PromptLookupDrafter(const PromptLookupOptions& options = {})
-      : options_(options), orders_(lookup_orders(options)), index_(index_options(options, orders_)) {}
+  PromptLookupDrafter() : PromptLookupDrafter(PromptLookupOptions()) {}
+
+  /// A drafter with these settings. Errors: invalid_argument if min_ngram, max_ngram or candidates is out of range, or
+  /// if more than 8 lengths are looked up without `extend`.
+  static Result<PromptLookupDrafter> make(const PromptLookupOptions& options = {}) {
+    if (const auto checked = check(options); !checked) return checked.error();
+    return PromptLookupDrafter(options);
+  }
 
   void begin(TokenSpan context) {
     index_.clear();
@@ -116,8 +105,30 @@ class PromptLookupDrafter {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return index_.memory_bytes(); }
 
  private:
-  static constexpr std::size_t max_candidates = 64;
+  static constexpr std::uint32_t max_candidates = 64;
 
+  /// The settings are right.
+  explicit PromptLookupDrafter(const PromptLookupOptions& options)
+      : options_(options), orders_(lookup_orders(options)), index_(index_options(options, orders_)) {}
+
+  static Result<void> check(const PromptLookupOptions& options) noexcept {
+    const auto refuse = [](const char* why, std::uint64_t value, std::uint64_t limit) {
+      return Error{ErrorCode::invalid_argument, why, value, limit};
+    };
+    if (options.min_ngram == 0) return refuse("min_ngram is 0: give it at least 1 token", 0, 1);
+    if (options.max_ngram > NgramOrders::largest)
+      return refuse("max_ngram is too large: give it at most 32 tokens", options.max_ngram, NgramOrders::largest);
+    if (options.min_ngram > options.max_ngram)
+      return refuse("min_ngram is larger than max_ngram: lower min_ngram or raise max_ngram", options.min_ngram,
+                    options.max_ngram);
+    if (!options.extend && options.max_ngram - options.min_ngram >= NgramOrders::capacity)
+      return refuse("too many n-gram lengths from min_ngram to max_ngram: give at most 8, or set extend",
+                    options.max_ngram - options.min_ngram + 1, NgramOrders::capacity);
+    if (options.candidates == 0 || options.candidates > max_candidates)
+      return refuse("candidates has to be between 1 and 64", options.candidates,
+                    std::clamp<std::uint32_t>(options.candidates, 1, max_candidates));
+    return {};
+  }
   static IndexOptions index_options(const PromptLookupOptions& options, const NgramOrders& orders) noexcept {
     return {orders, options.occurrence == Occurrence::earliest, options.key, options.max_bytes};
   }
@@ -126,7 +137,7 @@ class PromptLookupDrafter {
   [[nodiscard]] std::optional<Match> best_match(std::uint32_t n) const {
     std::array<Match, max_candidates> found;
     const MatchLimits limits{
-        n, options_.extend ? std::min(options_.max_ngram, NgramOrders::largest) : n, options_.candidates,
+        n, options_.extend ? options_.max_ngram : n, options_.candidates,
         options_.occurrence == Occurrence::earliest ? MatchOrder::earliest : MatchOrder::most_recent};
     const std::size_t count = index_.find(limits, found);
     const auto last = std::remove_if(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count),

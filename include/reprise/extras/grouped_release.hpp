@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "reprise/core/contract.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::inline v0 {
@@ -25,8 +25,11 @@ namespace reprise::inline v0 {
 /// Stateful in one number: what was released. Nothing is copied. Threads: one at a time.
 class GroupedRelease {
  public:
-  /// `group`: tokens of a group, at least 1.
-  explicit GroupedRelease(std::size_t group) noexcept : group_(group) { REPRISE_EXPECTS(group > 0); }
+  /// `group`: tokens of a group. Errors: invalid_argument if it is 0.
+  static Result<GroupedRelease> make(std::size_t group) noexcept {
+    if (group == 0) return Error{ErrorCode::invalid_argument, "a group has no tokens: give it at least 1", group, 1};
+    return GroupedRelease(group);
+  }
 
   /// The next group of `output`, or nothing as long as it is not complete. `output`: what may be released so far, from
   /// the first token on (Session::output() up to Session::taken(), where generate() streams); it only grows.
@@ -46,6 +49,8 @@ class GroupedRelease {
   void reset() noexcept { released_ = 0; }
 
  private:
+  explicit GroupedRelease(std::size_t group) noexcept : group_(group) {}
+
   std::size_t group_;
   std::size_t released_ = 0;
 };

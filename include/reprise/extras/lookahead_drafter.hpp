@@ -21,23 +21,11 @@ struct LookaheadOptions {
   std::size_t window = 5;          ///< W: columns of the lookahead branch, 1..16
   std::size_t ngram = 4;           ///< N: tokens of an n-gram, 2..8; a column grows to N - 1 rows
   std::size_t candidates = 5;      ///< G: n-grams verified in a pass, and kept for each first token, 1..16
-  std::size_t pool_ngrams = 2048;  ///< n-grams that the pool keeps, at most
+  std::size_t pool_ngrams = 2048;  ///< n-grams that the pool keeps, at most; at least `candidates`. More than
+                                   ///< 2^24 x candidates have no effect
   Probability min_path_probability = Probability::ratio(1, 500);  ///< DraftBudget can only ask for more
   std::uint64_t key = IndexOptions{}.key;                         ///< see IndexOptions; also of the first guesses
 };
-
-/// Refuses settings that cannot work, with what to change.
-inline Result<void> check(const LookaheadOptions& options) noexcept {
-  const auto refuse = [](const char* why, std::uint64_t value, std::uint64_t limit) {
-    return Error{ErrorCode::invalid_argument, why, value, limit};
-  };
-  if (options.window == 0 || options.window > 16)
-    return refuse("window has to be between 1 and 16", options.window, 16);
-  if (options.ngram < 2 || options.ngram > 8) return refuse("ngram has to be between 2 and 8", options.ngram, 8);
-  if (options.candidates == 0 || options.candidates > 16)
-    return refuse("candidates has to be between 1 and 16", options.candidates, 16);
-  return {};
-}
 
 /// Lookahead decoding (Fu, Bailis, Stoica and Zhang 2024): n-grams that the target itself comes up with, beside the
 /// text it is writing, are kept in a pool and drafted where their first token is committed. Needs neither a second
@@ -69,11 +57,27 @@ class LookaheadDrafter {
  public:
   static constexpr std::size_t max_nodes = 64;  ///< of a draft
 
-  /// Settings that check() refuses are moved to the next ones that work.
-  explicit LookaheadDrafter(const LookaheadOptions& options = {}) noexcept
-      : options_(within_limits(options)),
-        pool_(options_.ngram - 1, options_.candidates, options_.pool_ngrams, options_.key) {
-    forget();
+  LookaheadDrafter() noexcept : LookaheadDrafter(LookaheadOptions()) {}
+
+  /// A drafter with these settings. Errors: invalid_argument if window, ngram or candidates is out of range, or if
+  /// pool_ngrams is less than candidates.
+  static Result<LookaheadDrafter> make(const LookaheadOptions& options = {}) noexcept {
+    const auto refuse = [](const char* why, std::uint64_t value, std::uint64_t limit) {
+      return Error{ErrorCode::invalid_argument, why, value, limit};
+    };
+    if (options.window == 0 || options.window > most_columns)
+      return refuse("window has to be between 1 and 16", options.window,
+                    std::clamp<std::size_t>(options.window, 1, most_columns));
+    if (options.ngram < 2 || options.ngram > most_levels + 1)
+      return refuse("ngram has to be between 2 and 8", options.ngram,
+                    std::clamp<std::size_t>(options.ngram, 2, most_levels + 1));
+    if (options.candidates == 0 || options.candidates > detail::NgramPool::most_ways)
+      return refuse("candidates has to be between 1 and 16", options.candidates,
+                    std::clamp<std::size_t>(options.candidates, 1, detail::NgramPool::most_ways));
+    if (options.pool_ngrams < options.candidates)
+      return refuse("pool_ngrams has no room for the n-grams of one token: give it at least as many as candidates",
+                    options.pool_ngrams, options.candidates);
+    return LookaheadDrafter(options);
   }
 
   void begin(TokenSpan) noexcept {
@@ -161,11 +165,10 @@ class LookaheadDrafter {
     bool auxiliary = false;  // of the lookahead part; in a chain it is written as an ordinary node
   };
 
-  static LookaheadOptions within_limits(LookaheadOptions options) noexcept {
-    options.window = std::clamp<std::size_t>(options.window, 1, most_columns);
-    options.ngram = std::clamp<std::size_t>(options.ngram, 2, most_levels + 1);
-    options.candidates = std::clamp<std::size_t>(options.candidates, 1, detail::NgramPool::most_ways);
-    return options;
+  /// The settings are right.
+  explicit LookaheadDrafter(const LookaheadOptions& options) noexcept
+      : options_(options), pool_(options_.ngram - 1, options_.candidates, options_.pool_ngrams, options_.key) {
+    forget();
   }
   static std::size_t lesson_of(std::size_t depth, std::size_t rank, bool again) noexcept {
     return (std::min(depth, depth_classes - 1) * rank_classes + std::min(rank, rank_classes - 1)) * 2 + (again ? 1 : 0);

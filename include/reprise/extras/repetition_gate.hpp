@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/rolling_hash.hpp"
@@ -51,10 +52,15 @@ class RepetitionGate {
  public:
   static constexpr bool calibrated = CalibratedStrategy<Strategy>;  ///< see CalibratedStrategy
 
-  explicit RepetitionGate(Strategy strategy, const RepetitionGateOptions& options = {})
-      : strategy_(std::move(strategy)),
-        options_(valid(options)),
-        index_(IndexOptions{NgramOrders{options_.ngram}, false, options_.key, options_.max_bytes}) {}
+  explicit RepetitionGate(Strategy strategy) : RepetitionGate(std::move(strategy), RepetitionGateOptions()) {}
+
+  /// A gate with these settings. Errors: invalid_argument if ngram is out of range.
+  static Result<RepetitionGate> make(Strategy strategy, const RepetitionGateOptions& options = {}) {
+    if (options.ngram == 0 || options.ngram > NgramOrders::largest)
+      return Error{ErrorCode::invalid_argument, "ngram has to be between 1 and 32", options.ngram,
+                   std::clamp<std::uint32_t>(options.ngram, 1, NgramOrders::largest)};
+    return RepetitionGate(std::move(strategy), options);
+  }
 
   void begin(TokenSpan context) {
     override_ = GateOverride::none;
@@ -121,9 +127,14 @@ class RepetitionGate {
     std::size_t repeated = 0;  // n-grams in them that occurred before
   };
 
-  static RepetitionGateOptions valid(RepetitionGateOptions options) noexcept {
-    options.ngram = std::clamp(options.ngram, std::uint32_t{1}, NgramOrders::largest);
-    return options;
+  /// The settings are right.
+  RepetitionGate(Strategy strategy, const RepetitionGateOptions& options)
+      : strategy_(std::move(strategy)), options_(options), index_(index_options(options)) {}
+
+  static IndexOptions index_options(const RepetitionGateOptions& options) noexcept {
+    IndexOptions index{.orders = {}, .key = options.key, .max_bytes = options.max_bytes};
+    index.orders.add(options.ngram);
+    return index;
   }
   static Probability share(std::uint64_t part, std::uint64_t whole) noexcept {
     return Probability::from_raw(static_cast<std::uint32_t>(part * Probability::scale / whole));

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/best_first.hpp"
 #include "reprise/evidence/hit_rate.hpp"
@@ -42,9 +43,14 @@ class TokenRecyclingDrafter {
   static constexpr std::size_t max_nodes = 64;  ///< of a draft
   static constexpr std::size_t most_candidates = 16;
 
-  explicit TokenRecyclingDrafter(const TokenRecyclingOptions& options = {}) noexcept : options_(options) {
-    options_.candidates = std::clamp<std::size_t>(options_.candidates, 1, most_candidates);
-    forget();
+  TokenRecyclingDrafter() noexcept : TokenRecyclingDrafter(TokenRecyclingOptions()) {}
+
+  /// A drafter with these settings. Errors: invalid_argument if candidates is out of range.
+  static Result<TokenRecyclingDrafter> make(const TokenRecyclingOptions& options = {}) noexcept {
+    if (options.candidates == 0 || options.candidates > most_candidates)
+      return Error{ErrorCode::invalid_argument, "candidates has to be between 1 and 16", options.candidates,
+                   std::clamp<std::size_t>(options.candidates, 1, most_candidates)};
+    return TokenRecyclingDrafter(options);
   }
 
   void begin(TokenSpan context) noexcept {
@@ -123,6 +129,9 @@ class TokenRecyclingDrafter {
       return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::recycled};
     }
   };
+
+  /// The settings are right.
+  explicit TokenRecyclingDrafter(const TokenRecyclingOptions& options) noexcept : options_(options) { forget(); }
 
   [[nodiscard]] HitRate& rate(std::size_t depth, std::size_t rank) noexcept {
     return rates_[std::min(depth, depth_classes - 1)][rank];

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/contract.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/token_hash.hpp"
 
@@ -32,13 +33,15 @@ class NgramPool {
     std::array<Token, most_following> following{};
   };
 
-  /// `following`: tokens behind the first one; `ways`: n-grams kept for each token, at least; `ngrams`: in all, at
-  /// most.
+  /// `following`: tokens after the first one, 1 to most_following; `ways`: n-grams kept for each token, at least, 1 to
+  /// most_ways; `ngrams`: in all, at most, and no fewer than `ways`. More than 2^24 x ways have no effect.
   NgramPool(std::size_t following, std::size_t ways, std::size_t ngrams, std::uint64_t key) noexcept
-      : following_(std::clamp<std::size_t>(following, 1, most_following)),
-        ways_(std::clamp<std::size_t>(ways, 1, most_ways)),
-        places_(std::bit_floor(std::clamp<std::size_t>(ngrams / ways_, 1, std::size_t{1} << 24))),
-        key_(key) {}
+      : following_(following),
+        ways_(ways),
+        places_(std::bit_floor(std::min(ngrams / ways, std::size_t{1} << 24))),
+        key_(key) {
+    REPRISE_EXPECTS(following >= 1 && following <= most_following && ways >= 1 && ways <= most_ways && places_ >= 1);
+  }
 
   /// Empties the pool; the first time it also asks for its memory.
   void prepare() noexcept {
