@@ -48,6 +48,15 @@ BatchPacker packed() {
   return packer;
 }
 
+TEST(BatchPacker, SaysWhatItCannotReserve) {
+  BatchPacker packer;
+  for (const auto& reserved : {packer.reserve(unlimited, 1), packer.reserve(1, unlimited)}) {
+    ASSERT_FALSE(reserved);
+    EXPECT_EQ(reserved.error().code, ErrorCode::out_of_memory);
+  }
+  EXPECT_TRUE(packer.reserve(2, 8));
+}
+
 TEST(BatchPacker, LaysTheRowsOfAllSequencesSideBySide) {
   const BatchPacker packer = packed();
   const PackedBatch batch = packer.batch();

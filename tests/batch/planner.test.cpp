@@ -33,6 +33,15 @@ BatchPlanner rows_alone(std::size_t max_rows) {
   return BatchPlanner({.curve = CostCurve::linear(0), .max_rows = max_rows});
 }
 
+TEST(BatchPlanner, SaysWhatItCannotReserve) {
+  BatchPlanner planner;
+  const auto reserved = planner.reserve(unlimited);
+  ASSERT_FALSE(reserved);
+  EXPECT_EQ(reserved.error().code, ErrorCode::out_of_memory);
+  EXPECT_EQ(reserved.error().value, unlimited);
+  EXPECT_TRUE(planner.reserve(2));
+}
+
 TEST(BatchPlanner, GivesTheRowsToTheLikeliestTokens) {
   Drafts drafts;
   drafts.chain({90, 80, 30});

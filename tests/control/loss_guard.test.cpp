@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "reprise/testing/random.hpp"
@@ -32,6 +33,14 @@ std::int64_t worst_loss(const std::function<Pass(std::size_t, const LossGuard&)>
     EXPECT_GE(guard.allowance(), 0);
   }
   return testing::worst_window(losses);
+}
+
+TEST(LossGuard, StartsWithTheAllowanceItIsGivenAndNeverAboveTheBurst) {
+  EXPECT_EQ(LossGuard().allowance(), LossGuard::burst);
+  EXPECT_EQ(LossGuard(0).allowance(), 0);
+  EXPECT_EQ(LossGuard(cost_one / 2).allowance(), cost_one / 2);
+  EXPECT_EQ(LossGuard(static_cast<Cost>(LossGuard::burst)).allowance(), LossGuard::burst);
+  EXPECT_EQ(LossGuard(std::numeric_limits<Cost>::max()).allowance(), LossGuard::burst) << "an upper bound";
 }
 
 TEST(LossGuard, HoldsWhateverASinglePassCosts) {

@@ -33,7 +33,7 @@ TEST(AllowedWidths, HoldEachWidthOnce) {
 }
 
 TEST(AllowedWidths, RefuseAPassWithoutRows) {
-  AllowedWidths widths = {0, 3};
+  AllowedWidths widths = {3};
   EXPECT_FALSE(widths.add(0));
   EXPECT_THAT(widths.values(), ElementsAre(3));
 }

@@ -349,7 +349,7 @@ struct MadeWithoutOptions {
   [[nodiscard]] TokenSpan tokens() const { return {}; }
   [[nodiscard]] bool exhausted() const { return false; }
   [[nodiscard]] std::size_t memory_bytes() const { return 0; }
-  bool reserve(std::size_t) { return true; }
+  Result<void> reserve(std::size_t) { return {}; }
 };
 static_assert(!LookupIndex<MadeWithoutOptions>);
 
@@ -358,6 +358,12 @@ struct ReservesSilently : archetype::Index {
   void reserve(std::size_t) {}
 };
 static_assert(!LookupIndex<ReservesSilently>);
+
+struct ReservesWithABool : archetype::Index {
+  using archetype::Index::Index;
+  bool reserve(std::size_t) { return true; }
+};
+static_assert(!LookupIndex<ReservesWithABool>, "a bool does not say why");
 
 struct UnforkableIndex : archetype::Index {
   using archetype::Index::Index;

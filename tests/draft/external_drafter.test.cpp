@@ -35,6 +35,14 @@ Drafted proposed(ExternalDrafter& strategy, const DraftBudget& budget = {}) {
   return propose(strategy, {}, budget, 16);
 }
 
+TEST(ExternalDrafter, SaysWhatItCannotReserve) {
+  ExternalDrafter drafter;
+  const auto reserved = drafter.reserve_nodes(unlimited);
+  ASSERT_FALSE(reserved);
+  EXPECT_EQ(reserved.error().code, ErrorCode::out_of_memory);
+  EXPECT_TRUE(drafter.reserve_nodes(8));
+}
+
 TEST(ExternalDrafter, DraftsAChainAsItWasHandedIn) {
   ExternalDrafter strategy = with({.tokens = four});
   const Nodes nodes = drafted_by(strategy);

@@ -616,7 +616,7 @@ class ForgetfulIndex {
   [[nodiscard]] TokenSpan tokens() const { return inner_.tokens(); }
   [[nodiscard]] bool exhausted() const { return exhausted_; }
   [[nodiscard]] std::size_t memory_bytes() const { return inner_.memory_bytes(); }
-  bool reserve(std::size_t tokens) { return inner_.reserve(tokens); }
+  Result<void> reserve(std::size_t tokens) { return inner_.reserve(tokens); }
 
  private:
   NaiveIndex inner_;

@@ -25,7 +25,10 @@ TEST(SamplerHistoryWithoutMemory, SaysSoBeforeAPassDrawsAnything) {
   SamplerHistory<Counter> history(Counter{7});
   {
     const AllocationWatch watch(1);
-    EXPECT_FALSE(history.reserve(3));
+    const auto reserved = history.reserve(3);
+    ASSERT_FALSE(reserved);
+    EXPECT_EQ(reserved.error().code, ErrorCode::out_of_memory);
+    EXPECT_EQ(reserved.error().value, 3U);
   }
   {
     const AllocationWatch watch(1);
@@ -42,7 +45,7 @@ TEST(SamplerHistoryWithoutMemory, SaysSoBeforeAPassDrawsAnything) {
   EXPECT_FALSE(history.begin_pass(std::numeric_limits<std::size_t>::max()));
 }
 TEST(SamplerHistoryWithoutMemory, IsCopiedWithoutItsOpenPass) {
-  SamplerHistory<Counter> history(Counter{7}, 2);
+  SamplerHistory<Counter> history(Counter{7});
   ASSERT_TRUE(history.begin_pass(1));
   history.draw([](Counter& counter) { return count(counter); });
   const auto copy_without = [&] {
@@ -55,7 +58,8 @@ TEST(SamplerHistoryWithoutMemory, IsCopiedWithoutItsOpenPass) {
   EXPECT_EQ(SamplerHistory<Counter>(history).drawn(), 1U) << "with memory it has the open pass too";
 }
 TEST(SamplerHistoryWithMemory, AddsNothingToTheHeapWithinWhatWasReserved) {
-  SamplerHistory<Counter> history(Counter{}, 4);
+  SamplerHistory<Counter> history(Counter{});
+  ASSERT_TRUE(history.reserve(4));
   SamplerHistory<Counter> moved = std::move(history);
   const AllocationWatch watch;
   for (int pass = 0; pass < 3; ++pass) {

@@ -122,7 +122,8 @@ TEST(SamplerHistory, HasRoomForThePicksThatWereAskedFor) {
     ~Copied() = default;
   };
   int constructed = 0;
-  SamplerHistory<Copied> history(Copied(constructed), 3);
+  SamplerHistory<Copied> history{Copied(constructed)};
+  ASSERT_TRUE(history.reserve(3));
   for (int pass = 0; pass < 5; ++pass) {
     for (int pick = 0; pick < 3; ++pick) history.draw([](Copied&) { return 1; });
     history.commit(2);

@@ -56,9 +56,10 @@ int main() {
   if (!table) return 1;
   const bool same =
       decode(reprise::PromptLookupDrafter<reprise::RollingHashIndex>()) == plain &&
-      decode(reprise::PromptLookupDrafter<reprise::SuffixArrayIndex>(reprise::presets::vllm())) == plain &&
-      decode(reprise::AnyStrategy(reprise::PromptLookupDrafter<reprise::NaiveIndex>(reprise::presets::ds4()))) ==
+      decode(reprise::PromptLookupDrafter<reprise::SuffixArrayIndex>::make(reprise::presets::vllm()).value()) ==
           plain &&
+      decode(reprise::AnyStrategy(
+          reprise::PromptLookupDrafter<reprise::NaiveIndex>::make(reprise::presets::ds4()).value())) == plain &&
       decode(reprise::RepetitionGate(reprise::TokenTableDrafter(&*table, {.learn_into = &*table}))) == plain;
   std::printf("%zu tokens, %s\n", plain.size(), same ? "the same with every strategy" : "not the same");
   return plain.size() == 50 && same ? 0 : 1;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -275,7 +276,11 @@ TYPED_TEST(AnyIndex, StopsAtItsCeilingAndStaysBelowIt) {
 
 TYPED_TEST(AnyIndex, ReservesBelowItsCeilingOnly) {
   TypeParam index(IndexOptions{.max_bytes = 1 << 20});
-  EXPECT_FALSE(index.reserve(1 << 20));
+  const auto reserved = index.reserve(1 << 20);
+  ASSERT_FALSE(reserved);
+  EXPECT_EQ(reserved.error().code, reprise::ErrorCode::out_of_memory);
+  EXPECT_EQ(reserved.error().value, 1u << 20);
+  EXPECT_THAT(std::string(reserved.error().message), testing::HasSubstr("raise max_bytes"));
   EXPECT_LE(index.memory_bytes(), std::size_t{1} << 20);
   EXPECT_TRUE(index.reserve(1 << 13));
   EXPECT_FALSE(index.exhausted());
@@ -431,14 +436,16 @@ TYPED_TEST(LatestOccurrence, IsThatOfALinearSearchWhateverIsAppendedAndTruncated
 }
 
 TEST(NgramOrders, KeepsOrdersSortedDistinctAndInRange) {
-  const NgramOrders orders = {8, 3, 0, 3, 33, 1};
+  NgramOrders orders = {8, 3, 3, 1};
+  for (const std::uint32_t n : {0u, 33u, 3u}) EXPECT_FALSE(orders.add(n)) << n;
   EXPECT_THAT(std::vector<std::uint32_t>(orders.begin(), orders.end()), ElementsAre(1u, 3u, 8u));
   EXPECT_TRUE(orders.contains(3));
   EXPECT_FALSE(orders.contains(2));
 }
 
 TEST(NgramOrders, HoldsEightAtMost) {
-  const NgramOrders orders = {9, 8, 7, 6, 5, 4, 3, 2, 1};
+  NgramOrders orders = {32, 8, 7, 6, 5, 4, 3, 2};
+  EXPECT_FALSE(orders.add(1));
   EXPECT_EQ(orders.size(), 8u);
   EXPECT_FALSE(orders.contains(1));
 }

@@ -227,7 +227,7 @@ class PlainNaiveIndex {
   [[nodiscard]] TokenSpan tokens() const { return inner_.tokens(); }
   [[nodiscard]] bool exhausted() const { return inner_.exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const { return inner_.memory_bytes(); }
-  bool reserve(std::size_t tokens) { return inner_.reserve(tokens); }
+  Result<void> reserve(std::size_t tokens) { return inner_.reserve(tokens); }
 
  private:
   NaiveIndex inner_;

@@ -30,8 +30,9 @@ struct BatchOptions {
                                         ///< to learn(), and until there are times the default. CostCurve::linear(0)
                                         ///< where a token budget alone decides
   std::size_t max_rows = unlimited;     ///< token budget of a pass: rows in all, pending and other ones included
-  std::size_t max_nodes = 32;           ///< drafted rows of one sequence, at most BatchPlanner::most_nodes
-  std::size_t max_drafted = 512;        ///< drafted rows of a pass, at most 65,536
+  std::size_t max_nodes = 32;           ///< most drafted rows of one sequence; more than
+                                        ///< BatchPlanner::most_nodes have no effect
+  std::size_t max_drafted = 512;        ///< most drafted rows of a pass; more than 65,536 have no effect
   AllowedWidths widths = {};            ///< the row counts that are run (captured graphs): the rows of a plan are to be
                                         ///< padded up to the next one. Of the whole pass; if uniform, of each sequence
   bool uniform = false;                 ///< all sequences of a drafting pass have as many rows, padded where they have

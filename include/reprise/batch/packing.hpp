@@ -9,6 +9,7 @@
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/contract.hpp"
 #include "reprise/core/draft.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/loop/pass.hpp"
 
@@ -69,11 +70,13 @@ struct PackedBatch {
 /// Threads: one at a time.
 class BatchPacker {
  public:
-  /// Memory for `sequences` and `rows`. False: out of memory, nothing changed.
-  [[nodiscard]] bool reserve(std::size_t sequences, std::size_t rows) noexcept {
-    return sequences < unlimited && tokens_.reserve(rows) && positions_.reserve(rows) && sequences_.reserve(rows) &&
-           parents_.reserve(rows) && wants_logits_.reserve(rows) && logit_rows_.reserve(rows) &&
-           offsets_.reserve(sequences + 1) && anchors_.reserve(sequences);
+  /// Memory for `sequences` and `rows`. Errors: out_of_memory; the batch is as before, and add() grows as it goes.
+  Result<void> reserve(std::size_t sequences, std::size_t rows) noexcept {
+    const bool done = sequences < unlimited && tokens_.reserve(rows) && positions_.reserve(rows) &&
+                      sequences_.reserve(rows) && parents_.reserve(rows) && wants_logits_.reserve(rows) &&
+                      logit_rows_.reserve(rows) && offsets_.reserve(sequences + 1) && anchors_.reserve(sequences);
+    if (!done) return Error{ErrorCode::out_of_memory, "no memory for batches of so many rows: reserve fewer", rows, 0};
+    return {};
   }
 
   /// An empty batch.

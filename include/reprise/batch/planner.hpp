@@ -42,6 +42,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/outcome.hpp"
+#include "reprise/core/result.hpp"
 
 namespace reprise::inline v0 {
 
@@ -76,15 +77,16 @@ class BatchPlanner {
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
 
   explicit BatchPlanner(BatchOptions options = {}) noexcept
-      : options_(checked(std::move(options))),
+      : options_(bounded(std::move(options))),
         cost_(std::exchange(options_.curve, {}), options_.uniform ? AllowedWidths() : options_.widths,
               options_.max_drafted),
         offered_(options_.max_nodes, options_.uniform) {}
 
-  /// Memory for plans of so many sequences. False: out of memory; earlier memory stays.
-  [[nodiscard]] bool reserve(std::size_t sequences) noexcept {
-    if (sequences > unlimited / most_nodes) return false;
-    return cost_.reserve() && offered_.reserve(sequences) && nodes_.reserve(sequences);
+  /// Memory for plans of so many sequences. Errors: out_of_memory; earlier memory stays, and plans grow as they go.
+  Result<void> reserve(std::size_t sequences) noexcept {
+    if (!grow(sequences))
+      return Error{ErrorCode::out_of_memory, "no memory for plans of so many sequences: reserve fewer", sequences, 0};
+    return {};
   }
 
   /// Narrows the budget of strategies before a pass like `plain` (its rows: all pending and other ones). No nodes
@@ -118,7 +120,7 @@ class BatchPlanner {
     other_rows_ = other_rows;
     nodes_.clear();
     offered_.clear();
-    if (!reserve(entries.size()) || !nodes_.resize(entries.size(), 0)) return shrink(0);
+    if (!grow(entries.size()) || !nodes_.resize(entries.size(), 0)) return shrink(0);
     cost_.prepare(plain_);
     offered_.count(entries, bounds());
     return shrink(options_.max_rows);
@@ -168,10 +170,14 @@ class BatchPlanner {
  private:
   static constexpr std::size_t most_committed = 1 << 12;
 
-  static BatchOptions checked(BatchOptions options) noexcept {
+  static BatchOptions bounded(BatchOptions options) noexcept {
     options.max_nodes = std::min(options.max_nodes, most_nodes);
     options.max_drafted = std::min<std::size_t>(options.max_drafted, 1 << 16);
     return options;
+  }
+  [[nodiscard]] bool grow(std::size_t sequences) noexcept {
+    if (sequences > unlimited / most_nodes) return false;
+    return cost_.reserve() && offered_.reserve(sequences) && nodes_.reserve(sequences);
   }
   /// The most drafted rows of a pass of `plain_rows` plain ones and at most `rows` in all.
   [[nodiscard]] std::size_t row_limit(std::size_t plain_rows, std::size_t rows) const noexcept {

@@ -28,7 +28,8 @@ struct CostOptions {
                                         ///< are times, the default curve
   Cost rollback = 0;                    ///< the price of a pass of which not all is accepted (see to_cost())
   Cost drafting = 0;                    ///< the price of asking the strategy, in plain passes
-  std::size_t max_nodes = 32;           ///< drafted rows of a pass, at most CostControl::most_nodes
+  std::size_t max_nodes = 32;           ///< most drafted rows of a pass; more than CostControl::most_nodes
+                                        ///< have no effect
   bool calibrated = false;              ///< the strategy's probabilities can be taken as they are
 };
 

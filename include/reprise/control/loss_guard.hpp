@@ -33,9 +33,10 @@ class LossGuard {
   static constexpr std::int64_t burst = 6 * std::int64_t{cost_one};
   static constexpr std::int64_t leak = 261;
 
-  /// `allowance`: the loss allowed at first, at most `burst`. A smaller one grows to that with the first gains.
-  explicit constexpr LossGuard(std::int64_t allowance = burst) noexcept
-      : debt_(burst - std::clamp<std::int64_t>(allowance, 0, burst)) {}
+  constexpr LossGuard() noexcept = default;
+  /// `allowance`: the loss allowed at first; more than `burst` has no effect. A smaller one grows to that with the
+  /// first gains.
+  explicit constexpr LossGuard(Cost allowance) noexcept : debt_(burst - std::min<std::int64_t>(allowance, burst)) {}
 
   /// The most that a pass may cost above the plain one, rollback included. Never below 0: a plain pass is always
   /// allowed.
@@ -57,7 +58,7 @@ class LossGuard {
   }
 
  private:
-  std::int64_t debt_;
+  std::int64_t debt_ = 0;
 };
 
 }  // namespace reprise

@@ -27,8 +27,10 @@ class AllowedWidths {
   static constexpr std::size_t capacity = 96;
 
   constexpr AllowedWidths() noexcept = default;
-  constexpr AllowedWidths(std::initializer_list<std::size_t> widths) noexcept {
-    for (const std::size_t width : widths) static_cast<void>(add(width));
+  /// Constants: a width of 0, or more than `capacity` of them, does not compile. Others come in by add().
+  consteval AllowedWidths(std::initializer_list<std::size_t> widths) noexcept {
+    for (const std::size_t width : widths)
+      if (!add(width)) a_width_is_0_or_there_are_more_than_96();
   }
   /// False, and nothing added, when `width` is 0 or there is no room left. A width that is there already is fine.
   constexpr bool add(std::size_t width) noexcept {
@@ -47,6 +49,9 @@ class AllowedWidths {
   }
 
  private:
+  // The compiler names it when a constant breaks the rule.
+  static void a_width_is_0_or_there_are_more_than_96() noexcept {}
+
   std::array<std::size_t, capacity> widths_{};
   std::ptrdiff_t count_ = 0;
 };

@@ -82,9 +82,11 @@ class ExternalDrafter {
     distributions_ = {};
     vocabulary_ = 0;
   }
-  /// Room for drafts of that many nodes. False: out of memory.
-  [[nodiscard]] bool reserve_nodes(std::size_t nodes) noexcept {
-    return nodes_.reserve(nodes) && order_.reserve(nodes) && written_.reserve(nodes);
+  /// Room for drafts of that many nodes. Errors: out_of_memory; then set() allocates as it needs to.
+  Result<void> reserve_nodes(std::size_t nodes) noexcept {
+    if (!nodes_.reserve(nodes) || !order_.reserve(nodes) || !written_.reserve(nodes))
+      return Error{ErrorCode::out_of_memory, "no memory for drafts of so many nodes: reserve fewer", nodes, 0};
+    return {};
   }
 
   void propose(TokenSpan, Draft& draft) noexcept {

@@ -61,14 +61,10 @@ class DrawnPicks {
 template <std::copyable Sampler>
 class SamplerHistory {
  public:
-  /// `most_picks`: picks of a pass to make room for at once; drafted + 1 are read at most. Without memory for them,
-  /// the first pass asks again.
-  explicit SamplerHistory(Sampler sampler, std::size_t most_picks = 0) : committed_(std::move(sampler)) {
-    static_cast<void>(reserve(most_picks));
-  }
+  explicit SamplerHistory(Sampler sampler) : committed_(std::move(sampler)) {}
   /// A copy that runs short of memory is without the open pass.
   SamplerHistory(const SamplerHistory& other) : committed_(other.committed_) {
-    if (!reserve(other.drawn_)) return;
+    if (!grow(other.drawn_)) return;
     for (; drawn_ < other.drawn_; ++drawn_) states_[drawn_] = other.states_[drawn_];
   }
   SamplerHistory(SamplerHistory&& other) noexcept(std::is_nothrow_move_constructible_v<Sampler>)
@@ -86,16 +82,12 @@ class SamplerHistory {
   }
   ~SamplerHistory() = default;
 
-  /// Room for so many picks of a pass. False: out of memory, nothing changed.
-  [[nodiscard]] bool reserve(std::size_t most_picks) {
-    if (most_picks <= room_) return true;
-    if (most_picks > most_states) return false;
-    std::unique_ptr<State[]> fresh(new (std::nothrow) State[most_picks]);
-    if (fresh == nullptr) return false;
-    std::move(states_.get(), states_.get() + room_, fresh.get());
-    states_ = std::move(fresh);
-    room_ = most_picks;
-    return true;
+  /// Room for so many picks of a pass; a pass reads at most drafted + 1. Errors: out_of_memory, nothing changed.
+  Result<void> reserve(std::size_t most_picks) {
+    if (!grow(most_picks))
+      return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler: reserve fewer picks", most_picks,
+                   0};
+    return {};
   }
 
   /// Begins a pass with `drafted` drafted tokens. `sample(sampler, i)` gives the token after row (anchor + i). The
@@ -111,7 +103,7 @@ class SamplerHistory {
   /// room for drafted + 1 picks (false: out of memory) ...
   [[nodiscard]] bool begin_pass(std::size_t drafted) {
     drawn_ = 0;
-    return drafted < most_states && reserve(drafted + 1);
+    return drafted < most_states && grow(drafted + 1);
   }
   /// ... and draws the next token, of drafted + 1 at most: `sample(sampler)`.
   template <class Sample>
@@ -149,6 +141,18 @@ class SamplerHistory {
   // Empty until it is first needed; then a pick assigns, which uses the memory of an older state again.
   using State = std::optional<Sampler>;
   static constexpr std::size_t most_states = std::numeric_limits<std::size_t>::max() / sizeof(State) / 2;
+
+  /// False: out of memory, nothing changed.
+  [[nodiscard]] bool grow(std::size_t most_picks) {
+    if (most_picks <= room_) return true;
+    if (most_picks > most_states) return false;
+    std::unique_ptr<State[]> fresh(new (std::nothrow) State[most_picks]);
+    if (fresh == nullptr) return false;
+    std::move(states_.get(), states_.get() + room_, fresh.get());
+    states_ = std::move(fresh);
+    room_ = most_picks;
+    return true;
+  }
 
   Sampler committed_;
   std::unique_ptr<State[]> states_;  // after 1, 2, ... picks of the open pass; the rest is memory of former ones

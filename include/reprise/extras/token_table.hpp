@@ -27,7 +27,8 @@ class BasicTokenTable;
 /// How a TokenTable is made.
 struct TokenTableOptions {
   std::uint32_t ngram = 16;                   ///< tokens that predict the next one, 1..32
-  std::size_t bytes = std::size_t{16} << 20;  ///< heap, never more; 8 for each n-gram
+  std::size_t bytes = std::size_t{16} << 20;  ///< heap, never more; 8 for each n-gram. More than 128 GiB have no
+                                              ///< effect
   std::uint64_t key = IndexOptions{}.key;  ///< hash key. Secret and random, one for each table, if its writers do not
                                            ///< trust each other
 };

@@ -47,9 +47,11 @@ class BasicHistoryStore;
 using HistoryStore = detail::BasicHistoryStore<std::uint32_t, 32>;
 
 struct HistoryOptions {
-  std::size_t max_bytes = std::size_t{64} << 20;  ///< all of it is allocated by make(), and never more
+  std::size_t max_bytes = std::size_t{64} << 20;  ///< all of it is allocated by make(), and never more. More than
+                                                  ///< 18 GiB have no effect
   std::uint64_t key = IndexOptions{}.key;         ///< secret and random if strangers write to the history
-  std::uint32_t vocabulary = 0x7fffffff;          ///< tokens at or beyond it are refused, also those of snapshots
+  std::uint32_t vocabulary = 0x7fffffff;          ///< tokens at or beyond it are refused, also those of snapshots;
+                                                  ///< more than 2^31 - 1 has no effect
   bool prompts = true;                            ///< store tokens that were read
   bool outputs = true;                            ///< store tokens that the model generated
 };

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "reprise/core/contract.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::inline v0 {
@@ -44,10 +45,12 @@ class NgramOrders {
   static constexpr std::uint32_t largest = 32;
 
   constexpr NgramOrders() noexcept = default;
-  /// Orders outside 1..largest and those beyond `capacity` distinct ones are dropped.
-  constexpr NgramOrders(std::initializer_list<std::uint32_t> orders) noexcept {
-    for (const std::uint32_t n : orders) add(n);
+  /// Constants: an order outside 1..largest, or more than `capacity` distinct ones, does not compile.
+  consteval NgramOrders(std::initializer_list<std::uint32_t> orders) noexcept {
+    for (const std::uint32_t n : orders)
+      if (!add(n) && !contains(n)) an_order_is_not_1_to_32_or_there_are_more_than_8();
   }
+  /// False, and nothing added, if `n` is not 1..largest, is there already, or `capacity` orders are.
   constexpr bool add(std::uint32_t n) noexcept {
     if (n == 0 || n > largest || contains(n) || size_ == capacity) return false;
     std::size_t i = size_++;
@@ -65,6 +68,9 @@ class NgramOrders {
   [[nodiscard]] constexpr const std::uint32_t* end() const noexcept { return orders_.data() + size_; }
 
  private:
+  // The compiler names it when a constant breaks the rule.
+  static void an_order_is_not_1_to_32_or_there_are_more_than_8() noexcept {}
+
   std::array<std::uint32_t, capacity> orders_{};
   std::size_t size_ = 0;
 };
@@ -82,7 +88,8 @@ struct IndexOptions {
 ///
 ///  I1  append(tokens) adds tokens at the end; truncate(size) leaves exactly the first `size`, as if no more had
 ///      ever been appended; clear() leaves none. Cost: proportional to the tokens added or removed, unless the
-///      index says otherwise.
+///      index says otherwise. reserve(size) asks for the memory of `size` tokens in all, so that append() does not
+///      allocate up to there; after an error append() still grows as it can.
 ///  I2  find(limits, out) looks at the first min(limits.candidates, out.size()) earlier occurrences of the last
 ///      limits.shortest tokens, in limits.order, and writes one Match for each, in that order. Occurrences may
 ///      overlap the end; the end itself is not one (match.end < tokens().size()). Match::length is the whole
@@ -106,7 +113,7 @@ concept LookupIndex = std::copyable<I> && std::constructible_from<I, const Index
   { fixed.tokens() } -> std::convertible_to<TokenSpan>;
   { fixed.exhausted() } -> std::convertible_to<bool>;
   { fixed.memory_bytes() } -> std::convertible_to<std::size_t>;
-  { index.reserve(size) } -> std::convertible_to<bool>;
+  { index.reserve(size) } -> std::same_as<Result<void>>;
 };
 
 /// Optional: an index that can be asked for tokens which are not the end of the context, such as the end of a draft.
@@ -142,7 +149,7 @@ struct Index {
   [[nodiscard]] TokenSpan tokens() const { return {}; }
   [[nodiscard]] bool exhausted() const { return false; }
   [[nodiscard]] std::size_t memory_bytes() const { return 0; }
-  bool reserve(std::size_t) { return true; }
+  Result<void> reserve(std::size_t) { return {}; }
 };
 static_assert(LookupIndex<Index>);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/detail/ngram_chain.hpp"
 #include "reprise/index/detail/ngram_table.hpp"
@@ -111,13 +112,15 @@ class BasicRollingHashIndex {
   }
 
   /// Room for `tokens` tokens in all, however few of their n-grams repeat: append() does not allocate up to there.
-  /// False: out of memory, over options.max_bytes or exhausted(); then append() still grows as it can.
-  [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
-    if (exhausted() || tokens > max_tokens || !affordable(tokens) || !reserve_columns(tokens, false)) return false;
+  /// Errors: out_of_memory, also over options.max_bytes and when exhausted(); then append() still grows as it can.
+  Result<void> reserve(std::size_t tokens) noexcept {
+    const Error no_room{ErrorCode::out_of_memory,
+                        "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};
+    if (exhausted() || tokens > max_tokens || !affordable(tokens) || !reserve_columns(tokens, false)) return no_room;
     for (NgramChain& chain : chains()) {
-      if (chain.table().room() < tokens && !resize_table(chain, {tokens})) return false;
+      if (chain.table().room() < tokens && !resize_table(chain, {tokens})) return no_room;
     }
-    return true;
+    return {};
   }
 
   [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const noexcept {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 
@@ -89,9 +90,14 @@ class BasicSuffixArrayIndex {
     size_ = 0;
   }
 
-  /// Room for `tokens` tokens in all; append() does not allocate up to there. False: out of memory, over
-  /// options.max_bytes or exhausted(); then append() still grows as it can.
-  [[nodiscard]] bool reserve(std::size_t tokens) noexcept { return !exhausted() && reserve_columns(tokens, false); }
+  /// Room for `tokens` tokens in all; append() does not allocate up to there. Errors: out_of_memory, also over
+  /// options.max_bytes and when exhausted(); then append() still grows as it can.
+  Result<void> reserve(std::size_t tokens) noexcept {
+    if (exhausted() || !reserve_columns(tokens, false))
+      return Error{ErrorCode::out_of_memory,
+                   "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};
+    return {};
+  }
 
   [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const noexcept {
     const std::size_t n = limits.shortest;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/token_hash.hpp"
 
@@ -69,11 +70,15 @@ class TokenCounts {
     used_ = listed_ = 0;
     total_ = 0;
   }
-  [[nodiscard]] bool reserve(std::size_t distinct) noexcept {
-    if (distinct > unlimited / 8) return false;
+  /// Room for so many distinct tokens. Errors: out_of_memory, nothing changed.
+  Result<void> reserve(std::size_t distinct) noexcept {
+    const Error no_memory{ErrorCode::out_of_memory, "no memory to count so many distinct tokens: reserve fewer",
+                          distinct, 0};
+    if (distinct > unlimited / 8) return no_memory;
     std::size_t wanted = smallest;
     while (3 * wanted < 4 * distinct) wanted *= 2;
-    return wanted <= slots() || resize(wanted);
+    if (wanted > slots() && !resize(wanted)) return no_memory;
+    return {};
   }
 
   [[nodiscard]] std::uint32_t count(Token token) const noexcept {

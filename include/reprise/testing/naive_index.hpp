@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/lookup_index.hpp"
 
@@ -46,7 +47,7 @@ class BasicNaiveIndex {
 
   /// `tokens` may not lie in this index.
   void append(TokenSpan tokens) noexcept {
-    if (!exhausted() && reserve(tokens_.size() + tokens.size())) static_cast<void>(tokens_.append(tokens));
+    if (!exhausted() && grow(tokens_.size() + tokens.size())) static_cast<void>(tokens_.append(tokens));
     size_ += tokens.size();
   }
 
@@ -57,12 +58,11 @@ class BasicNaiveIndex {
 
   void clear() noexcept { truncate(0); }
 
-  [[nodiscard]] bool reserve(std::size_t tokens) noexcept {
-    if (tokens > std::min(max_tokens, max_bytes_ / sizeof(Token))) return false;
-    if (tokens <= tokens_.capacity()) return true;
-    const std::size_t generous = tokens_.capacity() + tokens_.capacity() / 4;
-    return (generous > tokens && generous <= max_bytes_ / sizeof(Token) && tokens_.reserve(generous)) ||
-           tokens_.reserve(tokens);
+  Result<void> reserve(std::size_t tokens) noexcept {
+    if (!grow(tokens))
+      return Error{ErrorCode::out_of_memory,
+                   "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};
+    return {};
   }
 
   [[nodiscard]] std::size_t find(const MatchLimits& limits, std::span<Match> out) const noexcept {
@@ -95,6 +95,14 @@ class BasicNaiveIndex {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return tokens_.memory_bytes(); }
 
  private:
+  [[nodiscard]] bool grow(std::size_t tokens) noexcept {
+    if (tokens > std::min(max_tokens, max_bytes_ / sizeof(Token))) return false;
+    if (tokens <= tokens_.capacity()) return true;
+    const std::size_t generous = tokens_.capacity() + tokens_.capacity() / 4;
+    return (generous > tokens && generous <= max_bytes_ / sizeof(Token) && tokens_.reserve(generous)) ||
+           tokens_.reserve(tokens);
+  }
+
   Buffer<Token> tokens_;
   std::size_t size_ = 0;  // tokens appended, those that found no room too
   std::size_t max_bytes_ = unlimited;
