@@ -154,6 +154,7 @@ TEST(Strategies, RefuseValuesOutOfRange) {
   EXPECT_THAT(refused("token-table:n=33"), HasSubstr("from 1 to 32, or preset"));
   EXPECT_THAT(refused("token-table:bytes=1000"), HasSubstr("from 1024 to "));
   EXPECT_THAT(refused("vllm:min=5,max=2"), HasSubstr("vllm:min=5,max=2: min is larger than max"));
+  EXPECT_THAT(refused("copy:min_ngram=5,max_ngram=4"), HasSubstr("min_ngram is larger than max_ngram (5, limit 4)"));
   EXPECT_THAT(refused("vllm:min=1,max=20"), HasSubstr("20 n-gram lengths; at most 8"));
 }
 
