@@ -11,6 +11,7 @@
 
 #include "reprise/core/contract.hpp"
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/live_matches.hpp"
@@ -120,7 +121,8 @@ class Voters {
   [[nodiscard]] VoteWeight weight(std::size_t i, std::size_t depth) const noexcept {
     const Voter& voter = voters_[i];
     const std::size_t length = static_cast<std::size_t>(voter.length) + depth;
-    return 1 + static_cast<VoteWeight>(std::uint64_t{voter.base_weight} * (*voter.weights)[length_class(length)] >> 12);
+    return 1 + static_cast<VoteWeight>(
+                   FactorScale::multiply(std::uint64_t{voter.base_weight}, (*voter.weights)[length_class(length)]));
   }
   /// The token after `depth` tokens at a place in a store; nullopt: its text ends before.
   [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth) noexcept {
