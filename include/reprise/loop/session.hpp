@@ -92,8 +92,8 @@ class Session {
 
   /// Adds tokens that the engine did not generate here: the next user turn, a tool result, or a first token that
   /// the prefill already gave. They count as context, not as output; a new output begins behind them. `cached`, as in
-  /// begin(), is about the whole context: the token that was last until now is not in the cache either. `tokens` may
-  /// not lie in this session's own context.
+  /// begin(), is about the whole context: the token that was last until now is not in the cache either. `tokens` may be
+  /// a part of this session's own context.
   /// Errors as begin(); not_begun. After an error the session is as before.
   Result<void> append(TokenSpan tokens, Origin origin = Origin::prompt, std::optional<std::size_t> cached = {}) {
     if (!sequence_.begun()) return Sequence::not_begun();
