@@ -269,6 +269,23 @@ TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
       }
 }
 
+TEST(ModelDrafter, TruncatesTheModelOnlyWhereItHoldsRejectedTokens) {
+  for (const ModelOptions& options : {chain, sampled})
+    for (std::size_t accepted = 0; accepted <= 8; ++accepted) {
+      Lent drafter = begun(options, {1, 2, 3});
+      const Drafted draft = drafted_by(drafter, {.max_leaves = 1});
+      ASSERT_EQ(draft.nodes.size(), 8U);
+      ASSERT_EQ(drafter->model().truncations, 0U);
+      Tokens committed = draft.tokens();
+      committed.resize(accepted);
+      committed.push_back((accepted < 8 ? draft.nodes[accepted].token + 1 : 0) % 8);
+      commit(drafter, draft, accepted, committed);
+      drafted_by(drafter, {.max_nodes = 1});
+      // The last drafted token has not been fed, so the model holds 7 of them.
+      EXPECT_EQ(drafter->model().truncations, accepted < 7 ? 1U : 0U) << accepted;
+    }
+}
+
 TEST(ModelDrafter, StaysInStepWhateverHappens) {
   for (const ModelOptions& options : {chain, tree, sampled}) {
     testing::Random random(11);
