@@ -33,7 +33,8 @@ class StoreText {
   [[nodiscard]] bool known(std::size_t depth) const noexcept { return depth - first_ < count_; }  // wraps below first_
   /// A token that is known.
   [[nodiscard]] Token operator[](std::size_t depth) const noexcept { return tokens_[depth - first_]; }
-  /// Reads until `depth` is known. False: the text ends before. Depths may be asked for in any order.
+  /// Reads until `depth` is known. False: the text ends before. Depths may be asked for in any order. Going back reads
+  /// from the beginning again, but a draft never goes back: each place votes along one path, parents first.
   [[nodiscard]] bool read(const DatastoreRef& store, std::size_t depth) noexcept {
     if (depth < first_) *this = StoreText(begin_);
     while (!known(depth)) {
