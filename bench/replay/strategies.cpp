@@ -270,8 +270,9 @@ Settings settings_of(const StrategyInfo& info, const Spec& spec) {
     for (const KeyInfo& candidate : info.keys)
       if (candidate.name == name) key = &candidate;
     if (key == nullptr)
-      throw tools::InputError("--strategy " + spec.text() + ": " + spec.name + " has no key " + name + "; " +
-                              (names.empty() ? "it has none" : "there are " + names));
+      throw tools::InputError("--strategy " + spec.text() + ": strategy " + spec.name +
+                              (names.empty() ? " has no settings, so no '" + name + "'"
+                                             : " has no setting '" + name + "'; its settings are: " + names));
     if (!fits(*key, value))
       throw tools::InputError("--strategy " + spec.text() + ": " + name + "=" + value + ": expected " + range(*key));
     settings.set(key->name, value);

@@ -81,9 +81,8 @@ void check_memories(const Options& options, const Assignment& assignment) {
                                 " has no memory that can be saved; see --list for the strategies that have");
   }
   if (options.memory_bytes_given && !sequences)
-    throw tools::InputError(
-        "--memory-bytes " + std::to_string(options.settings.memory_bytes) +
-        ": is of the memory of sessions, which no strategy given has; see --list for those that have");
+    throw tools::InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) +
+                            ": none of the strategies given keeps a memory of sessions; see --list for those that do");
   // Too little is told here. Whether there is so much, and what is wrong with a snapshot, the first replay tells as it
   // begins: only those with such a memory begin with a snapshot.
   if (Past past; sequences && options.settings.memory_bytes < mebibyte) give_room(past, options.settings.memory_bytes);
