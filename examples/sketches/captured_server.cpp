@@ -46,7 +46,7 @@ class Server {
  public:
   explicit Server(Device device) : device_(std::move(device)) {}
 
-  /// One pass over the parts of several sequences. With sessions, a part is made of what Session::plan() gave.
+  /// One pass over the parts of several sequences. With sessions, Session::plan() gives the parts.
   std::vector<std::span<const reprise::Token>> verify(std::span<const reprise::SequencePass> parts) {
     packer_.clear();
     sequences_.clear();
@@ -54,7 +54,7 @@ class Server {
       if (!packer_.add(part)) return {};
       sequences_.push_back(part.sequence);
     }
-    // The next captured width; the pad rows belong to no sequence, and what they write is dropped.
+    // The next captured width. Pad rows belong to no sequence, and the rows that they write are dropped.
     const std::size_t rows = packer_.batch().rows();
     const auto* const width = std::lower_bound(Device::widths.begin(), Device::widths.end(), rows);
     if (width == Device::widths.end() || !packer_.pad_to(*width)) return {};
@@ -64,7 +64,7 @@ class Server {
     for (std::size_t i = 0; i < parts.size(); ++i) answers.push_back(packer_.picks_of(i, std::span(picks_)));
     return answers;
   }
-  /// The rows of its part that a sequence keeps. What is not committed was never written: V5 costs nothing here.
+  /// Keeps these rows of a sequence's part. Only here do rows reach the caches, so V5 costs nothing.
   void commit(std::size_t sequence, std::span<const std::size_t> rows) {
     const auto at = std::find(sequences_.begin(), sequences_.end(), sequence) - sequences_.begin();
     for (const std::size_t row : rows)

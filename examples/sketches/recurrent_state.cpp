@@ -42,11 +42,11 @@ class Engine {
     open_ = true;
     return picks_;
   }
-  void commit(std::size_t /*keep*/) {  // all rows stay: anything else comes to restore()
+  void commit(std::size_t /*keep*/) {  // called where all rows stay; restore() otherwise
     open_ = false;
     has_saved_ = false;
   }
-  void restore(std::size_t /*committed*/) {  // the accepted tokens are pending now, and come again in the next batch
+  void restore(std::size_t /*committed*/) {  // the accepted tokens are pending now: they come again
     state_ = saved_;
     open_ = false;
     has_saved_ = false;
