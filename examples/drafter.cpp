@@ -7,18 +7,19 @@
 #include <vector>
 
 // [drafter]
-// Drafts phrases that the application knows: as soon as the context ends with the first tokens of one, its rest.
+// Drafts phrases that the application knows. When the context ends with the first tokens of a phrase, it drafts the
+// rest.
 class PhraseDrafter {
  public:
   explicit PhraseDrafter(std::vector<std::vector<reprise::Token>> phrases) : phrases_(std::move(phrases)) {}
 
-  // The session owns the text and lends it to every call: there is nothing to keep in step.
+  // The session owns the text and lends it to every call, so there is no copy to update.
   void begin(reprise::TokenSpan /*context*/) { rate_ = first_guess(); }
   void observe(reprise::TokenSpan /*context*/, std::size_t /*fresh*/, reprise::Origin /*origin*/) {}
   void truncate(reprise::TokenSpan /*context*/, std::size_t /*size*/) {}
 
   void propose(reprise::TokenSpan context, reprise::Draft& draft) const {
-    std::size_t longest = 1;  // one token is too little to know a phrase by
+    std::size_t longest = 1;  // one token is not enough to recognise a phrase
     const std::vector<reprise::Token>* best = nullptr;
     for (const auto& phrase : phrases_)
       for (std::size_t n = std::min(context.size(), phrase.size()); n > longest; --n)
@@ -31,12 +32,12 @@ class PhraseDrafter {
     reprise::Probability path = reprise::Probability::one();
     for (std::size_t i = longest; i < best->size(); ++i) {
       path = path * rate_.probability();
-      // False: the draft is full, deep enough, or the rest is too unlikely. Nothing else has to be counted.
+      // False: the draft is full, deep enough, or the rest is too unlikely. The draft counts; the drafter need not.
       if (!draft.extend({.token = (*best)[i], .path_probability = path})) return;
     }
   }
 
-  // Learns how often a drafted token is what the target says, so that the probabilities above are true.
+  // Learns how often a drafted token is the target's pick, so that the probabilities above are right.
   void feedback(reprise::TokenSpan /*context*/, const reprise::Outcome& outcome) {
     reprise::for_each_tested(outcome, [&](std::size_t, bool hit) { rate_.learn(hit); });
   }

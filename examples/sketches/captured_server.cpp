@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server with continuous batching, whose passes are captured graphs of fixed widths (CUDA graphs): sequences are
-// packed into flat arrays, the pass is padded to the next captured width, and picks come back for all rows at once.
+// A server with continuous batching whose passes are captured graphs of fixed widths (CUDA graphs). Sequences are
+// packed into flat arrays, and the pass is padded to the next captured width. Picks come back for all rows at once.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace {
 
-/// The device: caches by sequence, and a graph that was captured for some numbers of rows.
+/// The device: one cache per sequence, and graphs captured for certain numbers of rows.
 class Device {
  public:
   static constexpr std::array<std::size_t, 7> widths = {1, 2, 4, 8, 16, 32, 64};
@@ -24,10 +24,10 @@ class Device {
 
   [[nodiscard]] std::vector<reprise::Token> launch(const reprise::PackedBatch& batch) const {
     std::vector<reprise::Token> picks(batch.rows());
-    if (std::find(widths.begin(), widths.end(), batch.rows()) == widths.end()) return picks;  // no such graph
+    if (std::find(widths.begin(), widths.end(), batch.rows()) == widths.end()) return picks;  // no graph of this width
     for (std::size_t i = 0; i + 1 < batch.offsets.size(); ++i)
       for (std::size_t row = batch.offsets[i]; row < batch.offsets[i + 1]; ++row) {
-        // What the row sees: its sequence's cache, its ancestors, itself.
+        // The row sees its sequence's cache, its ancestors and itself.
         std::vector<reprise::Token> seen = {batch.tokens[row]};
         for (auto up = batch.parents[row]; up != reprise::anchor_parent;
              up = batch.parents[batch.offsets[i] + static_cast<std::size_t>(up)])
@@ -46,7 +46,7 @@ class Server {
  public:
   explicit Server(Device device) : device_(std::move(device)) {}
 
-  /// One pass over the parts of several sequences. With sessions, a part is made of what Session::plan() gave.
+  /// One pass over the parts of several sequences. With sessions, Session::plan() gives the parts.
   std::vector<std::span<const reprise::Token>> verify(std::span<const reprise::SequencePass> parts) {
     packer_.clear();
     sequences_.clear();
@@ -54,7 +54,7 @@ class Server {
       if (!packer_.add(part)) return {};
       sequences_.push_back(part.sequence);
     }
-    // The next captured width; the pad rows belong to no sequence, and what they write is dropped.
+    // The next captured width. Pad rows belong to no sequence, and the rows that they write are dropped.
     const std::size_t rows = packer_.batch().rows();
     const auto* const width = std::lower_bound(Device::widths.begin(), Device::widths.end(), rows);
     if (width == Device::widths.end() || !packer_.pad_to(*width)) return {};
@@ -64,7 +64,7 @@ class Server {
     for (std::size_t i = 0; i < parts.size(); ++i) answers.push_back(packer_.picks_of(i, std::span(picks_)));
     return answers;
   }
-  /// The rows of its part that a sequence keeps. What is not committed was never written: V5 costs nothing here.
+  /// Keeps these rows of a sequence's part. Only here do rows reach the caches, so V5 costs nothing.
   void commit(std::size_t sequence, std::span<const std::size_t> rows) {
     const auto at = std::find(sequences_.begin(), sequences_.end(), sequence) - sequences_.begin();
     for (const std::size_t row : rows)
@@ -84,7 +84,7 @@ class Server {
 int main() {
   const std::vector<std::vector<reprise::Token>> prompts = {{3, 1, 4, 1, 5}, {9, 2, 6}, {5, 3, 5, 8}, {1, 2}};
   const auto make = [&] {
-    Device device;  // prefilled: all tokens but the last
+    Device device;  // prefilled: all but the last token
     for (const auto& prompt : prompts) device.caches.emplace_back(prompt.begin(), prompt.end() - 1);
     return Server(device);
   };

@@ -49,14 +49,14 @@ class Engine {
  public:
   Engine(Context context, reprise::TokenSpan prompt) : context_(std::move(context)) {
     if (prompt.size() > 1) static_cast<void>(run(prompt.first(prompt.size() - 1), 0));
-    cached_ = prompt.size() - 1;  // all but the last: that one is the anchor of the first pass
+    cached_ = prompt.size() - 1;  // all but the last: it is the anchor of the first pass
   }
 
   reprise::Result<std::span<const reprise::Token>> verify(reprise::TokenSpan batch, std::size_t drafted) {
-    context_.memory_remove_from(cached_);  // V5: what a pass left that was never committed
+    context_.memory_remove_from(cached_);  // V5: drops the rows of a pass that was never committed
     if (run(batch, drafted + 1) != 0)
       return reprise::Error{reprise::ErrorCode::verifier_failed, "decode() failed: no room in the memory"};
-    picks_.clear();  // V2: output 0 belongs to the anchor's row, the first that asked for logits
+    picks_.clear();  // V2: output 0 belongs to the anchor's row, the first row with logits
     for (std::size_t i = 0; i <= drafted; ++i) {
       const auto logits = context_.logits(i);
       picks_.push_back(static_cast<reprise::Token>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
@@ -65,7 +65,7 @@ class Engine {
   }
   void commit(std::size_t keep) {
     cached_ += keep;
-    context_.memory_remove_from(cached_);  // V4: the rows behind were not agreed on
+    context_.memory_remove_from(cached_);  // V4: forgets the rejected rows
   }
   [[nodiscard]] reprise::Capabilities capabilities() const {
     return {.max_rows = 512, .max_context = 4096};  // n_batch, n_ctx
@@ -77,7 +77,7 @@ class Engine {
     batch_ = {};
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       batch_.token.push_back(tokens[i]);
-      batch_.position.push_back(cached_ + i);  // V1: positions go on from what the memory holds
+      batch_.position.push_back(cached_ + i);  // V1: positions go on from the rows in the memory
       batch_.logits.push_back(i + outputs >= tokens.size());
     }
     return context_.decode(batch_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine whose model folds the whole text into one state (recurrent and hybrid models): no row can be taken back.
-// It saves its state before a pass with a draft, and puts it back if anything was rejected.
+// An engine whose model folds the whole text into one state (recurrent and hybrid models), so no row can be rolled
+// back. It saves its state before a pass with a draft and restores it if a drafted token was rejected.
 #include <cstddef>
 #include <vector>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-/// The state of such a model: fixed in size, whatever the length of the text.
+/// The state of such a model: its size does not depend on the length of the text.
 struct State {
   unsigned folded = 1;
 
@@ -42,11 +42,11 @@ class Engine {
     open_ = true;
     return picks_;
   }
-  void commit(std::size_t /*keep*/) {  // all rows stay: anything else comes to restore()
+  void commit(std::size_t /*keep*/) {  // called where all rows stay; restore() otherwise
     open_ = false;
     has_saved_ = false;
   }
-  void restore(std::size_t /*committed*/) {  // the accepted tokens are pending now, and come again in the next batch
+  void restore(std::size_t /*committed*/) {  // the accepted tokens are pending now: they come again
     state_ = saved_;
     open_ = false;
     has_saved_ = false;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/getting-started.md shows examples/getting_started.cpp, section by section.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reprise/batch/packing.hpp"
+#include "reprise/engine/attention_mask.hpp"
+
+namespace {
+
+std::string text_of(const std::string& name) {
+  std::ifstream file(std::filesystem::path(REPRISE_SOURCE_DIR) / name, std::ios::binary);
+  EXPECT_TRUE(file) << "cannot read " << name;
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::erase(text, '\r');
+  return text;
+}
+
+/// The blocks of C++ of a Markdown text, in order.
+std::vector<std::string> examples(const std::string& page) {
+  const std::string fence = "```cpp\n";
+  std::vector<std::string> found;
+  for (std::size_t begin = page.find(fence); begin != std::string::npos; begin = page.find(fence, begin)) {
+    begin += fence.size();
+    found.push_back(page.substr(begin, page.find("```", begin) - begin));
+  }
+  return found;
+}
+
+/// The same lines without the blanks that all of them begin with.
+std::string without_indent(const std::string& text) {
+  std::size_t indent = text.find_first_not_of(' ');
+  std::string moved;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin) + 1;
+    const std::string line = text.substr(begin, end - begin);
+    moved += line == "\n" ? line : line.substr(indent);
+    begin = end;
+  }
+  return moved;
+}
+
+/// The text between the lines "// [name]" and "// [/name]", for each name in the order of the program.
+std::vector<std::string> sections(const std::string& program) {
+  std::vector<std::string> found;
+  for (std::size_t mark = program.find("// ["); mark != std::string::npos; mark = program.find("// [", mark + 1)) {
+    if (program[mark + 4] == '/') continue;
+    const std::string name = program.substr(mark + 4, program.find("]\n", mark) - mark - 4);
+    const std::size_t begin = program.find('\n', mark) + 1;
+    const std::size_t end = program.rfind('\n', program.find("// [/" + name + "]")) + 1;
+    EXPECT_LT(begin, end) << name;
+    found.push_back(without_indent(program.substr(begin, end - begin)));
+  }
+  return found;
+}
+
+TEST(Docs, GettingStartedShowsItsProgram) {
+  const std::vector<std::string> shown = examples(text_of("docs/getting-started.md"));
+  std::vector<std::string> written = sections(text_of("examples/getting_started.cpp"));
+  ASSERT_EQ(shown.size(), 8U);
+  ASSERT_EQ(written.size(), 8U);
+  std::swap(written[4], written[5]);  // the page makes the mistake after the check; a class cannot stand inside main()
+  std::swap(written[5], written[6]);
+  for (std::size_t i = 0; i < shown.size(); ++i) EXPECT_EQ(shown[i], written[i]) << "block " << i + 1;
+}
+
+// docs/serving.md: the parents of a packed batch make a mask with no pending rows.
+TEST(Docs, AMaskOfAPackedSequenceComesFromItsParents) {
+  const std::vector<reprise::Token> rows = {5, 6, 7, 8, 9};  // two pending tokens, then a tree of three
+  const std::vector<reprise::NodeIndex> parents = {-1, -1, 0};
+  reprise::BatchPacker packer;
+  ASSERT_TRUE(packer.add({.sequence = 0, .batch = rows, .drafted = 0, .parents = {}, .context = 5}));  // a neighbour
+  ASSERT_TRUE(packer.add({.sequence = 1, .batch = rows, .drafted = 3, .parents = parents, .context = 9}));
+
+  const reprise::PackedBatch batch = packer.batch();
+  const std::size_t first = batch.offsets[1];
+  const std::size_t count = batch.offsets[2] - first;
+  const auto cached = static_cast<std::size_t>(batch.positions[first]);
+  std::vector<float> mask(count * (cached + count));
+  reprise::attention_mask(batch.parents.subspan(first, count), 0, cached, cached + count, std::span(mask));
+
+  EXPECT_EQ(cached, 7U);
+  std::vector<float> expected(mask.size());
+  reprise::attention_mask(parents, 2, cached, cached + count, std::span(expected));
+  EXPECT_EQ(mask, expected);
+}
+
+}  // namespace
