@@ -37,12 +37,12 @@ inline bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c))
 inline bool begins_with_word(std::string_view text, std::string_view word) {
   return text.starts_with(word) && (text.size() == word.size() || !in_word(text[word.size()]));
 }
-inline std::string_view trimmed(std::string_view text) {
+inline std::string_view left_trimmed(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
   return text;
 }
 inline std::string_view stripped(std::string_view text) {
-  text = trimmed(text);
+  text = left_trimmed(text);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
   return text;
 }
@@ -70,7 +70,7 @@ inline std::size_t after_brackets(std::string_view text, std::size_t open) {
 }
 /// Without a leading "template <...>".
 inline std::string_view without_head(std::string_view text) {
-  for (text = trimmed(text); begins_with_word(text, "template"); text = trimmed(text)) {
+  for (text = left_trimmed(text); begins_with_word(text, "template"); text = left_trimmed(text)) {
     const std::size_t open = text.find('<');
     text.remove_prefix(open == std::string_view::npos ? text.size() : after_brackets(text, open));
   }
@@ -84,7 +84,7 @@ inline std::string_view without_clauses(std::string_view text) {
     } else if (begins_with_word(text, "requires")) {
       text.remove_prefix(std::string_view("requires").size());
       for (bool more = true; more;) {
-        text = trimmed(text);
+        text = left_trimmed(text);
         std::size_t end = 0;
         if (text.starts_with('(')) {
           end = after_brackets(text, 0);
@@ -92,7 +92,7 @@ inline std::string_view without_clauses(std::string_view text) {
           while (end < text.size() && (in_word(text[end]) || text[end] == ':')) ++end;
           if (end < text.size() && text[end] == '<') end = after_brackets(text, end);
         }
-        text = trimmed(text.substr(end));
+        text = left_trimmed(text.substr(end));
         more = text.starts_with("&&") || text.starts_with("||");
         if (more) text.remove_prefix(2);
       }
@@ -182,9 +182,9 @@ inline Names declared_names(const std::string& header) {
 }
 
 inline std::string_view without_noexcept(std::string_view text) {
-  text = trimmed(text);
+  text = left_trimmed(text);
   if (begins_with_word(text, "noexcept")) text.remove_prefix(std::string_view("noexcept").size());
-  return trimmed(text);
+  return left_trimmed(text);
 }
 /// Walks over a header and keeps the declarations that a user sees: outside of
 /// namespaces named detail, of private and protected parts, and of function
@@ -204,7 +204,7 @@ class PublicDeclarations {
       if (c == '}' && round == 0) break;
       if (c == ':' && in_class && round == 0 && text_.compare(at_, 2, "::") != 0 &&
           (at_ == 0 || text_[at_ - 1] != ':')) {
-        const std::string_view label = trimmed(statement);
+        const std::string_view label = left_trimmed(statement);
         if (label == "public" || label == "private" || label == "protected") {
           hidden = label != "public";
           statement.clear();

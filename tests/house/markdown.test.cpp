@@ -30,7 +30,7 @@ std::vector<fs::path> markdown_files() {
 }
 
 /// The lines of a page outside of its code blocks.
-std::vector<std::string> prose(const std::string& page) {
+std::vector<std::string> lines_of_prose(const std::string& page) {
   std::vector<std::string> found;
   std::istringstream lines(page);
   bool code = false;
@@ -86,7 +86,7 @@ std::string anchor_of(const std::string& heading) {
 Names anchors(const std::string& page) {
   Names found;
   std::map<std::string, int> times;
-  for (const std::string& line : prose(page)) {
+  for (const std::string& line : lines_of_prose(page)) {
     if (!line.starts_with("#") || line.find_first_not_of("# ") == std::string::npos) continue;
     const std::string anchor = anchor_of(line);
     const int before = times[anchor]++;
@@ -102,7 +102,7 @@ bool inside_of_project(const std::string& target) {
 TEST(Markdown, LinksLeadToFilesAndHeadingsThatExist) {
   std::size_t count = 0;
   for (const fs::path& file : markdown_files())
-    for (const std::string& line : prose(read(file)))
+    for (const std::string& line : lines_of_prose(read(file)))
       for (const std::string& target : links(line)) {
         if (!inside_of_project(target)) continue;
         ++count;
@@ -120,7 +120,7 @@ TEST(Markdown, LinksLeadToFilesAndHeadingsThatExist) {
 
 TEST(Markdown, EveryExampleIsInTheIndex) {
   Names listed;
-  for (const std::string& line : prose(read(root() / "examples/README.md")))
+  for (const std::string& line : lines_of_prose(read(root() / "examples/README.md")))
     for (const std::string& target : links(line)) listed.insert(target);
   for (const auto& entry : fs::recursive_directory_iterator(root() / "examples")) {
     if (entry.path().extension() != ".cpp") continue;
@@ -134,7 +134,7 @@ TEST(Markdown, EveryExampleIsInTheIndex) {
 
 TEST(Markdown, LinksAreFoundInText) {
   EXPECT_EQ(links("[a](b.md), `[c](d)` and ![e](f.svg#g)"), (std::vector<std::string>{"b.md", "f.svg#g"}));
-  EXPECT_EQ(prose("a\n```sh\n# b\n```\nc\n"), (std::vector<std::string>{"a", "c"}));
+  EXPECT_EQ(lines_of_prose("a\n```sh\n# b\n```\nc\n"), (std::vector<std::string>{"a", "c"}));
 }
 TEST(Markdown, AnchorsAreThoseOfTheHeadings) {
   EXPECT_EQ(anchor_of("## How objects are made"), "how-objects-are-made");
