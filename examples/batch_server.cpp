@@ -68,83 +68,119 @@ bool follows_its_song(const Request& request) {
   return true;
 }
 
+// Up to `places` sequences at a time, and what they share: the passes.
+class Server {
+ public:
+  static constexpr std::size_t requests = 12;
+  static constexpr std::size_t places = 4;
+
+  // False: a call was refused.
+  bool run() {
+    if (!planner_.reserve(places) || !packer_.reserve(places, max_rows)) return false;
+    while (arrived_ < requests || !running_.empty()) {
+      if (!admit()) return false;
+      draft();
+      if (running_.empty()) continue;
+      if (!pack()) return false;
+      const std::vector<reprise::Token> picks = forward(packer_.batch());
+      if (!commit(picks)) return false;
+      const auto took = pass_time(packer_.batch().rows());
+      planner_.learn(committed_, took);
+      time_ += took;
+      ++passes_;
+    }
+    return true;
+  }
+  [[nodiscard]] bool lossless() const { return lossless_; }
+  void report() const {
+    const double seconds = std::chrono::duration<double>(time_).count();
+    std::printf("%zu tokens in %zu passes of up to %zu sequences, %.0f tokens a second; digest %016llx\n", tokens_,
+                passes_, places, static_cast<double>(tokens_) / seconds, static_cast<unsigned long long>(digest_));
+  }
+
+ private:
+  static constexpr std::size_t max_rows = 24;
+
+  bool admit() {
+    while (arrived_ < requests && running_.size() < places) {
+      running_.push_back(arrive(arrived_++));
+      if (running_.back() == nullptr) return false;
+    }
+    return true;
+  }
+
+  // Drafts: as many tokens as could pay at this load, at most. Sequences that have ended leave.
+  void draft() {
+    reprise::PassShape plain{running_.size(), 0, 0};
+    for (const auto& request : running_) plain.rows += request->session.pending().size();
+    const reprise::DraftBudget budget = planner_.budget({}, plain);
+    std::erase_if(running_, [&](const auto& request) {
+      request->limits.draft = budget;
+      request->session.propose(request->limits);
+      if (request->session.finished()) leave(*request);
+      return request->session.finished();
+    });
+  }
+  void leave(const Request& request) {
+    lossless_ = lossless_ && follows_its_song(request);
+    const auto& statistics = request.session.statistics();
+    std::printf("request %2d: %s after %3llu tokens, %.2f per pass\n", request.id,
+                to_string(request.session.finish_reason()).data(), static_cast<unsigned long long>(statistics.tokens),
+                statistics.mean_accepted_tokens());
+  }
+
+  // Who drafts how much, and one pass for all.
+  bool pack() {
+    entries_.clear();
+    for (const auto& request : running_) {
+      const auto offer = request->session.offer();
+      if (!offer) return false;
+      entries_.push_back({*offer, request->session.context().size()});
+    }
+    const reprise::BatchPlan plan = planner_.plan(entries_);  // planner.shrink(rows) where the cache has no room
+
+    packer_.clear();
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      const auto pass = running_[i]->session.plan(plan.nodes_of(i), plan.cut);
+      if (!pass || !packer_.add(running_[i]->id, *pass, running_[i]->session.context().size())) return false;
+      running_[i]->ticket = pass->ticket;
+    }
+    digest_ = batch_digest(packer_.batch(), digest_);
+    return true;
+  }
+
+  // Each takes its part of the picks. The engine keeps the rows packer.flat_row(i, decision->rows[...]) of its cache.
+  bool commit(std::span<const reprise::Token> picks) {
+    committed_.clear();
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      auto& session = running_[i]->session;
+      const auto decision = session.resolve(running_[i]->ticket, packer_.picks_of(i, picks));
+      if (!decision) return false;
+      committed_.push_back(decision->tokens.size());
+      tokens_ += decision->tokens.size();
+      if (!session.commit(running_[i]->ticket)) return false;
+    }
+    return true;
+  }
+
+  reprise::BatchPlanner planner_{{.max_rows = max_rows}};  // what passes cost is learned from their times
+  reprise::BatchPacker packer_;
+  std::vector<std::unique_ptr<Request>> running_;
+  std::vector<reprise::BatchEntry> entries_;
+  std::vector<std::size_t> committed_;
+  std::size_t arrived_ = 0;
+  std::size_t tokens_ = 0;
+  std::size_t passes_ = 0;
+  bool lossless_ = true;
+  std::uint64_t digest_ = 0;  // ranks of a tensor-parallel engine would compare it
+  std::chrono::nanoseconds time_{};
+};
+
 }  // namespace
 
 int main() {
-  constexpr std::size_t requests = 12;
-  constexpr std::size_t places = 4;
-  reprise::BatchPlanner planner({.max_rows = 24});  // what passes cost is learned from their times
-  reprise::BatchPacker packer;
-  if (!planner.reserve(places) || !packer.reserve(places, 24)) return 1;
-
-  std::vector<std::unique_ptr<Request>> running;
-  std::vector<reprise::BatchEntry> entries;
-  std::vector<std::size_t> committed;
-  std::size_t arrived = 0;
-  std::size_t tokens = 0;
-  std::size_t passes = 0;
-  bool lossless = true;
-  std::uint64_t digest = 0;  // ranks of a tensor-parallel engine would compare it
-  std::chrono::nanoseconds time{};
-  while (arrived < requests || !running.empty()) {
-    while (arrived < requests && running.size() < places) {
-      running.push_back(arrive(arrived++));
-      if (running.back() == nullptr) return 1;
-    }
-
-    // Drafts: as many tokens as could pay at this load, at most.
-    reprise::PassShape plain{running.size(), 0, 0};
-    for (const auto& request : running) plain.rows += request->session.pending().size();
-    const reprise::DraftBudget budget = planner.budget({}, plain);
-    std::erase_if(running, [&](const auto& request) {
-      request->limits.draft = budget;
-      request->session.propose(request->limits);
-      if (!request->session.finished()) return false;
-      lossless = lossless && follows_its_song(*request);
-      const auto& statistics = request->session.statistics();
-      std::printf("request %2d: %s after %3llu tokens, %.2f per pass\n", request->id,
-                  to_string(request->session.finish_reason()).data(),
-                  static_cast<unsigned long long>(statistics.tokens), statistics.mean_accepted_tokens());
-      return true;
-    });
-    if (running.empty()) continue;
-
-    // Who drafts how much.
-    entries.clear();
-    for (const auto& request : running) {
-      const auto offer = request->session.offer();
-      if (!offer) return 1;
-      entries.push_back({*offer, request->session.context().size()});
-    }
-    const reprise::BatchPlan plan = planner.plan(entries);  // planner.shrink(rows) where the cache has no room
-
-    // One pass for all.
-    packer.clear();
-    for (std::size_t i = 0; i < running.size(); ++i) {
-      const auto pass = running[i]->session.plan(plan.nodes_of(i), plan.cut);
-      if (!pass || !packer.add(running[i]->id, *pass, running[i]->session.context().size())) return 1;
-      running[i]->ticket = pass->ticket;
-    }
-    digest = batch_digest(packer.batch(), digest);
-    const std::vector<reprise::Token> picks = forward(packer.batch());
-
-    // Each takes its part of the picks. The engine keeps the rows packer.flat_row(i, decision->rows[...]) of its cache.
-    committed.clear();
-    for (std::size_t i = 0; i < running.size(); ++i) {
-      auto& session = running[i]->session;
-      const auto decision = session.resolve(running[i]->ticket, packer.picks_of(i, std::span(picks)));
-      if (!decision) return 1;
-      committed.push_back(decision->tokens.size());
-      tokens += decision->tokens.size();
-      if (!session.commit(running[i]->ticket)) return 1;
-    }
-    const auto took = pass_time(packer.batch().rows());
-    planner.learn(committed, took);
-    time += took;
-    ++passes;
-  }
-  const double seconds = std::chrono::duration<double>(time).count();
-  std::printf("%zu tokens in %zu passes of up to %zu sequences, %.0f tokens a second; digest %016llx\n", tokens, passes,
-              places, static_cast<double>(tokens) / seconds, static_cast<unsigned long long>(digest));
-  return lossless ? 0 : 1;
+  Server server;
+  if (!server.run()) return 1;
+  server.report();
+  return server.lossless() ? 0 : 1;
 }

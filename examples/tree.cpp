@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drafts that branch. Where the text has gone on in several ways before, a chain has to bet on one of them; a tree puts
 // the second guess into the same pass. The engine needs a mask (who sees whom), a position for each row, and a commit
-// that keeps some rows and not others; engine/tree.hpp makes the first two from the parents it is given.
+// that keeps some rows and not others; engine/tree.hpp and engine/attention_mask.hpp make the first two from the
+// parents.
 #include <reprise/reprise.hpp>
 
 #include <algorithm>
@@ -53,10 +54,10 @@ class Engine {
     for (std::size_t i = 0; i < batch.size(); ++i)
       cache_.push_back({batch[i], base_ + (i < pending ? i : pending - 1 + depths[i - pending])});
 
-    // The ancestor mask, row-major. All rows see the cache; of the batch, a row sees its own path and nothing beside
-    // it.
+    // The ancestor mask, row-major. All rows see the cache, so it has no columns here; of the batch, a row sees its own
+    // path and nothing beside it.
     std::vector<std::uint8_t> mask(batch.size() * batch.size());
-    reprise::tree_mask(parents, pending, mask);
+    reprise::attention_mask<std::uint8_t>(parents, pending, 0, batch.size(), mask);
 
     picks_.clear();  // what the model says after the anchor, and after each drafted row
     for (std::size_t row = pending - 1; row < batch.size(); ++row)

@@ -118,6 +118,12 @@ reprise::CostCurve CostCurve::for_control() const {
   return *curve;
 }
 
+bool looks_like_curve(std::string_view text) {
+  tools::Json json;
+  return !tools::parse_json(text, json) && json.object() != nullptr && json.find("base_ns") != nullptr &&
+         json.find("points") != nullptr;
+}
+
 std::string find_curve(const std::string& spec, std::span<const std::filesystem::path> folders) {
   const std::filesystem::path path = spec;
   if (path.has_parent_path() || std::ifstream(path)) return spec;

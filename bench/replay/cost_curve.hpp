@@ -68,6 +68,9 @@ class CostCurve {
   std::variant<LinearCost, MeasuredCost> cost_;
 };
 
+/// Whether `text` is meant as a curve file: a JSON object with the fields of one. They may hold anything.
+bool looks_like_curve(std::string_view text);
+
 /// The file that CostCurve::parse() reads for `spec`: as it was given, or that of this name in the first of `folders`
 /// that has one.
 std::string find_curve(const std::string& spec, std::span<const std::filesystem::path> folders);

@@ -195,17 +195,17 @@ tools::OptionTable table_of(Options& o) {
 /// Options that have no effect together are a mistake, not a wish.
 void agree(const Options& o, const tools::GivenOptions& given) {
   given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--seed"},
-             "is of pass times, which only --cost-known learned and carried use");
+             "needs --cost-known learned or carried: with told, no pass times are simulated");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--snapshot-in", "--snapshot-out"},
-             "is of memories, which only --memory past has");
+             "needs --memory past: with --memory session, nothing is kept from session to session");
   if (given("--fingerprint") && o.snapshot_in.empty() && o.snapshot_out.empty())
-    throw InputError("--fingerprint is of snapshots: give --snapshot-in or --snapshot-out too");
+    throw InputError("--fingerprint needs --snapshot-in or --snapshot-out: it says which tokenizer such a file is of");
   if (!o.output.empty())
     for (const auto& [name, path] : {std::pair("--snapshot-in", &o.snapshot_in), {"--snapshot-out", &o.snapshot_out}})
       if (!path->empty() && tools::same_file(*path, o.output))
         throw InputError(std::string(name) + " and --output are the same file; give two");
   given.only(o.format == Format::table, {"--reasons", "--reliability"},
-             "is for the table; --format json always has it");
+             "needs --format table; --format json always has it");
 }
 
 }  // namespace

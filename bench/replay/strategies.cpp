@@ -142,8 +142,8 @@ AnyStrategy make_token_table(const Settings& settings, Past* past) {
   return TableStrategy(table, options, past->table);
 }
 
-std::vector<StrategyInfo> registry() {
-  using Range = std::numeric_limits<Token>;
+/// This library's own.
+std::vector<StrategyInfo> own_strategies() {
   return {
       {"ngram",
        "what the library recommends: drafts trees from earlier matches, with learned probabilities",
@@ -167,6 +167,13 @@ std::vector<StrategyInfo> registry() {
         {"past_end", "yes", "a copy that reaches the end goes on with what it copied", 0, 0, {"yes", "no"}}},
        false,
        &make_copy},
+  };
+}
+
+/// Prompt lookup as other systems have it.
+std::vector<StrategyInfo> lookup_presets() {
+  using Range = std::numeric_limits<Token>;
+  return {
       {"pld",
        "prompt lookup decoding as first published: the first match with k tokens behind it",
        {ngram_key("n", "3", "longest n-gram looked up", 8), length_key("k", "10"), index_key()},
@@ -196,6 +203,11 @@ std::vector<StrategyInfo> registry() {
         index_key()},
        false,
        &make_ds4},
+  };
+}
+
+std::vector<StrategyInfo> other_strategies() {
+  return {
       {"token-table",
        "a hash table from the last n tokens to the next one (ngram-mod of llama.cpp and mlx-lm)",
        {{"preset", "none", "settings of another system", 0, 0, {"none", "llama.cpp", "mlx-lm"}},
@@ -213,6 +225,14 @@ std::vector<StrategyInfo> registry() {
        &make_hostile},
       {"none", "no drafting: plain decoding", {}, false, &make_none},
   };
+}
+
+/// In the order in which they are listed.
+std::vector<StrategyInfo> registry() {
+  std::vector<StrategyInfo> all;
+  for (const auto& group : {own_strategies(), lookup_presets(), other_strategies()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
 }
 
 /// What values a key takes, for messages.
@@ -258,8 +278,9 @@ Settings settings_of(const StrategyInfo& info, const Spec& spec) {
     for (const KeyInfo& candidate : info.keys)
       if (candidate.name == name) key = &candidate;
     if (key == nullptr)
-      throw tools::InputError("--strategy " + spec.text() + ": " + spec.name + " has no key " + name + "; " +
-                              (names.empty() ? "it has none" : "there are " + names));
+      throw tools::InputError("--strategy " + spec.text() + ": strategy " + spec.name +
+                              (names.empty() ? " has no settings, so no '" + name + "'"
+                                             : " has no setting '" + name + "'; its settings are: " + names));
     if (!fits(*key, value))
       throw tools::InputError("--strategy " + spec.text() + ": " + name + "=" + value + ": expected " + range(*key));
     settings.set(key->name, value);

@@ -81,9 +81,8 @@ void check_memories(const Options& options, const Assignment& assignment) {
                                 " has no memory that can be saved; see --list for the strategies that have");
   }
   if (options.memory_bytes_given && !sequences)
-    throw tools::InputError(
-        "--memory-bytes " + std::to_string(options.settings.memory_bytes) +
-        ": is of the memory of sessions, which no strategy given has; see --list for those that have");
+    throw tools::InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) +
+                            ": none of the strategies given keeps a memory of sessions; see --list for those that do");
   // Too little is told here. Whether there is so much, and what is wrong with a snapshot, the first replay tells as it
   // begins: only those with such a memory begin with a snapshot.
   if (Past past; sequences && options.settings.memory_bytes < mebibyte) give_room(past, options.settings.memory_bytes);
@@ -130,12 +129,31 @@ int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes
   return exit_failed;
 }
 
-int replay(const Options& options, const Surroundings& surroundings) {
+std::vector<StrategyRun> runs_of(const Options& options) {
   std::vector<StrategyRun> runs;
   auto specs = options.strategies;
   if (specs.empty()) specs.emplace_back(default_strategy);
   for (const std::string& spec : specs)
     for (StrategyRun& run : make_runs(spec)) runs.push_back(std::move(run));
+  return runs;
+}
+
+/// The traces, cut down to the sessions that --limit and --part leave.
+std::vector<Trace> read_traces(const Options& options, const std::vector<std::string>& paths) {
+  std::vector<Trace> traces;
+  for (const std::string& path : paths) {
+    Trace& trace = traces.emplace_back(read_trace(path, options.limit));
+    if (options.part == TracePart::all) continue;
+    std::erase_if(trace.sessions, [&](const TraceSession& session) { return part_of(session.id) != options.part; });
+    if (trace.sessions.empty())
+      throw tools::InputError("--part " + std::string(name(options.part)) + ": " + path +
+                              ": no session belongs to that part");
+  }
+  return traces;
+}
+
+int replay(const Options& options, const Surroundings& surroundings) {
+  const std::vector<StrategyRun> runs = runs_of(options);
   auto controls = options.controls;
   if (controls.empty()) controls.emplace_back();
 
@@ -152,15 +170,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   for (const std::string& cost : costs) inputs.push_back({"the curve", find_curve(cost, surroundings.profile_folders)});
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
-  std::vector<Trace> traces;
-  for (const std::string& path : paths) {
-    Trace& trace = traces.emplace_back(read_trace(path, options.limit));
-    if (options.part == TracePart::all) continue;
-    std::erase_if(trace.sessions, [&](const TraceSession& session) { return part_of(session.id) != options.part; });
-    if (trace.sessions.empty())
-      throw tools::InputError("--part " + std::string(name(options.part)) + ": " + path +
-                              ": no session belongs to that part");
-  }
+  const std::vector<Trace> traces = read_traces(options, paths);
 
   std::vector<std::byte> left;
   Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,

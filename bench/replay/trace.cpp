@@ -6,7 +6,9 @@
 #include <string_view>
 
 #include "common/files.hpp"
+#include "common/input_error.hpp"
 #include "common/session_lines.hpp"
+#include "cost_curve.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -45,6 +47,15 @@ TraceSession session_of(const tools::SessionLine& line) {
   return session;
 }
 
+/// Whether the file is a curve. A longer one than is ever measured is not looked at: traces can be large.
+bool holds_curve(const std::string& path) {
+  std::string text(std::size_t{1} << 20, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return in.eof() && looks_like_curve(text);
+}
+
 }  // namespace
 
 std::uint64_t fnv1a(std::string_view text) {
@@ -62,9 +73,15 @@ Trace read_trace(std::istream& in, const std::string& path, std::size_t limit) {
   return trace;
 }
 
-Trace read_trace(const std::string& path, std::size_t limit) {
+Trace read_trace(const std::string& path, std::size_t limit, std::string_view curve_option) {
   std::ifstream in = tools::open_input(path, "trace files");
-  return read_trace(in, path, limit);
+  try {
+    return read_trace(in, path, limit);
+  } catch (const tools::InputError&) {
+    if (holds_curve(path))
+      throw tools::InputError(path + " is a cost curve, not a trace; give it with " + std::string(curve_option));
+    throw;
+  }
 }
 
 }  // namespace reprise::replay

@@ -45,8 +45,9 @@ TracePart part_of(std::string_view id);
 /// The 64-bit FNV-1a hash of the bytes of `text` (Fowler, Noll, Vo).
 std::uint64_t fnv1a(std::string_view text);
 
-/// Reads at most `limit` sessions, line by line. Throws InputError that names the file, the line and the field.
-Trace read_trace(const std::string& path, std::size_t limit = unlimited);
+/// Reads at most `limit` sessions, line by line. Throws InputError that names the file, the line and the field, or says
+/// that the file is a cost curve; `curve_option` is the one that takes curves.
+Trace read_trace(const std::string& path, std::size_t limit = unlimited, std::string_view curve_option = "--cost");
 
 /// The same from an open stream; `path` is for messages.
 Trace read_trace(std::istream& in, const std::string& path, std::size_t limit = unlimited);

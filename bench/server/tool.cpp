@@ -95,7 +95,7 @@ int serve_all(const Options& options, const Surroundings& surroundings) {
   for (const std::string& path : paths) inputs.push_back({"the trace", path});
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   std::vector<replay::Trace> traces;
-  for (const std::string& path : paths) traces.push_back(replay::read_trace(path));
+  for (const std::string& path : paths) traces.push_back(replay::read_trace(path, unlimited, "--curve"));
   const auto pool = shuffled(traces, options.seed);
   if (pool.empty()) throw InputError("no session of these traces has any output to decode");
 

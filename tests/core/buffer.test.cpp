@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -43,6 +44,27 @@ TEST(Buffer, AppendingKeepsWhatWasThere) {
     expected.insert(expected.end(), values.begin(), values.end());
   }
   EXPECT_EQ(contents(buffer), expected);
+}
+
+TEST(Buffer, AppendsAPartOfItselfAlsoWhereItGrows) {
+  for (const std::size_t room : {0U, 1000U}) {
+    Ints expected = {1, 2, 3, 4, 5, 6, 7};
+    Buffer<int> buffer = buffer_of(expected);
+    ASSERT_TRUE(buffer.reserve(room));
+    for (std::size_t i = 0; i < 40; ++i) {
+      const std::size_t first = i % 7;
+      const std::size_t count = std::min<std::size_t>(i, expected.size() - first);
+      ASSERT_TRUE(buffer.append({buffer.data() + first, count}));
+      for (std::size_t k = 0; k < count; ++k) expected.push_back(expected[first + k]);
+      ASSERT_EQ(contents(buffer), expected);
+    }
+    while (expected.size() < 10'000) {
+      ASSERT_TRUE(buffer.append(buffer));
+      const Ints before = expected;
+      expected.insert(expected.end(), before.begin(), before.end());
+      ASSERT_EQ(contents(buffer), expected);
+    }
+  }
 }
 
 TEST(Buffer, AppendingNothingToNothingAllocatesNothing) {

@@ -14,38 +14,23 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
+#include "reprise/testing/random.hpp"
 
 namespace {
 
 using reprise::Token;
+using reprise::testing::mix;
+using reprise::testing::Random;
 
-constexpr std::uint64_t expected = 0xfaecb06b95de9731;
-
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+constexpr std::uint64_t expected = 0xbec040ccd656f5ed;
 
 class Digest {
  public:
-  void add(std::uint64_t value) { state_ = mix(state_ ^ value) + 0x9e3779b97f4a7c15; }
+  void add(std::uint64_t value) { state_ = mix(state_ ^ value); }
   [[nodiscard]] std::uint64_t value() const { return state_; }
 
  private:
   std::uint64_t state_ = 1;
-};
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t bound) {
-    state_ += 0x9e3779b97f4a7c15;
-    return static_cast<std::size_t>(mix(state_) % bound);
-  }
-
- private:
-  std::uint64_t state_;
 };
 
 /// Few frequent tokens and many rare ones, and copies of earlier stretches with an edit here and there.

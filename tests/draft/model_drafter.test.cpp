@@ -43,7 +43,6 @@ Tokens path_to(const Drafted& draft, std::size_t node) {
     path.insert(path.begin(), draft.nodes[static_cast<std::size_t>(i)].token);
   return path;
 }
-Drafted drafted_by(Lent& drafter, const DraftBudget& budget = {}) { return drafter.propose(budget); }
 Tokens joined(Tokens a, const Tokens& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -122,9 +121,9 @@ TEST(ModelDrafter, HasDefaultsThatMakeGivesToo) {
   Lent by_default{Drafter(ToyModel())};
   Lent made{Drafter::make(ToyModel()).value()};
   for (Lent* drafter : {&by_default, &made}) drafter->begin(Tokens{1, 2, 3});
-  const Drafted expected = drafted_by(by_default);
+  const Drafted expected = by_default.propose();
   EXPECT_FALSE(expected.nodes.empty());
-  EXPECT_EQ(drafted_by(made).tokens(), expected.tokens());
+  EXPECT_EQ(made.propose().tokens(), expected.tokens());
   EXPECT_EQ(by_default->options().kind, made->options().kind);
   EXPECT_EQ(by_default->options().draft_length, made->options().draft_length);
   EXPECT_EQ(by_default->options().branches, made->options().branches);
@@ -133,20 +132,20 @@ static_assert(!std::constructible_from<Drafter, ToyModel, ModelOptions>, "settin
 
 TEST_P(ModelDrafterKinds, DraftNothingBeforeASequenceBegins) {
   Lent drafter{Drafter::make(ToyModel(), GetParam()).value()};
-  EXPECT_TRUE(drafted_by(drafter).nodes.empty());
+  EXPECT_TRUE(drafter.propose().nodes.empty());
   EXPECT_EQ(drafter->model().feeds, 0U);
 }
 
 TEST_P(ModelDrafterKinds, StayInTheirBudget) {
   for (const std::size_t nodes : {0U, 1U, 2U, 5U}) {
     Lent drafter = begun(GetParam(), {1, 2});
-    EXPECT_EQ(drafted_by(drafter, {.max_nodes = nodes}).nodes.size(), nodes);
+    EXPECT_EQ(drafter.propose({.max_nodes = nodes}).nodes.size(), nodes);
   }
   Lent drafter = begun(GetParam(), {1, 2});
-  const Drafted shallow = drafted_by(drafter, {.max_depth = 2});
+  const Drafted shallow = drafter.propose({.max_depth = 2});
   for (std::size_t i = 0; i < shallow.nodes.size(); ++i) EXPECT_LE(path_to(shallow, i).size(), 2U);
-  EXPECT_TRUE(drafted_by(drafter, {.max_depth = 0}).nodes.empty());
-  const Drafted narrow = drafted_by(drafter, {.max_leaves = 1});
+  EXPECT_TRUE(drafter.propose({.max_depth = 0}).nodes.empty());
+  const Drafted narrow = drafter.propose({.max_leaves = 1});
   for (std::size_t i = 0; i < narrow.nodes.size(); ++i)
     EXPECT_EQ(narrow.nodes[i].parent, static_cast<NodeIndex>(i) - 1);
 }
@@ -197,7 +196,7 @@ TEST(ModelDrafter, DraftsWhatTheModelFindsLikeliest) {
   const ToyModel model;
   const Tokens context = {1, 2, 3};
   Lent drafter = begun(chain, context);
-  const Drafted draft = drafted_by(drafter);
+  const Drafted draft = drafter.propose();
   ASSERT_EQ(draft.nodes.size(), 8U);
   EXPECT_EQ(draft.kind, DraftKind::ordered);
   Tokens text = context;
@@ -216,7 +215,7 @@ TEST(ModelDrafter, DraftsTheLikeliestPathsOfATree) {
   const ToyModel model(6, 4);
   const Tokens context = {2, 5};
   Lent drafter = begun({.draft_length = 3, .branches = 6, .min_path_probability = anything}, context, model);
-  const Drafted draft = drafted_by(drafter, {.max_nodes = 24});
+  const Drafted draft = drafter.propose({.max_nodes = 24});
   // All paths of up to three tokens.
   std::vector<double> wanted;
   std::vector<std::pair<Tokens, double>> paths = {{{}, 1.0}};
@@ -243,7 +242,7 @@ TEST(ModelDrafter, GoesDownToTheLeastProbability) {
     const Probability least = Probability::ratio(1, 4);
     Lent drafter = begun({.min_path_probability = by_budget ? anything : least}, {1, 2, 3});
     const DraftBudget budget{.min_path_probability = by_budget ? least : Probability::zero()};
-    const Drafted draft = drafted_by(drafter, budget);
+    const Drafted draft = drafter.propose(budget);
     EXPECT_GT(draft.nodes.size(), 0U);
     EXPECT_LT(draft.nodes.size(), 8U);
     for (const DraftNode& node : draft.nodes) EXPECT_GE(node.path_probability, least);
@@ -262,7 +261,7 @@ TEST(ModelDrafter, SaysThatItLeftOutWhatIsUnlikely) {
 TEST(ModelDrafter, RunsTheModelOnceForEachToken) {
   for (const std::size_t length : {1U, 3U, 8U}) {
     Lent drafter = begun({.draft_length = length, .min_path_probability = anything}, {1, 2, 3});
-    EXPECT_EQ(drafted_by(drafter).nodes.size(), length);
+    EXPECT_EQ(drafter.propose().nodes.size(), length);
     EXPECT_EQ(drafter->model().feeds, length);
   }
 }
@@ -270,14 +269,14 @@ TEST(ModelDrafter, RunsTheModelOnceForEachToken) {
 TEST(ModelDrafter, TriesAsManyTokensAtAPlaceAsItHasBranches) {
   for (const std::size_t branches : {1U, 2U, 4U}) {
     Lent drafter = begun({.draft_length = 1, .branches = branches, .min_path_probability = anything}, {1, 2});
-    EXPECT_EQ(drafted_by(drafter).nodes.size(), branches);
+    EXPECT_EQ(drafter.propose().nodes.size(), branches);
   }
 }
 
 TEST(ModelDrafter, DraftsAChainWhereATreeIsNotWanted) {
   Lent drafter = begun(tree, {1, 2, 3});
   Lent plain = begun(chain, {1, 2, 3});
-  EXPECT_EQ(drafted_by(drafter, {.shape = DraftShape::chain}).tokens(), drafted_by(plain).tokens());
+  EXPECT_EQ(drafter.propose({.shape = DraftShape::chain}).tokens(), plain.propose().tokens());
 }
 
 // --- In step ---
@@ -288,7 +287,7 @@ TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
       for (const bool by_chance : {false, true}) {
         Tokens context = {1, 2, 3};
         Lent drafter = begun(options, context);
-        const Drafted draft = drafted_by(drafter, {.max_leaves = 1});
+        const Drafted draft = drafter.propose({.max_leaves = 1});
         ASSERT_EQ(draft.nodes.size(), 8U);
         // The pass may have carried less than the draft; then the pick may be the next drafted token by chance.
         Tokens committed = draft.tokens();
@@ -298,14 +297,31 @@ TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
         commit(drafter, draft, accepted, committed);
         context = joined(context, committed);
         const std::size_t fed = drafter->model().fed;
-        const Drafted second = drafted_by(drafter, {.max_nodes = 1});
+        const Drafted second = drafter.propose({.max_nodes = 1});
         // The last drafted token has not been fed, nor has the pick; but the last token is fed in any case.
         EXPECT_EQ(drafter->model().fed - fed, accepted == 8 ? 2U : 1U) << accepted;
         EXPECT_TRUE(drafter->model().sound);
         EXPECT_EQ(Tokens(drafter->model().cache().begin(), drafter->model().cache().end()), context);
         Lent fresh = begun(options, context);
-        EXPECT_EQ(second.tokens(), drafted_by(fresh, {.max_nodes = 1}).tokens());
+        EXPECT_EQ(second.tokens(), fresh.propose({.max_nodes = 1}).tokens());
       }
+}
+
+TEST(ModelDrafter, TruncatesTheModelOnlyWhereItHoldsRejectedTokens) {
+  for (const ModelOptions& options : {chain, sampled})
+    for (std::size_t accepted = 0; accepted <= 8; ++accepted) {
+      Lent drafter = begun(options, {1, 2, 3});
+      const Drafted draft = drafter.propose({.max_leaves = 1});
+      ASSERT_EQ(draft.nodes.size(), 8U);
+      ASSERT_EQ(drafter->model().truncations, 0U);
+      Tokens committed = draft.tokens();
+      committed.resize(accepted);
+      committed.push_back((accepted < 8 ? draft.nodes[accepted].token + 1 : 0) % 8);
+      commit(drafter, draft, accepted, committed);
+      static_cast<void>(drafter.propose({.max_nodes = 1}));
+      // The last drafted token has not been fed, so the model holds 7 of them.
+      EXPECT_EQ(drafter->model().truncations, accepted < 7 ? 1U : 0U) << accepted;
+    }
 }
 
 TEST(ModelDrafter, StaysInStepWhateverHappens) {
@@ -317,7 +333,7 @@ TEST(ModelDrafter, StaysInStepWhateverHappens) {
     for (int step = 0; step < 1500; ++step) {
       const std::size_t what = random.below(10);
       if (what < 6) {
-        const Drafted draft = drafted_by(drafter, {.max_nodes = random.below(12), .max_leaves = 1 + random.below(3)});
+        const Drafted draft = drafter.propose({.max_nodes = random.below(12), .max_leaves = 1 + random.below(3)});
         const Tokens cache(drafter->model().cache().begin(), drafter->model().cache().end());
         if (!draft.nodes.empty()) {
           ASSERT_GE(cache.size(), context.size());
@@ -345,16 +361,16 @@ TEST(ModelDrafter, StaysInStepWhateverHappens) {
       } else {
         Lent fork = drafter;
         drafter = fork;
-        drafted_by(fork);
+        static_cast<void>(fork.propose());
         fork.observe(Tokens{1, 2}, Origin::output);
       }
       if (context.size() > 500) drafter.begin(context = {1});
       ASSERT_TRUE(drafter->model().sound);
       Lent fresh = begun(options, context, ToyModel(5, 2));
       if (options.kind == DraftKind::ordered)
-        ASSERT_EQ(drafted_by(drafter).tokens(), drafted_by(fresh).tokens()) << step;
+        ASSERT_EQ(drafter.propose().tokens(), fresh.propose().tokens()) << step;
       else  // what it has learned decides how long
-        ASSERT_EQ(drafted_by(drafter, {.max_nodes = 1}).tokens(), drafted_by(fresh, {.max_nodes = 1}).tokens()) << step;
+        ASSERT_EQ(drafter.propose({.max_nodes = 1}).tokens(), fresh.propose({.max_nodes = 1}).tokens()) << step;
     }
   }
 }
@@ -363,22 +379,22 @@ TEST(ModelDrafter, CutsTheCacheWhenTheSequenceGoesBack) {
   Tokens context(100);
   for (std::size_t i = 0; i < context.size(); ++i) context[i] = static_cast<Token>(i % 7);
   Lent drafter = begun(chain, context);
-  drafted_by(drafter);
+  static_cast<void>(drafter.propose());
   drafter.truncate(60);
   const std::size_t fed = drafter->model().fed;
-  drafted_by(drafter, {.max_nodes = 1});
+  static_cast<void>(drafter.propose({.max_nodes = 1}));
   EXPECT_EQ(drafter->model().fed - fed, 1U);
   EXPECT_EQ(drafter->model().cache().size(), 60U);
 }
 
 TEST(ModelDrafter, KeepsTheTokensThatARebasedContextBeginsWithInItsCache) {
   Lent drafter = begun(chain, Tokens(50, 3));
-  drafted_by(drafter);
+  static_cast<void>(drafter.propose());
   Tokens next(40, 3);
   next.push_back(1);
   drafter.rebase(next);
   const std::size_t fed = drafter->model().fed;
-  drafted_by(drafter, {.max_nodes = 1});
+  static_cast<void>(drafter.propose({.max_nodes = 1}));
   EXPECT_EQ(drafter->model().fed - fed, 1U);
   EXPECT_EQ(Tokens(drafter->model().cache().begin(), drafter->model().cache().end()), next);
 }
@@ -412,7 +428,7 @@ TEST(ModelDrafter, DoesNotRunTheModelBeforeItIsAsked) {
   drafter.truncate(4);
   drafter.observe(Tokens{6}, Origin::output);
   EXPECT_EQ(drafter->model().feeds, 0U);
-  drafted_by(drafter, {.max_nodes = 1});
+  static_cast<void>(drafter.propose({.max_nodes = 1}));
   EXPECT_EQ(drafter->model().feeds, 1U);
   EXPECT_EQ(drafter->model().fed, 5U);
 }
@@ -422,17 +438,17 @@ TEST(ModelDrafter, DoesNotRunTheModelBeforeItIsAsked) {
 TEST(ModelDrafter, DraftsWhatItHasWhenTheModelCannotGoOn) {
   for (const ModelOptions& options : {chain, tree, sampled}) {
     Lent healthy = begun(options, {1, 2, 3});
-    const Tokens all = drafted_by(healthy).tokens();
+    const Tokens all = healthy.propose().tokens();
     for (std::size_t fail_at = 1; fail_at <= 8; ++fail_at) {
       ToyModel model;
       model.fail_at = fail_at;
       model.fault = ToyModel::Fault::empty;
       Lent drafter = begun(options, {1, 2, 3}, model);
-      const Drafted draft = drafted_by(drafter);
+      const Drafted draft = drafter.propose();
       if (options.branches == 1) {
         EXPECT_EQ(draft.nodes.size(), fail_at - 1);
       }
-      EXPECT_EQ(drafted_by(drafter).tokens(), all) << "it is able again";
+      EXPECT_EQ(drafter.propose().tokens(), all) << "it is able again";
       EXPECT_TRUE(drafter->model().sound);
     }
   }
@@ -441,15 +457,15 @@ TEST(ModelDrafter, DraftsWhatItHasWhenTheModelCannotGoOn) {
 TEST(ModelDrafter, IsInStepAfterTheModelThrew) {
   for (const ModelOptions& options : {chain, tree, sampled}) {
     Lent healthy = begun(options, {1, 2, 3, 4});
-    const Tokens all = drafted_by(healthy).tokens();
+    const Tokens all = healthy.propose().tokens();
     for (std::size_t fail_at = 1; fail_at <= 8; ++fail_at) {
       ToyModel model;
       model.fail_at = fail_at;
       model.fault = ToyModel::Fault::throws;
       Lent drafter = begun(options, {1, 2, 3}, model);
-      EXPECT_THROW(drafted_by(drafter), std::runtime_error);
+      EXPECT_THROW(drafter.propose(), std::runtime_error);
       drafter.observe(Tokens{4}, Origin::output);
-      EXPECT_EQ(drafted_by(drafter).tokens(), all) << fail_at;
+      EXPECT_EQ(drafter.propose().tokens(), all) << fail_at;
       EXPECT_TRUE(drafter->model().sound);
     }
   }
@@ -512,7 +528,7 @@ TEST(ModelDrafterSampling, ShowsWhatEachTokenWasDrawnFrom) {
   const ToyModel model;
   const Tokens context = {1, 2, 3};
   Lent drafter = begun(sampled, context);
-  const Drafted draft = drafted_by(drafter);
+  const Drafted draft = drafter.propose();
   ASSERT_EQ(draft.nodes.size(), 8U);
   EXPECT_EQ(draft.kind, DraftKind::sampled);
   Tokens text = context;
@@ -526,7 +542,7 @@ TEST(ModelDrafterSampling, ShowsWhatEachTokenWasDrawnFrom) {
   EXPECT_TRUE(drafter->distribution(8).empty());
   EXPECT_TRUE(drafter->distribution(anchor_parent).empty());
   Lent ordered = begun(chain, context);
-  drafted_by(ordered);
+  static_cast<void>(ordered.propose());
   EXPECT_TRUE(ordered->distribution(0).empty());
 }
 
@@ -543,7 +559,7 @@ TEST(ModelDrafterSampling, DrawsEachTokenAsOftenAsTheModelSays) {
                           .min_path_probability = anything,
                           .seed = static_cast<std::uint64_t>(i)},
                          context);
-    const Drafted draft = drafted_by(drafter);
+    const Drafted draft = drafter.propose();
     ++firsts[static_cast<std::size_t>(draft.nodes[0].token)];
     ++seconds[draft.nodes[0].token][static_cast<std::size_t>(draft.nodes[1].token)];
   }
@@ -565,12 +581,12 @@ TEST(ModelDrafterSampling, DrawsEachTokenAsOftenAsTheModelSays) {
 
 TEST(ModelDrafterSampling, DrawsTheSameAgainAndSomethingElseWithAnotherSeed) {
   Lent drafter = begun(sampled, {1, 2, 3});
-  const Tokens first = drafted_by(drafter).tokens();
-  EXPECT_EQ(drafted_by(drafter).tokens(), first);
+  const Tokens first = drafter.propose().tokens();
+  EXPECT_EQ(drafter.propose().tokens(), first);
   Lent other = begun({.kind = DraftKind::sampled, .min_path_probability = anything, .seed = 2}, {1, 2, 3});
-  EXPECT_NE(drafted_by(other).tokens(), first);
+  EXPECT_NE(other.propose().tokens(), first);
   drafter->reseed(2);
-  EXPECT_EQ(drafted_by(drafter).tokens(), drafted_by(other).tokens());
+  EXPECT_EQ(drafter.propose().tokens(), other.propose().tokens());
 }
 
 TEST(ModelDrafterSampling, DrawsAnewAtEachPlace) {
@@ -578,7 +594,7 @@ TEST(ModelDrafterSampling, DrawsAnewAtEachPlace) {
   std::array<int, 8> counts{};
   for (std::size_t i = 0; i < 200; ++i) {
     Lent drafter = begun(sampled, Tokens(2 + i, 3));
-    ++counts[static_cast<std::size_t>(drafted_by(drafter, {.max_nodes = 1}).nodes[0].token)];
+    ++counts[static_cast<std::size_t>(drafter.propose({.max_nodes = 1}).nodes[0].token)];
   }
   EXPECT_GT(std::count_if(counts.begin(), counts.end(), [](int count) { return count > 0; }), 2);
 }
@@ -591,7 +607,7 @@ TEST(ModelDrafterSampling, StatesAProbabilityThatTheDrawnTokenHasNoPartIn) {
     Lent drafter = begun(
         {.kind = DraftKind::sampled, .draft_length = 3, .min_path_probability = Probability::ratio(1, 3), .seed = seed},
         {1, 2, 3});
-    const Drafted draft = drafted_by(drafter);
+    const Drafted draft = drafter.propose();
     for (std::size_t i = 0; i <= draft.nodes.size() && i < 3; ++i) {
       Tokens before = draft.tokens();
       before.resize(i);
@@ -676,16 +692,16 @@ TEST(ModelDrafterSampling, LeavesTheTargetsDistributionAsItIs) {
 
 TEST(ModelDrafterSampling, LearnsHowOftenItIsAccepted) {
   Lent drafter = begun(sampled, {1, 2, 3});
-  const auto first = [&] { return drafted_by(drafter).nodes[0].path_probability; };
+  const auto first = [&] { return drafter.propose().nodes[0].path_probability; };
   const Probability before = first();
   for (int i = 0; i < 20; ++i) {
-    const Drafted draft = drafted_by(drafter);
+    const Drafted draft = drafter.propose();
     const NodeIndex sent = 0;
     drafter.feedback({draft.view(), {&sent, 1}, {}, Token{(draft.nodes[0].token + 1) % 8}, Cut::none, {}});
   }
   EXPECT_LT(first(), before);
   for (int i = 0; i < 100; ++i) {
-    const Drafted draft = drafted_by(drafter);
+    const Drafted draft = drafter.propose();
     const NodeIndex sent = 0;
     drafter.feedback({draft.view(), {&sent, 1}, {&sent, 1}, {}, Cut::none, {}});
   }
@@ -694,24 +710,24 @@ TEST(ModelDrafterSampling, LearnsHowOftenItIsAccepted) {
 
 TEST(ModelDrafterSampling, LearnsNothingFromWhatWasNotSent) {
   Lent drafter = begun(sampled, {1, 2, 3});
-  const Probability before = drafted_by(drafter).nodes[0].path_probability;
+  const Probability before = drafter.propose().nodes[0].path_probability;
   for (int i = 0; i < 20; ++i) {
-    const Drafted draft = drafted_by(drafter);
+    const Drafted draft = drafter.propose();
     drafter.feedback({draft.view(), {}, {}, draft.nodes[0].token, Cut::none, {}});
   }
-  EXPECT_EQ(drafted_by(drafter).nodes[0].path_probability, before);
+  EXPECT_EQ(drafter.propose().nodes[0].path_probability, before);
 }
 
 TEST(ModelDrafterSampling, ForgetsWhatItLearnedWhenANewSequenceBegins) {
   Lent drafter = begun(sampled, {1, 2, 3});
-  const Probability before = drafted_by(drafter).nodes[0].path_probability;
+  const Probability before = drafter.propose().nodes[0].path_probability;
   for (int i = 0; i < 20; ++i) {
-    const Drafted draft = drafted_by(drafter);
+    const Drafted draft = drafter.propose();
     const NodeIndex sent = 0;
     drafter.feedback({draft.view(), {&sent, 1}, {&sent, 1}, {}, Cut::none, {}});
   }
   drafter.begin(Tokens{1, 2, 3});
-  EXPECT_EQ(drafted_by(drafter).nodes[0].path_probability, before);
+  EXPECT_EQ(drafter.propose().nodes[0].path_probability, before);
 }
 
 }  // namespace

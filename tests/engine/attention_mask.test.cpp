@@ -40,9 +40,9 @@ struct Shape {
   }
 };
 
-Shape random_shape(testing::Random& random) {
-  Shape shape{{}, random.below(4), random.below(3) == 0 ? 0 : random.below(200)};
-  const std::size_t drafted = random.below(40);
+Shape random_shape(testing::Random& random, std::size_t most_drafted, std::size_t most_cached) {
+  Shape shape{{}, random.below(4), random.below(3) == 0 ? 0 : random.below(most_cached + 1)};
+  const std::size_t drafted = random.below(most_drafted);
   for (std::size_t row = 0; row < drafted; ++row)
     shape.parents.push_back(static_cast<NodeIndex>(random.below(row + 1)) - 1);
   return shape;
@@ -73,6 +73,16 @@ TEST(AttentionMask, OfAChainIsCausalAndColumnsBehindTheRowsAreHidden) {
                                 1, 1, 1, 1, 0, 0));
 }
 
+TEST(AttentionMask, WithoutACacheOfAChainIsCausal) {
+  std::vector<std::uint8_t> mask(25, 7);
+  attention_mask<std::uint8_t>(Parents{-1, 0, 1}, 2, 0, 5, mask);
+  EXPECT_THAT(mask, ElementsAre(1, 0, 0, 0, 0,  //
+                                1, 1, 0, 0, 0,  //
+                                1, 1, 1, 0, 0,  //
+                                1, 1, 1, 1, 0,  //
+                                1, 1, 1, 1, 1));
+}
+
 TEST(AttentionMask, IsAddedToScoresWhereCellsAreFloatingPoint) {
   std::vector<float> mask(6, 7);
   attention_mask<float>(Parents{-1}, 1, 1, 3, mask);
@@ -93,7 +103,7 @@ TEST(AttentionMask, TakesTheCellsThatItIsGiven) {
 TEST(AttentionMask, IsThatOfTheContractForAnyTreeCacheAndStride) {
   testing::Random random(1);
   for (std::size_t round = 0; round < 300; ++round) {
-    const Shape shape = random_shape(random);
+    const Shape shape = random_shape(random, 40, 200);
     const std::size_t stride = shape.cached + shape.rows() + random.below(70);
     constexpr float none = -std::numeric_limits<float>::infinity();
     // A cell more than is needed: nothing is written there.
@@ -113,8 +123,8 @@ TEST(AttentionMask, IsThatOfTheContractForAnyTreeCacheAndStride) {
 TEST(AttentionMask, InBitsIsTheSame) {
   testing::Random random(2);
   for (std::size_t round = 0; round < 300; ++round) {
-    const Shape shape = random_shape(random);
-    const std::size_t stride = (shape.cached + shape.rows() + 63) / 64 + random.below(2);
+    const Shape shape = random_shape(random, 40, 200);
+    const std::size_t stride = mask_words(shape.cached + shape.rows()) + random.below(2);
     std::vector<std::uint64_t> bits(shape.rows() * stride + 1, 0x5555);
     attention_mask_bits(shape.parents, shape.pending, shape.cached, stride, bits);
     ASSERT_EQ(bits.back(), 0x5555U);
@@ -124,7 +134,25 @@ TEST(AttentionMask, InBitsIsTheSame) {
   }
 }
 
+TEST(AttentionMask, WithoutACacheShowsAncestorsAndNoSiblings) {
+  testing::Random random(3);
+  for (std::size_t round = 0; round < 300; ++round) {
+    const Shape shape = random_shape(random, 100, 0);
+    const std::size_t n = shape.rows();
+    std::vector<std::uint8_t> bytes(n * n, 7);
+    std::vector<std::uint64_t> bits(n * mask_words(n), ~std::uint64_t{0});
+    attention_mask<std::uint8_t>(shape.parents, shape.pending, 0, n, bytes);
+    attention_mask_bits(shape.parents, shape.pending, 0, mask_words(n), bits);
+    ASSERT_EQ(bytes, naive<std::uint8_t>(shape, n, 1, 0));
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < mask_words(n) * 64; ++j)
+        ASSERT_EQ((bits[i * mask_words(n) + j / 64] >> (j % 64) & 1) != 0, shape.sees(i, j)) << i << ' ' << j;
+  }
+}
+
 TEST(AttentionMask, OfNothingIsEmpty) {
+  attention_mask<float>({}, 0, 0, 0, {});
+  attention_mask_bits({}, 0, 0, 0, {});
   attention_mask<float>({}, 0, 5, 5, {});
   attention_mask_bits({}, 0, 5, 1, {});
 }

@@ -84,39 +84,6 @@ TEST(Tree, LeavesAreThoseThatARowLeadsTo) {
   }
 }
 
-TEST(Tree, MaskOfAChainIsCausal) {
-  const Parents chain = {-1, 0, 1};
-  std::vector<std::uint8_t> mask(25, 7);
-  tree_mask(chain, 2, mask);
-  EXPECT_THAT(mask, ElementsAre(1, 0, 0, 0, 0,  //
-                                1, 1, 0, 0, 0,  //
-                                1, 1, 1, 0, 0,  //
-                                1, 1, 1, 1, 0,  //
-                                1, 1, 1, 1, 1));
-}
-
-TEST(Tree, MasksShowAncestorsAndNoSiblings) {
-  testing::Random random(1);
-  for (std::size_t round = 0; round < 300; ++round) {
-    const Parents parents = random_tree(random, random.below(100));
-    const std::size_t pending = random.below(4);
-    const std::size_t n = pending + parents.size();
-    std::vector<std::uint8_t> bytes(n * n, 7);
-    std::vector<std::uint64_t> bits(n * mask_words(n), ~std::uint64_t{0});
-    tree_mask(parents, pending, bytes);
-    tree_mask_bits(parents, pending, bits);
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < mask_words(n) * 64; ++j) {
-        const bool wanted = j < n && sees(parents, pending, i, j);
-        const bool bit = (bits[i * mask_words(n) + j / 64] >> (j % 64) & 1) != 0;
-        ASSERT_EQ(bit, wanted) << i << ' ' << j;
-        if (j >= n) continue;
-        ASSERT_EQ(bytes[i * n + j], wanted ? 1 : 0) << i << ' ' << j;
-      }
-    }
-  }
-}
-
 TEST(Tree, LinksVisitEveryChildInDraftOrder) {
   const Parents parents = {-1, 0, -1, 0, 2};
   std::vector<std::int32_t> child(6);
@@ -148,8 +115,6 @@ TEST(Tree, OfNothingIsTheAnchorAlone) {
   tree_links<std::int32_t>({}, child, sibling);
   EXPECT_EQ(child[0], -1);
   EXPECT_EQ(sibling[0], -1);
-  tree_mask({}, 0, {});
-  tree_mask_bits({}, 0, {});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/allocation_counter.hpp"
+#include "support/ranked_memory.hpp"
 #include "support/ranked_rounds.hpp"
 
 namespace reprise {
@@ -21,17 +22,8 @@ TEST(LookaheadDrafterMemory, IsNotAskedForInProposeAndFeedback) {
   const RankedText target{.order = 2};
   Lent drafter;
   drafter.begin(Tokens{1, 2, 3});
+  EXPECT_GT(testing::propose_without_allocating(drafter, target), 1000U);
   std::vector<DraftNode> storage(64);
-  std::size_t drafted = 0;
-  for (int i = 0; i < 100; ++i) {
-    testing::run_round(drafter, target);
-    Draft draft(storage, {});
-    const AllocationWatch proposing;
-    drafter.propose(draft);
-    EXPECT_EQ(proposing.allocations(), 0U);
-    drafted += draft.size();
-  }
-  EXPECT_GT(drafted, 1000U);
   Draft draft(storage, {});
   drafter.propose(draft);
   std::vector<NodeIndex> all;
@@ -43,38 +35,11 @@ TEST(LookaheadDrafterMemory, IsNotAskedForInProposeAndFeedback) {
 }
 
 TEST(LookaheadDrafterMemory, MayRunOutAndThenItDraftsLessUntilTheNextSequence) {
-  const RankedText target{.order = 1, .vocabulary = 20};
-  const Tokens prompt(300, 4);
-  bool failed = true;
-  for (std::size_t fail_at = 1; failed; ++fail_at) {
-    Lent drafter;
-    drafter.reserve(1000);  // no allocation but the drafter's own
-    {
-      const AllocationWatch watch(fail_at);
-      drafter.begin(TokenSpan(prompt).first(20));
-      drafter.observe(prompt, Origin::prompt);
-      failed = watch.allocations() >= fail_at;
-    }
-    for (int i = 0; i < 30; ++i) testing::run_round(drafter, target);
-    drafter.begin(prompt);
-    std::size_t accepted = 0;
-    for (int i = 0; i < 100; ++i) accepted += testing::run_round(drafter, target).accepted.size();
-    EXPECT_GT(accepted, 100U) << "allocation " << fail_at << " failed";
-  }
+  testing::expect_recovery_from_failures<LookaheadDrafter>({.order = 1, .vocabulary = 20}, {Tokens(300, 4)});
 }
 
 TEST(LookaheadDrafterMemory, MayRunOutInACopy) {
-  const RankedText target{.order = 1, .vocabulary = 20};
-  Lent drafter;
-  drafter.begin(Tokens{1, 2, 3});
-  for (int i = 0; i < 50; ++i) testing::run_round(drafter, target);
-  testing::for_each_copy_without_memory(drafter.strategy(), [&](const LookaheadDrafter& made) {
-    Lent copy(made);
-    copy.observe(drafter.context());
-    for (int i = 0; i < 20; ++i) testing::run_round(copy, target);
-    copy.truncate(2);
-    static_cast<void>(copy.propose({}, 8));
-  });
+  testing::expect_usable_copies<LookaheadDrafter>({.order = 1, .vocabulary = 20});
 }
 
 }  // namespace

@@ -66,7 +66,6 @@ using Lent = testing::Lent<RepetitionGate<Scripted>>;
 Lent gate(const Options& options = {}) {
   return Lent(RepetitionGate<Scripted>::make(Scripted{{{.token = 1}}}, options).value());
 }
-Tokens drafted_by(Lent& strategy) { return strategy.propose().tokens(); }
 
 TEST(RepetitionGate, CountsNgramsThatOccurredBefore) {
   auto strategy = gate();
@@ -112,18 +111,18 @@ TEST(RepetitionGate, DraftsFromItsThresholdOn) {
   auto strategy = gate();
   strategy.begin(tokens);
   EXPECT_TRUE(strategy->open());
-  EXPECT_THAT(drafted_by(strategy), ElementsAre(1));
+  EXPECT_THAT(strategy.propose().tokens(), ElementsAre(1));
   tokens = distinct(50);
   tokens.insert(tokens.end(), {0, 1, 2});
   strategy.begin(tokens);
   EXPECT_FALSE(strategy->open()) << "one of 51";
-  EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  EXPECT_THAT(strategy.propose().tokens(), IsEmpty());
 }
 
 TEST(RepetitionGate, DoesNotAskWhileItIsClosedButTellsEverything) {
   auto strategy = gate();
   strategy.begin(distinct(20));
-  EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  EXPECT_THAT(strategy.propose().tokens(), IsEmpty());
   strategy.observe(Tokens{5}, Origin::output);
   strategy.feedback({{}, {}, {}, Token{5}, Cut::throttled, {}});
   strategy.truncate(7);
@@ -169,11 +168,11 @@ TEST(RepetitionGate, CanBeOverriddenForOneSequence) {
   auto strategy = gate();
   strategy.begin(distinct(20));
   strategy->override_with(GateOverride::open);
-  EXPECT_THAT(drafted_by(strategy), ElementsAre(1));
+  EXPECT_THAT(strategy.propose().tokens(), ElementsAre(1));
   strategy.begin(Tokens(20, 1));
   EXPECT_TRUE(strategy->open());
   strategy->override_with(GateOverride::closed);
-  EXPECT_THAT(drafted_by(strategy), IsEmpty());
+  EXPECT_THAT(strategy.propose().tokens(), IsEmpty());
   strategy->override_with(GateOverride::none);
   EXPECT_TRUE(strategy->open());
   strategy->override_with(GateOverride::closed);

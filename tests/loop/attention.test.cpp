@@ -18,6 +18,7 @@
 
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/engine/attention_mask.hpp"
 #include "reprise/engine/tree.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
@@ -312,10 +313,10 @@ TEST(AttentionMasks, AreTheOnesOfTheLibrary) {
     TransformerEngine engine(model, prompt);
     static_cast<void>(engine.verify_tree(batch, drafted, parents));
 
-    // The same with positions and mask from engine/tree.hpp, and no word of who follows whom.
+    // The same with positions and mask from engine/, and no word of who follows whom.
     std::vector<std::uint8_t> mask(rows * rows);
     std::vector<std::size_t> depths(drafted);
-    tree_mask(parents, pending, mask);
+    attention_mask<std::uint8_t>(parents, pending, 0, rows, mask);
     tree_depths(parents, std::span(depths));
     testing::KvCache cache = TransformerEngine(model, prompt).cache();
     const std::size_t base = cache.size();

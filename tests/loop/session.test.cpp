@@ -357,6 +357,20 @@ TEST_F(SessionTest, BeginsANewOutputBehindAppendedTokens) {
   round({5});
   EXPECT_THAT(session.output(), ElementsAre(5));
 }
+TEST_F(SessionTest, AppendsAPartOfItsOwnContext) {
+  begin();
+  round({1, 2, 9});
+  std::vector<Token> expected(session.context().begin(), session.context().end());
+  while (expected.size() < 5000) {  // the context has to move on the way
+    const TokenSpan part = expected.size() < 20 ? session.output() : session.context().subspan(1);
+    const std::vector<Token> copied(part.begin(), part.end());
+    expected.insert(expected.end(), copied.begin(), copied.end());
+    ASSERT_TRUE(session.append(part));
+    ASSERT_THAT(session.context(), ElementsAreArray(expected));
+    round({7, 8});
+    expected.insert(expected.end(), {7});
+  }
+}
 TEST_F(SessionTest, RefusesATurnThatDoesNotFit) {
   begin({.max_context = 4});
   EXPECT_EQ(code_of(session.append(std::array<Token, 2>{1, 2})), ErrorCode::context_too_long);

@@ -17,6 +17,7 @@
 #include "reprise/speculator.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/choices.hpp"
+#include "support/strategies.hpp"
 
 namespace reprise {
 namespace {
@@ -27,35 +28,26 @@ using ::testing::ElementsAreArray;
 using testing::ScriptedOptions;
 using testing::ScriptedVerifier;
 
-/// Writes down what it is called with, and drafts two tokens.
-struct Told {
+/// Writes down with what it begins, and drafts two tokens.
+struct Beginning : testing::Following {
   std::shared_ptr<std::vector<std::string>> log = std::make_shared<std::vector<std::string>>();
-  std::vector<Token> told;
 
-  void begin(TokenSpan tokens) {
-    log->push_back("begin " + std::to_string(tokens.size()));
-    told.assign(tokens.begin(), tokens.end());
+  Beginning() { nodes = {{.token = 1}, {.token = 2, .parent = 0}}; }
+  void begin(TokenSpan context) {
+    log->push_back("begin " + std::to_string(context.size()));
+    Following::begin(context);
   }
-  void observe(TokenSpan context, std::size_t fresh, Origin) {
-    told.insert(told.end(), context.end() - static_cast<std::ptrdiff_t>(fresh), context.end());
-  }
-  void propose(TokenSpan, Draft& draft) {
-    draft.extend({.token = 1});
-    draft.extend({.token = 2});
-  }
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t size) { told.resize(size); }
 };
-struct Rebasable : Told {
+struct Rebasable : Beginning {
   bool throws = false;
-  void rebase(TokenSpan before, TokenSpan tokens) {
+  void rebase(TokenSpan before, TokenSpan context) {
     if (throws) throw std::runtime_error("rebase");
     EXPECT_THAT(before, ElementsAreArray(told)) << "the context as it was";
-    log->push_back("rebase " + std::to_string(tokens.size()));
-    told.assign(tokens.begin(), tokens.end());
+    log->push_back("rebase " + std::to_string(context.size()));
+    Following::begin(context);
   }
 };
-static_assert(RebasableStrategy<Rebasable> && !RebasableStrategy<Told>);
+static_assert(RebasableStrategy<Rebasable> && !RebasableStrategy<Beginning>);
 
 /// Sends everything and counts the sequences.
 struct Counting : SendAll {
@@ -85,7 +77,7 @@ struct RebaseOf : ::testing::Test {
   }
 };
 using Rebase = RebaseOf<Rebasable>;
-using RebaseByBeginning = RebaseOf<Told>;
+using RebaseByBeginning = RebaseOf<Beginning>;
 
 TEST_F(Rebase, TellsAStrategyThatCanWhatTheContextIsNow) {
   ASSERT_TRUE(session.begin(prompt));

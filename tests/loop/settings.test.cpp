@@ -25,6 +25,7 @@ namespace {
 using testing::Choices;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using testing::Following;
 using testing::OracleStrategy;
 using testing::ScriptedOptions;
 using testing::ScriptedVerifier;
@@ -34,23 +35,10 @@ using testing::ScriptedVerifier;
 ///   anchor - 1 - 2 - 4
 ///          |   ` 5
 ///          ` 3
-struct Drawn {
-  std::vector<Token> told;
-
-  void begin(TokenSpan tokens) { told.assign(tokens.begin(), tokens.end()); }
-  void observe(TokenSpan context, std::size_t fresh, Origin) {
-    told.insert(told.end(), context.end() - static_cast<std::ptrdiff_t>(fresh), context.end());
-  }
-  void feedback(TokenSpan, const Outcome&) {}
-  void truncate(TokenSpan, std::size_t size) { told.resize(size); }
-  void propose(TokenSpan, Draft& draft) {
-    const auto node = [](Token token, NodeIndex parent, std::uint32_t percent) {
-      return DraftNode{.token = token, .parent = parent, .path_probability = Probability::ratio(percent, 100)};
-    };
-    testing::push_all(
-        draft, {node(1, anchor_parent, 90), node(2, 0, 80), node(3, anchor_parent, 50), node(4, 1, 40), node(5, 0, 5)});
-  }
-};
+Following sapling() {
+  using testing::node;
+  return {{{node(1, anchor_parent, 90), node(2, 0, 80), node(3, anchor_parent, 50), node(4, 1, 40), node(5, 0, 5)}}};
+}
 
 /// What a round has sent and, where it was less than the draft, why.
 struct Round {
@@ -61,7 +49,7 @@ struct Round {
 
 struct Request : ::testing::Test {
   Limits limits;
-  Session<Drawn> session;
+  Session<Following> session{sapling()};
 
   void begin(Capabilities capabilities) { ASSERT_TRUE(session.begin(std::vector<Token>{10, 11}, capabilities)); }
   /// The target refuses the whole draft, or picks `picks`.
@@ -237,7 +225,8 @@ TEST_F(Request, SendsWhatTheEngineCanTake) {
 }
 TEST(CapabilitiesSetting, PadTokenFillsThePassUpToAnAllowedWidth) {
   const auto rows_with = [](std::optional<Token> pad) {
-    Session<Drawn, CostControl> session(Drawn(), CostControl({.curve = CostCurve::linear(0), .calibrated = true}));
+    Session<Following, CostControl> session(sapling(),
+                                            CostControl({.curve = CostCurve::linear(0), .calibrated = true}));
     EXPECT_TRUE(session.begin(std::vector<Token>{10, 11},
                               {.allowed_widths = {1, 8}, .pad_token = pad, .max_leaves = unlimited}));
     const Limits limits;

@@ -560,7 +560,7 @@ TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
 
 TEST_F(PastTool, RefusesBytesThatNoMemoryHas) {
   for (const char* strategy : {"token-table", "vllm", "none"})
-    refuses({"--memory-bytes", "5000000", "--strategy", strategy}, "--memory-bytes 5000000: is of the memory of sess");
+    refuses({"--memory-bytes", "5000000", "--strategy", strategy}, "--memory-bytes 5000000: none of the strategies");
   EXPECT_EQ(past({"--memory-bytes", "5000000", "--strategy", "vllm", "--strategy", "ngram"}).status, 0);
   EXPECT_EQ(past({"--strategy", "token-table"}).status, 0) << "no bytes were given";
 }

@@ -405,15 +405,18 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({folder_.generic_string()}, "is a directory");
   refuses({"--strategy", "foo", trace},
           "there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-table, hostile, none");
-  refuses({"--strategy", "pld:q=1", trace}, "pld has no key q; there are n, k, index");
+  refuses({"--strategy", "pld:q=1", trace}, "strategy pld has no setting 'q'; its settings are: n, k, index");
   refuses({"--cost", "cubic", trace}, "there are linear:S");
   refuses({"--cost", write("c.json", "{"), trace}, "c.json:1: column 2: ");
+  const std::string curve = write("curve.json", "{\"base_ns\": 1,\n \"points\": []}\n");
+  refuses({curve}, "reprise-replay: " + curve + " is a cost curve, not a trace; give it with --cost\n");
+  refuses({trace, curve}, curve + " is a cost curve, not a trace");
   const std::string slow =
       R"({"version": 1, "base_ns": 1e20, "points": [{"sequences": 1, "context": 0, "rows": 2, "ns": 2e20}]})";
   refuses({"--cost", write("slow.json", slow), trace}, "slow.json: a point of a cost curve needs a time");
   EXPECT_EQ(run({"--cost", write("slow.json", slow), "--strategy", "hf", trace}).status, 0)
       << "control need not know it";
-  refuses({"--memory-bytes", "5", trace}, "which only --memory past has");
+  refuses({"--memory-bytes", "5", trace}, "--memory-bytes needs --memory past");
   refuses({"--output", (folder_ / "no" / "such" / "x").generic_string(), trace}, "cannot be written");
   refuses({"--frobnicate"}, "there is no option --frobnicate");
   refuses({"--by-category", write("all.jsonl", R"({"id":"a","category":"all","turns":[{"prompt":[1],"output":[2]}]})")},

@@ -6,6 +6,7 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "common/input_error.hpp"
 
@@ -90,6 +91,18 @@ TEST(Trace, RefusesAFileWithoutSessions) {
 TEST(Trace, RefusesWhatIsNoFile) {
   EXPECT_THROW(read_trace("no-such-folder/x.jsonl"), tools::InputError);
   EXPECT_THROW(read_trace("."), tools::InputError);
+}
+
+TEST(Trace, SaysThatAFileIsACostCurve) {
+  const std::string curve = REPRISE_SOURCE_DIR "/bench/profiles/step-8.json";
+  for (const std::string_view option : {"--cost", "--curve"}) {
+    try {
+      static_cast<void>(read_trace(curve, unlimited, option));
+      FAIL() << "accepted";
+    } catch (const tools::InputError& error) {
+      EXPECT_EQ(error.what(), curve + " is a cost curve, not a trace; give it with " + std::string(option));
+    }
+  }
 }
 
 TEST(TracePart, IsTheLowestBitOfTheHashOfTheId) {

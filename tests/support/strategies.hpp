@@ -4,6 +4,7 @@
 /// \file Strategies whose drafts a test dictates.
 ///
 ///   Dictated    drafts the nodes that it is given, and does not listen
+///   Following   the same, and puts the context together from the calls alone
 ///   Listening   the same, and keeps the last outcome and the budget that it was asked for
 ///   Scripted    the same, and its copies write all that they are told into one log
 ///   Calibrated, Keeping, Curious   Scripted with what is optional for a strategy
@@ -67,6 +68,18 @@ struct Dictated {
   }
 };
 static_assert(DraftStrategy<Dictated>);
+
+/// Keeps the context as the calls tell it. In step, it is that of the session.
+struct Following : Dictated {
+  Tokens told = {};
+
+  void begin(TokenSpan context) { told.assign(context.begin(), context.end()); }
+  void observe(TokenSpan context, std::size_t fresh, Origin) {
+    told.insert(told.end(), context.end() - static_cast<std::ptrdiff_t>(fresh), context.end());
+  }
+  void truncate(TokenSpan, std::size_t size) { told.resize(size); }
+};
+static_assert(DraftStrategy<Following>);
 
 /// An outcome that outlives feedback().
 struct KeptOutcome {

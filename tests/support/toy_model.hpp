@@ -47,6 +47,7 @@ class ToyModel {
     return std::span(distribution_).first(vocabulary_);
   }
   void truncate(std::size_t size) noexcept {
+    ++truncations;
     sound = sound && size <= size_;
     size_ = std::min(size, size_);
   }
@@ -74,9 +75,10 @@ class ToyModel {
     return static_cast<Token>(std::max_element(distribution.begin(), distribution.end()) - distribution.begin());
   }
 
-  std::size_t feeds = 0;    ///< calls of feed()
-  std::size_t fed = 0;      ///< tokens in them
-  std::size_t fail_at = 0;  ///< the feed() that fails, from 1 on; 0: none
+  std::size_t feeds = 0;        ///< calls of feed()
+  std::size_t fed = 0;          ///< tokens in them
+  std::size_t truncations = 0;  ///< calls of truncate()
+  std::size_t fail_at = 0;      ///< the feed() that fails, from 1 on; 0: none
   Fault fault = Fault::none;
   bool sound = true;  ///< nobody fed nothing, too much, or cut more than there is
 

@@ -126,7 +126,9 @@ class CostCurve {
 
  private:
   static constexpr std::size_t largest_size = std::numeric_limits<std::uint32_t>::max();
-  static constexpr double time_one = 1 << 20;  // times are kept in 2^-20 nanoseconds
+  using SlopeScale = Fixed<32>;  // plain passes for each row
+  using TimeScale = Fixed<20>;   // nanoseconds
+  static constexpr double time_one = static_cast<double>(TimeScale::one);
   static constexpr double most_nanoseconds = static_cast<double>(std::uint64_t{1} << 40);
   static constexpr std::uint64_t most_time = std::uint64_t{1} << 62;
 
@@ -171,16 +173,16 @@ class CostCurve {
     return {ErrorCode::invalid_argument, why, index, 0};
   }
 
-  /// In 2^-32 plain passes.
+  /// Of SlopeScale, rounded.
   static std::uint64_t slope(double per_row) noexcept {
     if (!(per_row > 0)) return 0;
-    return static_cast<std::uint64_t>((std::min(per_row, 65536.0) * 8589934592.0 + 1) / 2);
+    return static_cast<std::uint64_t>((std::min(per_row, 65536.0) * static_cast<double>(2 * SlopeScale::one) + 1) / 2);
   }
   [[nodiscard]] Cost linear_cost(const PassShape& shape) const noexcept {
     const std::uint64_t drafted = shape.rows - std::min(shape.rows, shape.sequences);
     constexpr std::uint64_t most = std::uint64_t{1} << 48;
     if (slope_ != 0 && drafted >= most / slope_) return std::numeric_limits<Cost>::max();
-    return static_cast<Cost>(std::min<std::uint64_t>(cost_one + rounded<Fixed<32>, UnitScale>(slope_ * drafted),
+    return static_cast<Cost>(std::min<std::uint64_t>(cost_one + rounded<SlopeScale, UnitScale>(slope_ * drafted),
                                                      std::numeric_limits<Cost>::max()));
   }
 

@@ -32,7 +32,7 @@ namespace reprise::inline v0 {
 /// Tokens per plain pass, of UnitScale.
 using Rate = std::int64_t;
 inline constexpr Rate rate_one = UnitScale::one;
-inline constexpr Rate most_rate = Rate{1} << 30;  // 16,384 tokens
+inline constexpr Rate most_rate = UnitScale::from(Rate{16'384});
 
 /// The numbers that draft_length() weighs.
 struct LengthInput {
@@ -121,7 +121,7 @@ class LengthScale {
   [[nodiscard]] std::int64_t value(std::size_t rows) const noexcept {
     // A cost is below 2^32, with a rejection below 2^34. No draft is worth 2^33 (131,072 plain passes), and the price
     // is at most 2^30, so that the product fits 64 bits.
-    constexpr std::int64_t most = (std::int64_t{1} << 33) - 1;
+    constexpr std::int64_t most = UnitScale::from(std::int64_t{131'072}) - 1;
     std::int64_t more = std::int64_t{input_.costs[rows]} - input_.costs[0];
     if (rejections_cost_) more = std::min(more + rejection(rows), most);
     return std::int64_t{input_.sums[std::min(rows, nodes())]} - UnitScale::multiply(price_, more);

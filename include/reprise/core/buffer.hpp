@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <new>
 #include <span>
@@ -79,10 +80,17 @@ class Buffer {
     return reserve(std::max({size_ + extra, capacity_ + capacity_ / 4, smallest})) || reserve(size_ + extra);
   }
 
+  /// Appends `values`, which may be a part of this buffer. False: out of memory, nothing changed.
   [[nodiscard]] bool append(std::span<const T> values) noexcept {
-    if (!reserve_extra(values.size())) return false;
+    const T* from = values.data();
+    if (values.size() > capacity_ - size_) {
+      const bool own = std::less_equal<>()(begin(), from) && std::less<>()(from, end());
+      const std::ptrdiff_t offset = own ? from - data_ : 0;
+      if (!reserve_extra(values.size())) return false;
+      if (own) from = data_ + offset;  // it has moved with the rest
+    }
     // memmove: after clear(), `values` may lie in this buffer's own memory.
-    if (!values.empty()) std::memmove(data_ + size_, values.data(), values.size() * sizeof(T));
+    if (!values.empty()) std::memmove(data_ + size_, from, values.size() * sizeof(T));
     size_ += values.size();
     return true;
   }

@@ -54,8 +54,8 @@ inline constexpr std::array<std::uint32_t, 49> logistic_tail = {
 
 /// 1 / (1 + exp(-x)), between 2^-15 and 0.998: certainty is never learned from examples.
 constexpr Probability logistic(LogOdds x) noexcept {
-  constexpr std::uint32_t least = 1 << 9;     // 2^-15
-  constexpr std::uint32_t most = 16'743'424;  // 0.998
+  constexpr std::uint32_t least = LogisticScale::one / 32'768;  // 2^-15
+  constexpr std::uint32_t most = 16'743'424;                    // 0.998
   using Quarter = Fixed<LogOddsScale::bits - 2>;
   const auto distance = static_cast<std::uint32_t>(std::clamp(x < 0 ? -x : x, 0, 12 * log_odds_one - 1));
   const std::size_t i = Quarter::floor(distance);

@@ -5,13 +5,16 @@
 #include <compare>
 #include <cstdint>
 
+#include "reprise/core/fixed_point.hpp"
+
 namespace reprise::inline v0 {
 
-/// A probability in fixed point: 2^30 is one. Integers decide what is drafted, so that every compiler, at every
-/// optimisation level and with -ffast-math, drafts the same tokens (tensor-parallel ranks hang otherwise).
+/// A probability in fixed point, of ProbabilityScale: 2^30 is one. Integers decide what is drafted, so that every
+/// compiler, at every optimisation level and with -ffast-math, drafts the same tokens (tensor-parallel ranks hang
+/// otherwise).
 class Probability {
  public:
-  static constexpr std::uint32_t scale = std::uint32_t{1} << 30;
+  static constexpr std::uint32_t scale = ProbabilityScale::one;
 
   constexpr Probability() noexcept = default;
   static constexpr Probability one() noexcept { return from_raw(scale); }
@@ -33,7 +36,7 @@ class Probability {
   [[nodiscard]] constexpr double to_double() const noexcept { return static_cast<double>(raw_) / scale; }
 
   friend constexpr Probability operator*(Probability a, Probability b) noexcept {
-    return from_raw(static_cast<std::uint32_t>((std::uint64_t{a.raw_} * b.raw_) >> 30));
+    return from_raw(static_cast<std::uint32_t>(ProbabilityScale::multiply(std::uint64_t{a.raw_}, b.raw_)));
   }
   friend constexpr auto operator<=>(Probability, Probability) noexcept = default;
 

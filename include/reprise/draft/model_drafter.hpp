@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reprise/core/buffer.hpp"
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/best_first.hpp"
@@ -168,10 +169,10 @@ class ModelDrafter {
                                              2 * sureness_classes));
   }
 
-  /// A weight in fixed point, 2^bits for one. A product with a power of two is exact.
-  template <int Bits>
+  /// A weight in the fixed point of Scale. A product with a power of two is exact.
+  template <class Scale>
   static std::uint64_t fixed(float weight) noexcept {
-    constexpr std::uint64_t one = std::uint64_t{1} << Bits;
+    constexpr std::uint64_t one = Scale::one;
     if (!(weight > 0.0F)) return 0;
     return weight < 1.0F ? static_cast<std::uint64_t>(weight * static_cast<float>(one)) : one;
   }
@@ -212,7 +213,8 @@ class ModelDrafter {
   static std::size_t likeliest(std::span<const float> distribution, std::span<Choice> best) noexcept {
     std::size_t count = 0;
     for (std::size_t token = 0; token < distribution.size(); ++token) {
-      const auto probability = Probability::from_raw(static_cast<std::uint32_t>(fixed<30>(distribution[token])));
+      const auto probability =
+          Probability::from_raw(static_cast<std::uint32_t>(fixed<ProbabilityScale>(distribution[token])));
       if (probability == Probability::zero() || (count == best.size() && probability <= best[count - 1].probability))
         continue;
       std::size_t at = count < best.size() ? count++ : count - 1;
@@ -236,7 +238,8 @@ class ModelDrafter {
       const Weights weights = weights_of(distribution);
       if (weights.total == 0) return;
       // From here to the push nothing may depend on the token that is drawn.
-      const std::size_t sureness = std::min<std::size_t>(weights.highest >> 39, sureness_classes - 1);
+      const std::size_t sureness =
+          std::min<std::size_t>(DrawScale::floor(weights.highest * sureness_classes), sureness_classes - 1);
       const std::size_t lesson = std::min(depth, depth_classes - 1) * sureness_classes + sureness;
       path = path * rates_[lesson].probability();
       if (path < least) return draft.leave_out();
@@ -249,14 +252,15 @@ class ModelDrafter {
       ++proposed_;
     }
   }
-  struct Weights {
-    std::uint64_t total = 0;  // 2^42 is one
+  using DrawScale = Fixed<42>;  // finer than a probability: rounding moves what is drawn
+  struct Weights {              // of DrawScale
+    std::uint64_t total = 0;
     std::uint64_t highest = 0;
   };
   static Weights weights_of(std::span<const float> distribution) noexcept {
     Weights weights;
     for (const float weight : distribution) {
-      const std::uint64_t share = fixed<42>(weight);
+      const std::uint64_t share = fixed<DrawScale>(weight);
       weights.total += share;
       weights.highest = std::max(weights.highest, share);
     }
@@ -266,7 +270,7 @@ class ModelDrafter {
   static Token pick(std::span<const float> distribution, std::uint64_t place) noexcept {
     std::size_t token = 0;
     for (; token + 1 < distribution.size(); ++token) {
-      const std::uint64_t share = fixed<42>(distribution[token]);
+      const std::uint64_t share = fixed<DrawScale>(distribution[token]);
       if (place < share) break;
       place -= share;
     }

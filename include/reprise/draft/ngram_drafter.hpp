@@ -10,6 +10,7 @@
 #include <span>
 
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
@@ -241,7 +242,8 @@ class NgramDrafter {
   void add_frequent(const Place& place, Candidates& candidates) const noexcept {
     const std::uint64_t path = place.path.raw();
     const std::uint64_t total = candidates.total;
-    if ((path << 16) * 20 <= total << 30) return;
+    using Product = Fixed<ProbabilityScale::bits + UnitScale::bits>;  // the scale of path x weight
+    if (rescaled<ProbabilityScale, Product>(path) * 20 <= rescaled<UnitScale, Product>(total)) return;
     const std::size_t voted = candidates.all().size();
     for (const TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;

@@ -13,7 +13,8 @@
 ///     1 1 | 1 0 1 0
 ///     1 1 | 1 1 0 1     a child of the first one
 ///
-/// For a chain the mask is the causal one.
+/// For a chain the mask is the causal one. With `cached` 0 it is the mask within the pass, for engines whose kernels
+/// see the whole cache anyway; with `pending` 0, too, that of the drafted rows alone.
 ///
 /// Source of the masks: Miao et al. 2023 ("SpecInfer", topology-aware causal mask), Cai et al. 2024 ("Medusa").
 
@@ -75,8 +76,12 @@ void attention_mask(std::span<const NodeIndex> parents, std::size_t pending, std
   }
 }
 
+/// 64-bit words for a row of so many columns: the least stride of attention_mask_bits().
+[[nodiscard]] constexpr std::size_t mask_words(std::size_t columns) noexcept { return (columns + 63) / 64; }
+
 /// The same mask in bits: cell (i, j) is bit j % 64 of mask[i * stride + j / 64], the lowest bit first; 1 is "sees".
-/// `stride` counts words. Requires 64 * stride >= cached + rows and mask.size() >= rows * stride.
+/// `stride` counts words. Bits from cached + rows on are 0. Requires 64 * stride >= cached + rows and mask.size() >=
+/// rows * stride.
 inline void attention_mask_bits(std::span<const NodeIndex> parents, std::size_t pending, std::size_t cached,
                                 std::size_t stride, std::span<std::uint64_t> mask) noexcept {
   const std::size_t rows = pending + parents.size();

@@ -2,11 +2,9 @@
 #pragma once
 
 /// \file The forms in which engines want a draft tree, made from the parents of its rows (Pass::parents, or what
-/// TreeVerifier::verify_tree() is given): positions, ancestor masks, first child and next sibling. Pure functions over
-/// memory of the caller's; a chain is a tree like any other. `parents` has to be what the loop hands out: each is
-/// anchor_parent or an earlier row; is_tree() says whether that is so.
-///
-/// Source of the masks: Miao et al. 2023 ("SpecInfer", topology-aware causal mask), Cai et al. 2024 ("Medusa").
+/// TreeVerifier::verify_tree() is given): positions, leaves, first child and next sibling. Masks are in
+/// attention_mask.hpp. Pure functions over memory of the caller's; a chain is a tree like any other. `parents` has to
+/// be what the loop hands out: each is anchor_parent or an earlier row; is_tree() says whether that is so.
 
 #include <algorithm>
 #include <cstddef>
@@ -41,52 +39,6 @@ void tree_depths(std::span<const NodeIndex> parents, std::span<Integer> depths) 
   for (std::size_t row = 0; row < parents.size(); ++row)
     depths[row] =
         static_cast<Integer>(parents[row] == anchor_parent ? 1 : depths[static_cast<std::size_t>(parents[row])] + 1);
-}
-
-/// What sees what within a batch of `pending` rows and the drafted ones behind them, a byte for each pair: mask[i x n +
-/// j] is 1 if row i attends to row j, n = pending + parents.size(). A pending row sees those before it and itself, a
-/// drafted row all pending ones, its ancestors and itself. (All rows see the cache.) `pending` 0: drafted rows alone.
-/// Cost: n^2 bytes written.
-inline void tree_mask(std::span<const NodeIndex> parents, std::size_t pending, std::span<std::uint8_t> mask) noexcept {
-  const std::size_t n = pending + parents.size();
-  REPRISE_EXPECTS(mask.size() >= n * n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::span<std::uint8_t> row = mask.subspan(i * n, n);
-    const bool drafted = i >= pending;
-    std::fill(row.begin(), row.end(), std::uint8_t{0});
-    if (drafted && parents[i - pending] != anchor_parent) {
-      const auto parent = mask.subspan((pending + static_cast<std::size_t>(parents[i - pending])) * n, n);
-      std::copy(parent.begin(), parent.end(), row.begin());
-    } else {
-      std::fill_n(row.begin(), std::min(i, pending), std::uint8_t{1});
-    }
-    row[i] = 1;
-  }
-}
-
-/// 64-bit words in a row of tree_mask_bits().
-[[nodiscard]] constexpr std::size_t mask_words(std::size_t rows) noexcept { return (rows + 63) / 64; }
-
-/// The same in bits: bit j % 64 of mask[i x mask_words(n) + j / 64], the lowest first; bits behind the last row are 0.
-inline void tree_mask_bits(std::span<const NodeIndex> parents, std::size_t pending,
-                           std::span<std::uint64_t> mask) noexcept {
-  const std::size_t n = pending + parents.size();
-  const std::size_t words = mask_words(n);
-  REPRISE_EXPECTS(mask.size() >= n * words);
-  const auto set = [](std::span<std::uint64_t> row, std::size_t bit) {
-    row[bit / 64] |= std::uint64_t{1} << (bit % 64);
-  };
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::span<std::uint64_t> row = mask.subspan(i * words, words);
-    std::fill(row.begin(), row.end(), std::uint64_t{0});
-    if (i >= pending && parents[i - pending] != anchor_parent) {
-      const auto parent = mask.subspan((pending + static_cast<std::size_t>(parents[i - pending])) * words, words);
-      std::copy(parent.begin(), parent.end(), row.begin());
-    } else {
-      for (std::size_t j = 0; j < std::min(i, pending); ++j) set(row, j);
-    }
-    set(row, i);
-  }
 }
 
 /// leaves_of[j]: the leaves that drafted row j leads to, bit l for leaf l; for engines that tell paths apart by

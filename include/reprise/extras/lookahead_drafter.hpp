@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/evidence/hit_rate.hpp"
@@ -109,8 +110,8 @@ class LookaheadDrafter {
         static_cast<std::uint64_t>(std::count_if(outcome.sent.begin(), outcome.sent.end(), [&](NodeIndex node) {
           return static_cast<std::size_t>(node) < proposed_ && nodes_[static_cast<std::size_t>(node)].auxiliary;
         }));
-    rows_ += (rows << 16) - rows_ / memory;
-    accepted_ += (std::uint64_t{outcome.accepted.size()} << 16) - accepted_ / memory;
+    rows_ += UnitScale::from(rows) - rows_ / memory;
+    accepted_ += UnitScale::from(std::uint64_t{outcome.accepted.size()}) - accepted_ / memory;
     if (!outcome.top_k.empty())
       unrevealed_ = 0;
     else if (rows > 0 && unrevealed_ < patience)
@@ -131,9 +132,9 @@ class LookaheadDrafter {
   [[nodiscard]] const LookaheadOptions& options() const noexcept { return options_; }
   /// What an auxiliary row is thought to be worth: tokens accepted later.
   [[nodiscard]] Probability worth() const noexcept {
-    const std::uint64_t guess = std::uint64_t{memory} << 16;  // as if so many rows had given an eighth of it
+    const std::uint64_t guess = UnitScale::from(std::uint64_t{memory});  // as if so many rows had given an eighth of it
     return Probability::from_raw(static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(((accepted_ + guess / 8) << 30) / (rows_ + guess), Probability::scale)));
+        std::min<std::uint64_t>(ProbabilityScale::divide(accepted_ + guess / 8, rows_ + guess), Probability::scale)));
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return pool_.memory_bytes(); }
 
@@ -296,8 +297,8 @@ class LookaheadDrafter {
   detail::NgramPool pool_;
   std::array<Column, 2 * most_columns> columns_;  // by place
   std::array<HitRate, depth_classes * rank_classes * 2> rates_;
-  std::uint64_t rows_ = 0;      // auxiliary rows sent of late, 2^16 is one
-  std::uint64_t accepted_ = 0;  // tokens accepted of late, 2^16 is one
+  std::uint64_t rows_ = 0;      // auxiliary rows sent of late, of UnitScale
+  std::uint64_t accepted_ = 0;  // tokens accepted of late, of UnitScale
   std::uint32_t unrevealed_ = 0;
 
   // The draft being made, and what feedback() has to know of it.

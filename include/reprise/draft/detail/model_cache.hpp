@@ -39,9 +39,9 @@ class ModelCache {
     const TokenSpan tail(tail_.data(), tail_size_);
     const std::size_t same = same_tokens(tail, context.last(fresh));
     fed_ += same;
-    if (same < fresh) return forget(fed_);
-    std::copy(tail.begin() + static_cast<std::ptrdiff_t>(same), tail.end(), tail_.begin());
     tail_size_ -= same;
+    if (same < fresh) return forget(fed_);  // rejected is only the rest of the tail, and there may be none
+    std::copy(tail.begin() + static_cast<std::ptrdiff_t>(same), tail.end(), tail_.begin());
   }
   /// The context is cut to `size` tokens.
   void truncate(TokenSpan context, std::size_t size) noexcept {

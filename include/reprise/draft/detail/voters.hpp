@@ -11,6 +11,7 @@
 
 #include "reprise/core/contract.hpp"
 #include "reprise/core/datastore.hpp"
+#include "reprise/core/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/live_matches.hpp"
@@ -32,7 +33,8 @@ class StoreText {
   [[nodiscard]] bool known(std::size_t depth) const noexcept { return depth - first_ < count_; }  // wraps below first_
   /// A token that is known.
   [[nodiscard]] Token operator[](std::size_t depth) const noexcept { return tokens_[depth - first_]; }
-  /// Reads until `depth` is known. False: the text ends before. Depths may be asked for in any order.
+  /// Reads until `depth` is known. False: the text ends before. Depths may be asked for in any order. Going back reads
+  /// from the beginning again, but a draft never goes back: each place votes along one path, parents first.
   [[nodiscard]] bool read(const DatastoreRef& store, std::size_t depth) noexcept {
     if (depth < first_) *this = StoreText(begin_);
     while (!known(depth)) {
@@ -120,7 +122,8 @@ class Voters {
   [[nodiscard]] VoteWeight weight(std::size_t i, std::size_t depth) const noexcept {
     const Voter& voter = voters_[i];
     const std::size_t length = static_cast<std::size_t>(voter.length) + depth;
-    return 1 + static_cast<VoteWeight>(std::uint64_t{voter.base_weight} * (*voter.weights)[length_class(length)] >> 12);
+    return 1 + static_cast<VoteWeight>(
+                   FactorScale::multiply(std::uint64_t{voter.base_weight}, (*voter.weights)[length_class(length)]));
   }
   /// The token after `depth` tokens at a place in a store; nullopt: its text ends before.
   [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth) noexcept {

@@ -38,6 +38,8 @@ class OpenRound {
     most_padding_ = rows - nodes;
     return true;
   }
+  /// Nodes that a draft may have: as many as were reserved.
+  [[nodiscard]] std::size_t most_nodes() const noexcept { return most_nodes_; }
   /// Nothing is open; the arrays stay.
   void clear() noexcept {
     draft_ = {};

@@ -24,6 +24,9 @@ namespace reprise::inline v0 {
 class Sequence {
  public:
   [[nodiscard]] static Error no_memory() { return {ErrorCode::out_of_memory, "out of memory; nothing was changed"}; }
+  [[nodiscard]] static Error not_begun() {
+    return {ErrorCode::not_begun, "no sequence: call begin() with the prompt first"};
+  }
   [[nodiscard]] static Error too_many_pending(std::size_t pending, std::size_t rows) {
     return {ErrorCode::too_many_pending, "more pending tokens than a pass has rows: prefill all but the last few",
             pending, rows};
@@ -145,6 +148,8 @@ class Sequence {
     if (finish_ == FinishReason::none || at_limit()) finish_ = FinishReason::caller;
   }
 
+  /// False before the first begin(); the context has at least one token from then on.
+  [[nodiscard]] bool begun() const noexcept { return !tokens_.empty(); }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return finish_; }
   [[nodiscard]] TokenSpan context() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] std::size_t cached() const noexcept { return cached_; }

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/control.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/core/verifier.hpp"
+#include "reprise/loop/detail/draft_limit.hpp"
+#include "reprise/loop/detail/open_round.hpp"
+#include "reprise/loop/detail/pass_limits.hpp"
+#include "reprise/loop/detail/sequence.hpp"
+#include "reprise/loop/pass.hpp"
+#include "reprise/loop/round.hpp"
+
+namespace reprise::inline v0 {
+
+/// The round of a session, held to its order: open, propose, plan, resolve, commit, each with the newest ticket. Calls
+/// out of order are refused and change nothing. Knows the sequence, but neither strategy nor control.
+///
+/// Memory: that of OpenRound. Only reserve() and plan() allocate. Threads: as the session.
+class TicketedRound {
+ public:
+  [[nodiscard]] static Error bad_ticket() noexcept {
+    return {ErrorCode::bad_ticket,
+            "not the open ticket: the order is plan, resolve, commit, each once, with the newest ticket"};
+  }
+
+  /// Makes room for drafts of `nodes` nodes; see OpenRound::reserve().
+  [[nodiscard]] bool reserve(std::size_t nodes, const Capabilities& can, std::size_t pending) noexcept {
+    return arrays_.reserve(nodes, pads(can), pending);
+  }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return arrays_.memory_bytes(); }
+
+  /// Opens a round without a draft, and closes the one before. `limits` must live until the round is closed.
+  void open(const Limits& limits) noexcept {
+    close();
+    phase_ = Phase::open;
+    limits_ = &limits;
+  }
+  void close() noexcept {
+    phase_ = Phase::closed;
+    arrays_.clear();
+    gated_ = false;
+    unlikely_ = false;
+  }
+  /// Voids the ticket and keeps the draft. The pass is not to be run or read any more: its arrays are written anew.
+  void give_pass_up() noexcept {
+    if (phase_ != Phase::closed) phase_ = Phase::open;
+  }
+
+  /// Returns an empty draft over this round's memory, for the strategy to write.
+  [[nodiscard]] Draft blank(const DraftBudget& budget) noexcept { return arrays_.blank(budget); }
+  /// Takes the draft that was written into blank(). `max_leaves`: paths of the pass. `gated`: control asked for none.
+  void propose(const Draft& draft, std::size_t max_leaves, bool gated) noexcept {
+    arrays_.propose(draft, max_leaves);
+    gated_ = gated || draft.held_back();
+    unlikely_ = draft.left_out();
+  }
+  [[nodiscard]] DraftView draft() const noexcept { return arrays_.draft(); }
+  /// Refuses the nodes that `allowed` does not allow; see OpenRound::constrain(). Voids the ticket.
+  template <class Allowed>
+  void constrain(Allowed&& allowed) {
+    give_pass_up();
+    arrays_.constrain(allowed);
+  }
+
+  /// How many nodes of the draft the next pass may carry; see limit_draft(). Errors: not_begun, not_proposed,
+  /// finished; too_many_pending, which closes the round.
+  [[nodiscard]] Result<DraftLimit> limit(const Sequence& sequence, std::size_t max_nodes, Cut why) noexcept {
+    if (!sequence.begun()) return Sequence::not_begun();
+    if (phase_ == Phase::closed)
+      return Error{ErrorCode::not_proposed, "plan() belongs to a round: call propose() first, once for each round"};
+    if (sequence.finish_reason() != FinishReason::none)
+      return Error{ErrorCode::finished, "generation has ended: append() a turn, raise the limits or begin() anew"};
+    const std::size_t pending = sequence.pending().size();
+    const std::size_t rows = most_rows(*limits_, sequence.capabilities());
+    if (pending > rows) {
+      close();
+      return Sequence::too_many_pending(pending, rows);
+    }
+    return limit_draft(sequence, *limits_, max_nodes, why, arrays_);
+  }
+  /// The nodes that limit() found to be verifiable. Valid until plan().
+  [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return arrays_.sendable(); }
+  /// The part of `choice`, an answer of control, that can be planned.
+  [[nodiscard]] DraftChoice clamp(const DraftChoice& choice, const DraftLimit& limit,
+                                  const PassLimits& room) const noexcept {
+    return arrays_.clamp(choice, limit, room);
+  }
+
+  /// Plans the pass with `choice`, which clamp() has passed, or without a draft where memory runs out. A new ticket
+  /// replaces the old one. `in_step`: false after the strategy has thrown. False: out of memory; the round is closed.
+  [[nodiscard]] bool plan(Sequence& sequence, DraftChoice choice, const DraftLimit& limit, bool in_step) noexcept {
+    if (!build(sequence, choice) && !build(sequence, choice = {0, 0, Cut::out_of_memory})) {
+      close();
+      return false;
+    }
+    cut_ = why_cut(limit, choice, in_step);
+    phase_ = Phase::planned;
+    ++ticket_.id;
+    return true;
+  }
+  /// The pass that was planned last.
+  [[nodiscard]] Pass pass(const Sequence& sequence) const noexcept {
+    return {.batch = arrays_.batch(),
+            .pending = arrays_.pending(),
+            .drafted = arrays_.drafted(),
+            .padding = arrays_.padding(),
+            .parents = arrays_.parents(),
+            .depths = arrays_.depths(),
+            .nodes = arrays_.nodes(),
+            .kind = draft().kind(),
+            .shape = {1, arrays_.batch().size(), sequence.context().size()},
+            .ticket = ticket_};
+  }
+
+  /// Decides by the picks of the pass. Errors: bad_ticket; bad_picks (there is none).
+  template <Picks P, class Predicate>
+  Result<Decision> resolve(Sequence& sequence, Ticket ticket, P&& picks, Predicate&& predicate) {
+    if (!is_open(ticket, Phase::planned)) return bad_ticket();
+    std::size_t rows = unlimited;
+    if constexpr (requires { picks.size(); }) rows = static_cast<std::size_t>(picks.size());
+    if (rows == 0)
+      return Error{ErrorCode::bad_picks, "no picks: a pass gives at least the token after the anchor's row"};
+    return decide(sequence, picks, predicate, rows, unlimited);
+  }
+  /// Decides by a path that the engine has walked. Errors: bad_ticket; bad_picks (it is no path of this draft).
+  template <class Predicate>
+  Result<Decision> resolve(Sequence& sequence, Ticket ticket, Accepted accepted, Predicate&& predicate) {
+    if (!is_open(ticket, Phase::planned)) return bad_ticket();
+    if (!arrays_.holds(accepted))
+      return Error{
+          ErrorCode::bad_picks,
+          "the accepted rows are no path of this draft: each row after the anchor's must follow the row before "
+          "it and hold the token before it"};
+    PathPicks picks{accepted.tokens};
+    return decide(sequence, picks, predicate, unlimited, accepted.tokens.size());
+  }
+  /// Keeps the target's likeliest tokens after row (anchor + i) for the outcome. Errors: bad_ticket.
+  Result<void> report_top_k(Ticket ticket, std::size_t i, TokenSpan tokens) noexcept {
+    if (!is_open(ticket, Phase::planned) && !is_open(ticket, Phase::resolved)) return bad_ticket();
+    arrays_.report_top_k(i, tokens);
+    return {};
+  }
+
+  /// True when commit() may follow.
+  [[nodiscard]] bool resolved(Ticket ticket) const noexcept { return is_open(ticket, Phase::resolved); }
+  /// The account of the pass, for control. Precondition: resolved, and not yet committed.
+  [[nodiscard]] PassReport report(const Sequence& sequence,
+                                  std::optional<std::chrono::nanoseconds> pass_time) const noexcept {
+    const PassShape plain = plain_shape(sequence);
+    PassReport report{plain, plain, walked_.committed, pass_time, replays(sequence.capabilities()) && keep_ == 0};
+    report.sent.rows += arrays_.drafted();
+    return report;
+  }
+  /// Commits the decision to the sequence and its statistics, and closes the round. Returns the account of the draft,
+  /// valid until the next propose(). Precondition: resolved.
+  Outcome commit(Sequence& sequence, std::optional<std::chrono::nanoseconds> pass_time) noexcept {
+    sequence.commit(arrays_.walk_output().committed.first(walked_.committed), walked_, keep_);
+    const Outcome outcome = arrays_.outcome(walked_, cut_);
+    sequence.statistics().record(outcome, arrays_.depths(), arrays_.padding(), walked_.committed, pass_time);
+    close();  // the memory of the outcome stays as it is
+    return outcome;
+  }
+  /// Closes the round without a commit. Errors: bad_ticket.
+  Result<void> cancel(Ticket ticket) noexcept {
+    if (!is_open(ticket, Phase::planned) && !is_open(ticket, Phase::resolved)) return bad_ticket();
+    close();
+    return {};
+  }
+
+ private:
+  enum class Phase : std::uint8_t { closed, open, planned, resolved };
+
+  [[nodiscard]] bool is_open(Ticket ticket, Phase phase) const noexcept { return ticket == ticket_ && phase == phase_; }
+
+  /// Writes the batch, and makes room in the sequence for everything that its pass can commit, before the engine is
+  /// asked to run it. False: out of memory.
+  [[nodiscard]] bool build(Sequence& sequence, const DraftChoice& choice) noexcept {
+    return sequence.reserve_extra(choice.nodes + choice.padding + 1) &&
+           arrays_.build(sequence.pending(), choice, sequence.capabilities().pad_token.value_or(0));
+  }
+  /// The rule to count: the one that left no more nodes than were sent.
+  [[nodiscard]] Cut why_cut(const DraftLimit& limit, const DraftChoice& choice, bool in_step) const noexcept {
+    if (draft().empty()) {
+      if (limits_->draft.max_nodes == 0 || arrays_.most_nodes() == 0) return Cut::budget;
+      if (!in_step) return Cut::strategy_threw;
+      if (unlikely_) return Cut::unlikely;
+      if (arrays_.malformed()) return Cut::shape;
+      return !gated_ ? Cut::no_match : choice.cut != Cut::none ? choice.cut : Cut::throttled;
+    }
+    if (choice.nodes == limit.nodes) return limit.cut;
+    return choice.cut != Cut::none ? choice.cut : Cut::budget;
+  }
+  template <class P, class Predicate>
+  Decision decide(Sequence& sequence, P&& picks, Predicate&& predicate, std::size_t picked_rows,
+                  std::size_t most_picks) {
+    const WalkInput in{.text = sequence.output_and_room(),
+                       .output = sequence.output_size(),
+                       .context = sequence.context().size(),
+                       .max_context = sequence.max_context(*limits_),
+                       .draft = arrays_.batch().last(arrays_.drafted()),
+                       .parents = arrays_.parents(),
+                       .auxiliary = arrays_.auxiliary(),
+                       .anchor_row = arrays_.pending() - 1,
+                       .picked_rows = picked_rows,
+                       .most_picks = most_picks};
+    walked_ = walk(in, *limits_, picks, predicate, arrays_.walk_output());
+    phase_ = Phase::resolved;
+    Decision decision = arrays_.decision(walked_);
+    decision.restore = replays(sequence.capabilities()) && decision.keep < arrays_.batch().size();
+    keep_ = decision.restore ? 0 : decision.keep;
+    return decision;
+  }
+
+  Phase phase_ = Phase::closed;
+  Ticket ticket_;
+  const Limits* limits_ = nullptr;  // of the open round
+  OpenRound arrays_;
+  bool gated_ = false;     // control asked for no draft, or the strategy has stopped
+  bool unlikely_ = false;  // the strategy has left out what was too unlikely
+  Cut cut_ = Cut::none;
+  Walk walked_;
+  std::size_t keep_ = 0;
+};
+
+}  // namespace reprise
