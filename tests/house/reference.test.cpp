@@ -113,7 +113,8 @@ TEST(Reference, ListsErrorsWhereAFunctionReturnsAResult) {
   for (const Header& header : public_headers()) {
     const auto section = all.find(header.name);
     if (section == all.end() || header.layer == "testing") continue;
-    for (const std::string& declared : PublicDeclarations(header.text).found()) {
+    const PublicDeclarations declarations(header.text);
+    for (const std::string& declared : declarations.found()) {
       const std::size_t open = declared.find('(');
       if (open == std::string::npos || !has_word(declared.substr(0, open), "Result")) continue;
       const std::string name = words_of(declared.substr(0, open)).back();
