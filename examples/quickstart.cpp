@@ -3,7 +3,7 @@
 #include <reprise/reprise.hpp>
 #include <vector>
 
-// Yours runs a transformer. The "model" of this one recites the alphabet, over and over.
+// Yours runs a transformer. The "model" of this one recites the alphabet.
 struct Engine {
   std::vector<reprise::Token> picks;
 
