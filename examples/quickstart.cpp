@@ -3,15 +3,22 @@
 #include <reprise/reprise.hpp>
 #include <vector>
 
-struct Engine {  // yours runs a transformer; the "model" of this one says the alphabet, over and over
+// Yours runs a transformer. The "model" of this one recites the alphabet.
+struct Engine {
   std::vector<reprise::Token> picks;
-  // One pass over [pending | draft]: what the model says after the anchor and after each drafted token.
+
+  // Runs one pass over `batch`. Its last `drafted` tokens are a guess.
+  // Returns the model's own next token after the last known token and after each guess.
   const std::vector<reprise::Token>& verify(reprise::TokenSpan batch, std::size_t drafted) {
     picks.clear();
-    for (const reprise::Token token : batch.last(drafted + 1)) picks.push_back(token == 'z' ? 'a' : token + 1);
+    for (const reprise::Token token : batch.last(drafted + 1)) {
+      picks.push_back(token == 'z' ? 'a' : token + 1);
+    }
     return picks;
   }
-  void commit(std::size_t /*keep*/) {}  // your KV cache keeps the first `keep` rows of that pass, and forgets the rest
+
+  // Your KV cache keeps the first `keep` rows of that pass and drops the others.
+  void commit(std::size_t /*keep*/) {}
 };
 
 int main() {
