@@ -14,8 +14,8 @@ namespace reprise::inline v0 {
 /// The recommended composition. It drafts continuations found in the context and learns their probabilities from the
 /// target's acceptances. It sends as many tokens as pay off in a pass of this engine.
 ///
-///   Speculator speculator;                          // Learns the cost of passes from their times. Speculator
-///   speculator(CostCurve::linear(0.02)); // Uses a curve: each drafted token adds 2% to a pass.
+///   Speculator speculator;                          // Learns costs from pass times.
+///   Speculator speculator(CostCurve::linear(0.02)); // A drafted token adds 2%.
 ///
 /// Without a curve, pass the time of every pass to commit(), or let a TimedVerifier report it. Without a curve or pass
 /// times, a drafted token is assumed to cost 5% of a pass. A Speculator is a Session of NgramDrafter and CostControl;

@@ -259,7 +259,7 @@ class Draft {
       return false;
     }
     const bool new_leaf = opens_path(node);
-    // Only a node that opens a path has siblings to repeat.
+    // A node that opens no path is the first child of its parent and repeats none.
     if (new_leaf && repeats(node)) return malformed_ = true, false;
     if (new_leaf && leaves_ >= max_leaves()) return false;
     if (budget_.max_depth < budget_.max_nodes && depth(node.parent) >= budget_.max_depth) return false;

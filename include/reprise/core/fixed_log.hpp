@@ -20,7 +20,7 @@
 ///  * coarse_log2() sorts tokens into classes.
 namespace reprise::inline v0 {
 
-/// Log-odds in natural logarithms, in LogOddsScale.
+/// Log-odds (natural logarithm), in LogOddsScale.
 using LogOdds = std::int32_t;
 
 namespace detail {

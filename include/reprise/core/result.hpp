@@ -20,7 +20,7 @@ enum class ErrorCode : std::uint8_t {
   // out_of_memory.
   empty_context,        ///< begin() with no token: there is no anchor to decode from
   context_too_long,     ///< the context does not fit the limit
-  cached_out_of_range,  ///< more cached tokens than all but the last
+  cached_out_of_range,  ///< more cached tokens than the context has before its last
   too_many_pending,     ///< more pending tokens than a pass has rows
   size_out_of_range,    ///< a size outside its bounds, for example truncate() to 0 tokens or beyond the end
   invalid_argument,     ///< a setting or capability that cannot work

@@ -48,10 +48,10 @@ using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
 ///      draft, or after the token that ends generation. An engine with a stateful sampler (penalties, grammar,
 ///      mirostat, random stream) may thus compute them lazily: its state advances once per committed token. An engine
 ///      that computes all picks at once returns a span; reading stops at its end. Both are equally valid.
-///  V4  commit(keep) keeps the first `keep` rows of the last pass in the cache and rolls back the rest. keep = pending
-///      + tokens committed by this pass - 1: the last committed token is never in the cache. If a predicate refuses the
-///      first pick, nothing is committed, and keep may be 0.
-///  V5  A pass that was never committed is void: the next verify() discards its rows and any sampler state drawn in it.
+///  V4  commit(keep) keeps the first `keep` rows of the last pass in the cache and rolls back the rest. A pass with
+///      `pending` pending rows that commits n tokens has keep = pending + n - 1, because the last committed token is
+///      never in the cache. If a predicate refuses the first pick, nothing is committed, and keep may be 0.
+///  V5  A pass that was never committed is void: the next verify() discards its rows and the sampler's draws in it.
 ///
 /// Both may throw. The exception passes through generate(), and the session is as before the round. Engines without
 /// exceptions return Result<picks> and Result<void>; an Error ends generation in the same way.
@@ -145,8 +145,8 @@ concept TopKVerifier = Verifier<V> && requires(V& v, std::size_t i) {
 /// generate() then draws the picks itself and reads none of those that verify returns:
 ///
 ///  V12 probabilities(i) returns the distribution from which plain decoding would sample after row (anchor + i). It has
-///      one weight for each token of the vocabulary, after temperature, cuts, penalties and grammar. The order of
-///      reading is that of picks in V3. uniform() is the engine's random source: it returns a number in [0, 1),
+///      one weight for each token of the vocabulary, after temperature, cuts, penalties and grammar. The rules of V3
+///      for reading picks apply to its calls. uniform() is the engine's random source: it returns a number in [0, 1),
 ///      independent of all earlier ones.
 template <class V>
 concept DistributionVerifier = Verifier<V> && requires(V& v, std::size_t i) {

@@ -31,8 +31,8 @@
 namespace reprise::inline v0 {
 
 /// The values that stand for "sees" and "does not see" in a mask. For floating point the default is 0 and -infinity, to
-/// be added to scores; for other types it is 1 and 0. For a 16-bit float, pass its bits as std::uint16_t: {0x0000,
-/// 0xfc00}.
+/// be added to scores; for other types it is 1 and 0. For 16-bit floats, pass bits: {0x0000, 0xfc00} of type
+/// std::uint16_t.
 template <class Cell>
 struct MaskCells {
   Cell seen = static_cast<Cell>(std::floating_point<Cell> ? 0 : 1);

@@ -22,11 +22,11 @@
 ///  * NaN, infinite and negative values are read as zero. -ffast-math can break the first two: then any token of the
 ///    array may be drawn, but none outside.
 ///  * p and q may differ in size: tokens that one of them lacks have probability zero there.
-///  * Rounding errors shift probabilities by as much. Arrays that do not add up to one are not scaled: draws from p
-///    alone remain correct, the rejection rule does not.
+///  * Rounding errors in the arrays shift the output probabilities by the same amount. Arrays that do not add up to one
+///    are not scaled: draws from p alone remain correct, the rejection rule does not.
 ///  * If q(x) = 0, x is outside q, or q is empty, x was not drawn from q. Then x is judged as a point mass, q = 1 at x:
-///    it is accepted with probability p(x), otherwise a token is drawn from p without x. That is one draw from p,
-///    compared with x.
+///    it is accepted with probability p(x), otherwise a token is drawn from p without x. In effect that is one draw
+///    from p, compared with x.
 ///
 /// Everything is generic over the type of number, so that rational arithmetic can prove the method.
 

@@ -48,9 +48,9 @@ class DrawnPicks {
 ///
 /// An engine that restores a snapshot calls sampler_.commit(committed) in restore(committed).
 ///
-/// A copy of the sampler draws each pick, from the state after the pick before. commit(n) makes the state after n picks
-/// the current one. A void pass therefore leaves the sampler alone (clause V5). A pick that is read but not committed
-/// leaves no trace either: a predicate may stop before it, or a stop rule may end the pass earlier.
+/// A copy of the sampler draws each pick, from the state after the previous pick. commit(n) makes the state after n
+/// picks the current one. A void pass therefore leaves the sampler alone (clause V5). A pick that is read but not
+/// committed leaves no trace either: a predicate may stop before it, or a stop rule may end the pass earlier.
 ///
 /// Prompt tokens that the sampler must see are added by edit(), between passes.
 ///
@@ -92,11 +92,12 @@ class SamplerHistory {
   }
 
   /// Begins a pass with `drafted` drafted tokens. `sample(sampler, i)` returns the token after row (anchor + i). The
-  /// picks are valid until the next pass, while this object and everything `sample` refers to live. Errors:
+  /// picks are valid until the next pass, as long as this object and everything that `sample` refers to exist. Errors:
   /// out_of_memory; then there is no pass.
   template <class Sample>
   [[nodiscard]] Result<DrawnPicks<SamplerHistory, Sample>> picks(std::size_t drafted, Sample sample) {
-    if (!begin_pass(drafted)) return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler", drafted};
+    if (!begin_pass(drafted))
+      return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler: draft fewer tokens", drafted};
     return DrawnPicks<SamplerHistory, Sample>{*this, std::move(sample)};
   }
 
