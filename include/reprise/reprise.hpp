@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The public face of reprise: all headers that users are meant to include, alone or together. Public as well,
-/// but asked for by name: testing/ (the kit), extras/ (published methods with a weaker promise) and
-/// history/snapshot_file.hpp, which calls the operating system. Headers in <layer>/detail/ are the layer's own
-/// business.
+/// \file The public interface of reprise: all headers for users to include, alone or together.
+///
+/// Three more parts are public but must be included by name:
+///
+///  * testing/: the test kit.
+///  * extras/: published methods with a weaker promise.
+///  * history/snapshot_file.hpp: calls the operating system.
+///
+/// Headers in <layer>/detail/ are private to their layer.
 
 #include "reprise/batch/batch_plan.hpp"
 #include "reprise/batch/packing.hpp"

@@ -11,29 +11,29 @@
 
 namespace reprise::inline v0 {
 
-/// The composition to begin with, and to stay with: drafts from what the context has said before, as likely as it has
-/// proved to be, and as many tokens as a pass of this engine can carry with profit.
+/// The recommended composition. It drafts continuations found in the context and learns their probabilities from the
+/// target's acceptances. It sends as many tokens as pay off in a pass of this engine.
 ///
-///   Speculator speculator;                          // what passes cost is learned from their times, if there are any
-///   Speculator speculator(CostCurve::linear(0.02)); // or told: each drafted token adds 2% to a pass
+///   Speculator speculator;                          // Learns costs from pass times.
+///   Speculator speculator(CostCurve::linear(0.02)); // A drafted token adds 2%.
 ///
-/// Without a curve, pass the time of every pass to commit(), or let the verifier tell it (TimedVerifier); without
-/// either, a drafted token is taken to cost 5% of a pass. See NgramDrafter, CostControl and Session, of which it is
-/// one.
+/// Without a curve, pass the time of every pass to commit(), or let a TimedVerifier report it. Without a curve or pass
+/// times, a drafted token is assumed to cost 5% of a pass. A Speculator is a Session of NgramDrafter and CostControl;
+/// see there.
 ///
-/// Memory: about 30 bytes for each token of text, 4 of them in the session, and 30 KB. Where every token is new, up to
-/// 80 bytes for each: right after the tables have grown, else from 55. Threads: as Session.
+/// Memory: about 30 bytes for each token of text, 4 of them in the session, plus 30 KB. If every token is new, 55 to 80
+/// bytes for each, the most directly after the tables have grown. Threads: as Session.
 class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
  public:
   using Base = Session<NgramDrafter<RollingHashIndex>, CostControl>;
 
   Speculator() : Speculator(NgramOptions(), CostOptions()) {}
   explicit Speculator(CostCurve curve) : Speculator(NgramOptions(), CostOptions{.curve = std::move(curve)}) {}
-  /// `cost.calibrated` is set: the drafter's probabilities are.
+  /// Sets `cost.calibrated`, because the drafter's probabilities are calibrated.
   explicit Speculator(const NgramOptions& drafter, CostOptions cost = {})
       : Base(NgramDrafter<RollingHashIndex>(drafter), CostControl(calibrated(std::move(cost)))) {}
 
-  /// A second Speculator that goes on from the committed state of this one. Errors: not_begun, out_of_memory.
+  /// Returns a second Speculator that continues from the committed state of this one. Errors: not_begun, out_of_memory.
   [[nodiscard]] Result<Speculator> fork() const {
     auto forked = Base::fork();
     if (!forked) return forked.error();

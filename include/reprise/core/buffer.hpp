@@ -15,12 +15,12 @@
 
 namespace reprise::inline v0 {
 
-/// A growing array whose allocations can fail without an exception: growth answers with a bool and leaves the
-/// contents as they were. std::vector throws, and a throw between the verifier's commit and ours would leave
-/// the two out of step.
+/// A growing array of trivially copyable elements, in which running out of memory is a return value. Functions that
+/// need memory return false and leave the contents unchanged if there is none. std::vector throws instead, and a throw
+/// between the verifier's commit and the session's would leave the two out of step.
 ///
-/// Growth is by a quarter: the arrays here hold a whole context, where a factor of two would cost more memory
-/// than the index. Copying that runs out of memory leaves the copy empty; whoever needs to know compares sizes.
+/// Growth is by a quarter: the arrays here hold a whole context, where doubling would cost more memory than the index.
+/// A copy that runs out of memory is empty; compare sizes to detect it.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -59,7 +59,7 @@ class Buffer {
   T& operator[](std::size_t i) noexcept { return REPRISE_EXPECTS(i < capacity_), data_[i]; }
   const T& operator[](std::size_t i) const noexcept { return REPRISE_EXPECTS(i < capacity_), data_[i]; }
 
-  /// Room for `wanted` elements, exactly. False: out of memory, nothing changed.
+  /// Allocates memory for exactly `wanted` elements. Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool reserve(std::size_t wanted) noexcept {
     if (wanted <= capacity_) return true;
     if (wanted > std::numeric_limits<std::size_t>::max() / sizeof(T)) return false;
@@ -72,7 +72,7 @@ class Buffer {
     return true;
   }
 
-  /// Room for `extra` elements more, growing geometrically. False: out of memory, nothing changed.
+  /// Makes room for `extra` more elements; grows geometrically. Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool reserve_extra(std::size_t extra) noexcept {
     if (extra <= capacity_ - size_) return true;
     if (extra > std::numeric_limits<std::size_t>::max() - size_) return false;
@@ -80,14 +80,14 @@ class Buffer {
     return reserve(std::max({size_ + extra, capacity_ + capacity_ / 4, smallest})) || reserve(size_ + extra);
   }
 
-  /// Appends `values`, which may be a part of this buffer. False: out of memory, nothing changed.
+  /// Appends `values`, which may be part of this buffer. Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool append(std::span<const T> values) noexcept {
     const T* from = values.data();
     if (values.size() > capacity_ - size_) {
       const bool own = std::less_equal<>()(begin(), from) && std::less<>()(from, end());
       const std::ptrdiff_t offset = own ? from - data_ : 0;
       if (!reserve_extra(values.size())) return false;
-      if (own) from = data_ + offset;  // it has moved with the rest
+      if (own) from = data_ + offset;  // the reallocation moved it
     }
     // memmove: after clear(), `values` may lie in this buffer's own memory.
     if (!values.empty()) std::memmove(data_ + size_, from, values.size() * sizeof(T));
@@ -95,14 +95,15 @@ class Buffer {
     return true;
   }
 
-  /// The contents become `values`, which may not lie in this buffer.
+  /// Replaces the contents by `values`, which must not lie in this buffer. Returns false and changes nothing if memory
+  /// runs out.
   [[nodiscard]] bool assign(std::span<const T> values) noexcept {
     if (!reserve(values.size())) return false;
     size_ = 0;
     return append(values);
   }
 
-  /// `size` elements, the new ones equal to `value`.
+  /// Changes the size; new elements equal `value`. Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool resize(std::size_t size, T value) noexcept {
     if (size > size_ && !reserve_extra(size - size_)) return false;
     if (size > size_) std::fill(data_ + size_, data_ + size, value);
@@ -110,7 +111,7 @@ class Buffer {
     return true;
   }
 
-  /// One element more; the caller has reserved the room.
+  /// Appends one element. Precondition: room for it is reserved.
   void push_reserved(T value) noexcept {
     REPRISE_EXPECTS(size_ < capacity_);
     data_[size_++] = value;
@@ -118,7 +119,7 @@ class Buffer {
 
   void truncate(std::size_t size) noexcept { size_ = std::min(size_, size); }
   void clear() noexcept { size_ = 0; }
-  /// Gives the memory back.
+  /// Empties the buffer and frees its memory.
   void release() noexcept { Buffer().swap(*this); }
 
  private:

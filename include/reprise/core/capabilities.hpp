@@ -13,26 +13,27 @@
 
 namespace reprise::inline v0 {
 
-/// How an engine forgets the rows that were not agreed on.
+/// How an engine discards the rows of a pass that were not accepted.
 enum class Rollback : std::uint8_t {
   trim,      ///< cuts the end of its cache (attention)
-  snapshot,  ///< puts a saved state back, and runs the accepted tokens again in the next pass (recurrent, hybrid)
-  per_row,   ///< keeps one state per row of the pass: for the loop the same as trim
-  none,      ///< cannot: refused when a sequence begins
+  snapshot,  ///< restores a saved state; the next pass runs the accepted tokens again (recurrent, hybrid)
+  per_row,   ///< keeps one state per row of the pass; the loop treats it like trim
+  none,      ///< cannot roll back: begin() refuses it
 };
 
-/// The row counts that a pass may have, ascending; none: any. For engines with one captured graph per width.
+/// The row counts that a pass may have, ascending. Empty: any count. For engines that capture one graph per width.
 class AllowedWidths {
  public:
   static constexpr std::size_t capacity = 96;
 
   constexpr AllowedWidths() noexcept = default;
-  /// Constants: a width of 0, or more than `capacity` of them, does not compile. Others come in by add().
+  /// A list of constants. A width of 0, or more than `capacity` widths, does not compile; add() takes run-time values.
   consteval AllowedWidths(std::initializer_list<std::size_t> widths) noexcept {
     for (const std::size_t width : widths)
       if (!add(width)) a_width_is_0_or_there_are_more_than_96();
   }
-  /// False, and nothing added, when `width` is 0 or there is no room left. A width that is there already is fine.
+  /// Adds a width and returns true, also if it is in the list already. Returns false and changes nothing if `width` is
+  /// 0 or the list is full.
   constexpr bool add(std::size_t width) noexcept {
     const auto at = std::lower_bound(widths_.begin(), widths_.begin() + count_, width);
     const auto end = widths_.begin() + count_;
@@ -49,36 +50,39 @@ class AllowedWidths {
   }
 
  private:
-  // The compiler names it when a constant breaks the rule.
+  // Compilers print this name when a constant breaks the rule.
   static void a_width_is_0_or_there_are_more_than_96() noexcept {}
 
   std::array<std::size_t, capacity> widths_{};
   std::ptrdiff_t count_ = 0;
 };
 
-/// Abilities of an engine for one sequence. A value, not a type: one engine type serves trimmable and hybrid
-/// models alike, so it is checked when a sequence begins, and what cannot work is refused there.
+/// The abilities of an engine for one sequence. They are a value, not a type, because one engine type serves trimmable
+/// and hybrid models alike. Session::begin() checks them and refuses a sequence that cannot work.
 struct Capabilities {
   std::size_t max_rows = unlimited;     ///< rows in one pass, pending tokens included
   std::size_t max_context = unlimited;  ///< committed tokens of one sequence, prompt included
-  AllowedWidths allowed_widths = {};    ///< rows that a pass with a draft may have (CUDA graphs)
-  std::optional<Token> pad_token = {};  ///< fills rows up to an allowed width; a token of the vocabulary; without one
-                                        ///< a draft is cut to a smaller width
-  std::size_t max_depth = unlimited;    ///< drafted tokens on one path
-  std::size_t max_leaves = 1;           ///< paths of a draft: 1, chains only; more, drafts may be trees
+  AllowedWidths allowed_widths = {};    ///< row counts that a pass with a draft may have (CUDA graphs)
+  /// A token of the vocabulary that fills rows up to an allowed width. Without one, the draft is cut to a smaller
+  /// width.
+  std::optional<Token> pad_token = {};
+  std::size_t max_depth = unlimited;  ///< drafted tokens on one path
+  std::size_t max_leaves = 1;         ///< paths of a draft; 1: chains only
   Rollback rollback = Rollback::trim;
-  std::size_t max_rollback = unlimited;  ///< drafted rows that can be rolled back after a pass (sliding windows);
-                                         ///< a predicate that refuses the first pick gives back the anchor's too
-  std::size_t max_replay = 16;           ///< with Rollback::snapshot: a pass that has more pending tokens than that
-                                         ///< goes without a draft, so that they settle; they would ride along again
-  bool deterministic = true;             ///< a row's pick does not depend on the other rows of the batch;
-                                         ///< informs tools, the loop does not read it
+  /// Drafted rows that the engine can roll back after a pass (sliding windows). If a predicate refuses the first pick,
+  /// the anchor's row is rolled back as well.
+  std::size_t max_rollback = unlimited;
+  /// With Rollback::snapshot: a pass with more pending tokens than this carries no draft, so that its tokens stay in
+  /// the cache. With a draft, one rejection would make all of them pending again.
+  std::size_t max_replay = 16;
+  /// A row's pick does not depend on the other rows of the batch. For tools; the loop does not read it.
+  bool deterministic = true;
 };
 
-/// Shape of a pass, for the cost curve.
+/// The shape of a pass, for the cost curve.
 struct PassShape {
   std::size_t sequences = 1;
-  std::size_t rows = 1;     ///< in all sequences together, pending tokens included
+  std::size_t rows = 1;     ///< of all sequences together, pending tokens included
   std::size_t context = 0;  ///< committed tokens per sequence before the pass
 };
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The one macro of the library: a precondition that only a programming error of the caller can break.
+/// \file The only macro of the library: a precondition that only a programming error of the caller can break.
 ///
-/// Input that arrives at run time (token values, sizes, a strategy's proposals, files, capabilities) is never checked
-/// here: such input is handled, or refused with a value (result.hpp). Choose with -DREPRISE_CONTRACTS=...:
-///   0  off (the default): no code
-///   1  assert(): follows NDEBUG
-///   2  abort(): stays in release builds
+/// It never checks input that arrives at run time: token values, sizes, a strategy's proposals, files, capabilities.
+/// The library handles such input, or refuses it with an Error (result.hpp). Set -DREPRISE_CONTRACTS to one of:
+///
+///   * 0: off, the default; generates no code.
+///   * 1: assert(), which follows NDEBUG.
+///   * 2: abort(), also in release builds.
+///
 /// Every translation unit of a program must use the same setting.
 
 #if !defined(REPRISE_CONTRACTS)

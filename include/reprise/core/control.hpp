@@ -15,45 +15,46 @@
 
 namespace reprise::inline v0 {
 
-/// The limits of a pass, for control to decide how much of a draft to send.
+/// The limits of a pass, from which control decides how much of a draft to send.
 struct PassLimits {
   PassShape plain = {};                      ///< the pass without a draft: its rows are the pending tokens
-  std::size_t nodes = unlimited;             ///< at most so many drafted tokens
-  std::span<const std::size_t> widths = {};  ///< the rows that a pass may have, ascending; empty: any
-  bool padded = false;                       ///< rows may be filled with the caller's pad token to reach a width
-  bool replayed = false;  ///< unless all of a draft is accepted, the pass is run again as far as it was: in the next
-                          ///< one (Rollback::snapshot)
+  std::size_t nodes = unlimited;             ///< upper bound on drafted tokens
+  std::span<const std::size_t> widths = {};  ///< the row counts that a pass may have, ascending; empty: any
+  bool padded = false;                       ///< the pad token may fill rows up to a width
+  /// If any drafted token is rejected, the next pass runs the accepted tokens again (Rollback::snapshot).
+  bool replayed = false;
 };
 
-/// How much of a draft to send: its first `nodes` sendable nodes, and `padding` rows of the pad token behind them.
+/// How much of a draft to send: the first `nodes` sendable nodes, then `padding` rows of the pad token.
 struct DraftChoice {
   std::size_t nodes = 0;
   std::size_t padding = 0;
-  Cut cut = Cut::none;  ///< why it is not the whole draft; none when it is
+  Cut cut = Cut::none;  ///< why part of the draft is not sent; none: all of it is sent
 };
 
 /// The result of a committed pass, for control to learn from.
 struct PassReport {
-  PassShape plain;                                    ///< the pass as it would have been without a draft
-  PassShape sent;                                     ///< the pass as it was
-  std::size_t committed = 0;                          ///< tokens it gave
-  std::optional<std::chrono::nanoseconds> time = {};  ///< how long it took, if the engine measures that
-  bool replayed = false;  ///< nothing of it stays in the cache: what it gave is pending, with what was before
+  PassShape plain;                                    ///< the shape that the pass would have had without a draft
+  PassShape sent;                                     ///< the shape that it had
+  std::size_t committed = 0;                          ///< tokens that it committed
+  std::optional<std::chrono::nanoseconds> time = {};  ///< its duration, if the engine measures it
+  /// No row of the pass stays in the cache: the tokens it committed are pending, after those that were pending before.
+  bool replayed = false;
 };
 
-/// Decides how much is drafted: the only part that knows what a pass costs. A strategy says how likely each token
-/// is; the engine says what it can do; control weighs the two. What a compiler cannot check:
+/// Decides how much to draft. Only control knows the cost of a pass. A strategy states how likely each token is, the
+/// engine states its abilities, and control weighs the two. The compiler cannot check these clauses:
 ///
-///  K1  begin() starts a new sequence: nothing of the previous one is left but settings, and what was learned of the
-///      engine.
-///  K2  budget(asked, room) narrows what the strategy is asked for: never more nodes than `asked` allows. What it
-///      leaves out should not be worth sending, but this is a hint: choose() decides.
-///  K3  choose(draft, sendable, room) answers how many of the `sendable` nodes (indices into `draft`, parents first,
-///      every prefix a valid draft) to send: choice.nodes <= min(sendable.size(), room.nodes); nodes + padding is at
-///      most room.nodes, and padding is 0 unless room.padded. With widths, room.plain.rows + nodes + padding is one of
-///      them, or nothing is drafted. It changes nothing: a round may be planned again.
+///  K1  begin() starts a new sequence. Of the previous ones, only settings and measurements of the engine remain.
+///  K2  budget(asked, room) returns the budget for the strategy: never more nodes than `asked` allows. It should leave
+///      out only nodes that are not worth sending. It is a hint: choose() decides.
+///  K3  choose(draft, sendable, room) returns how many of the `sendable` nodes to send. They are indices into `draft`,
+///      parents first, and every prefix of them is a valid draft. choice.nodes <= min(sendable.size(), room.nodes).
+///      choice.nodes + choice.padding <= room.nodes, and padding is 0 unless room.padded. With widths, room.plain.rows
+///      + nodes + padding is one of them, or nothing is drafted. choose() changes nothing, because a round may be
+///      planned again.
 ///  K4  learn(outcome, report) is called once for each committed pass, before the strategy's feedback.
-///  K5  Choices are a pure function of the calls above and the settings: no clock; times come in as arguments. None
+///  K5  Choices are a pure function of the calls above and the settings. There is no clock: times are arguments. None
 ///      of these functions allocates or throws.
 ///  K6  A copy is a fork.
 ///
@@ -68,8 +69,8 @@ concept DraftControl = std::copyable<C> &&
   control.learn(outcome, report);
 };
 
-/// The largest number of drafted rows, at most `most`, with which a pass has an allowed width; 0 if there is none: a
-/// pass without a draft is never forbidden.
+/// Returns the largest number of drafted rows, at most `most`, that gives the pass an allowed width. Returns 0 if there
+/// is none: a pass without a draft is always allowed.
 [[nodiscard]] inline std::size_t widest(const PassLimits& room, std::size_t most) noexcept {
   if (room.widths.empty()) return most;
   std::size_t fitting = 0;
@@ -78,7 +79,7 @@ concept DraftControl = std::copyable<C> &&
   return fitting;
 }
 
-/// Sends all that fits: for drafts whose length was fixed by hand.
+/// Sends every node that fits. For drafts whose length the caller has set.
 struct SendAll {
   void begin() noexcept {}
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const noexcept { return asked; }
@@ -94,7 +95,7 @@ static_assert(DraftControl<SendAll>);
 
 namespace archetype {
 
-/// The least that models DraftControl: never drafts.
+/// The minimal model of DraftControl: never drafts.
 struct Control {
   void begin() {}
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }

@@ -10,41 +10,41 @@
 
 namespace reprise::inline v0 {
 
-/// Names a token in a datastore. Only the store knows what the number means.
+/// The place of a token in a datastore. The number has a meaning for that store only.
 using StorePlace = std::uint64_t;
 inline constexpr StorePlace no_place = ~StorePlace{0};
 
-/// A place in a datastore whose text before it ends like a suffix does.
+/// A place in a datastore that follows an occurrence of the end of a suffix.
 struct StoreMatch {
-  StorePlace next = no_place;    ///< the token that follows there
-  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places back agrees with the suffix
+  StorePlace next = no_place;    ///< the token at that place
+  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places before `next` agrees with the suffix
   friend bool operator==(const StoreMatch&, const StoreMatch&) = default;
 };
 
-/// Answer of read().
+/// The result of read().
 struct StoreRun {
   std::size_t size = 0;        ///< tokens written
   StorePlace next = no_place;  ///< the token after them; no_place: the text ends there
   friend bool operator==(const StoreRun&, const StoreRun&) = default;
 };
 
-/// Text that is not the context, for drafters to copy from: past sequences, a corpus, files of a project. A drafter
-/// looks places up once for each draft and reads on from those that it needs. What a compiler cannot check:
+/// Text other than the context, for drafters to copy from: past sequences, a corpus, files of a project. A drafter
+/// looks places up once for each draft and reads on from those that it needs. The compiler cannot check these clauses:
 ///
 ///  D1  find(suffix, out) writes up to out.size() places that follow at least the last token of `suffix`, the best ones
 ///      first, and returns their number. Bit 0 of `agreements` is set. Each bit that is set was compared token by
-///      token, never by hash alone; a bit that is not set may stand for a token that was not compared.
+///      token, never by hash alone. A clear bit is a disagreement or a token that was not compared.
 ///  D2  read(place, out) writes the tokens from `place` on, up to out.size(). It writes at least one, unless the text
 ///      ends at `place` or `out` is empty. `place` comes from find() or from StoreRun::next.
-///  D3  touch(place) says that a drafted token from that match (StoreMatch::next) was accepted. A store that evicts may
-///      keep such text longer. It changes nothing else.
+///  D3  touch(place) reports that a drafted token from that match (StoreMatch::next) was accepted. A store that evicts
+///      may keep such text longer. touch() changes nothing else.
 ///  D4  None of the three allocates, throws or waits for another thread.
 ///  D5  Answers are a pure function of the contents and the settings: no clock, no address, no global state.
-///  D6  A store may change while it is read, if it says so. A place then reads as other text of the same store, or as
-///      none. Text that was never in the store is never read.
-///  D7  The store outlives whoever reads it and keeps its address.
+///  D6  A store may change while it is read, if it documents that. A place then reads as other text of the same store,
+///      or as none. Text that was never in the store is never read.
+///  D7  The store outlives its readers and keeps its address.
 ///
-/// The three functions are const: many drafters may share a store, on several threads if the store says so.
+/// The three functions are const: many drafters may share a store, on several threads if the store documents that.
 template <class S>
 concept Datastore = requires(const S& store, TokenSpan suffix, std::span<StoreMatch> matches, StorePlace place,
                              std::span<Token> tokens) {
@@ -58,7 +58,7 @@ concept Datastore = requires(const S& store, TokenSpan suffix, std::span<StoreMa
 
 namespace detail {
 
-/// The functions of a Datastore whose type is not known.
+/// The functions of a Datastore of unknown type.
 struct StoreCalls {
   std::size_t (*find)(const void* store, TokenSpan suffix, std::span<StoreMatch> out) noexcept;
   StoreRun (*read)(const void* store, StorePlace place, std::span<Token> out) noexcept;
@@ -77,7 +77,7 @@ inline constexpr StoreCalls store_calls = {
 
 }  // namespace detail
 
-/// Refers to a Datastore of any type, or to none. Two pointers; the store must outlive it (D7).
+/// A reference to a Datastore of any type, or to none. Size: two pointers. The store must outlive it (D7).
 class DatastoreRef {
  public:
   constexpr DatastoreRef() noexcept = default;
@@ -90,7 +90,7 @@ class DatastoreRef {
   requires(!std::same_as<S, DatastoreRef> && Datastore<S>) DatastoreRef(const S&& store)
   = delete;  // would dangle
 
-  /// True if it refers to no store. Then none of the functions below may be called.
+  /// True if it refers to no store. The functions below must not be called then.
   [[nodiscard]] constexpr bool empty() const noexcept { return calls_ == nullptr; }
   [[nodiscard]] std::size_t find(TokenSpan suffix, std::span<StoreMatch> out) const noexcept {
     return calls_->find(store_, suffix, out);
@@ -107,7 +107,7 @@ class DatastoreRef {
 
 namespace archetype {
 
-/// The least that models Datastore: holds nothing.
+/// The minimal model of Datastore: holds nothing.
 struct Store {
   [[nodiscard]] std::size_t find(TokenSpan, std::span<StoreMatch>) const noexcept { return 0; }
   [[nodiscard]] StoreRun read(StorePlace, std::span<Token>) const noexcept { return {}; }

@@ -10,14 +10,17 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/probability.hpp"
 
-/// \file Logarithms and the logistic function in integers. They decide what is drafted, so every compiler, at every
-/// optimisation level, has to arrive at the same values: floating point does not promise that.
+/// \file Logarithms and the logistic function in integers. Drafts depend on them, so every compiler must compute the
+/// same values at every optimisation level. Floating point does not guarantee that.
 ///
-/// There are three logarithms, because their callers need different precision: log2_q8() is the fastest and serves
-/// log-odds, fixed_log2() is within 2^-14 and weighs tokens against time, coarse_log2() puts tokens into classes.
+/// There are three logarithms of different precision:
+///
+///  * log2_q8() is the fastest and serves log-odds.
+///  * fixed_log2() is within 2^-14 and weighs tokens against time.
+///  * coarse_log2() sorts tokens into classes.
 namespace reprise::inline v0 {
 
-/// Log-odds (natural logarithm), of LogOddsScale.
+/// Log-odds (natural logarithm), in LogOddsScale.
 using LogOdds = std::int32_t;
 
 namespace detail {
@@ -27,7 +30,7 @@ inline constexpr std::int32_t ln_2 = 45426;
 
 inline constexpr LogOdds log_odds_one = static_cast<LogOdds>(LogOddsScale::one);
 
-/// log2 of x, of LogOddsScale; of 0 as of 1. Exact for powers of two, else within 5 / 256.
+/// Returns log2(x) in LogOddsScale; 0 is read as 1. Exact for powers of two, otherwise within 5 / 256.
 constexpr std::int32_t log2_q8(std::uint64_t x) noexcept {
   x |= x == 0 ? 1 : 0;
   const int whole = 63 - std::countl_zero(x);
@@ -38,21 +41,21 @@ constexpr std::int32_t log2_q8(std::uint64_t x) noexcept {
   return whole * log_odds_one + part + UnitScale::floor(part * (log_odds_one - part) * bend);
 }
 
-/// The logarithm of the odds `part` : `rest`.
+/// Returns ln(part / rest), the log-odds of `part` against `rest`.
 constexpr LogOdds log_odds(std::uint64_t part, std::uint64_t rest) noexcept {
   return UnitScale::multiply(log2_q8(part) - log2_q8(rest), ln_2);
 }
 
-/// Of the table below, whose knots are a quarter apart.
+/// The scale of the table below, whose entries are a quarter apart.
 using LogisticScale = Fixed<24>;
-/// 1 / (1 + exp(i / 4)), of LogisticScale.
+/// 1 / (1 + exp(i / 4)), in LogisticScale.
 inline constexpr std::array<std::uint32_t, 49> logistic_tail = {
     8388608, 7345459, 6334081, 5382488, 4512088, 3736288, 3060592, 2483820, 1999893, 1599699, 1272689, 1008087, 795674,
     626241,  491778,  385496,  301759,  235949,  184330,  143906,  112287,  87579,   68286,   53229,   41484,   32325,
     25186,   19621,   15285,   11906,   9274,    7224,    5626,    4382,    3413,    2658,    2070,    1612,    1256,
     978,     762,     593,     462,     360,     280,     218,     170,     132,     103};
 
-/// 1 / (1 + exp(-x)), between 2^-15 and 0.998: certainty is never learned from examples.
+/// Returns 1 / (1 + exp(-x)), clamped to 2^-15 ... 0.998: examples never prove certainty.
 constexpr Probability logistic(LogOdds x) noexcept {
   constexpr std::uint32_t least = LogisticScale::one / 32'768;  // 2^-15
   constexpr std::uint32_t most = 16'743'424;                    // 0.998
@@ -64,17 +67,17 @@ constexpr Probability logistic(LogOdds x) noexcept {
   return Probability::from_raw(rescaled<LogisticScale, ProbabilityScale>(std::clamp(p, least, most)));
 }
 
-/// Numbers of 32 significant bits, from 1 up to below 2.
+/// The scale of 32-bit mantissas, from 1 up to below 2.
 using MantissaScale = Fixed<31>;
-/// Knots of the table of logarithms: 64 to a factor of two.
+/// The scale of the index into the table of logarithms: 64 entries for a factor of two.
 using LogTableScale = Fixed<6>;
-/// From one such knot to the next.
+/// The scale of the distance from one entry to the next.
 using LogTableStep = Fixed<MantissaScale::bits - LogTableScale::bits>;
 
-/// log2 of a number of MantissaScale, of UnitScale: by repeated squaring.
+/// Returns log2 in UnitScale of a number in MantissaScale, by repeated squaring.
 constexpr std::uint32_t slow_log2(std::uint64_t mantissa) noexcept {
   std::uint32_t log = 0;
-  for (int bit = 0; bit < UnitScale::bits + 1; ++bit) {  // one more than is kept, to round
+  for (int bit = 0; bit < UnitScale::bits + 1; ++bit) {  // one bit more than is kept, to round
     mantissa = MantissaScale::multiply(mantissa, mantissa);
     log *= 2;
     if (mantissa >= 2 * MantissaScale::one) {
@@ -85,7 +88,7 @@ constexpr std::uint32_t slow_log2(std::uint64_t mantissa) noexcept {
   return (log + 1) / 2;
 }
 
-/// log2(1 + i / 64), of UnitScale.
+/// log2(1 + i / 64), in UnitScale.
 inline constexpr std::array<std::uint32_t, 65> log2_table = [] {
   std::array<std::uint32_t, 65> table{};
   for (std::uint64_t i = 0; i < 64; ++i) table[i] = slow_log2(MantissaScale::one + LogTableStep::from(i));
@@ -93,7 +96,7 @@ inline constexpr std::array<std::uint32_t, 65> log2_table = [] {
   return table;
 }();
 
-/// log2 of x, of UnitScale, within 2^-14; of 0 as of 1.
+/// Returns log2(x) in UnitScale, within 2^-14; 0 is read as 1.
 constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
   if (x <= 1) return 0;
   const int exponent = static_cast<int>(std::bit_width(x)) - 1;
@@ -105,17 +108,17 @@ constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
          static_cast<std::int64_t>(LogTableStep::multiply(rise, LogTableStep::fraction(mantissa)));
 }
 
-/// The natural logarithm of a number of UnitScale, of the same scale.
+/// Returns the natural logarithm of x; both are in UnitScale.
 constexpr std::int64_t fixed_ln(std::uint64_t x) noexcept {
-  // A division, which rounds towards zero; a shift would round down.
+  // Division rounds towards zero; a shift would round down.
   return (fixed_log2(x) - UnitScale::from(std::int64_t{UnitScale::bits})) * ln_2 / UnitScale::one;
 }
 
-/// Thirty-two steps to a factor of two: fine enough to order tokens, coarse enough to count them.
+/// A scale of 32 steps for a factor of two: fine enough to order tokens, coarse enough to count them in classes.
 using CoarseScale = Fixed<5>;
 inline constexpr std::int32_t coarse_steps = static_cast<std::int32_t>(CoarseScale::one);
 
-/// log2 of x, of CoarseScale, rounded down twice: off by less than two steps. x above 0.
+/// Returns log2(x) in CoarseScale for x > 0. It is rounded down twice, so it is less than two steps too low.
 constexpr std::int32_t coarse_log2(std::uint32_t x) noexcept {
   const auto exponent = static_cast<std::int32_t>(std::bit_width(x | 1U)) - 1;
   const std::uint32_t mantissa = x << (MantissaScale::bits - exponent);
@@ -123,7 +126,7 @@ constexpr std::int32_t coarse_log2(std::uint32_t x) noexcept {
   return exponent * coarse_steps + static_cast<std::int32_t>(rescaled<UnitScale, CoarseScale>(log2_table[knot]));
 }
 
-/// 2^(-i / 32), of UnitScale, for i below `size`, a multiple of 32.
+/// Returns a table of 2^(-i / 32) in UnitScale, for i below `size`, a multiple of 32.
 template <std::size_t size>
 constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
   std::array<std::uint32_t, size> powers{};
@@ -138,7 +141,7 @@ constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
     }
     powers[i] = static_cast<std::uint32_t>(rescaled<MantissaScale, UnitScale>(high / 2));
   }
-  // Not each for itself: compilers do not evaluate constants without end.
+  // Shifted from the first 32 entries, because compilers limit the steps of a constant evaluation.
   for (std::size_t i = coarse_steps; i < size; ++i) powers[i] = powers[i % coarse_steps] >> (i / coarse_steps);
   return powers;
 }

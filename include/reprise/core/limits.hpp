@@ -12,44 +12,44 @@
 
 namespace reprise::inline v0 {
 
-/// The ends of a generation, and the budget of a draft. Read anew in every round, so it may change between
-/// rounds; it has to stay alive from propose() until that round is committed or cancelled. The vectors are the
-/// caller's: filling or copying them may throw, and the library does neither.
+/// The conditions that end a generation, and the budget of a draft. Every round reads them again, so they may change
+/// between rounds. They must stay alive from propose() until the round is committed or cancelled. The caller owns the
+/// vectors: filling or copying them may throw, and the library does neither.
 struct Limits {
   std::size_t max_tokens = unlimited;   ///< output tokens, stop tokens included
-  std::size_t max_context = unlimited;  ///< committed tokens in all, prompt included
+  std::size_t max_context = unlimited;  ///< committed tokens in total, prompt included
   std::size_t max_rows = unlimited;     ///< rows of one pass, pending tokens included
   std::vector<Token> eos = {};          ///< end-of-sequence tokens
-  std::vector<Token> stop_ids = {};     ///< further single tokens that end generation
+  std::vector<Token> stop_ids = {};     ///< other single tokens that end generation
   std::vector<std::vector<Token>> stop_sequences =
-      {};  ///< runs of output tokens that end generation; empty ones never match
+      {};  ///< runs of output tokens that end generation; an empty run never matches
   DraftBudget draft = {};
 };
 
-/// Answer of a stop predicate about the next token. It is called as `predicate(output, next)`, `output` being the
-/// output tokens before `next`, once for each token in order, before the token is committed. A round that is
-/// cancelled and run again asks again, so the answer should depend on the arguments alone.
+/// The answer of a stop predicate about the next token. It is called as `predicate(output, next)`, once for each token
+/// in order, before the token is committed; `output` is the output before `next`. A round that is cancelled and run
+/// again calls it again, so the answer should depend on the arguments only.
 enum class StopDecision : std::uint8_t {
-  proceed,      ///< commit it and go on
-  stop_after,   ///< commit it, then end
-  stop_before,  ///< do not commit it, end here
+  proceed,      ///< commit the token and go on
+  stop_after,   ///< commit the token, then end
+  stop_before,  ///< end without committing the token
 };
 
-/// The predicate of those who need none.
+/// The stop predicate that never stops.
 struct NeverStop {
   constexpr StopDecision operator()(TokenSpan, Token) const noexcept { return StopDecision::proceed; }
 };
 
 /// Why generation ended.
 enum class FinishReason : std::uint8_t {
-  none,           ///< it has not
+  none,           ///< it has not ended
   eos,            ///< an end-of-sequence token
   stop_id,        ///< one of Limits::stop_ids
   stop_sequence,  ///< one of Limits::stop_sequences
   predicate,      ///< the stop predicate
   max_tokens,     ///< Limits::max_tokens
   context_full,   ///< Limits::max_context or Capabilities::max_context
-  caller,         ///< the streaming callback said stop, or Session::finish() was called
+  caller,         ///< the streaming callback returned false, or Session::finish() was called
 };
 inline constexpr std::size_t finish_reason_count = 8;
 
@@ -59,15 +59,15 @@ constexpr std::string_view to_string(FinishReason reason) noexcept {
   return names[static_cast<std::size_t>(reason)];
 }
 
-/// Effect of one more output token on the generation.
+/// The effect of one more output token on the generation.
 struct StopCheck {
   FinishReason reason = FinishReason::none;  ///< none, eos, stop_id or stop_sequence
-  std::size_t trim = 0;  ///< tokens at the end, `next` included, that the returned output leaves out
+  std::size_t trim = 0;                      ///< tokens at the end, `next` included, that the returned output omits
 };
 
 namespace detail {
 
-/// The longest n <= most for which the last n tokens of `output` followed by `next` begin `sequence`.
+/// Returns the largest n <= most for which the last n tokens of `output` equal the first n tokens of `sequence`.
 inline std::size_t matched_prefix(const std::vector<Token>& sequence, TokenSpan output, std::size_t most) noexcept {
   for (std::size_t n = std::min(most, output.size()); n > 0; --n)
     if (std::equal(output.end() - static_cast<std::ptrdiff_t>(n), output.end(), sequence.begin())) return n;
@@ -76,7 +76,7 @@ inline std::size_t matched_prefix(const std::vector<Token>& sequence, TokenSpan 
 
 }  // namespace detail
 
-/// Does `next`, coming after `output`, end generation? Cost: the summed lengths of the stop lists.
+/// Decides whether `next`, the token after `output`, ends generation. Cost: the summed lengths of the stop lists.
 inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) noexcept {
   const auto contains = [next](const std::vector<Token>& set) {
     return std::find(set.begin(), set.end(), next) != set.end();
@@ -86,7 +86,7 @@ inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) 
   StopCheck found;
   for (const auto& sequence : limits.stop_sequences) {
     const std::size_t n = sequence.size();
-    // The longest of several wins, so that the returned output holds no part of any.
+    // The longest match wins, so that the returned output holds no part of a stop sequence.
     if (n <= found.trim || n == 0 || sequence.back() != next || output.size() < n - 1) continue;
     if (std::equal(sequence.begin(), sequence.end() - 1, output.end() - static_cast<std::ptrdiff_t>(n - 1)))
       found = {FinishReason::stop_sequence, n};
@@ -94,8 +94,8 @@ inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) 
   return found;
 }
 
-/// How many tokens at the end of `output` may turn out to be the beginning of a stop sequence. A stream holds
-/// them back until the next tokens decide.
+/// Returns how many tokens at the end of `output` may be the beginning of a stop sequence. A stream holds them back
+/// until the next tokens decide.
 inline std::size_t held_back(const Limits& limits, TokenSpan output) noexcept {
   std::size_t most = 0;
   for (const auto& sequence : limits.stop_sequences)

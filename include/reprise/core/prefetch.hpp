@@ -3,7 +3,7 @@
 
 namespace reprise::inline v0 {
 
-/// Asks for a cache line that is needed soon. A hint: on compilers without such a builtin it does nothing.
+/// Prefetches a cache line that is needed soon. It is a hint: without a compiler builtin it does nothing.
 inline void prefetch(const void* address) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
   __builtin_prefetch(address);

@@ -9,9 +9,9 @@
 
 namespace reprise::inline v0 {
 
-/// A probability in fixed point, of ProbabilityScale: 2^30 is one. Integers decide what is drafted, so that every
-/// compiler, at every optimisation level and with -ffast-math, drafts the same tokens (tensor-parallel ranks hang
-/// otherwise).
+/// A probability in fixed point (ProbabilityScale): 2^30 is one. Drafts depend on integers only, so that every compiler
+/// drafts the same tokens, at every optimisation level and with -ffast-math. Tensor-parallel ranks that draft different
+/// tokens hang.
 class Probability {
  public:
   static constexpr std::uint32_t scale = ProbabilityScale::one;
@@ -19,20 +19,20 @@ class Probability {
   constexpr Probability() noexcept = default;
   static constexpr Probability one() noexcept { return from_raw(scale); }
   static constexpr Probability zero() noexcept { return from_raw(0); }
-  /// Values above one are read as one.
+  /// Clamps values above one to one.
   static constexpr Probability from_raw(std::uint32_t raw) noexcept {
     Probability p;
     p.raw_ = std::min(raw, scale);
     return p;
   }
-  /// part / whole, rounded down; zero when whole is.
+  /// Returns part / whole, rounded down and at most one; zero if `whole` is 0.
   static constexpr Probability ratio(std::uint32_t part, std::uint32_t whole) noexcept {
     return whole == 0 ? zero()
                       : from_raw(static_cast<std::uint32_t>(std::uint64_t{std::min(part, whole)} * scale / whole));
   }
 
   [[nodiscard]] constexpr std::uint32_t raw() const noexcept { return raw_; }
-  /// For people and reports; nothing in the library decides on it.
+  /// For people and reports: no decision of the library uses it.
   [[nodiscard]] constexpr double to_double() const noexcept { return static_cast<double>(raw_) / scale; }
 
   friend constexpr Probability operator*(Probability a, Probability b) noexcept {

@@ -10,59 +10,58 @@
 
 namespace reprise::inline v0 {
 
-/// The kind of an error, for programs; the sentence beside it is for people.
+/// The kind of an error, for programs. Error::message is for people.
 ///
-/// One enum for the whole library, with a section for each layer that returns errors: a Result has one error type, so a
-/// caller handles begin(), load_file() and load_history() in one switch. An enum for each layer would need an error
-/// type for each, and a template for everything that passes errors on.
+/// The whole library has one enum, with a section for each layer that returns errors. A Result then has one error type,
+/// and a caller handles begin(), load_file() and load_history() in one switch. An enum for each layer would need an
+/// error type for each, and a template for every function that passes errors on.
 enum class ErrorCode : std::uint8_t {
-  // core, loop, batch: a sequence and its rounds. Other layers use size_out_of_range, invalid_argument and
-  // out_of_memory
-  // too.
+  // core, loop, batch: a sequence and its rounds. Other layers also use size_out_of_range, invalid_argument and
+  // out_of_memory.
   empty_context,        ///< begin() with no token: there is no anchor to decode from
   context_too_long,     ///< the context does not fit the limit
-  cached_out_of_range,  ///< the cache can hold at most all tokens but the last
+  cached_out_of_range,  ///< more cached tokens than the context has before its last
   too_many_pending,     ///< more pending tokens than a pass has rows
-  size_out_of_range,    ///< a size outside of its bounds, such as truncate() beyond the end, or to nothing
+  size_out_of_range,    ///< a size outside its bounds, for example truncate() to 0 tokens or beyond the end
   invalid_argument,     ///< a setting or capability that cannot work
   out_of_memory,        ///< an allocation failed; nothing was changed
   not_begun,            ///< no sequence: call begin() first
-  not_proposed,         ///< plan() needs a propose() in the same round
+  not_proposed,         ///< plan() without a propose() in the same round
   finished,             ///< a stop rule or limit has ended generation
-  bad_ticket,           ///< the ticket is not the open one, was used already, or came out of order
-  bad_picks,            ///< the picks or the accepted path handed in cannot belong to this pass
-  verifier_failed,      ///< for verifiers without exceptions: the pass could not be run
+  bad_ticket,           ///< the ticket is not the open one, was used already, or is out of order
+  bad_picks,            ///< the picks or the accepted path cannot belong to this pass
+  verifier_failed,      ///< the pass could not be run; for verifiers without exceptions
 
   // history: the bytes of a snapshot.
-  out_of_room,         ///< the caller's bytes are too few for the snapshot
+  out_of_room,         ///< the caller's buffer is too small for the snapshot
   not_a_snapshot,      ///< the bytes do not begin like a snapshot
   newer_version,       ///< a newer version of the library wrote the snapshot
-  other_byte_order,    ///< the snapshot has its highest bytes first
+  other_byte_order,    ///< the snapshot has its most significant bytes first
   other_token_width,   ///< the snapshot's tokens have another width
   other_tokenizer,     ///< the snapshot belongs to another tokenizer
   snapshot_truncated,  ///< the snapshot's end is missing
   snapshot_damaged,    ///< a checksum of the snapshot is wrong
-  snapshot_forged,     ///< checksums are right, but the snapshot breaks a rule of its format
-  token_out_of_range,  ///< a token is outside the vocabulary that was given
+  snapshot_forged,     ///< the checksums are right, but the snapshot breaks a rule of its format
+  token_out_of_range,  ///< a token is outside the given vocabulary
 
   // history: files of snapshots.
-  no_such_file,        ///< there is no file of this name
-  not_a_regular_file,  ///< a folder, a link or a device where a file is needed
+  no_such_file,        ///< no file has this name
+  not_a_regular_file,  ///< a folder, a link or a device instead of a regular file
   bad_file_name,       ///< no file can have this name
   file_too_large,      ///< the file is larger than the caller allows
   file_failed,         ///< the operating system refused; `value` is its error number
 
   // history: tenants.
   tenant_is_open,    ///< the tenant is open already
-  too_many_tenants,  ///< all slots for tenants are taken: close one first
+  too_many_tenants,  ///< all tenant slots are taken: close one first
 };
 
-/// An error as a value: trivially copyable, never allocates, points at a string literal.
+/// An error as a value: trivially copyable; never allocates, because the message is a string literal.
 struct Error {
   ErrorCode code{};
-  std::string_view message;  ///< what was wrong and what to do about it
-  std::uint64_t value = 0;   ///< the number that was refused, where there is one
-  std::uint64_t limit = 0;   ///< what it was held against
+  std::string_view message;  ///< the problem and its remedy
+  std::uint64_t value = 0;   ///< the refused number, if there is one
+  std::uint64_t limit = 0;   ///< the limit that it broke
 };
 
 /// A value or an Error (std::expected is C++23). Reading the value of an error is a contract breach.
@@ -110,7 +109,7 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> error_;
 };
 
-/// True for Result<anything>: generate() accepts verifiers that answer with a Result.
+/// True for Result<T>: generate() accepts verifiers that return a Result.
 template <class T>
 inline constexpr bool is_result = false;
 template <class T>

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file Rejection sampling for drafts that were drawn from a distribution of the drafter's own (Leviathan, Kalman and
-/// Matias 2023, "Fast Inference from Transformers via Speculative Decoding"; Chen et al. 2023, "Accelerating Large
-/// Language Model Decoding with Speculative Sampling"). A drafted token x, drawn from q, is accepted with probability
-/// min(1, p(x) / q(x)), p being the target's distribution; else a token is drawn from max(p - q, 0), normalised. What
-/// comes out is distributed as p. Two conditions, which nothing can check:
+/// \file Rejection sampling for drafts that were drawn from a distribution of the drafter's own. A drafted token x,
+/// drawn from q, is accepted with probability min(1, p(x) / q(x)), where p is the target's distribution. After a
+/// rejection a token is drawn from max(p - q, 0), normalised. The resulting tokens are distributed as p.
 ///
-///  * x was really drawn from q. A strategy that states another q than it drew from changes the output; this is the one
-///    place where a strategy is trusted. Drawing from p and comparing trusts nobody: ordinary picks do that.
+/// Sources:
+///
+///  * Leviathan, Kalman and Matias 2023, "Fast Inference from Transformers via Speculative Decoding".
+///  * Chen et al. 2023, "Accelerating Large Language Model Decoding with Speculative Sampling".
+///
+/// Two conditions cannot be checked:
+///
+///  * x was really drawn from q. A strategy that states another q than it drew from changes the output. Only here is a
+///    strategy trusted; ordinary picks, drawn from p and compared with the draft, trust no strategy.
 ///  * Whether x is sent was decided before x was drawn: see DraftKind::sampled.
 ///
 /// Distributions are arrays of probabilities, index = token, that add up to one. Whatever they hold instead, only a
 /// token to which p gives weight is ever committed, and no index is out of range:
-///  * NaN, infinite and negative values are read as zero. (-ffast-math can break the first two: then any token may come
-///    out, but still one inside the array.)
-///  * p and q need not have the same size: what one of them lacks is zero there.
-///  * Rounding errors shift probabilities by as much. Arrays that are not normalised at all are not scaled: draws from
-///    p alone stay right, the rejection rule does not.
-///  * q(x) = 0, x outside q, or q empty: x was not drawn from q. Then x is judged as a point mass, q = 1 at x. It is
-///    accepted with probability p(x), else a token is drawn from p without x: one draw from p, compared with x.
 ///
-/// Everything is generic over the type of number, so that the method can be proven with rational arithmetic.
+///  * NaN, infinite and negative values are read as zero. -ffast-math can break the first two: then any token of the
+///    array may be drawn, but none outside.
+///  * p and q may differ in size: tokens that one of them lacks have probability zero there.
+///  * Rounding errors in the arrays shift the output probabilities by the same amount. Arrays that do not add up to one
+///    are not scaled: draws from p alone remain correct, the rejection rule does not.
+///  * If q(x) = 0, x is outside q, or q is empty, x was not drawn from q. Then x is judged as a point mass, q = 1 at x:
+///    it is accepted with probability p(x), otherwise a token is drawn from p without x. In effect that is one draw
+///    from p, compared with x.
+///
+/// Everything is generic over the type of number, so that rational arithmetic can prove the method.
 
 #include <concepts>
 #include <cstddef>
@@ -38,7 +45,7 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Sums are at least of double precision: vocabularies are large.
+/// The type of sums of weights. At least double precision, because vocabularies are large.
 template <class Number>
 struct WeightType {
   using type = Number;
@@ -48,7 +55,7 @@ struct WeightType<Number> {
   using type = std::common_type_t<Number, double>;
 };
 
-/// A span of constants over what a callable gave. Arrays that die here do not compile.
+/// Returns a span of constants over the range. A temporary array does not compile, because the span would dangle.
 template <class Range>
 auto to_read(Range&& range) {
   const std::span values(std::forward<Range>(range));
@@ -61,7 +68,7 @@ auto to_read(Range&& range) {
 template <class Number>
 using WeightOf = typename detail::WeightType<std::remove_cv_t<Number>>::type;
 
-/// weights[i] as it is read here: zero where it is no usable weight, or outside.
+/// Returns weights[i], or zero if it is NaN, infinite or negative, or if i is out of range.
 template <class Number, std::size_t extent>
 [[nodiscard]] WeightOf<Number> weight_at(std::span<const Number, extent> weights, std::size_t i) {
   const WeightOf<Number> none{};
@@ -72,8 +79,8 @@ template <class Number, std::size_t extent>
   return weight > none ? weight : none;
 }
 
-/// max(p(i) - q(i), 0): what a token is drawn from after a rejection. Zero for the rejected token: it was rejected
-/// because q gives it more than p.
+/// Returns max(p(i) - q(i), 0), the weight of token i in the draw after a rejection. It is zero for the rejected token,
+/// which was rejected because q gives it more than p.
 template <class Number, std::size_t target_extent, std::size_t drafter_extent>
 [[nodiscard]] WeightOf<Number> residual_at(std::span<const Number, target_extent> target,
                                            std::span<const Number, drafter_extent> drafter, std::size_t i) {
@@ -82,11 +89,11 @@ template <class Number, std::size_t target_extent, std::size_t drafter_extent>
   return p > q ? p - q : WeightOf<Number>{};
 }
 
-/// min(1, p(x) / q(x)); where q(x) is zero, p(x).
+/// Returns min(1, p(x) / q(x)), or p(x) if q(x) is zero.
 template <class Number, std::size_t target_extent, std::size_t drafter_extent>
 [[nodiscard]] WeightOf<Number> acceptance_probability(std::span<const Number, target_extent> target,
                                                       std::span<const Number, drafter_extent> drafter, Token token) {
-  const auto x = static_cast<std::size_t>(token);  // negative ones become huge
+  const auto x = static_cast<std::size_t>(token);  // a negative token becomes huge
   const WeightOf<Number> one(1);
   const WeightOf<Number> p = weight_at(target, x);
   const WeightOf<Number> q = weight_at(drafter, x);
@@ -94,7 +101,7 @@ template <class Number, std::size_t target_extent, std::size_t drafter_extent>
   return p < whole ? p / whole : one;
 }
 
-/// The sum of weight(0) ... weight(size - 1).
+/// Returns the sum of weight(0) ... weight(size - 1).
 template <class Weight>
 [[nodiscard]] auto total_weight(std::size_t size, Weight&& weight) {
   std::remove_cvref_t<decltype(weight(std::size_t{}))> total{};
@@ -102,8 +109,9 @@ template <class Weight>
   return total;
 }
 
-/// The first index at which the running sum of the weights exceeds `threshold`, else the last that has a weight; none
-/// when none has. So never an index without weight, however sums are rounded.
+/// Returns the first index at which the running sum of the weights exceeds `threshold`, or the last index with a weight
+/// if none does. Returns none if no index has a weight. So an index without weight is never returned, however sums are
+/// rounded.
 template <class Weight, class Sum>
 [[nodiscard]] std::optional<std::size_t> index_at(std::size_t size, Weight&& weight, const Sum& threshold) {
   std::optional<std::size_t> last;
@@ -118,19 +126,20 @@ template <class Weight, class Sum>
   return last;
 }
 
-/// Random decisions from a source of numbers in [0, 1), one for each decision. A source passed as an lvalue is referred
-/// to, another kept.
+/// Random decisions that each use one number in [0, 1) from a source. A source passed as an lvalue is held by
+/// reference; any other is stored.
 template <class Random>
 struct UniformDecisions {
   Random random;
 
-  /// True with probability min(1, part / whole). Always true if part >= whole, however products are rounded.
+  /// Returns true with probability min(1, part / whole). Always true if part >= whole, however products are rounded.
   template <class Weight>
   [[nodiscard]] bool chance(const Weight& part, const Weight& whole) {
     const auto u = static_cast<Weight>(random());
     return part >= whole || u * whole < part;
   }
-  /// An index with probability weight(i) / sum; none, and no number used, where all weights are zero. Two scans.
+  /// Returns an index with probability weight(i) / sum. Returns none and uses no number if all weights are zero. Cost:
+  /// two scans.
   template <class Weight>
   [[nodiscard]] std::optional<std::size_t> draw(std::size_t size, Weight&& weight) {
     const auto total = total_weight(size, weight);
@@ -143,36 +152,38 @@ struct UniformDecisions {
 template <class Random>
 UniformDecisions(Random&&) -> UniformDecisions<Random>;
 
-/// Draws an index from `weights`, any array of numbers, by one number in [0, 1); they need not add up to one. None
-/// where all are zero. For drafters, and for engines that sample from probabilities themselves. Cost: two scans.
+/// Draws an index from `weights`, any array of numbers, by `u`, one number in [0, 1). The weights need not add up to
+/// one. Returns none if all are zero. For drafters, and for engines that sample from probabilities themselves. Cost:
+/// two scans.
 template <class Weights>
 [[nodiscard]] std::optional<std::size_t> draw_index(const Weights& weights, double u) {
   const auto read = detail::to_read(weights);
   return UniformDecisions{[u] { return u; }}.draw(read.size(), [&](std::size_t i) { return weight_at(read, i); });
 }
 
-/// Rejection sampling as Picks: hand it to Session::resolve(), and the ordinary walk decides, with stop rules and
-/// limits as ever. `picks[i]` is the drafted token i where it is accepted, else a token drawn from the residual, which
-/// ends the walk; behind the last drafted token, one drawn from p. Rows behind `draft` (pad rows) are draws from p as
-/// well.
+/// Rejection sampling as Picks for Session::resolve(): the ordinary walk decides, with the usual stop rules and limits.
+/// `picks[i]` is drafted token i if it is accepted. Otherwise it is a token drawn from the residual, which ends the
+/// walk. After the last drafted token, and for pad rows, picks are drawn from p.
 ///
 ///     RejectionPicks picks(draft, [&](std::size_t i) { return engine.probabilities(i); },   // p after row anchor + i
 ///                          [&](std::size_t i) { return drafter.distribution(i); },         // q of drafted token i
 ///                          [&] { return engine.uniform(); });
 ///     auto decision = session.resolve(ticket, picks);
 ///
-/// `draft`: the sampled tokens that were sent, a chain. `target(i)`: after row (anchor + i), i = 0 ... draft.size().
-/// `drafter(i)`: that from which draft[i] was drawn; empty for a token that was not drawn. Both give spans of the same
-/// type of number, over memory that lasts until the next call; each is called once for each pick, in order.
-/// `random`: a callable that gives numbers in [0, 1), or an object with chance() and draw() like UniformDecisions.
-/// Callables passed as lvalues are referred to, others are kept.
+///  * `draft`: the sampled tokens that were sent, a chain.
+///  * `target(i)`: the distribution after row (anchor + i), i = 0 ... draft.size().
+///  * `drafter(i)`: the distribution from which draft[i] was drawn; empty for a token that was not drawn.
+///  * `random`: a callable that returns numbers in [0, 1), or an object with chance() and draw() like UniformDecisions.
 ///
-/// Each drafted token takes one random number, and each draw one. Cost: constant for an accepted token; a draw scans
-/// the vocabulary twice. No allocation. Throws what the callables throw.
+/// `target` and `drafter` return spans of the same type of number, in memory that lasts until the next call. Each is
+/// called once for each pick, in order. Callables passed as lvalues are held by reference; others are stored.
 ///
-/// In floating point too, a rejected token is not drawn again: it is rejected only if p(x) < q(x), and the residual
-/// gives it no weight. Where rounding leaves no residual at all, p without x is drawn from; if p knows no other token,
-/// x is, and the walk goes on, as it should.
+/// Each drafted token uses one random number, and so does each draw. Cost: constant for an accepted token; a draw scans
+/// the vocabulary twice. Allocates nothing. Exceptions of the callables pass through.
+///
+/// In floating point, too, a rejected token is not drawn again: it is rejected only if p(x) < q(x), and the residual
+/// gives it no weight. If rounding leaves no residual at all, the token is drawn from p without x. If p has no other
+/// token, x itself is drawn and the walk goes on.
 template <class Target, class Drafter, class Random>
 class RejectionPicks {
   using Decisions = std::conditional_t<std::invocable<Random&>, UniformDecisions<Random>, Random>;
@@ -190,7 +201,7 @@ class RejectionPicks {
     return judge(draft_[i], target, detail::to_read(drafter_(i)));
   }
 
-  /// True if a distribution of the target held no weight at all: the pass cannot be used, its pick was token 0.
+  /// True if a distribution of the target had no weight at all. The pass cannot be used then; its pick was token 0.
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
  private:

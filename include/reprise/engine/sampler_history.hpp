@@ -32,9 +32,9 @@ class DrawnPicks {
   Sample sample_;
 };
 
-/// A sampler with state (random stream, penalties, mirostat, grammar) that advances once for each committed token and
-/// for nothing else, so that a seeded run gives the same tokens with and without drafting. An engine holds one per
-/// sequence instead of the bare sampler, and needs three lines:
+/// A sampler with state (random stream, penalties, mirostat, grammar) that advances only for committed tokens, once for
+/// each. A seeded run thus gives the same tokens with and without drafting. An engine holds one per sequence instead of
+/// the bare sampler, and needs three lines:
 ///
 ///     auto verify(TokenSpan batch, std::size_t drafted) {
 ///       run the batch; pending_ = batch.size() - drafted;
@@ -48,21 +48,21 @@ class DrawnPicks {
 ///
 /// An engine that restores a snapshot calls sampler_.commit(committed) in restore(committed).
 ///
-/// Each pick is drawn by a copy of the sampler, as it was after the pick before; commit(n) makes the state after n
-/// picks the true one. So a void pass leaves the sampler alone (clause V5), and of a pick that was read but not
-/// committed (a predicate that stops before it, a stop rule that ends inside picks drawn all at once) nothing is left.
+/// A copy of the sampler draws each pick, from the state after the previous pick. commit(n) makes the state after n
+/// picks the current one. A void pass therefore leaves the sampler alone (clause V5). A pick that is read but not
+/// committed leaves no trace either: a predicate may stop before it, or a stop rule may end the pass earlier.
 ///
-/// What the sampler has to see of a prompt goes in by edit(), between passes.
+/// Prompt tokens that the sampler must see are added by edit(), between passes.
 ///
-/// Cost: one copy of the sampler for each pick. Memory: as many samplers as the most picks of a pass, plus one; kept,
-/// so nothing allocates in steady state but what copy assignment of a sampler does. Errors: out_of_memory, before a
-/// pass draws anything. Throws nothing of its own; what copying and drawing throw passes through, and the pass is void.
+/// Cost: one copy of the sampler for each pick. Memory: one sampler more than the most picks of a pass. It is kept, so
+/// in steady state only the copy assignment of a sampler may allocate. Errors: out_of_memory, before a pass draws
+/// anything. Throws nothing of its own; exceptions from copying and drawing pass through, and the pass is void.
 /// Threads: as the engine.
 template <std::copyable Sampler>
 class SamplerHistory {
  public:
   explicit SamplerHistory(Sampler sampler) : committed_(std::move(sampler)) {}
-  /// A copy that runs short of memory is without the open pass.
+  /// If memory runs out, the copy lacks the open pass.
   SamplerHistory(const SamplerHistory& other) : committed_(other.committed_) {
     if (!grow(other.drawn_)) return;
     for (; drawn_ < other.drawn_; ++drawn_) states_[drawn_] = other.states_[drawn_];
@@ -82,7 +82,8 @@ class SamplerHistory {
   }
   ~SamplerHistory() = default;
 
-  /// Room for so many picks of a pass; a pass reads at most drafted + 1. Errors: out_of_memory, nothing changed.
+  /// Allocates memory for `most_picks` picks of a pass; a pass reads at most drafted + 1. Errors: out_of_memory,
+  /// nothing changed.
   Result<void> reserve(std::size_t most_picks) {
     if (!grow(most_picks))
       return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler: reserve fewer picks", most_picks,
@@ -90,22 +91,23 @@ class SamplerHistory {
     return {};
   }
 
-  /// Begins a pass with `drafted` drafted tokens. `sample(sampler, i)` gives the token after row (anchor + i). The
-  /// picks hold until the next pass, and as long as what `sample` refers to and this object do. Errors: out_of_memory;
-  /// then there is no pass.
+  /// Begins a pass with `drafted` drafted tokens. `sample(sampler, i)` returns the token after row (anchor + i). The
+  /// picks are valid until the next pass, as long as this object and everything that `sample` refers to exist. Errors:
+  /// out_of_memory; then there is no pass.
   template <class Sample>
   [[nodiscard]] Result<DrawnPicks<SamplerHistory, Sample>> picks(std::size_t drafted, Sample sample) {
-    if (!begin_pass(drafted)) return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler", drafted};
+    if (!begin_pass(drafted))
+      return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler: draft fewer tokens", drafted};
     return DrawnPicks<SamplerHistory, Sample>{*this, std::move(sample)};
   }
 
-  /// The two parts of picks(), for engines that write their own: forgets what was drawn since the last commit and makes
-  /// room for drafted + 1 picks (false: out of memory) ...
+  /// The first part of picks(), for engines that write their own. Discards the picks drawn since the last commit and
+  /// allocates memory for drafted + 1 picks. Returns false if memory runs out.
   [[nodiscard]] bool begin_pass(std::size_t drafted) {
     drawn_ = 0;
     return drafted < most_states && grow(drafted + 1);
   }
-  /// ... and draws the next token, of drafted + 1 at most: `sample(sampler)`.
+  /// The second part of picks(): draws the next token by `sample(sampler)`, at most drafted + 1 times in a pass.
   template <class Sample>
   Token draw(Sample&& sample) {
     REPRISE_EXPECTS(drawn_ < room_);
@@ -115,11 +117,11 @@ class SamplerHistory {
     else
       next = states_[drawn_ - 1];
     const auto token = static_cast<Token>(sample(*next));
-    ++drawn_;  // not earlier: a draw that throws has not been made
+    ++drawn_;  // only now: a draw that throws does not count
     return token;
   }
 
-  /// The first `tokens` picks of the pass were committed; the pass is over. Not more than were drawn.
+  /// Ends the pass and commits its first `tokens` picks. Precondition: tokens <= drawn().
   void commit(std::size_t tokens) {
     REPRISE_EXPECTS(tokens <= drawn_);
     using std::swap;
@@ -127,22 +129,22 @@ class SamplerHistory {
     drawn_ = 0;
   }
 
-  /// Picks drawn in the open pass.
+  /// The number of picks drawn in the open pass.
   [[nodiscard]] std::size_t drawn() const noexcept { return drawn_; }
-  /// The sampler as the committed tokens have left it.
+  /// The sampler in its state after the committed tokens.
   [[nodiscard]] const Sampler& sampler() const noexcept { return committed_; }
-  /// The same to change it: prompt tokens, other settings. Gives the open pass up.
+  /// The same sampler, to change: prompt tokens, other settings. Discards the open pass.
   [[nodiscard]] Sampler& edit() noexcept {
     drawn_ = 0;
     return committed_;
   }
 
  private:
-  // Empty until it is first needed; then a pick assigns, which uses the memory of an older state again.
+  // Empty until first needed. Later picks assign to it, which reuses the memory of an older state.
   using State = std::optional<Sampler>;
   static constexpr std::size_t most_states = std::numeric_limits<std::size_t>::max() / sizeof(State) / 2;
 
-  /// False: out of memory, nothing changed.
+  /// Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool grow(std::size_t most_picks) {
     if (most_picks <= room_) return true;
     if (most_picks > most_states) return false;
@@ -155,7 +157,8 @@ class SamplerHistory {
   }
 
   Sampler committed_;
-  std::unique_ptr<State[]> states_;  // after 1, 2, ... picks of the open pass; the rest is memory of former ones
+  // The states after 1, 2, ... picks of the open pass; the rest is memory from earlier passes.
+  std::unique_ptr<State[]> states_;
   std::size_t room_ = 0;
   std::size_t drawn_ = 0;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The forms in which engines want a draft tree, made from the parents of its rows (Pass::parents, or what
-/// TreeVerifier::verify_tree() is given): positions, leaves, first child and next sibling. Masks are in
-/// attention_mask.hpp. Pure functions over memory of the caller's; a chain is a tree like any other. `parents` has to
-/// be what the loop hands out: each is anchor_parent or an earlier row; is_tree() says whether that is so.
+/// \file The forms in which engines need a draft tree: positions, leaves, first child and next sibling. Masks are in
+/// attention_mask.hpp. The functions are pure, write to memory of the caller and accept chains.
+///
+/// `parents` are those of the drafted rows: Pass::parents, or the argument of TreeVerifier::verify_tree(). Each is
+/// anchor_parent or an earlier row, as the loop guarantees and is_tree() checks.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,23 +17,23 @@
 
 namespace reprise::inline v0 {
 
-/// Whether every row follows the anchor or an earlier row. For parents that come from anywhere else.
+/// True if every row follows the anchor or an earlier row. For parents that do not come from the loop.
 [[nodiscard]] inline bool is_tree(std::span<const NodeIndex> parents) noexcept {
   for (std::size_t row = 0; row < parents.size(); ++row)
     if (parents[row] < anchor_parent || parents[row] >= static_cast<NodeIndex>(row)) return false;
   return true;
 }
 
-/// Whether every row follows the row before it: a draft that a causal mask, or a kernel without a mask, gets right. An
-/// engine with Capabilities::max_leaves > 1 is sent chains too, and can take its faster road for them.
+/// True if every row follows the row before it, so that a causal mask, or a kernel without a mask, is correct. Engines
+/// with Capabilities::max_leaves > 1 get chains too, and can use a faster path for them.
 [[nodiscard]] inline bool is_chain(std::span<const NodeIndex> parents) noexcept {
   for (std::size_t row = 0; row < parents.size(); ++row)
     if (parents[row] != static_cast<NodeIndex>(row) - 1) return false;
   return true;
 }
 
-/// depths[j]: tokens on the path to drafted row j, 1 right behind the anchor. Its position is that of the anchor plus
-/// its depth: rows side by side share one. Cost: linear.
+/// Writes to depths[j] the number of tokens on the path to drafted row j: 1 directly after the anchor. The row's
+/// position is that of the anchor plus its depth, so siblings share one. Cost: linear.
 template <class Integer>
 void tree_depths(std::span<const NodeIndex> parents, std::span<Integer> depths) noexcept {
   REPRISE_EXPECTS(depths.size() >= parents.size());
@@ -41,10 +42,10 @@ void tree_depths(std::span<const NodeIndex> parents, std::span<Integer> depths) 
         static_cast<Integer>(parents[row] == anchor_parent ? 1 : depths[static_cast<std::size_t>(parents[row])] + 1);
 }
 
-/// leaves_of[j]: the leaves that drafted row j leads to, bit l for leaf l; for engines that tell paths apart by
-/// sequence ids, where a row belongs to all sequences whose path it is on. Leaves are numbered from the last row on;
-/// their number is returned, 0 without rows. Only the first 64 are told apart: Capabilities::max_leaves up to 64 keeps
-/// to that. Cost: linear.
+/// Writes to leaves_of[j] the leaves below drafted row j: bit l stands for leaf l. For engines that distinguish paths
+/// by sequence ids, where a row belongs to every sequence whose path contains it. Returns the number of leaves, 0
+/// without rows; they are numbered from the last row on. Bits repeat after 64 leaves, so set Capabilities::max_leaves
+/// to at most 64. Cost: linear.
 inline std::size_t tree_leaves(std::span<const NodeIndex> parents, std::span<std::uint64_t> leaves_of) noexcept {
   REPRISE_EXPECTS(leaves_of.size() >= parents.size());
   std::fill_n(leaves_of.begin(), parents.size(), std::uint64_t{0});
@@ -56,9 +57,9 @@ inline std::size_t tree_leaves(std::span<const NodeIndex> parents, std::span<std
   return leaves;
 }
 
-/// The form that kernels walk on the device: nodes[0] is the anchor, nodes[1 + j] drafted row j. first_child[i] and
-/// next_sibling[i] are nodes counted so, or -1 where there is none; siblings come in draft order, the likeliest first.
-/// Each span holds parents.size() + 1 entries. Cost: linear.
+/// Writes the form that kernels walk on the device: node 0 is the anchor, node 1 + j is drafted row j. first_child[i]
+/// and next_sibling[i] are such node numbers, or -1 if there is none. Siblings come in draft order, the likeliest
+/// first. Each span holds parents.size() + 1 entries. Cost: linear.
 template <class Integer>
 void tree_links(std::span<const NodeIndex> parents, std::span<Integer> first_child,
                 std::span<Integer> next_sibling) noexcept {
@@ -66,7 +67,7 @@ void tree_links(std::span<const NodeIndex> parents, std::span<Integer> first_chi
   REPRISE_EXPECTS(first_child.size() >= n && next_sibling.size() >= n);
   std::fill_n(first_child.begin(), n, static_cast<Integer>(-1));
   std::fill_n(next_sibling.begin(), n, static_cast<Integer>(-1));
-  // From the last: each child is put before those of its parent that come later.
+  // From the last node on, so that each child goes before its later siblings.
   for (std::size_t node = n - 1; node > 0; --node) {
     const auto parent = static_cast<std::size_t>(parents[node - 1]) + 1;  // the anchor wraps to 0
     next_sibling[node] = first_child[parent];

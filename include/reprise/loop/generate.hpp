@@ -22,35 +22,36 @@
 
 namespace reprise::inline v0 {
 
-/// What a generation gave. `tokens` lies in the session and holds until the session changes.
+/// The result of a generation. `tokens` is in the session's memory and valid until the session changes.
 struct Generation {
   TokenSpan tokens;  ///< the output, without the stop tokens that ended it
   FinishReason finish = FinishReason::none;
   Statistics statistics;
 };
 
-/// The streaming callback of those who need none.
+/// The streaming callback that ignores the tokens.
 struct IgnoreTokens {
   void operator()(TokenSpan) const noexcept {}
 };
 
 namespace detail {
 
-/// Leaves the session as before the round unless the round was committed: also when the verifier throws.
+/// Cancels the round at the end of the scope unless it was committed. The session is then as before the round, even if
+/// the verifier throws.
 template <class Session>
 class CancelAtEnd {
  public:
   CancelAtEnd(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
   CancelAtEnd(const CancelAtEnd&) = delete;
   CancelAtEnd& operator=(const CancelAtEnd&) = delete;
-  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // of a committed round: refused, changes nothing
+  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // refused after a commit; changes nothing
 
  private:
   Session& session_;
   Ticket ticket_;
 };
 
-/// Calls what may answer with a Result<void> or with nothing.
+/// Calls a function that returns Result<void> or void; returns its result or success.
 template <class Call>
 Result<void> attempt(Call&& call) {
   if constexpr (is_result<std::remove_cvref_t<std::invoke_result_t<Call&>>>)
@@ -65,7 +66,7 @@ inline Error no_checkpoints() {
           "(CheckpointVerifier), or keep a state for each row (Rollback::per_row)"};
 }
 
-/// The engine keeps what was agreed on and forgets the rest.
+/// Makes the engine keep the accepted rows and discard the rest.
 template <Verifier V>
 Result<void> keep_rows(V& verifier, const Capabilities& can, const Decision& decision) {
   if (decision.restore) {
@@ -79,7 +80,7 @@ Result<void> keep_rows(V& verifier, const Capabilities& can, const Decision& dec
   return attempt([&] { return verifier.commit(decision.keep); });
 }
 
-/// Shows the strategy what the target ranks high, row by row.
+/// Passes the target's likeliest tokens to the session, row by row, if verifier and strategy support it.
 template <class Strategy, class Control, class V>
 void report_top_k(Session<Strategy, Control>& session, const Pass& pass, V& verifier) {
   if constexpr (TopKVerifier<V> && TopKLearner<Strategy>) {
@@ -105,11 +106,11 @@ Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass&
   auto decision = session.resolve(pass.ticket, picks, predicate);
   if (picks.failed())
     return Error{ErrorCode::verifier_failed,
-                 "probabilities(i) holds no weight at all: a distribution has a token that can follow"};
+                 "probabilities(i) has no positive weight: give at least one token a probability above 0"};
   return decision;
 }
 
-/// Commits what the verifier's answer decides.
+/// Decides by the verifier's answer and commits the decision.
 template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
 Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer&& answer,
                          Predicate& predicate) {
@@ -119,8 +120,8 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
   }
   auto decision = [&]() -> Result<Decision> {
     if constexpr (DistributionVerifier<V> && DistributionStrategy<Strategy>)
-      // Where passes have fixed widths, how much of a draft is sent depends on how long it is, and that on what was
-      // drawn: agreement is exact then as well, rejection is not.
+      // With fixed widths, the number of tokens sent depends on the draft's length, and thus on the drawn tokens.
+      // Agreement stays exact then; rejection sampling does not.
       if (pass.kind == DraftKind::sampled && session.capabilities().allowed_widths.empty())
         return reject_or_take(session, pass, verifier, predicate);
     if constexpr (may_fail)
@@ -150,7 +151,7 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
       picks.size();
     };
     constexpr bool ranks = TopKVerifier<V> && TopKLearner<Strategy>;
-    constexpr bool may_be_void = may_refuse || draws || ranks;  // though nothing was drafted
+    constexpr bool may_be_void = may_refuse || draws || ranks;  // even if nothing was drafted
     if (session.capabilities().rollback == Rollback::snapshot && (may_be_void || pass.drafted > 0))
       if (auto saved = attempt([&] { return verifier.snapshot(); }); !saved) return saved;
   }
@@ -166,7 +167,7 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
   }
 }
 
-/// What a verifier says of itself, held to what it has functions for.
+/// Returns the verifier's capabilities, limited to the functions that it has. Errors: invalid_argument.
 template <Verifier V>
 Result<Capabilities> capabilities_of(const V& verifier) {
   Capabilities can;
@@ -176,7 +177,7 @@ Result<Capabilities> capabilities_of(const V& verifier) {
   return can;
 }
 
-/// Hands tokens to the callback; false when it says stop. A callback that returns nothing goes on.
+/// Passes tokens to the callback. Returns false if the callback does; a callback that returns nothing never stops.
 template <class OnTokens>
 bool stream(OnTokens& on_tokens, TokenSpan tokens) {
   if (tokens.empty()) return true;
@@ -188,16 +189,20 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 
 }  // namespace detail
 
-/// Decodes until a stop rule or limit ends it: propose, plan, verify, resolve, commit, again. The session has begun.
+/// Decodes until a stop rule or limit ends generation: propose, plan, verify, resolve, commit, and again. Precondition:
+/// the session has begun. Drafts are chains, unless the verifier is a TreeVerifier and the session began with
+/// capabilities of more than one leaf.
 ///
-/// `on_tokens(TokenSpan)` streams committed tokens as soon as no stop sequence can take them back; returning false
-/// ends generation (FinishReason::caller). What a limit ends is streamed whole: going on with a higher limit can
-/// complete a stop sequence whose beginning was streamed then. `predicate`: see StopDecision. Drafts are chains unless
-/// the verifier is a TreeVerifier and the session began with capabilities of more than one leaf.
-/// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and what the verifier returns.
-/// Throws: what the verifier, the predicate, the callback or the strategy throws. After an error, or a throw of the
-/// verifier or the predicate, the session is as before the round; the other two throw after it was committed, and
-/// tokens that a throwing callback was given count as streamed. generate() can be called again to go on.
+/// `on_tokens(TokenSpan)` streams committed tokens as soon as they can no longer belong to a stop sequence. Returning
+/// false ends generation (FinishReason::caller). If a limit ends generation, the rest is streamed too. Going on with a
+/// higher limit can then complete a stop sequence whose beginning was streamed. `predicate`: see StopDecision.
+///
+/// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and errors of the verifier. After
+/// an error the session is as before the round. generate() can be called again to go on.
+///
+/// Throws: exceptions of the verifier, the predicate, the callback and the strategy pass through. After an exception of
+/// the verifier or the predicate, the session is as before the round. The callback and the strategy throw after the
+/// round was committed, and tokens passed to a callback that throws count as streamed.
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, const Limits& limits,
@@ -211,14 +216,14 @@ Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, co
     if (auto done = detail::run_pass(session, *pass, verifier, predicate); !done) return done.error();
     if (!detail::stream(on_tokens, session.take_settled(limits))) session.finish();
   }
-  // A limit that was reached before the first pass settles what an earlier call had held back.
+  // If a limit is reached before the first pass, tokens that an earlier call held back are settled.
   if (session.finish_reason() != FinishReason::caller)
     static_cast<void>(detail::stream(on_tokens, session.take_settled(limits)));
   return Generation{session.output(), session.finish_reason(), session.statistics()};
 }
 
-/// The same from a prompt: begins the session with what the verifier says of itself, then decodes. The engine has
-/// prefilled all tokens of the prompt but the last. Further errors: those of Session::begin().
+/// Decodes from a prompt: begins the session with the verifier's capabilities, then decodes as above. Precondition: the
+/// engine has prefilled all tokens of the prompt except the last. Further errors: those of Session::begin().
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, TokenSpan prompt, const Limits& limits,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The algorithm. One round of speculative decoding (Leviathan et al. 2023, Stern et al. 2018; trees: Miao et al.
-/// 2023, "SpecInfer") with picks instead of probabilities, in three steps:
+/// \file The algorithm: one round of speculative decoding (Leviathan et al. 2023, Stern et al. 2018; trees: Miao et al.
+/// 2023, "SpecInfer"), with picks instead of probabilities. It has three steps:
 ///
-///   select_nodes()  the nodes of a draft that this pass can verify
-///   DraftLimit      how many of them the pass may carry, and which rule says so
-///   walk()          follow the draft while it agrees with the target's picks, then take one token more
+///   * select_nodes() finds the nodes of a draft that this pass can verify.
+///   * DraftLimit says how many of them the pass may carry, and which rule limits them.
+///   * walk() follows the draft while it agrees with the target's picks, then takes one more token.
 ///
-/// Only walk() decides what is committed, and it commits picks, never drafted tokens: a draft can be wrong in any
-/// way without changing the output.
+/// Only walk() decides which tokens are committed, and it commits picks, never drafted tokens. So a draft can be wrong
+/// in any way without changing the output.
 
 #include <algorithm>
 #include <cstddef>
@@ -27,30 +27,30 @@
 
 namespace reprise::inline v0 {
 
-/// The rows that a draft takes in a pass, in order: three arrays of one size, to write.
+/// The rows of a draft in a pass, in order: three arrays of one size, to write.
 struct DraftRows {
-  std::span<NodeIndex> nodes;       ///< the row's node: its index in the draft
+  std::span<NodeIndex> nodes;       ///< the index of the row's node in the draft
   std::span<NodeIndex> parents;     ///< the row that it follows, or anchor_parent
-  std::span<std::uint32_t> depths;  ///< 1: follows the anchor
+  std::span<std::uint32_t> depths;  ///< 1 follows the anchor
 };
 
-/// What select_nodes() found.
+/// The result of select_nodes().
 struct SelectedNodes {
-  std::size_t nodes = 0;   ///< rows written; every prefix of them is a draft of its own
-  bool too_deep = false;   ///< a node was left out because of its depth
+  std::size_t nodes = 0;   ///< rows written; every prefix of them is a draft
+  bool too_deep = false;   ///< a node was left out for its depth
   bool refused = false;    ///< a node was left out because a constraint refused it
-  bool auxiliary = false;  ///< a node that was written is auxiliary
+  bool auxiliary = false;  ///< at least one written node is auxiliary
 };
 
-/// Writes the nodes of `draft` that the pass can verify, in their order: no deeper than `max_depth`, not refused by
-/// `constraints` (empty: none is), and after a parent that was written too. Form and budget hold already: the draft
-/// enforces them (Draft::push). Cost: linear, unless a tree has nodes left out.
+/// Writes the nodes of `draft` that the pass can verify, in their order. A node is left out if it is deeper than
+/// `max_depth`, if `constraints` refuse it, or if its parent was left out. Empty `constraints` refuse none. Form and
+/// budget are not checked, because Draft::push() enforces them. Cost: linear, unless a tree has nodes left out.
 inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const DraftRows& rows,
                                   std::span<const Constraint> constraints = {}) noexcept {
   SelectedNodes found;
   for (std::size_t i = 0; i < draft.size() && found.nodes < rows.nodes.size(); ++i) {
     const DraftNode& node = draft[i];
-    // The parent's row is its index less the nodes before it that were left out.
+    // The parent's row is its index minus the number of earlier nodes that were left out.
     auto parent = std::min(node.parent, static_cast<NodeIndex>(found.nodes) - 1);
     while (parent != anchor_parent && rows.nodes[static_cast<std::size_t>(parent)] > node.parent) --parent;
     if (node.parent != (parent == anchor_parent ? anchor_parent : rows.nodes[static_cast<std::size_t>(parent)]))
@@ -76,47 +76,47 @@ inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const 
 /// A token that a pass has committed.
 struct CommittedToken {
   Token token = 0;
-  std::size_t row = 0;   ///< the row of the batch that it was picked after: where its logits are
-  bool drafted = false;  ///< it was in the draft
+  std::size_t row = 0;   ///< the row of the batch with its logits
+  bool drafted = false;  ///< the draft contained it
 };
 
-/// What a walk found.
+/// The result of walk().
 struct Walk {
   std::size_t committed = 0;  ///< tokens written
-  std::size_t accepted = 0;   ///< how many of them the draft had foreseen
+  std::size_t accepted = 0;   ///< drafted tokens among them
   FinishReason finish = FinishReason::none;
-  std::size_t trim = 0;       ///< tokens at the end that the returned output leaves out
+  std::size_t trim = 0;       ///< tokens at the end that the returned output omits
   std::optional<Token> pick;  ///< the pick after the accepted path, if it was read
 };
 
-/// The session as walk() sees it. walk() reads all of it, and writes in one place: the agreed tokens go after the
-/// output in `text`, so that predicate and stop rules see one contiguous output. Nothing else reads them there before
-/// commit.
+/// The session as walk() sees it. walk() writes to one place in it: accepted tokens go after the output in `text`, so
+/// that predicate and stop rules see one contiguous output. No other code reads them there before commit.
 struct WalkInput {
-  std::span<Token> text;    ///< the output so far, then room for all that the pass can commit
-  std::size_t output = 0;   ///< tokens of output so far
-  std::size_t context = 0;  ///< committed tokens in all
+  std::span<Token> text;    ///< the output so far, then room for every token that the pass can commit
+  std::size_t output = 0;   ///< output tokens so far
+  std::size_t context = 0;  ///< committed tokens in total
   std::size_t max_context = unlimited;
   TokenSpan draft;                       ///< the drafted rows
-  std::span<const NodeIndex> parents;    ///< of each, the drafted row that it follows, or anchor_parent
-  std::span<const bool> auxiliary = {};  ///< of each: it is never accepted; empty: all may be
+  std::span<const NodeIndex> parents;    ///< for each, the drafted row that it follows, or anchor_parent
+  std::span<const bool> auxiliary = {};  ///< true for rows that are never accepted; empty: none
   std::size_t anchor_row = 0;            ///< row of the anchor in the batch
   std::size_t picked_rows = unlimited;   ///< rows with a pick, from the anchor's on; reading stops there
-  std::size_t most_picks = unlimited;    ///< picks to read at most
+  std::size_t most_picks = unlimited;    ///< upper bound on picks to read
 };
 
-/// Where a walk goes. Room for the draft and, of `committed`, for one token more.
+/// The memory that walk() writes to. `path` has room for the draft, `committed` for one token more.
 struct WalkOutput {
   std::span<CommittedToken> committed;
-  std::span<NodeIndex> path;  ///< the accepted ones among the drafted rows
+  std::span<NodeIndex> path;  ///< the accepted drafted rows
 };
 
-/// The place of a drafted row's pick among the picks: the anchor's comes first.
+/// Returns the index of the pick after a drafted row. Index 0 is the pick after the anchor.
 inline std::size_t pick_after(NodeIndex row) noexcept {
   return row == anchor_parent ? 0 : static_cast<std::size_t>(row) + 1;
 }
 
-/// The first drafted row that follows `parent` with `token` and may be accepted; anchor_parent when there is none.
+/// Returns the first drafted row that follows `parent`, holds `token` and may be accepted; anchor_parent if there is
+/// none.
 inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) noexcept {
   for (std::size_t row = pick_after(parent); row < in.draft.size(); ++row)
     if (in.parents[row] == parent && in.draft[row] == token && (in.auxiliary.empty() || !in.auxiliary[row]))
@@ -124,16 +124,16 @@ inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) 
   return anchor_parent;
 }
 
-/// The picks along a path that the engine has walked itself, whatever the rows they followed.
+/// The picks along a path that the engine has walked itself, in the order of reading; the index is ignored.
 struct PathPicks {
   TokenSpan tokens;
   std::size_t read = 0;
   Token operator[](std::size_t) noexcept { return tokens[read++]; }
 };
 
-/// Follows the draft along the picks. Writes `out`, and the agreed tokens after the output in `in.text`: scratch that a
-/// cancelled round leaves behind unread. Each pick is read at most once, in order, none after the first that no child
-/// agrees with nor after the token that ends generation.
+/// Follows the draft along the picks, and writes `out`. Accepted tokens also go after the output in `in.text`; after a
+/// cancelled round they are left there unread. Each pick is read at most once, in order. None is read after the first
+/// that no child agrees with, or after the token that ends generation.
 template <Picks P, class Predicate>
 Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& predicate, const WalkOutput& out) {
   Walk walked;
@@ -142,7 +142,7 @@ Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& pred
     const std::size_t pick = pick_after(last);
     if (pick >= in.picked_rows) break;
     const auto next = static_cast<Token>(picks[pick]);
-    const TokenSpan output = in.text.first(in.output + i);  // agreed drafts are output already
+    const TokenSpan output = in.text.first(in.output + i);  // accepted tokens are in the text already
     const NodeIndex child = find_child(in, last, next);
     const bool agrees = child != anchor_parent;
     const StopDecision decision = predicate(output, next);

@@ -31,41 +31,43 @@
 
 namespace reprise::inline v0 {
 
-/// One sequence being decoded, without the engine: it says which batch to run next and takes the picks back.
+/// One sequence being decoded, without the engine: it returns the next batch to run and takes the picks.
 ///
 ///   begin -> { propose -> plan -> (you run the batch) -> resolve -> commit } until finished() -> append -> ...
 ///
-/// Exactly the committed tokens of plain decoding, whatever strategy and control do: neither is trusted. A round
-/// changes nothing before commit(): cancel it at any point and run it again. One round is open at a time.
+/// It commits exactly the tokens of plain decoding, whatever strategy and control do: neither is trusted. A round
+/// changes nothing before commit(): it can be cancelled at any point and run again. One round is open at a time.
 ///
-/// Memory: 4 bytes per token of context, the strategy's, and that of a round. propose() never allocates; begin(),
-/// append() and plan() may, and answer out_of_memory with the session as it was.
-/// Throws: nothing of its own. What the strategy's begin/observe/truncate or the predicate throw passes through;
-/// the session stays usable, and a strategy that threw is not asked again until begin().
-/// Threads: one at a time per session; different sessions are independent.
-/// A session that was moved from can be assigned to or destroyed, nothing else.
+/// Memory: 4 bytes per token of context, the strategy's, and that of a round. propose() never allocates. begin(),
+/// append() and plan() may; if memory runs out, they return out_of_memory and leave the session as it was.
+///
+/// Throws: nothing of its own. Exceptions of the predicate and of the strategy's begin, observe and truncate pass
+/// through, and the session stays usable. A strategy that threw is not called again until begin().
+///
+/// Threads: one at a time per session; different sessions are independent. A session that was moved from can only be
+/// assigned to or destroyed.
 template <DraftStrategy Strategy, DraftControl Control = SendAll>
 class Session {
  public:
-  /// `max_draft_nodes`: the most nodes of a draft, in any round. Pad rows come on top, at most as many again.
+  /// `max_draft_nodes`: upper bound on the nodes of a draft, in any round. Pad rows come on top, at most as many again.
   explicit Session(Strategy strategy, std::size_t max_draft_nodes = 64) requires std::default_initializable<Control>
       : Session(std::move(strategy), Control(), max_draft_nodes) {}
   Session(Strategy strategy, Control control, std::size_t max_draft_nodes = 64)
       : strategy_(std::move(strategy)), control_(std::move(control)), max_draft_nodes_(max_draft_nodes) {}
-  // Not a default argument: clang 14 looks at it also where the strategy has no default constructor.
+  // Not a default argument, because clang 14 checks it even if the strategy has no default constructor.
   Session() requires std::default_initializable<Strategy> && std::default_initializable<Control>
       : Session(Strategy(), Control()) {}
   Session(Session&&) noexcept(
       std::is_nothrow_move_constructible_v<Strategy>&& std::is_nothrow_move_constructible_v<Control>) = default;
   Session& operator=(Session&&) noexcept(
       std::is_nothrow_move_assignable_v<Strategy>&& std::is_nothrow_move_assignable_v<Control>) = default;
-  Session(const Session&) = delete;  // fork() can say that memory ran out
+  Session(const Session&) = delete;  // fork() can report out_of_memory
   Session& operator=(const Session&) = delete;
   ~Session() = default;
 
-  /// Room for `max_context` tokens, for this and all further sequences: nothing allocates then on the way there, as
-  /// long as no more tokens are pending than at begin(), and as the strategy promises. An open round is given up.
-  /// Errors: out_of_memory; then the session grows as it goes.
+  /// Allocates memory for `max_context` tokens, in this and all further sequences. Until that size nothing else
+  /// allocates, if no more tokens are pending than at begin() and the strategy's reserve() covers its part. Cancels an
+  /// open round. Errors: out_of_memory; the session then grows step by step.
   Result<void> reserve(std::size_t max_context) {
     round_.close();
     if (!sequence_.reserve(max_context)) return Sequence::no_memory();
@@ -73,10 +75,11 @@ class Session {
     return {};
   }
 
-  /// Starts a sequence. The engine has prefilled: its cache holds the first `cached` tokens of `context`, by
-  /// default all but the last; the others are pending and ride in the first pass.
+  /// Starts a sequence. The engine has prefilled: its cache holds the first `cached` tokens of `context`, by default
+  /// all except the last. The others are pending and are part of the first pass.
+  ///
   /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, invalid_argument, out_of_memory.
-  /// After an error the session is as before; out_of_memory gives an open round up.
+  /// After an error the session is unchanged, except that out_of_memory cancels an open round.
   Result<void> begin(TokenSpan context, Capabilities capabilities = {}, std::optional<std::size_t> cached = {}) {
     if (auto checked = Sequence::check_begin(context, capabilities, cached); !checked) return checked;
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
@@ -90,11 +93,14 @@ class Session {
     return {};
   }
 
-  /// Adds tokens that the engine did not generate here: the next user turn, a tool result, or a first token that
-  /// the prefill already gave. They count as context, not as output; a new output begins behind them. `cached`, as in
-  /// begin(), is about the whole context: the token that was last until now is not in the cache either. `tokens` may be
-  /// a part of this session's own context.
-  /// Errors as begin(); not_begun. After an error the session is as before.
+  /// Adds tokens that the engine did not generate here: the next user turn, a tool result, or a first token from the
+  /// prefill. They count as context, not as output; a new output begins after them. `tokens` may be part of this
+  /// session's own context.
+  ///
+  /// `cached` counts from the start of the context, as in begin(). The default, all tokens except the last, includes
+  /// the previous last token. No pass has put that one into the cache, so the engine must prefill it too.
+  ///
+  /// Errors: not_begun, and those of begin(). After an error the session is unchanged.
   Result<void> append(TokenSpan tokens, Origin origin = Origin::prompt, std::optional<std::size_t> cached = {}) {
     if (!sequence_.begun()) return Sequence::not_begun();
     if (auto added = sequence_.append(tokens, cached); !added) return added;
@@ -103,9 +109,9 @@ class Session {
     return {};
   }
 
-  /// Asks the strategy for a draft. The view holds until the next call that changes the session. When limits have
-  /// been reached already there is no draft, and finished() is true. `limits` has to live until the round ends.
-  /// `shape`: chain for a round that nobody can check a tree in, whatever limits and capabilities say.
+  /// Asks the strategy for a draft and returns it. The view is valid until the next call that changes the session. If a
+  /// limit is reached already, the draft is empty and finished() is true. `limits` must live until the round ends.
+  /// `shape`: pass chain if a tree cannot be verified in this round, whatever limits and capabilities say.
   DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) {
     round_.open(limits);
     if (!sequence_.begun()) return {};
@@ -123,22 +129,24 @@ class Session {
     round_.propose(draft, asked.max_leaves, asked.max_nodes != 0 && budget.max_nodes == 0);
     return round_.draft();
   }
-  DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // they are read until the round ends
+  DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // read until the round ends
 
-  /// Leaves out of this round's draft what a rule does not allow: `allowed(path)` answers how many tokens of a run that
-  /// begins behind the anchor may follow the committed ones, see ConstrainedVerifier. Between propose() and plan() (a
-  /// ticket that is open is void then); not applied to sampled drafts, whose tokens may not be looked at. Throws what
-  /// `allowed` throws.
+  /// Removes the nodes that a rule does not allow from this round's draft. `allowed(path)` returns how many leading
+  /// tokens of `path`, which begins after the anchor, may follow the committed tokens; see ConstrainedVerifier. Call it
+  /// between propose() and plan(); an open ticket becomes void. It skips sampled drafts, because looking at their
+  /// tokens would bias rejection sampling. Exceptions of `allowed` pass through.
   template <std::invocable<TokenSpan> Allowed>
   void constrain(Allowed&& allowed) {
     round_.constrain(allowed);
   }
 
-  /// The part of the proposed draft that fits into a pass, for a planner that shares one pass between sequences: it
-  /// chooses how many nodes each may send, and passes that to plan(). A ticket that is open is void then. Requires a
-  /// control that is SendAll or derived from it: another one would shorten the plan of the batch again. Errors: those
-  /// of plan(); out_of_memory not.
-  template <std::same_as<Control> C = Control>  // looked at when it is called, so that a session can be instantiated
+  /// Returns the part of the proposed draft that fits into a pass, for a planner that shares one pass between
+  /// sequences. The planner chooses how many nodes each may send and passes that number to plan(). An open ticket
+  /// becomes void.
+  ///
+  /// Requires a control that is SendAll or derived from it: any other would shorten the plan of the batch again.
+  /// Errors: those of plan() except out_of_memory.
+  template <std::same_as<Control> C = Control>  // checked when called, so that every session can be instantiated
   Result<Offer> offer() {
     static_assert(
         std::derived_from<C, SendAll>,
@@ -151,10 +159,10 @@ class Session {
     return Offer{round_.draft(), fitting.first(std::min(fitting.size(), limit->nodes)), pending().size()};
   }
 
-  /// The pass to run, with as many tokens of the proposed draft as control chooses of those that fit, and at most
-  /// `max_nodes` drafted rows; `why` is the Cut to count where that is the binding rule. May be called again in the
-  /// same round: the older ticket is void then. Errors: not_begun, not_proposed, finished; too_many_pending and
-  /// out_of_memory, which end the round.
+  /// Returns the pass to run. It carries as many of the fitting draft nodes as control chooses, and at most `max_nodes`
+  /// drafted rows. `why` is the Cut to count if `max_nodes` is the binding rule. A second call in the same round voids
+  /// the older ticket. Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the
+  /// round.
   Result<Pass> plan(std::size_t max_nodes = unlimited, Cut why = Cut::budget) {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
     const auto limit = round_.limit(sequence_, max_nodes, why);
@@ -165,36 +173,36 @@ class Session {
     return round_.pass(sequence_);
   }
 
-  /// Reads the picks of the pass and decides what to commit. Changes nothing that a cancel() would not undo.
-  /// `picks`: picks[i] is the target's token after row (anchor + i); with a size(), reading stops there.
-  /// Errors: bad_ticket; bad_picks (there was no pick at all).
+  /// Reads the picks of the pass and returns the tokens and rows to commit. cancel() undoes everything it changes.
+  /// `picks[i]` is the target's token after row (anchor + i); if `picks` has a size(), reading stops there. Errors:
+  /// bad_ticket; bad_picks if there is no pick at all.
   template <Picks P, class Predicate = NeverStop>
   Result<Decision> resolve(Ticket ticket, P&& picks, Predicate&& predicate = Predicate()) {
     return round_.resolve(sequence_, ticket, picks, predicate);
   }
 
-  /// The same for an engine that has walked the draft itself. Rows and tokens are checked against the draft.
-  /// Errors: bad_ticket; bad_picks (they are no path of this draft).
+  /// Decides by a path that the engine has walked itself. Its rows and tokens are checked against the draft. Errors:
+  /// bad_ticket; bad_picks if they are not a path of this draft.
   template <class Predicate = NeverStop>
   Result<Decision> resolve(Ticket ticket, Accepted accepted, Predicate&& predicate = Predicate()) {
     return round_.resolve(sequence_, ticket, accepted, predicate);
   }
 
-  /// Tells the strategy what the target ranks high after row (anchor + i) of the pass, the likeliest first, also after
-  /// rows that were not accepted (TopKVerifier). Between plan() and commit(), each row at most once; may allocate.
-  /// Errors: bad_ticket.
+  /// Passes the target's likeliest tokens after row (anchor + i) of the pass to the strategy, the likeliest first. Rows
+  /// that were not accepted may be reported too (TopKVerifier). Call it between plan() and commit(), for each row at
+  /// most once. May allocate. Errors: bad_ticket.
   Result<void> report_top_k(Ticket ticket, std::size_t i, TokenSpan tokens) {
     return round_.report_top_k(ticket, i, tokens);
   }
 
-  /// Makes the decision true: the engine has kept Decision::rows, or has put its state back where
-  /// Decision::restore says so. `pass_time`: how long the pass took, rollback
-  /// included, for control to learn from. Errors: bad_ticket.
+  /// Commits the decision. Precondition: the engine has kept Decision::rows, or has restored its state if
+  /// Decision::restore is true. `pass_time`: the duration of the pass, rollback included, for control to learn from.
+  /// Errors: bad_ticket.
   Result<void> commit(Ticket ticket, std::optional<std::chrono::nanoseconds> pass_time = {}) {
     if (!round_.resolved(ticket)) return TicketedRound::bad_ticket();
     const std::size_t before = context().size();
     const PassReport report = round_.report(sequence_, pass_time);
-    const Outcome outcome = round_.commit(sequence_, pass_time);  // final, whatever control and strategy do now
+    const Outcome outcome = round_.commit(sequence_, pass_time);  // final, even if control or strategy throws
     const bool in_step = std::exchange(strategy_in_step_, false);
     control_.learn(outcome, report);
     strategy_in_step_ = in_step;
@@ -205,35 +213,38 @@ class Session {
     return {};
   }
 
-  /// Gives the round up: the session is as before it. Errors: bad_ticket.
+  /// Cancels the round and leaves the session as it was before the round. Errors: bad_ticket.
   Result<void> cancel(Ticket ticket) { return round_.cancel(ticket); }
 
-  /// Goes back to the first `size` tokens of the context (an edited turn, a rejected answer); generation can go on
-  /// from there, also after it had finished. The engine cuts its cache to at most cached() rows. Errors: not_begun,
+  /// Goes back to the first `size` tokens of the context (an edited turn, a rejected answer). Generation can go on from
+  /// there, even if it had finished. The engine must cut its cache to at most cached() rows. Errors: not_begun,
   /// size_out_of_range.
   Result<void> truncate(std::size_t size) {
     if (!sequence_.begun()) return Sequence::not_begun();
-    const TokenSpan before = context();  // truncation leaves the memory behind it as it is
+    const TokenSpan before = context();  // stays readable: truncation does not overwrite the memory
     if (auto cut = sequence_.truncate(size); !cut) return cut;
     round_.close();
     in_step([&] { strategy_.truncate(before, size); });
     return {};
   }
 
-  /// The context is `context` from now on: it was compacted, or lost a block in the middle. As begin() with the same
-  /// capabilities, but control and statistics go on, and a strategy that can (RebasableStrategy) keeps what it has seen
-  /// as evidence. A new output begins behind it. `context` may be a part of this session's own.
+  /// Replaces the context: it was compacted, or lost a block in the middle. This is begin() with the same capabilities,
+  /// except that control and statistics go on. A RebasableStrategy keeps the tokens it has seen as evidence. A new
+  /// output begins after `context`, which may be part of this session's own.
   ///
-  /// `cached`: the first tokens of `context` whose rows the engine's cache holds, by default all but the last. Of the
-  /// old rows only those of the common beginning are worth keeping: a row behind it was computed at another position,
-  /// and with the dropped tokens in its past. So cut the cache there, and prefill the rest again or leave it pending.
-  /// Rows that were moved to their new positions instead (a context shift) give another output than prefill would; what
-  /// is drafted does not add to that.
-  /// Returns how many leading tokens the old and the new context share: of the rows in the engine's cache, so many at
-  /// most are worth keeping. An engine that learns it only here cuts its cache there and calls set_cached() with it, or
-  /// with one less than the context where that is smaller: the last token is never in the cache.
-  /// Errors: not_begun, and those of begin(). After an error the session is as before; out_of_memory gives an open
-  /// round up.
+  /// `cached`: the number of leading tokens of `context` whose rows the engine's cache holds, by default all except the
+  /// last. Keep only the old rows of the shared prefix. Every later row was computed at another position and attended
+  /// to the dropped tokens. Cut the cache there, and prefill the rest again or leave it pending. Moving old rows to
+  /// their new positions (a context shift) gives another output than prefill would. Drafting does not add to that
+  /// difference.
+  ///
+  /// Returns the number of leading tokens that the old and the new context share. Only the rows of these tokens are
+  /// worth keeping in the engine's cache. An engine that needs this number to cut its cache cuts it afterwards and
+  /// calls set_cached(). It passes the number, or context.size() - 1 if that is smaller: the last token is never in the
+  /// cache.
+  ///
+  /// Errors: not_begun, and those of begin(). After an error the session is unchanged, except that out_of_memory
+  /// cancels an open round.
   Result<std::size_t> rebase(TokenSpan context, std::optional<std::size_t> cached = {}) {
     if (!sequence_.begun()) return Sequence::not_begun();
     if (auto checked = Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
@@ -248,7 +259,7 @@ class Session {
     if constexpr (RebasableStrategy<Strategy>) {
       if (in_step)
         strategy_.rebase(before, now);
-      else  // it has thrown, and may have lost track of what it has seen
+      else  // it threw, and may have lost track of the tokens
         strategy_.begin(now);
     } else {
       strategy_.begin(now);
@@ -258,8 +269,8 @@ class Session {
                                     before.begin());
   }
 
-  /// The engine's cache holds the first `cached` tokens of the context now: fewer after preemption or eviction, and
-  /// the tokens behind are pending again; or more, when it has prefilled pending ones. Errors: not_begun,
+  /// Sets the number of leading context tokens in the engine's cache. Fewer after preemption or eviction: the tokens
+  /// after them are pending again. More after the engine has prefilled pending tokens. Errors: not_begun,
   /// cached_out_of_range, too_many_pending (prefill more of them first).
   Result<void> set_cached(std::size_t cached) {
     if (!sequence_.begun()) return Sequence::not_begun();
@@ -268,7 +279,7 @@ class Session {
     return {};
   }
 
-  /// A second session that goes on from the committed state of this one. Errors: not_begun, out_of_memory.
+  /// Returns a second session that continues from the committed state of this one. Errors: not_begun, out_of_memory.
   [[nodiscard]] Result<Session> fork() const {
     if (!sequence_.begun()) return Sequence::not_begun();
     Session other(strategy_, control_, max_draft_nodes_);
@@ -278,7 +289,7 @@ class Session {
     return other;
   }
 
-  /// Ends generation on behalf of the caller, until append(), truncate() or begin(). Without a sequence: no effect.
+  /// Ends generation on behalf of the caller, until append(), truncate() or begin(). No effect without a sequence.
   void finish() noexcept {
     if (!sequence_.begun()) return;
     round_.close();
@@ -291,24 +302,26 @@ class Session {
   [[nodiscard]] TokenSpan context() const noexcept { return sequence_.context(); }
   /// The output since begin() or the last append(), without the stop tokens that ended it.
   [[nodiscard]] TokenSpan output() const noexcept { return sequence_.output(); }
-  /// The first part of output() that no stop sequence can take back any more: safe to stream. When generation has
-  /// ended, all of it; so one that goes on after a limit was raised may complete a stop sequence that began there.
+  /// The leading part of output() that is safe to stream: no stop sequence can remove it any more. After generation has
+  /// ended it is the whole output. If a raised limit lets generation go on, a stop sequence that began there may still
+  /// be completed.
   [[nodiscard]] TokenSpan settled_output(const Limits& limits) const noexcept {
     return sequence_.settled_output(limits);
   }
-  /// The part of settled_output() that no earlier call has handed out: for streaming. Valid until the session changes.
+  /// Returns the part of settled_output() that no earlier call has returned, for streaming. Valid until the session
+  /// changes.
   [[nodiscard]] TokenSpan take_settled(const Limits& limits) noexcept { return sequence_.take_settled(limits); }
-  /// Output tokens that take_settled() has handed out.
+  /// The number of output tokens that take_settled() has returned.
   [[nodiscard]] std::size_t taken() const noexcept { return sequence_.taken(); }
-  /// Tokens of the context whose rows are in the engine's cache.
+  /// The number of context tokens whose rows are in the engine's cache.
   [[nodiscard]] std::size_t cached() const noexcept { return sequence_.cached(); }
   [[nodiscard]] TokenSpan pending() const noexcept { return sequence_.pending(); }
   [[nodiscard]] const Capabilities& capabilities() const noexcept { return sequence_.capabilities(); }
-  /// Counts since begin() or the last append(); rebase() does not end them.
+  /// Counts since begin() or the last append(); rebase() does not reset them.
   [[nodiscard]] const Statistics& statistics() const noexcept { return sequence_.statistics(); }
-  /// Counts time that the caller has spent on drafting (in propose() and plan(), say): this library reads no clock.
-  /// Once for each round, if the mean is to be that of a round. Nothing decides on it; see CostOptions::drafting for
-  /// that.
+  /// Adds time that the caller has spent on drafting, for example in propose() and plan(): this library reads no clock.
+  /// Call it once for each round if the mean is to be that of a round. For statistics only: no decision uses it. For a
+  /// drafting cost that control weighs, see CostOptions::drafting.
   void add_drafting_time(std::chrono::nanoseconds time) noexcept { sequence_.statistics().drafting_time.add(time); }
   [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
   [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
@@ -321,7 +334,7 @@ class Session {
   }
 
  private:
-  /// Calls into the strategy; should it throw, it has lost step with the context and is not asked again.
+  /// Calls the strategy. If it throws, it has lost step with the context and is not called again.
   template <class Call>
   void in_step(Call&& call) {
     if (!strategy_in_step_) return;

@@ -12,30 +12,32 @@
 
 namespace reprise::inline v0 {
 
-/// How true the probabilities of a drafter are: a reliability diagram (Murphy and Winkler 1977; expected calibration
-/// error as in Naeini et al. 2015). What is held to account is the conditional probability of a node: that the target
-/// picks it where it has picked its parent, which is the path probability of the node over that of its parent. Each
-/// node that an outcome tests counts once, in the bin of what was claimed for it.
+/// The calibration of a drafter's probabilities, as a reliability diagram (Murphy and Winkler 1977; expected
+/// calibration error as in Naeini et al. 2015).
 ///
-/// For reports: nothing decides on it. Counts are integers, so that sums do not depend on their order; room for 2^33
-/// tests in a bin. Memory: half a kilobyte, whatever is recorded. Cost of record(): that of for_each_tested().
-/// Threads: one at a time; a plain value.
+/// It tests the conditional probability of a node: the probability that the target picks the node after it has picked
+/// the node's parent. That is the node's path probability divided by its parent's. Each node that an outcome tests
+/// counts once, in the bin of its claimed probability.
+///
+/// For reports: no decision uses it. Counts are integers, so that sums do not depend on their order. A bin holds up to
+/// 2^33 tests. Memory: half a kilobyte, whatever is recorded. Cost of record(): that of for_each_tested(). Threads: one
+/// at a time; a plain value.
 class Reliability {
  public:
   static constexpr std::size_t bin_count = 20;
 
-  /// The tests of one twentieth of the probabilities: bin i holds claims from i / 20 up to below (i + 1) / 20, the
-  /// last one certainty as well.
+  /// The tests of one twentieth of the probabilities. Bin i holds claims from i / 20 up to below (i + 1) / 20; the last
+  /// bin includes 1.
   struct Bin {
     std::uint64_t tests = 0;
     std::uint64_t claimed = 0;  ///< sum of Probability::raw() of the claims
     std::uint64_t hits = 0;
 
-    /// Mean of the claims; 0 without any.
+    /// The mean of the claims; 0 without tests.
     [[nodiscard]] double mean_claim() const noexcept {
       return tests == 0 ? 0.0 : static_cast<double>(claimed) / Probability::scale / static_cast<double>(tests);
     }
-    /// Share of the tests that came true; 0 without any.
+    /// The share of the tests that were hits; 0 without tests.
     [[nodiscard]] double observed() const noexcept {
       return tests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(tests);
     }
@@ -48,13 +50,14 @@ class Reliability {
     friend bool operator==(const Bin&, const Bin&) = default;
   };
 
-  /// One test: `claimed` was stated of a token, which was picked or not.
+  /// Records one test: the drafter claimed the probability `claimed` for a token, and the target picked it (`hit`) or
+  /// not.
   void record(Probability claimed, bool hit) noexcept {
     const auto bin = static_cast<std::size_t>(std::uint64_t{claimed.raw()} * bin_count / Probability::scale);
     bins_[std::min(bin, bin_count - 1)] += {1, claimed.raw(), hit ? std::uint64_t{1} : std::uint64_t{0}};
   }
 
-  /// Every node that `outcome` tests. Children of a node that was called impossible claim nothing and are left out.
+  /// Records every node that `outcome` tests. Children of a node of probability zero claim nothing and are left out.
   void record(const Outcome& outcome) noexcept {
     for_each_tested(outcome, [&](std::size_t index, bool hit) {
       const NodeIndex parent = outcome.draft[index].parent;
@@ -65,14 +68,14 @@ class Reliability {
   }
 
   [[nodiscard]] const std::array<Bin, bin_count>& bins() const noexcept { return bins_; }
-  /// All bins together.
+  /// The sum of all bins.
   [[nodiscard]] Bin total() const noexcept {
     Bin sum;
     for (const Bin& bin : bins_) sum += bin;
     return sum;
   }
-  /// The mean distance between what was claimed and what was observed, bin by bin, weighted by tests: 0 is perfect.
-  /// 0 without tests.
+  /// The mean distance between claimed and observed probability over the bins, weighted by tests. 0 is perfect; 0
+  /// without tests.
   [[nodiscard]] double expected_calibration_error() const noexcept {
     const Bin all = total();
     if (all.tests == 0) return 0.0;
@@ -85,7 +88,7 @@ class Reliability {
     return sum / static_cast<double>(all.tests);
   }
 
-  /// Both together.
+  /// Adds the tests of `other`.
   Reliability& operator+=(const Reliability& other) noexcept {
     for (std::size_t i = 0; i < bin_count; ++i) bins_[i] += other.bins_[i];
     return *this;

@@ -7,11 +7,11 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 
-/// \file The words of reports. They are part of formats that others read (docs/formats.md), so they stay as they are
-/// when an enumerator gets a better name.
+/// \file The words of reports. They are part of documented formats (docs/formats.md), so they do not change when an
+/// enumerator gets a better name.
 namespace reprise::inline v0 {
 
-/// The word for a cut in tables and JSON.
+/// Returns the word for a cut in tables and JSON.
 constexpr std::string_view report_word(Cut cut) noexcept {
   constexpr std::string_view words[cut_count] = {"none",    "no_match",   "unlikely", "gated",      "budget",
                                                  "shape",   "depth",      "rows",     "width",      "rollback",
@@ -19,7 +19,7 @@ constexpr std::string_view report_word(Cut cut) noexcept {
   return words[static_cast<std::size_t>(cut)];
 }
 
-/// The word for a source of drafted tokens in tables and JSON.
+/// Returns the word for a source of drafted tokens in tables and JSON.
 constexpr std::string_view report_word(DraftSource source) noexcept {
   constexpr std::string_view words[draft_source_count] = {"unknown",   "context",  "memory",   "reference", "model",
                                                           "lookahead", "recycled", "external", "forced",    "padding"};

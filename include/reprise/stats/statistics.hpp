@@ -14,12 +14,12 @@
 
 namespace reprise::inline v0 {
 
-/// Drafted tokens and what became of them.
+/// Drafted tokens that were sent and accepted.
 struct SentTokens {
   std::uint64_t sent = 0;
   std::uint64_t accepted = 0;
 
-  /// Accepted / sent. 0 when nothing was sent.
+  /// Returns accepted / sent; 0 if nothing was sent.
   [[nodiscard]] double acceptance_rate() const noexcept {
     return sent == 0 ? 0.0 : static_cast<double>(accepted) / static_cast<double>(sent);
   }
@@ -31,17 +31,17 @@ struct SentTokens {
   friend bool operator==(const SentTokens&, const SentTokens&) = default;
 };
 
-/// Times that the caller has measured, in nanoseconds.
+/// The sum of times that the caller has measured, in nanoseconds.
 struct SummedTime {
   std::uint64_t count = 0;        ///< measurements
   std::uint64_t nanoseconds = 0;  ///< their sum
 
-  /// A time below zero counts as none.
+  /// Adds one measurement. A time below zero counts as 0.
   void add(std::chrono::nanoseconds time) noexcept {
     ++count;
     nanoseconds += static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
   }
-  /// 0 without measurements.
+  /// The mean in nanoseconds; 0 without measurements.
   [[nodiscard]] double mean() const noexcept {
     return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count);
   }
@@ -53,50 +53,52 @@ struct SummedTime {
   friend bool operator==(const SummedTime&, const SummedTime&) = default;
 };
 
-/// Counts of one generation: what drafting brought, what it cost, and why there was none. A plain struct of 0.7 KB: no
-/// atomics, no clock; copy it, add it up, print it (statistics_text.hpp).
+/// Counts of one generation: the gain and the cost of drafting, and the reasons why drafts were cut. A plain struct of
+/// 0.7 KB, without atomics or a clock: copy it, add it up, print it (statistics_text.hpp).
 ///
-/// A session counts from begin() or its last append() on. Truncating it cuts `tokens`; the work that was done
-/// (everything else) stays counted.
+/// A session counts from begin() or its last append() on. Session::truncate() reduces `tokens`; the other counts stay,
+/// because that work was done.
 struct Statistics {
-  /// Bins of `by_depth`: depths 1 to 16, and one for all that lie deeper.
+  /// Bins of `by_depth`: depths 1 to 16, and one for all greater depths.
   static constexpr std::size_t depth_count = 17;
 
-  std::uint64_t tokens = 0;          ///< output tokens committed by passes
-  std::uint64_t passes = 0;          ///< committed verify passes, those without a draft included
-  std::uint64_t drafted_passes = 0;  ///< of these, those that carried a draft or pad rows
-  std::uint64_t drafted = 0;         ///< draft tokens sent, pad rows and auxiliary ones included
-  std::uint64_t accepted = 0;        ///< draft tokens committed
-  std::uint64_t padding = 0;         ///< pad rows sent, counted in `drafted` too
-  std::uint64_t auxiliary = 0;       ///< auxiliary tokens sent, counted in `drafted` too; none is ever committed
-  std::array<std::uint64_t, cut_count> cuts{};  ///< passes by the reason their draft was cut; see Cut
-  /// By depth in the draft: by_depth[0] follows the anchor. Neither pad rows nor auxiliary tokens are among them.
+  std::uint64_t tokens = 0;                     ///< output tokens committed by passes
+  std::uint64_t passes = 0;                     ///< committed verify passes, those without a draft included
+  std::uint64_t drafted_passes = 0;             ///< passes with a draft or pad rows
+  std::uint64_t drafted = 0;                    ///< draft tokens sent, pad rows and auxiliary ones included
+  std::uint64_t accepted = 0;                   ///< draft tokens committed
+  std::uint64_t padding = 0;                    ///< pad rows sent; `drafted` includes them
+  std::uint64_t auxiliary = 0;                  ///< auxiliary tokens sent, never committed; `drafted` includes them
+  std::array<std::uint64_t, cut_count> cuts{};  ///< passes by the reason why their draft was cut; see Cut
+  /// Tokens by depth in the draft; by_depth[0] follows the anchor. Without pad rows and auxiliary tokens.
   std::array<SentTokens, depth_count> by_depth{};
-  /// By DraftSource, pad rows included. Auxiliary tokens are not among them.
+  /// Tokens by DraftSource, with pad rows and without auxiliary tokens.
   std::array<SentTokens, draft_source_count> by_source{};
-  SummedTime pass_time;      ///< of the passes that were committed with a time
+  SummedTime pass_time;      ///< of the passes committed with a time
   SummedTime drafting_time;  ///< see Session::add_drafting_time()
 
-  /// Mean accepted tokens: tokens per pass, 1.0 without drafting. 0 before the first pass.
+  /// Returns the mean accepted tokens (MAT), tokens per pass: 1.0 without drafting, 0 before the first pass.
   [[nodiscard]] double mean_accepted_tokens() const noexcept { return ratio(tokens, passes); }
-  /// Accepted / drafted. 0 when nothing was drafted.
+  /// Returns accepted / drafted; 0 if nothing was drafted.
   [[nodiscard]] double acceptance_rate() const noexcept { return ratio(accepted, drafted); }
   [[nodiscard]] double drafted_per_pass() const noexcept { return ratio(drafted, passes); }
-  /// Rows that were verified in vain.
+  /// The number of drafted rows that were verified and not accepted.
   [[nodiscard]] std::uint64_t wasted() const noexcept { return drafted - std::min(accepted, drafted); }
-  /// Passes that plain decoding would have needed on top: tokens - passes. Below 0 where tokens that were paid for
-  /// have been cut again.
+  /// Returns tokens - passes: the extra passes that plain decoding would have needed. It is negative if truncate() has
+  /// removed more tokens than drafting saved passes.
   [[nodiscard]] std::int64_t passes_saved() const noexcept { return static_cast<std::int64_t>(tokens - passes); }
   [[nodiscard]] std::uint64_t count(Cut cut) const noexcept { return cuts[static_cast<std::size_t>(cut)]; }
   [[nodiscard]] const SentTokens& from(DraftSource source) const noexcept {
     return by_source[static_cast<std::size_t>(source)];
   }
-  /// `depth`: 1 follows the anchor.
+  /// The counts for one depth, from 1: depth 1 follows the anchor.
   [[nodiscard]] const SentTokens& at_depth(std::size_t depth) const noexcept { return by_depth[depth_bin(depth)]; }
 
-  /// One committed round. `depths`: of each sent node, in the order of `outcome.sent` (Pass::depths). `pads`: how many
-  /// nodes at the end of the draft, all of them sent, are pad rows. `committed`: tokens that the pass committed. Cost:
-  /// a few additions for each sent node.
+  /// Adds one committed round. Cost: a few additions for each sent node.
+  ///
+  ///  * `depths`: the depth of each sent node, in the order of `outcome.sent` (Pass::depths).
+  ///  * `pads`: the number of pad rows. They are the last nodes of the draft, and all of them were sent.
+  ///  * `committed`: the tokens that the pass committed.
   void record(const Outcome& outcome, std::span<const std::uint32_t> depths, std::size_t pads, std::size_t committed,
               std::optional<std::chrono::nanoseconds> time = {}) noexcept {
     ++passes;
@@ -130,7 +132,7 @@ struct Statistics {
     }
   }
 
-  /// Both together.
+  /// Adds the counts of `other`.
   Statistics& operator+=(const Statistics& other) noexcept {
     tokens += other.tokens;
     passes += other.passes;
@@ -155,7 +157,7 @@ struct Statistics {
   static constexpr std::size_t depth_bin(std::size_t depth) noexcept {
     return std::min(depth == 0 ? 0 : depth - 1, depth_count - 1);
   }
-  /// A strategy may write any number; pad rows are not for it to make.
+  /// Returns the bin of a source. A strategy may write any number; invalid sources and `padding` count as unknown.
   static constexpr std::size_t source_bin(DraftSource source) noexcept {
     const auto bin = static_cast<std::size_t>(source);
     return bin < draft_source_count && source != DraftSource::padding ? bin : 0;

@@ -13,8 +13,8 @@
 #include "reprise/stats/report_words.hpp"
 #include "reprise/stats/statistics.hpp"
 
-/// \file Statistics as text. Whoever prints says where the pieces go: `write(std::string_view)`. So nothing is
-/// allocated here, and a stream, a string or a log will do:
+/// \file Statistics as text. The caller passes `write(std::string_view)`, which receives the text piece by piece.
+/// Nothing is allocated here, and `write` can serve a stream, a string or a log:
 ///
 ///   std::string line;
 ///   write_json(session.statistics(), [&](std::string_view piece) { line += piece; });
@@ -22,7 +22,7 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Takes the pieces; numbers in digits of ASCII, whatever the locale.
+/// Writes text and numbers piece by piece. Numbers are ASCII digits, whatever the locale.
 template <class Write>
 class StatisticsWriter {
  public:
@@ -37,11 +37,11 @@ class StatisticsWriter {
     std::array<char, 20> digits;
     text(shown(digits, value));
   }
-  /// part / whole, rounded down to three digits behind the point; 0 without a whole. In integers, for floating-point
-  /// conversions are missing or depend on the locale in some of the standard libraries that we support.
+  /// Writes part / whole, rounded down to three decimal places; 0.000 if `whole` is 0. In integers, because some of the
+  /// supported standard libraries lack floating-point conversion or make it depend on the locale.
   void ratio(std::uint64_t part, std::uint64_t whole) {
     const std::uint64_t above = whole == 0 ? 0 : part / whole;
-    // Of a whole beyond 2^53 the digits behind the point do not matter.
+    // For a whole above 2^53 the decimals do not matter, and the multiplication below could overflow.
     const std::uint64_t rest = whole == 0 || whole > (std::uint64_t{1} << 53) ? 0 : part % whole * 1000 / whole;
     number(above);
     text(".");
@@ -50,7 +50,7 @@ class StatisticsWriter {
     for (std::size_t i = digits.size(); i-- > 0; left /= 10) digits[i] = static_cast<char>('0' + left % 10);
     text({digits.data(), digits.size()});
   }
-  /// Right-aligned in a column of 12.
+  /// Writes a number right-aligned in a column of 12.
   void column(std::uint64_t value) {
     std::array<char, 20> digits;
     const std::string_view shown_value = shown(digits, value);
@@ -58,7 +58,7 @@ class StatisticsWriter {
     text(blanks.substr(std::min(blanks.size(), shown_value.size())));
     text(shown_value);
   }
-  /// Left-aligned in a column of 20.
+  /// Writes a name left-aligned in a column of 20.
   void label(std::string_view name) {
     constexpr std::string_view blanks = "                    ";
     text(name);
@@ -75,7 +75,7 @@ class StatisticsWriter {
   Write& write_;
 };
 
-/// Members of JSON objects, with the commas between them.
+/// Writes the members of JSON objects, with commas between them.
 template <class Write>
 class JsonFields {
  public:
@@ -97,7 +97,7 @@ class JsonFields {
     out_.text(bracket);
     before_ = ", ";
   }
-  /// An object without a name, as an element of an array or after key().
+  /// Writes an object without a name, as an element of an array or after key().
   void sent(const SentTokens& tokens) {
     before_ = "{";
     count("sent", tokens.sent);
@@ -121,7 +121,7 @@ class JsonFields {
   std::string_view before_ = "{";
 };
 
-/// Lines of the table for people.
+/// Writes the lines of the table for people.
 template <class Write>
 class TableLines {
  public:
@@ -154,8 +154,8 @@ class TableLines {
 
 }  // namespace detail
 
-/// One JSON object (RFC 8259) on one line, without a line feed. Names and meaning of the fields: docs/formats.md. All
-/// of them are always there. Cost: some hundred short pieces. Throws what `write` throws.
+/// Writes one JSON object (RFC 8259) on one line, without a line feed. All fields are always present; docs/formats.md
+/// defines their names and meaning. Cost: several hundred calls of `write`. Exceptions of `write` pass through.
 template <std::invocable<std::string_view> Write>
 void write_json(const Statistics& statistics, Write&& write) {
   detail::JsonFields<Write> out(write);
@@ -190,7 +190,8 @@ void write_json(const Statistics& statistics, Write&& write) {
   out.close("}");
 }
 
-/// A table for people: totals, then the reasons, sources and depths that occurred. Each line ends with a line feed.
+/// Writes a table for people: totals, then the reasons, sources and depths that occurred. Each line ends with a line
+/// feed.
 template <std::invocable<std::string_view> Write>
 void write_table(const Statistics& statistics, Write&& write) {
   detail::TableLines<Write> out(write);

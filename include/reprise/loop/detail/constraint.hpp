@@ -10,19 +10,20 @@
 
 namespace reprise::inline v0 {
 
-/// What a grammar, or another rule of what may follow what, makes of a drafted node.
+/// The verdict of a grammar, or of another rule about the next token, on a drafted node.
 enum class Constraint : std::uint8_t {
   leaf,     ///< allowed, and no other node follows it
   inner,    ///< allowed
-  refused,  ///< it, and what follows it, may not be sent
+  refused,  ///< neither it nor the nodes that follow it may be sent
 };
 
-/// Holds a draft against a rule: `allowed(path)` answers how many tokens of a run that begins behind the anchor may
-/// follow the committed ones; it is called once for each path, not for each token, because grammar engines advance
-/// cheaply and come back at a price. Auxiliary nodes are no text, and are not asked about.
+/// Checks a draft against a rule and writes one verdict for each node to `constraints`. `allowed(path)` returns how
+/// many leading tokens of `path`, which begins after the anchor, may follow the committed tokens. It is called once for
+/// each path, not for each token, because grammar engines advance cheaply and go back expensively. Auxiliary nodes are
+/// not text and are not checked.
 ///
-/// `constraints`: one for each node, to write. `path`: room for as many tokens as there are nodes.
-/// Cost: a call and a walk for each leaf. Throws what `allowed` throws.
+/// Requires room for draft.size() tokens in `path`, which is scratch. Cost: one call and one walk for each leaf.
+/// Exceptions of `allowed` pass through.
 template <class Allowed>
 void constrain(DraftView draft, Allowed&& allowed, std::span<Constraint> constraints, std::span<Token> path) {
   const auto at = [](NodeIndex node) { return static_cast<std::size_t>(node); };
@@ -37,7 +38,7 @@ void constrain(DraftView draft, Allowed&& allowed, std::span<Constraint> constra
     if (draft[leaf].auxiliary || constraints[leaf] != Constraint::leaf) continue;
     std::size_t depth = 0;
     std::size_t node = leaf;
-    bool reachable = true;  // malformed nodes, and those behind a refused or auxiliary one, are not sent anyway
+    bool reachable = true;  // malformed nodes and those after a refused or auxiliary one are never sent
     for (;;) {
       reachable = reachable && constraints[node] != Constraint::refused && !draft[node].auxiliary;
       path[path.size() - ++depth] = draft[node].token;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file Answers of control, held to its clauses (core/control.hpp): like strategies, control is never trusted.
+/// \file Clamps the answers of control to its clauses (core/control.hpp). Like strategies, control is never trusted.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace reprise::inline v0 {
 
-/// How many nodes of the round's draft the pass may carry.
+/// The number of nodes of the round's draft that the pass may carry.
 struct DraftLimit {
-  std::size_t nodes = 0;         ///< of this draft
-  std::size_t rows = unlimited;  ///< drafted rows, pad rows included, whether the draft has as many nodes or not
+  std::size_t nodes = 0;         ///< upper bound on nodes of this draft
+  std::size_t rows = unlimited;  ///< upper bound on drafted rows, pad rows included, for a draft of any size
   Cut cut = Cut::none;           ///< the rule that set `nodes`; none: the whole draft fits
 };
 
-/// K2: a budget no larger than the one that was asked.
+/// Enforces K2: returns `budget`, narrowed to `asked`.
 inline DraftBudget clamp_to_contract(DraftBudget budget, const DraftBudget& asked) noexcept {
   budget.max_nodes = std::min(budget.max_nodes, asked.max_nodes);
   budget.max_depth = std::min(budget.max_depth, asked.max_depth);
@@ -29,7 +29,8 @@ inline DraftBudget clamp_to_contract(DraftBudget budget, const DraftBudget& aske
   return budget;
 }
 
-/// K3: no more than there is, and an allowed width, else the largest allowed one below, else nothing.
+/// Enforces K3: limits `choice` to the sendable nodes and to an allowed width. A width that is not allowed becomes the
+/// largest allowed one below it. If there is none, nothing is drafted.
 inline DraftChoice clamp_to_contract(DraftChoice choice, std::size_t sendable, const PassLimits& room) noexcept {
   choice.nodes = std::min({choice.nodes, sendable, room.nodes});
   choice.padding = room.padded ? std::min(choice.padding, room.nodes - choice.nodes) : 0;

@@ -18,15 +18,15 @@
 
 namespace reprise::inline v0 {
 
-/// The arrays of a session's round, from the draft as it was proposed to the batch and what was committed of it. The
-/// batch has memory of its own: walking a tree writes the accepted path behind the context.
+/// The arrays of a session's round: the proposed draft, the batch, and the part of it that was committed. The batch has
+/// its own memory, because walking a tree writes the accepted path after the context.
 ///
-/// Memory: about 72 bytes per node of the largest draft, twice that where pad rows may come behind, and 12 bytes per
-/// pending token. Only reserve() and build() allocate. Threads: as the session.
+/// Memory: about 72 bytes per node of the largest draft, twice that if pad rows are allowed, and 12 bytes per pending
+/// token. Only reserve() and build() allocate. Threads: as the session.
 class OpenRound {
  public:
-  /// Room for drafts of `nodes` nodes, and as many pad rows if `padded`, in a pass with `pending` tokens before them.
-  /// What is open then has to be given up, also when the answer is false: out of memory.
+  /// Allocates memory for drafts of `nodes` nodes, and as many pad rows if `padded`, after `pending` tokens. Returns
+  /// false if memory runs out. The open draft and batch must be discarded in either case.
   [[nodiscard]] bool reserve(std::size_t nodes, bool padded, std::size_t pending) noexcept {
     if (nodes > unlimited / 4 || pending > unlimited / 4) return false;
     const std::size_t rows = padded ? 2 * nodes : nodes;
@@ -38,9 +38,9 @@ class OpenRound {
     most_padding_ = rows - nodes;
     return true;
   }
-  /// Nodes that a draft may have: as many as were reserved.
+  /// The most nodes that a draft may have: the number passed to reserve().
   [[nodiscard]] std::size_t most_nodes() const noexcept { return most_nodes_; }
-  /// Nothing is open; the arrays stay.
+  /// Discards the open draft and batch; keeps the memory.
   void clear() noexcept {
     draft_ = {};
     malformed_ = false;
@@ -50,27 +50,27 @@ class OpenRound {
     top_k_.clear();
   }
 
-  /// An empty draft over this round's memory, for the strategy to write.
+  /// Returns an empty draft in this round's memory, for the strategy to write.
   [[nodiscard]] Draft blank(const DraftBudget& budget) noexcept {
     return Draft(std::span(nodes_.data(), most_nodes_), budget);
   }
-  /// Takes the draft that was written into blank(). `max_leaves`: paths of the pass, pad rows included.
+  /// Takes the draft that was written to blank(). `max_leaves`: paths of the pass, pad rows included.
   void propose(const Draft& draft, std::size_t max_leaves) noexcept {
     draft_ = draft.view();
     malformed_ = draft.malformed();
     max_leaves_ = draft_.kind() == DraftKind::sampled ? 1 : max_leaves;
   }
-  /// The strategy pushed a node of wrong form.
+  /// True if the strategy pushed a malformed node.
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
   [[nodiscard]] DraftView draft() const noexcept { return draft_; }
 
-  /// Refuses what `allowed` does not allow, up to the next draft. Not of a sampled one: to look at its tokens before
-  /// they are sent would be a bias, and the target refuses them anyway.
+  /// Marks the nodes that `allowed` refuses, until the next draft. Skips a sampled draft: looking at its tokens before
+  /// they are sent would bias rejection sampling, and the target refuses them anyway.
   template <class Allowed>
   void constrain(Allowed&& allowed) {
     if (draft_.kind() == DraftKind::sampled || draft_.empty()) return;
-    static_cast<void>(constraints_.resize(draft_.size(), Constraint::inner));  // there is room
-    // The batch is not built yet, and has room for a path.
+    static_cast<void>(constraints_.resize(draft_.size(), Constraint::inner));  // the memory is reserved
+    // The batch is not built yet, so its memory can hold the path.
     reprise::constrain(draft_, allowed, {constraints_.data(), draft_.size()}, {batch_.data(), draft_.size()});
   }
   /// Selects the nodes that the pass can verify.
@@ -82,12 +82,12 @@ class OpenRound {
     any_auxiliary_ = found.auxiliary;
     return found;
   }
-  /// The nodes that select() found. Valid until build().
+  /// The nodes that select() wrote. Valid until build().
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return {sent_.data(), selected_}; }
   [[nodiscard]] bool chain() const noexcept { return max_leaves_ <= 1; }
 
-  /// Pad rows for which there is memory and, in a tree, paths behind the first `nodes` sendable ones. (In a chain they
-  /// go on with the only path; its depth bounds them.)
+  /// Returns the number of pad rows that fit. They need memory and, in a tree, free paths after the first `nodes`
+  /// sendable nodes. In a chain they extend the only path, whose depth bounds them.
   [[nodiscard]] std::size_t most_padding(std::size_t nodes) const noexcept {
     if (chain()) return most_padding_;
     std::size_t inner = 0;  // rows that have a child
@@ -98,14 +98,15 @@ class OpenRound {
     return std::min(most_padding_, max_leaves_ - (nodes - inner));
   }
 
-  /// The part of `choice`, an answer of control, that is sent: none where there cannot be as many pad rows.
+  /// Returns the part of control's `choice` that is sent; no draft if its pad rows do not fit.
   [[nodiscard]] DraftChoice clamp(DraftChoice choice, const DraftLimit& limit, const PassLimits& room) const noexcept {
     choice = clamp_to_contract(choice, limit.nodes, room);
     if (choice.padding == 0 || choice.padding <= most_padding(choice.nodes)) return choice;
-    return {0, 0, Cut::width};  // a narrower pass could cost more than the one that control has weighed
+    return {0, 0, Cut::width};  // a narrower pass could cost more than the one that control chose
   }
 
-  /// Writes the batch: `pending`, the first sendable nodes and the pad rows of `choice`. False: out of memory.
+  /// Writes the batch: `pending`, the first sendable nodes and the pad rows of `choice`. Returns false if memory runs
+  /// out.
   [[nodiscard]] bool build(TokenSpan pending, const DraftChoice& choice, Token pad) noexcept {
     const std::size_t rows = pending.size() + choice.nodes + choice.padding;
     batch_.clear();
@@ -128,12 +129,13 @@ class OpenRound {
   [[nodiscard]] std::span<const NodeIndex> parents() const noexcept { return {parents_.data(), drafted_}; }
   [[nodiscard]] std::span<const NodeIndex> nodes() const noexcept { return {sent_.data(), drafted_}; }
   [[nodiscard]] std::span<const std::uint32_t> depths() const noexcept { return {depths_.data(), drafted_}; }
-  /// Which drafted rows are never accepted; empty: none.
+  /// Flags the drafted rows that are never accepted. Empty: there are none.
   [[nodiscard]] std::span<const bool> auxiliary() const noexcept {
     return {auxiliary_.data(), any_auxiliary_ ? drafted_ : 0};
   }
 
-  /// What the target ranks high after row (anchor + i). Left out where there is no memory: it informs, no more.
+  /// Stores the target's likeliest tokens after row (anchor + i). Drops them if memory runs out: they only inform
+  /// drafts.
   void report_top_k(std::size_t i, TokenSpan tokens) noexcept {
     if (i > drafted_ || !top_k_.reserve_extra(tokens.size())) return;
     const NodeIndex after = i == 0 ? anchor_parent : sent_[i - 1];
@@ -142,32 +144,33 @@ class OpenRound {
       top_k_.push_reserved({after, rank++, token});
   }
 
-  /// True when `accepted` is a path of the batch: it begins at the anchor's row, and each further row follows the one
-  /// before it and holds the token that was picked there. (Through an auxiliary row, too: an engine that walks the
-  /// draft does not know which they are. The walk then ends there, or goes by the row beside it that holds the same
-  /// token.)
+  /// True if `accepted` is a path of the batch. It must begin at the anchor's row. Each further row must follow the row
+  /// before it and hold the token that was picked there.
+  ///
+  /// The path may pass through an auxiliary row, because the engine does not know which rows are auxiliary. walk() then
+  /// ends there, or takes a sibling row with the same token.
   [[nodiscard]] bool holds(const Accepted& accepted) const noexcept {
     if (accepted.rows.empty() || accepted.rows.size() != accepted.tokens.size()) return false;
     if (accepted.rows[0] != pending_ - 1) return false;
     for (std::size_t i = 1; i < accepted.rows.size(); ++i) {
       const std::size_t row = accepted.rows[i];
       if (row < pending_ || row >= batch_.size() || batch_[row] != accepted.tokens[i - 1]) return false;
-      // Rows of the draft are counted from the one behind the anchor.
+      // Drafted rows are counted from the first one after the anchor.
       if (parents_[row - pending_] != static_cast<NodeIndex>(accepted.rows[i - 1]) - static_cast<NodeIndex>(pending_))
         return false;
     }
     return true;
   }
-  /// Where walk() writes. Valid until reserve().
+  /// The memory that walk() writes to. Valid until reserve().
   [[nodiscard]] WalkOutput walk_output() noexcept {
     return {{committed_.data(), drafted_ + 1}, {path_.data(), drafted_}};
   }
-  /// What a walk decided, as the engine is told. Valid until build().
+  /// Returns the decision of a walk for the engine. Valid until build().
   [[nodiscard]] Decision decision(const Walk& walked) noexcept {
     const std::span<const CommittedToken> tokens(committed_.data(), walked.committed);
     kept_.clear();
     for (std::size_t row = 0; row + 1 < pending_; ++row) kept_.push_reserved(row);
-    // A token that is committed follows a row that is kept: the anchor's, then those of the tokens before it.
+    // The row after which a committed token was picked is kept: the anchor's, then those of the earlier tokens.
     for (const CommittedToken& token : tokens) kept_.push_reserved(token.row);
     return {.tokens = tokens,
             .rows = {kept_.data(), kept_.size()},
@@ -175,7 +178,8 @@ class OpenRound {
             .accepted = walked.accepted,
             .finish = walked.finish};
   }
-  /// What a walk decided, as strategy and control are told; once. Its views stay until the next draft is written.
+  /// Returns the outcome of a walk for strategy and control. Call it once. Its views are valid until the next draft is
+  /// written.
   [[nodiscard]] Outcome outcome(const Walk& walked, Cut cut) noexcept {
     for (std::size_t i = 0; i < walked.accepted; ++i) path_[i] = sent_[static_cast<std::size_t>(path_[i])];
     return {DraftView({nodes_.data(), draft_.size() + padding_}, draft_.kind()),
@@ -196,11 +200,11 @@ class OpenRound {
   [[nodiscard]] const DraftNode& node_of(std::size_t row) const noexcept {
     return nodes_[static_cast<std::size_t>(sent_[row])];
   }
-  /// Writes the pad rows: nodes behind the draft, in rows behind the others.
+  /// Writes the pad rows: nodes after those of the draft, rows after its rows.
   void add_padding(Token pad) noexcept {
     const std::size_t first = drafted_ - padding_;
     const bool follows = chain() && first > 0;
-    // Carried in variables, not read back from the arrays: g++ 12 at -O3 gets that wrong (its loop distribution).
+    // Kept in variables, not read back from the arrays, which g++ 12 miscompiles at -O3 (loop distribution).
     NodeIndex parent = follows ? sent_[first - 1] : anchor_parent;
     std::uint32_t depth = follows ? depths_[first - 1] + 1 : 1;
     for (std::size_t i = 0; i < padding_; ++i) {
@@ -225,7 +229,7 @@ class OpenRound {
   std::size_t pending_ = 0;
   std::size_t drafted_ = 0;
   std::size_t padding_ = 0;
-  Buffer<DraftNode> nodes_;  // the draft, and behind it the pad rows
+  Buffer<DraftNode> nodes_;  // the draft, then the pad rows
   Buffer<NodeIndex> sent_;   // by row: see DraftRows
   Buffer<NodeIndex> parents_;
   Buffer<std::uint32_t> depths_;

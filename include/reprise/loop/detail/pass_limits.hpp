@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file What the next pass of a sequence has room for: every rule that bounds a draft, in one place.
+/// \file The limits of the next pass of a sequence: every rule that bounds a draft, in one place.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,38 +17,40 @@
 
 namespace reprise::inline v0 {
 
-/// Whether pad rows may fill a pass up to an allowed width.
+/// True if pad rows may fill a pass up to an allowed width.
 [[nodiscard]] inline bool pads(const Capabilities& can) noexcept {
   return can.pad_token && !can.allowed_widths.empty();
 }
-/// Whether a pass of which something is rejected has to be run again as far as it was accepted.
+/// True if the next pass must run the accepted tokens again after a rejection.
 [[nodiscard]] inline bool replays(const Capabilities& can) noexcept { return can.rollback == Rollback::snapshot; }
 
-/// Paths that a draft may have: caller, engine and whoever drives the round (`shape`) all agree to a tree.
+/// Returns the number of paths that a draft may have. It is above 1 only if the caller's limits, the engine and
+/// `shape`, set by the driver of the round, all allow a tree.
 [[nodiscard]] inline std::size_t max_leaves(const Limits& limits, const Capabilities& can, DraftShape shape) noexcept {
   if (shape == DraftShape::chain || limits.draft.shape == DraftShape::chain) return 1;
   return std::max<std::size_t>(1, std::min(limits.draft.max_leaves, can.max_leaves));
 }
 
-/// The next pass without a draft.
+/// Returns the shape of the next pass without a draft.
 [[nodiscard]] inline PassShape plain_shape(const Sequence& sequence) noexcept {
   return {1, sequence.pending().size(), sequence.context().size()};
 }
-/// The limits that control is given of a pass with at most `rows` drafted rows.
+/// Returns the limits, for control, of a pass with at most `rows` drafted rows.
 [[nodiscard]] inline PassLimits pass_limits(const Sequence& sequence, std::size_t rows) noexcept {
   const Capabilities& can = sequence.capabilities();
   return {plain_shape(sequence), rows, can.allowed_widths.values(), pads(can), replays(can)};
 }
 
-/// Rows that a pass may have, pending ones included.
+/// Returns the number of rows that a pass may have, pending ones included.
 [[nodiscard]] inline std::size_t most_rows(const Limits& limits, const Capabilities& can) noexcept {
   return std::min(limits.max_rows, can.max_rows);
 }
 
-/// How many nodes of the round's draft the next pass may carry; selects these nodes. `max_nodes` is the caller's bound
-/// on drafted rows, and `why` the Cut to report where that bound applies. Precondition: the pending tokens fit.
+/// Returns how many nodes of the round's draft the next pass may carry, and selects these nodes. `max_nodes` is the
+/// caller's bound on drafted rows; `why` is the Cut to report if that bound applies. Precondition: the pending tokens
+/// fit.
 ///
-/// The rules stand in order of priority: where several allow equally few nodes, the first is reported.
+/// The rules are in order of priority: if several allow the same number of nodes, the first one is reported.
 inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, std::size_t max_nodes, Cut why,
                               OpenRound& round) noexcept {
   const Capabilities& can = sequence.capabilities();
@@ -57,14 +59,16 @@ inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, st
   const std::size_t tokens_left = sequence.tokens_left(limits);
   const std::size_t deepest = std::min({limits.draft.max_depth, can.max_depth, context_left, tokens_left});
   const SelectedNodes selected = round.select(deepest);
-  // Depth leaves nodes out one by one; it is the rule that counts only where it is the least of the depths.
+  // A depth limit removes single nodes. `selected` counts the rest for the smallest depth limit only, so only that one
+  // is a rule.
   const auto by_depth = [&](std::size_t depth) { return depth == deepest ? selected.nodes : unlimited; };
-  // A pass that is run again carries its accepted tokens as pending in the next pass, where they fit as they do here.
+  // The accepted tokens of a replayed pass are pending in the next one, where they fit as they do here. Beyond
+  // max_replay pending tokens, a pass without a draft brings them into the cache.
   const bool settles = replays(can) && pending > can.max_replay;
 
   struct Rule {
-    std::size_t nodes;  // of this draft, at most
-    std::size_t rows;   // drafted rows of any draft, at most
+    std::size_t nodes;  // upper bound on nodes of this draft
+    std::size_t rows;   // upper bound on drafted rows of any draft
     Cut cut;
   };
   const Rule rules[] = {
@@ -85,7 +89,7 @@ inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, st
     limit.nodes = rule.nodes;
     limit.cut = rule.cut;
   }
-  // Pad rows extend a chain, and follow the anchor of a tree.
+  // Pad rows extend a chain; in a tree they follow the anchor.
   if (round.chain() || deepest == 0) limit.rows = std::min(limit.rows, deepest);
   return limit;
 }

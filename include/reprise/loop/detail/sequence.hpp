@@ -17,8 +17,8 @@
 
 namespace reprise::inline v0 {
 
-/// What a session has committed: the tokens, how many of them the engine's cache holds, where the output begins,
-/// whether it has ended and what was counted. Knows nothing of drafts. Calls that are refused change nothing.
+/// The committed state of a session: tokens, the number of them in the engine's cache, the start of the output, finish
+/// reason and statistics. It knows nothing of drafts. Refused calls change nothing.
 ///
 /// Memory: 4 bytes per token. Threads: as the session.
 class Sequence {
@@ -32,7 +32,7 @@ class Sequence {
             pending, rows};
   }
 
-  /// What begin() would refuse.
+  /// Returns the error that begin() would give, if any.
   [[nodiscard]] static Result<void> check_begin(TokenSpan context, const Capabilities& capabilities,
                                                 std::optional<std::size_t> cached) {
     if (context.empty())
@@ -49,7 +49,8 @@ class Sequence {
                    capabilities.max_context};
     return check_cached(context.size(), cached.value_or(context.size() - 1), capabilities);
   }
-  /// Starts anew; check_begin() has nothing against it. `context` may be a part of this one's. False: out of memory.
+  /// Starts a new sequence. Precondition: check_begin() has passed. `context` may be part of the current context.
+  /// Returns false if memory runs out.
   [[nodiscard]] bool begin(TokenSpan context, const Capabilities& capabilities, std::optional<std::size_t> cached) {
     const std::size_t room = std::max(context.size() + headroom, reserved_);
     if (tokens_.capacity() < room) {
@@ -65,8 +66,8 @@ class Sequence {
     restart(cached);
     return true;
   }
-  /// Begins anew with the same capabilities and goes on counting. As begin(). `old` becomes the memory of the context
-  /// as it was.
+  /// Starts again from `context`, as begin() does, but keeps capabilities and statistics. `old` receives the previous
+  /// context. Returns false if memory runs out.
   [[nodiscard]] bool rebase(TokenSpan context, std::optional<std::size_t> cached, Buffer<Token>& old) {
     Buffer<Token> fresh;
     if (!fresh.reserve(std::max(context.size() + headroom, reserved_))) return false;
@@ -78,19 +79,20 @@ class Sequence {
     statistics_ = counted;
     return true;
   }
-  /// Room for `max_context` tokens, in this and all further sequences. False: out of memory.
+  /// Allocates memory for `max_context` tokens, in this and all further sequences. Returns false if memory runs out.
   [[nodiscard]] bool reserve(std::size_t max_context) noexcept {
     if (!tokens_.reserve(max_context)) return false;
     reserved_ = max_context;
     return true;
   }
-  /// Room for `extra` tokens more. False: out of memory.
+  /// Allocates memory for `extra` more tokens. Returns false if memory runs out.
   [[nodiscard]] bool reserve_extra(std::size_t extra) noexcept { return tokens_.reserve_extra(extra); }
 
   Result<void> append(TokenSpan tokens, std::optional<std::size_t> cached) {
     const std::size_t size = tokens_.size() + tokens.size();
     if (size > capabilities_.max_context)
-      return Error{ErrorCode::context_too_long, "the context would be longer than Capabilities::max_context", size,
+      return Error{ErrorCode::context_too_long,
+                   "the context would be longer than Capabilities::max_context: append fewer tokens", size,
                    capabilities_.max_context};
     if (auto checked = check_cached(size, cached.value_or(size - 1), capabilities_); !checked) return checked;
     if (!tokens_.append(tokens)) return no_memory();
@@ -99,7 +101,8 @@ class Sequence {
   }
   Result<void> truncate(std::size_t size) {
     if (size == 0 || size > tokens_.size())
-      return Error{ErrorCode::size_out_of_range, "truncate() keeps between 1 token and the whole context", size,
+      return Error{ErrorCode::size_out_of_range,
+                   "truncate() to a size out of range: keep between 1 token and the whole context", size,
                    tokens_.size()};
     finish_ = FinishReason::none;
     trim_ = 0;
@@ -116,7 +119,7 @@ class Sequence {
     cached_ = cached;
     return {};
   }
-  /// Becomes a copy of `other`. False: out of memory.
+  /// Becomes a copy of `other`. Returns false if memory runs out.
   [[nodiscard]] bool copy(const Sequence& other) noexcept {
     if (!tokens_.reserve(std::max(other.tokens_.size() + headroom, other.reserved_))) return false;
     static_cast<void>(tokens_.assign(other.tokens_));
@@ -131,14 +134,15 @@ class Sequence {
     return true;
   }
 
-  /// What a pass gave: `keep` rows of it stay in the cache. There is room for the tokens.
+  /// Appends the tokens of a pass, of which `keep` rows stay in the cache. Precondition: memory for the tokens is
+  /// reserved.
   void commit(std::span<const CommittedToken> tokens, const Walk& walked, std::size_t keep) noexcept {
     cached_ += keep;
     for (const CommittedToken& committed : tokens) tokens_.push_reserved(committed.token);
     finish_ = walked.finish;
     trim_ = walked.trim;
   }
-  /// Ends where a limit is reached, and goes on where one was that is not any more.
+  /// Sets the finish reason if a limit is reached. Clears it if it was a limit that no longer applies.
   void apply(const Limits& limits) noexcept {
     if (at_limit()) finish_ = FinishReason::none;
     if (finish_ == FinishReason::none && output_size() >= limits.max_tokens) finish_ = FinishReason::max_tokens;
@@ -148,16 +152,16 @@ class Sequence {
     if (finish_ == FinishReason::none || at_limit()) finish_ = FinishReason::caller;
   }
 
-  /// False before the first begin(); the context has at least one token from then on.
+  /// False before the first begin(). Afterwards the context has at least one token.
   [[nodiscard]] bool begun() const noexcept { return !tokens_.empty(); }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return finish_; }
   [[nodiscard]] TokenSpan context() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] std::size_t cached() const noexcept { return cached_; }
   [[nodiscard]] TokenSpan pending() const noexcept { return context().subspan(cached_); }
-  /// Tokens since the output began, stop tokens included.
+  /// The number of tokens since the output began, stop tokens included.
   [[nodiscard]] std::size_t output_size() const noexcept { return tokens_.size() - output_begin_; }
   [[nodiscard]] TokenSpan output() const noexcept { return context().subspan(output_begin_, output_size() - trim_); }
-  /// The output, stop tokens included, and behind it all the room that there is.
+  /// The output, stop tokens included, then the rest of the reserved memory.
   [[nodiscard]] std::span<Token> output_and_room() noexcept {
     return {tokens_.data() + output_begin_, tokens_.capacity() - output_begin_};
   }
@@ -175,8 +179,8 @@ class Sequence {
   [[nodiscard]] std::size_t max_context(const Limits& limits) const noexcept {
     return std::min(limits.max_context, capabilities_.max_context);
   }
-  /// Draft tokens that leave room for the bonus token, in the context and in what is wanted; none where a limit was
-  /// lowered within the round.
+  /// The number of draft tokens that fit and leave room for the bonus token: in the context (context_left) and in the
+  /// requested output (tokens_left). 0 if a limit was lowered within the round.
   [[nodiscard]] std::size_t context_left(const Limits& limits) const noexcept {
     return left(max_context(limits), tokens_.size());
   }
@@ -189,7 +193,7 @@ class Sequence {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return tokens_.memory_bytes(); }
 
  private:
-  static constexpr std::size_t headroom = 64;  // a first pass should not have to grow the context
+  static constexpr std::size_t headroom = 64;  // so that the first pass need not grow the context
 
   static Result<void> check_cached(std::size_t size, std::size_t cached, const Capabilities& capabilities) {
     if (cached >= size)
@@ -200,7 +204,7 @@ class Sequence {
     return {};
   }
   static std::size_t left(std::size_t limit, std::size_t used) noexcept { return limit > used ? limit - used - 1 : 0; }
-  /// Ended by a limit, which may be raised.
+  /// True if a limit ended generation; the caller may raise it.
   [[nodiscard]] bool at_limit() const noexcept {
     return finish_ == FinishReason::max_tokens || finish_ == FinishReason::context_full;
   }
@@ -219,7 +223,7 @@ class Sequence {
   std::size_t reserved_ = 0;
   std::size_t cached_ = 0;
   std::size_t output_begin_ = 0;
-  std::size_t taken_ = 0;  // output tokens that were handed out by take_settled()
+  std::size_t taken_ = 0;  // output tokens that take_settled() has returned
   std::size_t trim_ = 0;
   FinishReason finish_ = FinishReason::none;
 };

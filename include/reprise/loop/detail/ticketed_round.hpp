@@ -24,8 +24,8 @@
 
 namespace reprise::inline v0 {
 
-/// The round of a session, held to its order: open, propose, plan, resolve, commit, each with the newest ticket. Calls
-/// out of order are refused and change nothing. Knows the sequence, but neither strategy nor control.
+/// The round of a session with its order of calls: open, propose, plan, resolve, commit, each with the newest ticket.
+/// Calls out of order are refused and change nothing. It knows the sequence, but neither strategy nor control.
 ///
 /// Memory: that of OpenRound. Only reserve() and plan() allocate. Threads: as the session.
 class TicketedRound {
@@ -35,13 +35,13 @@ class TicketedRound {
             "not the open ticket: the order is plan, resolve, commit, each once, with the newest ticket"};
   }
 
-  /// Makes room for drafts of `nodes` nodes; see OpenRound::reserve().
+  /// Allocates memory for drafts of `nodes` nodes; see OpenRound::reserve().
   [[nodiscard]] bool reserve(std::size_t nodes, const Capabilities& can, std::size_t pending) noexcept {
     return arrays_.reserve(nodes, pads(can), pending);
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return arrays_.memory_bytes(); }
 
-  /// Opens a round without a draft, and closes the one before. `limits` must live until the round is closed.
+  /// Closes the previous round and opens one without a draft. `limits` must live until the round is closed.
   void open(const Limits& limits) noexcept {
     close();
     phase_ = Phase::open;
@@ -53,14 +53,14 @@ class TicketedRound {
     gated_ = false;
     unlikely_ = false;
   }
-  /// Voids the ticket and keeps the draft. The pass is not to be run or read any more: its arrays are written anew.
+  /// Voids the ticket and keeps the draft. The pass must not be run or read any more: its arrays will be overwritten.
   void give_pass_up() noexcept {
     if (phase_ != Phase::closed) phase_ = Phase::open;
   }
 
-  /// Returns an empty draft over this round's memory, for the strategy to write.
+  /// Returns an empty draft in this round's memory, for the strategy to write.
   [[nodiscard]] Draft blank(const DraftBudget& budget) noexcept { return arrays_.blank(budget); }
-  /// Takes the draft that was written into blank(). `max_leaves`: paths of the pass. `gated`: control asked for none.
+  /// Takes the draft that was written to blank(). `max_leaves`: paths of the pass. `gated`: control asked for no draft.
   void propose(const Draft& draft, std::size_t max_leaves, bool gated) noexcept {
     arrays_.propose(draft, max_leaves);
     gated_ = gated || draft.held_back();
@@ -74,14 +74,14 @@ class TicketedRound {
     arrays_.constrain(allowed);
   }
 
-  /// How many nodes of the draft the next pass may carry; see limit_draft(). Errors: not_begun, not_proposed,
+  /// Returns how many nodes of the draft the next pass may carry; see limit_draft(). Errors: not_begun, not_proposed,
   /// finished; too_many_pending, which closes the round.
   [[nodiscard]] Result<DraftLimit> limit(const Sequence& sequence, std::size_t max_nodes, Cut why) noexcept {
     if (!sequence.begun()) return Sequence::not_begun();
     if (phase_ == Phase::closed)
       return Error{ErrorCode::not_proposed, "plan() belongs to a round: call propose() first, once for each round"};
     if (sequence.finish_reason() != FinishReason::none)
-      return Error{ErrorCode::finished, "generation has ended: append() a turn, raise the limits or begin() anew"};
+      return Error{ErrorCode::finished, "generation has ended: append() a turn, raise the limits or begin() again"};
     const std::size_t pending = sequence.pending().size();
     const std::size_t rows = most_rows(*limits_, sequence.capabilities());
     if (pending > rows) {
@@ -90,16 +90,17 @@ class TicketedRound {
     }
     return limit_draft(sequence, *limits_, max_nodes, why, arrays_);
   }
-  /// The nodes that limit() found to be verifiable. Valid until plan().
+  /// The nodes that limit() selected for verification. Valid until plan().
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return arrays_.sendable(); }
-  /// The part of `choice`, an answer of control, that can be planned.
+  /// Returns the part of control's `choice` that can be planned.
   [[nodiscard]] DraftChoice clamp(const DraftChoice& choice, const DraftLimit& limit,
                                   const PassLimits& room) const noexcept {
     return arrays_.clamp(choice, limit, room);
   }
 
-  /// Plans the pass with `choice`, which clamp() has passed, or without a draft where memory runs out. A new ticket
-  /// replaces the old one. `in_step`: false after the strategy has thrown. False: out of memory; the round is closed.
+  /// Plans the pass with `choice`, a result of clamp(), or without a draft if memory runs out. A new ticket replaces
+  /// the old one. `in_step` is false after the strategy has thrown. Returns false and closes the round if memory runs
+  /// out for the pass without a draft too.
   [[nodiscard]] bool plan(Sequence& sequence, DraftChoice choice, const DraftLimit& limit, bool in_step) noexcept {
     if (!build(sequence, choice) && !build(sequence, choice = {0, 0, Cut::out_of_memory})) {
       close();
@@ -110,7 +111,7 @@ class TicketedRound {
     ++ticket_.id;
     return true;
   }
-  /// The pass that was planned last.
+  /// Returns the last planned pass.
   [[nodiscard]] Pass pass(const Sequence& sequence) const noexcept {
     return {.batch = arrays_.batch(),
             .pending = arrays_.pending(),
@@ -124,38 +125,37 @@ class TicketedRound {
             .ticket = ticket_};
   }
 
-  /// Decides by the picks of the pass. Errors: bad_ticket; bad_picks (there is none).
+  /// Decides by the picks of the pass. Errors: bad_ticket; bad_picks if there are none.
   template <Picks P, class Predicate>
   Result<Decision> resolve(Sequence& sequence, Ticket ticket, P&& picks, Predicate&& predicate) {
     if (!is_open(ticket, Phase::planned)) return bad_ticket();
     std::size_t rows = unlimited;
     if constexpr (requires { picks.size(); }) rows = static_cast<std::size_t>(picks.size());
-    if (rows == 0)
-      return Error{ErrorCode::bad_picks, "no picks: a pass gives at least the token after the anchor's row"};
+    if (rows == 0) return Error{ErrorCode::bad_picks, "no picks: return at least the token after the anchor's row"};
     return decide(sequence, picks, predicate, rows, unlimited);
   }
-  /// Decides by a path that the engine has walked. Errors: bad_ticket; bad_picks (it is no path of this draft).
+  /// Decides by a path that the engine has walked. Errors: bad_ticket; bad_picks if it is not a path of this draft.
   template <class Predicate>
   Result<Decision> resolve(Sequence& sequence, Ticket ticket, Accepted accepted, Predicate&& predicate) {
     if (!is_open(ticket, Phase::planned)) return bad_ticket();
     if (!arrays_.holds(accepted))
       return Error{
           ErrorCode::bad_picks,
-          "the accepted rows are no path of this draft: each row after the anchor's must follow the row before "
+          "the accepted rows are not a path of this draft: each row after the anchor's must follow the row before "
           "it and hold the token before it"};
     PathPicks picks{accepted.tokens};
     return decide(sequence, picks, predicate, unlimited, accepted.tokens.size());
   }
-  /// Keeps the target's likeliest tokens after row (anchor + i) for the outcome. Errors: bad_ticket.
+  /// Stores the target's likeliest tokens after row (anchor + i) for the outcome. Errors: bad_ticket.
   Result<void> report_top_k(Ticket ticket, std::size_t i, TokenSpan tokens) noexcept {
     if (!is_open(ticket, Phase::planned) && !is_open(ticket, Phase::resolved)) return bad_ticket();
     arrays_.report_top_k(i, tokens);
     return {};
   }
 
-  /// True when commit() may follow.
+  /// True if commit() may follow.
   [[nodiscard]] bool resolved(Ticket ticket) const noexcept { return is_open(ticket, Phase::resolved); }
-  /// The account of the pass, for control. Precondition: resolved, and not yet committed.
+  /// Returns the report of the pass, for control. Precondition: resolved, and not yet committed.
   [[nodiscard]] PassReport report(const Sequence& sequence,
                                   std::optional<std::chrono::nanoseconds> pass_time) const noexcept {
     const PassShape plain = plain_shape(sequence);
@@ -163,13 +163,13 @@ class TicketedRound {
     report.sent.rows += arrays_.drafted();
     return report;
   }
-  /// Commits the decision to the sequence and its statistics, and closes the round. Returns the account of the draft,
+  /// Commits the decision to the sequence and its statistics, and closes the round. Returns the outcome of the draft,
   /// valid until the next propose(). Precondition: resolved.
   Outcome commit(Sequence& sequence, std::optional<std::chrono::nanoseconds> pass_time) noexcept {
     sequence.commit(arrays_.walk_output().committed.first(walked_.committed), walked_, keep_);
     const Outcome outcome = arrays_.outcome(walked_, cut_);
     sequence.statistics().record(outcome, arrays_.depths(), arrays_.padding(), walked_.committed, pass_time);
-    close();  // the memory of the outcome stays as it is
+    close();  // the memory of the outcome remains
     return outcome;
   }
   /// Closes the round without a commit. Errors: bad_ticket.
@@ -184,13 +184,13 @@ class TicketedRound {
 
   [[nodiscard]] bool is_open(Ticket ticket, Phase phase) const noexcept { return ticket == ticket_ && phase == phase_; }
 
-  /// Writes the batch, and makes room in the sequence for everything that its pass can commit, before the engine is
-  /// asked to run it. False: out of memory.
+  /// Writes the batch, and reserves memory in the sequence for every token that the pass can commit, before the engine
+  /// runs it. Returns false if memory runs out.
   [[nodiscard]] bool build(Sequence& sequence, const DraftChoice& choice) noexcept {
     return sequence.reserve_extra(choice.nodes + choice.padding + 1) &&
            arrays_.build(sequence.pending(), choice, sequence.capabilities().pad_token.value_or(0));
   }
-  /// The rule to count: the one that left no more nodes than were sent.
+  /// Returns the binding rule: the one that allowed no more nodes than were sent.
   [[nodiscard]] Cut why_cut(const DraftLimit& limit, const DraftChoice& choice, bool in_step) const noexcept {
     if (draft().empty()) {
       if (limits_->draft.max_nodes == 0 || arrays_.most_nodes() == 0) return Cut::budget;
@@ -228,7 +228,7 @@ class TicketedRound {
   const Limits* limits_ = nullptr;  // of the open round
   OpenRound arrays_;
   bool gated_ = false;     // control asked for no draft, or the strategy has stopped
-  bool unlikely_ = false;  // the strategy has left out what was too unlikely
+  bool unlikely_ = false;  // the strategy left out nodes below the least probability
   Cut cut_ = Cut::none;
   Walk walked_;
   std::size_t keep_ = 0;
