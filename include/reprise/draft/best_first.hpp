@@ -55,7 +55,7 @@ class Frontier {
     --size_;
     return items_[free_[freed_++] = keys_[first_++].slot];
   }
-  /// Call it when a popped item was used: one item less is wanted.
+  /// Lowers the number of wanted items by one. Call it after a popped item was used.
   void want_one_less() noexcept {
     REPRISE_EXPECTS(wanted_ > 0);
     if (size_ == wanted_--) drop_last();

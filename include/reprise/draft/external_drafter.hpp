@@ -18,7 +18,7 @@ namespace reprise::inline v0 {
 struct ExternalNodes {
   TokenSpan tokens;
   std::span<const NodeIndex> parents = {};    ///< an earlier node or anchor_parent for each; empty: a chain
-  std::span<const float> probabilities = {};  ///< of each, given that its parent is right; empty: all one
+  std::span<const float> probabilities = {};  ///< for each, given that its parent is right; empty: one for all
   /// ordered: nodes in any order with parents first; they are sorted by path probability. sampled: nodes in the order
   /// in which they were drawn, which is kept. The draft then ends at the first node that is not a child of the node
   /// before.
@@ -37,7 +37,7 @@ struct ExternalNodes {
 ///   session.strategy().set({.tokens = ..., .parents = ..., .probabilities = ...});   // before propose()
 ///
 /// The nodes are for the current context: begin(), observe() and truncate() delete them. A cancelled round may be run
-/// again with the same nodes. They may be more than the budget allows; the budget cuts the draft.
+/// again with the same nodes. The draft takes as many as its budget allows and refuses the rest.
 ///
 /// Cost: set() copies and sorts the nodes; it does not allocate up to the size given to reserve_nodes(). propose()
 /// copies them. Threads: one at a time; copies are independent, but share the distributions.

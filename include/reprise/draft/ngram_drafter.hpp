@@ -98,8 +98,8 @@ class NgramDrafter {
     forget_proposal();
     context_.rebase(before, context, options_.max_evidence);
   }
-  /// Reserves memory, so that observe() does not allocate up to `max_context` tokens. This holds for at most 32,768
-  /// distinct tokens and 1,024 changes between prompt and output.
+  /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
+  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output.
   void reserve(std::size_t max_context) { context_.reserve(max_context); }
 
   /// Reads the index's own text, [evidence | context], instead of the lent context.
@@ -128,7 +128,7 @@ class NgramDrafter {
   }
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
-  /// The index, of the text [evidence | context]; see rebase().
+  /// The index over the text [evidence | context]; see rebase().
   [[nodiscard]] const Index& index() const noexcept { return context_.index(); }
   /// The number of tokens of evidence that rebase() has kept.
   [[nodiscard]] std::size_t evidence() const noexcept { return context_.evidence(); }

@@ -64,11 +64,11 @@ constexpr const LengthWeights& length_weights(int earlier) noexcept {
   return weights_by_length[static_cast<std::size_t>(earlier <= 2 ? earlier : earlier <= 4 ? 3 : earlier <= 8 ? 4 : 5)];
 }
 
-/// By floor(log2(distance)); of FactorScale.
+/// Factors by floor(log2(distance)), of FactorScale.
 inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1068, 1231, 2347, 3758, 4183, 3796, 3323, 3232,
                                                                       4031, 3593, 2942, 2250, 1441, 2428, 1840, 1840};
 
-/// By MatchKind; of FactorScale.
+/// Factors by MatchKind, of FactorScale.
 inline constexpr std::array<std::uint32_t, 3> weights_by_kind = {4096, 3547, 3892};
 
 /// The factors of the weight that do not depend on the length of the match, as one product of FactorScale. `distance`:
@@ -84,7 +84,7 @@ constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKi
 /// The base_weight() of an occurrence in the history of other sequences, where distance has no meaning.
 inline constexpr std::uint32_t history_base_weight = 2000;
 
-/// By log2(total / count), in steps of a quarter.
+/// Weights by log2(total / count), in steps of a quarter.
 inline constexpr std::array<Weight, 64> weights_by_rarity = {
     108051, 92448, 79098, 67676, 57903, 49541, 42387, 36266, 31029, 26549, 22715, 19435, 16628, 14227, 12173, 10415,
     8911,   7624,  6523,  5581,  4775,  4086,  3496,  2991,  2559,  2189,  1873,  1603,  1371,  1173,  1004,  859,

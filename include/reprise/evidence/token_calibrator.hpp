@@ -112,10 +112,14 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 
 /// Turns the evidence for a token into a probability, and learns from outcomes.
 ///
-/// The model is a generalised additive one. The share of the vote, as log-odds, passes through a curve. Table values
-/// for the other evidence are added to it; they were fitted to recorded outputs (docs/decisions/0005). So are biases
-/// that are learned while decoding, by stochastic gradient descent on the log-loss. learn() is for tested tokens only,
-/// as for_each_tested() visits them.
+/// The probability is the logistic function of a sum of log-odds (a generalised additive model). Three kinds of terms
+/// are added:
+///
+///  - the share of the vote, as log-odds, mapped through a curve;
+///  - built-in table values for the other evidence, fitted to recorded outputs (docs/decisions/0005);
+///  - biases that are learned while decoding, by stochastic gradient descent on the log-loss.
+///
+/// Use learn() only for tokens at positions where the target has made a pick; see for_each_tested().
 ///
 /// Cost: a dozen table reads per token; no allocation. Size: 6 KB. Threads: one at a time.
 class TokenCalibrator {
@@ -190,7 +194,7 @@ class TokenCalibrator {
             static_cast<std::uint16_t>(by_both)};
   }
 
-  /// `picked`: true if the target picked the sample's token at its position, false if it picked another one.
+  /// Learns from one outcome. `picked`: true if the target picked the sample's token at its position.
   constexpr void learn(const TrainingSample& sample, bool picked) noexcept {
     const std::int32_t wanted = picked ? ErrorScale::one : 0;
     const std::int32_t error =
@@ -208,7 +212,7 @@ class TokenCalibrator {
     adjust(state_.by_token_and_length[sample.token_and_length], 12 * step);
     ++state_.lessons;
   }
-  /// `picked`: true if the target picked the likeliest candidate after the anchor.
+  /// Updates CalibrationState::recent. `picked`: true if the target picked the likeliest candidate after the anchor.
   constexpr void learn_recent(bool picked) noexcept {
     constexpr std::int32_t fifth = 13107;  // of UnitScale: the last five rounds or so dominate
     const auto recent = static_cast<std::int32_t>(state_.recent);

@@ -112,8 +112,8 @@ class BasicRollingHashIndex {
   }
 
   /// Reserves memory for `tokens` tokens in all, even if none of their n-grams repeats: append() does not allocate up
-  /// to there. Errors: out_of_memory, also above options.max_bytes and when exhausted(). After an error append() still
-  /// grows as it can.
+  /// to that size. Errors: out_of_memory, also above options.max_bytes and when exhausted(). After an error append()
+  /// still grows as it can.
   Result<void> reserve(std::size_t tokens) noexcept {
     const Error no_room{ErrorCode::out_of_memory,
                         "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};

@@ -94,8 +94,8 @@ class BasicSuffixArrayIndex {
     size_ = 0;
   }
 
-  /// Reserves memory for `tokens` tokens in all, so that append() does not allocate up to there. Errors: out_of_memory,
-  /// also above options.max_bytes and when exhausted(). After an error append() still grows as it can.
+  /// Reserves memory for `tokens` tokens in all, so that append() does not allocate up to that size. Errors:
+  /// out_of_memory, also above options.max_bytes and when exhausted(). After an error append() still grows as it can.
   Result<void> reserve(std::size_t tokens) noexcept {
     if (exhausted() || !reserve_columns(tokens, false))
       return Error{ErrorCode::out_of_memory,

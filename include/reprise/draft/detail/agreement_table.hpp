@@ -34,7 +34,7 @@ class AgreementCalibrator {
   [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
     return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[place(evidence)].value));
   }
-  /// `picked`: true if the target picked the predicted token, false if it picked another one.
+  /// Learns from one pick. `picked`: true if it is the predicted token.
   constexpr void learn(const Evidence& evidence, bool picked) noexcept {
     Entry& entry = entries_[place(evidence)];
     const std::int32_t error = (picked ? one : 0) - static_cast<std::int32_t>(entry.value);

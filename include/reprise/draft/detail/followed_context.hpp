@@ -62,7 +62,7 @@ class FollowedContext {
     evidence_ = 0;
   }
 
-  /// Takes in new tokens: the last `fresh` tokens of `context`.
+  /// Adds the last `fresh` tokens of `context`, which are new.
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     if (fresh == 0) return;
     const bool whole = !index_.exhausted();
@@ -123,8 +123,8 @@ class FollowedContext {
     rebuild(size);
   }
 
-  /// Reserves memory, so that observe() does not allocate up to `max_context` tokens. This holds for at most 32,768
-  /// distinct tokens and 1,024 changes between prompt and output.
+  /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
+  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output.
   void reserve(std::size_t max_context) {
     reserved_ = max_context;
     const std::size_t text = evidence_ + max_context;

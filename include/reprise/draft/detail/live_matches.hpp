@@ -17,7 +17,7 @@ namespace reprise::inline v0::detail {
 /// An earlier place that the context currently seems to repeat.
 struct LiveMatch {
   Position next = 0;             ///< the position of the next token there
-  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places back agrees, at this alignment
+  std::uint32_t agreements = 0;  ///< bit i: the tokens i + 1 places back agree
   std::uint16_t length = 0;      ///< tokens of unbroken agreement
   MatchKind kind = MatchKind::lookup;
   friend bool operator==(const LiveMatch&, const LiveMatch&) = default;

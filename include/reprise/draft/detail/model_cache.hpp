@@ -33,7 +33,7 @@ class ModelCache {
     const TokenSpan fed = before.first(std::min(fed_, before.size()));
     forget(same_tokens(fed, context));
   }
-  /// Takes in new tokens: the last `fresh` tokens of `context`.
+  /// Adds the last `fresh` tokens of `context`, which are new.
   void observe(TokenSpan context, std::size_t fresh) noexcept {
     if (fed_ != context.size() - fresh) return forget(fed_);
     const TokenSpan tail(tail_.data(), tail_size_);
