@@ -141,8 +141,8 @@ TEST(ExternalDrafter, RefusesWhatMakesNoSenseAndThenDraftsNothing) {
     const std::vector<NodeIndex> wrong = {-1, 0, bad, 1};
     refused({.tokens = four, .parents = wrong}, "a parent is neither an earlier node nor anchor_parent");
   }
-  refused({.tokens = four, .parents = std::span(parents).first(3)}, "as many parents as tokens");
-  refused({.tokens = four, .probabilities = std::span(likely).first(3)}, "as many probabilities as tokens");
+  refused({.tokens = four, .parents = std::span(parents).first(3)}, "parents has the wrong length");
+  refused({.tokens = four, .probabilities = std::span(likely).first(3)}, "probabilities has the wrong length");
   for (const float bad : {-0.1F, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
     const std::vector<float> wrong = {0.5F, bad, 0.5F, 0.5F};
     refused({.tokens = four, .probabilities = wrong}, "negative, or not a number");

@@ -14,13 +14,13 @@ namespace reprise::inline v0 {
 
 class AnyStrategy;
 
-/// A strategy that AnyStrategy can hold.
+/// A strategy type that AnyStrategy can hold.
 template <class S>
 concept ErasableStrategy =
     !std::same_as<std::remove_cvref_t<S>, AnyStrategy> && detail::StrategyFunctions<std::remove_cvref_t<S>>;
 
-/// Any strategy behind one type, for programs that choose at run time. Costs one indirect call per function and
-/// one allocation per copy. A copy that got no memory, like a default-made AnyStrategy, drafts nothing.
+/// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function and one allocation
+/// per copy. A default-constructed AnyStrategy, or a copy whose allocation failed, drafts nothing.
 class AnyStrategy {
  public:
   AnyStrategy() noexcept = default;
@@ -42,7 +42,7 @@ class AnyStrategy {
     if (calls_ != nullptr) calls_->destroy(object_);
   }
 
-  /// The strategy inside, to ask it what only its own type can tell; nullptr when it is of another type.
+  /// Returns the strategy inside, or nullptr if it is not of type S.
   template <class S>
   [[nodiscard]] const S* get() const noexcept {
     return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<const S*>(object_) : nullptr;
@@ -63,21 +63,21 @@ class AnyStrategy {
   void truncate(TokenSpan context, std::size_t size) {
     if (calls_ != nullptr) calls_->truncate(object_, context, size);
   }
-  /// A strategy that cannot rebase begins anew.
+  /// Calls begin() if the strategy cannot rebase.
   void rebase(TokenSpan before, TokenSpan context) {
     if (calls_ != nullptr) calls_->rebase(object_, before, context);
   }
   void reserve(std::size_t max_context) {
     if (calls_ != nullptr) calls_->reserve(object_, max_context);
   }
-  /// Candidates of each row that the strategy learns from; 0: it does not.
+  /// The number of tokens per row that the strategy learns from, see TopKLearner; 0 if it does not.
   [[nodiscard]] std::size_t top_k_wanted() const { return calls_ == nullptr ? 0 : calls_->top_k_wanted(object_); }
-  /// What a node of a sampled draft was drawn from; empty where the strategy does not say: then it is taken for
-  /// certain.
+  /// The distribution from which a node of a sampled draft was drawn. If the strategy does not provide it, the span is
+  /// empty, and the token counts as drawn with probability one.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
     return calls_ == nullptr ? std::span<const float>() : calls_->distribution(object_, node);
   }
-  /// What the strategy says it holds on the heap, without the strategy itself; 0 when it does not measure itself.
+  /// The heap bytes that the strategy reports, without the strategy object itself; 0 if it does not report them.
   [[nodiscard]] std::size_t memory_bytes() const { return calls_ == nullptr ? 0 : calls_->memory_bytes(object_); }
 
  private:
@@ -97,7 +97,7 @@ class AnyStrategy {
     const char* type;
   };
 
-  /// Its address stands for the type. Not constant: linkers may make one of constants that are the same.
+  /// Its address identifies the type. Not constant: linkers may merge equal constants.
   template <class S>
   static inline char type_of = 0;
 

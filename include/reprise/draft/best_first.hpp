@@ -15,27 +15,28 @@
 
 namespace reprise::inline v0 {
 
-/// The most probable items that are still wanted, best first; equal ones in the order in which they came. A sorted
-/// array of keys: with a few dozen of them, moving some costs less than a heap, and the last one tells what is not
-/// worth computing any more.
+/// A queue of the most probable items, best first; equal items keep their order of arrival. It is a sorted array of
+/// keys: for a few dozen items, moving some of them costs less than a heap. The last key bounds the items that are
+/// worth computing, see bar().
 ///
-/// Item is a small value with a member `path`, its probability. At most `Most` are wanted.
+/// Item is a small value with a member `path`, its probability. The queue keeps as many items as are still wanted, at
+/// most `Most`.
 template <class Item, std::size_t Most>
 class Frontier {
  public:
-  /// Empty, for at most `wanted` items.
+  /// Empties the queue; from now on it keeps at most `wanted` items.
   void reset(std::size_t wanted) noexcept {
     REPRISE_EXPECTS(wanted <= Most);
     first_ = size_ = freed_ = fresh_ = 0;
     wanted_ = wanted;
   }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  /// Nothing at or below this probability is taken.
+  /// Items at or below this probability are not taken.
   [[nodiscard]] Probability bar() const noexcept {
     if (size_ < wanted_) return Probability::zero();
     return size_ == 0 ? Probability::one() : keys_[first_ + size_ - 1].path;
   }
-  /// Takes the item unless enough better ones are there.
+  /// Takes the item unless enough items that are at least as probable are waiting.
   void push(const Item& item) noexcept {
     if (size_ == wanted_) {
       if (item.path <= bar()) return;
@@ -48,13 +49,13 @@ class Frontier {
     for (; at > first_ && keys_[at - 1].path < item.path; --at) keys_[at] = keys_[at - 1];
     keys_[at] = {item.path, slot};
   }
-  /// The best item; valid until the next push().
+  /// Removes and returns the best item; valid until the next push().
   const Item& pop() noexcept {
     REPRISE_EXPECTS(size_ > 0);
     --size_;
     return items_[free_[freed_++] = keys_[first_++].slot];
   }
-  /// One of the items that were popped was used.
+  /// Lowers the number of wanted items by one. Call it after a popped item was used.
   void want_one_less() noexcept {
     REPRISE_EXPECTS(wanted_ > 0);
     if (size_ == wanted_--) drop_last();
@@ -78,24 +79,26 @@ class Frontier {
   std::size_t size_ = 0;
   std::size_t wanted_ = 0;
   std::array<Item, Most> items_;
-  std::array<Slot, Most> free_;  // slots of items that are not there any more
+  std::array<Slot, Most> free_;  // slots of items that have left
   std::size_t freed_ = 0;
   Slot fresh_ = 0;  // slots from here on were never used
 };
 
-/// Writes `draft` best first: the most probable item that waits in `frontier` is always written next, so every prefix
-/// of the draft is the best smaller draft. A chain keeps only the best child of each node.
+/// Grows `draft` best first: the most probable item in `frontier` is always written next. Every prefix of the draft is
+/// therefore the best smaller draft. A chain keeps only the best child of each node. Returns the number of nodes;
+/// `written[i]` becomes the item of node i.
 ///
-/// An Item has `path`, its path probability, which is at most its parent's; `depth`, 1 after the anchor; and `node()`,
-/// its DraftNode. `written[i]` becomes the item of node i. Returns the number of nodes.
+/// An Item has `path`, its path probability, which is at most its parent's. It also has `depth` (1 after the anchor)
+/// and `node()`, its DraftNode.
 ///
-/// expand(parent) pushes the items that may follow `parent` to the frontier: first those after the anchor, then those
-/// after a node as soon as it is written. It may skip an item at or below `frontier.bar()`. It returns nothing, or
-/// false to say that it cannot expand any further; then the waiting items are written and no more are asked for.
+/// expand(parent) pushes the items that may follow `parent` to the frontier. It is called for the anchor first, then
+/// for each node as soon as that is written. It may skip items at or below `frontier.bar()`. It returns nothing, or
+/// false if it cannot expand any further. After false the waiting items are still written, but expand() is not called
+/// again.
 ///
-/// The draft enforces the budget. Two limits are looked at here too, because they save the work of expand(): nothing
-/// is expanded when the draft is full, nor at the greatest depth. The latter also keeps items that cannot be
-/// written from taking the place of others in the frontier.
+/// The draft enforces the budget. Two limits are also checked here, because they save calls of expand(): a full draft
+/// and a node at the greatest depth are not expanded. At the greatest depth, this also keeps the frontier free of items
+/// that the draft would refuse.
 ///
 /// Precondition: `draft` is empty and ordered.
 template <class Item, std::size_t Most, class Expand>

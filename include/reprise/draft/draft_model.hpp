@@ -9,21 +9,21 @@
 
 namespace reprise::inline v0 {
 
-/// A small language model, seen from ModelDrafter: one sequence with a cache that can be cut. What a compiler cannot
-/// check:
+/// A small language model for ModelDrafter: one sequence with a cache that can be truncated. Requirements that a
+/// compiler cannot check:
 ///
-///  M1  feed(tokens) runs the model on `tokens`, at least one, appended to those in its cache, and answers the
-///      distribution after the last of them: a weight of at least zero for each token 0 ... vocabulary() - 1, that add
-///      up to one, after temperature and cuts. It holds until the next call. An empty answer: it could not (its context
-///      is full, it has failed); the round then goes on with what has been drafted so far.
-///  M2  truncate(size) keeps the first `size` tokens of its cache. After a feed() that failed or threw, `size` is at
-///      most what the cache held before that call.
-///  M3  Equal tokens give equal distributions, in whatever runs they were fed: propose() may be called again (S4), and
-///      may then feed again what it has fed before.
-///  M4  A copy has a cache of its own, with the same tokens: a fork (S7). Weights may be shared.
-///  M5  feed() and truncate() are called in propose(), so they do not allocate (S3), beyond what an optional
-///      reserve(max_context) could have asked for before. What they throw passes through propose(); the session then
-///      goes on without drafts until begin().
+///  M1  feed(tokens) appends `tokens`, at least one, to the cache and runs the model on them. It returns the
+///      distribution after the last token: one weight per token 0 ... vocabulary() - 1, none negative, with a sum of
+///      one, after temperature and truncation (top-k, top-p). The span is valid until the next call. An empty span
+///      means failure, for example because the context is full. The round then continues with the nodes drafted so far.
+///  M2  truncate(size) keeps the first `size` tokens of the cache. After a feed() that failed or threw, `size` is at
+///      most the size of the cache before that call.
+///  M3  Equal tokens give equal distributions, however they were split into calls of feed(). propose() may be called
+///      again (S4) and may then feed the same tokens again.
+///  M4  A copy has its own cache with the same tokens: a fork (S7). Weights may be shared.
+///  M5  feed() and truncate() are called in propose(), so they do not allocate (S3), except memory that an optional
+///      reserve(max_context) could have allocated before. Exceptions pass through propose(); the session then continues
+///      without drafts until begin().
 ///  M6  vocabulary() does not change.
 ///
 /// Threads: one at a time for each model; copies are independent.
@@ -36,7 +36,7 @@ concept DraftModel = std::copyable<M> && requires(M& model, const M& same, Token
 
 namespace archetype {
 
-/// The least that models DraftModel: it can never say what comes next.
+/// A minimal model of DraftModel: every feed() fails.
 struct Model {
   std::span<const float> feed(TokenSpan) { return {}; }
   void truncate(std::size_t) {}

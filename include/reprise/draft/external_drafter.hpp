@@ -14,31 +14,33 @@
 
 namespace reprise::inline v0 {
 
-/// A draft that the caller has made, to hand in: flat arrays with one entry for each node.
+/// A draft made by the caller: parallel arrays with one entry per node.
 struct ExternalNodes {
   TokenSpan tokens;
-  std::span<const NodeIndex> parents = {};    ///< of each, an earlier node or anchor_parent; empty: a chain
-  std::span<const float> probabilities = {};  ///< of each, given that its parent is right; empty: one for all
-  /// ordered: any order that has parents first; it is put in order of path probability. sampled: in the order in which
-  /// they were drawn, which is kept; the draft ends at the first node that does not follow the one before. The
-  /// probability of a sampled node is then not that of its token: it may depend on the tokens before it only (say, how
-  /// often such a token was accepted), or rejection sampling would be biased.
+  std::span<const NodeIndex> parents = {};    ///< an earlier node or anchor_parent for each; empty: a chain
+  std::span<const float> probabilities = {};  ///< for each, given that its parent is right; empty: one for all
+  /// ordered: nodes in any order with parents first; they are sorted by path probability. sampled: nodes in the order
+  /// in which they were drawn, which is kept. The draft then ends at the first node that is not a child of the node
+  /// before.
+  ///
+  /// The probability of a sampled node must not depend on its token, or rejection sampling would be biased. It may
+  /// depend on earlier tokens; an example is the acceptance rate of tokens at that depth.
   DraftKind kind = DraftKind::ordered;
-  /// Of sampled nodes, the distributions they were drawn from, one after the other, of `vocabulary` weights each. They
-  /// stay the caller's, and have to live until the round is committed. Empty: checked by agreement.
+  /// The distributions from which sampled nodes were drawn, concatenated, with `vocabulary` weights each. The caller
+  /// owns them and must keep them until the round is committed. Empty: the draft is checked by agreement.
   std::span<const float> distributions = {};
   std::size_t vocabulary = 0;
 };
 
-/// Drafts what the caller hands in each round: for engines with a draft head of their own (MTP, EAGLE, Medusa).
+/// Drafts the nodes that the caller sets in each round: for engines with their own draft head (MTP, EAGLE, Medusa).
 ///
 ///   session.strategy().set({.tokens = ..., .parents = ..., .probabilities = ...});   // before propose()
 ///
-/// What was handed in is for the context as it is now, and is gone after begin(), observe() or truncate(); a round that
-/// was cancelled may be run again. A draft of an engine is as long as the engine likes; the budget cuts it.
+/// The nodes are for the current context: begin(), observe() and truncate() delete them. A cancelled round may be run
+/// again with the same nodes. The draft takes as many as its budget allows and refuses the rest.
 ///
-/// Cost: set() copies the nodes and sorts them, and may allocate (not below reserve_nodes()); propose() copies them.
-/// Threads: one at a time; copies are independent, but for the distributions.
+/// Cost: set() copies and sorts the nodes; it does not allocate up to the size given to reserve_nodes(). propose()
+/// copies them. Threads: one at a time; copies are independent, but share the distributions.
 class ExternalDrafter {
  public:
   void begin(TokenSpan) noexcept { clear(); }
@@ -46,9 +48,9 @@ class ExternalDrafter {
   void truncate(TokenSpan, std::size_t) noexcept { clear(); }
   void feedback(TokenSpan, const Outcome&) noexcept {}
 
-  /// The draft of the next round; what was set before is forgotten, also when this one is refused. Errors:
-  /// invalid_argument (arrays of other lengths, a parent that is not an earlier node, a probability that is negative or
-  /// no number; more than one counts as one), out_of_memory.
+  /// Sets the nodes of the next draft. Earlier nodes are deleted, even if these are refused. Probabilities above one
+  /// count as one. Errors: out_of_memory; invalid_argument if arrays differ in length, a parent is not an earlier node,
+  /// or a probability is negative or NaN.
   Result<void> set(const ExternalNodes& nodes) noexcept {
     clear();
     if (auto checked = check(nodes); !checked) return checked;
@@ -64,7 +66,7 @@ class ExternalDrafter {
       nodes_.push_reserved(node);
       order_.push_reserved(static_cast<NodeIndex>(i));
     }
-    // Parents stay first: they are no less probable, and came earlier.
+    // Sorting keeps parents before children: a parent is no less probable and has a smaller index.
     if (nodes.kind == DraftKind::ordered)
       std::sort(order_.begin(), order_.end(),
                 [this](NodeIndex a, NodeIndex b) { return path(a) != path(b) ? path(a) > path(b) : a < b; });
@@ -73,7 +75,7 @@ class ExternalDrafter {
     vocabulary_ = nodes.vocabulary;
     return {};
   }
-  /// Nothing is drafted until the next set().
+  /// Deletes the nodes: nothing is drafted until the next set().
   void clear() noexcept {
     nodes_.clear();
     order_.clear();
@@ -82,7 +84,7 @@ class ExternalDrafter {
     distributions_ = {};
     vocabulary_ = 0;
   }
-  /// Room for drafts of that many nodes. Errors: out_of_memory; then set() allocates as it needs to.
+  /// Reserves memory for drafts of `nodes` nodes. Errors: out_of_memory; set() then allocates on demand.
   Result<void> reserve_nodes(std::size_t nodes) noexcept {
     if (!nodes_.reserve(nodes) || !order_.reserve(nodes) || !written_.reserve(nodes))
       return Error{ErrorCode::out_of_memory, "no memory for drafts of so many nodes: reserve fewer", nodes, 0};
@@ -91,7 +93,7 @@ class ExternalDrafter {
 
   void propose(TokenSpan, Draft& draft) noexcept {
     draft.clear(kind_);
-    if (order_.size() != nodes_.size() || written_.size() != nodes_.size()) return;  // a copy that got no memory
+    if (order_.size() != nodes_.size() || written_.size() != nodes_.size()) return;  // a copy that ran out of memory
     std::fill(written_.begin(), written_.end(), anchor_parent);
     for (const NodeIndex i : order_) {
       DraftNode node = nodes_[static_cast<std::size_t>(i)];
@@ -99,15 +101,15 @@ class ExternalDrafter {
         node.parent = written_[static_cast<std::size_t>(node.parent)];
         if (node.parent == anchor_parent) continue;  // its parent was refused
       }
-      if (repeats(draft, node)) {                 // a head may try a token twice
-        if (kind_ == DraftKind::sampled) return;  // later nodes were drawn knowing of it
+      if (repeats(draft, node)) {                 // a head may propose a token twice
+        if (kind_ == DraftKind::sampled) return;  // later nodes were drawn after this token
         continue;
       }
       if (draft.push(node)) written_[static_cast<std::size_t>(i)] = static_cast<NodeIndex>(draft.size() - 1);
     }
   }
 
-  /// What a node of the last draft was drawn from; empty when no distributions were handed in.
+  /// The distribution from which a node of the last draft was drawn; empty if none was set.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
     if (distributions_.empty()) return {};
     const auto found = std::find(written_.begin(), written_.end(), node);
@@ -115,7 +117,7 @@ class ExternalDrafter {
     return distributions_.subspan(static_cast<std::size_t>(found - written_.begin()) * vocabulary_, vocabulary_);
   }
 
-  /// Nodes that were handed in for this round.
+  /// The number of nodes set for this round.
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return nodes_.memory_bytes() + order_.memory_bytes() + written_.memory_bytes();
@@ -128,9 +130,10 @@ class ExternalDrafter {
     };
     const std::size_t size = nodes.tokens.size();
     if (!nodes.parents.empty() && nodes.parents.size() != size)
-      return refuse("there are not as many parents as tokens", nodes.parents.size(), size);
+      return refuse("parents has the wrong length: give one for each token, or none", nodes.parents.size(), size);
     if (!nodes.probabilities.empty() && nodes.probabilities.size() != size)
-      return refuse("there are not as many probabilities as tokens", nodes.probabilities.size(), size);
+      return refuse("probabilities has the wrong length: give one for each token, or none", nodes.probabilities.size(),
+                    size);
     if (!nodes.distributions.empty() && (nodes.vocabulary == 0 || nodes.distributions.size() % nodes.vocabulary != 0 ||
                                          nodes.distributions.size() / nodes.vocabulary != size))
       return refuse("distributions has to hold one weight for each token of the vocabulary, for each node",
@@ -142,10 +145,11 @@ class ExternalDrafter {
         return refuse("a parent is neither an earlier node nor anchor_parent: hand in parents before children", i,
                       size);
     for (std::size_t i = 0; i < nodes.probabilities.size(); ++i)
-      if (!(nodes.probabilities[i] >= 0)) return refuse("a probability is negative, or not a number", i, size);
+      if (!(nodes.probabilities[i] >= 0))
+        return refuse("a probability is negative, or not a number: give one from 0 to 1", i, size);
     return {};
   }
-  /// Scaling by a power of two and rounding down: the same everywhere.
+  /// Scales by a power of two and rounds down, which gives the same result on every platform.
   static Probability from_float(float p) noexcept {
     return p >= 1 ? Probability::one()
                   : Probability::from_raw(static_cast<std::uint32_t>(p * static_cast<float>(Probability::scale)));
@@ -160,9 +164,9 @@ class ExternalDrafter {
     return nodes_[static_cast<std::size_t>(i)].path_probability;
   }
 
-  Buffer<DraftNode> nodes_;    // as handed in
-  Buffer<NodeIndex> order_;    // in which they are proposed
-  Buffer<NodeIndex> written_;  // of each, its place in the last draft
+  Buffer<DraftNode> nodes_;    // as set
+  Buffer<NodeIndex> order_;    // the order in which they are proposed
+  Buffer<NodeIndex> written_;  // for each, its node in the last draft
   DraftKind kind_ = DraftKind::ordered;
   std::span<const float> distributions_;
   std::size_t vocabulary_ = 0;

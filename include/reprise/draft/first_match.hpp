@@ -14,15 +14,15 @@
 
 namespace reprise::inline v0 {
 
-/// The draft of the first strategy that has one; those behind it are not asked. For sources that cost time to ask, and
-/// where what comes first is known to be better.
+/// Takes the draft of the first strategy that proposes any node; later strategies are not asked. For strategies that
+/// are expensive to ask, in a known order of quality.
 ///
-/// The draft is handed on as it is, a sampled one with its distributions. (Whether a sampled draft is used must not
-/// depend on the tokens it drew, or rejection sampling would be biased: here it depends on the members before it only.)
-/// Every member gets feedback in every round; those that drafted nothing, or were not asked, with an empty draft.
+/// The draft is passed on unchanged, a sampled one with its distributions. Rejection sampling stays unbiased: the
+/// choice of a member depends only on the members before it, not on the tokens that it drew. Every member gets feedback
+/// in every round. If it drafted nothing or was not asked, its outcome has an empty draft.
 ///
-/// Cost: that of the members asked. Size: 3 KB, and 25 KB where a member learns from candidates; no allocation of its
-/// own. Threads: one at a time; copies are independent.
+/// Cost: that of the members asked. Size: 3 KB, or 25 KB if a member is a TopKLearner; no allocation of its own.
+/// Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
 class FirstMatch : public Members<Strategies...> {
   using Base = Members<Strategies...>;
@@ -76,7 +76,8 @@ class FirstMatch : public Members<Strategies...> {
     chosen_ = none;
   }
 
-  /// What a node of the draft was drawn from, as the member that proposed it says; nothing where it does not say.
+  /// The distribution from which a node of the draft was drawn, if the member that proposed it provides one; else
+  /// empty.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const
       requires(DistributionStrategy<Strategies> || ...) {
     return distribution_of<0>(node);

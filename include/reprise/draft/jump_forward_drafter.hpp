@@ -12,14 +12,16 @@
 
 namespace reprise::inline v0 {
 
-/// Knows which tokens there is no choice about: a grammar engine, or a handle to one. What a compiler cannot check:
+/// A source of tokens without an alternative: a grammar engine, or a handle to one. Requirements that a compiler cannot
+/// check:
 ///
-///  F1  forced(out) writes the tokens that have to come next, after the committed context, as far as nothing else is
-///      allowed and as they fit; the answer is how many. It changes nothing, does not allocate and does not throw.
-///  F2  Either the caller keeps the source in step with what is committed, or the source has begin(context),
-///      observe(context, fresh, origin) and truncate(context, size), as a DraftStrategy has, and follows by itself. It
-///      may then also have the optional ones: rebase(before, context), reserve(max_context), memory_bytes().
-///  F3  Copies of a handle share what it points to: to fork a sequence, its grammar has to be forked too.
+///  F1  forced(out) writes the tokens that must follow the committed context, and returns their number. It stops where
+///      more than one token is allowed, or when `out` is full. It changes nothing, does not allocate and does not
+///      throw.
+///  F2  Either the caller keeps the source in step with the committed tokens, or the source follows them itself. It
+///      then has the functions of a DraftStrategy: begin(context), observe(context, fresh, origin) and
+///      truncate(context, size). It may also have rebase(before, context), reserve(max_context) and memory_bytes().
+///  F3  Copies of a handle share the object that it points to: a fork of the sequence needs a fork of the grammar.
 template <class S>
 concept JumpForwardSource = std::copyable<S> && requires(S& s, std::span<Token> out) {
   { s.forced(out) } -> std::convertible_to<std::size_t>;
@@ -27,7 +29,7 @@ concept JumpForwardSource = std::copyable<S> && requires(S& s, std::span<Token> 
 
 namespace archetype {
 
-/// The least that models JumpForwardSource: nothing is forced.
+/// A minimal model of JumpForwardSource: nothing is forced.
 struct Forced {
   std::size_t forced(std::span<Token>) { return 0; }
 };
@@ -35,23 +37,25 @@ static_assert(JumpForwardSource<Forced>);
 
 }  // namespace archetype
 
-/// Drafts tokens that a grammar leaves no choice about (jump-forward decoding: SGLang, Zheng et al. 2024), with
-/// probability one. Combined with others by UnionDrafter, they come first, and what others foresaw goes on behind them.
+/// Drafts tokens to which a grammar leaves no alternative, with probability one (jump-forward decoding: SGLang, Zheng
+/// et al. 2024). In a UnionDrafter they come first; drafts of other members that agree with them continue after them.
 ///
-/// Why they are drafted instead of committed at once, as pending tokens that nobody picked:
-///  - Plain decoding picks them too. A sampler's random stream advances once for each committed token, penalties and
-///    mirostat learn from each, logprobs are asked of each; skipping picks would give a seeded run other tokens later.
-///  - What is forced is text, and text has more than one tokenisation. Which of them the model would have picked,
-///    above all at the end of the run, only the target can say; a draft that guessed wrong costs its rows, never the
-///    output.
-///  - It saves nothing more: a forced token takes a row of a pass either way, pending or drafted.
-/// An engine that wants them pending all the same (it checks no drafts, or has no room for the rows of other drafts)
-/// appends them to the session and to the state of its sampler itself, and its output is then its own.
+/// The tokens are drafted instead of being committed as pending tokens that the target never picked, for three reasons:
 ///
-/// Cost: the source's. Limit: 64 tokens in a draft. Threads: as the source; copies share what it points to.
+///  - Plain decoding picks them too. For each committed token a sampler advances its random stream, penalties and
+///    mirostat are updated, and logprobs may be requested. Without these picks, a seeded run would give different
+///    tokens later.
+///  - A grammar forces text, and text has more than one tokenisation. Only the target can tell which one the model
+///    would pick, above all at the end of the forced text. A wrong guess costs rows, never the output.
+///  - Pending tokens would save nothing: a forced token takes one row of a pass either way.
+///
+/// An engine may still want them pending, because it verifies no drafts or needs the rows for other drafts. It then
+/// appends them to the session and to its sampler state itself, and the output may differ from plain decoding.
+///
+/// Cost: the source's. Limit: 64 tokens per draft. Threads: as the source; copies share the object that it points to.
 template <JumpForwardSource Source>
 class JumpForwardDrafter {
-  // A source with one of these would be skipped in silence, and fall out of step.
+  // A source with one of these would be skipped silently and get out of step.
   static_assert(
       !requires(Source & s, TokenSpan tokens, Origin origin) { s.observe(tokens, origin); } &&
           !requires(Source & s, std::size_t size) { s.truncate(size); } &&
@@ -85,7 +89,7 @@ class JumpForwardDrafter {
   void feedback(TokenSpan, const Outcome&) noexcept {}
 
   void propose(TokenSpan, Draft& draft) {
-    // A grammar may work for each token: it is not asked for more than the draft takes.
+    // A grammar may do work for each token, so it is asked for no more than the draft can take.
     const std::size_t most = std::min({draft.budget().max_nodes, draft.budget().max_depth, max_tokens});
     if (most == 0) return;
     std::array<Token, max_tokens> tokens{};

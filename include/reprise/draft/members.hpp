@@ -11,7 +11,8 @@
 
 namespace reprise::inline v0 {
 
-/// Strategies that see the same sequence: what a combinator of drafts passes on to all of them alike.
+/// The base of combinators: several strategies that see the same sequence. Forwards the calls that are the same for
+/// all.
 template <DraftStrategy... Strategies>
 class Members {
   static_assert(sizeof...(Strategies) > 0, "a combinator needs at least one strategy");
@@ -28,7 +29,7 @@ class Members {
   void truncate(TokenSpan context, std::size_t size) {
     for_each([&](auto& member) { member.truncate(context, size); });
   }
-  /// A member that cannot rebase begins anew.
+  /// Calls begin() for members that cannot rebase.
   void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
     for_each([&]<class Member>(Member& member) {
       if constexpr (RebasableStrategy<Member>)
@@ -42,20 +43,20 @@ class Members {
       if constexpr (ReservableStrategy<Member>) member.reserve(max_context);
     });
   }
-  /// Heap bytes of those members that measure themselves.
+  /// The heap bytes of those members that report them.
   [[nodiscard]] std::size_t memory_bytes() const {
     std::size_t bytes = 0;
     std::apply([&](const auto&... members) { ((bytes += bytes_of(members)), ...); }, members_);
     return bytes;
   }
-  /// The most that a member wants.
+  /// The largest top_k_wanted() of the members.
   [[nodiscard]] std::size_t top_k_wanted() const requires(TopKLearner<Strategies> || ...) {
     std::size_t most = 0;
     std::apply([&](const auto&... members) { ((most = std::max(most, wanted_by(members))), ...); }, members_);
     return most;
   }
 
-  /// The i-th member, as the template was given them.
+  /// The i-th member, in the order of the template arguments.
   template <std::size_t i>
   [[nodiscard]] auto& member() noexcept {
     return std::get<i>(members_);
@@ -68,7 +69,7 @@ class Members {
  protected:
   explicit Members(Strategies... strategies) : members_(std::move(strategies)...) {}
 
-  /// Calls visit(member, i) for each, in order; i counts from 0.
+  /// Calls visit(member, i) for each member in order, from i = 0.
   template <class Visit>
   void for_each_member(Visit visit) {
     std::size_t i = 0;

@@ -24,45 +24,50 @@ namespace reprise::inline v0 {
 struct ModelOptions {
   /// ordered: the model's likeliest tokens. sampled: tokens drawn from its distribution, for rejection sampling.
   DraftKind kind = DraftKind::ordered;
-  std::size_t draft_length = 8;  ///< tokens on one path, 1..64: runs of the model one after the other
-  std::size_t branches = 1;      ///< of an ordered draft: tokens tried at each place, 1..8; more than 1, a tree
-  /// Less likely paths are not proposed; DraftBudget can only ask for more. A token costs a run of the model, which
-  /// control does not know of, so this is higher than where drafting costs nothing.
+  std::size_t draft_length = 8;  ///< most tokens on one path, 1..64; each takes a run of the model
+  std::size_t branches = 1;      ///< children tried per node of an ordered draft, 1..8; above 1: a tree
+  /// The least probability of a proposed path. DraftBudget::min_path_probability can only raise it. The default is
+  /// higher than that of other drafters, because each token costs a run of the model, and control does not know that
+  /// cost.
   Probability min_path_probability = Probability::ratio(1, 5);
-  std::uint64_t seed = 1;  ///< of what is drawn; see ModelDrafter::reseed()
+  std::uint64_t seed = 1;  ///< seed of sampled drafts; see ModelDrafter::reseed()
 };
 
 /// Drafts with a small model of the same vocabulary (Leviathan et al. 2023; Chen et al. 2023).
 ///
-/// *Ordered* drafts: the likeliest tokens by the model's own probabilities, multiplied along the path. With one branch
-/// a greedy chain; with more a tree, grown best first. Going back to another path costs a run of the model over the
-/// tokens by which it differs.
+/// *Ordered* drafts consist of the likeliest tokens, by the model's own probabilities multiplied along the path. With
+/// one branch the draft is a greedy chain; with more it is a tree, grown best first. A change to another path costs a
+/// run of the model over the tokens by which the paths differ.
 ///
-/// *Sampled* drafts: a chain whose tokens are drawn from the model's distribution. What a node states was fixed before
-/// its token was drawn: how often drafted tokens were accepted, by depth and by how sure the model was (its highest
-/// probability), learned from feedback. distribution() shows what they were drawn from.
+/// *Sampled* drafts are chains of tokens drawn from the model's distribution; distribution() returns it. The
+/// probability of a node is fixed before its token is drawn. It is the acceptance rate of drafted tokens, learned from
+/// feedback for each depth and each class of the model's highest probability.
 ///
-/// The model's distributions are the only floating point here: each weight becomes a fixed-point number (2^-30 for what
-/// is ordered, 2^-42 for what is drawn), and those decide. A weight that is no number counts as zero. What is drawn is
-/// a function of the seed and the place in the sequence, so a draft that is asked for again is the same; a fork, a
-/// sequence that went back, and another sequence with the same seed draw alike: reseed() them, with seeds that have
-/// nothing to do with the target's, where outputs have to be independent of each other.
+/// The model's distributions are the only floating-point numbers here. Each weight is first rounded to fixed point:
+/// 2^-30 for ordered drafts, 2^-42 for sampled ones. A weight that is NaN counts as zero.
 ///
-/// The model is fed in propose() only, beginning with the tokens committed since the last time: the whole prompt in the
-/// first. begin() starts the model's cache anew; rebase() keeps the tokens that both contexts begin with. Cost of
-/// propose: one run of the model for each drafted token and one for the committed ones, each with up to three passes
-/// over the vocabulary. Memory: the model's; of sampled drafts 4 bytes times vocabulary times draft_length, asked for
-/// in begin(), without which nothing is drafted. Throws what the model throws. Threads: one at a time; copies are as
-/// independent as those of the model.
+/// The drawn tokens are a function of the seed and the position in the sequence, so a repeated request gives the same
+/// draft. A fork, a truncated sequence and another sequence with the same seed therefore draw alike. If outputs must be
+/// independent of each other, reseed() them. These seeds must be independent of the target's.
+///
+/// propose() alone feeds the model, starting with the tokens committed since the last call; the first call feeds the
+/// whole prompt. begin() empties the model's cache; rebase() keeps the tokens that both contexts begin with.
+///
+///  - Cost of propose(): one run of the model per drafted token and one for the committed tokens. Each includes up to
+///    three passes over the vocabulary.
+///  - Memory: the model's. Sampled drafts add 4 bytes x vocabulary x draft_length, allocated in begin(); if that fails,
+///    nothing is drafted.
+///
+/// Throws whatever the model throws. Threads: one at a time; copies are as independent as copies of the model.
 template <DraftModel Model>
 class ModelDrafter {
  public:
-  static constexpr std::size_t max_nodes = detail::ModelCache<Model>::longest_path;  ///< of a draft
+  static constexpr std::size_t max_nodes = detail::ModelCache<Model>::longest_path;  ///< the most nodes of a draft
   static constexpr std::size_t most_branches = 8;
 
   explicit ModelDrafter(Model model = Model()) : ModelDrafter(std::move(model), ModelOptions()) {}
 
-  /// A drafter with these settings. Errors: invalid_argument if draft_length or branches is out of range.
+  /// Makes a drafter with these settings. Errors: invalid_argument if draft_length or branches is out of range.
   static Result<ModelDrafter> make(Model model, const ModelOptions& options = {}) {
     if (options.draft_length == 0 || options.draft_length > max_nodes)
       return Error{ErrorCode::invalid_argument, "draft_length has to be between 1 and 64", options.draft_length,
@@ -99,7 +104,7 @@ class ModelDrafter {
     proposed_ = 0;
     const bool sampled = options_.kind == DraftKind::sampled;
     if (sampled) draft.clear(DraftKind::sampled);
-    if (context.empty() || draft.budget().max_leaves == 0) return;  // or the model would run for nothing
+    if (context.empty() || draft.budget().max_leaves == 0) return;  // saves a useless run of the model
     if (sampled)
       draw(context, draft);
     else
@@ -108,8 +113,8 @@ class ModelDrafter {
   }
 
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
-    // A node that was not sent was not put to the test of rejection sampling, even if the next token happens to be the
-    // same.
+    // Rejection sampling tests sent nodes only. An unsent node is no example, even if the target happens to pick its
+    // token.
     if (options_.kind == DraftKind::sampled)
       for_each_tested(outcome, [&](std::size_t i, bool picked) {
         const auto node = static_cast<NodeIndex>(i);
@@ -119,23 +124,24 @@ class ModelDrafter {
     proposed_ = 0;
   }
 
-  /// What the token of this node of the last draft was drawn from. Empty for ordered drafts. Valid until the drafter
-  /// changes. See DistributionStrategy.
+  /// The distribution from which the token of this node of the last draft was drawn; empty for ordered drafts. Valid
+  /// until the drafter changes. See DistributionStrategy.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
     if (options_.kind != DraftKind::sampled || node < 0 || static_cast<std::size_t>(node) >= proposed_) return {};
     return {drawn_from_.data() + static_cast<std::size_t>(node) * vocabulary(), vocabulary()};
   }
-  /// Another random stream from here on.
+  /// Starts another random stream.
   void reseed(std::uint64_t seed) noexcept {
     options_.seed = seed;
     proposed_ = 0;
   }
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
-  /// To look at; who feeds or cuts it breaks the step with the sequence.
+  /// The model, for inspection only: a feed() or truncate() from outside would put its cache out of step with the
+  /// sequence.
   [[nodiscard]] Model& model() noexcept { return cache_.model(); }
   [[nodiscard]] const Model& model() const noexcept { return cache_.model(); }
-  /// The model's own memory is not counted.
+  /// Heap bytes held, without the model's own memory.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return drawn_from_.memory_bytes(); }
 
  private:
@@ -157,19 +163,19 @@ class ModelDrafter {
     Token token = 0;
   };
 
-  /// The settings are right.
+  /// Precondition: the settings are valid.
   ModelDrafter(Model model, const ModelOptions& options) : options_(options), cache_(std::move(model)) { forget(); }
 
   [[nodiscard]] std::size_t vocabulary() const noexcept { return static_cast<std::size_t>(model().vocabulary()); }
   void forget() noexcept {
     proposed_ = 0;
-    // Only until something was learned: a model that is sure is mostly right.
+    // Initial rates, until feedback corrects them: a confident model is usually right.
     for (std::size_t i = 0; i < rates_.size(); ++i)
       rates_[i] = HitRate(Probability::ratio(static_cast<std::uint32_t>(sureness_classes + i % sureness_classes),
                                              2 * sureness_classes));
   }
 
-  /// A weight in the fixed point of Scale. A product with a power of two is exact.
+  /// Converts a weight to the fixed point of Scale. A product with a power of two is exact.
   template <class Scale>
   static std::uint64_t fixed(float weight) noexcept {
     constexpr std::uint64_t one = Scale::one;
@@ -181,7 +187,8 @@ class ModelDrafter {
     return std::max(options_.min_path_probability, draft.budget().min_path_probability);
   }
 
-  /// Runs the model after `parent`, and lets the best tokens wait in the frontier. False: the model could not.
+  /// Runs the model after `parent` and pushes the best tokens to the frontier. Returns false if the model could not
+  /// run.
   bool expand(TokenSpan context, NodeIndex parent, Draft& draft) {
     std::size_t depth = 0;
     Probability path = Probability::one();
@@ -189,7 +196,7 @@ class ModelDrafter {
       const Node& node = nodes_[static_cast<std::size_t>(parent)];
       depth = node.depth;
       path = node.path;
-      // No token after it could be better than those that wait already.
+      // No child could be more probable than the items that are waiting already.
       if (depth >= options_.draft_length || path <= frontier_.bar()) return true;
       std::size_t at = depth;
       for (NodeIndex i = parent; i != anchor_parent; i = nodes_[static_cast<std::size_t>(i)].parent)
@@ -209,7 +216,7 @@ class ModelDrafter {
     }
     return true;
   }
-  /// Writes the most probable tokens, the likeliest first; returns how many.
+  /// Writes the most probable tokens, the likeliest first, and returns their number.
   static std::size_t likeliest(std::span<const float> distribution, std::span<Choice> best) noexcept {
     std::size_t count = 0;
     for (std::size_t token = 0; token < distribution.size(); ++token) {
@@ -227,7 +234,7 @@ class ModelDrafter {
   void draw(TokenSpan context, Draft& draft) {
     const std::size_t size = vocabulary();
     if (drawn_from_.size() < options_.draft_length * size) return;
-    // The draft refuses more by itself, but only after a run of the model.
+    // The draft refuses further nodes by itself, but only after a run of the model for each.
     const DraftBudget& budget = draft.budget();
     const std::size_t most = std::min({budget.max_nodes, budget.max_depth, options_.draft_length});
     const Probability least = least_probability(draft);
@@ -237,7 +244,7 @@ class ModelDrafter {
       if (distribution.empty() || distribution.size() != size) return;
       const Weights weights = weights_of(distribution);
       if (weights.total == 0) return;
-      // From here to the push nothing may depend on the token that is drawn.
+      // Until draft.extend() nothing may depend on the token that is drawn, or rejection sampling would be biased.
       const std::size_t sureness =
           std::min<std::size_t>(DrawScale::floor(weights.highest * sureness_classes), sureness_classes - 1);
       const std::size_t lesson = std::min(depth, depth_classes - 1) * sureness_classes + sureness;
@@ -252,7 +259,7 @@ class ModelDrafter {
       ++proposed_;
     }
   }
-  using DrawScale = Fixed<42>;  // finer than a probability: rounding moves what is drawn
+  using DrawScale = Fixed<42>;  // finer than a probability, because rounding changes the draw
   struct Weights {              // of DrawScale
     std::uint64_t total = 0;
     std::uint64_t highest = 0;
@@ -266,7 +273,7 @@ class ModelDrafter {
     }
     return weights;
   }
-  /// The token at `place`, where each token takes as many places as it weighs.
+  /// Picks the token at `place`. The weight of a token is the number of consecutive places that it takes up.
   static Token pick(std::span<const float> distribution, std::uint64_t place) noexcept {
     std::size_t token = 0;
     for (; token + 1 < distribution.size(); ++token) {
@@ -276,17 +283,17 @@ class ModelDrafter {
     }
     return static_cast<Token>(token);
   }
-  /// The number for one place of the sequence.
+  /// The random number for one position of the sequence.
   [[nodiscard]] std::uint64_t random(std::uint64_t place) const noexcept {
     return detail::spread(detail::spread(options_.seed + 0x9e3779b97f4a7c15) + place * 0x9e3779b97f4a7c15);
   }
 
   ModelOptions options_;
   detail::ModelCache<Model> cache_;
-  Buffer<float> drawn_from_;  // of a sampled draft, a distribution for each node
+  Buffer<float> drawn_from_;  // a distribution for each node of a sampled draft
   std::array<HitRate, depth_classes * sureness_classes> rates_;
 
-  // The draft being made, and what feedback() has to know of it.
+  // The current draft, with the data that feedback() needs.
   Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::array<Token, max_nodes> path_{};

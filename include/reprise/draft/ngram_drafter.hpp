@@ -24,42 +24,47 @@
 
 namespace reprise::inline v0 {
 
-/// Settings of NgramDrafter. None needs to be changed.
+/// Settings of NgramDrafter. All have working defaults.
 struct NgramOptions {
   static constexpr std::size_t max_stores = detail::Voters::max_stores;
 
-  /// Less likely paths are not proposed. DraftBudget can only ask for more.
+  /// The least probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
-  CalibrationState prior;                  ///< what is known of the target before the first token
+  CalibrationState prior;                  ///< the calibration to start from
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
-  std::size_t max_bytes = unlimited;       ///< see IndexOptions; for the index
-  std::size_t max_evidence = 1 << 16;      ///< tokens that rebase() keeps of what is no longer the context; 0: none
-  /// Other texts whose places vote too, such as sequences of the past. They outlive the drafter and its copies; another
-  /// thread may write to those that allow it. How far a store is believed is learned by its place in this list.
+  std::size_t max_bytes = unlimited;       ///< see IndexOptions; ceiling of the index
+  std::size_t max_evidence = 1 << 16;      ///< most tokens of evidence that rebase() keeps; 0: none
+  /// Other texts whose places vote too, such as past sequences. The stores must outlive the drafter and its copies.
+  /// Another thread may write to stores that allow it. Calibration is separate for each index of this list.
   std::array<DatastoreRef, max_stores> stores{};
 };
 
-/// Drafts from what the context has said before, and says how likely it is.
+/// Drafts tokens that followed similar text earlier in the context, and states how likely they are.
 ///
-/// Earlier places that end like the context (n-grams of 4, 2 and 1 tokens), and the places whose copy is under way,
-/// vote for the next token (match_weight.hpp). Shares of the vote become probabilities, corrected by what the target
-/// accepts (token_calibrator.hpp). The draft is a tree, grown best first: the most probable path that is left is always
-/// taken next, so every prefix is the best smaller draft. Where a chain is asked for, only the best token of each place
-/// is taken. How many of them are worth sending is for control to say.
+/// Earlier places that end like the context vote for the next token; n-grams of 4, 2 and 1 tokens find them. So do the
+/// places that the output is currently copying (match_weight.hpp). Shares of the vote become probabilities, which are
+/// calibrated by the tokens that the target accepts (token_calibrator.hpp).
 ///
-/// With datastores, places in them that end like the context vote too: up to 12 of each, 32 of all (detail::Voters).
-/// They are looked up anew for each draft, so a draft is a function of the context and of the contents of the stores at
-/// that time. A place whose copy is accepted is touched in its store.
+/// The draft is a tree that grows best first: the most probable open path always comes next. Every prefix of the draft
+/// is therefore the best smaller draft. If the budget asks for a chain, only the best child of each node is taken.
+/// Control decides how many nodes to send.
 ///
-/// Cost of propose: a few dozen nanoseconds for each node, whatever the length of the context. observe: an append to
-/// the index, three lookups and one step of the matches that are followed. A HistoryStore adds one to three
-/// microseconds to propose. Memory: the index over three n-gram lengths and its text, 11 to 21 bytes for each distinct
-/// token, below two bytes for each token, and 25 KB. In all at most 75 bytes a token and 25 KB, where every token is
-/// new. truncate: see FollowedContext. Threads: one at a time; copies are independent.
+/// Datastores add the places in them that end like the context: at most 12 per store and 32 in all (detail::Voters).
+/// Each draft looks them up again, so a draft is a function of the context and of the contents of the stores at that
+/// time. When a copied token is accepted, its place is touched in its store.
+///
+///  - Cost of propose(): a few dozen nanoseconds per node, for any length of the context. A HistoryStore adds one to
+///    three microseconds.
+///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
+///  - Cost of truncate(): see detail::FollowedContext.
+///  - Memory: the index over three n-gram lengths with its text; 11 to 21 bytes per distinct token; less than 2 bytes
+///    per token; 25 KB. The total is at most 75 bytes per token plus 25 KB, reached when all tokens differ.
+///
+/// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
-  /// Most nodes of a draft.
+  /// The most nodes of a draft.
   static constexpr std::size_t max_nodes = 64;
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
@@ -83,20 +88,21 @@ class NgramDrafter {
     forget_proposal();
     context_.truncate(size);
   }
-  /// See RebasableStrategy. The tokens between the common beginning and the common end of the two contexts stay as
-  /// evidence, the latest NgramOptions::max_evidence tokens of all that was so replaced; so does what was learned about
-  /// the target. Where NgramOptions::max_bytes, or the memory, has no room for both, the evidence is dropped. Cost:
-  /// that of begin() with evidence and context, also in memory, and 4 bytes for each of their tokens meanwhile; where
-  /// the context has only grown, that of observe().
+  /// Replaces the context; see RebasableStrategy. The old tokens between the common beginning and the common end of the
+  /// two contexts become evidence. Of all evidence the latest NgramOptions::max_evidence tokens stay. The calibration
+  /// stays too. If NgramOptions::max_bytes or the memory does not suffice for both, the evidence is dropped.
+  ///
+  /// Cost: that of begin() with evidence and context, also in memory, plus 4 temporary bytes for each of these tokens.
+  /// If the context has only grown: that of observe().
   void rebase(TokenSpan before, TokenSpan context) {
     forget_proposal();
     context_.rebase(before, context, options_.max_evidence);
   }
-  /// Afterwards observe() does not allocate up to there, as long as there are no more than 32,768 distinct tokens, and
-  /// no more than 1,024 changes between prompt and output.
+  /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
+  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output.
   void reserve(std::size_t max_context) { context_.reserve(max_context); }
 
-  /// The text that is read is the index's own: [evidence | context].
+  /// Reads the index's own text, [evidence | context], instead of the lent context.
   void propose(TokenSpan, Draft& draft) {
     forget_proposal();
     if (exhausted() || context_.context().empty() || draft.full()) return;
@@ -106,8 +112,8 @@ class NgramDrafter {
     if (root_count_ > 0) draft.leave_out();
   }
 
-  /// Learns from all candidates after the anchor, proposed or not: from proposed ones alone, pessimism would never be
-  /// corrected.
+  /// Learns from all candidates after the anchor, proposed or not: learning only from proposed ones would never correct
+  /// pessimism.
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
     touch_stores(outcome);
     for_each_tested(outcome, [&](std::size_t i, bool picked) {
@@ -122,14 +128,14 @@ class NgramDrafter {
   }
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
-  /// Of [evidence | context]; see rebase().
+  /// The index over the text [evidence | context]; see rebase().
   [[nodiscard]] const Index& index() const noexcept { return context_.index(); }
-  /// Tokens of evidence that rebase() has kept.
+  /// The number of tokens of evidence that rebase() has kept.
   [[nodiscard]] std::size_t evidence() const noexcept { return context_.evidence(); }
-  /// What has been learned since begin(): the prior of the next sequence, if the caller wants that.
+  /// The calibration learned since begin(). It can be the prior of the next sequence.
   [[nodiscard]] const CalibrationState& calibration() const noexcept { return calibration_.state(); }
-  /// Indexing has stopped for want of memory (see NgramOptions::max_bytes); nothing is drafted until begin(),
-  /// or until truncate() leaves only what is indexed.
+  /// True if indexing has stopped because memory ran out (see NgramOptions::max_bytes). Nothing is then drafted until
+  /// begin(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return context_.index().exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
 
@@ -138,7 +144,7 @@ class NgramDrafter {
   static constexpr std::size_t compared_again = 8;
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
 
-  /// A token of the draft, or one that may become it.
+  /// A node of the draft, or a candidate for one.
   struct Node {
     Probability path;
     Token token = 0;
@@ -157,15 +163,15 @@ class NgramDrafter {
               .source = own ? DraftSource::context : DraftSource::history};
     }
   };
-  /// A token that was considered after the anchor.
+  /// A candidate for the token after the anchor.
   struct RootCandidate {
     Token token = 0;
     TokenCalibrator::TrainingSample sample;
   };
-  /// A place in the draft whose next tokens are wanted.
+  /// A position of the draft for which candidates are collected: after `parent`.
   struct Place {
     NodeIndex parent = anchor_parent;
-    std::size_t depth = 0;  // tokens of the draft before
+    std::size_t depth = 0;  // tokens of the draft before this position
     Probability path;
     detail::VoterSet voters = 0;
     Token before = 0;
@@ -176,14 +182,14 @@ class NgramDrafter {
     proposed_ = 0;
     root_count_ = 0;
   }
-  /// The text that led to an accepted token is not to be evicted next.
+  /// Reports the text that led to the last accepted token to its stores, so that eviction keeps it.
   void touch_stores(const Outcome& outcome) const noexcept {
     if (outcome.accepted.empty()) return;
     const auto last = static_cast<std::size_t>(outcome.accepted.back());
     if (last < proposed_) voters_.touch(nodes_[last].voters);
   }
 
-  /// Offers the tokens that may follow `parent` to the frontier.
+  /// Pushes the tokens that may follow `parent` to the frontier.
   void expand(NodeIndex parent) noexcept {
     Place place;
     if (parent == anchor_parent) {
@@ -200,15 +206,15 @@ class NgramDrafter {
     score(place, candidates);
   }
 
-  /// Collects all tokens that may come at this place, each with its evidence. All sources meet here, and only here: a
-  /// further one (the target's own ranking of tokens, counts of n-grams) adds to a token that is known, or brings its
-  /// own. The order counts: of equally probable tokens the first one is drafted first.
+  /// Collects all candidates for this position, each with its evidence. All sources of evidence meet here and only
+  /// here. A new source (such as the target's own top-k, or n-gram counts) adds evidence to known candidates or adds
+  /// new ones. The order matters: of equally probable tokens the first one is drafted first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
     count_votes(place, candidates);
     add_frequent(place, candidates);
   }
 
-  /// The tokens that the places of the context and of the stores predict.
+  /// Adds the tokens that the voters of the context and of the stores predict.
   void count_votes(const Place& place, Candidates& candidates) noexcept {
     for (detail::VoterSet left = place.voters; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
@@ -238,7 +244,7 @@ class NgramDrafter {
     candidates.longest = longest;
   }
 
-  /// Where "something else" is likely, the tokens that are always likely.
+  /// Adds the most frequent tokens of the context, if the path leads to "something else" with a probability above 1/20.
   void add_frequent(const Place& place, Candidates& candidates) const noexcept {
     const std::uint64_t path = place.path.raw();
     const std::uint64_t total = candidates.total;
@@ -248,9 +254,9 @@ class NgramDrafter {
     for (const TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;
       const VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
-      // The list goes from frequent to rare: once the plain share of the vote is too small, all further ones are. (The
-      // bar of the frontier would end it sooner, but it is higher for smaller drafts, which have to be prefixes of
-      // larger ones.)
+      // The list is sorted by count: once the share of one token is too small, so are those of all later tokens. The
+      // bar of the frontier would end the loop sooner. But it is higher for smaller drafts, and those must be prefixes
+      // of larger ones.
       if (path * votes < least_.raw() * total) break;
       TokenEvidence& evidence = candidates.add(entry.token).evidence;
       evidence.votes = votes;
@@ -260,7 +266,7 @@ class NgramDrafter {
     }
   }
 
-  /// Gives the candidates their probabilities, and those that are likely enough to the frontier.
+  /// Computes the probabilities of the candidates, and pushes those that are likely enough to the frontier.
   void score(Place place, Candidates& candidates) noexcept {
     const TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
@@ -286,13 +292,13 @@ class NgramDrafter {
     }
   }
 
-  /// The token that this voter predicts; nullopt: its text ends.
+  /// The token that this voter predicts, or nullopt if its text ends.
   [[nodiscard]] std::optional<Token> predicted_token(std::size_t voter, const Place& place) noexcept {
     if (voters_.is_stored(voter)) return voters_.stored_token(voter, place.depth);
     return token_at(voters_[voter].next + place.depth, place.parent);
   }
-  /// The token at a position of the text, which the path to `parent` continues: a copy that runs past the end of the
-  /// context goes on in the draft.
+  /// The token at a position of the text, continued by the path to `parent`. A copy that runs past the end of the
+  /// context thus continues in the draft.
   [[nodiscard]] Token token_at(std::size_t position, NodeIndex parent) const noexcept {
     const TokenSpan tokens = context_.tokens();
     if (position < tokens.size()) return tokens[position];
@@ -302,11 +308,11 @@ class NgramDrafter {
     return node->token;
   }
 
-  /// The draft may have led to words that the context knows: the latest places where its last two tokens, or its last
-  /// one, occurred vote too.
+  /// Adds voters to a node: the latest places where the last two tokens of its path, or the last one, occurred. The
+  /// draft may have led to text that the context knows.
   void requery(Node& node) noexcept {
     const TokenSpan tokens = context_.tokens();
-    std::array<Token, compared_again> end;  // the last tokens of the context and the path, the last one last
+    std::array<Token, compared_again> end;  // the last tokens of context and path, in order
     const std::size_t known = std::min(end.size(), tokens.size() + node.depth);
     const Node* at = &node;
     for (std::size_t i = 1; i <= known; ++i) {
@@ -331,14 +337,14 @@ class NgramDrafter {
   detail::FollowedContext<Index> context_;
   TokenCalibrator calibration_;
 
-  // The draft being made, and what feedback() has to know of it.
+  // The current draft, with the data that feedback() needs.
   detail::Voters voters_;
   Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;
   std::array<RootCandidate, most_candidates> root_candidates_;
   std::size_t root_count_ = 0;
-  std::size_t likeliest_ = 0;  // of these
+  std::size_t likeliest_ = 0;  // index into these
   Probability least_;
 };
 

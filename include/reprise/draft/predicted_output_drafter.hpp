@@ -21,42 +21,49 @@ namespace reprise::inline v0 {
 
 /// Settings of PredictedOutputDrafter.
 struct PredictedOutputOptions {
-  /// Less likely paths are not proposed. DraftBudget can only ask for more.
+  /// The least probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
-  std::size_t max_bytes = unlimited;       ///< see IndexOptions; for the references
+  std::size_t max_bytes = unlimited;       ///< see IndexOptions; ceiling of the index over the references
 };
 
-/// Copies from texts that the caller supplies and that are not in the context: documents (LLMA: Yang et al. 2023), or
-/// what the output is predicted to be (the "predicted outputs" of hosted interfaces), such as the old version of a file
-/// that is rewritten.
+/// Copies from texts that the caller supplies and that are not in the context. Such a text is a document (LLMA: Yang
+/// et al. 2023) or a prediction of the output (the "predicted outputs" of hosted APIs). A typical prediction is the old
+/// version of a file that is being rewritten.
 ///
-/// A prediction is followed from its beginning when output begins. Where the output leaves it, several places may come
-/// next: behind a token that was replaced, before one in front of which something was inserted, the place nearby that
-/// ends as the output does now (where something was left out, or a longer passage rewritten), and the last one
-/// anywhere. All are followed, drafted as a tree, and given up when they are wrong. How likely each is to be right
-/// depends on how it was found and how long it has agreed, and is learned from what the target says (see
-/// AgreementCalibrator).
+/// When output begins, every prediction is followed from its beginning. Where the output deviates, it may continue at
+/// one of several places:
 ///
-/// Combine it with NgramDrafter by UnionDrafter: this one knows nothing of the context.
+///  - after the mismatched token, if that was replaced;
+///  - at the mismatched token, if something was inserted before it;
+///  - at a nearby place that ends as the output does now, if something was deleted or a longer passage rewritten;
+///  - at the last such place in any reference.
 ///
-/// References stay through begin() until clear_references(); they may change between rounds. Cost: adding one, an
-/// append to an index over three n-gram lengths; observe, a few comparisons for each output token while the reference
-/// is followed, and about 320 and three lookups while it is not; propose, as NgramDrafter, less. truncate: follows at
-/// most 64 tokens again. Memory: 30 to 45 bytes for each token of reference, 2 for each of context, and 20 KB. A copy
-/// copies the references too. Threads: one at a time; copies are independent.
+/// All of them are followed, drafted as a tree, and dropped when they are wrong. The probability of each depends on how
+/// it was found and how long it has agreed. AgreementCalibrator learns it from the tokens that the target picks.
+///
+/// Combine it with NgramDrafter in a UnionDrafter, because it does not draft from the context. References stay until
+/// clear_references(), also after begin(); they may change between rounds.
+///
+///  - Cost of adding a reference: an append to an index over three n-gram lengths.
+///  - Cost of observe(), per output token: a few comparisons while a reference is followed; about 320 comparisons and
+///    three lookups while none is.
+///  - Cost of propose(): less than that of NgramDrafter. truncate() follows at most 64 tokens again.
+///  - Memory: 30 to 45 bytes per token of reference, 2 per token of context, and 20 KB.
+///
+/// A copy of the drafter copies the references too. Threads: one at a time; copies are independent.
 class PredictedOutputDrafter {
  public:
-  /// Most nodes of a draft.
+  /// The most nodes of a draft.
   static constexpr std::size_t max_nodes = 64;
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
   explicit PredictedOutputDrafter(const PredictedOutputOptions& options = {})
       : options_(options), index_(IndexOptions{.orders = orders, .key = options.key, .max_bytes = options.max_bytes}) {}
 
-  /// A text that may be copied from, at any place. Errors: out_of_memory; then it is as if it had not been added.
+  /// Adds a text that may be copied from at any place. Errors: out_of_memory, with nothing added.
   Result<void> add_reference(TokenSpan reference) { return add(reference, false); }
-  /// What the output is expected to be, from its beginning on. Errors: as add_reference().
+  /// Adds a prediction of the output, from its first token on. Errors: as add_reference().
   Result<void> predict(TokenSpan output) { return add(output, true); }
   void clear_references() {
     index_.clear();
@@ -70,7 +77,7 @@ class PredictedOutputDrafter {
     table_ = AgreementCalibrator();
     start(context);
   }
-  /// As begin(), but what was learned of the target stays.
+  /// Does the same as begin(), except that the calibration stays. Changes nothing if both contexts are equal.
   void rebase(TokenSpan before, TokenSpan context) {
     if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) start(context);
   }
@@ -90,7 +97,7 @@ class PredictedOutputDrafter {
     origins_.truncate(size);
     while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
       checkpoints_.truncate(checkpoints_.size() - 1);
-    // Output follows the checkpoint behind the prompt before it, or a later one.
+    // Output always has a checkpoint before it: at the end of the prompt, or a later one.
     const bool in_prompt = size == 0 || origins_.of(size - 1) == Origin::prompt;
     if (in_prompt || !usable() || checkpoints_.empty()) return restart();
     const Checkpoint& last = checkpoints_[checkpoints_.size() - 1];
@@ -113,10 +120,10 @@ class PredictedOutputDrafter {
     if (!cursors_.cursors().empty()) draft.leave_out();
   }
 
-  /// Each place that is followed learns how far the target went on from it, whatever was drafted.
+  /// Every followed place learns how far the target agreed with it, whatever was drafted.
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
     if (!usable()) return;
-    lessons_ = table_;  // what is learned on the way does not change the order
+    lessons_ = table_;  // a copy, so that learning does not change the ranking below
     for_each_ranked([&](const Cursor& cursor, bool first, bool repeats) {
       if (repeats) return;
       for (std::size_t i = 0; cursor.next + i < cursor.end; ++i) {
@@ -130,7 +137,7 @@ class PredictedOutputDrafter {
     table_ = lessons_;
   }
 
-  /// Tokens of all references.
+  /// The number of tokens of all references.
   [[nodiscard]] std::size_t reference_size() const noexcept { return references_; }
   [[nodiscard]] const PredictedOutputOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -147,7 +154,7 @@ class PredictedOutputDrafter {
     Position end = 0;
     bool predicted = false;
   };
-  /// What truncate() needs to have the places again as they were.
+  /// The saved places at one position, for truncate().
   struct Checkpoint {
     Position position = 0;
     detail::PredictedOutputCursors cursors;
@@ -161,7 +168,9 @@ class PredictedOutputDrafter {
   }
   Result<void> add(TokenSpan tokens, bool predicted) {
     const Error no_memory{ErrorCode::out_of_memory, "no memory for the reference; the others are as before"};
-    if (!usable()) return Error{ErrorCode::out_of_memory, "no memory for what was there before: clear_references()"};
+    if (!usable())
+      return Error{ErrorCode::out_of_memory,
+                   "a copy got no memory for its references: call clear_references(), then add them again"};
     if (!documents_.reserve_extra(1)) return no_memory;
     index_.append(tokens);
     if (index_.exhausted()) {
@@ -171,21 +180,21 @@ class PredictedOutputDrafter {
     documents_.push_reserved(
         {static_cast<Position>(references_), static_cast<Position>(references_ + tokens.size()), predicted});
     references_ += tokens.size();
-    checkpoints_.clear();  // they were for other references
+    checkpoints_.clear();  // they belong to the old references
     restart();
     return {};
   }
 
-  /// A copy may have got no memory for the references, and they are read by position.
+  /// False if this is a copy whose references got no memory. They are read by position, so none may be missing.
   [[nodiscard]] bool usable() const noexcept { return index_.tokens().size() == references_; }
-  /// Keeps the end of the context for references that are added before the next call that lends it.
+  /// Keeps the end of the context: references may be added before the next call that lends it.
   void remember(TokenSpan context) noexcept {
     size_ = context.size();
     const TokenSpan end = context.last(std::min(size_, end_.size()));
     std::copy(end.begin(), end.end(), end_.begin());
   }
 
-  /// Output is about to begin here: predictions are expected from their beginnings.
+  /// Prepares for output at the end of the context: follows every prediction from its beginning.
   void restart() {
     cursors_.reset();
     if (!usable()) return;
@@ -195,7 +204,7 @@ class PredictedOutputDrafter {
     checkpoints_.truncate(checkpoints_before(size_));
     mark(size_);
   }
-  /// The text has grown by its last token.
+  /// Moves the cursors by the last token of `text`.
   void follow(TokenSpan text) noexcept {
     if (!usable()) return cursors_.reset();
     cursors_.advance(index_.tokens(), text.back());
@@ -203,7 +212,7 @@ class PredictedOutputDrafter {
     cursors_.look_near(index_.tokens(), text);
     look_anywhere(text);
   }
-  /// The last place that ends as this text does, for the longest n-gram that is found.
+  /// Follows the last place in all references that ends as `text` does, by the longest n-gram that is found.
   void look_anywhere(TokenSpan text) noexcept {
     for (std::size_t i = orders.size(); i-- > 0;) {
       if (text.size() < orders[i]) continue;
@@ -228,11 +237,11 @@ class PredictedOutputDrafter {
                                                               bool first) noexcept {
     const std::size_t run = cursor.run + depth;
     const auto kind = run >= detail::PredictedOutputCursors::settled ? detail::CursorKind::followed : cursor.kind;
-    // Behind its first token a place is no longer one of several.
+    // After its first token a place no longer competes with others.
     return AgreementCalibrator::evidence(static_cast<std::size_t>(kind), run, first || depth > 0);
   }
-  /// Calls visit(cursor, first, repeats) for the places that are followed, the likeliest first. `first`: no other one
-  /// comes before; `repeats`: one before foretells the same token.
+  /// Calls visit(cursor, first, repeats) for the followed places, the likeliest first. `first`: true for the likeliest.
+  /// `repeats`: true if an earlier one predicts the same token.
   template <class Visit>
   void for_each_ranked(Visit visit) const noexcept {
     const std::span<const Cursor> cursors = cursors_.cursors();
@@ -269,12 +278,12 @@ class PredictedOutputDrafter {
   }
 
   PredictedOutputOptions options_;
-  RollingHashIndex index_;  // of all references, one after the other
+  RollingHashIndex index_;  // of all references, concatenated
   Buffer<Document> documents_;
-  std::size_t references_ = 0;  // tokens of them
+  std::size_t references_ = 0;  // their tokens
   detail::OriginRuns origins_;
   std::size_t size_ = 0;                                             // of the context
-  std::array<Token, detail::PredictedOutputCursors::compared> end_;  // of the context: cursors compare no more
+  std::array<Token, detail::PredictedOutputCursors::compared> end_;  // the end of the context: cursors compare no more
   detail::PredictedOutputCursors cursors_;
   Buffer<Checkpoint> checkpoints_;
   AgreementCalibrator table_;

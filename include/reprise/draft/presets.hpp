@@ -8,11 +8,11 @@
 #include "reprise/core/token.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 
-/// \file Settings under which PromptLookupDrafter drafts exactly what other systems draft, token for token: baselines
-/// to compare with, and a first step for those who come from there. L is the length of the context, anchor included.
+/// \file Settings with which PromptLookupDrafter drafts exactly the tokens that other systems draft. They serve as
+/// baselines for comparisons, and as a first step in a migration. L is the length of the context, anchor included.
 namespace reprise::inline v0::presets {
 
-/// What all of them share: fixed lengths, a copy that ends with the context.
+/// The common settings: lookup of every length, and copies that end at the end of the context.
 inline PromptLookupOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngram, std::size_t draft_length) noexcept {
   PromptLookupOptions options;
   options.min_ngram = min_ngram;
@@ -25,8 +25,8 @@ inline PromptLookupOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngr
   return options;
 }
 
-/// Prompt lookup decoding as first published (Saxena 2023): lengths n down to 1, the first occurrence from the left
-/// that is not part of the end and has `draft_length` tokens behind it; copies exactly that many.
+/// Prompt lookup decoding as first published (Saxena 2023): lengths n down to 1. Takes the earliest occurrence that
+/// ends more than its own length before L and is followed by `draft_length` tokens. Copies exactly that many.
 inline PromptLookupOptions prompt_lookup(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   PromptLookupOptions options = lookup(1, n, draft_length);
   options.conditions.apart = true;
@@ -34,24 +34,24 @@ inline PromptLookupOptions prompt_lookup(std::uint32_t n = 3, std::size_t draft_
   return options;
 }
 
-/// Hugging Face transformers, prompt_lookup_num_tokens: the same without those two conditions; the copy ends at L.
+/// Hugging Face transformers, prompt_lookup_num_tokens: the same without these two conditions; the copy ends at L.
 inline PromptLookupOptions hugging_face(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   return lookup(1, n, draft_length);
 }
 
-/// vLLM's ngram proposer (prompt_lookup_min, prompt_lookup_max, num_speculative_tokens): the longest length that
-/// occurs earlier, its earliest occurrence.
+/// vLLM's ngram proposer (prompt_lookup_min, prompt_lookup_max, num_speculative_tokens): takes the longest length that
+/// occurs earlier, and of that length the earliest occurrence.
 inline PromptLookupOptions vllm(std::uint32_t min_ngram = 2, std::uint32_t max_ngram = 5,
                                 std::size_t draft_length = 5) noexcept {
   return lookup(min_ngram, max_ngram, draft_length);
 }
 
-/// llama.cpp's ngram-simple: the most recent occurrence of the last n tokens in the context without its anchor,
-/// not at its very beginning; nothing when fewer than n tokens follow.
+/// llama.cpp's ngram-simple: the most recent occurrence of the last n tokens, in the context without its anchor and not
+/// at its very beginning. Drafts nothing if fewer than n tokens follow.
 inline PromptLookupOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   PromptLookupOptions options = lookup(n, n, draft_length < n ? 0 : draft_length);
   options.occurrence = Occurrence::most_recent;
-  options.candidates = 2;  // the nearest one may be too near
+  options.candidates = 2;  // the most recent one may be too close
   options.conditions.min_context = n + draft_length + 3;
   options.conditions.min_distance = 2;
   options.conditions.min_copy = n;
@@ -60,7 +60,7 @@ inline PromptLookupOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t dra
   return options;
 }
 
-/// ds4: the most recent occurrence of the last n tokens, cut behind an end-of-sequence token.
+/// ds4: the most recent occurrence of the last n tokens; the copy ends after an end-of-sequence token.
 inline PromptLookupOptions ds4(std::uint32_t n = 4, std::size_t draft_length = 7,
                                std::optional<Token> eos = {}) noexcept {
   PromptLookupOptions options = lookup(n, n, draft_length);

@@ -15,65 +15,65 @@
 
 namespace reprise::inline v0 {
 
-/// Which of several earlier occurrences is copied from. Longer agreement goes first; this decides ties.
+/// The choice among several earlier occurrences. The longest agreement wins; this setting decides ties.
 enum class Occurrence : std::uint8_t { most_recent, earliest, most_frequent };
 
-/// Conditions under which other systems draft nothing. The defaults have no effect; presets.hpp sets them.
+/// Conditions for a draft that other systems impose. The defaults have no effect; presets.hpp sets them.
 struct PromptLookupConditions {
-  std::size_t min_context = 0;     ///< tokens of context below which nothing is drafted
-  std::size_t min_distance = 1;    ///< tokens between the end of the occurrence and the end of the context, at least
-  bool apart = false;              ///< more than the n-gram's length lies between them
-  std::size_t min_copy = 1;        ///< tokens that follow the occurrence, at least
+  std::size_t min_context = 0;     ///< with a shorter context nothing is drafted
+  std::size_t min_distance = 1;    ///< least tokens from the end of the occurrence to the end of the context
+  bool apart = false;              ///< that distance is larger than the n-gram
+  std::size_t min_copy = 1;        ///< least tokens that follow the occurrence
   bool without_anchor = false;     ///< the last token of the context is never copied
   bool never_from_start = false;   ///< an occurrence at the very beginning of the context is not used
-  std::optional<Token> cut_after;  ///< the copy ends behind this token
+  std::optional<Token> cut_after;  ///< the copy ends after this token
 };
 
 /// Settings of PromptLookupDrafter.
 struct PromptLookupOptions {
   std::uint32_t min_ngram = 1;   ///< shortest n-gram that is looked up, 1..32
   std::uint32_t max_ngram = 16;  ///< longest agreement that counts, min_ngram..32
-  /// true: look up a few lengths between the two, longest first, and measure how far each occurrence really agrees.
-  /// false: look up every length, longest first, and ask no more of an occurrence (at most 8 lengths).
+  /// true: look up a few lengths from min_ngram to max_ngram, longest first, and measure how long each occurrence
+  /// agrees. false: look up every length, longest first, without measuring more (at most 8 lengths).
   bool extend = true;
   Occurrence occurrence = Occurrence::most_recent;
   std::uint32_t candidates = 16;  ///< occurrences compared per length, 1..64
-  std::size_t draft_length = 10;  ///< most tokens drafted; Limits::draft and Session's max_draft_nodes hold too
-  bool copy_past_end = true;      ///< a copy that reaches the end of the context goes on with what it copied: a
-                                  ///< repetition keeps repeating
+  std::size_t draft_length = 10;  ///< most tokens drafted; Limits::draft and Session's max_draft_nodes also apply
+  /// true: a copy that reaches the end of the context continues with its own tokens, so a repetition keeps repeating.
+  bool copy_past_end = true;
   PromptLookupConditions conditions;
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< see IndexOptions
 };
 
-/// The n-gram lengths that these settings look up, for settings that PromptLookupDrafter::make() accepts. Lengths
-/// outside 1..32 are left out.
+/// The n-gram lengths that these settings look up, if PromptLookupDrafter::make() accepts the settings. Lengths outside
+/// 1..32 are omitted.
 inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
   NgramOrders orders;
   const std::uint32_t longest = std::min(options.max_ngram, NgramOrders::largest);
-  // Steps of 2.5 keep the tables few; the agreement beyond a looked-up length is measured on the tokens.
+  // Steps of factor 2.5 keep the number of tables small; agreement beyond a looked-up length is measured on the tokens.
   for (std::uint32_t n = std::max(options.min_ngram, 1U); n <= longest && orders.size() < NgramOrders::capacity;
        n = options.extend ? (5 * n + 1) / 2 : n + 1)
     orders.add(n);
   return orders;
 }
 
-/// Drafts by lookup: finds where the end of the context occurred before and copies what followed there. (Prompt
+/// Drafts by lookup: finds an earlier occurrence of the end of the context and copies the tokens that followed. (Prompt
 /// lookup decoding, Saxena 2023; LLMA, Yang et al. 2023.)
 ///
-/// Every token is proposed with probability one: this drafter makes no claim how likely it is, its length is
-/// `draft_length`.
+/// Every token is proposed with probability one: this drafter does not estimate probabilities. `draft_length` limits
+/// its drafts.
 ///
-/// Cost of propose: for each looked-up length, `candidates` occurrences compared over at most `max_ngram` tokens,
-/// independent of the context's length with RollingHashIndex. observe and memory: the index's.
-/// Threads: one at a time; copies are independent.
+/// Cost of propose(): for each looked-up length, `candidates` occurrences are compared over at most `max_ngram` tokens.
+/// With RollingHashIndex this does not depend on the length of the context. Cost of observe(), and memory: those of the
+/// index. Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class PromptLookupDrafter {
  public:
   PromptLookupDrafter() : PromptLookupDrafter(PromptLookupOptions()) {}
 
-  /// A drafter with these settings. Errors: invalid_argument if min_ngram, max_ngram or candidates is out of range, or
-  /// if more than 8 lengths are looked up without `extend`.
+  /// Makes a drafter with these settings. Errors: invalid_argument if min_ngram, max_ngram or candidates is out of
+  /// range, or if more than 8 lengths are looked up without `extend`.
   static Result<PromptLookupDrafter> make(const PromptLookupOptions& options = {}) {
     if (const auto checked = check(options); !checked) return checked.error();
     return PromptLookupDrafter(options);
@@ -88,7 +88,7 @@ class PromptLookupDrafter {
   void truncate(TokenSpan, std::size_t size) { index_.truncate(size); }
   void reserve(std::size_t max_context) { static_cast<void>(index_.reserve(max_context)); }
 
-  /// Reads the index's own text: an index that ran short of memory holds less than the context.
+  /// Reads the index's own text, which is shorter than the context if memory ran out.
   void propose(TokenSpan, Draft& draft) const {
     if (index_.exhausted() || index_.tokens().size() < options_.conditions.min_context) return;
     for (std::size_t i = orders_.size(); i-- > 0;) {
@@ -99,15 +99,15 @@ class PromptLookupDrafter {
 
   [[nodiscard]] const PromptLookupOptions& options() const noexcept { return options_; }
   [[nodiscard]] const Index& index() const noexcept { return index_; }
-  /// Indexing has stopped for want of memory (see PromptLookupOptions::max_bytes); nothing is drafted until begin(),
-  /// or until truncate() leaves only what is indexed.
+  /// True if indexing has stopped because memory ran out (see PromptLookupOptions::max_bytes). Nothing is then drafted
+  /// until begin(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return index_.exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return index_.memory_bytes(); }
 
  private:
   static constexpr std::uint32_t max_candidates = 64;
 
-  /// The settings are right.
+  /// Precondition: the settings are valid.
   explicit PromptLookupDrafter(const PromptLookupOptions& options)
       : options_(options), orders_(lookup_orders(options)), index_(index_options(options, orders_)) {}
 
@@ -133,7 +133,7 @@ class PromptLookupDrafter {
     return {orders, options.occurrence == Occurrence::earliest, options.key, options.max_bytes};
   }
 
-  /// The occurrence of the last n tokens to copy from.
+  /// Chooses the occurrence of the last n tokens to copy from; nullopt if none is usable.
   [[nodiscard]] std::optional<Match> best_match(std::uint32_t n) const {
     std::array<Match, max_candidates> found;
     const MatchLimits limits{
@@ -144,7 +144,7 @@ class PromptLookupDrafter {
                                      [&](const Match& match) { return !usable(match, n); });
     const std::span<const Match> matches(found.begin(), last);
     if (matches.empty()) return {};
-    // The first of the longest: `found` comes in the order that decides ties.
+    // max_element returns the first of the longest matches; the order of `found` thus decides ties.
     const auto longest = std::max_element(matches.begin(), matches.end(),
                                           [](const Match& a, const Match& b) { return a.length < b.length; });
     return options_.occurrence == Occurrence::most_frequent ? most_frequent(matches, longest->length) : *longest;
@@ -157,7 +157,7 @@ class PromptLookupDrafter {
            !(conditions.never_from_start && match.end <= n);
   }
 
-  /// Of the matches of this length, the most recent one of those whose next token is the most frequent.
+  /// Chooses among the matches of this length by the frequency of their next token; of equal ones the most recent.
   [[nodiscard]] Match most_frequent(std::span<const Match> matches, std::uint32_t length) const noexcept {
     const TokenSpan tokens = index_.tokens();
     Match best;
@@ -176,7 +176,7 @@ class PromptLookupDrafter {
     return best;
   }
 
-  /// Drafts what followed the match. False when the conditions forbid it.
+  /// Drafts the tokens that followed the match. Returns false if the conditions forbid it.
   bool copy(const Match& match, Draft& draft) const noexcept {
     const TokenSpan tokens = index_.tokens();
     const PromptLookupConditions& conditions = options_.conditions;

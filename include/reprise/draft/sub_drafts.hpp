@@ -19,10 +19,10 @@
 
 namespace reprise::inline v0::detail {
 
-/// What one member of a combination proposed, what it is worth, and which nodes of the combined draft stand for it.
+/// The draft of one member of a combination, its calibrated claims, and the corresponding nodes of the combined draft.
 class SubDraft {
  public:
-  /// Nodes of a member that are read.
+  /// The most nodes of a member that are read.
   static constexpr std::size_t most = 128;
 
   template <class Member>
@@ -43,9 +43,9 @@ class SubDraft {
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
   [[nodiscard]] std::span<const NodeIndex> places() const noexcept { return std::span(places_).first(size_); }
 
-  /// Holds each claim against what became of such claims; the answer is the sum of all path probabilities, 2^30 for
-  /// one: the tokens that this draft can be expected to save. What is forced needs no trust, and of auxiliary nodes the
-  /// target never says anything.
+  /// Calibrates every claim with `trust`. Returns the sum of all path probabilities, 2^30 for one: the number of tokens
+  /// that this draft is expected to save. Forced and auxiliary nodes keep their claims: forced tokens are certain, and
+  /// the target never confirms or rejects auxiliary ones.
   std::uint64_t weigh(const ClaimCalibrator& trust) noexcept {
     std::uint64_t sum = 0;
     std::array<Probability, most> paths;  // NOLINT(*-member-init): filled as far as it is read
@@ -60,7 +60,7 @@ class SubDraft {
     return sum;
   }
 
-  /// Adds the claims that were weighed to a tree, except children of nodes that found no room there.
+  /// Adds the calibrated claims to a tree. A node that does not fit is omitted with its children.
   template <std::size_t Most>
   void add_to(MergedDraft<Most>& merged) noexcept {
     place([&](std::size_t i, NodeIndex parent) {
@@ -72,14 +72,14 @@ class SubDraft {
                                  .auxiliary = node.auxiliary});
     });
   }
-  /// Finds in a tree, without adding any, the nodes that say the same.
+  /// Finds the corresponding nodes of a tree without adding any.
   template <std::size_t Most>
   void find_in(const MergedDraft<Most>& merged) noexcept {
     place([&](std::size_t i, NodeIndex parent) {
       return nodes_[i].auxiliary ? anchor_parent : merged.find(parent, nodes_[i].token);
     });
   }
-  /// The tree was written: from now on places() are nodes of that draft.
+  /// Converts places() from nodes of the tree to nodes of the written draft.
   template <std::size_t Most>
   void follow(const MergedDraft<Most>& merged) noexcept {
     for (std::size_t i = 0; i < size_; ++i)
@@ -112,10 +112,10 @@ class SubDraft {
 
 namespace reprise::inline v0 {
 
-/// What BestOf and UnionDrafter share: a draft of each member, trust in each, one combined draft, and for each member
-/// an outcome of its own.
+/// The common base of BestOf and UnionDrafter. It holds a draft and a calibrator for each member, and one combined
+/// draft. It translates each outcome for every member.
 ///
-/// A member's sampled draft is taken as any other: the combined draft is ordered, and checked by agreement.
+/// A member's sampled draft is treated like any other: the combined draft is ordered, and verified by agreement.
 template <DraftStrategy... Strategies>
 class SubDrafts : public Members<Strategies...> {
   using Base = Members<Strategies...>;
@@ -134,7 +134,7 @@ class SubDrafts : public Members<Strategies...> {
     forget();
     Base::truncate(context, size);
   }
-  /// Trust in the members stays.
+  /// Keeps the calibrators of the members.
   void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
     forget();
     Base::rebase(before, context);
@@ -152,13 +152,13 @@ class SubDrafts : public Members<Strategies...> {
 
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
-  /// What the claims of the i-th member have proved to be worth.
+  /// The calibrator of the i-th member's claims.
   [[nodiscard]] const ClaimCalibrator& trust(std::size_t i) const noexcept { return trusts_[i]; }
 
  protected:
   explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}
 
-  /// Asks all members; the answer is what each draft is worth, see detail::SubDraft::weigh().
+  /// Asks all members for drafts. Returns the expected savings of each, see detail::SubDraft::weigh().
   std::array<std::uint64_t, sizeof...(Strategies)> propose_all(TokenSpan context, const DraftBudget& budget) {
     std::array<std::uint64_t, sizeof...(Strategies)> worth{};
     this->for_each_member([&](auto& member, std::size_t i) {
@@ -186,7 +186,7 @@ class SubDrafts : public Members<Strategies...> {
   static std::array<ClaimCalibrator, sizeof...(Strategies)> beginnings() noexcept {
     return {CalibratedStrategy<Strategies> ? ClaimCalibrator::of_calibrated() : ClaimCalibrator()...};
   }
-  /// Nothing is proposed any more.
+  /// Drops the drafts of all members.
   void forget() noexcept {
     for (detail::SubDraft& draft : drafts_) draft.clear();
   }

@@ -9,24 +9,27 @@
 
 namespace reprise::inline v0 {
 
-/// The drafts of several strategies as one ordered tree.
+/// Merges the drafts of several strategies into one ordered tree.
 ///
-/// The same token under the same parent is one node, with the source and the probability of the member that claims
-/// most for it; so a path that one member begins another one may go on with. Each member's claims are first held
-/// against what the target made of such claims (ClaimCalibrator), so one that promises too much does not crowd out the
-/// others; the draft states what they proved to be worth (CostOptions::calibrated may be set). Forced tokens are taken
-/// at their word: they come first, what the grammar rules out beside them is left out, and what other members say
-/// follows behind where they foresaw the same. Where a chain is asked for, the most probable child of each place is
-/// taken.
+/// The same token under the same parent is one node. It has the source and the probability of the member with the
+/// highest claim. One member can thus continue a path that another one has started.
 ///
-/// Each member learns from every round what became of its own draft, whoever else proposed the same; see MemberOutcome.
+/// Each member's claims are first calibrated by the target's verdicts on earlier claims (ClaimCalibrator). A member
+/// that claims too much then does not crowd out the others. The draft states the calibrated probabilities, so
+/// CostOptions::calibrated may be set. If the budget asks for a chain, the most probable child of each node is taken.
 ///
-/// A member's sampled draft becomes part of an ordered one. That is exact, because it is then checked by agreement; but
-/// agreement accepts less of it than rejection sampling. To keep a sampled draft as it is, combine with FirstMatch.
+/// Forced tokens are not calibrated: they keep probability one and come first. Siblings that the grammar excludes are
+/// omitted. Drafts of other members that agree with the forced tokens continue after them.
 ///
-/// Limits: of each member 128 nodes are read, of all together 256. Cost of propose: those of the members, and about as
-/// much as sorting the nodes. Size: 4 KB for each member and 20 KB; no allocation of its own.
-/// Threads: one at a time; copies are independent.
+/// Each member learns from every round the outcome of its own draft, even if others proposed the same; see
+/// MemberOutcome.
+///
+/// A member's sampled draft becomes part of an ordered one. The output stays exact, because that draft is verified by
+/// agreement, but agreement accepts fewer tokens than rejection sampling. FirstMatch keeps sampled drafts as they are.
+///
+/// Limits: 128 nodes per member and 256 in all are read. Cost of propose(): those of the members, plus about the cost
+/// of sorting the nodes. Size: 4 KB per member plus 20 KB; no allocation of its own. Threads: one at a time; copies are
+/// independent.
 template <DraftStrategy... Strategies>
 class UnionDrafter : public SubDrafts<Strategies...> {
  public:

@@ -9,15 +9,17 @@
 
 namespace reprise::inline v0 {
 
-/// The worth of a strategy's claims for one sequence, where its probabilities are not learned and little is known of
-/// each pass (a prompt-lookup drafter claims certainty for every token). One factor for each token of a path: hits over
-/// tests, as if four tests had already given two hits; tests fade over about 64. It belongs to the sequence: keep one
-/// beside its session, a new one for each new sequence. ClaimCalibrator is the finer tool, where outcomes are known.
+/// The acceptance rate of a strategy in one sequence, for strategies without calibrated probabilities when only the
+/// accepted count of each pass is known. A prompt-lookup drafter, for example, claims certainty for every token.
+///
+/// The estimate is one factor per token of a path: hits / tests. It starts at two hits in four tests; old tests fade
+/// over about 64. Keep one beside each session, and a new one for each new sequence. ClaimCalibrator is finer; use it
+/// where outcomes are known.
 ///
 /// Sixteen bytes, no allocation. Threads: as its session.
 class AcceptanceCalibrator {
  public:
-  /// Of a pass with `sent` drafted tokens, `accepted` were.
+  /// Learns from a pass that sent `sent` drafted tokens, of which `accepted` were accepted.
   void learn(std::size_t sent, std::size_t accepted) noexcept {
     if (sent == 0) return;
     accepted = std::min(accepted, sent);
@@ -28,7 +30,7 @@ class AcceptanceCalibrator {
       hits_ -= hits_ / 8;
     }
   }
-  /// The probability of a token that was claimed to be certain, of UnitScale.
+  /// The probability of a token that its strategy claims to be certain, of UnitScale.
   [[nodiscard]] std::uint32_t factor() const noexcept {
     return static_cast<std::uint32_t>(
         UnitScale::divide(hits_ + UnitScale::from(prior_hits), tests_ + UnitScale::from(prior_tests)));
@@ -37,9 +39,9 @@ class AcceptanceCalibrator {
  private:
   static constexpr std::uint64_t prior_hits = 2;
   static constexpr std::uint64_t prior_tests = 4;
-  static constexpr std::uint64_t most_tests = 64;  // an eighth is forgotten above it
+  static constexpr std::uint64_t most_tests = 64;  // above it, an eighth is forgotten
 
-  std::uint64_t hits_ = 0;  // of UnitScale, as they fade by parts
+  std::uint64_t hits_ = 0;  // of UnitScale, because fading leaves fractions
   std::uint64_t tests_ = 0;
 };
 

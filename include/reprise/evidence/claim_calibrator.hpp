@@ -14,29 +14,31 @@
 
 namespace reprise::inline v0 {
 
-/// A rising map from the probability that a strategy claims of a token, given that the tokens before it are right, to
-/// the share of such claims that the target confirmed. For strategies that are not calibrated; PromptLookupDrafter
-/// claims probability one for everything.
+/// Calibrates a strategy that is not calibrated itself: maps each claimed probability to the share of such claims that
+/// the target confirmed. A claim is the probability of a token given that the tokens before it are right;
+/// PromptLookupDrafter claims one for every token.
 ///
-/// Seventeen knots at 0, 1/16, ..., 1, straight between them. At first half of a claim is believed, and that
-/// counts for four tests only; of a calibrated strategy all of it, and that counts for sixty. Every tested node moves
-/// the two knots around its claim towards its outcome, by 1 / (tests + 4) and 1 / 260 at least, so old tests fade
-/// over a few hundred. The error is taken against the interpolated value: where claims are right, the map comes to be
-/// the identity, and stays so except for noise. Neighbours that come out of order are pooled (pool adjacent violators:
-/// Ayer et al. 1955), so a likelier claim never becomes the less likely one. The form is that of the adaptive
-/// probability maps of PAQ (Mahoney 2005).
+/// The map is non-decreasing: seventeen knots at 0, 1/16, ..., 1, with linear interpolation. Initially it halves every
+/// claim, and this prior weighs as much as four tests. For a calibrated strategy it starts as the identity, which
+/// weighs as much as sixty.
 ///
-/// 136 bytes, no allocation. learn(): for each tested node about ten operations. Threads: one at a time.
+/// Every tested node moves the two knots around its claim towards the outcome: by 1 / (tests + 4), but at least by 1 /
+/// 260. Old tests thus fade over a few hundred. The error is measured against the interpolated value. Where claims are
+/// right, the map therefore converges to the identity, up to noise. Neighbours that get out of order are pooled (pool
+/// adjacent violators: Ayer et al. 1955), so a higher claim never maps to a lower probability. The form follows the
+/// adaptive probability maps of PAQ (Mahoney 2005).
+///
+/// 136 bytes, no allocation. learn(): about ten operations per tested node. Threads: one at a time.
 class ClaimCalibrator {
  public:
-  /// One, of UnitScale: claims and answers are of that scale.
+  /// One, of UnitScale, the scale of claims and of calibrated probabilities.
   static constexpr std::uint32_t one = UnitScale::one;
 
   ClaimCalibrator() noexcept {
     for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(i * (full / (knots - 1)) / 2);
   }
 
-  /// For a strategy that is calibrated by itself.
+  /// The initial map for a strategy that is already calibrated.
   [[nodiscard]] static ClaimCalibrator of_calibrated() noexcept {
     ClaimCalibrator made;
     for (std::size_t i = 0; i < knots; ++i)
@@ -44,17 +46,17 @@ class ClaimCalibrator {
     return made;
   }
 
-  /// The calibrated probability of a claim; both of UnitScale. Never falls as the claim rises.
+  /// The calibrated probability of a claim, both of UnitScale. Non-decreasing in the claim.
   [[nodiscard]] std::uint32_t trusted(std::uint32_t claim) const noexcept {
     return rescaled<KnotScale, UnitScale>(value(span_of(claim)));
   }
 
-  /// The claim of a node: see conditional_probability().
+  /// The claim of node i, of UnitScale: its conditional_probability().
   [[nodiscard]] static std::uint32_t claim(DraftView draft, std::size_t i) noexcept {
     return rescaled<ProbabilityScale, UnitScale>(conditional_probability(draft, i).raw());
   }
 
-  /// Learns from every node that the outcome says something about.
+  /// Learns from every tested node of the outcome; see for_each_tested().
   void learn(const Outcome& outcome) noexcept {
     for_each_tested(outcome, [&](std::size_t i, bool hit) { learn(claim(outcome.draft, i), hit); });
   }
@@ -72,19 +74,19 @@ class ClaimCalibrator {
  private:
   static constexpr std::size_t knots = 17;
   static constexpr std::uint32_t step = one / (knots - 1);
-  using KnotScale = Fixed<24>;  // knots are finer than claims, or slow steps would be lost
+  using KnotScale = Fixed<24>;  // finer than claims, or small steps would be lost
   static constexpr std::uint32_t full = KnotScale::one;
-  static constexpr std::uint32_t prior = 4 * step;     // tests that the initial map counts for
-  static constexpr std::uint32_t memory = 256 * step;  // tests that are remembered
+  static constexpr std::uint32_t prior = 4 * step;     // the initial map weighs as much as 4 tests
+  static constexpr std::uint32_t memory = 256 * step;  // a knot remembers at most 256 tests
 
   struct Knot {
     std::uint32_t value = 0;
-    std::uint32_t tests = 0;  // in 1/step
+    std::uint32_t tests = 0;  // in units of 1/step
   };
-  /// Two neighbouring knots, and a claim between them.
+  /// Two neighbouring knots with a claim between them.
   struct KnotSpan {
     std::size_t knot;    // the lower one
-    std::uint32_t part;  // the distance of the claim from it, of `step`
+    std::uint32_t part;  // the distance of the claim from it: 0 ... `step`
   };
 
   static KnotSpan span_of(std::uint32_t claim) noexcept {
@@ -104,7 +106,7 @@ class ClaimCalibrator {
   }
   void restore_order() noexcept {
     detail::IsotonicPools<knots> pools;
-    // Untested knots follow the others: with a full weight they would hold them at their initial values.
+    // An untested knot weighs only 1/16 of a test, so it follows its neighbours instead of holding them back.
     for (std::size_t i = 0; i < knots; ++i) pools.add(knots_[i].value, 1 + knots_[i].tests / (step / 16));
     for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(pools.next());
   }

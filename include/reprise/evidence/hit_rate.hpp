@@ -8,13 +8,14 @@
 
 namespace reprise::inline v0 {
 
-/// How often a thing comes true, of late: a mean that begins at a guess, and in which the last 128 or so cases count.
+/// The recent success rate of a repeated guess: a mean over about the last 128 cases, which starts at an initial
+/// estimate.
 ///
-/// It stays between 1/256 and 255/256, so that a guess that has failed for long is still tried where it costs little,
-/// and certainty is never learned from examples. Integers only. Cost: one division for each case. A plain value.
+/// The rate stays between 1/256 and 255/256. A guess that has failed for long is then still tried where that is cheap,
+/// and no number of examples leads to certainty. Integers only. Cost: one division per case. A plain value.
 class HitRate {
  public:
-  /// `guess` counts like 8 cases.
+  /// `guess` is the initial rate and counts as 8 cases.
   constexpr explicit HitRate(Probability guess = Probability::ratio(1, 2)) noexcept : mean_(bounded(guess.raw())) {}
 
   [[nodiscard]] constexpr Probability probability() const noexcept { return Probability::from_raw(mean_); }

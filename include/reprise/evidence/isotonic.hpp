@@ -9,10 +9,12 @@
 
 namespace reprise::inline v0::detail {
 
-/// The rising sequence that is closest to a given one (isotonic regression): neighbours that come out of order are
-/// pooled to their weighted mean (pool adjacent violators: Ayer et al. 1955). add() all of at most `Most` values, then
-/// read as many with next(). Weights are above 0; values times weights, all added up, times a sum of weights have to
-/// fit 64 bits. Linear in all.
+/// Isotonic regression: the non-decreasing sequence that is closest to a given one. Neighbours that are out of order
+/// are pooled to their weighted mean (pool adjacent violators: Ayer et al. 1955).
+///
+/// First add() all values, at most `Most`; then call next() once for each, in the same order. Weights must be above 0.
+/// The sum of all values times their weights, multiplied by the sum of all weights, must fit in 64 bits. Total cost:
+/// linear.
 template <std::size_t Most>
 class IsotonicPools {
  public:
@@ -44,8 +46,8 @@ class IsotonicPools {
   };
   std::array<Pool, Most> pools_;  // NOLINT(*-member-init): filled up to `count_`
   std::size_t count_ = 0;
-  std::size_t pool_ = 0;  // that next() is in
-  std::size_t read_ = 0;  // values of it
+  std::size_t pool_ = 0;  // the pool that next() reads
+  std::size_t read_ = 0;  // values of that pool returned so far
 };
 
 }  // namespace reprise::detail

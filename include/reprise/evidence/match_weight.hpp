@@ -12,17 +12,18 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/token.hpp"
 
-/// \file The weight of an earlier occurrence when several of them predict different tokens.
+/// \file The weight of an earlier occurrence when several occurrences predict different tokens.
 ///
-/// Every occurrence votes for the token that followed it. Its weight is a product of table values: how long it has
-/// agreed with the context, how much it agreed before the last disagreement, how far back it lies, where it comes
-/// from, and how it was found. Against all of them stands "something else" with the weight one. The tables were fitted
-/// to recorded outputs (docs/decisions/0005), by maximum likelihood. Longer contexts weigh more, as in prediction by
-/// partial matching (Cleary and Witten 1984); agreement through a disagreement counts, as in the recovering match
-/// models of PAQ compressors (Mahoney 2005).
+/// Every occurrence votes for the token that followed it. The weight of the vote is a product of table values. They
+/// depend on the length of the agreement with the context, the agreement before the last mismatch, the distance, the
+/// origin and the MatchKind. The weight of "something else" is one.
+///
+/// The tables were fitted to recorded outputs by maximum likelihood (docs/decisions/0005). Longer contexts weigh more,
+/// as in prediction by partial matching (Cleary and Witten 1984). Agreement before a mismatch counts too, as in the
+/// recovering match models of PAQ compressors (Mahoney 2005).
 namespace reprise::inline v0 {
 
-/// The weight of votes, of UnitScale: one is the weight of "something else".
+/// The weight of a vote, of UnitScale; one is the weight of "something else".
 using VoteWeight = std::uint32_t;
 
 namespace detail {
@@ -30,25 +31,25 @@ namespace detail {
 using Weight = VoteWeight;
 inline constexpr Weight weight_one = static_cast<Weight>(UnitScale::one);
 
-/// How an occurrence came to be followed.
+/// The reason why an occurrence is followed.
 enum class MatchKind : std::uint8_t {
   lookup,     ///< it agrees with the end of the context
-  insertion,  ///< the context put a token in, and the copy may go on where it was
-  omission,   ///< the context left tokens out, and the copy goes on after them
+  insertion,  ///< the context inserted a token; the copy may continue where it was
+  omission,   ///< the context skipped tokens; the copy continues after them
 };
 
 inline constexpr std::array<std::uint8_t, 34> length_classes = {
     0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 8, 8, 9, 9, 9, 9, 9, 9, 9, 9, 10, 10, 10, 10, 10, 10, 10, 10, 11};
 
-/// Tokens of unbroken agreement, in classes.
+/// The class of a length of unbroken agreement, in tokens.
 constexpr std::size_t length_class(std::size_t length) noexcept {
   return length_classes[std::min<std::size_t>(length, 33)];
 }
 
-/// The weight by length of agreement, for one amount of agreement before the last disagreement.
+/// Weights by length_class(), for one amount of agreement before the last mismatch.
 using LengthWeights = std::array<Weight, 12>;
 
-/// By agreement before the last disagreement: 0, 1, 2, 3 or 4, 5 to 8, more.
+/// Rows: agreeing tokens before the last mismatch: 0, 1, 2, 3 or 4, 5 to 8, more. Columns: length_class().
 inline constexpr std::array<LengthWeights, 6> weights_by_length = {{
     {{162, 9647, 31019, 71780, 125411, 150746, 277161, 392525, 593834, 1224882, 3221491, 6519804}},
     {{268, 11264, 40797, 67870, 117284, 135044, 270859, 522487, 567136, 830975, 985944, 6519804}},
@@ -58,32 +59,32 @@ inline constexpr std::array<LengthWeights, 6> weights_by_length = {{
     {{2185, 78304, 169288, 297853, 613144, 582075, 364891, 421407, 1140931, 1165144, 1045865, 6519804}},
 }};
 
-/// `earlier`: how many of the tokens before the last disagreement agree, of those that were compared.
+/// The row for `earlier` agreeing tokens, counted among the compared tokens before the last mismatch.
 constexpr const LengthWeights& length_weights(int earlier) noexcept {
   return weights_by_length[static_cast<std::size_t>(earlier <= 2 ? earlier : earlier <= 4 ? 3 : earlier <= 8 ? 4 : 5)];
 }
 
-/// By the logarithm to base 2 of the distance; of FactorScale.
+/// Factors by floor(log2(distance)), of FactorScale.
 inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1068, 1231, 2347, 3758, 4183, 3796, 3323, 3232,
                                                                       4031, 3593, 2942, 2250, 1441, 2428, 1840, 1840};
 
-/// By MatchKind; of FactorScale.
+/// Factors by MatchKind, of FactorScale.
 inline constexpr std::array<std::uint32_t, 3> weights_by_kind = {4096, 3547, 3892};
 
-/// The factor that does not depend on the length of the match, of FactorScale. `distance`: tokens from the occurrence
-/// to the end of the context.
+/// The factors of the weight that do not depend on the length of the match, as one product of FactorScale. `distance`:
+/// tokens from the occurrence to the end of the context.
 constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKind kind) noexcept {
-  constexpr std::uint32_t output = 5824;  // 1.42: the model's own tokens weigh more than those it read
+  constexpr std::uint32_t output = 5824;  // 1.42: the model's own tokens weigh more than the tokens of the prompt
   const std::size_t magnitude = static_cast<std::size_t>(std::bit_width(distance | 1)) - 1;
   const std::uint32_t weight = FactorScale::multiply(weights_by_distance[std::min<std::size_t>(magnitude, 15)],
                                                      weights_by_kind[static_cast<std::size_t>(kind)]);
   return origin == Origin::output ? FactorScale::multiply(weight, output) : weight;
 }
 
-/// The same for an occurrence in the history of other sequences, where distance means nothing.
+/// The base_weight() of an occurrence in the history of other sequences, where distance has no meaning.
 inline constexpr std::uint32_t history_base_weight = 2000;
 
-/// By the logarithm to base 2 of total / count, in steps of a quarter.
+/// Weights by log2(total / count), in steps of a quarter.
 inline constexpr std::array<Weight, 64> weights_by_rarity = {
     108051, 92448, 79098, 67676, 57903, 49541, 42387, 36266, 31029, 26549, 22715, 19435, 16628, 14227, 12173, 10415,
     8911,   7624,  6523,  5581,  4775,  4086,  3496,  2991,  2559,  2189,  1873,  1603,  1371,  1173,  1004,  859,

@@ -12,17 +12,17 @@
 
 namespace reprise::inline v0 {
 
-/// One factor for each node of a draft, multiplied along each path: discounts the claims of a strategy node by node.
-/// Holds the first `Most` nodes that can be sent. No allocation; nothing is initialised.
+/// Multiplies one factor per node along each path of a draft, to discount the claims of a strategy node by node. Holds
+/// the first `Most` sendable nodes. No allocation; the memory is left uninitialised.
 template <std::size_t Most>
 class PathProducts {
  public:
-  /// The product up to node number `n` of `sendable`, of UnitScale. Call it for n = 0, 1, 2, ... of one draft: a parent
-  /// stands before its children. `factor`: that of the node itself, of UnitScale.
+  /// The product of the factors on the path to node number `n` of `sendable`, of UnitScale. `factor` is the node's own,
+  /// of UnitScale. Call it for n = 0, 1, 2, ... of one draft; parents come before their children.
   std::uint32_t extend(DraftView draft, std::span<const NodeIndex> sendable, std::size_t n,
                        std::uint32_t factor) noexcept {
     const NodeIndex parent = draft[static_cast<std::size_t>(sendable[n])].parent;
-    std::size_t at = n;  // nearly always the node before
+    std::size_t at = n;  // nearly always the previous node
     while (at > 0 && sendable[at - 1] != parent) --at;
     const std::uint64_t before = at == 0 ? static_cast<std::uint64_t>(UnitScale::one) : products_[at - 1];
     return products_[n] = static_cast<std::uint32_t>(UnitScale::multiply(before, std::uint64_t{factor}));

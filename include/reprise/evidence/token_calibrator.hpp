@@ -15,37 +15,38 @@
 
 namespace reprise::inline v0 {
 
-/// Where the occurrences are that predict a token.
+/// Where the occurrences that predict a token were found.
 enum class EvidenceSource : std::uint8_t {
-  context,  ///< in the context only, or nowhere: the token is frequent
-  history,  ///< in the first datastore only
+  context,  ///< only in the context, or no occurrence: the token is frequent
+  history,  ///< only in the first datastore
   both,     ///< in the context and in a datastore
   second_store,
   third_store,
   fourth_store,
   stores  ///< in several datastores, not in the context
 };
-/// The source of occurrences in one datastore only, by its place in NgramOptions::stores: each is learned by itself.
+/// The source of occurrences in one datastore only. `store` is its index in NgramOptions::stores. Each store is
+/// calibrated separately.
 constexpr EvidenceSource store_source(std::size_t store) noexcept {
   return store == 0 ? EvidenceSource::history : static_cast<EvidenceSource>(store + 2);
 }
 
-/// The evidence for one token at one place of a draft.
+/// The evidence for one token at one position of a draft.
 struct TokenEvidence {
-  VoteWeight votes = 0;      ///< of the occurrences that predict it
+  VoteWeight votes = 0;      ///< sum over the occurrences that predict it
   VoteWeight strongest = 0;  ///< the largest of these votes
-  int longest = -1;          ///< longest agreement of one of these occurrences; -1: it is only frequent
+  int longest = -1;          ///< longest agreement among these occurrences; -1: none, the token is only frequent
   int rival = -1;            ///< longest agreement of an occurrence that predicts another token; -1: none
-  int occurrences = 0;       ///< how many predict it
-  std::uint64_t count = 0;   ///< how often the token has been seen
+  int occurrences = 0;       ///< number of occurrences that predict it
+  std::uint64_t count = 0;   ///< number of times the token has occurred
   EvidenceSource source = EvidenceSource::context;
 };
 
-/// The knowledge about a target. A plain value of 6 KB: keep it after a sequence and begin the next one with
-/// it. Biases are log-odds of BiasScale, those of single tokens of SmallBiasScale; zero leaves the built-in tables as
-/// they are.
+/// The learned corrections for one target. A plain value of 6 KB: keep it after a sequence and start the next one with
+/// it. Biases are log-odds of BiasScale, those of single tokens of SmallBiasScale. All-zero biases leave the built-in
+/// tables unchanged.
 struct CalibrationState {
-  /// Biases of single tokens, by hash: tokens that share a place share a bias.
+  /// Size of a table of biases by token hash. Tokens with the same hash share a bias.
   static constexpr std::size_t token_classes = 1024;
   using TokenBiases = std::array<std::int16_t, token_classes>;
   static constexpr std::size_t length_classes = 7;
@@ -53,22 +54,23 @@ struct CalibrationState {
   std::int32_t all = 0;                                  ///< for every token
   std::array<std::int32_t, length_classes> by_length{};  ///< by the longest agreement
   std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
-  /// By EvidenceSource, memory or both, and the longest agreement; by_length is for evidence from the context.
+  /// First index: EvidenceSource::history, EvidenceSource::both. Second index: the longest agreement. Added to
+  /// `by_length`, which is for every source.
   std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
-  /// The same from EvidenceSource::second_store on. Snapshots leave these out: they begin anew with each process.
+  /// The same for EvidenceSource::second_store and later. Snapshots omit these: they start at zero in each process.
   std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
-  std::int32_t slope = 0;             ///< times the log-odds of the vote, times 0.3
+  std::int32_t slope = 0;             ///< learned change of slope: multiplies 0.3 times the log-odds of the vote
   TokenBiases by_previous{};          ///< by the token before
   TokenBiases by_token{};             ///< by the token itself
   TokenBiases by_token_and_length{};  ///< by the token and the longest agreement
-  std::uint32_t recent = 26214;       ///< share of late next tokens that were predicted, of UnitScale (0.4)
-  std::uint64_t lessons = 0;          ///< tokens it was learned from
+  std::uint32_t recent = 26214;       ///< share of recent first tokens predicted correctly, of UnitScale (0.4)
+  std::uint64_t lessons = 0;          ///< tokens learned from
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
 };
 
 namespace detail {
 
-/// The biases of a source that is not the context alone, by the longest agreement.
+/// The biases, by longest agreement, of a source other than EvidenceSource::context.
 template <class State>
 constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
   const auto i = static_cast<std::size_t>(source);
@@ -77,9 +79,9 @@ constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
 
 }  // namespace detail
 
-/// Two states as one, each counting by its lessons.
+/// The mean of two states, each weighted by its `lessons`; the result has the lessons of both.
 constexpr CalibrationState merge(const CalibrationState& a, const CalibrationState& b) noexcept {
-  // 2^20 lessons are as good as any more, and the products below stay in range.
+  // Weights saturate at 2^20 lessons, which keeps the products below in range.
   const auto weigh = [](std::uint64_t lessons) {
     return static_cast<std::int64_t>(std::clamp<std::uint64_t>(lessons, 1, std::uint64_t{1} << 20));
   };
@@ -110,21 +112,25 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 
 /// Turns the evidence for a token into a probability, and learns from outcomes.
 ///
-/// The share of the vote, as log-odds, goes through a curve; to it are added small table values for the other evidence
-/// (a generalised additive model, fitted to recorded outputs: docs/decisions/0005), and biases that are learned while
-/// decoding by stochastic gradient descent on the log-loss. Only tokens whose place the target has decided are learned
-/// from; see for_each_tested().
+/// The probability is the logistic function of a sum of log-odds (a generalised additive model). Three kinds of terms
+/// are added:
 ///
-/// Cost: a dozen table reads for each token; no allocation. Size: 6 KB. Threads: one at a time.
+///  - the share of the vote, as log-odds, mapped through a curve;
+///  - built-in table values for the other evidence, fitted to recorded outputs (docs/decisions/0005);
+///  - biases that are learned while decoding, by stochastic gradient descent on the log-loss.
+///
+/// Use learn() only for tokens at positions where the target has made a pick; see for_each_tested().
+///
+/// Cost: a dozen table reads per token; no allocation. Size: 6 KB. Threads: one at a time.
 class TokenCalibrator {
  public:
-  /// The part of the evidence that all tokens share which may come at one place of the tree.
+  /// The evidence that all candidates at one position of the tree share.
   struct TreeContext {
-    LogOdds shared = 0;  ///< their part of the log-odds
+    LogOdds shared = 0;  ///< its part of the log-odds
     std::uint8_t depth = 0;
     std::uint16_t previous = 0;
   };
-  /// The terms that a probability was computed from; needed to learn from its outcome.
+  /// The terms from which a probability was computed. learn() needs them.
   struct TrainingSample {
     Probability probability;
     std::int16_t vote = 0;  ///< log-odds of the vote
@@ -136,7 +142,7 @@ class TokenCalibrator {
     std::uint16_t token_and_length = 0;
   };
 
-  /// Takes any state: numbers beyond the bounds of learning are moved to them.
+  /// Accepts any state: values beyond the bounds of learning are clamped to them.
   explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept : state_(state) {
     adjust(state_.all, 0, limit);
     adjust(state_.slope, 0, slope_limit);
@@ -152,20 +158,20 @@ class TokenCalibrator {
     state_.recent = std::min<std::uint32_t>(state_.recent, most_recent);
   }
 
-  /// `depth`: 0 after the anchor; `previous`: the token before, `count`: how often it has been seen.
+  /// `depth`: 0 after the anchor. `previous`: the token before this position. `count`: the number of its occurrences.
   [[nodiscard]] constexpr TreeContext tree_context(std::size_t depth, Token previous,
                                                    std::uint64_t count) const noexcept {
     const std::size_t by_depth = std::min<std::size_t>(depth, CalibrationState::depth_classes - 1);
     const std::size_t by_previous = token_class(static_cast<std::uint32_t>(previous));
-    const std::size_t eighth = UnitScale::floor(state_.recent * 8);  // below 8: `recent` stays below one
+    const std::size_t eighth = UnitScale::floor(state_.recent * 8);  // below 8, because `recent` stays below one
     return {depth_values[std::min<std::size_t>(depth, 6)] + previous_count_values[magnitude(count)] +
                 recent_values[eighth] + loaded(state_.all) + loaded(state_.by_depth[by_depth]) +
                 loaded(state_.by_previous[by_previous]),
             static_cast<std::uint8_t>(by_depth), static_cast<std::uint16_t>(by_previous)};
   }
 
-  /// The probability that the target picks `token` there: the logistic function of a sum of log-odds. `total`: all
-  /// votes of occurrences there, and that for something else.
+  /// Computes the probability that the target picks `token` at this position: the logistic function of a sum of
+  /// log-odds. `total`: all votes of occurrences at this position, plus that of "something else".
   [[nodiscard]] constexpr TrainingSample weigh(Token token, const TokenEvidence& evidence, VoteWeight total,
                                                const TreeContext& at) const noexcept {
     const std::size_t length = agreement_class(evidence.longest);
@@ -188,7 +194,7 @@ class TokenCalibrator {
             static_cast<std::uint16_t>(by_both)};
   }
 
-  /// The target has picked this token at its place, or another one.
+  /// Learns from one outcome. `picked`: true if the target picked the sample's token at its position.
   constexpr void learn(const TrainingSample& sample, bool picked) noexcept {
     const std::int32_t wanted = picked ? ErrorScale::one : 0;
     const std::int32_t error =
@@ -200,15 +206,15 @@ class TokenCalibrator {
     if (sample.source != EvidenceSource::context)
       adjust(detail::source_biases(state_, sample.source)[sample.length], 2 * step, limit);
     adjust(state_.slope, LogOddsScale::multiply(step, steepness(sample.vote)), slope_limit);
-    // Single tokens are seen rarely and have to be learned faster.
+    // Each single token is rare, so its bias must be learned faster.
     adjust(state_.by_previous[sample.previous], 6 * step);
     adjust(state_.by_token[sample.token], 12 * step);
     adjust(state_.by_token_and_length[sample.token_and_length], 12 * step);
     ++state_.lessons;
   }
-  /// The token that seemed likeliest after the anchor was picked, or not.
+  /// Updates CalibrationState::recent. `picked`: true if the target picked the likeliest candidate after the anchor.
   constexpr void learn_recent(bool picked) noexcept {
-    constexpr std::int32_t fifth = 13107;  // of UnitScale: about the last five rounds count
+    constexpr std::int32_t fifth = 13107;  // of UnitScale: the last five rounds or so dominate
     const auto recent = static_cast<std::int32_t>(state_.recent);
     state_.recent =
         static_cast<std::uint32_t>(recent + UnitScale::multiply((picked ? most_recent : 0) - recent, fifth));
@@ -217,11 +223,11 @@ class TokenCalibrator {
   [[nodiscard]] constexpr const CalibrationState& state() const noexcept { return state_; }
 
  private:
-  // The built-in tables: log-odds of LogOddsScale, fitted as the class comment says. Each names its axis and its bins.
+  // The built-in tables: fitted log-odds of LogOddsScale. Each comment names the axis and the bins.
 
   /// By depth in the draft: 0 (after the anchor), 1, 2, 3, 4, 5, 6 and more.
   static constexpr std::array<std::int16_t, 7> depth_values = {-28, -5, -26, -1, 10, -10, 18};
-  /// By the count of the token before, in magnitude()s: 0, 1-2, 3-6, 7-14, 15-30, ... , 2,047 and more.
+  /// By the count of the previous token, in magnitude()s: 0, 1-2, 3-6, 7-14, 15-30, ... , 2,047 and more.
   static constexpr std::array<std::int16_t, 12> previous_count_values = {0,   93,  39, -16, -47, -31,
                                                                          -65, -36, 61, -41, 0,   0};
   /// By CalibrationState::recent, in eighths.
@@ -232,7 +238,7 @@ class TokenCalibrator {
   static constexpr std::array<std::int16_t, 12> count_values = {0, 23, 81, 131, 124, 140, 78, -78, -291, -246, -3, 0};
   /// By the share of the votes that the strongest occurrence holds, in sixths.
   static constexpr std::array<std::int16_t, 6> strongest_values = {-136, -152, -50, 29, 118, 148};
-  /// Rows: agreement_class() of the longest agreement for the token; columns: the same of its longest rival.
+  /// Rows: agreement_class() of the longest agreement for the token. Columns: agreement_class() of its longest rival.
   static constexpr std::array<std::array<std::int16_t, 7>, 7> rivalry_values = {{
       {{44, -69, -92, -19, -1, 0, 0}},
       {{261, 67, 49, 45, 58, 55, 59}},
@@ -242,21 +248,21 @@ class TokenCalibrator {
       {{43, 22, 86, 52, -34, -120, -217}},
       {{42, -23, -7, 4, 111, 27, -122}},
   }};
-  /// By the log-odds of the vote: knots at -6, -5, ..., 6, straight between them.
+  /// By the log-odds of the vote: knots at -6, -5, ..., 6, with linear interpolation.
   static constexpr std::array<std::int16_t, 13> curve_values = {-1552, -1153, -1031, -745, -447, -186, 33,
                                                                 259,   500,   724,   920,  1146, 1490};
 
-  static constexpr LogOdds memory_value = -100;  // stores alone: other texts are not this one
+  static constexpr LogOdds memory_value = -100;  // for evidence from stores alone: other texts predict less reliably
 
-  using ErrorScale = Fixed<15>;                              // of a probability that was wrong
+  using ErrorScale = Fixed<15>;                              // the error of a probability
   using RateScale = Fixed<11>;                               // of `rate`
   using StepScale = Fixed<15 + 11>;                          // of their product
-  static constexpr std::int32_t rate = 41;                   // 0.02 in log-odds for a probability that was wrong by one
+  static constexpr std::int32_t rate = 41;                   // 0.02 in log-odds for an error of one
   static constexpr std::int32_t limit = BiasScale::from(3);  // of a bias
   static constexpr std::int32_t slope_limit = BiasScale::from(1);
   static constexpr std::int32_t most_recent = UnitScale::one - 1;
 
-  /// A bias as log-odds of the scale that sums are in.
+  /// A bias in the scale of the sums.
   static constexpr LogOdds loaded(std::int32_t bias) noexcept { return rescaled<BiasScale, LogOddsScale>(bias); }
   static constexpr LogOdds loaded(std::int16_t bias) noexcept { return rescaled<SmallBiasScale, LogOddsScale>(bias); }
   [[nodiscard]] constexpr LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
@@ -277,25 +283,26 @@ class TokenCalibrator {
   static constexpr std::size_t occurrence_class(int occurrences) noexcept {
     return occurrence_classes[static_cast<std::size_t>(std::min(occurrences, 17))];
   }
-  /// A multiplicative hash (Knuth) of ten bits, one of 1,024 places: the topmost bits of the product.
+  /// A multiplicative hash (Knuth) to 0 ... 1,023: the ten topmost bits of the product.
   static constexpr std::size_t token_class(std::uint32_t token) noexcept { return token * 2654435769U >> (32 - 10); }
 
-  /// The log-odds of the vote, from -6 up to just below 6.
+  /// The log-odds of the vote, clamped to -6 ... just below 6.
   static constexpr LogOdds vote_of(VoteWeight votes, VoteWeight total) noexcept {
     return std::clamp(detail::log_odds(votes, total > votes ? total - votes : 1), -6 * detail::log_odds_one,
                       6 * detail::log_odds_one - 1);
   }
-  /// Sixths of the votes that the strongest one holds; votes are below 2^28.
+  /// The share of the votes that the strongest occurrence holds, in sixths: 0 ... 5. Votes are below 2^28, so the
+  /// product fits.
   static constexpr std::size_t sixths_of(const TokenEvidence& evidence) noexcept {
     return evidence.strongest >= evidence.votes ? 5 : std::min<VoteWeight>(evidence.strongest * 6 / evidence.votes, 5);
   }
-  /// The vote in units of the slope: 0.3 of its log-odds.
+  /// The factor of the slope: 0.3 times the log-odds of the vote.
   static constexpr std::int32_t steepness(LogOdds vote) noexcept {
     constexpr std::int32_t three_tenths = 77;  // of LogOddsScale
     return LogOddsScale::multiply(vote, three_tenths);
   }
 
-  /// The log-odds that a vote deserves, by curve_values.
+  /// The log-odds of the vote mapped through `curve_values`.
   static constexpr LogOdds curve(LogOdds vote) noexcept {
     const LogOdds shifted = vote + 6 * detail::log_odds_one;
     const auto knot = static_cast<std::size_t>(LogOddsScale::floor(shifted));

@@ -24,25 +24,25 @@ template <std::size_t max_tokens>
 class BasicRollingHashIndex;
 }
 
-/// Chains of equal n-grams, one set for each order asked for. Every position is linked to the place where the same
-/// n tokens occurred before, found through a hash table of the distinct n-grams while the token is appended. So
-/// find() needs no hashing: it follows the links from the end, and each step is a true occurrence.
+/// Links every position to the previous occurrence of the same n tokens, for each order of IndexOptions::orders.
+/// append() finds that occurrence in a hash table of the distinct n-grams. find() then needs no hashing: it follows the
+/// links from the end, and every step is an exact occurrence.
 ///
-/// Cost per order n: append() and truncate() touch one table entry and one earlier place for each token; find()
-/// reads limits.candidates links and limits.longest tokens at each, whatever the length of the context. When a
-/// table is full it is rebuilt half as large again from the tokens, in time linear in the context; reserve()
-/// keeps that from happening.
-/// Memory per token: 4 bytes, and for each order 4 bytes (8 with options.earliest) and 6.7 to 10 for each distinct
-/// n-gram. Growing one by one leaves up to a fifth of the per-token part unused.
+/// Cost per order n: append() and truncate() touch one table entry and one earlier position per token. find() reads
+/// limits.candidates links and, at each, limits.longest tokens, whatever the length of the context. A full table is
+/// rebuilt from the tokens at 1.5 times its size, in time linear in the context; reserve() avoids that.
 ///
-/// The key guards the tables against prompts made to collide as long as it is secret; it is not cryptography.
-/// Method: prompt lookup (Saxena 2023) over hash chains as LZ77 compressors keep them (zlib), here of whole
-/// n-grams.
+/// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and 6.7 to 10 bytes per distinct
+/// n-gram. Growing token by token leaves up to a fifth of the per-token part unused.
+///
+/// A secret key protects the tables against prompts that are made to collide; it is not cryptography.
+///
+/// Method: prompt lookup (Saxena 2023) over hash chains, as LZ77 compressors keep them (zlib), but of whole n-grams.
 using RollingHashIndex = detail::BasicRollingHashIndex<std::numeric_limits<Position>::max()>;
 
 namespace detail {
 
-/// The class of RollingHashIndex. Tests take a small limit of tokens.
+/// Implements RollingHashIndex. Tests instantiate it with a small limit of tokens.
 template <std::size_t max_tokens>
 class BasicRollingHashIndex {
  public:
@@ -72,8 +72,8 @@ class BasicRollingHashIndex {
     std::swap(chains_, other.chains_);
   }
 
-  /// Many tokens at once are cheaper than one by one: their cache misses overlap. `tokens` may not lie in this
-  /// index. What finds no room is counted and dropped.
+  /// Appends tokens. One call with many tokens is cheaper than one call per token, because their cache misses overlap.
+  /// Precondition: `tokens` does not point into this index. Tokens that do not fit are counted and dropped.
   void append(TokenSpan tokens) noexcept {
     const bool whole = !exhausted();
     size_ += tokens.size();
@@ -98,8 +98,8 @@ class BasicRollingHashIndex {
     tokens_.truncate(size_);
   }
 
-  /// Keeps the memory, unless there is a ceiling: under it, what an earlier sequence needed could leave too little for
-  /// the next one.
+  /// Forgets all tokens. Keeps the memory, unless there is a ceiling: memory that an earlier sequence needed could then
+  /// leave too little for the next one.
   void clear() noexcept {
     if (options_.max_bytes != unlimited) {
       forget();
@@ -111,8 +111,9 @@ class BasicRollingHashIndex {
     size_ = 0;
   }
 
-  /// Room for `tokens` tokens in all, however few of their n-grams repeat: append() does not allocate up to there.
-  /// Errors: out_of_memory, also over options.max_bytes and when exhausted(); then append() still grows as it can.
+  /// Reserves memory for `tokens` tokens in all, even if none of their n-grams repeats: append() does not allocate up
+  /// to that size. Errors: out_of_memory, also above options.max_bytes and when exhausted(). After an error append()
+  /// still grows as it can.
   Result<void> reserve(std::size_t tokens) noexcept {
     const Error no_room{ErrorCode::out_of_memory,
                         "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};
@@ -140,7 +141,7 @@ class BasicRollingHashIndex {
     return 0;
   }
 
-  /// What is indexed: all tokens, unless exhausted().
+  /// The indexed tokens: all of them, unless exhausted().
   [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -156,7 +157,7 @@ class BasicRollingHashIndex {
   void append_batch(TokenSpan batch) noexcept {
     const std::size_t begin = tokens_.size();
     for (const Token token : batch) tokens_.push_reserved(token);
-    // Step by step over all orders, so that even for a single token the misses of the orders overlap.
+    // Every step runs over all orders, so that even for a single token the cache misses of the orders overlap.
     std::array<NgramChain::Hashes, NgramOrders::capacity> hashes;
     const std::size_t count = options_.orders.size();
     for (std::size_t i = 0; i < count; ++i) chains_[i].hash_batch(tokens(), begin, hashes[i]);
@@ -164,15 +165,15 @@ class BasicRollingHashIndex {
     for (std::size_t i = 0; i < count; ++i) chains_[i].link_batch(tokens(), begin, hashes[i]);
   }
 
-  /// Columns and tables for `tokens` tokens fit under the ceiling. Asked before any of them is made, or the first ones
-  /// would leave nothing for the last.
+  /// Returns true if the columns and tables for `tokens` tokens fit under the ceiling. Check it before the first
+  /// allocation, which could otherwise leave too little for the last.
   [[nodiscard]] bool affordable(std::size_t tokens) const noexcept {
     const std::size_t links = chains().size() * NgramChain::link_bytes(options_.earliest);
     const std::size_t tables = chains().size() * NgramTable::bytes_for(NgramTable::slots_for(tokens));
     return tokens * (sizeof(Token) + links) + tables <= options_.max_bytes;
   }
 
-  /// Room for `wanted` tokens and their links.
+  /// Reserves memory for `wanted` tokens and their links.
   [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
     std::size_t capacity = tokens_.capacity();
     std::size_t tables = 0;
@@ -193,11 +194,13 @@ class BasicRollingHashIndex {
     return false;
   }
 
-  /// Makes room in a table for `batch` n-grams more, of `remaining` that are to come in this append().
+  /// Makes a table larger by at least `batch` n-grams. Returns false if it cannot. `remaining`: tokens that this
+  /// append() still has to add.
   [[nodiscard]] bool grow(NgramChain& chain, std::size_t batch, std::size_t remaining) noexcept {
     const std::size_t distinct = chain.table().distinct();
     const std::size_t room = chain.table().room();
-    // A long append is expected to go on as the context began, so that its tables are rebuilt a few times only.
+    // Assumes that the share of distinct n-grams stays as it was: a long append then rebuilds its tables only a few
+    // times.
     std::uint64_t expected = tokens_.size() + remaining;
     if (!tokens_.empty()) expected = expected * distinct / tokens_.size();
     const auto leap =
@@ -206,8 +209,8 @@ class BasicRollingHashIndex {
         chain, {std::max<std::size_t>({distinct + batch, room + room / 2, leap, 32}), distinct + batch + distinct / 8});
   }
 
-  /// A new table with room for the first of `choices` that can be had. False: none of them; then the old table is
-  /// back, or nothing is indexed any more.
+  /// Rebuilds a table with space for `choices` n-grams: the first of these sizes that can be allocated. Returns false
+  /// if none can. Then the old table is restored; if that fails too, nothing is indexed any more.
   [[nodiscard]] bool resize_table(NgramChain& chain, std::initializer_list<std::size_t> choices) noexcept {
     const std::size_t old_slots = chain.table().slots();
     const std::size_t others = memory_bytes() - chain.table().memory_bytes();
@@ -222,14 +225,14 @@ class BasicRollingHashIndex {
     return false;
   }
 
-  /// Out of memory, so far that not even what was held could be kept.
+  /// Drops all indexed tokens and releases the memory. `size_` stays, so the index is exhausted() unless it was empty.
   void forget() noexcept {
     for (NgramChain& chain : chains()) chain.release();
     tokens_.release();
   }
 
   IndexOptions options_;
-  std::size_t size_ = 0;  // tokens appended, those that found no room too
+  std::size_t size_ = 0;  // tokens appended, including dropped ones
   Buffer<Token> tokens_;
   std::array<NgramChain, NgramOrders::capacity> chains_;
 };

@@ -20,25 +20,28 @@ template <std::size_t max_tokens>
 class BasicSuffixArrayIndex;
 }
 
-/// The ends of all contexts, sorted by what comes before them, read backwards: a suffix array of the reversed
-/// sequence (Manber and Myers 1993). All ends that share the last n tokens lie together, for every n at once, so no
-/// order has to be named beforehand: it answers all up to NgramOrders::largest, in both match orders.
+/// Sorts all positions of the sequence by the tokens before them, read backwards: a suffix array of the reversed
+/// sequence (Manber and Myers 1993). Positions that share the last n tokens are adjacent, for every n at once. find()
+/// therefore accepts every order up to NgramOrders::largest, in both match orders, whatever IndexOptions::orders says.
 ///
-/// It keeps working while the sequence grows: the latest tokens, at most 256 or 1/256 of those sorted, form an
-/// unsorted tail that find() scans; a full tail is sorted in. Contexts are compared over the last 32 tokens only,
-/// so repetitive text costs no more than other text.
+/// The index stays usable while the sequence grows. The latest tokens form an unsorted tail that find() scans: at most
+/// 256, or 1/256 of the sorted tokens if that is more. A full tail is sorted in. Sorting compares only the last 32
+/// tokens, so repetitive text costs no more than other text.
 ///
-/// Cost, N tokens: find() is O(log N) plus linear in the tail and in all occurrences of the last
-/// limits.shortest tokens, however few candidates are wanted; choose it where those are few, or to find every
-/// occurrence. append() of one token is O(1) until the tail is full; then it compares O(log N) times for each token
-/// of the tail and moves up to 4 N bytes. A long append sorts everything, O(N log N). truncate() into the sorted part
-/// is O(N), into the tail O(1).
-/// Memory: 8.5 bytes a token and 2 KiB; growing one by one leaves up to a fifth of it unused.
+/// Cost for N tokens:
+///
+///  - find(): O(log N), plus time linear in the tail and in all occurrences of the last limits.shortest tokens. Few
+///    wanted candidates do not make it cheaper: choose this index where occurrences are few, or to find all of them.
+///  - append() of one token: O(1) until the tail is full. Sorting the tail in takes O(log N) comparisons per token of
+///    it and moves up to 4 N bytes. A long append sorts everything: O(N log N).
+///  - truncate(): O(1) into the tail, O(N) into the sorted part.
+///
+/// Memory: 8.5 bytes per token and 2 KiB. Growing token by token leaves up to a fifth of it unused.
 using SuffixArrayIndex = detail::BasicSuffixArrayIndex<std::numeric_limits<Position>::max()>;
 
 namespace detail {
 
-/// The class of SuffixArrayIndex. Tests take a small limit of tokens.
+/// Implements SuffixArrayIndex. Tests instantiate it with a small limit of tokens.
 template <std::size_t max_tokens>
 class BasicSuffixArrayIndex {
  public:
@@ -65,7 +68,8 @@ class BasicSuffixArrayIndex {
     incoming_.swap(other.incoming_);
   }
 
-  /// `tokens` may not lie in this index. An append that finds no room is counted and dropped as a whole.
+  /// Precondition: `tokens` does not point into this index. If there is no memory for all of them, the whole append is
+  /// counted and dropped.
   void append(TokenSpan tokens) noexcept {
     const bool whole = !exhausted();
     size_ += tokens.size();
@@ -83,15 +87,15 @@ class BasicSuffixArrayIndex {
     sorted_.truncate(static_cast<std::size_t>(kept - sorted_.begin()));
   }
 
-  /// Keeps the memory.
+  /// Forgets all tokens and keeps the memory.
   void clear() noexcept {
     tokens_.clear();
     sorted_.clear();
     size_ = 0;
   }
 
-  /// Room for `tokens` tokens in all; append() does not allocate up to there. Errors: out_of_memory, also over
-  /// options.max_bytes and when exhausted(); then append() still grows as it can.
+  /// Reserves memory for `tokens` tokens in all, so that append() does not allocate up to that size. Errors:
+  /// out_of_memory, also above options.max_bytes and when exhausted(). After an error append() still grows as it can.
   Result<void> reserve(std::size_t tokens) noexcept {
     if (exhausted() || !reserve_columns(tokens, false))
       return Error{ErrorCode::out_of_memory,
@@ -113,7 +117,7 @@ class BasicSuffixArrayIndex {
     return found;
   }
 
-  /// What is indexed: all tokens, unless exhausted().
+  /// The indexed tokens: all of them, unless exhausted().
   [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -126,15 +130,15 @@ class BasicSuffixArrayIndex {
   [[nodiscard]] static constexpr std::size_t tail_limit(std::size_t sorted) noexcept {
     return std::max<std::size_t>(256, sorted / 256);
   }
-  /// Ends that are moved into `sorted` others; more of them, and all are sorted again.
+  /// The largest tail that is merged into `sorted` ends. With a larger one, sort_tail() sorts everything again.
   [[nodiscard]] static constexpr std::size_t scratch_for(std::size_t sorted) noexcept {
     return std::max<std::size_t>(512, sorted / 8);
   }
-  /// Tokens that are not sorted in. sorted_ holds exactly the ends 1 ... sorted_.size().
+  /// The number of tokens that are not sorted in yet. sorted_ holds exactly the ends 1 ... sorted_.size().
   [[nodiscard]] std::size_t tail() const noexcept { return tokens_.size() - sorted_.size(); }
 
-  /// Less, equal or greater than 0, as the at most `most` tokens before a come before those before b, read backwards.
-  /// A context that ends where the other goes on comes first.
+  /// Compares at most `most` tokens before a with those before b, read backwards. Returns a number below, equal to or
+  /// above 0 as a sorts before, with or after b. A text that is a proper suffix of the other sorts first.
   [[nodiscard]] int compare(std::size_t a, std::size_t b, std::size_t most) const noexcept {
     const Token* data = tokens_.data();
     const std::size_t shared = std::min({a, b, most});
@@ -162,7 +166,8 @@ class BasicSuffixArrayIndex {
     return {low, high};
   }
 
-  /// The best of the sorted occurrences by `better`, best first: a heap with the worst kept on top.
+  /// Writes the best sorted occurrences by `better`, best first, and returns their number. Uses a heap with the worst
+  /// on top.
   template <class Better>
   [[nodiscard]] std::size_t select(std::size_t n, std::span<Match> out, Better better) const noexcept {
     const auto before = [better](const Match& a, const Match& b) { return better(a.end, b.end); };
@@ -182,7 +187,7 @@ class BasicSuffixArrayIndex {
     return found;
   }
 
-  // Everything in the tail is more recent than everything sorted.
+  // All ends in the tail are more recent than all sorted ends.
 
   [[nodiscard]] std::size_t find_recent(std::size_t n, std::span<Match> out) const noexcept {
     std::size_t found = 0;
@@ -205,14 +210,14 @@ class BasicSuffixArrayIndex {
     const auto before = [this](Position a, Position b) { return comes_before(a, b); };
     const std::size_t old = sorted_.size();
     const std::size_t added = tail();
-    // So many that sorting all again is cheaper than moving them in.
+    // Sorting everything again is cheaper than merging so many.
     const bool again = added > scratch_for(old);
     Buffer<Position>& target = again ? sorted_ : incoming_;
     for (std::size_t end = old + 1; end <= tokens_.size(); ++end) target.push_reserved(static_cast<Position>(end));
     std::sort(target.begin(), target.end(), before);
     if (again) return;
 
-    // From the greatest down: what lies behind its place moves right by the number of those still to come.
+    // From the greatest down: the ends after its insertion point move right by the number of ends still to insert.
     static_cast<void>(sorted_.resize(old + added, 0));
     Position* const data = sorted_.data();
     std::size_t open = old;
@@ -226,7 +231,7 @@ class BasicSuffixArrayIndex {
     incoming_.clear();
   }
 
-  /// Room for `wanted` tokens, their places and the tail while it is sorted in.
+  /// Reserves memory for `wanted` tokens, their sorted ends, and the scratch of sort_tail().
   [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
     const std::size_t capacity = std::min(tokens_.capacity(), sorted_.capacity());
     if (wanted <= capacity && incoming_.capacity() >= scratch_for(wanted)) return true;
@@ -241,11 +246,11 @@ class BasicSuffixArrayIndex {
     return false;
   }
 
-  std::size_t size_ = 0;  // tokens appended, those that found no room too
+  std::size_t size_ = 0;  // tokens appended, including dropped ones
   std::size_t max_bytes_ = unlimited;
   Buffer<Token> tokens_;
   Buffer<Position> sorted_;    // the ends 1 ... sorted_.size(), by the 32 tokens before them, then by position
-  Buffer<Position> incoming_;  // the tail while it is sorted; empty otherwise
+  Buffer<Position> incoming_;  // the tail while it is merged; empty otherwise
 };
 
 }  // namespace detail

@@ -15,12 +15,13 @@
 
 namespace reprise::inline v0 {
 
-/// How often each token of a sequence has occurred, and which ones most.
+/// Counts how often each token of a sequence has occurred, and lists the most frequent tokens.
 ///
-/// Cost: add() and remove() touch one slot of a hash table for each token. A remove() that takes from the most frequent
-/// tokens finds them again from an upper bound for each block of 512 slots. It reads all bounds, about 30 blocks,
-/// and one more for each token taken back that was the first of its block.
-/// Memory: 11 to 21 bytes for each distinct token. When memory runs out, tokens that were not seen before are not
+/// Cost: add() and remove() touch one slot of a hash table per token. If a remove() affects a listed token, it searches
+/// for the most frequent tokens again. To that end each block of 512 slots has an upper bound. The search reads all
+/// bounds, about 30 blocks, and one more block for each removed token that was the most frequent one of its block.
+///
+/// Memory: 11 to 21 bytes per distinct token. When memory runs out, tokens that are not in the table yet are not
 /// counted. Threads: const members may run at the same time; nothing else may.
 class TokenCounts {
  public:
@@ -29,7 +30,7 @@ class TokenCounts {
     std::uint32_t count = 0;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  /// Tokens that frequent() tells at most.
+  /// The most tokens that frequent() returns.
   static constexpr std::size_t most_frequent = 24;
 
   explicit TokenCounts(std::uint64_t key = 0) noexcept : key_(key) {}
@@ -50,13 +51,13 @@ class TokenCounts {
     raise_bound(slot);
     promote(table_[slot]);
   }
-  /// Takes occurrences back: tokens that have been added and not been removed since.
+  /// Removes occurrences. Precondition: these tokens were added, and not removed since.
   void remove(TokenSpan tokens) noexcept {
     bool listed = false;
     for (const Token token : tokens) {
       if (count(token) == 0) continue;
       const std::size_t slot = slot_of(token);
-      // The list holds the most frequent tokens as they were: the first of them to lose an occurrence is found there.
+      // The list still holds the old counts, so this finds the first listed token that loses an occurrence.
       listed = listed || !before(list_[listed_ - 1], table_[slot]);
       --total_;
       if (--table_[slot].count == 0) vacate(slot);
@@ -64,13 +65,13 @@ class TokenCounts {
     looked_at_ = 0;
     if (listed) list_again();
   }
-  /// Keeps the memory.
+  /// Forgets all counts and keeps the memory.
   void clear() noexcept {
     std::fill(table_.begin(), table_.end(), Entry{});
     used_ = listed_ = 0;
     total_ = 0;
   }
-  /// Room for so many distinct tokens. Errors: out_of_memory, nothing changed.
+  /// Reserves memory for `distinct` distinct tokens. Errors: out_of_memory, with nothing changed.
   Result<void> reserve(std::size_t distinct) noexcept {
     const Error no_memory{ErrorCode::out_of_memory, "no memory to count so many distinct tokens: reserve fewer",
                           distinct, 0};
@@ -84,11 +85,11 @@ class TokenCounts {
   [[nodiscard]] std::uint32_t count(Token token) const noexcept {
     return table_.empty() ? 0 : table_[slot_of(token)].count;
   }
-  /// All occurrences that were counted.
+  /// The number of all counted occurrences.
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
-  /// The most frequent tokens: by count, the smaller token first where counts are equal.
+  /// The most frequent tokens by descending count; of equal counts the smaller token first.
   [[nodiscard]] std::span<const Entry> frequent() const noexcept { return std::span(list_).first(listed_); }
-  /// Slots and bounds that the last remove() read to find the most frequent tokens again.
+  /// The number of slots and bounds that the last remove() read in its search for the most frequent tokens. For tests.
   [[nodiscard]] std::size_t looked_at() const noexcept { return looked_at_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return table_.memory_bytes(); }
 
@@ -106,13 +107,13 @@ class TokenCounts {
   [[nodiscard]] std::size_t home(Token token) const noexcept {
     return static_cast<std::size_t>(detail::token_hash(key_, token)) & mask_;
   }
-  /// Where the token is, or where it would be put.
+  /// The slot of the token, or the slot where it would be inserted.
   [[nodiscard]] std::size_t slot_of(Token token) const noexcept {
     std::size_t slot = home(token);
     while (table_[slot].count != 0 && table_[slot].token != token) slot = (slot + 1) & mask_;
     return slot;
   }
-  /// Moves later tokens up, so that no search for them ends at the empty slot.
+  /// Empties a slot and moves later tokens up, so that no search for them ends at the empty slot.
   void vacate(std::size_t slot) noexcept {
     --used_;
     for (std::size_t other = (slot + 1) & mask_; table_[other].count != 0; other = (other + 1) & mask_) {
@@ -138,13 +139,14 @@ class TokenCounts {
     }
     return true;
   }
-  /// No entry of a block comes before its bound. remove() leaves bounds as they are: they hold for smaller counts too.
+  /// Keeps the invariant that no entry of a block ranks above the block's bound. remove() need not lower bounds: they
+  /// also hold for smaller counts.
   void raise_bound(std::size_t slot) noexcept {
     Entry& bound = table_[mask_ + 1 + slot / block];
     if (before(table_[slot], bound)) bound = table_[slot];
   }
-  /// Finds the most frequent tokens anew. Most of those that were in the list still belong there: with them in it, few
-  /// blocks have a bound that comes before its last.
+  /// Rebuilds the list of the most frequent tokens. Most listed tokens still belong there. Once they are back, few
+  /// blocks have a bound that ranks above the last of them.
   void list_again() noexcept {
     const std::array<Entry, most_frequent> old = list_;
     const std::size_t count = std::exchange(listed_, 0);
@@ -155,7 +157,7 @@ class TokenCounts {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (all[i].count != 0 && (listed_ < most_frequent || before(all[i], list_[listed_ - 1]))) list_block(i);
   }
-  /// Lists what a block has, and makes its bound a true one.
+  /// Offers the entries of a block to the list, and lowers the bound to the block's best entry.
   void list_block(std::size_t i) noexcept {
     Entry best{};
     const std::size_t end = std::min(mask_ + 1, (i + 1) * block);
@@ -167,7 +169,7 @@ class TokenCounts {
     bounds()[i] = best;
     looked_at_ += end - i * block;
   }
-  /// A token that has become more frequent finds its place in the list.
+  /// Moves or inserts an entry whose count has grown to its rank in the list, if it ranks high enough.
   void promote(const Entry& entry) noexcept {
     if (listed_ == most_frequent && !before(entry, list_[listed_ - 1])) return;
     std::size_t at = 0;
@@ -178,8 +180,8 @@ class TokenCounts {
   }
 
   std::uint64_t key_;
-  Buffer<Entry> table_;   // the slots, then the bounds: a copy that runs short of memory has both or none
-  std::size_t mask_ = 0;  // slots less one, if there are any
+  Buffer<Entry> table_;   // the slots, then the bounds: a copy that runs out of memory has both or none
+  std::size_t mask_ = 0;  // number of slots - 1, if there are any
   std::size_t used_ = 0;
   std::uint64_t total_ = 0;
   std::array<Entry, most_frequent> list_{};

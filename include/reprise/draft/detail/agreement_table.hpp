@@ -11,19 +11,20 @@
 
 namespace reprise::inline v0 {
 
-/// How likely a place in another text is to go on as the output does: a table by how the place was found and how many
-/// tokens it has agreed on, learned from the picks of the target. For PredictedOutputDrafter.
+/// Estimates how likely the output is to continue as another text does at a given place. The table is indexed by the
+/// kind of the place and by the number of tokens that agreed so far. It learns from the tokens that the target picks.
+/// For PredictedOutputDrafter.
 ///
-/// Every entry is a mean that begins at a built-in value, which counts for `prior` examples, and fades over `memory`.
-/// Integers only. 1 KB, no allocation. Threads: one at a time.
+/// Every entry is a mean. It starts at a built-in value with the weight of `prior` examples, and fades over `memory`
+/// examples. Integers only. 1 KB, no allocation. Threads: one at a time.
 class AgreementCalibrator {
  public:
-  static constexpr std::size_t kinds = 6;  ///< ways to find a place
+  static constexpr std::size_t kinds = 6;  ///< number of cursor kinds, see CursorKind
 
-  /// An entry of the table.
+  /// The index of an entry.
   struct Evidence {
     std::uint8_t kind = 0;
-    std::uint8_t run = 0;    ///< a class of runs
+    std::uint8_t run = 0;    ///< the class of the run length, see class_of()
     bool contested = false;  ///< a likelier place predicts another token
   };
 
@@ -33,7 +34,7 @@ class AgreementCalibrator {
   [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
     return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[place(evidence)].value));
   }
-  /// The target has picked the predicted token, or another one.
+  /// Learns from one pick. `picked`: true if it is the predicted token.
   constexpr void learn(const Evidence& evidence, bool picked) noexcept {
     Entry& entry = entries_[place(evidence)];
     const std::int32_t error = (picked ? one : 0) - static_cast<std::int32_t>(entry.value);
@@ -45,7 +46,7 @@ class AgreementCalibrator {
  private:
   static constexpr std::int32_t one = UnitScale::one;
   static constexpr std::int32_t least = one / 1000;
-  static constexpr std::int32_t most = one - one / 1000;  // certainty is never learned from examples
+  static constexpr std::int32_t most = one - one / 1000;  // no number of examples leads to certainty
   static constexpr std::int32_t prior = 4;
   static constexpr std::int32_t memory = 124;
   static constexpr std::size_t runs = 9;
@@ -55,7 +56,7 @@ class AgreementCalibrator {
     std::int32_t examples = 0;
   };
 
-  /// 0, 1, 2, 3, 4-5, 6-7, 8-15, 16-31, 32 and more.
+  /// Classes of run lengths: 0, 1, 2, 3, 4-5, 6-7, 8-15, 16-31, 32 and more.
   static constexpr std::uint8_t class_of(std::size_t run) noexcept {
     constexpr std::array<std::uint8_t, 8> few = {0, 1, 2, 3, 4, 4, 5, 5};
     if (run < few.size()) return few[run];
@@ -64,7 +65,8 @@ class AgreementCalibrator {
   static constexpr std::size_t place(const Evidence& evidence) noexcept {
     return (std::size_t{evidence.kind} * runs + evidence.run) * 2 + (evidence.contested ? 1 : 0);
   }
-  /// In thousandths, by run; the kinds are those of PredictedOutputDrafter. Shares that were counted on edited texts.
+  /// Initial values in thousandths. Rows: CursorKind; columns: class_of() the run. Counted on edited texts. Contested
+  /// entries start at a quarter of these.
   static constexpr std::array<std::array<std::uint16_t, runs>, kinds> beginnings = {{
       {{700, 900, 910, 920, 930, 940, 950, 975, 995}},
       {{200, 270, 600, 700, 800, 860, 950, 975, 995}},

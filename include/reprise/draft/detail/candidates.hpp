@@ -14,20 +14,21 @@
 
 namespace reprise::inline v0::detail {
 
-/// A set of the places that vote on a draft, by their index.
+/// A set of voters, as bits by their index in Voters.
 using VoterSet = std::uint64_t;
 
 /// A token that may follow a node of the draft.
 struct Candidate {
   Token token = 0;
-  VoterSet voters = 0;  ///< the places that this token follows
+  VoterSet voters = 0;  ///< the voters that predict this token
   TokenEvidence evidence;
 };
 
-/// The tokens that may follow one node, each with all that is known of it. Sources add to it in any order; the order
-/// in which tokens came in decides between equal probabilities.
+/// The tokens that may follow one node, each with its evidence. Sources add tokens in any order; of equally probable
+/// tokens the one that was added first wins.
 ///
-/// A local variable that is filled and read once: nothing is set up beforehand, so an unused place costs nothing.
+/// It is a local variable that is filled and read once. Its storage stays uninitialised, so unused elements cost
+/// nothing.
 template <std::size_t Most>
 class Candidates {
  public:
@@ -36,30 +37,30 @@ class Candidates {
   Candidates& operator=(const Candidates&) = delete;
   ~Candidates() = default;
 
-  /// The candidate for this token, a new one without evidence if there is none yet.
+  /// Returns the candidate for this token; adds one without evidence if there is none yet.
   [[nodiscard]] Candidate& of(Token token) noexcept {
     const std::size_t at = find(token, size_);
     return at == size_ ? add(token) : begin()[at];
   }
-  /// True if one of the first `count` is this token.
+  /// True if this token is among the first `count` candidates.
   [[nodiscard]] bool contains(Token token, std::size_t count) noexcept { return find(token, count) != count; }
-  /// A new one without evidence. Precondition: there is none for this token.
+  /// Adds a candidate without evidence. Precondition: there is none for this token.
   Candidate& add(Token token) noexcept {
     REPRISE_EXPECTS(size_ < Most);
     Candidate& candidate = *std::construct_at(begin() + size_++);
     candidate.token = token;
     return candidate;
   }
-  /// Those so far, in the order in which they came in. Valid until the next one comes.
+  /// All candidates so far, in the order in which they were added. Valid until the next one is added.
   [[nodiscard]] std::span<Candidate> all() noexcept { return {begin(), size_}; }
 
-  VoteWeight total = weight_one;  ///< of all votes, and of "something else"
-  int longest = -1;               ///< the longest agreement of a vote; -1: there is none
+  VoteWeight total = weight_one;  ///< all votes, plus that of "something else"
+  int longest = -1;               ///< the longest agreement of a vote; -1: no votes
 
  private:
   static_assert(std::is_trivially_destructible_v<Candidate>);
   [[nodiscard]] Candidate* begin() noexcept { return reinterpret_cast<Candidate*>(storage_); }
-  // A plain loop: there are seldom more than a few, which std::find_if() spends more on unrolling than on looking.
+  // A plain loop: there are rarely more than a few candidates, and for those the unrolling in std::find_if() is slower.
   [[nodiscard]] std::size_t find(Token token, std::size_t count) noexcept {
     const Candidate* const known = begin();
     std::size_t i = 0;

@@ -18,7 +18,7 @@
 
 namespace reprise::inline v0::detail {
 
-/// The tokens at both ends that two texts have in common; the ends do not overlap.
+/// The numbers of tokens at both ends that two texts have in common. The two ends do not overlap.
 struct CommonEnds {
   std::size_t head = 0;
   std::size_t tail = 0;
@@ -32,19 +32,20 @@ inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
   return common;
 }
 
-/// A growing context and all that NgramDrafter knows of it: an index of n-grams, the matches that are followed, how
-/// often each token occurred, and where tokens came from.
+/// A growing context with the lookup state of NgramDrafter: an n-gram index, the followed matches, token counts and
+/// token origins.
 ///
-/// The indexed text is [evidence | context]: what rebase() has taken out of the context lies before it, so that the
-/// context is one piece at the end of the text whatever became of it, and can be truncated as ever. Positions are those
-/// of the text.
+/// The indexed text is [evidence | context]. Tokens that rebase() removes from the context become evidence. The
+/// evidence comes first, so the context always is one piece at the end of the text and can be truncated as usual.
+/// Positions are positions in this text.
 ///
-/// Which matches are followed depends on how the context came to be (one that survived an edit is not found again by
-/// lookup), so they are kept every 256 tokens, and truncate() follows the tokens behind again: at most 320 more than it
-/// takes back. Of more than 64 tokens at once only the last 64 are followed.
+/// The matches depend on how the context came about: one that survived an edit is not found again by lookup. They are
+/// therefore saved every 256 tokens. truncate() restores the last saved ones and follows the tokens after them again.
+/// That costs at most 320 tokens more than it removes. If more than 64 tokens come at once, only the last 64 are
+/// followed.
 ///
-/// A copy that runs short of memory may find less to draft; so may this one, should there be none for checkpoints.
-/// Without memory for the index nothing is followed until clear(), or until truncate() leaves only what is indexed.
+/// A copy that runs out of memory may find less to draft. So may the original, if there is no memory for saved matches.
+/// Without memory for the index, nothing is followed until clear(), or until truncate() leaves only indexed tokens.
 template <LookupIndex Index>
 class FollowedContext {
  public:
@@ -61,7 +62,7 @@ class FollowedContext {
     evidence_ = 0;
   }
 
-  /// The last `fresh` tokens of `context` are new.
+  /// Adds the last `fresh` tokens of `context`, which are new.
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     if (fresh == 0) return;
     const bool whole = !index_.exhausted();
@@ -71,9 +72,9 @@ class FollowedContext {
     if (whole && index_.exhausted() && evidence_ != 0) give_up_evidence(context);
   }
 
-  /// Replaces the context. The part of it between the common beginning and the common end becomes evidence, with the
-  /// 32 tokens before and after it; of all evidence the latest `max_evidence` tokens stay. New tokens count as prompt.
-  /// Neither span may lie in this index.
+  /// Replaces the context. The old tokens between the common beginning and the common end become evidence, with the 32
+  /// tokens before and after them. Of all evidence the latest `max_evidence` tokens stay. New tokens count as prompt.
+  /// Precondition: neither span points into this index.
   void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_evidence) {
     REPRISE_EXPECTS(before.size() == size_ - evidence_);
     const CommonEnds common = common_ends(before, fresh);
@@ -85,7 +86,7 @@ class FollowedContext {
       return observe(fresh, fresh.size(), Origin::prompt);
     }
 
-    // In the old text: [old evidence | common head | replaced | common tail].
+    // The old text: [old evidence | common head | replaced | common tail].
     const TextRange head{evidence_, evidence_ + common.head};
     const TextRange replaced{head.end, size_ - common.tail};
     const TextRange tail{replaced.end, size_};
@@ -94,7 +95,7 @@ class FollowedContext {
       origins.append(text.size(), origins_, range.begin, range.end);
       static_cast<void>(text.append(tokens().subspan(range.begin, range.end - range.begin)));
     };
-    // In the new one: [old evidence | replaced, with what is around it | context], without the oldest evidence.
+    // The new text: [old evidence | replaced tokens and their surroundings | context], without the oldest evidence.
     TextRange dropped{head.end, head.end};
     if (replaced.begin != replaced.end)
       dropped = {replaced.begin - std::min(common.head, seam), replaced.end + std::min(common.tail, seam)};
@@ -116,29 +117,29 @@ class FollowedContext {
     size += evidence_;
     size_ = size;
     origins_.truncate(size);
-    if (size > index_.tokens().size()) return index_.truncate(size);  // more than there was memory for
+    if (size > index_.tokens().size()) return index_.truncate(size);  // memory ran out before `size`
     if (size == 0) counts_.clear();
     counts_.remove(index_.tokens().subspan(size));
     rebuild(size);
   }
 
-  /// Afterwards observe() does not allocate up to there, as long as there are no more than 32,768 distinct tokens, and
-  /// no more than 1,024 changes between prompt and output.
+  /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
+  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output.
   void reserve(std::size_t max_context) {
     reserved_ = max_context;
     const std::size_t text = evidence_ + max_context;
     static_cast<void>(index_.reserve(text));
     static_cast<void>(counts_.reserve(std::min<std::size_t>(text, 32'768)));
     static_cast<void>(origins_.reserve(std::min<std::size_t>(text, 1'024)));
-    static_cast<void>(checkpoints_.reserve(text / (followed + 1) + 2));  // if all come in runs of many
+    static_cast<void>(checkpoints_.reserve(text / (followed + 1) + 2));  // worst case: only long runs
   }
 
   [[nodiscard]] const Index& index() const noexcept { return index_; }
-  /// The text as far as it is indexed.
+  /// The indexed part of the text.
   [[nodiscard]] TokenSpan tokens() const noexcept { return index_.tokens(); }
-  /// The context as far as it is indexed.
+  /// The indexed part of the context.
   [[nodiscard]] TokenSpan context() const noexcept { return tokens().subspan(std::min(evidence_, tokens().size())); }
-  /// Tokens of evidence before the context.
+  /// The number of tokens of evidence before the context.
   [[nodiscard]] std::size_t evidence() const noexcept { return evidence_; }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return matches_.matches(); }
   [[nodiscard]] const TokenCounts& counts() const noexcept { return counts_; }
@@ -149,28 +150,28 @@ class FollowedContext {
 
  private:
   static constexpr NgramOrders orders = {1, 2, 4};
-  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // looked at, for each of them
-  static constexpr std::size_t followed = 64;  // tokens before the end of a long run that matches are followed from
+  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // most lookup results, for each order
+  static constexpr std::size_t followed = 64;  // of a long run, only its last 64 tokens move the matches
   static constexpr std::size_t checkpoint_distance = 256;
-  static constexpr std::size_t seam = 32;  // what stands around evidence is what leads to it, and on from it
+  static constexpr std::size_t seam = 32;  // tokens kept around evidence, so that matches can enter and leave it
 
   struct TextRange {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
 
-  /// What truncate() needs to have the matches again as they were.
+  /// The saved matches at one position, for truncate().
   struct Checkpoint {
-    enum class Next : std::uint8_t { few, many };  // tokens that were observed at once from here on
+    enum class Next : std::uint8_t { few, many };  // tokens in the call that came next
     Position position = 0;
     Next next = Next::few;
     LiveMatches matches;
   };
 
-  /// The text goes on with `tokens`; `size_` and `origins_` know of them.
+  /// Adds `tokens` to the text. `size_` and `origins_` already include them.
   void grow(TokenSpan tokens) {
     if (tokens.size() > followed) {
-      // Of many tokens at once only the end matters for what is followed.
+      // Only the end of a long run determines the matches.
       mark(Checkpoint::Next::many);
       add(tokens.first(tokens.size() - followed));
       matches_.reset();
@@ -183,7 +184,7 @@ class FollowedContext {
       follow(token);
     }
   }
-  /// Everything anew: a text whose first `evidence` tokens are not the context.
+  /// Starts again with a text whose first `evidence` tokens are evidence.
   void restart(TokenSpan text, OriginRuns origins, std::size_t evidence) {
     clear();
     origins_ = std::move(origins);
@@ -192,26 +193,25 @@ class FollowedContext {
     if (reserved_ != 0) reserve(reserved_);
     grow(text);
   }
-  /// Evidence must not cost the room that the context alone would have: when the index gives up, it starts again
-  /// without evidence.
+  /// Drops the evidence when the index runs out of memory, because evidence must not take memory from the context.
   void give_up_evidence(TokenSpan context) {
     OriginRuns origins;
     origins.append(0, origins_, evidence_, size_);
     restart(context, std::move(origins), 0);
   }
 
-  /// Indexes the tokens and counts those that the index took.
+  /// Indexes the tokens and counts those for which the index had memory.
   void add(TokenSpan tokens) {
     const std::size_t before = index_.tokens().size();
     index_.append(tokens);
-    const TokenSpan indexed = index_.tokens();  // none at all, if the index has had to give up
+    const TokenSpan indexed = index_.tokens();  // empty if the index has given up
     for (const Token token : indexed.subspan(std::min(before, indexed.size()))) counts_.add(token);
   }
   void follow(Token token) {
     add(TokenSpan(&token, 1));
     move_matches();
   }
-  /// The index has grown by one token.
+  /// Updates the matches after the index has grown by one token.
   void move_matches() {
     if (index_.exhausted()) return matches_.reset();
     matches_.advance(index_.tokens());
@@ -231,7 +231,7 @@ class FollowedContext {
     if (checkpoints_.reserve_extra(1)) checkpoints_.push_reserved(here);  // without one, truncate() is less exact
   }
 
-  /// Cuts the index to `size` tokens and follows the matches again from the last checkpoint before.
+  /// Cuts the index to `size` tokens, and follows the matches again from the last checkpoint before `size`.
   void rebuild(std::size_t size) {
     while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
       checkpoints_.truncate(checkpoints_.size() - 1);
@@ -253,7 +253,7 @@ class FollowedContext {
       index_.append(TokenSpan(&token, 1));
       move_matches();
     }
-    // The tokens behind a checkpoint before many would be read as the beginning of those.
+    // Tokens that follow now would otherwise seem to belong to the long run after that checkpoint.
     if (checkpoints_.empty() || checkpoints_[checkpoints_.size() - 1].next == Checkpoint::Next::many)
       mark(Checkpoint::Next::few);
   }
@@ -263,8 +263,8 @@ class FollowedContext {
   OriginRuns origins_;
   LiveMatches matches_;
   Buffer<Checkpoint> checkpoints_;
-  std::size_t size_ = 0;      // of the text, with what found no room in the index
-  std::size_t evidence_ = 0;  // of these, what lies before the context
+  std::size_t size_ = 0;      // tokens of the text, including those without memory in the index
+  std::size_t evidence_ = 0;  // of these, tokens before the context
   std::size_t reserved_ = 0;
 };
 

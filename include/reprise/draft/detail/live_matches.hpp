@@ -14,23 +14,23 @@
 
 namespace reprise::inline v0::detail {
 
-/// An earlier place that the context seems to follow.
+/// An earlier place that the context currently seems to repeat.
 struct LiveMatch {
-  Position next = 0;             ///< what comes next there
-  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places back agrees, at this alignment
-  std::uint16_t length = 0;      ///< tokens agreed on without a break
+  Position next = 0;             ///< the position of the next token there
+  std::uint32_t agreements = 0;  ///< bit i: the tokens i + 1 places back agree
+  std::uint16_t length = 0;      ///< tokens of unbroken agreement
   MatchKind kind = MatchKind::lookup;
   friend bool operator==(const LiveMatch&, const LiveMatch&) = default;
 };
 
-/// std::popcount() without a call into a library, which it is where the processor may lack the instruction.
+/// Does the same as std::popcount(), which calls a library function on processors that may lack the instruction.
 constexpr int bit_count(std::uint32_t bits) noexcept {
   bits -= bits >> 1 & 0x55555555U;
   bits = (bits & 0x33333333U) + (bits >> 2 & 0x33333333U);
   return static_cast<int>(((bits + (bits >> 4)) & 0x0f0f0f0fU) * 0x01010101U >> 24);
 }
 
-/// Which of the last 32 tokens of the two agree, at the same distance from the ends; as in LiveMatch.
+/// Returns agreement bits as in LiveMatch::agreements for the last 32 tokens of `a` and `b`, aligned at their ends.
 inline std::uint32_t agreements_of(TokenSpan a, TokenSpan b) noexcept {
   const auto compared = std::min<std::size_t>({a.size(), b.size(), 32});
   const Token* there = a.data() + a.size();
@@ -40,10 +40,10 @@ inline std::uint32_t agreements_of(TokenSpan a, TokenSpan b) noexcept {
   return agreements;
 }
 
-/// The few earlier places that are followed while the context grows, so that propose() need not begin anew, and that a
-/// copy with an edit in it is taken up again behind the edit. (The recovering match model of PAQ compressors.)
+/// The few earlier places that are followed while the context grows. propose() then need not search for them again, and
+/// a copy with an edit in it resumes after the edit. (The recovering match model of PAQ compressors.)
 ///
-/// A pure function of the tokens since reset() and of what the lookups found.
+/// A pure function of the tokens since reset() and of the lookup results.
 class LiveMatches {
  public:
   static constexpr std::size_t capacity = 8;
@@ -51,7 +51,7 @@ class LiveMatches {
   void reset() noexcept { size_ = 0; }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return std::span(matches_).first(size_); }
 
-  /// `tokens` has grown by one: every match moves on with it, or is given up.
+  /// Advances every match by the last token of `tokens`, or drops it. Call it after each new token.
   void advance(TokenSpan tokens) noexcept {
     const std::size_t last = tokens.size() - 1;
     const Token token = tokens[last];
@@ -69,14 +69,14 @@ class LiveMatches {
       next.agreements = next.agreements << 1 | std::uint32_t{agrees};
       next.length =
           agrees ? static_cast<std::uint16_t>(std::min<int>(next.length + 1, longest_counted)) : std::uint16_t{0};
-      // A break is survived where nearly everything around it agrees: a token was replaced.
+      // A mismatch inside a nearly perfect agreement means that one token was replaced: the match is kept.
       if (agrees || bit_count(next.agreements & 0xffffU) >= enough_agreement) matches_[kept++] = next;
     }
     size_ = kept;
     for (std::size_t i = 0; i < resumed.size; ++i) add(resumed.matches[i]);
   }
 
-  /// Follows a further place, unless it is followed already or all others are better.
+  /// Follows another place, unless it is followed already or all others are better.
   void look_at(TokenSpan tokens, Position place) noexcept {
     if (follows(place)) return;
     const std::uint32_t agreements = agreements_of(tokens.first(place), tokens);
@@ -84,9 +84,9 @@ class LiveMatches {
   }
 
  private:
-  static constexpr std::size_t resumed_length = 8;  // a shorter copy is not worth taking up again behind an edit
+  static constexpr std::size_t resumed_length = 8;  // a shorter copy is not resumed after an edit
   static constexpr std::size_t omitted_at_most = 8;
-  static constexpr int enough_agreement = 12;  // of the last 16
+  static constexpr int enough_agreement = 12;  // agreeing tokens of the last 16
   static constexpr int longest_counted = 1000;
 
   struct Resumed {
@@ -94,7 +94,7 @@ class LiveMatches {
     std::size_t size = 0;
   };
 
-  /// Where the copy may go on when the last token was not the one it foretold.
+  /// The places where a copy may continue after a mismatch at the last token.
   static Resumed resume(const LiveMatch& match, TokenSpan tokens) noexcept {
     const std::size_t last = tokens.size() - 1;
     Resumed resumed;
@@ -124,7 +124,8 @@ class LiveMatches {
                                         [](const LiveMatch& a, const LiveMatch& b) { return value(a) < value(b); });
     if (value(*worst) < value(match)) *worst = match;
   }
-  /// Unbroken agreement counts four times, up to 16 tokens, agreement before a break once; then the later place.
+  /// Ranks matches: each token of unbroken agreement counts 4, for up to 16 tokens. Each agreeing token before the
+  /// mismatch counts 1. Of equal matches the later place is better.
   static std::uint64_t value(const LiveMatch& match) noexcept {
     const int unbroken = std::min<int>(match.length, 16);
     const int before = bit_count(match.agreements >> std::min<int>(match.length, 31));

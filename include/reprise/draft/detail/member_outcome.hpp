@@ -11,22 +11,25 @@
 
 namespace reprise::inline v0::detail {
 
-/// What the outcome of a combined draft means for one member: an outcome in that member's own terms, as if its draft
-/// alone had been proposed.
+/// Translates the outcome of a combined draft to the outcome for one member, as if its draft alone had been proposed.
 ///
-/// Accepted are the member's nodes along the committed path, as far as it had foreseen it; the pick is the token that
-/// the target took there, whether it came from another member's node or was the last of the pass. So for_each_tested()
-/// tells the member of each of its nodes what it would have learned had all of them been sent.
+/// Its accepted nodes are the member's nodes along the committed path, up to the first token that the member did not
+/// propose. Its pick is the target's token at that point, taken from another member's node or from the end of the path.
+/// for_each_tested() then reports on the member's nodes as if all of them had been sent.
 ///
-/// `Own`: most nodes of a member; `Rows`: most nodes of the combined draft. `Reveals`: members are told of candidates.
-/// Those were ranked at rows of other members too; these rows then stand behind the member's own nodes, marked as
-/// padding. Cost: linear. Views are valid until the next translate(). No allocation.
+/// `Own`: most nodes of a member. `Rows`: most nodes of the combined draft. `Reveals`: true if a member learns from
+/// ranked tokens (Outcome::top_k). Some of those were ranked at rows of other members; such rows are appended to the
+/// member's own nodes and marked as padding.
+///
+/// Cost: linear. Views are valid until the next translate(). No allocation.
 template <std::size_t Own, std::size_t Rows, bool Reveals>
 class MemberOutcome {
  public:
-  /// `own`: what the member proposed; `places`: for each of its nodes the node of the combined draft that stands for
-  /// it, or anchor_parent; no two for the same one, and its parent's stands for the parent. `left_out`: see
-  /// Draft::leave_out().
+  /// Translates `combined` for one member.
+  ///
+  /// `own`: the member's draft. `places`: for each of its nodes the corresponding node of the combined draft, or
+  /// anchor_parent. No two nodes share one, and the parents of corresponding nodes correspond. `left_out`: see
+  /// Draft::leave_out(). `reveal`: whether to translate Outcome::top_k.
   Outcome translate(DraftView own, std::span<const NodeIndex> places, bool left_out, const Outcome& combined,
                     bool reveal) noexcept {
     rows_.fill({});
@@ -59,7 +62,7 @@ class MemberOutcome {
     if (own.empty())
       outcome.cut = left_out ? Cut::unlikely : Cut::no_match;
     else if (sent < own.size())
-      outcome.cut = all_placed ? combined.cut : Cut::budget;  // others took the room
+      outcome.cut = all_placed ? combined.cut : Cut::budget;  // other members used up the budget
     if constexpr (Reveals) {
       if (reveal && !combined.top_k.empty()) this->reveal(combined, outcome);
     }
@@ -69,7 +72,7 @@ class MemberOutcome {
  private:
   /// A node of the combined draft.
   struct Row {
-    NodeIndex own = anchor_parent;  // what the member calls it
+    NodeIndex own = anchor_parent;  // the node of the member's draft
     bool sent = false;
   };
 
@@ -78,7 +81,7 @@ class MemberOutcome {
     return known ? &rows_[static_cast<std::size_t>(node)] : nullptr;
   }
 
-  /// Adds the rows of others and the candidates after all rows.
+  /// Appends the rows of other members, and translates the ranked tokens at all rows.
   void reveal(const Outcome& combined, Outcome& outcome) noexcept {
     std::size_t nodes = 0;
     for (const DraftNode& node : outcome.draft) nodes_[nodes++] = node;

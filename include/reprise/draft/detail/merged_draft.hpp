@@ -11,10 +11,10 @@
 
 namespace reprise::inline v0::detail {
 
-/// Several guesses at what follows, as one tree: the same token under the same parent is one node, and of what was
-/// claimed of it the highest stands. Written out as an ordered draft within a budget.
+/// Merges several drafts into one tree. The same token under the same parent is one node, which keeps the highest
+/// claim. write() turns the tree into an ordered draft within a budget.
 ///
-/// `Most`: nodes that fit; further ones are left out. Cost: add() looks through the children of the parent; write()
+/// `Most`: the capacity in nodes; further ones are left out. Cost: add() searches the children of the parent; write()
 /// sorts the nodes. No allocation.
 template <std::size_t Most>
 class MergedDraft {
@@ -26,7 +26,7 @@ class MergedDraft {
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// What is claimed of a token. `probability`: given that the tokens before it are right.
+  /// A claim for one token. `probability`: given that the tokens before it are right.
   struct Claim {
     Token token = 0;
     Probability probability;
@@ -35,9 +35,12 @@ class MergedDraft {
     bool auxiliary = false;
   };
 
-  /// Adds a claim below `parent`, a node of this tree or the anchor; the answer is its node, anchor_parent if there was
-  /// no room. What is forced stands, whatever else is claimed of it, and alone: its siblings are not written. Auxiliary
-  /// nodes are asked for what they reveal to whoever proposed them, and stay apart from all others.
+  /// Adds a claim below `parent`, a node of this tree or the anchor. Returns the claim's node, or anchor_parent if the
+  /// tree is full.
+  ///
+  /// A forced claim (DraftSource::jump_forward) replaces every other claim for its token, and excludes its unforced
+  /// siblings from write(). Auxiliary nodes are never merged: they exist for the information that they return to their
+  /// own member.
   NodeIndex add(NodeIndex parent, const Claim& claim) noexcept {
     const bool forced = claim.source == DraftSource::jump_forward && !claim.auxiliary;
     const auto stands_alone = [&] {
@@ -48,7 +51,7 @@ class MergedDraft {
       stands_alone();
       return known;
     }
-    if (size_ == Most) return anchor_parent;  // and what is there already stays, for want of it
+    if (size_ == Most) return anchor_parent;  // and siblings of a forced claim stay, as there is no room for it
     stands_alone();
     const auto added = static_cast<NodeIndex>(size_++);
     NodeIndex& first = parent == anchor_parent ? first_ : at(parent).child;
@@ -60,17 +63,17 @@ class MergedDraft {
     return added;
   }
 
-  /// The node of `token` below `parent`; anchor_parent if there is none.
+  /// Returns the node of `token` below `parent`, or anchor_parent if there is none.
   [[nodiscard]] NodeIndex find(NodeIndex parent, Token token) const noexcept {
     NodeIndex i = parent == anchor_parent ? first_ : nodes_[static_cast<std::size_t>(parent)].child;
     while (i != none && (at(i).claim.auxiliary || at(i).claim.token != token)) i = at(i).sibling;
     return i;
   }
 
-  /// Writes the tree as an ordered draft, as much of it as the draft takes: the most probable paths first, and of equal
-  /// ones those that were added first. A chain takes the most probable child of each place.
+  /// Writes the tree as an ordered draft until the draft is full. The most probable paths come first, and of equal ones
+  /// the path that was added first. A chain takes the most probable child of each node.
   void write(Draft& draft) noexcept {
-    // g++ 12 takes fewer than the 16 elements that std::sort handles apart for an overflow.
+    // With fewer than 17 elements g++ 12 reports an overflow in std::sort, which treats the first 16 separately.
     std::array<NodeIndex, std::max<std::size_t>(Most, 17)> order;  // NOLINT(*-member-init): filled up to `size_`
     for (std::size_t i = 0; i < size_; ++i) {
       Node& node = nodes_[i];
@@ -79,16 +82,16 @@ class MergedDraft {
       node.path = node.claim.probability * (root ? Probability::one() : at(node.parent).path);
       order[i] = static_cast<NodeIndex>(i);
     }
-    // Children come after their parents: they are no more probable, and were added later.
+    // Sorting keeps children after their parents: a child is no more probable, and was added later.
     std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(size_),
               [this](NodeIndex a, NodeIndex b) { return at(a).path != at(b).path ? at(a).path > at(b).path : a < b; });
     for (std::size_t i = 0; i < size_ && !draft.full(); ++i) {
       Node& node = at(order[i]);
-      // push() would refuse it as well, and then everything after it, one by one.
+      // push() would refuse this node too, but then every node after it one by one.
       if (node.path < draft.budget().min_path_probability) return draft.leave_out();
       const bool root = node.parent == anchor_parent;
       if (!root && at(node.parent).written == anchor_parent) continue;
-      // Beside what is forced nothing else is possible.
+      // A forced token excludes its siblings.
       const bool beside_forced = root ? forced_ : at(node.parent).forced;
       if (beside_forced && !node.claim.auxiliary && node.claim.source != DraftSource::jump_forward) continue;
       if (!draft.push({.token = node.claim.token,
@@ -101,7 +104,7 @@ class MergedDraft {
       node.written = static_cast<NodeIndex>(draft.size() - 1);
     }
   }
-  /// Where write() has put a node in the draft; anchor_parent if it was left out.
+  /// Returns the draft node that write() made of this node, or anchor_parent if it was left out.
   [[nodiscard]] NodeIndex written(NodeIndex node) const noexcept {
     return nodes_[static_cast<std::size_t>(node)].written;
   }
@@ -112,11 +115,11 @@ class MergedDraft {
   struct Node {
     Claim claim;
     NodeIndex parent = anchor_parent;
-    NodeIndex child = none;    // the one added last
-    NodeIndex sibling = none;  // the one added before
+    NodeIndex child = none;    // the child added last
+    NodeIndex sibling = none;  // the sibling added before
     Probability path;
     NodeIndex written = anchor_parent;
-    bool forced = false;  // has a child that is
+    bool forced = false;  // has a forced child
   };
 
   [[nodiscard]] Node& at(NodeIndex i) noexcept { return nodes_[static_cast<std::size_t>(i)]; }
@@ -125,7 +128,7 @@ class MergedDraft {
   std::array<Node, Most> nodes_;
   std::size_t size_ = 0;
   NodeIndex first_ = none;  // the anchor's child that was added last
-  bool forced_ = false;     // the anchor has a child that is
+  bool forced_ = false;     // the anchor has a forced child
 };
 
 }  // namespace reprise::detail

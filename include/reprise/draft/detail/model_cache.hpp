@@ -13,12 +13,12 @@
 
 namespace reprise::inline v0::detail {
 
-/// A draft model kept in step with the committed tokens. It is fed late: only when a distribution is asked for. No
-/// token is fed twice while the cache holds it: a draft that was committed is there already. Rejected tokens are cut
-/// off before the next feed.
+/// Keeps the cache of a draft model in step with the committed tokens. The model is fed lazily, when a distribution is
+/// requested. Tokens that the cache holds are not fed again: a committed draft is already there. Rejected tokens are
+/// cut off before the next feed.
 ///
-/// The cache holds the first fed_ tokens of the context and, if that is all of them, tail_ after them: the path that
-/// was drafted last. Memory: the model's.
+/// The cache holds the first fed_ tokens of the context. If these are the whole context, it also holds tail_, the path
+/// that was drafted last. Memory: the model's.
 template <DraftModel Model>
 class ModelCache {
  public:
@@ -26,41 +26,41 @@ class ModelCache {
 
   explicit ModelCache(Model model) : model_(std::move(model)) {}
 
-  /// A new sequence: the cache is of no use any more.
+  /// Starts a new sequence: no token in the cache is valid any more.
   void begin() noexcept { forget(0); }
-  /// The tokens that both contexts begin with stay in the cache.
+  /// Keeps the tokens in the cache that both contexts begin with.
   void rebase(TokenSpan before, TokenSpan context) noexcept {
     const TokenSpan fed = before.first(std::min(fed_, before.size()));
     forget(same_tokens(fed, context));
   }
-  /// The last `fresh` tokens of `context` are new.
+  /// Adds the last `fresh` tokens of `context`, which are new.
   void observe(TokenSpan context, std::size_t fresh) noexcept {
     if (fed_ != context.size() - fresh) return forget(fed_);
     const TokenSpan tail(tail_.data(), tail_size_);
     const std::size_t same = same_tokens(tail, context.last(fresh));
     fed_ += same;
     tail_size_ -= same;
-    if (same < fresh) return forget(fed_);  // rejected is only the rest of the tail, and there may be none
+    if (same < fresh) return forget(fed_);  // the rest of the tail, if any, was rejected
     std::copy(tail.begin() + static_cast<std::ptrdiff_t>(same), tail.end(), tail_.begin());
   }
-  /// The context is cut to `size` tokens.
+  /// Cuts the context to `size` tokens.
   void truncate(TokenSpan context, std::size_t size) noexcept {
     if (size < context.size()) forget(std::min(fed_, size));
   }
 
-  /// The distribution after `context` and, after it, `path`. The context is not empty; after it changed, the first path
-  /// asked for is the empty one.
+  /// Returns the distribution after `context` and `path`. Preconditions: `context` is not empty, and the first `path`
+  /// after each change of the context is empty.
   std::span<const float> after(TokenSpan context, TokenSpan path) {
     const std::size_t size = context.size();
     REPRISE_EXPECTS(size > 0 && path.size() <= longest_path && (path.empty() || fed_ == size));
     std::size_t keep = fed_;
     if (fed_ == size) keep += same_tokens(TokenSpan(tail_.data(), tail_size_), path);
-    // The last token is fed in any case: the model has kept no distribution but the last.
+    // The last token is always fed, even if the cache holds it: only the last distribution is kept by the model.
     keep = std::min(keep, size + path.size() - 1);
     const bool longer = uncertain_ || fed_ + tail_size_ > keep;
     fed_ = std::min(keep, size);
     tail_size_ = keep - fed_;
-    uncertain_ = true;  // should the model throw, all that is known is that it can go back to here
+    uncertain_ = true;  // until feed() succeeds: if it throws, only the first `keep` tokens are sure
     if (longer) model_.truncate(keep);
     const TokenSpan next = keep < size ? context.subspan(keep) : path.subspan(keep - size);
     const std::span<const float> distribution = model_.feed(next);
@@ -76,11 +76,11 @@ class ModelCache {
   [[nodiscard]] const Model& model() const noexcept { return model_; }
 
  private:
-  /// How many tokens both begin with.
+  /// The length of the common beginning.
   [[nodiscard]] static std::size_t same_tokens(TokenSpan a, TokenSpan b) noexcept {
     return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
   }
-  /// Only the first `keep` tokens of the cache are still of use.
+  /// Marks all but the first `keep` tokens of the cache as invalid.
   void forget(std::size_t keep) noexcept {
     if (fed_ + tail_size_ > keep) uncertain_ = true;
     fed_ = keep;

@@ -10,18 +10,18 @@
 
 namespace reprise::inline v0::detail {
 
-/// Where the tokens of a sequence came from, as runs: a conversation has few of them. Without memory for a further run
-/// the last one goes on.
+/// The origins of the tokens of a sequence, as runs: a conversation has few of them. If there is no memory for another
+/// run, the last one is extended.
 class OriginRuns {
  public:
   void clear() noexcept { runs_.clear(); }
   [[nodiscard]] bool reserve(std::size_t runs) noexcept { return runs_.reserve(runs); }
-  /// Tokens from position `begin` on come from `origin`.
+  /// Sets the origin of all tokens from position `begin` on.
   void append(std::size_t begin, Origin origin) noexcept {
     if (!runs_.empty() && runs_[runs_.size() - 1].origin == origin) return;
     if (runs_.reserve_extra(1)) runs_.push_reserved({static_cast<Position>(begin), origin});
   }
-  /// Tokens from position `at` on come from where those of `other` from `begin` up to `end` came from.
+  /// Sets the origins from position `at` on to those that `other` has from `begin` to `end`.
   void append(std::size_t at, const OriginRuns& other, std::size_t begin, std::size_t end) noexcept {
     if (begin >= end) return;
     append(at, other.of(begin));

@@ -12,34 +12,34 @@
 
 namespace reprise::inline v0::detail {
 
-/// Why a place of a reference is thought to come next.
+/// The reason why a place of a reference is expected to come next.
 enum class CursorKind : std::uint8_t {
-  followed,   ///< the text has followed the reference for a while, or from its beginning
-  near,       ///< the only place near the one that was left that ends as the text does
+  followed,   ///< the text has followed the reference for a while, or from its start
+  near,       ///< the only place near the last mismatch that ends as the text does
   ambiguous,  ///< the next one of several such places
-  replaced,   ///< behind the token that was not the foretold one
-  inserted,   ///< before the token that was foretold: something came between
+  replaced,   ///< after the mismatched token: it was replaced
+  inserted,   ///< at the mismatched token: something was inserted before it
   anywhere    ///< the last place in all references that ends as the text does
 };
 inline constexpr std::size_t cursor_kinds = 6;
 
-/// A place in a reference that the text seems to have come to.
+/// A place in a reference that the text seems to have reached.
 struct Cursor {
-  Position next = 0;   ///< what comes next there
-  Position begin = 0;  ///< of that reference
+  Position next = 0;   ///< the position of the next token there
+  Position begin = 0;  ///< of the reference
   Position end = 0;
-  std::uint16_t run = 0;  ///< tokens agreed on since it was found, and before as far as was compared
+  std::uint16_t run = 0;  ///< agreeing tokens since it was found, and those compared before
   CursorKind kind = CursorKind::followed;
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
-/// The few places that are followed through references while a text grows, and where to look when it leaves them. A
-/// pure function of the references and of the calls since reset().
+/// The few places that are followed through references while a text grows, and the search for new ones after a
+/// mismatch. A pure function of the references and of the calls since reset().
 class PredictedOutputCursors {
  public:
   static constexpr std::size_t capacity = 6;
   static constexpr std::uint16_t longest_run = 1000;
-  static constexpr std::uint16_t settled = 8;  ///< a run after which it no longer matters how the place was found
+  static constexpr std::uint16_t settled = 8;  ///< from this run on, the kind of the cursor no longer matters
   static constexpr std::uint32_t compared = 32;
 
   void reset() noexcept {
@@ -47,19 +47,19 @@ class PredictedOutputCursors {
     left_ = {};
   }
   [[nodiscard]] std::span<const Cursor> cursors() const noexcept { return std::span(cursors_).first(size_); }
-  /// Agreement so long that no other place needs to be looked for.
+  /// True if one run is so long that no other place needs to be searched for.
   [[nodiscard]] bool sure() const noexcept {
     return std::any_of(cursors_.begin(), cursors_.begin() + static_cast<std::ptrdiff_t>(size_),
                        [](const Cursor& cursor) { return cursor.run >= settled; });
   }
 
-  /// The reference [begin, end) is expected from its beginning.
+  /// Follows the reference [begin, end) from its beginning.
   void start(Position begin, Position end) noexcept {
     if (begin == end) return;
     add({begin, begin, end, 0, CursorKind::followed});
     left_ = {begin, begin, end};
   }
-  /// The text has grown by `token`. `references`: all of them, one after the other.
+  /// Advances by `token`, the new last token of the text. `references`: all references, concatenated.
   void advance(TokenSpan references, Token token) noexcept {
     std::size_t kept = 0;
     Cursor broken;
@@ -80,8 +80,8 @@ class PredictedOutputCursors {
     add({broken.next + 1, broken.begin, broken.end, 0, CursorKind::replaced});
     add({broken.next, broken.begin, broken.end, 0, CursorKind::inserted});
   }
-  /// Looks for the end of the text around the place that was left last: for the longest agreement, and of equal ones
-  /// the next one on. Cost: a comparison for each of at most 320 places.
+  /// Searches near the last mismatch for a place that ends as the text does. Takes the longest agreement; of equal ones
+  /// the first at or after the mismatch, else the nearest before it. Cost: a comparison at up to 320 places.
   void look_near(TokenSpan references, TokenSpan text) noexcept {
     if (left_.begin == left_.end || text.empty()) return;
     const Position from = left_.place - std::min(left_.place - left_.begin, near_before);
@@ -99,7 +99,7 @@ class PredictedOutputCursors {
     if (longest > 0)
       add({best, left_.begin, left_.end, run_of(longest), equal == 1 ? CursorKind::near : CursorKind::ambiguous});
   }
-  /// A place in the reference [begin, end) where the text ended the same way.
+  /// Follows a place in the reference [begin, end) that was found by lookup.
   void look_at(TokenSpan references, Position place, Position begin, Position end, TokenSpan text) noexcept {
     if (place < end) add({place, begin, end, run_of(agreement_of(references, place, text)), CursorKind::anywhere});
   }
@@ -110,7 +110,7 @@ class PredictedOutputCursors {
   }
 
  private:
-  static constexpr std::uint16_t worth_resuming = 3;  // a run whose end is worth looking around
+  static constexpr std::uint16_t worth_resuming = 3;  // a shorter run is not resumed after a mismatch
   static constexpr Position near_before = 64;
   static constexpr Position near_after = 256;
 
@@ -124,7 +124,7 @@ class PredictedOutputCursors {
   [[nodiscard]] static std::uint16_t run_of(std::uint32_t length) noexcept {
     return static_cast<std::uint16_t>(length);
   }
-  /// How many tokens before `place` agree with the end of the text.
+  /// The number of tokens before `place` that agree with the end of the text, at most `compared`.
   [[nodiscard]] static std::uint32_t agreement_of(TokenSpan references, Position place, TokenSpan text) noexcept {
     const auto most = static_cast<std::uint32_t>(std::min<std::size_t>({place, text.size(), compared}));
     std::uint32_t n = 0;
@@ -149,7 +149,7 @@ class PredictedOutputCursors {
 
   std::array<Cursor, capacity> cursors_{};
   std::size_t size_ = 0;
-  Left left_;  // where the text was last sure to be
+  Left left_;  // the place of the last mismatch, or the start of a prediction
 };
 
 }  // namespace reprise::detail

@@ -21,20 +21,20 @@
 
 namespace reprise::inline v0::detail {
 
-/// The text from one place of a datastore on, read a few tokens at a time when they are asked for.
+/// The text of a datastore from one place on. Tokens are read on demand, a few at a time.
 class StoreText {
  public:
   StoreText() noexcept = default;
   explicit StoreText(StorePlace begin) noexcept : begin_(begin), next_(begin) {}
 
-  /// The place where it begins.
+  /// The place where the text begins.
   [[nodiscard]] StorePlace begin() const noexcept { return begin_; }
-  /// True if the token at `depth` was read already.
+  /// True if the token at `depth` has been read and is still held.
   [[nodiscard]] bool known(std::size_t depth) const noexcept { return depth - first_ < count_; }  // wraps below first_
-  /// A token that is known.
+  /// The token at `depth`. Precondition: known(depth).
   [[nodiscard]] Token operator[](std::size_t depth) const noexcept { return tokens_[depth - first_]; }
-  /// Reads until `depth` is known. False: the text ends before. Depths may be asked for in any order. Going back reads
-  /// from the beginning again, but a draft never goes back: each place votes along one path, parents first.
+  /// Reads until `depth` is known. Returns false if the text ends before. Any order of depths works, but going back
+  /// reads from the beginning again. A draft never goes back: each place votes along one path, parents first.
   [[nodiscard]] bool read(const DatastoreRef& store, std::size_t depth) noexcept {
     if (depth < first_) *this = StoreText(begin_);
     while (!known(depth)) {
@@ -49,29 +49,29 @@ class StoreText {
 
  private:
   StorePlace begin_ = no_place;
-  StorePlace next_ = no_place;  // of the token after those that were read
-  std::size_t first_ = 0;       // depth of tokens_[0]
-  std::size_t count_ = 0;       // tokens in tokens_
+  StorePlace next_ = no_place;  // of the first token not read yet
+  std::size_t first_ = 0;       // the depth of tokens_[0]
+  std::size_t count_ = 0;       // valid tokens in tokens_
   std::array<Token, 4> tokens_{};
 };
 
-/// A place that votes for the token that follows there, at any depth of the draft.
+/// A place that votes, at each depth of the draft, for the token that follows there.
 struct Voter {
-  Position next = 0;  ///< in the text of the context; nothing for a place in a store
+  Position next = 0;  ///< in the text of the context; unused for a place in a store
   std::uint32_t base_weight = 0;
   const LengthWeights* weights = nullptr;
-  int length = 0;  ///< agreement with the context; below 0 for a place that the draft alone led to
+  int length = 0;  ///< agreement with the context; below 0 if only the draft led there
 };
 
-/// The places that vote on one draft: those that the context follows, those that its stores know, and those that the
-/// draft itself leads to. VoterSet has a bit for each.
+/// The places that vote on one draft: those that the context follows, those found in its stores, and those that the
+/// draft itself leads to. A VoterSet has one bit for each.
 ///
-/// Of all stores together, 32 places vote at most. Each store has the same share of them, at most 12: alone or one of
-/// two it has 12, one of three 10, one of four 8. What a store leaves unused goes to no other, so that the votes of one
-/// do not depend on what another holds.
+/// All stores together have at most 32 places. They have equal shares, of at most 12 places: one or two stores have 12
+/// each, three have 10, four have 8. An unused share is not passed on, so that the votes of one store do not depend on
+/// the contents of another.
 class Voters {
  public:
-  static constexpr std::size_t max_own = 32;  ///< from the context
+  static constexpr std::size_t max_own = 32;  ///< places of the context
   static constexpr std::size_t max_from_stores = 32;
   static constexpr std::size_t max_from_store = 12;
   static constexpr std::size_t max_stores = 4;
@@ -81,7 +81,7 @@ class Voters {
     for (const DatastoreRef& store : stores) store_count_ += store.empty() ? 0 : 1;
   }
 
-  /// The places that the context leads to, before anything is drafted.
+  /// Collects the places that the context leads to, before anything is drafted.
   template <class Context>
   void collect(const Context& context) noexcept {
     const TokenSpan tokens = context.tokens();
@@ -97,42 +97,42 @@ class Voters {
     if (store_count_ != 0) collect_stored(tokens.last(std::min<std::size_t>(tokens.size(), compared)));
   }
 
-  /// Adds the place `next` of the context, to which the draft has led. Returns its bit.
+  /// Adds a place of the context to which the draft has led. Returns its bit.
   VoterSet add(const Voter& voter) noexcept {
     REPRISE_EXPECTS(!full());
     ++own_;
     voters_[size_] = voter;
     return VoterSet{1} << size_++;
   }
-  /// True if no further place of the context can vote.
+  /// True if no more places of the context can be added.
   [[nodiscard]] bool full() const noexcept { return own_ == max_own; }
 
-  /// All of them. Precondition: none was added since collect(), which leaves room in the set.
+  /// The set of all voters. Precondition: no add() since collect(), so that bits remain unused.
   [[nodiscard]] VoterSet all() const noexcept { return (VoterSet{1} << size_) - 1; }
   [[nodiscard]] const Voter& operator[](std::size_t i) const noexcept { return voters_[i]; }
   [[nodiscard]] bool is_stored(std::size_t i) const noexcept { return (stored_ >> i & 1) != 0; }
-  /// True if one of them is the place `next` of the context.
+  /// True if one of `voters` is the place `next` of the context.
   [[nodiscard]] bool follow(VoterSet voters, Position next) const noexcept {
     for (voters &= ~stored_; voters != 0; voters &= voters - 1)
       if (voters_[static_cast<std::size_t>(std::countr_zero(voters))].next == next) return true;
     return false;
   }
 
-  /// The weight of a vote after `depth` tokens of the draft that agreed.
+  /// The weight of the vote of place i after `depth` agreeing tokens of the draft.
   [[nodiscard]] VoteWeight weight(std::size_t i, std::size_t depth) const noexcept {
     const Voter& voter = voters_[i];
     const std::size_t length = static_cast<std::size_t>(voter.length) + depth;
     return 1 + static_cast<VoteWeight>(
                    FactorScale::multiply(std::uint64_t{voter.base_weight}, (*voter.weights)[length_class(length)]));
   }
-  /// The token after `depth` tokens at a place in a store; nullopt: its text ends before.
+  /// The token `depth` tokens after a place in a store, or nullopt if its text ends before.
   [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth) noexcept {
     StoreText& text = texts_[i - first_stored_];
     if (!text.known(depth) && !text.read(stores_[store_of(i)], depth)) return std::nullopt;
     return text[depth];
   }
 
-  /// Where these places are.
+  /// The source of the evidence that these voters give.
   [[nodiscard]] EvidenceSource source_of(VoterSet voters) const noexcept {
     const VoterSet in_stores = voters & stored_;
     if (in_stores == 0) return EvidenceSource::context;
@@ -141,7 +141,7 @@ class Voters {
       if ((voters & ~from_store_[i]) == 0) return store_source(i);
     return EvidenceSource::stores;
   }
-  /// Tells the stores that these places have led to an accepted token.
+  /// Reports to the stores that these places have led to an accepted token.
   void touch(VoterSet voters) const noexcept {
     for (VoterSet left = voters & stored_; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
@@ -150,9 +150,9 @@ class Voters {
   }
 
  private:
-  static constexpr std::size_t compared = 32;  // tokens at the end of the context that a store is asked for
+  static constexpr std::size_t compared = 32;  // tokens at the end of the context passed to a store
 
-  /// Places in the stores that end like `suffix`.
+  /// Collects the places in the stores that end like `suffix`.
   void collect_stored(TokenSpan suffix) noexcept {
     const std::size_t most = std::min(max_from_store, max_from_stores / store_count_);
     for (std::size_t store = 0; store < max_stores; ++store) {
@@ -177,11 +177,11 @@ class Voters {
   }
 
   std::array<DatastoreRef, max_stores> stores_;
-  std::size_t store_count_ = 0;  // not empty
+  std::size_t store_count_ = 0;  // stores that are not empty
   std::array<Voter, capacity> voters_;
   std::size_t size_ = 0;
   std::size_t own_ = 0;           // of these, places of the context
-  std::size_t first_stored_ = 0;  // the places in stores are next to each other, from this one on
+  std::size_t first_stored_ = 0;  // places in stores are adjacent and start here
   VoterSet stored_ = 0;           // all places in stores
   std::array<VoterSet, max_stores> from_store_{};
   std::array<StoreText, max_from_stores> texts_;

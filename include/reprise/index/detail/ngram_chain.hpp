@@ -16,12 +16,12 @@
 
 namespace reprise::inline v0::detail {
 
-/// All occurrences of every n-gram of one length, as chains through the positions: part of RollingHashIndex, which
-/// owns the tokens and decides about memory. An n-gram is named by its end, as in Match; the links of the one that
-/// ends at e are at e - 1. Links are written once for each token, so they grow and shrink with the tokens.
+/// All occurrences of every n-gram of one length, linked into chains. A part of RollingHashIndex, which owns the tokens
+/// and decides about memory. As in Match, the end of an n-gram identifies it: the links of the n-gram that ends at e
+/// are elements e - 1. Each token adds one element, so the links grow and shrink with the tokens.
 class NgramChain {
  public:
-  /// Tokens that add() takes at once.
+  /// Most tokens of a batch.
   static constexpr std::size_t batch_size = 32;
   using Hashes = std::array<std::uint64_t, batch_size>;
 
@@ -42,30 +42,30 @@ class NgramChain {
   [[nodiscard]] bool reserve_links(std::size_t tokens) noexcept {
     return previous_.reserve(tokens) && (!forward_ || next_.reserve(tokens));
   }
-  /// False for a copy that did not get its memory.
+  /// Returns false for a copy whose allocation failed.
   [[nodiscard]] bool same_size_as(const NgramChain& other) const noexcept {
     return table_.same_size_as(other.table_) && previous_.size() == other.previous_.size() &&
            next_.size() == other.next_.size();
   }
 
-  // Adding a batch, tokens[begin...], takes three steps, so that what one asks of memory is there when the next
-  // one reads it. Only the last step may not be left out.
+  // Appending a batch, tokens[begin...], takes three steps: each prefetches the memory that the next one reads. Only
+  // fetch_batch() is optional.
 
-  /// Hashes the n-grams and asks for their slots.
+  /// Hashes the n-grams and prefetches their slots.
   void hash_batch(TokenSpan tokens, std::size_t begin, Hashes& hashes) noexcept {
     for (std::size_t i = begin; i < tokens.size(); ++i) {
       hashes[i - begin] = advance(tokens, i);
       table_.prefetch_home(hashes[i - begin]);
     }
   }
-  /// Asks for the tokens of the occurrences they are likely to be compared with.
+  /// Prefetches the tokens of the occurrences that link_batch() will probably compare.
   void fetch_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) const noexcept {
     for (std::size_t i = std::max<std::size_t>(begin, n_ - 1); i < tokens.size(); ++i) {
       const Position likely = table_.guess(hashes[i - begin]);
       if (likely != 0) prefetch(tokens.data() + likely - n_);
     }
   }
-  /// Links them. The table and the links have room.
+  /// Links the n-grams. Precondition: the table and the links have room for them.
   void link_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) noexcept {
     for (std::size_t i = begin; i < tokens.size(); ++i) {
       const auto end = static_cast<Position>(i + 1);
@@ -82,7 +82,7 @@ class NgramChain {
     }
   }
 
-  /// Forgets all but the first `size` tokens, last ones first; `tokens` still holds all of them.
+  /// Forgets all but the first `size` tokens, the last ones first. Precondition: `tokens` still holds all of them.
   void truncate(TokenSpan tokens, std::size_t size) noexcept {
     for (std::size_t i = previous_.size(); i-- > size;) {
       if (i + 1 >= n_) {
@@ -98,7 +98,7 @@ class NgramChain {
 
   /// Forgets everything and keeps the memory.
   void clear(TokenSpan tokens) noexcept {
-    // Wiping costs one byte a slot: after a large reserve() far more than taking a few tokens back.
+    // Wiping costs one byte per slot: after a large reserve() far more than removing a few tokens one by one.
     if (tokens.size() < table_.slots() / 64) return truncate(tokens, 0);
     table_.clear();
     hash_ = {};
@@ -106,11 +106,11 @@ class NgramChain {
     next_.clear();
   }
 
-  /// Forgets everything and gives the memory back.
+  /// Forgets everything and releases the memory.
   void release() noexcept { *this = NgramChain(n_, key_, forward_); }
 
-  /// Moves all n-grams to a new table of `slots` slots. False: out of memory; then there is no table, and refill()
-  /// has to succeed before anything else is done.
+  /// Moves all n-grams to a new table of `slots` slots. Returns false if out of memory. The chain then has no table,
+  /// and only another refill(), release() or destruction is allowed.
   [[nodiscard]] bool refill(TokenSpan tokens, std::size_t slots) noexcept {
     if (!table_.reset(slots)) return false;
     hash_ = {};
@@ -128,7 +128,8 @@ class NgramChain {
   [[nodiscard]] std::size_t find(TokenSpan tokens, const MatchLimits& limits, std::span<Match> out) const noexcept {
     const bool recent = limits.order == MatchOrder::most_recent;
     if (tokens.size() < n_ || (!recent && !forward_)) return 0;
-    // First the chain, which is one dependent read after the other, then the tokens, asked for on the way.
+    // Follows the chain first, because each of its reads depends on the one before, and prefetches the tokens on the
+    // way.
     const auto last = static_cast<Position>(tokens.size());
     const Position* links = recent ? previous_.data() : next_.data();
     const Position stop = recent ? 0 : last;
@@ -145,7 +146,7 @@ class NgramChain {
     return found;
   }
 
-  /// The end of the last occurrence of these n tokens, 0 if there is none.
+  /// The end of the last occurrence of these n tokens, or 0 if there is none.
   [[nodiscard]] Position latest(TokenSpan tokens, TokenSpan ngram) const noexcept {
     if (table_.slots() == 0) return 0;
     CyclicHash hash;
@@ -175,12 +176,12 @@ class NgramChain {
   }
 
   std::uint32_t n_ = 1;
-  bool forward_ = false;  // next_ is kept
+  bool forward_ = false;  // next_ is maintained
   std::uint64_t key_ = 0;
   CyclicHash hash_;            // of the last n tokens
   NgramTable table_;           // distinct n-grams, with the last end of each
-  Buffer<Position> previous_;  // the end of the occurrence before, 0: none
-  Buffer<Position> next_;      // the end of the occurrence after; after the last comes the first
+  Buffer<Position> previous_;  // the end of the previous occurrence; 0: none
+  Buffer<Position> next_;      // the end of the next occurrence; of the last one: the end of the first
 };
 
 }  // namespace reprise::detail

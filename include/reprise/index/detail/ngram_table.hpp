@@ -13,34 +13,34 @@
 
 namespace reprise::inline v0::detail {
 
-/// The distinct n-grams of one length, each with the end of its last occurrence: a hash table with open addressing
-/// and linear probing, at most three quarters full.
+/// The distinct n-grams of one length, each with the end of its last occurrence. A hash table with open addressing and
+/// linear probing, at most three quarters full.
 ///
-/// 5 bytes a slot in two arrays: a tag of one byte, which a probe reads first and which mostly stay in the L2
-/// cache, and the end (4 bytes), read where the tag agrees. The n-grams themselves are not stored; the caller
+/// A slot takes 5 bytes, in two arrays. A probe first reads a tag of one byte; the tags mostly stay in the L2 cache. It
+/// reads the end (4 bytes) only where the tag agrees. The table does not store the n-grams themselves: the caller
 /// compares tokens.
 ///
-/// No tombstones: n-grams are erased in the reverse of the order in which they were inserted, so no later one can
-/// have probed past an erased slot. Whoever refills a table must therefore insert in the order of first
-/// occurrence.
+/// There are no tombstones. N-grams are erased in the reverse order of insertion, so no later n-gram can have probed
+/// past an erased slot. A caller that refills a table must therefore insert in the order of first occurrence.
 class NgramTable {
  public:
   [[nodiscard]] std::size_t slots() const noexcept { return tags_.size(); }
   [[nodiscard]] std::size_t distinct() const noexcept { return distinct_; }
-  /// Distinct n-grams that fit.
+  /// The number of distinct n-grams that fit.
   [[nodiscard]] std::size_t room() const noexcept { return slots() - (slots() + 3) / 4; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return tags_.memory_bytes() + ends_.memory_bytes(); }
 
-  /// The slots that `distinct` n-grams need.
+  /// The number of slots for `distinct` n-grams.
   static constexpr std::size_t slots_for(std::size_t distinct) noexcept { return distinct + distinct / 3 + 2; }
   static constexpr std::size_t bytes_for(std::size_t slots) noexcept {
     return slots * (sizeof(std::uint8_t) + sizeof(Position));
   }
-  /// A home slot is made of 32 bits of the hash.
+  /// home() computes a slot from 32 bits of the hash.
   static constexpr std::size_t most_slots = std::numeric_limits<std::uint32_t>::max();
 
-  /// An empty table of `slots` slots. The old arrays are given back first: the caller refills the table from the
-  /// tokens anyhow, and holding both would set the peak of memory. False: out of memory, and no slots at all.
+  /// Makes an empty table of `slots` slots. The old arrays are released first, because two tables at once would set
+  /// the peak of memory. The caller refills the table from the tokens anyway. Returns false if out of memory; then
+  /// there are no slots.
   [[nodiscard]] bool reset(std::size_t slots) noexcept {
     release();
     if (slots > most_slots) return false;
@@ -54,12 +54,12 @@ class NgramTable {
     ends_.release();
     distinct_ = 0;
   }
-  /// Forgets all n-grams and keeps the slots. Cost: one byte a slot.
+  /// Forgets all n-grams and keeps the slots. Cost: one byte per slot.
   void clear() noexcept {
     std::fill(tags_.begin(), tags_.end(), vacant);
     distinct_ = 0;
   }
-  /// False for a copy that did not get its memory.
+  /// Returns false for a copy whose allocation failed.
   [[nodiscard]] bool same_size_as(const NgramTable& other) const noexcept {
     return tags_.size() == other.tags_.size() && ends_.size() == other.ends_.size();
   }
@@ -70,21 +70,23 @@ class NgramTable {
     prefetch(ends_.data() + slot);
   }
 
-  /// The end held by the first slot whose tag agrees, 0 if there is none: a guess, to prefetch its tokens.
+  /// The end in the first slot whose tag agrees, or 0 if there is none. It may belong to another n-gram, so it is good
+  /// for prefetching only.
   [[nodiscard]] Position guess(std::uint64_t hash) const noexcept {
     const std::size_t slot = probe(hash, [](Position) { return true; });
     return tags_[slot] == vacant ? 0 : ends_[slot];
   }
 
-  /// The last occurrence of an n-gram, 0 if there is none. `equal` as in replace().
+  /// The end of the last occurrence of an n-gram, or 0 if there is none. `equal`: see replace().
   template <class Equal>
   [[nodiscard]] Position last(std::uint64_t hash, Equal equal) const noexcept {
     const std::size_t slot = probe(hash, equal);
     return tags_[slot] == vacant ? 0 : ends_[slot];
   }
 
-  /// Makes `end` the last occurrence of its n-gram. `equal(e)` says whether the n-gram that ends at e is the same.
-  /// The answer is the occurrence before it, 0 if it is the first; then room for it must have been there.
+  /// Makes `end` the last occurrence of its n-gram. `equal(e)` returns true if the n-gram that ends at e is the same.
+  /// Returns the end of the previous occurrence, or 0 for the first one. Precondition for a first one: distinct() <
+  /// room().
   template <class Equal>
   Position replace(std::uint64_t hash, Position end, Equal equal) noexcept {
     const std::size_t slot = probe(hash, equal);
@@ -98,12 +100,12 @@ class NgramTable {
     return before;
   }
 
-  /// As replace(), where the occurrence before is known (0: the first). Reads no tokens.
+  /// Does the same as replace() with a known previous occurrence (0: none). Reads no tokens.
   void restore(std::uint64_t hash, Position end, Position before) noexcept {
     static_cast<void>(replace(hash, end, [before](Position held) { return held == before; }));
   }
 
-  /// Undoes the last replace() of this table that is not undone: `end` gives way to `before`.
+  /// Undoes the last replace() that is not undone yet: puts `before` back in place of `end`.
   void undo(std::uint64_t hash, Position end, Position before) noexcept {
     const std::size_t slot = probe(hash, [end](Position held) { return held == end; });
     REPRISE_EXPECTS(tags_[slot] != vacant);
@@ -121,8 +123,8 @@ class NgramTable {
   [[nodiscard]] static std::uint8_t tag(std::uint64_t hash) noexcept {
     return static_cast<std::uint8_t>(std::max<std::uint64_t>(hash & 0xff, 1));
   }
-  /// A multiplication and a shift instead of a remainder (Lemire 2019): any number of slots will do, so tables can
-  /// grow by less than a factor of two.
+  /// A multiplication and a shift instead of a remainder (Lemire 2019). They work for any number of slots, so tables
+  /// can grow by less than a factor of two.
   [[nodiscard]] std::size_t home(std::uint64_t hash) const noexcept {
     return static_cast<std::size_t>(((hash >> 32) * static_cast<std::uint64_t>(slots())) >> 32);
   }
@@ -130,8 +132,8 @@ class NgramTable {
 
   /// The first slot whose tag agrees and whose end is accepted, otherwise the vacant slot where the probe ends.
   ///
-  /// Tag by tag: comparing eight at once was measured and is faster for text without repetition only. Text that
-  /// repeats mostly ends at its home slot, and it was slower there.
+  /// It compares one tag at a time. Comparing eight at once was measured: it is faster for text without repetition
+  /// only. In repetitive text most probes end at the home slot, and there it was slower.
   template <class Accept>
   [[nodiscard]] std::size_t probe(std::uint64_t hash, Accept accept) const noexcept {
     const std::uint8_t wanted = tag(hash);
