@@ -59,7 +59,7 @@ enum class ErrorCode : std::uint8_t {
 /// An error as a value: trivially copyable; never allocates, because the message is a string literal.
 struct Error {
   ErrorCode code{};
-  std::string_view message;  ///< the problem and its remedy
+  std::string_view message;  ///< the problem and its remedy; a literal, so message.data() ends with a 0
   std::uint64_t value = 0;   ///< the refused number, if there is one
   std::uint64_t limit = 0;   ///< the limit that it broke
 };
