@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server with continuous batching, whose passes are captured graphs of fixed widths (CUDA graphs): sequences are
-// packed into flat arrays, the pass is padded to the next captured width, and picks come back for all rows at once.
+// A server with continuous batching whose passes are captured graphs of fixed widths (CUDA graphs). Sequences are
+// packed into flat arrays, and the pass is padded to the next captured width. Picks come back for all rows at once.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace {
 
-/// The device: caches by sequence, and a graph that was captured for some numbers of rows.
+/// The device: one cache per sequence, and graphs captured for certain numbers of rows.
 class Device {
  public:
   static constexpr std::array<std::size_t, 7> widths = {1, 2, 4, 8, 16, 32, 64};
@@ -24,10 +24,10 @@ class Device {
 
   [[nodiscard]] std::vector<reprise::Token> launch(const reprise::PackedBatch& batch) const {
     std::vector<reprise::Token> picks(batch.rows());
-    if (std::find(widths.begin(), widths.end(), batch.rows()) == widths.end()) return picks;  // no such graph
+    if (std::find(widths.begin(), widths.end(), batch.rows()) == widths.end()) return picks;  // no graph of this width
     for (std::size_t i = 0; i + 1 < batch.offsets.size(); ++i)
       for (std::size_t row = batch.offsets[i]; row < batch.offsets[i + 1]; ++row) {
-        // What the row sees: its sequence's cache, its ancestors, itself.
+        // The row sees its sequence's cache, its ancestors and itself.
         std::vector<reprise::Token> seen = {batch.tokens[row]};
         for (auto up = batch.parents[row]; up != reprise::anchor_parent;
              up = batch.parents[batch.offsets[i] + static_cast<std::size_t>(up)])
@@ -84,7 +84,7 @@ class Server {
 int main() {
   const std::vector<std::vector<reprise::Token>> prompts = {{3, 1, 4, 1, 5}, {9, 2, 6}, {5, 3, 5, 8}, {1, 2}};
   const auto make = [&] {
-    Device device;  // prefilled: all tokens but the last
+    Device device;  // prefilled: all but the last token
     for (const auto& prompt : prompts) device.caches.emplace_back(prompt.begin(), prompt.end() - 1);
     return Server(device);
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine with lazy arrays, as MLX has: a call builds a graph, and the time is spent where a value is read. One
-// read for each pass, of all picks together, or drafting pays for a synchronisation per token.
+// An engine with lazy arrays, such as MLX: a call builds a graph, and reading a value runs it. Read all picks of a pass
+// together, once; otherwise drafting pays for one synchronisation per token.
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// A value that is computed when it is asked for.
+/// A value that is computed when it is read.
 class Array {
  public:
   explicit Array(std::function<std::vector<reprise::Token>()> graph) : graph_(std::move(graph)) {}
@@ -22,7 +22,7 @@ class Array {
   std::function<std::vector<reprise::Token>()> graph_;
 };
 
-/// Keys and values of one sequence; trimming moves an offset.
+/// The keys and values of one sequence; trimming moves an offset.
 struct Cache {
   std::vector<reprise::Token> tokens;
   std::size_t offset = 0;
@@ -35,7 +35,7 @@ struct Cache {
   void trim(std::size_t rows) { offset -= std::min(rows, offset); }
 };
 
-/// The likeliest token after each of the last `rows` rows, not computed yet.
+/// Returns the likeliest token after each of the last `rows` rows, not yet computed.
 Array argmax_of_model(Cache& cache, reprise::TokenSpan batch, std::size_t rows) {
   cache.append(batch);
   return Array([&cache, end = cache.offset, rows] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine whose model folds the whole text into one state (recurrent and hybrid models): no row can be taken back.
-// It saves its state before a pass with a draft, and puts it back if anything was rejected.
+// An engine whose model folds the whole text into one state (recurrent and hybrid models), so no row can be rolled
+// back. It saves its state before a pass with a draft and restores it if a drafted token was rejected.
 #include <cstddef>
 #include <vector>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-/// The state of such a model: fixed in size, whatever the length of the text.
+/// The state of such a model: its size does not depend on the length of the text.
 struct State {
   unsigned folded = 1;
 

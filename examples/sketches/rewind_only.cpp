@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine that can do two things: evaluate tokens, and rewind to an earlier length. Nothing more is needed.
+// An engine with two operations: evaluate tokens, and rewind to an earlier length. No other is needed.
 #include <cstddef>
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Such an engine: one token's logits at a time would do, too; it would only not be faster.
+/// Such an engine. Logits for one token at a time would work too, but would not be faster.
 class Model {
  public:
   std::vector<reprise::Token> evaluate(reprise::TokenSpan tokens) {

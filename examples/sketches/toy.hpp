@@ -8,10 +8,10 @@
 #include "reprise/core/token.hpp"
 #include "reprise/testing/check_verifier.hpp"
 
-/// \file What the sketches share: a "model", and the call by which each of them shows that it keeps its contract.
+/// \file The parts that the sketches share: a "model", and the check that each sketch runs on its engine.
 namespace toy {
 
-/// The model: what it says depends on the last three tokens, each at its place.
+/// The model: the next token depends on the last three tokens and their order.
 inline reprise::Token next(reprise::TokenSpan context) {
   unsigned hash = 7;
   for (std::size_t i = context.size() < 3 ? 0 : context.size() - 3; i < context.size(); ++i)
@@ -24,7 +24,8 @@ inline const std::vector<reprise::Token>& prompt() {
   return tokens;
 }
 
-/// Checks an engine; `make(prompt)` gives one that has all tokens but the last. The exit code of a program.
+/// Checks an engine and returns the exit status of the program. `make(prompt)` returns an engine whose cache holds all
+/// tokens but the last.
 template <class Make>
 int check(Make make) {
   const auto report = reprise::testing::check_verifier(make, prompt());
