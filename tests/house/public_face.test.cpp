@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public face: reprise.hpp is the definition of what is public (with the
-// testing kit, the extras and the calls of the system, which are asked for by
-// name), and no public signature names a thing of the back rooms.
+// The public interface. reprise.hpp defines it, together with the testing kit, the extras and the system calls, which
+// are included by name. No public signature names a detail.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace house {
 namespace {
 
-/// C++ without comments, literals and preprocessor lines.
+/// Returns C++ text without comments, literals and preprocessor lines.
 std::string bare(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -50,7 +49,7 @@ std::string_view without_noexcept(std::string_view text) {
   if (begins_with_word(text, "noexcept")) text.remove_prefix(std::string_view("noexcept").size());
   return trimmed(text);
 }
-/// Without a leading "template <...>" and attributes.
+/// Returns a declaration without a leading "template <...>" and without attributes.
 std::string_view without_head(std::string_view text) {
   for (text = trimmed(text); begins_with_word(text, "template"); text = trimmed(text)) {
     std::size_t i = text.find('<');
@@ -63,9 +62,8 @@ std::string_view without_head(std::string_view text) {
   return text;
 }
 
-/// Walks over a header and keeps the declarations that a user sees: outside of
-/// namespaces named detail, of private and protected parts, and of function
-/// bodies; initialisers left out.
+/// Collects the declarations that a user of a header sees, without initialisers. It skips namespaces named detail,
+/// private and protected parts, and function bodies.
 class PublicDeclarations {
  public:
   explicit PublicDeclarations(const std::string& header) : text_(bare(header)) { scope(false, false); }
@@ -98,8 +96,7 @@ class PublicDeclarations {
       }
     }
   }
-  /// A block after `statement`: a namespace or class is walked over, anything
-  /// else skipped.
+  /// Handles the block after `statement`: enters a namespace or class, skips anything else.
   void enter(std::string& statement, bool hidden) {
     const std::string_view declared = without_head(statement);
     const bool name_space = begins_with_word(declared, "namespace");
@@ -127,14 +124,14 @@ class PublicDeclarations {
   }
   void keep(const std::string& statement, bool hidden) {
     std::string_view declared = without_head(statement);
-    // An alias is how a public name hides parameters that exist for tests; a concept is asked as a whole.
+    // An alias is how a public name hides parameters that exist for tests. A concept is checked as a whole.
     for (const char* word : {"static_assert", "friend", "using", "concept"})
       if (begins_with_word(declared, word)) return;
     if (hidden) return;
     const std::string_view head = std::string_view(statement).substr(0, statement.size() - declared.size());
     if (const std::size_t initialiser = declared.find(" = "); initialiser != std::string_view::npos)
       declared = declared.substr(0, initialiser);
-    // A constructor's list of members is part of its body.
+    // A constructor's initialiser list is part of its body.
     for (std::size_t close = declared.find(')'); close != std::string_view::npos; close = declared.find(')', close + 1))
       if (without_noexcept(declared.substr(close + 1)).starts_with(':')) declared = declared.substr(0, close + 1);
     found_.push_back(std::string(head) + std::string(declared));
@@ -145,7 +142,7 @@ class PublicDeclarations {
   std::vector<std::string> found_;
 };
 
-/// Public declarations of a header that name something of a namespace detail.
+/// Returns the public declarations of a header that name something in a namespace detail.
 std::vector<std::string> leaks(const std::string& header) {
   std::vector<std::string> found = PublicDeclarations(header).found();
   std::erase_if(found, [](const std::string& declared) { return declared.find("detail::") == std::string::npos; });
