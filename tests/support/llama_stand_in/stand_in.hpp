@@ -10,13 +10,14 @@
 /// \file The settings and counters of the stand-in for llama.cpp.
 ///
 /// A model is a text file: the line `llama-stand-in 1`, then any of these lines:
-/// * vocabulary 300   number of tokens; with 260 or more every text can be tokenized (4 control tokens, 256 bytes,
-///   words) kind attention   or recurrent, hybrid, window (layers of a sliding window and full ones), encoder (no
-///   memory) window 16        tokens that a row of a sliding window sees, itself included context 4096     the trained
-///   context, used if llama_context_params::n_ctx is 0 template chatml  or none, or other: one that
-///   llama_chat_apply_template() does not know seed 1           seed of the weights rollback 1       a recurrent model
-///   that keeps states for llama_context_params::n_rs_seq eos 0            added to the logit of the token that ends a
-///   text; less than -50: never ends
+/// * vocabulary 300    number of tokens; 260 or more represent every text (4 control tokens, 256 bytes, words)
+/// * kind attention    or recurrent, hybrid, window (sliding and full layers), encoder (no memory)
+/// * window 16         tokens that a row of a sliding window sees, itself included
+/// * context 4096      the trained context, used if llama_context_params::n_ctx is 0
+/// * template chatml   or none, or other: one that llama_chat_apply_template() does not know
+/// * seed 1            seed of the weights
+/// * rollback 1        a recurrent model that keeps states for llama_context_params::n_rs_seq
+/// * eos 0             added to the logit of the token that ends a text; less than -50: never ends
 namespace reprise::llama_stand_in {
 
 /// The faults of real engines, and behaviour that users call a fault.
