@@ -443,7 +443,7 @@ TEST(LlamaVerifier, PrefillsPromptsThatAreLongerThanABatch) {
   auto in_parts = Maker{&parts}(text);
   EXPECT_EQ(in_parts.cached().size(), 99U);
   EXPECT_EQ((*in_parts.verify(TokenSpan(text).last(1), 0))[0], expected);
-  EXPECT_FALSE(in_parts.verify(text, 99));  // more rows than a batch has: an error, not the end of the process
+  EXPECT_FALSE(in_parts.verify(text, 99));  // more rows than a batch has: an error, not an abort
 }
 TEST(LlamaVerifier, RefusesPromptsThatDoNotFit) {
   const SmallContext context;
