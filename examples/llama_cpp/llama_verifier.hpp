@@ -173,7 +173,7 @@ class LlamaVerifier {
     can.deterministic = false;  // kernels add in another order for another number of rows
     return can;
   }
-  /// V9.
+  /// V9: the time of the last pass, including the snapshot before it and the rollback.
   [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept { return pass_time_; }
   /// The total time spent in llama_decode.
   [[nodiscard]] std::chrono::nanoseconds model_time() const noexcept { return model_time_; }

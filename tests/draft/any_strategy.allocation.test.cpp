@@ -27,7 +27,7 @@ std::size_t drafted_by(AnyStrategy& strategy) {
   return draft.size();
 }
 
-// These are called through volatile pointers. Otherwise a compiler that sees an object made and destroyed may omit its
+// Volatile pointers keep these calls opaque. Otherwise a compiler that sees an object made and destroyed may omit its
 // new-expression (clang does), and there is no allocation to count or to fail.
 AnyStrategy (*volatile make)() = [] { return AnyStrategy(Seven()); };
 AnyStrategy (*volatile copy_of)(const AnyStrategy&) = [](const AnyStrategy& strategy) { return strategy; };
