@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For a scheduler that owns its loop: the Session only says what to run next.
+// For a scheduler that owns its loop: the Session only supplies the next batch and takes the picks back.
 #include <reprise/reprise.hpp>
 
 #include <cstdio>
