@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many sequences in one pass, as a server with continuous batching runs them: requests come and go, and the planner
-// shares out the rows of each pass.
+// Many sequences in one pass, as in a server with continuous batching. Requests come and go, and the planner divides
+// the rows of each pass among them.
 #include <reprise/reprise.hpp>
 
 #include <chrono>
@@ -25,8 +25,8 @@ constexpr std::string_view songs[] = {
     "0123456789 abcdefghijklmnopqrstuvwxyz: nothing here is said twice before its end. ",
 };
 
-// Stands for the engine: one forward pass over the rows of all sequences. The pick after a row is the next character
-// of its sequence's song; a real model would look into that sequence's cache.
+// Stands for the engine: one forward pass over the rows of all sequences. The pick after a row is the next character of
+// its sequence's song. A real model would look into that sequence's cache.
 std::vector<reprise::Token> forward(const reprise::PackedBatch& batch) {
   std::vector<reprise::Token> picks(batch.rows());
   for (std::size_t row = 0; row < batch.rows(); ++row) {
@@ -37,15 +37,15 @@ std::vector<reprise::Token> forward(const reprise::PackedBatch& batch) {
   return picks;
 }
 
-// How long that takes: hardly longer for more rows, up to 16 of them; in proportion beyond.
+// The time of such a pass: nearly constant up to 16 rows, then proportional to the rows.
 std::chrono::nanoseconds pass_time(std::size_t rows) {
   return std::chrono::microseconds(rows <= 16 ? 10000 + 50 * rows : 10800 * rows / 16);
 }
 
 struct Request {
-  reprise::BatchSlot id = 0;  // names its cache
+  reprise::BatchSlot id = 0;  // the key of its cache
   reprise::Limits limits;
-  reprise::Session<Drafter> session;  // its control sends all: the planner decides
+  reprise::Session<Drafter> session;  // sends every drafted token: the planner has already chosen how many
   reprise::Ticket ticket;
 };
 
@@ -59,7 +59,7 @@ std::unique_ptr<Request> arrive(std::size_t number) {
   return request;
 }
 
-// What plain decoding would have given.
+// True if the context is the text that plain decoding would have produced.
 bool follows_its_song(const Request& request) {
   const std::string_view song = songs[static_cast<std::size_t>(request.id) % std::size(songs)];
   std::size_t at = 0;
@@ -68,13 +68,13 @@ bool follows_its_song(const Request& request) {
   return true;
 }
 
-// Up to `places` sequences at a time, and what they share: the passes.
+// Up to `places` sequences at a time, which share each pass.
 class Server {
  public:
   static constexpr std::size_t requests = 12;
   static constexpr std::size_t places = 4;
 
-  // False: a call was refused.
+  // Returns false if a call was refused.
   bool run() {
     if (!planner_.reserve(places) || !packer_.reserve(places, max_rows)) return false;
     while (arrived_ < requests || !running_.empty()) {
@@ -109,7 +109,7 @@ class Server {
     return true;
   }
 
-  // Drafts: as many tokens as could pay at this load, at most. Sequences that have ended leave.
+  // Drafts at most as many tokens as can pay at this load. Removes the sequences that have ended.
   void draft() {
     reprise::PassShape plain{running_.size(), 0, 0};
     for (const auto& request : running_) plain.rows += request->session.pending().size();
@@ -129,7 +129,7 @@ class Server {
                 statistics.mean_accepted_tokens());
   }
 
-  // Who drafts how much, and one pass for all.
+  // Plans the drafts of all sequences and packs them into one pass.
   bool pack() {
     entries_.clear();
     for (const auto& request : running_) {
@@ -137,7 +137,8 @@ class Server {
       if (!offer) return false;
       entries_.push_back({*offer, request->session.context().size()});
     }
-    const reprise::BatchPlan plan = planner_.plan(entries_);  // planner.shrink(rows) where the cache has no room
+    // If the cache has too few free rows, planner_.shrink(rows) returns a smaller plan.
+    const reprise::BatchPlan plan = planner_.plan(entries_);
 
     packer_.clear();
     for (std::size_t i = 0; i < running_.size(); ++i) {
@@ -149,7 +150,8 @@ class Server {
     return true;
   }
 
-  // Each takes its part of the picks. The engine keeps the rows packer.flat_row(i, decision->rows[...]) of its cache.
+  // Gives each sequence its part of the picks. The engine keeps the rows packer.flat_row(i, decision->rows[...]) in its
+  // cache.
   bool commit(std::span<const reprise::Token> picks) {
     committed_.clear();
     for (std::size_t i = 0; i < running_.size(); ++i) {
@@ -163,7 +165,7 @@ class Server {
     return true;
   }
 
-  reprise::BatchPlanner planner_{{.max_rows = max_rows}};  // what passes cost is learned from their times
+  reprise::BatchPlanner planner_{{.max_rows = max_rows}};  // learns the cost of a pass from the pass times
   reprise::BatchPacker packer_;
   std::vector<std::unique_ptr<Request>> running_;
   std::vector<reprise::BatchEntry> entries_;
@@ -172,7 +174,7 @@ class Server {
   std::size_t tokens_ = 0;
   std::size_t passes_ = 0;
   bool lossless_ = true;
-  std::uint64_t digest_ = 0;  // ranks of a tensor-parallel engine would compare it
+  std::uint64_t digest_ = 0;  // for comparison between the ranks of a tensor-parallel engine
   std::chrono::nanoseconds time_{};
 };
 

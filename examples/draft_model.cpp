@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small model drafts for a large one: its likeliest tokens for a greedy target, tokens that it draws itself for a
-// target that samples. Both "models" here count letter pairs of a text; the large one has read more of it.
+// A small model drafts for a large one. For a greedy target it drafts its likeliest tokens; for a sampling target it
+// draws its drafts. Both "models" here count the letter pairs of a text; the large one has read more of it.
 #include <reprise/reprise.hpp>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Token token_of(char letter) { return letter == ' ' ? 26 : letter - 'a'; }
 
 using Distribution = std::array<float, letters>;
 
-/// How often each letter follows each pair.
+/// How often each letter follows each pair of letters.
 struct Pairs {
   std::array<std::array<Distribution, letters>, letters> counts{};
 
@@ -40,7 +40,7 @@ struct Pairs {
     }
     for (auto& row : counts)
       for (std::size_t last = 0; last < letters; ++last) {
-        // Pairs that were never seen go by their last letter.
+        // A pair that was never seen uses the counts of its last letter.
         float sum = 0;
         for (std::size_t next = 0; next < letters; ++next)
           sum += row[last][next] += 0.05F * behind_letters[last][next] + 0.0001F;
@@ -54,8 +54,8 @@ struct Pairs {
   }
 };
 
-/// The draft model. A real one keeps keys and values; this one needs only to know its tokens. Memory is asked for
-/// ahead: drafting allocates nothing.
+/// The draft model. A real one caches keys and values; this one needs only its tokens. reserve() allocates ahead, so
+/// drafting allocates nothing.
 struct SmallModel {
   const Pairs* pairs = nullptr;
   std::vector<Token> cache;
@@ -69,7 +69,7 @@ struct SmallModel {
   void reserve(std::size_t max_context) { cache.reserve(max_context); }
 };
 
-/// The engine with the large model. It shows its distributions, so sampled drafts are checked by rejection sampling.
+/// The engine with the large model. It shows its distributions, so rejection sampling verifies the sampled drafts.
 class Engine {
  public:
   Engine(const Pairs& pairs, TokenSpan prompt, bool sampled)
@@ -92,7 +92,8 @@ class Engine {
     kept_ += keep;
     cache_.resize(kept_);
   }
-  /// What plain decoding samples from behind row (anchor + i): of a greedy engine all on one letter.
+  /// Returns the distribution that plain decoding samples from after row (anchor + i). For a greedy engine, all the
+  /// weight is on one letter.
   std::span<const float> probabilities(std::size_t i) {
     const Distribution& behind = pairs_->behind(TokenSpan(cache_).first(anchor_ + i));
     if (sampled_) return behind;
@@ -130,7 +131,7 @@ bool run(const char* name, const reprise::ModelOptions& options, bool sampled) {
   if (!session.reserve(1024)) return false;
   const auto generated = reprise::generate(session, engine, prompt, limits);
   if (!generated) return std::puts(generated.error().message.data()), false;
-  std::printf("%s: %.2f tokens per pass, %.0f%% of the drafted ones accepted\n  ", name,
+  std::printf("%s: %.2f tokens per pass, %.0f%% of the drafted tokens accepted\n  ", name,
               generated->statistics.mean_accepted_tokens(), 100 * generated->statistics.acceptance_rate());
   for (const Token token : generated->tokens.first(72)) std::putchar(letter_of(token));
   std::putchar('\n');
@@ -143,6 +144,6 @@ int main() {
   const reprise::ModelOptions greedy;
   reprise::ModelOptions drawn;
   drawn.kind = reprise::DraftKind::sampled;
-  drawn.seed = 7;  // the drafter's own: the target's random numbers have to be others
+  drawn.seed = 7;  // the drafter's own seed: its random numbers must be independent of the target's
   return run("greedy", greedy, false) && run("sampled", drawn, true) ? 0 : 1;
 }

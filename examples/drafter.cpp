@@ -51,7 +51,7 @@ class PhraseDrafter {
 static_assert(reprise::DraftStrategy<PhraseDrafter>);
 // [/drafter]
 
-struct Engine {  // yours runs a transformer; the "model" of this one says one sentence, over and over
+struct Engine {  // yours runs a transformer; the "model" of this one repeats one sentence forever
   std::vector<reprise::Token> said = {'k', 'i', 'n', 'd', ' ', 'r', 'e', 'g', 'a', 'r', 'd', 's', '.', ' '};
   std::vector<reprise::Token> picks;
   std::size_t cached = 0;

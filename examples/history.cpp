@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three requests are answered alike. A memory of the past, which survives a restart, drafts the second and the third.
+// Three requests get similar answers. A history of past requests, which survives a restart, drafts the second and
+// third.
 #include <reprise/history/snapshot_file.hpp>
 #include <reprise/reprise.hpp>
 
@@ -11,7 +12,7 @@
 
 namespace {
 
-constexpr reprise::HistoryOptions options{.max_bytes = 1 << 20, .key = 42, .vocabulary = 128};  // take a secret key
+constexpr reprise::HistoryOptions options{.max_bytes = 1 << 20, .key = 42, .vocabulary = 128};  // use a secret key
 constexpr std::uint64_t fingerprint = 7;  // a hash of the tokenizer and the model
 
 struct Engine {  // stands for a model that calls a tool; a token is a character
@@ -27,7 +28,7 @@ struct Engine {  // stands for a model that calls a tool; a token is a character
   void commit(std::size_t keep) { said += keep; }
 };
 
-/// Answers a request, remembers it, and says how many tokens a pass brought.
+/// Answers a request, stores it in the history, and returns the mean number of tokens per pass.
 double serve(reprise::HistoryStore& memory, reprise::CalibrationState& learned, std::string_view city,
              reprise::SequenceTag name) {
   const std::string request = "What is the weather like in " + std::string(city) + "?\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lookup where the text repeats, an engine's own draft head (MTP, EAGLE) for what is new: two sources, and BestOf takes
-// the one that promises more, by what each has proved to be worth. The engine owns the loop.
+// Two draft sources: lookup where the text repeats, and the engine's own draft head (MTP, EAGLE) for new text. BestOf
+// uses the source with the higher expected number of accepted tokens, as calibrated so far. The engine owns the loop.
 #include <reprise/extras/best_of.hpp>
 #include <reprise/reprise.hpp>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// What the "model" says: new words, then a refrain, over and over.
+// The text that the "model" writes: new words, then a refrain, over and over.
 constexpr std::string_view text =
     "There was an old man with a beard, who said it is just as I feared: two owls and a hen. "
     "Over the hills and far away, over the hills and far away. "
@@ -20,7 +20,7 @@ constexpr std::string_view text =
     "Over the hills and far away, over the hills and far away. ";
 constexpr std::size_t prompt = 12;
 
-// Stands for a forward pass: the character after each row.
+// Stands for a forward pass: returns the character after each row.
 std::vector<reprise::Token> forward(std::size_t cached, std::size_t rows) {
   std::vector<reprise::Token> picks;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -30,7 +30,7 @@ std::vector<reprise::Token> forward(std::size_t cached, std::size_t rows) {
   return picks;
 }
 
-// Stands for a draft head that guesses three tokens, of which it gets every a, o and u wrong.
+// Stands for a draft head that guesses three tokens. It gets every a, o and u wrong.
 struct Head {
   std::vector<reprise::Token> tokens;
   std::vector<float> probabilities;
@@ -52,7 +52,7 @@ double tokens_per_pass(const char* name, Strategy strategy, Prepare prepare) {
   const reprise::Limits limits{.eos = {0}};
   if (!session.begin(context)) return 0;
   while (true) {
-    prepare(session.strategy(), session.context().size());  // hands in the head's guess for the context as it is now
+    prepare(session.strategy(), session.context().size());  // sets the head's guess for this context
     session.propose(limits);
     if (session.finished()) break;
     const auto pass = session.plan();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafting under a grammar. An engine that writes JSON gains twice: drafted tokens that the grammar refuses are not
-// sent at all, and where the grammar leaves no choice the tokens are drafted without anyone having to guess.
+// Drafting under a grammar. An engine that writes JSON gains twice. Drafted tokens that the grammar rejects are never
+// sent, and tokens that the grammar forces need no guess.
 //
-// The output does not depend on either, and none of it is trusted: the sampler obeys the grammar's mask, with a draft
-// as without. What the library asks of the grammar only saves rows.
+// Neither changes the output, and neither is trusted: the sampler obeys the grammar's mask with and without drafts. The
+// library asks the grammar only to save rows.
 #include "json_grammar.hpp"
 
 #include <reprise/reprise.hpp>
@@ -25,7 +25,7 @@ const std::vector<Token> prompt = json_grammar::tokens_of(
     "[{\"id\":12,\"kind\":\"bug\",\"title\":\"The lamp is on \",\"open\":true}]\n"
     "{ \"id\": 3, \"kind\": \"wish\", \"title\": \"The king is singing \", \"open\": True }\nas JSON: ");
 
-// Stands for a transformer: likes tokens that followed the last one before, and has a taste of its own.
+// Stands for a transformer: prefers tokens that have followed the last token before, plus an arbitrary bias of its own.
 std::size_t score(TokenSpan context, Token token) {
   std::size_t likes = (static_cast<std::size_t>(token) * 7 + context.size() * 13) % 11;
   for (std::size_t at = 1; at < context.size(); ++at)
@@ -33,11 +33,11 @@ std::size_t score(TokenSpan context, Token token) {
   return likes;
 }
 
-// A pass that was never committed would have to be undone as well (V5); here none fails.
+// A real engine would also have to undo a pass that was never committed (V5); here no pass fails.
 class Engine {
  public:
-  // Picks are made when they are read. The loop reads none after the first that disagrees with the draft, so the
-  // matcher moves once for each committed token, exactly as it would without drafts.
+  // A pick is made when it is read. The loop stops reading at the first pick that disagrees with the draft, so the
+  // matcher advances once per committed token, exactly as without drafts.
   struct Picks {
     Engine* engine;
     Token operator[](std::size_t i) const { return engine->pick(i); }
@@ -51,7 +51,7 @@ class Engine {
     cache_.resize(base_ + keep);
     matcher_.rollback(std::exchange(read_, 0) - (keep + 1 - pending_));  // a stop rule may have refused the last pick
   }
-  // The tokens that there is no choice about; see ForcedTokens.
+  // Writes the tokens that the grammar forces here and returns their number; used by ForcedTokens.
   std::size_t forced(std::span<Token> out) const { return matcher_.forced(out); }
 
  protected:
@@ -66,20 +66,20 @@ class Engine {
     return static_cast<void>(matcher_.accept(best)), ++read_, best;
   }
 
-  std::vector<Token> cache_{prompt.begin(), prompt.end() - 1};  // prefilled, all but the last token
+  std::vector<Token> cache_{prompt.begin(), prompt.end() - 1};  // prefilled: all but the last token
   std::size_t base_ = 0, pending_ = 0, read_ = 0;
 };
 
-// All that is needed for drafts to be held against the grammar: with this function an engine is a ConstrainedVerifier,
-// and generate() asks it, once for each path of a draft. (A scheduler with a loop of its own hands the same function to
-// session.constrain(), between propose() and plan().) It looks ahead on a copy: to ask must not change anything.
+// With this function the engine is a ConstrainedVerifier, and generate() calls it once for each path of a draft. A
+// scheduler with its own loop passes the same function to session.constrain(), between propose() and plan(). It reads
+// ahead on a copy, because asking must not change anything.
 struct AskedEngine : Engine {
   std::size_t allowed(TokenSpan path) const { return matcher_.allowed(path); }
 };
 static_assert(reprise::ConstrainedVerifier<AskedEngine> && !reprise::ConstrainedVerifier<Engine>);
 
-// Forced tokens are drafted, not just appended: so the sampler still sees each of them. A handle, as strategies are
-// copied.
+// Forced tokens are drafted rather than appended, so the sampler still sees each of them. This is a handle, because
+// strategies are copied.
 struct ForcedTokens {
   Engine* engine;
   std::size_t forced(std::span<Token> out) { return engine->forced(out); }
@@ -87,7 +87,7 @@ struct ForcedTokens {
 
 template <class AnyEngine, class Strategy>
 std::vector<Token> run(const char* name, AnyEngine& engine, Strategy strategy) {
-  reprise::Session session(std::move(strategy));  // sends all that is drafted; CostControl would say how much pays
+  reprise::Session session(std::move(strategy));  // sends every drafted token; CostControl sends those that pay
   const auto done = reprise::generate(session, engine, prompt, {.max_tokens = 600, .eos = {json_grammar::end}});
   if (!done) return std::puts(done.error().message.data()), std::vector<Token>();
   const reprise::Statistics& counted = done->statistics;
@@ -107,7 +107,7 @@ int main() {
   const std::vector<Token> truth = run("no draft", plain, reprise::NoDrafter());
   const reprise::JumpForwardDrafter forced(ForcedTokens{&told}), forced_too(ForcedTokens{&both});
   const bool same =
-      run("n-grams, not asked", unasked, reprise::NgramDrafter()) == truth &&
+      run("n-grams without the grammar", unasked, reprise::NgramDrafter()) == truth &&
       run("n-grams", asked, reprise::NgramDrafter()) == truth && run("forced tokens", told, forced) == truth &&
       run("forced tokens and n-grams", both, reprise::UnionDrafter(forced_too, reprise::NgramDrafter())) == truth;
   std::printf("%s\n%s\n", json_grammar::text_of(truth).c_str(),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file A grammar over tokens, with the functions that grammar engines offer to a sampler (xgrammar, llguidance):
-/// accept, roll back, mask, how much of a run is allowed, which tokens are forced. It knows one form of document, a
-/// JSON list of items with fixed keys: enough for the example beside it and for the tests. Nothing here knows of
-/// drafts.
+/// \file A grammar over tokens, with the functions that grammar engines offer (xgrammar, llguidance): accept, roll
+/// back, mask, the allowed length of a run, the forced tokens. It knows one form of document, a JSON list of items with
+/// fixed keys. That is enough for the example and for the tests. Nothing here depends on drafts.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +19,8 @@ namespace json_grammar {
 using reprise::Token;
 using reprise::TokenSpan;
 
-/// What tokens are: a kind, which is what a grammar calls them by, and their text after it. Kind '.' ends the document,
-/// and no grammar allows kind '?'.
+/// The vocabulary. Each entry is one character for the kind, which the grammar names, then the token's text. Kind '.'
+/// ends the document, and no grammar allows kind '?'.
 inline const std::vector<std::string_view> words = [] {
   constexpr std::string_view all =
       ".|[[|]]|{{|}}|,,|i\"id\":|k\"kind\":|t\"title\":\"|o,\"open\":|q\"|btrue|bfalse|c\"bug\"|c\"wish\"|"
@@ -41,7 +40,7 @@ inline std::string text_of(TokenSpan tokens) {
   for (const Token token : tokens) text += text_of(static_cast<std::size_t>(token));
   return text;
 }
-/// The longest word that fits, again and again; what no word begins with is left out.
+/// Splits the text into tokens, the longest match first. Characters that begin no token are left out.
 inline std::vector<Token> tokens_of(std::string_view text) {
   std::vector<Token> tokens;
   while (!text.empty()) {
@@ -54,23 +53,23 @@ inline std::vector<Token> tokens_of(std::string_view text) {
   return tokens;
 }
 
-/// A list of `least` to `most` items in brackets. An item is a run of kinds: "{id,b}" is a brace, the key of an id,
-/// digits, a comma, a truth and a brace. Digits and words come one to five in a row.
+/// A list of `least` to `most` items in brackets. An item is a string of kinds: "{id,b}" is an opening brace, the key
+/// "id", digits, a comma, a boolean and a closing brace. Digits and words come one to five in a row.
 struct Grammar {
   std::string item;
   std::size_t least, most;
 
   struct State {
     enum Phase : std::uint8_t { before, in_item, after_item, closed, ended } phase = before;
-    std::size_t at = 0;       // of the kind that comes next
-    std::size_t repeats = 0;  // of the digit or word before it
-    std::size_t items = 0;    // that are complete
+    std::size_t at = 0;       // index of the next kind in `item`
+    std::size_t repeats = 0;  // how often the digit or word before it has been read
+    std::size_t items = 0;    // complete items
   };
   static constexpr std::size_t most_repeats = 5;
 
-  /// Reads a token. False: it is not allowed here, and `state` is as it was.
+  /// Reads a token and advances `state`. Returns false, with `state` unchanged, if the token is not allowed here.
   [[nodiscard]] bool read(State& state, Token token) const noexcept {
-    if (token < 0 || static_cast<std::size_t>(token) >= words.size()) return false;  // drafts may hold anything
+    if (token < 0 || static_cast<std::size_t>(token) >= words.size()) return false;  // drafts may hold any value
     const char kind = kind_of(static_cast<std::size_t>(token));
     const auto moves = [&](bool allowed, State::Phase to) { return allowed && (state.phase = to, state.at = 0, true); };
     switch (state.phase) {
@@ -94,7 +93,7 @@ struct Grammar {
   }
 };
 
-/// Follows one document under a grammar, which has to outlive it. To look ahead, it reads on in a copy of its state.
+/// Follows one document under a grammar, which must outlive it. To look ahead, it reads on in a copy of its state.
 class Matcher {
  public:
   explicit Matcher(const Grammar& grammar) : grammar_(&grammar), states_(1) {}
@@ -104,16 +103,16 @@ class Matcher {
     return grammar_->read(state, token) && (states_.push_back(state), true);
   }
   void rollback(std::size_t tokens) { states_.resize(states_.size() - tokens); }
-  /// For samplers: the tokens that may come next.
+  /// Returns the tokens that may come next, for samplers.
   [[nodiscard]] std::vector<Token> mask() const { return mask(states_.back()); }
-  /// For drafts: how many tokens of this run may come next, one after the other. Needs no mask.
+  /// Returns how many tokens of `path` the grammar allows one after the other, for drafts. Needs no mask.
   [[nodiscard]] std::size_t allowed(TokenSpan path) const noexcept {
     Grammar::State state = states_.back();
     std::size_t count = 0;
     while (count < path.size() && grammar_->read(state, path[count])) ++count;
     return count;
   }
-  /// The tokens that have to come next, each being the only one that is allowed, as many as fit; how many.
+  /// Writes the forced tokens, each the only one that is allowed, until `out` is full. Returns their number.
   [[nodiscard]] std::size_t forced(std::span<Token> out) const {
     Grammar::State state = states_.back();
     for (std::size_t count = 0;; ++count) {
@@ -132,7 +131,7 @@ class Matcher {
   }
 
   const Grammar* grammar_;
-  std::vector<Grammar::State> states_;  // before the first token, and after each
+  std::vector<Grammar::State> states_;  // the state before the first token, and after each
 };
 
 }  // namespace json_grammar

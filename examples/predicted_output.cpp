@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file is rewritten with a few edits, and the caller supplies the old version as the predicted output: it is copied
-// from, edits and all, whether it stands in the prompt or not.
+// A file is rewritten with a few edits, and the caller supplies the old version as the predicted output. The drafter
+// copies from it across the edits, whether or not it is in the prompt.
 #include <reprise/reprise.hpp>
 
 #include <cstdio>
@@ -24,7 +24,7 @@ constexpr std::string_view new_text =
     "is', area(shape.width, shape.height), unit)\n";
 constexpr std::string_view prompt = "Give describe() a unit, and call perimeter() outline(). The file:\n";
 
-struct Engine {  // stands for a model that says the new text; a token is a character
+struct Engine {  // stands for a model that writes the new text; a token is a character
   std::size_t cached = prompt.size() - 1;
   std::size_t pending = 1;
   std::vector<reprise::Token> picks;

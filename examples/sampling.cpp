@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling with a seed: the same tokens with and without drafting. The sampler of this engine has state, a random
-// stream and a repetition penalty; SamplerHistory keeps it in step with what is committed.
+// Sampling with a seed gives the same tokens with and without drafting. The sampler of this engine has state: a random
+// stream and a repetition penalty. SamplerHistory keeps it in step with the committed tokens.
 #include <reprise/reprise.hpp>
 
 #include <algorithm>
@@ -38,9 +38,9 @@ struct Sampler {
   }
 };
 
-// Yours runs a transformer. The "model" of this one likes what the book says after the last four letters.
+// Yours runs a transformer. This "model" prefers the letters that follow the last four letters in the book.
 struct Engine {
-  std::vector<reprise::Token> rows;  // of the cache, and of the pass behind
+  std::vector<reprise::Token> rows;  // rows in the cache, then those of the last pass
   std::size_t cached = 0;
   std::size_t pending = 0;
   reprise::SamplerHistory<Sampler> sampler;
@@ -61,7 +61,7 @@ struct Engine {
 
   [[nodiscard]] std::array<float, alphabet.size()> logits_after(std::size_t i) const {
     std::array<float, alphabet.size()> logits{};
-    const std::size_t end = cached + pending + i;  // tokens up to and with row (anchor + i)
+    const std::size_t end = cached + pending + i;  // number of tokens up to and including row (anchor + i)
     for (std::size_t at = 0; at < book.size(); ++at) {
       std::size_t match = 0;
       while (match < 4 && match < end &&
@@ -105,7 +105,7 @@ int main() {
     }
     same = same && !plain.tokens.empty() && plain.tokens == drafted.tokens;
     std::printf("seed %llu: %s tokens, %llu passes with drafting instead of %llu\n",
-                static_cast<unsigned long long>(seed), same ? "the same" : "OTHER", drafted.passes, plain.passes);
+                static_cast<unsigned long long>(seed), same ? "the same" : "DIFFERENT", drafted.passes, plain.passes);
     same = same && drafted.passes < plain.passes;
   }
   return same ? 0 : 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other way in: your scheduler owns the loop, and the Session only says what to run next.
+// For a scheduler that owns its loop: the Session only supplies the next batch and takes the picks back.
 #include <reprise/reprise.hpp>
 
 #include <cstdio>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view song = "the wheels on the bus go round and round, round and round, round and round. ";
 
-// Stands for a forward pass: the character after each row, given that the sequence began with the song.
+// Stands for a forward pass: returns the character after each row. The sequence begins with the song.
 std::vector<reprise::Token> forward(std::size_t cached, reprise::TokenSpan batch) {
   std::vector<reprise::Token> picks;
   for (std::size_t row = 0; row < batch.size(); ++row) picks.push_back(song[(cached + row + 1) % song.size()]);
@@ -25,15 +25,15 @@ int main() {
   limits.max_tokens = 120;
   limits.stop_sequences = {{'.', ' ', 't'}};
 
-  reprise::Speculator session;  // a Session with the drafter and the control that are recommended
+  reprise::Speculator session;  // a Session with the recommended drafter and control
   if (const auto begun = session.begin(prompt); !begun) {
     std::fprintf(stderr, "%s\n", begun.error().message.data());
     return 1;
   }
   while (true) {
-    session.propose(limits);  // a draft; also finds that a limit has been reached
+    session.propose(limits);  // drafts; also detects that a limit has been reached
     if (session.finished()) break;
-    const auto pass = session.plan(8);  // at most 8 of its tokens; plan again, smaller, if there is no room
+    const auto pass = session.plan(8);  // sends at most 8 drafted tokens; if they do not fit, plan again with fewer
     if (!pass) return 1;
 
     const auto picks = forward(session.cached(), pass->batch);
@@ -42,7 +42,7 @@ int main() {
     const auto decision = session.resolve(pass->ticket, after_anchor);
     if (!decision) return 1;
     // Here the engine keeps decision->keep rows of the pass, and reads logprobs at decision->tokens[i].row.
-    if (!session.commit(pass->ticket)) return 1;  // a second argument: how long the pass took, to learn from
+    if (!session.commit(pass->ticket)) return 1;  // pass the time of the pass as second argument to learn from it
   }
   for (const reprise::Token token : session.output()) std::putchar(token);
   const auto& statistics = session.statistics();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafts that branch. Where the text has gone on in several ways before, a chain has to bet on one of them; a tree puts
-// the second guess into the same pass. The engine needs a mask (who sees whom), a position for each row, and a commit
-// that keeps some rows and not others; engine/tree.hpp and engine/attention_mask.hpp make the first two from the
-// parents.
+// Drafts that branch. Where the text has continued in several ways before, a chain must bet on one. A tree puts
+// the second guess into the same pass. The engine needs a mask (which rows see which), a position for each row, and a
+// commit that keeps selected rows. engine/tree.hpp and engine/attention_mask.hpp make the first two from the parents.
 #include <reprise/reprise.hpp>
 
 #include <algorithm>
@@ -18,7 +17,7 @@ using reprise::NodeIndex;
 using reprise::Token;
 using reprise::TokenSpan;
 
-// The way through a maze: nobody can foresee where it turns next, but the model knows it by heart.
+// A path through a maze: no drafter can predict its turns the first time, but the model knows it by heart.
 std::string way_through_the_maze() {
   const std::string_view steps[] = {"up ", "down ", "left ", "right "};
   std::string way;
@@ -33,7 +32,7 @@ class Engine {
     for (const Token token : prompt.first(prompt.size() - 1)) cache_.push_back({token, cache_.size()});
   }
 
-  // More than one leaf: drafts may branch. With one the same engine is sent chains, through verify() and commit().
+  // More than one leaf: drafts may branch. With one leaf the same engine gets chains, through verify() and commit().
   [[nodiscard]] reprise::Capabilities capabilities() const { return {.max_leaves = max_leaves_}; }
 
   const std::vector<Token>& verify(TokenSpan batch, std::size_t drafted) {
@@ -43,29 +42,30 @@ class Engine {
   }
   void commit(std::size_t keep) { cache_.resize(base_ + keep); }
 
-  // One pass over [pending | tree]. parents[j] is the drafted row that drafted row j follows, or -1: the anchor.
+  // Runs one pass over [pending | tree]. parents[j] is the parent of drafted row j: a drafted row, or -1 for the
+  // anchor.
   const std::vector<Token>& verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     base_ = cache_.size();
     const std::size_t pending = batch.size() - drafted;
 
-    // Position ids, for RoPE and the like: rows side by side in the tree share one, so it is not the row's number.
+    // Position ids, for RoPE and the like. Rows at the same depth share one, so a row's index is not its position.
     std::vector<std::size_t> depths(drafted);
     reprise::tree_depths(parents, std::span(depths));
     for (std::size_t i = 0; i < batch.size(); ++i)
       cache_.push_back({batch[i], base_ + (i < pending ? i : pending - 1 + depths[i - pending])});
 
-    // The ancestor mask, row-major. All rows see the cache, so it has no columns here; of the batch, a row sees its own
-    // path and nothing beside it.
+    // The ancestor mask, row-major. It has no columns for the cache, because all rows see the whole cache. Within the
+    // batch, a row sees only its own path.
     std::vector<std::uint8_t> mask(batch.size() * batch.size());
     reprise::attention_mask<std::uint8_t>(parents, pending, 0, batch.size(), mask);
 
-    picks_.clear();  // what the model says after the anchor, and after each drafted row
+    picks_.clear();  // the model's tokens after the anchor and after each drafted row
     for (std::size_t row = pending - 1; row < batch.size(); ++row)
       picks_.push_back(attend(row, std::span(mask).subspan(row * batch.size(), batch.size())));
     return picks_;
   }
-  // Keeps these rows of the pass: the path that was right, of which the rows need not be neighbours. A KV cache moves
-  // them together, or keeps a list of the slots; their positions stay what they are.
+  // Keeps these rows of the pass: the accepted path, whose rows need not be adjacent. A KV cache moves them together,
+  // or keeps a list of their slots; their positions do not change.
   void commit_rows(std::span<const std::size_t> rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) cache_[base_ + i] = cache_[base_ + rows[i]];
     cache_.resize(base_ + rows.size());
@@ -76,13 +76,13 @@ class Engine {
     Token token;
     std::size_t position;
   };
-  // Stands for attention: the model knows nothing but the rows that it sees, and their order only by their positions.
+  // Stands for attention: the model knows only the rows that it sees, and their order only by their positions.
   [[nodiscard]] Token attend(std::size_t row, std::span<const std::uint8_t> mask) const {
     std::vector<Token> seen(cache_[base_ + row].position + 1);
     for (std::size_t i = 0; i < base_; ++i) seen[cache_[i].position] = cache_[i].token;
     for (std::size_t i = 0; i < mask.size(); ++i)
       if (mask[i] != 0) seen[cache_[base_ + i].position] = cache_[base_ + i].token;
-    // Goes on as the way does where it agrees best with what was seen.
+    // Continues as the path does where it agrees longest with the seen rows.
     std::size_t place = 0;
     std::size_t best = 0;
     for (std::size_t end = 1; end < way_.size(); ++end) {
@@ -104,8 +104,9 @@ class Engine {
 };
 static_assert(reprise::TreeVerifier<Engine>);
 
-// An engine that follows the tree itself, next to the logits, and brings back only what was accepted. It gets the form
-// that kernels walk: the first child of each node and the next sibling; node 0 is the anchor, 1 + j drafted row j.
+// An engine that walks the tree itself, where the logits are, and returns only the accepted tokens. It converts the
+// parents to the form that kernels walk: first child and next sibling of each node. Node 0 is the anchor, node 1 + j
+// drafted row j.
 class SelfWalkingEngine : public Engine {
  public:
   using Engine::Engine;
@@ -119,7 +120,7 @@ class SelfWalkingEngine : public Engine {
     tokens_.clear();
     for (int node = 0; node != -1;) {
       const Token pick = picks_[static_cast<std::size_t>(node)];
-      rows_.push_back(pending - 1 + static_cast<std::size_t>(node));  // the row after which it was picked
+      rows_.push_back(pending - 1 + static_cast<std::size_t>(node));  // the row that it was picked after
       tokens_.push_back(pick);
       node = first_child[static_cast<std::size_t>(node)];
       while (node != -1 && batch[pending - 1 + static_cast<std::size_t>(node)] != pick)
@@ -144,7 +145,7 @@ Run run(const char* name, std::size_t max_leaves, std::size_t max_nodes) {
   const std::string way = way_through_the_maze();
   const std::vector<Token> prompt(way.begin(), way.begin() + 100);
   AnyEngine engine(prompt, max_leaves);
-  // The same number of rows for chains and trees. How many pay on a real engine is for CostControl to say.
+  // The same number of rows for chains and trees. On a real engine, CostControl chooses how many pay.
   reprise::Session session{reprise::NgramDrafter()};
   const reprise::Limits limits{.max_tokens = way.size() - prompt.size() - 1, .draft = {.max_nodes = max_nodes}};
   const auto done = reprise::generate(session, engine, prompt, limits);
@@ -165,6 +166,6 @@ int main() {
   const Run walked = run<SelfWalkingEngine>("a tree of 16, walked by the engine", 16, 16);
   const bool same = !plain.tokens.empty() && chain.tokens == plain.tokens && tree.tokens == plain.tokens &&
                     walked.tokens == plain.tokens;
-  std::puts(same ? "the same output, all four times" : "WRONG: the outputs differ");
+  std::puts(same ? "the same output in all four runs" : "WRONG: the outputs differ");
   return same && tree.tokens_per_pass > chain.tokens_per_pass ? 0 : 1;
 }

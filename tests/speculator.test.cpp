@@ -30,11 +30,11 @@ Capabilities trees() {
 
 struct Played {
   double speedup = 0;
-  double worst_loss = 0;  // of any 1,000 passes in a row
+  double worst_loss = 0;  // over any 1,000 passes in a row
   bool exact = true;
 };
 
-/// Decodes all of `text` behind its first tokens; `cost` of k drafted tokens.
+/// Decodes the rest of `text` after its first `prompt` tokens. cost(k) is the cost of a pass with k drafted tokens.
 template <class Session, class Cost>
 Played play(Session& session, TokenSpan text, std::size_t prompt, Cost cost, bool timed = false) {
   Played played;
@@ -111,7 +111,7 @@ TEST(Speculator, KeepsItsGuardAgainstHostileStrategies) {
 }
 
 TEST(Speculator, KeepsItsGuardWherePadRowsHaveNoPath) {
-  // A wide pass is cheap, a narrow one dear, and the paths do not suffice to pad a draft to the wide one.
+  // A wide pass is cheap and a narrow one expensive, and there are too few paths to pad a draft to the wide one.
   struct Wrong {
     void begin(TokenSpan) {}
     void observe(TokenSpan, std::size_t, Origin) {}
@@ -187,7 +187,7 @@ TEST(Speculator, TrustsItsDrafterAndTakesAPrior) {
   EXPECT_EQ(speculator.control().options().max_nodes, 5U);
 }
 
-/// The documented limit, where every token is new; sizes right after a growth are the worst.
+/// The documented limit for a prompt of new tokens only. Sizes just after a growth are the worst.
 constexpr std::size_t most_bytes_per_token = 80;
 constexpr std::size_t fixed_bytes = 30'000;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file A reprise::Verifier for llama.cpp's C API: one header to copy. V1 to V10: see reprise/core/verifier.hpp.
+/// \file A reprise::Verifier for llama.cpp's C API, in one header to copy. reprise/core/verifier.hpp defines V1 to V10.
 
 #include <algorithm>
 #include <bit>
@@ -25,40 +25,43 @@
 
 namespace reprise::llama {
 
-/// How a verifier uses a context.
+/// The settings of a LlamaVerifier.
 struct LlamaOptions {
-  llama_sampler* sampler = nullptr;  ///< a chain that draws; the verifier's to free. None: the likeliest token
-  llama_seq_id sequence = 0;         ///< its sequence in the context; what that holds is cleared
+  llama_sampler* sampler = nullptr;  ///< a chain that draws tokens, freed by the verifier; null: the likeliest token
+  llama_seq_id sequence = 0;         ///< its sequence id in the context; the verifier clears that sequence
   std::size_t leaves = 1;            ///< paths of a draft, at most 64: sequences from `sequence` on; needs kv_unified
 };
 
-/// One sequence of a llama_context, which must outlive it. Rolls back by removing positions; with recurrent and hybrid
-/// models by saving the state before a pass and putting it back. Errors: verifier_failed, with llama_decode's code; the
-/// next call goes back to before the pass. One thread at a time for all verifiers of a context.
+/// Runs one sequence of a llama_context, which must outlive the verifier. Rolls back by removing positions; for
+/// recurrent and hybrid models, by saving the state before a pass and restoring it. Errors: verifier_failed, with
+/// llama_decode's code; the next call restores the state before the failed pass. All verifiers of a context must be
+/// used from one thread at a time.
 class LlamaVerifier {
  public:
-  /// Refuses what cannot work (ErrorCode::invalid_argument), with a sentence. The sampler is freed also then.
+  /// Returns ErrorCode::invalid_argument, with the reason, for settings that cannot work. It frees the sampler in that
+  /// case too.
   static Result<LlamaVerifier> make(llama_context* context, const LlamaOptions& options) {
     LlamaVerifier verifier(context, options);
     const auto refuse = [](const char* why) { return Error{ErrorCode::invalid_argument, why}; };
     if (verifier.memory_ == nullptr)
-      return refuse("this llama_context has no memory to decode with: is the model an encoder, or of embeddings?");
+      return refuse("this llama_context has no KV cache: use a decoder model, not an encoder or embedding model");
     const auto last = static_cast<std::size_t>(options.sequence) + options.leaves;
     if (options.sequence < 0 || options.leaves == 0 || options.leaves > 64 || last > llama_n_seq_max(context))
       return refuse("sequence + leaves (1 to 64) must be within n_seq_max: make the llama_context with more sequences");
     if (options.leaves > 1 && verifier.recurrent_)
-      return refuse("recurrent and hybrid models have one state a sequence, which no tree can share: set leaves to 1");
+      return refuse("recurrent and hybrid models have one state per sequence, not one per path: set leaves to 1");
     if (options.leaves > 1 && llama_n_ctx_seq(context) != llama_n_ctx(context))
       return refuse("draft trees need one KV cache for all sequences: set kv_unified in llama_context_params");
     if (verifier.recurrent_ && llama_state_seq_get_size_ext(context, options.sequence, state_part) == 0)
-      return refuse("the model cannot roll back: its memory neither removes positions nor saves its state");
+      return refuse("the model cannot roll back (its memory neither removes positions nor saves state): use another");
     for (std::size_t i = 0; i < options.leaves; ++i)
       if (!llama_memory_seq_rm(verifier.memory_, verifier.leaf(i), -1, -1))
         return refuse("llama_memory_seq_rm does not clear the sequences: make a new llama_context");
     return verifier;
   }
 
-  /// Runs tokens behind those in the cache, as many at a time as the context takes. Of a prompt: all but the last.
+  /// Runs `tokens` after those in the cache, in chunks as large as the context allows. Pass all tokens of a prompt but
+  /// the last.
   Result<void> prefill(TokenSpan tokens) {
     if (auto done = discard_open_pass(); !done) return done;
     const std::size_t before = tokens_.size();
@@ -71,7 +74,7 @@ class LlamaVerifier {
     }
     return {};
   }
-  /// V3: drawn when they are read, so the sampler advances once for each committed token.
+  /// V3: each pick is drawn when it is read, so the sampler advances once per committed token.
   struct Picks {
     LlamaVerifier* verifier;
     Token operator[](std::size_t i) const { return verifier->pick(i); }
@@ -93,11 +96,11 @@ class LlamaVerifier {
     pending_ = batch.size() - drafted, drafted_ = drafted, leaves_of_.resize(drafted);
     leaves_ = std::max<std::size_t>(1, tree_leaves(parents, std::span(leaves_of_)));
     if (batch.size() > most_rows_ || leaves_ > options_.leaves) return failed("more rows or paths than capabilities()");
-    for (std::size_t i = 0; i < pending_; ++i)  // V1: positions go on from what the memory holds
+    for (std::size_t i = 0; i < pending_; ++i)  // V1: positions continue after the cached tokens
       add(batch[i], position(i), ~std::uint64_t{0} >> (64 - leaves_), i + 1 == pending_);
-    for (std::size_t i = 0; i < drafted; ++i) {  // V6: a row has the sequence id of each leaf that it leads to
+    for (std::size_t i = 0; i < drafted; ++i) {  // V6: a row has the sequence id of each leaf below it
       const std::size_t parent = pending_ - 1 + static_cast<std::size_t>(parents[i] + 1);
-      const Token token = batch[pending_ + i];  // if it is none, token 0 is run, and no pick agrees
+      const Token token = batch[pending_ + i];  // outside the vocabulary it runs as token 0, and no pick agrees
       add(token >= 0 && token < vocabulary_ ? token : 0, batch_->pos[parent] + 1, leaves_of_[i], true);
     }
     for (std::size_t i = 1; i < leaves_; ++i) llama_memory_seq_cp(memory_, leaf(0), leaf(i), -1, -1);  // shares cells
@@ -107,26 +110,26 @@ class LlamaVerifier {
     pass_time_ = Clock::now() - start + std::exchange(saving_, {});
     return Picks{this};
   }
-  /// V4, V8. If the memory does not remove the rejected rows, the pass is void: nothing of it is committed.
+  /// V4, V8. Fails if the memory cannot remove the rejected rows: the pass is then void and commits nothing.
   Result<void> commit_rows(std::span<const std::size_t> rows) {
     const auto start = Clock::now();
     const llama_pos end = position(rows.size());
     const bool any = !rows.empty() && rows.back() >= pending_;
     const std::size_t chosen = any ? first_leaf(leaves_of_[rows.back() - pending_]) : 0;
-    if (chosen != 0) {  // the path that was agreed on takes the place of that of leaf 0
+    if (chosen != 0) {  // the accepted path replaces that of leaf 0
       remove(0, position(pending_));
       llama_memory_seq_cp(memory_, leaf(chosen), leaf(0), position(pending_), end);
     }
     remove_other_leaves();
     if (rows.size() < pending_ + drafted_) remove(0, end);
     if (lost_)
-      return failed("llama_memory_seq_rm does not remove rejected rows: decode without drafts, or with another model");
+      return failed("llama_memory_seq_rm does not remove rejected rows: decode without drafts, or use another model");
     for (const std::size_t row : rows) tokens_.push_back(batch_->token[row]);
     open_ = false;
     pass_time_ += Clock::now() - start;
     return {};
   }
-  /// V10. Of hybrid models the recurrent part alone is saved: attention removes positions.
+  /// V10. Of a hybrid model it saves the recurrent part only: attention rolls back by removing positions.
   Result<void> snapshot() {
     const auto start = Clock::now();
     if (auto done = discard_open_pass(); !done) return done;
@@ -137,23 +140,23 @@ class LlamaVerifier {
     if (saved == state_.size()) return {};
     return state_.clear(), failed("llama_state_seq_get_data_ext did not save the state");
   }
-  Result<void> restore(std::size_t) {  // all but the sampler: what it has drawn is committed
+  Result<void> restore(std::size_t) {  // restores all but the sampler: its draws are committed
     const auto start = Clock::now();
     auto done = put_back();
-    open_ = !done, pass_time_ += Clock::now() - start;  // if it failed, the pass is void, and what was drawn in it
+    open_ = !done, pass_time_ += Clock::now() - start;  // if it failed, the pass and its draws are void
     return done;
   }
-  /// Keeps the first `size` tokens. Where the memory cannot be cut there (a recurrent state, a window that has moved
-  /// on), it is emptied and they are run again: as dear as a prefill. The sampler stays as it is.
+  /// Keeps the first `size` tokens. If the memory cannot be cut there (a recurrent state, or a window that has moved
+  /// on), clears it and runs the tokens again, at the cost of a prefill. Leaves the sampler unchanged.
   Result<void> truncate(std::size_t size) {
-    if (lost_ && size < tokens_.size()) tokens_.resize(size), state_.clear();  // no more than these are run again
+    if (lost_ && size < tokens_.size()) tokens_.resize(size), state_.clear();  // a later re-run covers only these
     if (auto done = discard_open_pass(); !done || size >= tokens_.size()) return done;
-    tokens_.resize(size), state_.clear();  // what follows may be other tokens than those that were saved
+    tokens_.resize(size), state_.clear();  // the next tokens may differ from the saved ones
     const bool whole = !recurrent_ && llama_memory_seq_pos_min(memory_, leaf(0)) <= 0;
     return whole && llama_memory_seq_rm(memory_, leaf(0), position(0), -1) ? Result<void>() : run_again();
   }
-  /// The logits after row (anchor + i) of the last pass, and how far the best lies above the second; without bound
-  /// where tokens are drawn, of which that says nothing.
+  /// logits(i) returns the logits after row (anchor + i) of the last pass. margin(i) returns the best of them minus the
+  /// second best; with a sampler it is infinite, because a draw does not depend on that distance.
   [[nodiscard]] std::span<const float> logits(std::size_t i) const {
     const float* row = llama_get_logits_ith(context_, static_cast<std::int32_t>(pending_ - 1 + i));
     return {row, row == nullptr ? 0 : static_cast<std::size_t>(vocabulary_)};
@@ -167,12 +170,15 @@ class LlamaVerifier {
   [[nodiscard]] Capabilities capabilities() const {
     Capabilities can{.max_rows = most_rows_, .max_context = llama_n_ctx_seq(context_), .max_leaves = options_.leaves};
     if (recurrent_) can.rollback = Rollback::snapshot;
-    can.deterministic = false;  // kernels add up in another order for another number of rows
+    can.deterministic = false;  // kernels add in another order for another number of rows
     return can;
   }
-  [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept { return pass_time_; }    // V9
-  [[nodiscard]] std::chrono::nanoseconds model_time() const noexcept { return model_time_; }  ///< in llama_decode, ever
-  [[nodiscard]] TokenSpan cached() const noexcept { return tokens_; }                         ///< the cache's tokens
+  /// V9: the time of the last pass, including the snapshot before it and the rollback.
+  [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept { return pass_time_; }
+  /// The total time spent in llama_decode.
+  [[nodiscard]] std::chrono::nanoseconds model_time() const noexcept { return model_time_; }
+  /// The committed tokens in the cache.
+  [[nodiscard]] TokenSpan cached() const noexcept { return tokens_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -199,7 +205,7 @@ class LlamaVerifier {
     batch_->logits[row] = output ? 1 : 0, batch_->n_seq_id[row] = 0;
     for (; leaves != 0; leaves &= leaves - 1) batch_->seq_id[row][batch_->n_seq_id[row]++] = leaf(first_leaf(leaves));
   }
-  Result<void> decode() {  // the rows that were added
+  Result<void> decode() {  // runs the added rows
     const auto start = Clock::now();
     const std::int32_t code = llama_decode(context_, *batch_);
     batch_->n_tokens = 0;
@@ -208,9 +214,9 @@ class LlamaVerifier {
     if (code == 0) return {};
     if (code == 1)
       return failed("no room in the KV cache: raise n_ctx, free sequences; for trees over a window, set swa_full", 1);
-    return failed("llama_decode failed; its code: 2 aborted, -1 a batch that it refuses, below -1 fatal", code);
+    return failed("llama_decode failed; its code: 2 aborted, -1 an invalid batch, below -1 fatal", code);
   }
-  /// V5: forgets a pass that was never committed, and what was drawn in it.
+  /// V5: discards a pass that was never committed, with its draws.
   Result<void> discard_open_pass() {
     if (!open_) return lost_ ? run_again() : Result<void>();
     remove_other_leaves();
@@ -247,16 +253,16 @@ class LlamaVerifier {
   Token vocabulary_ = llama_vocab_n_tokens(llama_model_get_vocab(model_));
   bool recurrent_ = llama_model_is_recurrent(model_) || llama_model_is_hybrid(model_);
   std::size_t batch_size_ = llama_n_batch(context_);
-  std::size_t most_rows_ = llama_n_ubatch(context_);  // never above; more may overwrite what a window's rollback needs
+  std::size_t most_rows_ = llama_n_ubatch(context_);  // above it, a pass may overwrite rows that a rollback needs
   std::unique_ptr<llama_batch, Free> batch_{new llama_batch(llama_batch_init(int(batch_size_), 0, 64))};
   std::unique_ptr<llama_sampler, Free> sampler_{options_.sampler}, sampler_before_;
-  std::vector<Token> tokens_;        // in the cache, committed
-  std::vector<std::uint8_t> state_;  // of the last snapshot, when the cache held saved_at_ tokens; empty: none
+  std::vector<Token> tokens_;        // committed tokens in the cache
+  std::vector<std::uint8_t> state_;  // the last snapshot, taken at saved_at_ tokens; empty: none
   std::size_t saved_at_ = 0;
-  bool open_ = false, lost_ = false;  // a pass was begun and not committed; the cache is not what tokens_ says
+  bool open_ = false, lost_ = false;  // a pass awaits its commit; the cache differs from tokens_
   std::size_t pending_ = 0, drafted_ = 0, leaves_ = 1;
   std::vector<std::uint64_t> leaves_of_;                            // bit l: the drafted row leads to leaf(l)
-  std::chrono::nanoseconds pass_time_{}, saving_{}, model_time_{};  // saving_: of the pass that follows
+  std::chrono::nanoseconds pass_time_{}, saving_{}, model_time_{};  // saving_: belongs to the next pass
 };
 
 }  // namespace reprise::llama

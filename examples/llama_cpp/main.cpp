@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// llama.cpp with reprise: a prompt in, the model's text out. A Speculator drafts from the text so far, LlamaVerifier
-// runs the drafts, generate() does the rest. With --plain nothing is drafted: the text is the same, in more passes.
+// llama.cpp with reprise: reads a prompt, writes the model's text. A Speculator drafts from the text so far,
+// LlamaVerifier runs the drafts, and generate() is the loop. With --plain nothing is drafted: the text is the same, in
+// more passes.
 #include <llama.h>
 
 #include <charconv>
@@ -21,10 +22,10 @@ using reprise::TokenSpan;
 
 constexpr std::string_view help = R"(usage: llama_cpp [OPTION]... FILE.gguf PROMPT
 
-Continues PROMPT with the model, always with the likeliest token. What was counted goes to standard error.
+Continues PROMPT with the model, always choosing the likeliest token. Writes the counts to standard error.
 
   --max-tokens N   of the answer (default 128)
-  --plain          no drafts: one token a pass
+  --plain          no drafts: one token per pass
   --help
 )";
 
@@ -39,13 +40,13 @@ struct Free {
   void operator()(llama_context* context) const { llama_free(context); }
 };
 
-// Says what is wrong and what would do; the exit status.
+// Prints the reason and returns the exit status.
 int refuse(const std::string& sentence) { return std::fprintf(stderr, "llama_cpp: %s\n", sentence.c_str()), 2; }
 int fail(std::string_view sentence) {
   return std::fprintf(stderr, "llama_cpp: %.*s\n", int(sentence.size()), sentence.data()), 1;
 }
 
-// The sentence to refuse them with; empty: they are good.
+// Returns the error message, or an empty string if the arguments are valid.
 std::string read(int argc, char** argv, Arguments& into) {
   std::vector<std::string> texts;
   for (int i = 1; i < argc; ++i) {
@@ -69,7 +70,7 @@ std::string read(int argc, char** argv, Arguments& into) {
 }
 
 std::vector<Token> tokens_of(const llama_vocab* vocabulary, const std::string& text) {
-  std::vector<Token> tokens(text.size() + 8);  // no token is shorter than a byte, but some may be added
+  std::vector<Token> tokens(text.size() + 8);  // each token covers at least one byte; special tokens may be added
   const auto count = llama_tokenize(vocabulary, text.data(), int(text.size()), tokens.data(), int(tokens.size()),
                                     /*add_special=*/true, /*parse_special=*/true);
   tokens.resize(count < 0 ? 0 : std::size_t(count));
@@ -78,14 +79,14 @@ std::vector<Token> tokens_of(const llama_vocab* vocabulary, const std::string& t
 
 void print(const llama_vocab* vocabulary, TokenSpan tokens) {
   for (const Token token : tokens) {
-    char piece[256];  // longer ones are left out
+    char piece[256];  // longer texts are left out
     const auto size = llama_token_to_piece(vocabulary, token, piece, sizeof piece, 0, /*special=*/false);
     if (size > 0) std::fwrite(piece, 1, std::size_t(size), stdout);
   }
   std::fflush(stdout);
 }
 
-// `Session` is a Speculator, or any other session.
+// `Session` is a Speculator or any other session.
 template <class Session>
 int generate(Session session, reprise::llama::LlamaVerifier& verifier, const llama_vocab* vocabulary,
              const std::vector<Token>& prompt, std::size_t max_tokens) {
@@ -93,7 +94,7 @@ int generate(Session session, reprise::llama::LlamaVerifier& verifier, const lla
   for (Token token = 0; token < llama_vocab_n_tokens(vocabulary); ++token)
     if (llama_vocab_is_eog(vocabulary, token)) limits.eos.push_back(token);
 
-  // The verifier runs all of the prompt but its last token, the anchor of the first pass.
+  // The verifier runs the whole prompt except its last token, which is the anchor of the first pass.
   if (const auto done = verifier.prefill(TokenSpan(prompt).first(prompt.size() - 1)); !done)
     return fail(done.error().message);
   const auto generated = reprise::generate(session, verifier, prompt, limits, [&](TokenSpan tokens) {
@@ -126,9 +127,9 @@ int main(int argc, char** argv) {
   const std::vector<Token> prompt = tokens_of(vocabulary, arguments.prompt);
   if (prompt.empty()) return refuse("the prompt has no tokens; give another one");
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = std::uint32_t(prompt.size() + arguments.max_tokens + 32);  // the last drafts need room, too
+  params.n_ctx = std::uint32_t(prompt.size() + arguments.max_tokens + 32);  // room for the last drafts
   const std::unique_ptr<llama_context, Free> context(llama_init_from_model(model.get(), params));
-  if (!context) return refuse(arguments.model + ": llama.cpp makes no context of it; is there enough memory?");
+  if (!context) return refuse(arguments.model + ": llama.cpp cannot create a context; free some memory");
 
   auto verifier = reprise::llama::LlamaVerifier::make(context.get(), {});
   if (!verifier) return refuse(std::string(verifier.error().message));

@@ -18,7 +18,7 @@ using testing::AllocationWatch;
 using testing::Drafts;
 using testing::Random;
 
-/// Passes of up to 40 sequences that join and leave; allocations after reserve().
+/// Plans passes of up to 40 sequences that join and leave. Returns the number of allocations after reserve().
 std::size_t allocations_of(BatchOptions options) {
   Random random(1);
   std::vector<Drafts> rounds(20);

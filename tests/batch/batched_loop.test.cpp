@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many sequences in one loop, as a scheduler would drive them: each has to come out as plain decoding alone gives it.
+// Many sequences in one loop, as a scheduler drives them. Each must produce the same tokens as plain decoding alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ AnyStrategy strategy_of(std::size_t kind, std::uint64_t seed) {
   }
 }
 
-/// A sequence, its engine, and what plain decoding makes of it.
+/// A sequence, its engine, and its output under plain decoding.
 struct Member {
   Member(std::uint64_t seed, std::size_t kind, bool failing)
       : random(seed), session(strategy_of(kind, seed)), trusted(kind % 4 == 0) {
@@ -64,7 +64,7 @@ struct Member {
     engine = ScriptedVerifier(options, prompt);
     EXPECT_TRUE(session.begin(prompt, options.capabilities));
   }
-  /// Held against plain decoding; of a sequence that was given up, as far as it came.
+  /// Compares the sequence with plain decoding; for a cancelled sequence, up to its last committed token.
   void check() const {
     EXPECT_THAT(engine.violations(), ::testing::IsEmpty());
     const TokenSpan committed = session.context().subspan(prompt.size());
@@ -93,7 +93,7 @@ class BatchedLoop {
   explicit BatchedLoop(std::uint64_t seed, bool hostile_events = true)
       : random_(seed), events_(hostile_events), planner_(options(random_)) {}
 
-  /// Serves `sequences`, at most `places` at a time. What was drafted.
+  /// Serves `sequences` sequences, at most `places` at a time. Returns the number of drafted tokens.
   std::uint64_t run(std::size_t sequences, std::size_t places) {
     std::size_t begun = 0;
     while (begun < sequences || !members_.empty()) {
@@ -139,7 +139,7 @@ class BatchedLoop {
         ++finished_;
         leave(i);
       } else if (events_ && random_.chance(1)) {
-        leave(i);  // its client has gone
+        leave(i);  // its client has disconnected
       } else {
         ++i;
       }
@@ -169,7 +169,7 @@ class BatchedLoop {
     ASSERT_EQ(packer_.batch().rows(), plan.width);
     digest_ = batch_digest(packer_.batch(), digest_);
   }
-  /// Every engine runs its own rows, as the packed batch has them.
+  /// Runs the rows of each sequence on its own engine, as the packed batch lists them.
   void run_pass() {
     committed_.clear();
     const PackedBatch batch = packer_.batch();

@@ -13,7 +13,7 @@
 
 namespace reprise::testing {
 
-/// Offers for a planner, as sessions would make them, and the memory behind them.
+/// Offers for a planner, as sessions make them, with the arrays that they refer to.
 class Drafts {
  public:
   /// A chain whose nodes have these path probabilities, in percent.
@@ -28,7 +28,7 @@ class Drafts {
                        .path_probability = Probability::ratio(p, 100)});
     return add(std::move(nodes), kind);
   }
-  /// At most `most` nodes, of any probabilities that fall.
+  /// A chain of at most `most` nodes with random, decreasing probabilities.
   BatchEntry& random(Random& random, std::size_t most) {
     std::vector<unsigned> percent(random.below(most + 1));
     for (unsigned& p : percent) p = static_cast<unsigned>(1 + random.below(100));

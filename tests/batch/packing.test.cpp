@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::Random;
 
-/// A planned pass and the memory behind it.
+/// A planned pass, with the arrays that it refers to.
 struct Planned {
   std::vector<Token> batch;
   std::vector<NodeIndex> parents;
@@ -38,7 +38,7 @@ struct Planned {
   }
 };
 
-Planned tree() { return {{7, 8, 20, 21, 22}, {-1, 0, 0}, {1, 2, 2}, 10}; }  // two pending
+Planned tree() { return {{7, 8, 20, 21, 22}, {-1, 0, 0}, {1, 2, 2}, 10}; }  // two pending tokens
 Planned plain() { return {{5}, {}, {}, 4}; }
 
 BatchPacker packed() {
@@ -165,7 +165,7 @@ TEST(BatchPacker, WhatWasPackedCanBeUnpacked) {
         const std::size_t flat = packer.flat_row(i, row);
         ASSERT_EQ(batch.tokens[flat], planned.batch[row]);
         ASSERT_EQ(batch.sequences[flat], static_cast<BatchSlot>(i));
-        // A row comes one place behind its parent; without one, behind the cache.
+        // A row is one position after its parent; a row without one is one position after the cache.
         const NodeIndex parent = batch.parents[flat];
         const std::int32_t before = parent == anchor_parent
                                         ? static_cast<std::int32_t>(planned.context - pending) - 1

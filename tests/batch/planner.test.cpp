@@ -24,7 +24,7 @@ using testing::Random;
 
 std::vector<std::size_t> numbers(const BatchPlan& plan) { return {plan.nodes.begin(), plan.nodes.end()}; }
 
-/// A dense model: hardly dearer up to 64 rows, in proportion to the rows beyond.
+/// A dense model: its passes cost nearly the same up to 64 rows, and in proportion to the rows beyond.
 CostCurve knee() {
   const CostPoint points[] = {{1, 0, 1, 1000}, {1, 0, 64, 1126}, {1, 0, 128, 2252}};
   return *CostCurve::from_points(points);
@@ -98,13 +98,13 @@ TEST(BatchPlanner, PlansAnEmptyBatch) {
 
 // ---- against brute force -----------------------------------------------------------------------------------------
 
-/// What the planner maximises, as its file says it, in floating point: of `nodes` for each sequence.
+/// The planner's objective as batch/planner.hpp defines it, in floating point, for `nodes` of each sequence.
 class Objective {
  public:
   Objective(const Drafts& drafts, const CostCurve& curve) : drafts_(drafts), curve_(curve) {
     const auto n = static_cast<double>(size());
     const double top = highest();
-    // Before the first pass: 1.3 tokens in the time of a plain pass.
+    // Before the first pass the rate is 1.3 tokens in the time of a plain pass.
     const double x = std::min(1.3 / top, 1.0);
     price_ = n - 1 + (333.0 / 256) / (1 - x + 333.0 / 256 * x);
   }
@@ -157,7 +157,7 @@ class Objective {
   double price_ = 1;
 };
 
-/// Any curve: steps up and down, and flat stretches.
+/// A random curve: steps up and down, and flat stretches.
 CostCurve random_curve(Random& random) {
   std::vector<CostPoint> points;
   double time = 1000;
@@ -184,7 +184,7 @@ TEST(BatchPlanner, IsAsGoodAsTheBestOfAllPrefixesOfAllDrafts) {
     const BatchPlan plan = planner.plan(drafts.entries());
     const auto chosen = numbers(plan);
     double best = 0;
-    double best_worth = 0;  // with as many rows
+    double best_worth = 0;  // among the choices with the same number of rows
     double largest = 0;
     objective.for_each([&](const std::vector<std::size_t>& nodes) {
       best = std::max(best, objective(nodes));
@@ -194,7 +194,8 @@ TEST(BatchPlanner, IsAsGoodAsTheBestOfAllPrefixesOfAllDrafts) {
       if (rows == plan.drafted) best_worth = std::max(best_worth, objective.worth(nodes));
     });
     drafting += plan.drafted > 0 ? 1 : 0;
-    // Classes are off by less than two steps of 1/32 of a factor of two; what can gain a 32nd at most is left out.
+    // The planner rounds worth to classes of 1/32 of a factor of two, and is off by less than two of them. It also
+    // leaves out rows that gain at most 1/32.
     ASSERT_GE(objective.worth(chosen), best_worth * 0.957) << "round " << round;
     ASSERT_GE(objective(chosen), best - 0.05 * largest) << "round " << round;
   }
@@ -491,8 +492,8 @@ TEST(BatchPlanner, AFailedSequenceCountsAsPlain) {
 
 // ---- learned costs -----------------------------------------------------------------------------------------------
 
-/// Decodes 600 passes of sequences that always follow the draft, timed as `curve` says; the mean drafted rows of the
-/// last 300.
+/// Decodes 600 passes of sequences that nearly always follow the draft, timed by `curve`. Returns the mean number of
+/// drafted rows of the last 300.
 double drafted_when_timed(const CostCurve& curve, std::size_t sequences) {
   BatchPlanner planner;
   Drafts drafts;
@@ -545,7 +546,7 @@ TEST(BatchPlanner, WhetherASampledTokenIsSentDoesNotDependOnLaterOnes) {
       if (uniform) options.max_rows = unlimited;
       if (uniform) options.widths = {1, 4, 7};
       BatchPlanner planner(options);
-      if (random.chance(50)) {  // some past
+      if (random.chance(50)) {  // with some history
         Drafts before;
         before.random(random, 4);
         static_cast<void>(planner.plan(before.entries()));
@@ -554,7 +555,7 @@ TEST(BatchPlanner, WhetherASampledTokenIsSentDoesNotDependOnLaterOnes) {
       std::vector<unsigned> stated(6);
       unsigned last = 100;
       for (unsigned& p : stated) p = last = static_cast<unsigned>(1 + random.below(last));
-      const std::size_t same = random.below(6);  // stated alike so far
+      const std::size_t same = random.below(6);  // the last node whose stated probability is the same in both drafts
       std::vector<unsigned> other(stated.begin(), stated.begin() + static_cast<std::ptrdiff_t>(same) + 1);
       while (other.size() < 6) other.push_back(static_cast<unsigned>(1 + random.below(other.back())));
       const std::uint64_t rest = random.next();
@@ -566,7 +567,7 @@ TEST(BatchPlanner, WhetherASampledTokenIsSentDoesNotDependOnLaterOnes) {
         drafts.random(others, 5);
         return std::min<std::size_t>(planner.plan(drafts.entries()).nodes[1], same + 1);
       };
-      // The first same + 1 stated probabilities are equal: so is what is done with these nodes.
+      // The first same + 1 stated probabilities are equal, so the same number of these nodes is sent.
       ASSERT_EQ(sent(stated), sent(other)) << "round " << round << (uniform ? ", uniform" : "");
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiles
-// What the files beside this one do, done right: were it refused, their failing would prove nothing.
+// The correct version of the other files here. If it did not compile, their failures would prove nothing.
 #include "reprise/reprise.hpp"
 
 void control() {

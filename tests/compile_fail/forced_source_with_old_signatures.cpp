@@ -2,7 +2,7 @@
 // message: a forced source follows the text with the functions of a strategy
 #include "reprise/reprise.hpp"
 
-// Its observe() would never be called, and the grammar would fall out of step.
+// If this compiled, observe() would never be called, and the grammar would fall out of step with the context.
 struct Grammar {
   std::size_t forced(std::span<reprise::Token>) { return 0; }
   void observe(reprise::TokenSpan, reprise::Origin) {}

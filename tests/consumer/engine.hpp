@@ -6,15 +6,15 @@
 
 #include "reprise/reprise.hpp"
 
-/// Says one sentence over and over.
+/// Repeats one sentence forever.
 class Engine {
  public:
   std::vector<reprise::Token> verify(reprise::TokenSpan batch, std::size_t drafted);
   void commit(std::size_t keep);
 
  private:
-  std::size_t position_ = 0;  // tokens in the cache behind the prompt's
+  std::size_t position_ = 0;  // cached tokens after the prompt's
 };
 
-/// Both translation units decode; the linker has to put up with it.
+/// Decodes in engine.cpp. main.cpp decodes too, so the linker must accept templates from both translation units.
 std::vector<reprise::Token> decode_plain(std::size_t tokens);

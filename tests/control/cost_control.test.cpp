@@ -47,7 +47,7 @@ DraftChoice choose(const CostControl& control, const std::vector<DraftNode>& nod
   return control.choose(view(nodes), all_of(nodes), room);
 }
 
-/// The curve of a simulated engine, as points of one context or of several with the same ratios.
+/// The curve of a simulated engine: points of one context, or of two with the same ratios.
 CostCurve curve_of(const SimulatedEngine& engine, bool contexts = false) {
   std::vector<CostPoint> points;
   for (const std::size_t context : {0U, 50'000U}) {
@@ -126,7 +126,7 @@ TEST(CostControl, SaysWhenWidthsOrItsOwnLimitCutADraft) {
 }
 
 TEST(CostControl, ReadsTheCurveAtTheShapeOfThePass) {
-  // Cheap rows at a short context, dear ones at a long one.
+  // Rows are cheap at a short context and expensive at a long one.
   const CostCurve curve =
       CostCurve::from_points(
           std::vector<CostPoint>{{1, 0, 1, 100}, {1, 0, 9, 101}, {1, 10'000, 1, 100}, {1, 10'000, 9, 1000}})
@@ -213,10 +213,10 @@ TEST(CostControl, ChangesNothingByChoosing) {
   EXPECT_EQ(testing::simulate(control, engine, text, true).losses, testing::simulate(other, engine, text, true).losses);
 }
 
-// --- It never loses ---
+// --- Bounded loss ---
 
-/// The draft of an adversary, a chain of `length` tokens that claim to be nearly certain, and how many of them turn out
-/// right. It may look at the control.
+/// The draft of an adversary: a chain of `length` tokens, each claimed nearly certain, of which `right` are accepted.
+/// The adversary may inspect the control.
 struct Attack {
   std::size_t length = 0;
   std::size_t right = 0;
@@ -335,7 +335,7 @@ TEST(CostControl, ComesBackWhenDraftsAreRightAgain) {
   EXPECT_GT(later.throughput(), 3);
 }
 
-// --- It is worth having ---
+// --- Gain ---
 
 TEST(CostControl, EarnsAsMuchAsTheBestFixedLengthInHindsight) {
   for (const SimulatedEngine& engine : testing::simulated_engines()) {
@@ -423,7 +423,7 @@ TEST(CostControl, RestsWhenBeingAskedCostsMoreThanItSaves) {
 }
 
 TEST(CostControl, ChoosesTheSameEverywhere) {
-  // A number that any compiler, at any optimisation level, has to find again.
+  // A hash that every compiler must reproduce at every optimisation level.
   std::uint64_t hash = 0;
   testing::Random random(11);
   CostControl told({.curve = curve_of(testing::simulated_engines()[3], true)});

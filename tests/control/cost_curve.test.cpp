@@ -59,7 +59,7 @@ TEST(LinearCurve, IsATwentiethForEachRowByDefault) {
   EXPECT_NEAR(plain_passes(CostCurve().cost({1, 11, 0})), 1.5, 1e-4);
 }
 
-/// The same curve by the book: maps and doubles.
+/// The same curve from its definition, with maps and doubles.
 class NaiveCurve {
  public:
   explicit NaiveCurve(const std::vector<CostPoint>& points) {
@@ -100,7 +100,7 @@ class NaiveCurve {
   std::map<std::size_t, std::map<std::size_t, Line>> lines_;
 };
 
-/// Steps up and down: the times of neighbours differ by up to three.
+/// Random steps up and down: adjacent points differ by a factor of up to three.
 std::vector<CostPoint> random_points(testing::Random& random) {
   std::vector<CostPoint> points;
   const double unit = std::pow(10.0, static_cast<double>(random.below(10)));

@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-/// A question with its arrays.
+/// A LengthInput with its arrays.
 struct Case {
   std::vector<std::uint32_t> sums = {0};
   std::vector<Cost> costs;
@@ -34,7 +34,7 @@ struct Case {
   }
 };
 
-/// A draft whose path probabilities fall, and a curve: linear, in steps, or anything.
+/// A draft with decreasing path probabilities, and a curve that is linear, in steps, or arbitrary.
 Case random_case(testing::Random& random) {
   Case c;
   std::uint32_t path = cost_one;
@@ -58,7 +58,7 @@ Case random_case(testing::Random& random) {
   return c;
 }
 
-/// The rule as it was first measured, for drafts of any length and no widths.
+/// The rule as first measured, for drafts of any length and without widths.
 std::size_t prototype(const Case& c) {
   const std::size_t n = c.sums.size() - 1;
   std::int64_t lmax = 65536;
@@ -104,7 +104,7 @@ TEST(DraftLength, EqualsTheRuleThatWasMeasured) {
   }
 }
 
-/// Every pass that the widths allow, weighed one by one.
+/// The naive reference: evaluates every pass that the widths allow.
 LengthChoice brute_force(const Case& c) {
   const std::size_t nodes = c.sums.size() - 1;
   const Rate top = highest_throughput(c.costs, c.widths, c.plain_rows);
@@ -158,7 +158,7 @@ TEST(DraftLength, EqualsBruteForceWithWidthsPaddingAndRollback) {
   }
 }
 
-/// A chain of equal path probabilities and a linear curve.
+/// A chain of equal path probabilities, with a linear curve.
 Case chain(std::size_t nodes, double probability, double slope) {
   Case c;
   for (std::size_t i = 0; i < nodes; ++i) c.sums.push_back(c.sums.back() + to_cost(probability));
@@ -208,7 +208,7 @@ TEST(DraftLength, WorksWithNothingToWeigh) {
   EXPECT_EQ(draft_length(c.question()).cut, Cut::none);
   c.costs = {cost_one};
   EXPECT_EQ(draft_length(c.question()).nodes, 0U);
-  c.costs = {1, 1, 1};  // the cheapest passes there are
+  c.costs = {1, 1, 1};  // the cheapest possible passes
   c.sums = {0, 1, 2};
   EXPECT_LE(draft_length(c.question()).nodes, 2U);
   c.costs = {cost_one, ~Cost{0}, ~Cost{0}};
@@ -228,14 +228,15 @@ TEST(DraftLength, CountsWhatItCostsToRunAcceptedTokensAgain) {
   EXPECT_GT(usual, 0U);
   c.replayed = true;
   EXPECT_LT(draft_length(c.question()).nodes, usual);
-  // Two accepted and the token after them ride in the next pass, which is one with three rows more.
+  // The two accepted tokens and the token after them run again in the next pass, which has three rows more.
   EXPECT_EQ(detail::rejection_cost(c.question(), 2), c.costs[3] - cost_one);
   c.rollback = 7;
   EXPECT_EQ(detail::rejection_cost(c.question(), 2), c.costs[3] - cost_one + 7);
   c.replayed = false;
   EXPECT_EQ(detail::rejection_cost(c.question(), 2), 7);
 }
-/// The value of a length where all is run again, by the sentence: what is accepted is the whole number below the sum.
+/// The reference evaluates each length on its own. The tokens that run again are the whole part of the expected number
+/// accepted.
 TEST(DraftLength, WeighsReplaysAsEachLengthWeighedOnItsOwn) {
   testing::Random random(11);
   for (int trial = 0; trial < 5'000; ++trial) {
@@ -279,8 +280,8 @@ TEST(DraftLength, StaysWithinTheAllowanceWhateverIsAcceptedAndRunAgain) {
   EXPECT_GT(sent, 10'000U);
 }
 
-/// Two drafted rows in 1 ns, more of them in 2^40 ns, and a rejection that is replayed: 2^30 tokens per plain pass
-/// times 2^33 plain passes would need 64 bits without the sign.
+/// Two drafted rows cost 1 ns, more rows 2^40 ns, and a rejection is replayed. 2^30 tokens per plain pass times 2^33
+/// plain passes need 64 bits, without the sign.
 TEST(DraftLength, SurvivesTheMostExpensiveAcceptedCurve) {
   const CostPoint points[] = {{1, 0, 1, 1048576.0}, {1, 0, 2, 1.0}, {1, 0, 3, 1099511627776.0}};
   const auto curve = CostCurve::from_points(points);
@@ -318,7 +319,7 @@ TEST(LeastWorthwhile, IsThroughputTimesTheStepButNeverNothing) {
   EXPECT_EQ(least_worthwhile(2 * rate_one, cost_one), Probability::one());
 }
 
-/// What may be decided from what was stated before a node's token was drawn.
+/// The decision may use only values that were stated before a node's token was drawn.
 TEST(StoppingLength, DoesNotDependOnWhatComesAfterTheLastNodeSent) {
   testing::Random random(3);
   for (int trial = 0; trial < 20'000; ++trial) {
@@ -329,7 +330,7 @@ TEST(StoppingLength, DoesNotDependOnWhatComesAfterTheLastNodeSent) {
     }
     const LengthChoice answer = stopping_length(c.question());
     ASSERT_LE(answer.nodes, c.sums.size() - 1);
-    // Whatever stands behind the first node that was not sent: the answer stays.
+    // The nodes after the first unsent node change; the answer must not.
     Case other = c;
     for (std::size_t i = answer.nodes + 2; i < c.sums.size(); ++i)
       other.sums[i] = other.sums[i - 1] + static_cast<std::uint32_t>(random.below(cost_one));

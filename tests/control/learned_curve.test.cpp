@@ -21,7 +21,7 @@ using testing::noisy_time;
 double cost(const LearnedCurve& curve, std::size_t rows) { return static_cast<double>(curve.cost(rows)) / cost_one; }
 nanoseconds exactly(double plain_passes) { return nanoseconds(static_cast<std::int64_t>(1e7 * plain_passes)); }
 
-/// Passes of random row counts up to `most`, one in three plain.
+/// The curve after passes of random row counts up to `most`, one third of them plain.
 LearnedCurve after(std::size_t passes, const testing::SimulatedEngine& engine, std::size_t most, double drift = 0) {
   LearnedCurve curve;
   testing::Random random(9);
@@ -58,7 +58,7 @@ TEST(LearnedCurve, RisesWithTheRows) {
 
 TEST(LearnedCurve, FollowsThePlainTimeAsTheContextGrows) {
   for (const testing::SimulatedEngine& engine : testing::simulated_engines()) {
-    const LearnedCurve curve = after(6000, engine, 16, 5e-4);  // four times as slow in the end
+    const LearnedCurve curve = after(6000, engine, 16, 5e-4);  // four times as slow at the end
     for (std::size_t rows = 2; rows <= 16; ++rows)
       EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.08) << engine.name << " " << rows;
   }
@@ -177,7 +177,7 @@ TEST(LearnedCurve, StartsAgainAfterASlowFirstPlainPass) {
 }
 
 TEST(LearnedCurve, DoesNotMistakeAWrongRatioForAWrongPlainTime) {
-  // A plain pass in 64: ratios that were learned against noise must not pull the plain time after them.
+  // One pass in 64 is plain. The plain time must not follow ratios that were learned against noise.
   LearnedCurve curve;
   testing::Random random(5);
   for (int i = 0; i < 20'000; ++i) {

@@ -16,11 +16,11 @@ namespace reprise {
 namespace {
 
 struct Pass {
-  Cost more;  // than a plain pass
+  Cost more;  // cost above that of a plain pass
   std::size_t accepted;
 };
 
-/// 4,000 passes of an adversary that sees the guard. A pass that is not let through goes plain.
+/// Runs 4,000 passes of an adversary that sees the guard. Passes that the guard refuses run plain.
 std::int64_t worst_loss(const std::function<Pass(std::size_t, const LossGuard&)>& adversary) {
   LossGuard guard;
   std::vector<std::int64_t> losses;

@@ -23,7 +23,7 @@ Buffer<int> full_buffer() {
   return buffer;
 }
 
-/// Does this with the first allocation failing, and holds the buffer to be as it was.
+/// Calls `grow` with the first allocation failing, and expects an unchanged buffer.
 template <class Grow>
 void fails_and_changes_nothing(Grow&& grow) {
   Buffer<int> buffer = full_buffer();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The concepts of the library, seen from both sides: what has to model them, and near misses that may not. One
-// near miss of each also has to fail with a readable message; see tests/compile_fail.
+// The concepts of the library from both sides: types that must model them, and near misses that must not. One near miss
+// of each concept must also fail with a readable message; see tests/compile_fail.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -371,7 +371,7 @@ struct UnforkableIndex : archetype::Index {
 };
 static_assert(!LookupIndex<UnforkableIndex>);
 
-// The assertions above are the test; this one shows in the report that they were compiled.
+// The assertions above are the test. This one shows in the report that they were compiled.
 TEST(Concepts, HoldForTheirArchetypesAndRefuseNearMisses) { SUCCEED(); }
 
 }  // namespace

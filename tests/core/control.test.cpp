@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The concept of a control seen from both sides, and the one that sends everything. A near miss also has to fail with a
-// readable message; see tests/compile_fail.
+// The DraftControl concept from both sides, and SendAll. A near miss must also fail with a readable message; see
+// tests/compile_fail.
 #include "reprise/core/control.hpp"
 
 #include <gtest/gtest.h>

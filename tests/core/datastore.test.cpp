@@ -70,7 +70,7 @@ static_assert(std::constructible_from<DatastoreRef, const archetype::Store&>);
 static_assert(!std::constructible_from<DatastoreRef, archetype::Store>, "a temporary store would be gone");
 static_assert(!std::constructible_from<DatastoreRef, const WithoutRead&>);
 
-/// One text. Counts its touches.
+/// A store with one text. It counts the calls of touch().
 class Text {
  public:
   explicit Text(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}

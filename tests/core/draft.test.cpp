@@ -27,7 +27,7 @@ std::vector<Token> tokens_of(DraftView view) {
   return tokens;
 }
 
-// A strategy cannot make the session read a draft over other memory.
+// A strategy must not be able to replace the session's draft by one over other memory.
 static_assert(!std::is_copy_assignable_v<Draft> && !std::is_move_assignable_v<Draft>);
 
 TEST(Draft, StartsEmpty) {
@@ -117,7 +117,7 @@ DraftNode likely(Token token, std::uint32_t percent, NodeIndex parent = anchor_p
 }
 DraftNode auxiliary(Token token, NodeIndex parent) { return {.token = token, .parent = parent, .auxiliary = true}; }
 
-/// A draft after these pushes, and the answer to each.
+/// A draft after these pushes, and the result of each push.
 struct Pushed {
   std::array<DraftNode, 24> storage;
   Draft draft;
@@ -189,7 +189,8 @@ TEST(DraftPushTree, GoesOnAfterARefusedNode) {
   EXPECT_THAT(pushed.tokens(), ElementsAre(2, 4, 5));
 }
 TEST(DraftPushTree, RefusesAPathTooManyButGoesOnWithThoseItHas) {
-  // Two paths: 0 and 1. A third child of the anchor, and a second child of 0, would each be a third.
+  // There are two paths, through nodes 0 and 1. A third child of the anchor would start a third path, and so would a
+  // second child of node 0.
   const Pushed pushed({node(1, -1), node(2, -1), node(3, -1), node(4, 0), node(5, 0), node(6, 1), node(7, 2)},
                       {.max_leaves = 2});
   EXPECT_THAT(pushed.taken, ElementsAre(true, true, false, true, false, true, true));
@@ -258,8 +259,8 @@ TEST(DraftTruncate, GivesBackThePathsAndTheNodes) {
   EXPECT_FALSE(pushed.draft.push(node(7, -1)));
   EXPECT_TRUE(pushed.draft.push(node(7, 1)));
 }
-/// Against the rules, one by one and as plainly as can be: any garbage leaves a draft that keeps all of them, and a
-/// truncated draft goes on as if its later nodes had never been there.
+/// Random nodes are pushed, and the draft is truncated. It must then take the same nodes as a draft that never had the
+/// later ones.
 TEST(DraftTruncate, GoesOnAsADraftThatNeverHadTheLaterNodes) {
   testing::Random random(11);
   const auto any = [&](std::uint64_t n) { return static_cast<NodeIndex>(random.next() % n); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Garbage against Draft::push, whatever the budget.
+// Draft::push with random nodes, under any budget.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,12 +16,12 @@
 namespace reprise {
 namespace {
 
-// Two drafts over one storage: nodes that one of them has accepted could be overwritten by the other, and then follow
-// other parents, be deeper than allowed, or have more leaves.
+// Two drafts over one storage could overwrite each other's nodes. Accepted nodes could then have other parents, be
+// deeper than allowed, or have more leaves.
 static_assert(!std::is_copy_constructible_v<Draft> && !std::is_move_constructible_v<Draft>);
 static_assert(!std::is_copy_assignable_v<Draft> && !std::is_move_assignable_v<Draft>);
 
-/// The rules of Draft, as their sentences say them, over the nodes so far.
+/// The rules of Draft over the nodes so far, written straight from its documentation.
 struct Rules {
   DraftBudget budget;
   DraftKind kind = DraftKind::ordered;

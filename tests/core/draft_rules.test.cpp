@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft::push keeps notes that spare it most of the searching; here its rules are written down without any.
+// Draft::push keeps notes to avoid most searches. This file states its rules without them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,8 @@ class Rules {
   std::vector<DraftNode> nodes;
 
  private:
-  /// Paths: every child of the anchor begins one, and every further child of another node.
+  /// The number of paths. Every child of the anchor begins one, and so does every child of another node after its
+  /// first.
   [[nodiscard]] std::size_t leaves() const {
     std::size_t count = 0;
     for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -80,7 +80,7 @@ TEST(LogOdds, TakeEveryCount) {
   EXPECT_NEAR(log_odds(0, largest), -64 * std::log(2.0) * 256, 6.0);
 }
 
-TEST(Logistic, IsWithinTwoThousandthsOfTheRealOne) {  // that is the cap; and a rounding
+TEST(Logistic, IsWithinTwoThousandthsOfTheRealOne) {  // the cap, plus rounding
   for (LogOdds x = -6000; x <= 6000; ++x) ASSERT_NEAR(probability(x), 1 / (1 + std::exp(-x / 256.0)), 0.00202) << x;
 }
 

@@ -149,13 +149,13 @@ TEST(HeldBack, SingleTokensHoldNothingBack) {
   EXPECT_EQ(held_back(limits, Tokens{1, 2, 3}), 0U);
 }
 
-/// Is `part` found in `whole` so that it ends there?
+/// True if `whole` ends with `part`.
 bool ends_with(const Tokens& whole, const Tokens& part) {
   return part.size() <= whole.size() && std::equal(part.rbegin(), part.rend(), whole.rbegin());
 }
 
-// A stream that holds back what held_back() says never shows a token that a stop sequence takes back, and holds
-// back no more than that.
+// A stream that withholds the last held_back() tokens never shows a token that a stop sequence removes. It withholds no
+// more than necessary.
 TEST(HeldBack, IsExactlyWhatALaterStopCouldTakeBack) {
   testing::SplitMix random(1);
   for (int round = 0; round < 20000; ++round) {

@@ -53,7 +53,7 @@ TEST(Outcome, SaysThatNothingHappenedByDefault) {
 }
 
 struct Tested : ::testing::Test {
-  // 0 and 1 follow the anchor; 2 and 3 follow 0; 4 follows 1; 5 follows 2.
+  // Nodes 0 and 1 follow the anchor; 2 and 3 follow 0; 4 follows 1; 5 follows 2.
   std::vector<DraftNode> nodes = {
       {.token = 10},
       {.token = 11},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafts over fixed texts, with feedback and truncations, folded into one number. It has to be the same on every
-// compiler, at every optimisation level and with -ffast-math: engines that decode one sequence on several devices hang
-// when these draft differently. Where the policy changes on purpose, the number printed is the new constant.
+// Drafts over fixed texts, with feedback and truncations, folded into one number. Every compiler must print the same
+// number at every optimisation level and with -ffast-math. Otherwise engines that decode one sequence on several
+// devices could draft differently and hang. After an intended change of the policy, the printed number is the new
+// constant.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -33,7 +34,7 @@ class Digest {
   std::uint64_t state_ = 1;
 };
 
-/// Few frequent tokens and many rare ones, and copies of earlier stretches with an edit here and there.
+/// Few frequent tokens, many rare ones, and copies of earlier stretches with occasional edits.
 std::vector<Token> text(std::size_t size, std::size_t vocabulary, Random& random) {
   const auto fresh = [&] {
     return static_cast<Token>(std::min({random.below(vocabulary), random.below(vocabulary), random.below(vocabulary)}));
@@ -54,7 +55,8 @@ std::vector<Token> text(std::size_t size, std::size_t vocabulary, Random& random
   return tokens;
 }
 
-/// Decodes the text as a target that says exactly this, and folds every draft and all that was learned.
+/// Decodes the text with a target that picks exactly this text. Folds every draft and the learned calibration into the
+/// digest.
 template <class Index>
 void decode(const std::vector<Token>& tokens, reprise::DraftShape shape, Random& random, Digest& digest) {
   reprise::NgramDrafter<Index> drafter;

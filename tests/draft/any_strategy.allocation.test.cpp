@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-/// Drafts one token, always.
+/// Always drafts one token.
 struct Seven {
   void begin(TokenSpan) {}
   void observe(TokenSpan, std::size_t, Origin) {}
@@ -27,12 +27,12 @@ std::size_t drafted_by(AnyStrategy& strategy) {
   return draft.size();
 }
 
-// Called through pointers that the compiler cannot see through: it may leave out a new-expression whose object it
-// sees made and destroyed (clang does), and then there is nothing to count and nothing to fail.
+// Volatile pointers keep these calls opaque. Otherwise a compiler that sees an object made and destroyed may omit its
+// new-expression (clang does), and there is no allocation to count or to fail.
 AnyStrategy (*volatile make)() = [] { return AnyStrategy(Seven()); };
 AnyStrategy (*volatile copy_of)(const AnyStrategy&) = [](const AnyStrategy& strategy) { return strategy; };
 
-/// What `build` makes with its first allocation failing.
+/// Returns the result of `build` with its first allocation failing.
 template <class Build>
 AnyStrategy without_memory(Build&& build) {
   const testing::AllocationWatch watch(1);

@@ -27,7 +27,7 @@ using AnyLent = testing::Lent<AnyStrategy>;
 Tokens drafted_by(AnyLent& strategy, const DraftBudget& budget = {}) { return strategy.propose(budget).tokens(); }
 Tokens drafted_by(AnyStrategy& strategy) { return testing::propose(strategy, {}).tokens(); }
 
-/// Writes down what it is called with; copies write to the same log.
+/// Records its calls; copies write to the same log.
 struct Recorder {
   std::shared_ptr<std::vector<std::string>> log = std::make_shared<std::vector<std::string>>();
 
@@ -207,8 +207,8 @@ TEST(AnyStrategy, DestroysEveryCopyOfTheStrategyOnce) {
   EXPECT_EQ(recorder.log.use_count(), 1);
 }
 
-/// A class around any strategy, as programs write them. Whether it can be copied must not depend on whether it can
-/// be copied.
+/// A class that holds any strategy, as programs write them. Its copyability must not depend on itself, which would not
+/// compile.
 class Around {
  public:
   explicit Around(AnyStrategy strategy) : strategy_(std::move(strategy)) {}

@@ -21,7 +21,7 @@ struct Item {
   [[nodiscard]] DraftNode node() const noexcept { return {.token = token, .parent = parent, .path_probability = path}; }
 };
 
-/// Every node has the same children: tokens 0, 1, ... with these shares of their parent's probability, in tenths.
+/// A tree in which every node has the same children: tokens 0, 1, ... with these tenths of its probability.
 struct Grown {
   std::vector<DraftNode> nodes;
   std::vector<NodeIndex> expanded;
@@ -55,7 +55,7 @@ Placed placed(const Grown& grown) {
 }
 
 TEST(BestFirst, WritesTheMostProbablePathsFirst) {
-  // Paths: .6, .36, .3, .216, then twice .18: the one that waited longer goes first.
+  // Paths in order: .6, .36, .3, .216, then two of .18. Of equal ones, the one that was added first goes first.
   EXPECT_EQ(placed(grow({6, 3}, {.max_nodes = 5})), (Placed{{-1, 0}, {0, 0}, {-1, 1}, {1, 0}, {0, 1}}));
 }
 

@@ -29,7 +29,8 @@ PredictedOutputDrafter reference() {
   return drafter;
 }
 
-/// Rounds of a sequence; the allocations of propose() and feedback(), and of observe() after reserve().
+/// Runs the rounds of a sequence. Returns the allocations of propose() and feedback(), and of observe() after
+/// reserve().
 template <class Strategy>
 std::size_t allocations_of(Strategy strategy) {
   strategy.begin(TokenSpan(text).first(200));

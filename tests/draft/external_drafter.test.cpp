@@ -105,11 +105,11 @@ TEST(ExternalDrafter, KeepsTheOrderOfASampledDraftAndItsDistributions) {
   EXPECT_THAT(strategy.distribution(3), ElementsAre(0.5F, 0.5F, 0));
   EXPECT_THAT(strategy.distribution(4), IsEmpty());
   EXPECT_THAT(strategy.distribution(anchor_parent), IsEmpty());
-  // Where nodes are left out, so are their distributions.
+  // Nodes that are left out have no distribution.
   proposed(strategy, {.max_nodes = 2});
   EXPECT_THAT(strategy.distribution(1), ElementsAre(0, 1, 0));
   EXPECT_THAT(strategy.distribution(2), IsEmpty());
-  // It ends at the first node that is too unlikely: what was drawn later knew of that one.
+  // The draft ends at the first node that is too unlikely, because later tokens were drawn after that one.
   const Drafted cut = proposed(strategy, {.min_path_probability = Probability::ratio(3, 10)});
   EXPECT_EQ(cut.nodes.size(), 0U);
   EXPECT_TRUE(cut.left_out);
@@ -165,7 +165,7 @@ TEST(ExternalDrafter, TakesNothingForNoDraft) {
   EXPECT_EQ(strategy.size(), 0U);
 }
 
-/// A head of an engine, as a strategy: knows the context, and hands in a tree of guesses.
+/// The draft head of an engine, as a strategy: it knows the context and provides a tree of guesses.
 class Head {
  public:
   explicit Head(DraftKind kind = DraftKind::ordered) : kind_(kind) {}

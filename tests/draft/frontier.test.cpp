@@ -78,7 +78,7 @@ TEST(Frontier, HoldsTheBestOfAllThatCame) {
   Frontier<Item, 64> frontier;
   for (int round = 0; round < 2000; ++round) {
     const std::size_t wanted = random.below(65);
-    const std::size_t values = random.between(1, 200);  // few values make many equal ones
+    const std::size_t values = random.between(1, 200);  // few values give many equal items
     frontier.reset(wanted);
     std::vector<Item> all;
     for (std::size_t i = random.below(300); i > 0; --i) {
@@ -94,7 +94,8 @@ TEST(Frontier, HoldsTheBestOfAllThatCame) {
 }
 
 TEST(Frontier, LosesNothingThatIsWantedWhileItIsUsed) {
-  // As a draft is grown: the best one is taken, one less is wanted, others come. The model never gives anything up.
+  // The best item is taken, one item less is wanted, and new items arrive, as when a draft grows. The reference never
+  // drops an item.
   testing::SplitMix random(2);
   Frontier<Item, 64> frontier;
   for (int round = 0; round < 2000; ++round) {

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
 
-/// A grammar in which an even token is followed by a run of its own: 2 by 3 0 1, 0 by 1, and so on.
+/// A grammar that forces a run after each even token: 3 0 1 after 2, 1 after 0, and so on.
 struct Grammar {
   Tokens context;
   void begin(TokenSpan tokens) { context.assign(tokens.begin(), tokens.end()); }
@@ -38,12 +38,12 @@ struct Grammar {
     return count;
   }
 };
-/// A handle to one that the caller keeps in step.
+/// A handle to a grammar that the caller keeps in step.
 struct Handle {
   const Grammar* grammar;
   [[nodiscard]] std::size_t forced(std::span<Token> out) const { return grammar->forced(out); }
 };
-/// Says that it wrote more than there was room for.
+/// Returns a larger number than it was asked for.
 struct Boastful {
   std::size_t forced(std::span<Token> out) {
     std::fill(out.begin(), out.end(), 5);
@@ -72,7 +72,7 @@ TEST(JumpForwardDrafter, StaysInItsBudget) {
   JumpForwardDrafter boastful{Boastful{}};
   EXPECT_EQ(drafted_by(boastful, {.max_nodes = 200}).size(), JumpForwardDrafter<Boastful>::max_tokens);
 }
-/// Has what is optional for a strategy too.
+/// Has the optional functions of a strategy as well.
 struct RoomyGrammar : Grammar {
   std::size_t rebased = 0;
   std::size_t room = 0;
@@ -118,7 +118,7 @@ TEST(JumpForwardDrafter, IsLosslessEvenWhereTheGrammarIsWrong) {
   passes_saved_losslessly([](TokenSpan) { return UnionDrafter(NgramDrafter<>(), JumpForwardDrafter{Grammar{}}); });
 }
 TEST(JumpForwardDrafter, SavesAPassForEachForcedToken) {
-  // A target that keeps to the grammar, and otherwise counts.
+  // A target that follows the grammar, and counts up elsewhere.
   ScriptedOptions options;
   options.order = 2;
   options.table = [](TokenSpan end) {

@@ -15,12 +15,12 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-/// 100, 101, ... and then a copy of it under way.
+/// A text 100, 101, ..., followed by a partial copy of itself.
 class Copying {
  public:
   explicit Copying(std::size_t original = 80) : text_(original) { std::iota(text_.begin(), text_.end(), 100); }
 
-  /// Follows the original from `begin` and says the first `length` tokens there again.
+  /// Follows the original from `begin` and appends its first `length` tokens from there.
   void copy(std::size_t begin, std::size_t length) {
     say(text_[begin]);
     matches_.look_at(text_, static_cast<Position>(begin + 1));
@@ -30,7 +30,7 @@ class Copying {
     text_.push_back(token);
     matches_.advance(text_);
   }
-  /// The match that foretells the original's token `at`, if there is one.
+  /// Returns the match whose next token is the original's token `at`, or null.
   [[nodiscard]] const LiveMatch* at(std::size_t at) const {
     for (const LiveMatch& match : matches_.matches())
       if (match.next == at) return &match;
@@ -178,7 +178,7 @@ TEST(LiveMatches, FollowEachPlaceOnce) {
 }
 
 TEST(LiveMatches, KeepTheBestEight) {
-  // Twelve places that end with 5; the i-th one agrees in i tokens more.
+  // Twelve places after a 5. The i-th one agrees in i more tokens.
   Tokens text;
   std::vector<Position> places;
   for (Token i = 0; i < 12; ++i) {
@@ -217,7 +217,7 @@ TEST(LiveMatches, PreferTheLaterOfEqualPlaces) {
 }
 
 TEST(LiveMatches, PreferTheLaterOfAllThatAgreeInSixteenTokens) {
-  // Nine places, the first of which agrees in 17 tokens, the second in 15, the others in 16.
+  // Nine places. The first agrees in 17 tokens, the second in 15, the others in 16.
   Tokens text;
   std::vector<Position> places;
   for (Token i = 0; i < 9; ++i) {
@@ -242,7 +242,7 @@ TEST(LiveMatches, AreNoneAfterAReset) {
 }
 
 TEST(LiveMatches, FollowACopyOfWhatWasJustSaid) {
-  // The copy overlaps what it copies; what comes next is always known.
+  // The copy overlaps its source, so the next token is always known.
   Tokens text = {1, 2};
   LiveMatches matches;
   for (int i = 0; i < 100; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What members of a combination are told, held against brute force: each of them, whatever was sent and accepted, has
-// to learn of each of its nodes what the target would have said had the whole draft been in the pass.
+// The outcomes that the members of a combination receive, compared with brute force. Each member must learn, for each
+// of its nodes, the target's answer as if its whole draft had been in the pass.
 #include "reprise/draft/detail/member_outcome.hpp"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// What a target does to a draft: any part of it was sent, and along the path of `text` it was accepted.
+/// A target's answer to a draft: the sent part, the accepted path, the pick after it, and top-k rows.
 struct Pass {
   std::vector<NodeIndex> sent;
   std::vector<NodeIndex> accepted;
@@ -40,7 +40,7 @@ Pass verify(const Nodes& nodes, Random& random) {
   const std::size_t percent = 20 + random.below(81);
   for (std::size_t i = 0; i < nodes.size(); ++i)
     if (is_sent(nodes[i].parent) && random.chance(percent)) pass.sent.push_back(static_cast<NodeIndex>(i));
-  // Picks are mostly those of a child, sent or not.
+  // Most picks equal a child's token, sent or not.
   for (NodeIndex at = anchor_parent;;) {
     std::vector<NodeIndex> children;
     for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -60,7 +60,7 @@ Pass verify(const Nodes& nodes, Random& random) {
     }
     pass.accepted.push_back(at = *next);
     pass.committed.push_back(pick);
-    if (random.chance(10)) break;  // a stop rule: the pick after it was never read
+    if (random.chance(10)) break;  // a stop rule: the next pick was never read
   }
   for (const NodeIndex row : pass.sent)
     if (random.chance(70)) pass.revealed.push_back({row, 0, static_cast<Token>(random.below(50))});
@@ -76,7 +76,7 @@ Outcome outcome_of(const Nodes& nodes, const Pass& pass) {
           .top_k = pass.revealed};
 }
 
-/// All that the committed tokens say about a draft: node and whether it was hit.
+/// The tests that the committed tokens imply for a draft: node index, and whether it was hit.
 std::map<std::size_t, bool> tested(const Nodes& own, const Tokens& committed) {
   std::map<std::size_t, bool> tests;
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -92,7 +92,8 @@ void expect_truth(const KeptOutcome& told, const Nodes& own, const Nodes& combin
                   bool asked = true) {
   const DraftView all(combined, DraftKind::ordered);
   const Nodes mine = asked ? own : Nodes();
-  // The draft: what it proposed, and behind it, where it learns from candidates, rows of others.
+  // The draft is the member's proposal. If the member learns from top-k rows, the rows of other members follow as
+  // padding.
   ASSERT_GE(told.draft.size(), mine.size());
   for (std::size_t i = 0; i < told.draft.size(); ++i) {
     if (i >= mine.size()) {
@@ -104,7 +105,7 @@ void expect_truth(const KeptOutcome& told, const Nodes& own, const Nodes& combin
     ASSERT_EQ(told.draft[i].parent, mine[i].parent);
     ASSERT_EQ(told.draft[i].path_probability, mine[i].path_probability);
   }
-  // Sent: its nodes whose path was in the pass.
+  // Its nodes whose path was in the pass count as sent.
   std::vector<NodeIndex> sent;
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const Tokens path = path_to({mine, DraftKind::ordered}, static_cast<NodeIndex>(i));
@@ -114,7 +115,7 @@ void expect_truth(const KeptOutcome& told, const Nodes& own, const Nodes& combin
   ASSERT_EQ(told.sent, sent);
   for (const NodeIndex node : told.accepted)
     ASSERT_NE(std::find(sent.begin(), sent.end(), node), sent.end()) << "accepted means sent";
-  // Everything that can be known, and nothing else.
+  // The member learns every test that the committed tokens imply, and no other.
   std::map<std::size_t, bool> learned;
   const Outcome outcome{.draft = told.view(),
                         .sent = told.sent,
@@ -123,11 +124,11 @@ void expect_truth(const KeptOutcome& told, const Nodes& own, const Nodes& combin
                         .cut = told.cut,
                         .top_k = told.top_k};
   for_each_tested(outcome, [&](std::size_t i, bool hit) { learned[i] = hit; });
-  // A node that the target took, but that was not sent, ends what can be told.
+  // Learning ends at a node that the target picked but that was not sent.
   std::map<std::size_t, bool> wanted = tested(mine, pass.committed);
   ASSERT_EQ(learned, wanted);
   ASSERT_EQ(told.cut == Cut::none, told.sent.size() == mine.size() && !mine.empty());
-  // Candidates stand behind the tokens that they were ranked after.
+  // Each top-k token follows the same path as in the pass.
   if (!curious) {
     ASSERT_THAT(told.top_k, IsEmpty());
     return;
@@ -172,7 +173,7 @@ TEST(MemberOutcome, TellsEachMemberWhatBruteForceFinds) {
 }
 
 TEST(MemberOutcome, EndsWhereTheMemberHadForeseenSomethingElse) {
-  // One draft says 1 2 3, the other 1 2 5; the target says 1 2 3 4.
+  // One draft is 1 2 3, the other 1 2 5; the target's tokens are 1 2 3 4.
   UnionDrafter strategy(Scripted{{node(1, -1, 90), node(2, 0, 80), node(3, 1, 70)}},
                         Scripted{{node(1, -1, 60), node(2, 0, 50), node(5, 1, 40)}});
   const Nodes nodes = drafted_by(strategy);
@@ -205,7 +206,7 @@ TEST(MemberOutcome, SaysWhyNodesWereNotSent) {
   EXPECT_EQ(strategy.member<3>().told->outcomes.at(0).cut, Cut::unlikely);
 }
 TEST(MemberOutcome, TakesWhatASessionDidNotSend) {
-  // No draft at all, or one of another round.
+  // An outcome without a draft, or with that of another round.
   UnionDrafter strategy(Scripted{{node(1, -1, 90)}}, Curious{{{node(2, -1, 90)}}});
   strategy.feedback({}, {});
   drafted_by(strategy);

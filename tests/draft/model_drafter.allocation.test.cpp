@@ -50,7 +50,7 @@ TEST(ModelDrafterMemory, MayRunOutAndThenNothingIsDraftedUntilTheNextSequence) {
     bool failed = true;
     for (std::size_t fail_at = 1; failed; ++fail_at) {
       testing::Lent drafter{Drafter::make(ToyModel(), options).value()};
-      drafter.reserve(500);  // no allocation but the drafter's own
+      drafter.reserve(500);  // so that only the drafter allocates
       {
         const AllocationWatch watch(fail_at, 1000);
         drafter.begin(first);

@@ -52,7 +52,7 @@ Lent begun(const ModelOptions& options, const Tokens& context, const ToyModel& m
   drafter.begin(context);
   return drafter;
 }
-/// Commits `tokens`, of which the draft foresaw the first `accepted`.
+/// Commits `tokens`, the first `accepted` of which were drafted.
 void commit(Lent& drafter, const Drafted& draft, std::size_t accepted, const Tokens& tokens) {
   std::vector<NodeIndex> path(draft.nodes.size());
   for (std::size_t i = 0; i < path.size(); ++i) path[i] = static_cast<NodeIndex>(i);
@@ -60,7 +60,7 @@ void commit(Lent& drafter, const Drafted& draft, std::size_t accepted, const Tok
   drafter.observe(tokens, Origin::output);
 }
 
-// Near misses: each lacks one thing.
+// Near misses: each lacks one function.
 struct ModelWithoutTruncate {
   std::span<const float> feed(TokenSpan) { return {}; }
   [[nodiscard]] std::size_t vocabulary() const { return 0; }
@@ -150,7 +150,7 @@ TEST_P(ModelDrafterKinds, StayInTheirBudget) {
     EXPECT_EQ(narrow.nodes[i].parent, static_cast<NodeIndex>(i) - 1);
 }
 
-/// An engine that does not show its distributions: drafts are checked by agreement, which gives the same tokens.
+/// An engine that hides its distributions. Drafts are verified by agreement, with the same output.
 class PicksOnly {
  public:
   explicit PicksOnly(testing::ScriptedVerifier engine) : engine_(std::move(engine)) {}
@@ -279,7 +279,7 @@ TEST(ModelDrafter, DraftsAChainWhereATreeIsNotWanted) {
   EXPECT_EQ(drafter.propose({.shape = DraftShape::chain}).tokens(), plain.propose().tokens());
 }
 
-// --- In step ---
+// --- Feeding the model ---
 
 TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
   for (const ModelOptions& options : {chain, tree, sampled})
@@ -289,7 +289,7 @@ TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
         Lent drafter = begun(options, context);
         const Drafted draft = drafter.propose({.max_leaves = 1});
         ASSERT_EQ(draft.nodes.size(), 8U);
-        // The pass may have carried less than the draft; then the pick may be the next drafted token by chance.
+        // The pass may have been shorter than the draft. Then the pick may equal the next drafted token by chance.
         Tokens committed = draft.tokens();
         committed.resize(accepted);
         const Token next = accepted < 8 ? draft.nodes[accepted].token : 0;
@@ -298,7 +298,7 @@ TEST(ModelDrafter, FeedsTheModelWhatItHasNotSeenAndNothingElse) {
         context = joined(context, committed);
         const std::size_t fed = drafter->model().fed;
         const Drafted second = drafter.propose({.max_nodes = 1});
-        // The last drafted token has not been fed, nor has the pick; but the last token is fed in any case.
+        // Neither the last drafted token nor the pick has been fed, but the last token is fed in any case.
         EXPECT_EQ(drafter->model().fed - fed, accepted == 8 ? 2U : 1U) << accepted;
         EXPECT_TRUE(drafter->model().sound);
         EXPECT_EQ(Tokens(drafter->model().cache().begin(), drafter->model().cache().end()), context);
@@ -319,7 +319,7 @@ TEST(ModelDrafter, TruncatesTheModelOnlyWhereItHoldsRejectedTokens) {
       committed.push_back((accepted < 8 ? draft.nodes[accepted].token + 1 : 0) % 8);
       commit(drafter, draft, accepted, committed);
       static_cast<void>(drafter.propose({.max_nodes = 1}));
-      // The last drafted token has not been fed, so the model holds 7 of them.
+      // The last drafted token has not been fed, so the model holds 7 drafted tokens.
       EXPECT_EQ(drafter->model().truncations, accepted < 7 ? 1U : 0U) << accepted;
     }
 }
@@ -369,7 +369,7 @@ TEST(ModelDrafter, StaysInStepWhateverHappens) {
       Lent fresh = begun(options, context, ToyModel(5, 2));
       if (options.kind == DraftKind::ordered)
         ASSERT_EQ(drafter.propose().tokens(), fresh.propose().tokens()) << step;
-      else  // what it has learned decides how long
+      else  // the learned rates decide the length
         ASSERT_EQ(drafter.propose({.max_nodes = 1}).tokens(), fresh.propose({.max_nodes = 1}).tokens()) << step;
     }
   }
@@ -491,7 +491,7 @@ TEST(ModelDrafter, LetsTheSessionGoOnWithoutDraftsAfterTheModelThrew) {
   EXPECT_EQ(session.strategy().model().feeds, 9U);
 }
 
-/// Says whatever it was told to.
+/// Returns the numbers that it was given.
 struct OddModel {
   std::vector<float> said;
   std::span<const float> feed(TokenSpan) { return said; }
@@ -516,7 +516,7 @@ TEST(ModelDrafter, TakesWeightsOfAnyValue) {
     EXPECT_EQ(first_of({nan, nan, nan, nan}), -1);
     EXPECT_EQ(first_of({0.0F, 0.0F, 0.0F, 0.0F}), -1);
   }
-  // A distribution of another size would have no place.
+  // A distribution of another size is refused.
   testing::Lent drafter{ModelDrafter<OddModel>::make(OddModel{{1.0F, 0.0F}}, sampled).value()};
   drafter.begin(Tokens{1});
   EXPECT_TRUE(drafter.propose({}, 1).nodes.empty());
@@ -550,7 +550,7 @@ TEST(ModelDrafterSampling, DrawsEachTokenAsOftenAsTheModelSays) {
   const ToyModel model;
   const Tokens context = {1, 2, 3};
   constexpr int draws = 20000;
-  // By the first token, how often each second one was drawn.
+  // How often each second token was drawn after each first one.
   std::map<Token, std::array<int, 8>> seconds;
   std::array<int, 8> firsts{};
   for (int i = 0; i < draws; ++i) {
@@ -590,7 +590,7 @@ TEST(ModelDrafterSampling, DrawsTheSameAgainAndSomethingElseWithAnotherSeed) {
 }
 
 TEST(ModelDrafterSampling, DrawsAnewAtEachPlace) {
-  // The same two tokens before, so the same distribution, at many places.
+  // Many positions with the same two tokens before them, so with the same distribution.
   std::array<int, 8> counts{};
   for (std::size_t i = 0; i < 200; ++i) {
     Lent drafter = begun(sampled, Tokens(2 + i, 3));
@@ -600,7 +600,7 @@ TEST(ModelDrafterSampling, DrawsAnewAtEachPlace) {
 }
 
 TEST(ModelDrafterSampling, StatesAProbabilityThatTheDrawnTokenHasNoPartIn) {
-  // Of many seeds, all that drew the same tokens before state the same, whatever they drew then.
+  // For every seed with the same earlier tokens, the stated probability is the same, whichever token was drawn next.
   std::map<Tokens, Probability> stated;
   std::map<Tokens, std::size_t> drawn;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
@@ -611,7 +611,7 @@ TEST(ModelDrafterSampling, StatesAProbabilityThatTheDrawnTokenHasNoPartIn) {
     for (std::size_t i = 0; i <= draft.nodes.size() && i < 3; ++i) {
       Tokens before = draft.tokens();
       before.resize(i);
-      // Where the draft ended is a statement too.
+      // The end of a draft is a statement too.
       const Probability here = i < draft.nodes.size() ? draft.nodes[i].path_probability : Probability::zero();
       const auto [known, is_new] = stated.emplace(before, here);
       EXPECT_EQ(known->second, here);
@@ -622,7 +622,7 @@ TEST(ModelDrafterSampling, StatesAProbabilityThatTheDrawnTokenHasNoPartIn) {
   EXPECT_GT(stated.size(), 10U);
 }
 
-/// Samples from a model of its own, and shows its distributions.
+/// Samples from a model of its own and shows its distributions.
 struct SamplingEngine {
   ToyModel model;
   Tokens cache;
@@ -652,7 +652,7 @@ TEST(ModelDrafterSampling, LeavesTheTargetsDistributionAsItIs) {
   const Tokens prompt = {1, 2};
   constexpr int runs = 30000;
   std::map<Tokens, int> counts;
-  // Drafts end where the model is not sure, which may not matter.
+  // Drafts end where the model is unsure, which must not change the distribution.
   Session<Drafter> session(
       Drafter::make(ToyModel(4, 5),
                     {.kind = DraftKind::sampled, .draft_length = 3, .min_path_probability = Probability::ratio(1, 3)})

@@ -53,7 +53,7 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserve) {
 }
 
 TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhateverIsSaid) {
-  // New tokens, and turns.
+  // New tokens, in prompt and output turns.
   LentNgram<> drafter;
   const Tokens text = testing::make_stream(testing::Stream::all_distinct, 4000, 2);
   drafter.begin(TokenSpan(text).first(8));
@@ -90,7 +90,8 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhenTheContextHasChan
   EXPECT_EQ(watch.allocations(), 0U);
 }
 
-/// Runs the calls of a sequence in which some allocations fail, from one on; true when one did.
+/// Runs the calls of a sequence with `failures` failing allocations from number `fail_at` on. Returns whether one
+/// failed.
 bool survive_failures(std::size_t fail_at, std::size_t failures) {
   static const Tokens text = text_of(900, 3);
   static const Tokens next = text_of(300, 4);
@@ -102,7 +103,7 @@ bool survive_failures(std::size_t fail_at, std::size_t failures) {
     expected.begin(next);
     return testing::draft_of(expected, tree);
   }();
-  // No LentNgram: its context would ask for memory, too.
+  // A LentNgram would allocate for its context as well.
   NgramDrafter<> drafter;
   bool failed = false;
   {

@@ -43,7 +43,7 @@ Tokens tokens_of(const Nodes& nodes) {
   for (const DraftNode& node : nodes) tokens.push_back(node.token);
   return tokens;
 }
-/// Equal drafts of a tree and of a chain, whatever the budget.
+/// Expects equal drafts, trees and chains, for several budgets.
 template <class A, class B>
 void expect_same_drafts(A& a, B& b) {
   for (const DraftBudget& budget : {tree_of(64), tree_of(5), chain_of(32)}) {
@@ -56,12 +56,12 @@ Outcome outcome_of(const Nodes& nodes, std::span<const NodeIndex> accepted, std:
   return {DraftView(nodes, DraftKind::ordered), {}, accepted, pick, Cut::none, {}};
 }
 
-/// A text with copies, edits and repetition, in pieces as a conversation has them.
+/// A text with copies, edits and repetition, as conversations have them.
 Tokens text_of(std::size_t size, std::uint64_t seed) {
   return testing::make_stream(testing::Stream::trace_like, size, seed, 60);
 }
 
-// --- What every index gives ---
+// --- For every index ---
 
 template <class Index>
 class NgramDrafterOver : public ::testing::Test {};
@@ -109,7 +109,7 @@ TYPED_TEST(NgramDrafterOver, GoesOnBehindASubstitution) {
   drafter.begin(text);
   const Nodes nodes = draft_of(drafter, chain_of(3));
   EXPECT_EQ(tokens_of(nodes), (Tokens{122, 123, 124})) << "120 was replaced";
-  // Nothing else says so: without what was before the break it is a guess.
+  // Nothing else supports this token. Without the tokens before the substitution it is only a guess.
   LentNgram<TypeParam> other;
   other.begin(TokenSpan(text).first(40));
   other.observe(Tokens{7, 121}, Origin::prompt);
@@ -182,7 +182,7 @@ TEST(NgramDrafter, ProposesNothingAfterItWasMovedFrom) {
 }
 
 TEST(NgramDrafter, ASmallerDraftIsAPrefixOfALargerOne) {
-  // Whether a token that is only frequent is considered must not depend on how many nodes are wanted.
+  // The decision to consider a token that is merely frequent must not depend on the number of wanted nodes.
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     LentNgram<> drafter;
     drafter.begin(text_of(300, seed));
@@ -196,12 +196,12 @@ TEST(NgramDrafter, ASmallerDraftIsAPrefixOfALargerOne) {
   }
 }
 
-/// Holds the chain against the path through the tree that it takes, and counts where the tree has a better child. (Over
-/// an index without latest(): what is found by looking again depends on all nodes before.)
+/// Compares the chain with its path in the tree, and counts where the tree has a better child. The index must not have
+/// latest(), because the result of another query would depend on all nodes before it.
 struct ChainInTree {
   std::size_t compared = 0;
-  std::size_t better_copies = 0;   ///< a better child in the tree that is backed by a match
-  std::size_t better_fillers = 0;  ///< or one that is only frequent
+  std::size_t better_copies = 0;   ///< a better child in the tree, backed by a match
+  std::size_t better_fillers = 0;  ///< a better child that is only frequent
   void compare(const Nodes& chain, const Nodes& tree) {
     NodeIndex at = anchor_parent;
     for (const DraftNode& node : chain) {
@@ -375,7 +375,7 @@ TEST(NgramDrafter, TakesAnyOutcomeForWhatItIs) {
   drafter.begin(text_of(100, 10));
   for (int i = 0; i < 2000; ++i) {
     if (!random.one_in(4)) draft_of(drafter, tree_of(random.below(70)));
-    // Not what was proposed: more nodes, other tokens, parents anywhere, paths that are none.
+    // Not the proposal: more nodes, other tokens, arbitrary parents, invalid paths.
     Nodes nodes(random.below(100));
     for (DraftNode& node : nodes) {
       node.token = static_cast<Token>(random.next());
@@ -401,7 +401,7 @@ TEST(NgramDrafter, TakesAnyOutcomeForWhatItIs) {
 
 // --- Truncation, forks ---
 
-/// Tokens in pieces, as a session hands them over.
+/// Tokens of one origin, as a session passes them.
 struct Piece {
   Tokens tokens;
   Origin origin = Origin::output;
@@ -464,7 +464,7 @@ TYPED_TEST(NgramDrafterOver, CopiesGoOnIndependently) {
   LentNgram<TypeParam> second = first;
   LentNgram<TypeParam> third;
   third = first;
-  // What one of them sees and learns, the others do not.
+  // The copies do not share observations or calibration.
   second.observe(TokenSpan(text).subspan(500), Origin::output);
   draft_of(second, tree_of(32));
   second.feedback(outcome_of({}, {}, 1));
@@ -472,7 +472,7 @@ TYPED_TEST(NgramDrafterOver, CopiesGoOnIndependently) {
   third.begin(Tokens{1, 1, 1});
   EXPECT_TRUE(same_nodes(draft_of(first, tree_of(32)), before));
   EXPECT_EQ(first.calibration(), CalibrationState());
-  // Both go on exactly.
+  // Both continue with equal drafts.
   first.observe(TokenSpan(text).subspan(500), Origin::output);
   draft_of(first, tree_of(32));
   first.feedback(outcome_of({}, {}, 1));
@@ -510,7 +510,7 @@ TEST(NgramDrafter, WhatTheModelSaidWeighsMoreThanWhatItRead) {
     drafter.begin({});
     drafter.observe(Tokens{1, 2, 3, 4, 7, 30}, first);
     drafter.observe(Tokens{1, 2, 3, 4, 8, 31}, second);
-    Tokens between(80);  // or the distances would differ too much
+    Tokens between(80);  // so that the distances are similar
     for (std::size_t i = 0; i < between.size(); ++i) between[i] = static_cast<Token>(100 + i);
     drafter.observe(between, Origin::prompt);
     drafter.observe(Tokens{1, 2, 3, 4}, Origin::prompt);
@@ -558,7 +558,7 @@ TYPED_TEST(NgramDrafterOver, DraftsAgainWhenATruncationLeavesOnlyWhatIsIndexed) 
     drafter.begin({});
     observe_first(drafter, pieces, text.size());
     ASSERT_TRUE(drafter.exhausted());
-    // What was asked of memory decides how much is indexed; the matches at that very place are not known.
+    // The memory limit decides how many tokens are indexed. The matches at exactly that size are unknown.
     const std::size_t indexed = drafter.index().tokens().size();
     if (indexed == 0) continue;
     const std::size_t size = random.below(indexed);
@@ -593,8 +593,8 @@ TYPED_TEST(NgramDrafterOver, DraftsTheSameAfterATruncationToAllThatIsIndexed) {
   }
 }
 
-/// Has room for some tokens, and forgets all of them where one more comes, as RollingHashIndex does when it gets
-/// neither the new memory nor the old one.
+/// Has room for 100 tokens, and drops all of them when more arrive. RollingHashIndex does so if it can allocate neither
+/// the new memory nor the old.
 class ForgetfulIndex {
  public:
   explicit ForgetfulIndex(const IndexOptions& options) : inner_(options) {}

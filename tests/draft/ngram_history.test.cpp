@@ -44,7 +44,7 @@ LentNgram<> drafter_of(const HistoryStore& memory, TokenSpan context) {
   drafter.begin(context);
   return drafter;
 }
-/// The target says what the chain says, `accepted` tokens of it, and then something else.
+/// The target picks the first `accepted` tokens of the chain, then another token.
 void accept(LentNgram<>& drafter, const Nodes& nodes, std::size_t accepted) {
   std::vector<NodeIndex> path(accepted);
   std::iota(path.begin(), path.end(), NodeIndex{0});
@@ -163,7 +163,7 @@ TEST(NgramMemory, IsJudgedApartFromTheContext) {
     if (nodes.empty()) break;
     if (token == 0) first = nodes[0].path_probability;
     last = nodes[0].path_probability;
-    accept(drafter, nodes, 0);  // the memory is wrong each time
+    accept(drafter, nodes, 0);  // the history is wrong each time
   }
   EXPECT_LT(last, first);
   EXPECT_NE(drafter.calibration().by_source[0], before.by_source[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter::rebase(): what was seen stays evidence when the context is no longer what it was. That every draft is
-// that of the model (support/ngram_model.hpp), also in random worlds with rebases, is a property test.
+// NgramDrafter::rebase(): the old text stays evidence when the context changes. A property test compares every draft,
+// also in random worlds with rebases, with the model in support/ngram_model.hpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ static_assert(RebasableStrategy<NgramDrafter<>> && RebasableStrategy<AnyStrategy
 static_assert(!RebasableStrategy<PromptLookupDrafter<>>,
               "presets draft what other systems draft, from the context alone");
 
-/// Tokens from..from + count - 1: said nowhere else.
+/// Tokens from ... from + count - 1, which occur nowhere else.
 Tokens numbers(Token from, std::size_t count) {
   Tokens tokens(count);
   for (std::size_t i = 0; i < count; ++i) tokens[i] = from + static_cast<Token>(i);
@@ -93,7 +93,7 @@ TEST_F(Rebased, DraftsWhatOnlyTheOldContextSaid) {
   for (const Token token : tokens_of(fresh)) EXPECT_TRUE(token < 1000 || token >= 2000) << token;
 }
 TEST_F(Rebased, KnowsWhatLedToADroppedBlockAndOnFromIt) {
-  drafter.rebase(system_prompt);  // the whole answer is to be given again
+  drafter.rebase(system_prompt);  // the model is to write the whole answer again
   EXPECT_EQ(tokens_of(drafter), numbers(1000, 8));
   drafter.observe(reasoning, Origin::output);
   EXPECT_EQ(tokens_of(drafter), numbers(2000, 8));
@@ -133,7 +133,7 @@ TEST_F(Rebased, CountsTruncationsFromTheNewContext) {
   expect_same_drafts(drafter, shorter);
   drafter.truncate(without_reasoning().size() + 1);
   expect_same_drafts(drafter, shorter);
-  // Back into the new context, as if it had never been longer; the evidence stays.
+  // Truncates into the new context, as if it had never been longer. The evidence stays.
   drafter.truncate(system_prompt.size());
   EXPECT_EQ(drafter.index().tokens().size(), drafter.evidence() + system_prompt.size());
   EXPECT_EQ(tokens_of(drafter), numbers(1000, 8));
@@ -184,7 +184,7 @@ TEST_F(Rebased, KeepsWhatItHasLearnedOfTheTarget) {
   EXPECT_EQ(drafter.calibration(), learned);
 }
 TEST_F(Rebased, KeepsWhereTokensCameFrom) {
-  // What the model said weighs more than what it read; so the drafts differ where origins do.
+  // The model's own output weighs more than the prompt, so the drafts differ if the origins do.
   const Tokens other = system_prompt + Tokens{900, 901} + answer;
   LentNgram<> read;
   read.begin(system_prompt + reasoning + answer);
@@ -208,7 +208,7 @@ TEST(MaxEvidence, BoundsWhatIsKeptHoweverOftenTheContextChanges) {
       EXPECT_EQ(drafter.index().tokens().size(), drafter.evidence() + 300);
     }
     EXPECT_EQ(drafter.evidence(), most);
-    // The latest stays.
+    // The latest evidence stays.
     drafter.observe(numbers(38'000 + 292, 4), Origin::output);
     const Tokens drafted = tokens_of(drafter);
     const Tokens wanted = numbers(38'296, 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NgramDrafter and several datastores, of which it knows no type. What one memory does is in ngram_history.test.cpp;
-// that every draft is that of the model, also with several memories, is a property test.
+// NgramDrafter with several datastores whose types it does not know. ngram_history.test.cpp tests a single history. A
+// property test compares every draft, also with several histories, with the model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ using testing::LentNgram;
 constexpr DraftBudget tree = {.max_nodes = 16, .shape = DraftShape::tree};
 constexpr DraftBudget chain = {.max_nodes = 16, .shape = DraftShape::chain};
 
-/// A text that is found by its last token, read in runs of at most `run` tokens, and that notes its calls.
+/// A store that finds places in its text by the last token, reads at most `run` tokens at a time, and records its
+/// calls.
 class Text {
  public:
   explicit Text(Tokens tokens, std::size_t run = unlimited) : tokens_(std::move(tokens)), run_(run) {}
@@ -52,7 +53,7 @@ class Text {
     std::copy_n(rest.begin(), size, out.begin());
     read_tokens += size;
     ++reads;
-    // The end is told late where all that was read was wanted: place + size may have nothing more.
+    // If all the tokens read were wanted, the end is not reported here: place + size may have no more tokens.
     return {size, size == 0 ? no_place : place + size};
   }
   void touch(StorePlace place) const noexcept { touched.push_back(place); }
@@ -86,7 +87,7 @@ Tokens tokens_of(const Nodes& nodes) {
   for (const DraftNode& node : nodes) tokens.push_back(node.token);
   return tokens;
 }
-/// The target accepts the first `accepted` tokens of the chain, and then says something else.
+/// The target accepts the first `accepted` tokens of the chain, then picks another token.
 void accept(LentNgram<>& drafter, const Nodes& nodes, std::size_t accepted) {
   std::vector<NodeIndex> path(accepted);
   std::iota(path.begin(), path.end(), NodeIndex{0});
@@ -130,7 +131,7 @@ TEST(NgramStores, ShareThirtyTwoVotes) {
   const Text text({1, 2});
   for (const auto& [stores, share] : {std::pair{1U, 12U}, {2U, 12U}, {3U, 10U}, {4U, 8U}}) {
     std::array<DatastoreRef, NgramOptions::max_stores> list;
-    for (std::size_t i = 0; i < stores; ++i) list[list.size() - 1 - i] = text;  // empty ones count nowhere
+    for (std::size_t i = 0; i < stores; ++i) list[list.size() - 1 - i] = text;  // empty stores do not count
     LentNgram<> drafter = drafter_of(list, Tokens{5, 1});
     draft_of(drafter, tree);
     EXPECT_EQ(text.asked, share) << stores;
@@ -184,7 +185,7 @@ TEST(NgramStores, AreTouchedWhereTheirTextWasAccepted) {
   EXPECT_TRUE(wrong.touched.empty());
 }
 
-/// What was learned where only these stores predicted the token, and were wrong.
+/// Returns the calibration after a token that only these stores predicted was wrong.
 CalibrationState learned(const std::array<DatastoreRef, NgramOptions::max_stores>& stores) {
   LentNgram<> drafter = drafter_of(stores, Tokens{7000, 50, 51});
   accept(drafter, draft_of(drafter, chain), 0);

@@ -37,8 +37,8 @@ TEST(OriginRuns, TakeAPartOfOthers) {
   others.append(15, Origin::prompt);
   OriginRuns runs;
   runs.append(0, Origin::output);
-  runs.append(3, others, 12, 17);  // three of output and two of prompt
-  runs.append(8, others, 9, 9);    // none
+  runs.append(3, others, 12, 17);  // three tokens of output and two of the prompt
+  runs.append(8, others, 9, 9);    // no tokens
   runs.append(8, others, 9, 11);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(runs.of(i), i < 6 || i == 9 ? Origin::output : Origin::prompt) << i;
 }

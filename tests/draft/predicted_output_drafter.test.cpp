@@ -23,7 +23,7 @@ using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// `size` tokens from `first` on, no two the same.
+/// `size` different tokens from `first` on.
 Tokens counting(Token first, std::size_t size) {
   Tokens tokens;
   for (std::size_t i = 0; i < size; ++i) tokens.push_back(first + static_cast<Token>(i));
@@ -48,7 +48,7 @@ constexpr DraftBudget chain = {.max_nodes = 8, .shape = DraftShape::chain};
 Tokens chain_of(LentReference& strategy, std::size_t nodes = 4) {
   return tokens_of(drafted_by(strategy, {.max_nodes = nodes, .shape = DraftShape::chain}));
 }
-/// The tokens that may come next, of all paths.
+/// The tokens that may come next, over all paths.
 Tokens next_of(LentReference& strategy) {
   Tokens tokens;
   for (const DraftNode& node : drafted_by(strategy, {.max_nodes = 64}))
@@ -120,7 +120,7 @@ TEST(PredictedOutputDrafter, GoesOnBehindATokenThatWasReplaced) {
   LentReference strategy = predicting(counting(100, 50));
   strategy.begin(Tokens{1});
   strategy.observe(counting(100, 10), Origin::output);
-  strategy.observe(Tokens{7}, Origin::output);  // for 110
+  strategy.observe(Tokens{7}, Origin::output);  // replaces 110
   EXPECT_THAT(next_of(strategy), Contains(111));
   strategy.observe(Tokens{111}, Origin::output);
   EXPECT_THAT(chain_of(strategy), ElementsAre(112, 113, 114, 115));
@@ -154,7 +154,8 @@ TEST(PredictedOutputDrafter, GoesOnWhereSomethingWasLeftOut) {
   EXPECT_THAT(chain_of(strategy), ElementsAre(152, 153, 154, 155));
 }
 TEST(PredictedOutputDrafter, PrefersThePlaceNearby) {
-  // 5 6 stands in the middle and at the end; the output left the reference shortly before the first.
+  // 5 6 occurs in the middle and at the end of the reference. The output left the reference shortly before the first
+  // one.
   Tokens reference = counting(100, 30);
   reference.insert(reference.begin() + 20, {5, 6, 7});
   reference.insert(reference.end(), {5, 6, 8});
@@ -240,7 +241,7 @@ TEST(PredictedOutputDrafter, LearnsHowFarTheTargetFollows) {
   LentReference strategy = predicting(reference);
   strategy.begin(Tokens{1});
   const double before = drafted_by(strategy, chain).at(3).path_probability.to_double();
-  // It replaces every third token.
+  // The target replaces every third token.
   Tokens said;
   for (std::size_t i = 0; i < 300; ++i) {
     const Token token = i % 3 == 2 ? Token{-1} : reference[i];
@@ -290,7 +291,7 @@ TEST(PredictedOutputDrafter, IsAfterTruncateWhatItWasBefore) {
     strategy.begin(context);
     std::vector<std::pair<std::size_t, Nodes>> seen;
     while (context.size() < 400) {
-      // Mostly the reference, from anywhere; now and then a prompt.
+      // Mostly the reference, from any position; sometimes a prompt.
       const bool prompt = random.chance(4);
       const std::size_t from = random.below(280);
       const std::size_t count = 1 + random.below(prompt ? 40 : 12);

@@ -42,7 +42,7 @@ TEST(PromptLookup, NeedsItsWholeLengthBehindTheOccurrence) {
 }
 
 TEST(PromptLookup, NeverCopiesFromAnOccurrenceThatTouchesTheEnd) {
-  // The n-gram {1, 2} ends at 2; more than two tokens have to lie between there and the end.
+  // The n-gram {1, 2} ends at 2. More than two tokens must lie between it and the end.
   EXPECT_EQ(drafted(presets::prompt_lookup(2, 1), {1, 2, 3, 1, 2}), Tokens{3});
   EXPECT_EQ(drafted(presets::prompt_lookup(2, 1), {1, 2, 1, 2}), Tokens{1}) << "the single 2 is apart";
   EXPECT_EQ(drafted(presets::prompt_lookup(1, 1), {1, 1}), Tokens());
@@ -55,7 +55,7 @@ TEST(PromptLookup, FallsBackToShorterNgrams) {
 }
 
 TEST(PromptLookup, FallsBackWhenTheLongerOccurrenceHasTooFewTokensBehindIt) {
-  // {1, 2} has three tokens behind it, {2} has seven.
+  // Three tokens follow {1, 2}, seven follow {2}.
   const Tokens context = {2, 5, 6, 7, 1, 2, 8, 1, 2};
   EXPECT_EQ(drafted(presets::prompt_lookup(2, 3), context), (Tokens{8, 1, 2}));
   EXPECT_EQ(drafted(presets::prompt_lookup(2, 4), context), (Tokens{5, 6, 7, 1}));
@@ -118,12 +118,12 @@ TEST(LlamaCppSimple, NeverUsesTheVeryBeginning) {
 }
 
 TEST(LlamaCppSimple, NeverCopiesTheAnchor) {
-  // Behind {1} come 5 and 6, then the anchor.
+  // 5 and 6 follow {1}, then the anchor.
   EXPECT_EQ(drafted(presets::llama_cpp_simple(1, 3), {0, 8, 9, 1, 5, 6, 1}), (Tokens{5, 6}));
 }
 
 TEST(LlamaCppSimple, DraftsNothingWhenFewerTokensFollowThanTheNgramHas) {
-  const Tokens two_follow = {0, 8, 9, 7, 1, 2, 5, 1, 2};  // behind {1, 2}: 5 and 1, then the anchor
+  const Tokens two_follow = {0, 8, 9, 7, 1, 2, 5, 1, 2};  // after {1, 2}: 5 and 1, then the anchor
   EXPECT_EQ(drafted(presets::llama_cpp_simple(2, 4), two_follow), (Tokens{5, 1}));
   const Tokens one_follows = {0, 8, 9, 7, 6, 1, 2, 1, 2};
   EXPECT_EQ(drafted(presets::llama_cpp_simple(2, 4), one_follows), Tokens());
@@ -171,7 +171,7 @@ TEST(Presets, AreSettingsThatMakeAccepts) {
     EXPECT_TRUE(PromptLookupDrafter<>::make(options).has_value());
 }
 
-// --- All of them, against the rules written down as plain loops ---
+// --- All presets, against their rules written as plain loops ---
 
 std::optional<Token> random_eos(testing::SplitMix& random) {
   if (random.one_in(3)) return {};
@@ -233,7 +233,7 @@ void follow_ngram_mod(const Options& options_of, bool without_anchor, std::size_
       drafter.begin(context);
       rules.begin(context);
       for (std::size_t more = 1; more > 0;) {
-        // Where fewer are sent than theirs would be, what is dropped is still theirs.
+        // If fewer tokens are sent than the original would send, the sent tokens are still a prefix of the original's.
         const std::size_t room = random.one_in(2) ? 64 : random.between(1, 12);
         const Tokens tokens = testing::propose(drafter, context, {.max_nodes = room}).tokens();
         const Tokens expected = testing::copy(rules.draft(context), 0, room);

@@ -42,7 +42,7 @@ Tokens drafted(const PromptLookupOptions& options, const Tokens& context, const 
   return drafted_by(drafter, budget);
 }
 
-/// One length of n-gram, looked up exactly; drafts end with the context.
+/// Looks up n-grams of one length exactly. Drafts end with the context.
 PromptLookupOptions exactly(std::uint32_t n) {
   PromptLookupOptions options;
   options.min_ngram = options.max_ngram = n;
@@ -53,7 +53,7 @@ PromptLookupOptions exactly(std::uint32_t n) {
 
 Lengths lengths(const NgramOrders& orders) { return {orders.begin(), orders.end()}; }
 
-// --- What every index has to give ---
+// --- For every index ---
 
 template <class Index>
 class CopyDrafterOver : public ::testing::Test {};
@@ -261,7 +261,7 @@ TEST(PromptLookupOptions, DraftLengthIsTheMostThatIsDrafted) {
   }
 }
 
-/// An index that only says what it was made with.
+/// An index that only records the options it was made with.
 struct RecordingIndex : archetype::Index {
   explicit RecordingIndex(const IndexOptions& made_with) : archetype::Index(made_with), options(made_with) {}
   IndexOptions options;

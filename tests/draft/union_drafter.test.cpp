@@ -134,7 +134,7 @@ TEST(UnionDrafter, DraftsWhatTheContextSaidBeforeItWasRebased) {
   EXPECT_THAT(strategy.propose().tokens(), Not(Contains(6)));
 }
 
-/// The union as its sentences say it, with maps and copies.
+/// The naive reference: the union by its definition, with maps and copies.
 struct Naive {
   struct Entry {
     Token token = 0;
@@ -161,7 +161,7 @@ struct Naive {
   }
   /// The whole tree in order: path and probability.
   std::vector<std::pair<Tokens, Entry>> ordered() {
-    for (auto& [path, entry] : tree) {  // shorter paths come before those they begin
+    for (auto& [path, entry] : tree) {  // a path comes after its prefixes
       const Tokens before(path.begin(), path.end() - 1);
       entry.path = entry.conditional * (before.empty() ? Probability::one() : tree.at(before).path);
     }
@@ -179,7 +179,7 @@ TEST(UnionDrafter, IsWhatTheNaiveUnionIs) {
     const TreeOptions options{.nodes = 12, .duplicates = false};
     UnionDrafter strategy(Scripted{{random_tree(random, options)}}, Calibrated{{random_tree(random, options)}},
                           Scripted{{random_tree(random, options)}});
-    // Some rounds before, so that members are trusted differently.
+    // A few rounds first, so that the members are trusted differently.
     for (std::size_t i = random.below(5); i > 0; --i) {
       const Nodes nodes = drafted_by(strategy);
       strategy.feedback({}, {.draft = {nodes, DraftKind::ordered}, .sent = {}, .accepted = {}, .pick = 1, .top_k = {}});

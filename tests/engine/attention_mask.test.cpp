@@ -19,14 +19,14 @@ namespace {
 using ::testing::ElementsAre;
 using Parents = std::vector<NodeIndex>;
 
-/// A pass as a mask sees it.
+/// A pass as an attention mask describes it.
 struct Shape {
   Parents parents;
   std::size_t pending = 1;
   std::size_t cached = 0;
 
   [[nodiscard]] std::size_t rows() const { return pending + parents.size(); }
-  /// Whether row `i` sees column `j`, straight from the words of the contract.
+  /// True if row `i` sees column `j`, written straight from the contract.
   [[nodiscard]] bool sees(std::size_t i, std::size_t j) const {
     if (j < cached) return true;
     const std::size_t other = j - cached;
@@ -106,7 +106,7 @@ TEST(AttentionMask, IsThatOfTheContractForAnyTreeCacheAndStride) {
     const Shape shape = random_shape(random, 40, 200);
     const std::size_t stride = shape.cached + shape.rows() + random.below(70);
     constexpr float none = -std::numeric_limits<float>::infinity();
-    // A cell more than is needed: nothing is written there.
+    // One cell more than needed, which must stay unwritten.
     std::vector<std::uint8_t> bytes(shape.rows() * stride + 1, 7);
     std::vector<float> floats(bytes.size(), 7);
     attention_mask<std::uint8_t>(shape.parents, shape.pending, shape.cached, stride, bytes);

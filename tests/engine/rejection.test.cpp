@@ -98,14 +98,14 @@ TEST(UniformDecisions, AcceptWithPartOfTheWhole) {
 }
 
 // ------------------------------------------------------------------------------------------------ picks
-/// Numbers in [0, 1) that were written down, and how many were used.
+/// A list of numbers in [0, 1), and how many of them have been used.
 struct Numbers {
   std::vector<double> numbers;
   std::size_t used = 0;
   double operator()() { return numbers.at(used++); }
 };
 
-/// One drafted token against p and q, and p behind it.
+/// One drafted token: the target's distribution p, the drafter's q, and p again after it.
 struct OneToken {
   Floats p;
   Floats q;
@@ -128,7 +128,7 @@ TEST(RejectionPicks, AcceptATokenThatTheTargetLikesAtLeastAsMuch) {
   EXPECT_EQ(one.random.used, 1U);
 }
 TEST(RejectionPicks, DrawFromTheResidualAfterARejection) {
-  // x = 0 is accepted below 1/2; the residual is 1/8 of token 1 and 3/8 of token 2.
+  // x = 0 is accepted below 1/2. The residual is 1/8 of token 1 and 3/8 of token 2.
   const Floats p = {0.5F, 0.125F, 0.375F};
   const Floats q = {1, 0, 0};
   EXPECT_EQ((OneToken{p, q, 0, {{0.49}}}.pick()), 0);
@@ -238,7 +238,7 @@ TEST(RejectionPicks, AskForEachDistributionOnceAndInOrder) {
   EXPECT_THAT(asked_drafter, ElementsAre(0, 1, 2));
 }
 
-/// The exact distribution of one pick.
+/// Returns the exact distribution of one pick.
 std::vector<Rational> exact_pick(const std::vector<Rational>& p, const std::vector<Rational>& q, Token drafted) {
   std::vector<Rational> sum(p.size());
   const std::array draft = {drafted};

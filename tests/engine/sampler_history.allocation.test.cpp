@@ -71,7 +71,7 @@ TEST(SamplerHistoryWithMemory, AddsNothingToTheHeapWithinWhatWasReserved) {
   EXPECT_EQ(moved.sampler().next, 12);
 }
 
-/// Counts up; runs out of memory for the sampler's states in its third pass.
+/// Counts up. In its third pass there is no memory for the sampler's states.
 struct Engine {
   SamplerHistory<Counter> sampler = SamplerHistory<Counter>(Counter{});
   std::size_t passes = 0;

@@ -32,7 +32,7 @@ using testing::HostileStrategy;
 using testing::mix;
 
 // ------------------------------------------------------------------------------------------------ the helper alone
-/// Counts: the token is the number of the pick.
+/// A sampler that counts: each token is the number of the pick.
 struct Counter {
   Token next = 0;
 };
@@ -111,7 +111,7 @@ TEST(SamplerHistory, IsForkedByACopy) {
   EXPECT_EQ(fork.sampler().next, 0);
 }
 TEST(SamplerHistory, HasRoomForThePicksThatWereAskedFor) {
-  /// Counts the copies that construct, that is those that need memory.
+  /// Counts its copy constructions, which need memory. Assignments do not.
   struct Copied {
     int* constructed;
     explicit Copied(int& number) : constructed(&number) {}
@@ -138,7 +138,7 @@ constexpr Token comma = 2;
 constexpr Token first_item = 3;
 constexpr Token vocabulary = 16;
 
-/// Nested lists of items, [a, [b, c], d] ..., as an automaton: what may follow depends on all tokens before.
+/// Nested lists of items, [a, [b, c], d] ..., as an automaton: the allowed tokens depend on all tokens before.
 class ListGrammar {
  public:
   [[nodiscard]] bool allows(Token token) const {
@@ -157,7 +157,7 @@ class ListGrammar {
   bool expects_item_ = true;
 };
 
-/// A random stream, a repetition penalty over the last picks, and a grammar.
+/// A sampler with a random stream, a repetition penalty over the last picks, and a grammar.
 class Sampler {
  public:
   explicit Sampler(std::uint64_t seed) : random_(seed) {}
@@ -188,7 +188,7 @@ class Sampler {
   ListGrammar grammar_;
 };
 
-/// An engine as the doc comment of SamplerHistory shows it; its model likes what came after the last two tokens before.
+/// The engine in SamplerHistory's doc comment. Its model prefers tokens that have followed the last two tokens.
 class Engine {
  public:
   explicit Engine(TokenSpan prompt, std::uint64_t seed, bool trees = false)
@@ -247,7 +247,7 @@ static_assert(TreeVerifier<Engine>);
 
 const std::vector<Token> prompt = {first_item, comma, first_item + 1, comma};
 
-/// The same tokens with and without drafting; returns how many drafted tokens were accepted.
+/// Expects the same tokens with and without drafting. Returns the number of accepted tokens.
 template <class Strategy, class Predicate = NeverStop>
 std::uint64_t expect_same(const Strategy& strategy, const Limits& limits, std::uint64_t seed, bool trees = false,
                           Predicate predicate = Predicate()) {
@@ -286,7 +286,7 @@ TEST(SeededSampling, IsTheSameWithEveryStopRule) {
   EXPECT_GT(accepted, 300U);
 }
 
-/// Two turns of a chat, the first of which a predicate ends before a token; the sampler goes on in the second.
+/// Runs two turns of a chat. A predicate ends the first before a token; the sampler continues in the second.
 template <class Strategy>
 std::pair<std::vector<Token>, std::size_t> two_turns(Strategy strategy, std::uint64_t seed) {
   Engine engine(prompt, seed);

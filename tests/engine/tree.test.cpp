@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using Parents = std::vector<NodeIndex>;
 
-/// Whether row `i` of [pending | drafted] sees row `j`, straight from the words of the contract.
+/// True if row `i` of [pending | drafted] sees row `j`, written straight from the contract.
 bool sees(const Parents& parents, std::size_t pending, std::size_t i, std::size_t j) {
   if (i == j) return true;
   if (i < pending) return j < i;
@@ -62,7 +62,7 @@ TEST(Tree, CountsDepthsFromTheAnchor) {
 
 TEST(Tree, LeavesAreThoseThatARowLeadsTo) {
   std::vector<std::uint64_t> leaves(5, 7);
-  EXPECT_EQ(tree_leaves(Parents{-1, 0, -1, 1, 2}, leaves), 2U);  // paths: 0 1 3 and 2 4
+  EXPECT_EQ(tree_leaves(Parents{-1, 0, -1, 1, 2}, leaves), 2U);  // paths: nodes 0 1 3 and 2 4
   EXPECT_THAT(leaves, ElementsAre(2, 2, 1, 2, 1));
   EXPECT_EQ(tree_leaves(Parents{}, leaves), 0U);
   testing::Random random(2);

@@ -26,7 +26,7 @@ void expect_rising(const ClaimCalibrator& trust) {
   ASSERT_LE(trust.trusted(ClaimCalibrator::one), ClaimCalibrator::one);
 }
 
-/// Tests of claims drawn anywhere, true with probability `truth(claim)`.
+/// Returns a calibrator after `tests` random claims, each true with probability `truth(claim)`.
 ClaimCalibrator after(std::size_t tests, const std::function<double(double)>& truth, std::uint64_t seed = 1) {
   ClaimCalibrator trust;
   testing::Random random(testing::mix(seed));

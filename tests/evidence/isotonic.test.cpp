@@ -33,7 +33,7 @@ TEST(IsotonicPools, PoolsNeighboursByWeight) {
   EXPECT_EQ(fitted({{1, 1}, {9, 1}, {6, 1}, {3, 1}, {8, 1}}), (std::vector<std::uint64_t>{1, 6, 6, 6, 8}));
 }
 TEST(IsotonicPools, IsTheGreatestOfTheLeastMeans) {
-  // The textbook formula: value i is the maximum over a <= i of the minimum over b >= i of the mean of a ... b.
+  // The textbook formula: value i is the maximum over a <= i of the minimum over b >= i of the mean of values a to b.
   testing::Random random(3);
   for (int trial = 0; trial < 2000; ++trial) {
     std::vector<Given> all(1 + random.below(12));

@@ -13,7 +13,7 @@ constexpr std::uint32_t half = UnitScale::one / 2;
 constexpr std::uint32_t quarter = UnitScale::one / 4;
 
 TEST(PathProducts, MultipliesTheFactorsOfEachPath) {
-  // Two children of the anchor, and one child of each.
+  // The anchor has two children, each with one child.
   const std::vector<DraftNode> nodes = {{.token = 1, .parent = anchor_parent},
                                         {.token = 2, .parent = anchor_parent},
                                         {.token = 3, .parent = 0},

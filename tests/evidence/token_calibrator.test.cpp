@@ -28,11 +28,11 @@ constexpr int most_token_bias = 3 << 13;
 constexpr std::array token_tables = {&CalibrationState::by_previous, &CalibrationState::by_token,
                                      &CalibrationState::by_token_and_length};
 
-/// One occurrence with so many votes.
+/// Evidence of one occurrence with this many votes.
 TokenEvidence occurrence(Weight votes, int longest = 4) {
   return {.votes = votes, .strongest = votes, .longest = longest, .occurrences = 1, .count = 3};
 }
-/// The token is 7, the one before it 5, unless they are given.
+/// The token is 7 and the one before it 5, unless given.
 struct Where {
   std::size_t depth = 0;
   std::uint64_t count = 3;
@@ -70,7 +70,7 @@ void expect_bounded(const CalibrationState& state) {
   EXPECT_LE(state.recent, 65535U);
 }
 
-/// Random evidence as a drafter may have it: votes up to what eight occurrences can give.
+/// Random evidence within a drafter's range: at most the votes of eight occurrences.
 struct Place {
   TokenEvidence token;
   Weight total = 0;
@@ -123,7 +123,7 @@ TEST(TokenCalibrator, GivesMoreForMoreVotes) {
 }
 
 TEST(TokenCalibrator, GivesMoreForMoreVotesWhateverWasLearned) {
-  // The learned slope is smaller than that of the curve; what is left is the rounding of the two, one step of 1/256.
+  // The learned slope is smaller than that of the curve, so only the rounding of the two remains: one step of 1/256.
   for (const std::int32_t slope : {-most_slope, -most_slope / 3, most_slope}) {
     CalibrationState state;
     state.slope = slope;
@@ -194,7 +194,7 @@ TEST(TokenCalibrator, ConvergesToTheRateOfTheSource) {
 }
 
 TEST(TokenCalibrator, HasASmallCalibrationErrorOnAMixtureOfSources) {
-  // Every kind of evidence with a rate of its own that is not what the tables say.
+  // Each kind of evidence has a rate of its own that differs from the tables.
   struct Source {
     Weight votes;
     int longest;
@@ -210,7 +210,7 @@ TEST(TokenCalibrator, HasASmallCalibrationErrorOnAMixtureOfSources) {
   testing::SplitMix random(4);
   TokenCalibrator calibration;
   const auto any_token = [&] {
-    const std::size_t vocabulary = std::size_t{1} << random.between(4, 15);  // few frequent ones, many rare ones
+    const std::size_t vocabulary = std::size_t{1} << random.between(4, 15);  // few frequent tokens, many rare ones
     return static_cast<Token>(random.below(vocabulary));
   };
   std::array<double, 10> said{};
@@ -259,7 +259,7 @@ TEST(TokenCalibrator, LearnsDownFromEverythingWrongAndUpFromEverythingRight) {
 }
 
 TEST(TokenCalibrator, LearnsHowFarToTrustASource) {
-  // A memory that is wrong is believed less; the context no less than it would be without one.
+  // A history that is wrong loses trust. The context loses no more than it would without a history.
   const auto from = [](EvidenceSource source) {
     TokenEvidence evidence = occurrence(weight_one);
     evidence.source = source;
@@ -302,8 +302,8 @@ TEST(TokenCalibrator, KeepsItsBiasesBoundedWhateverIsLearned) {
       bool picked = random.one_in(2);
       if (stream == 0) picked = true;
       if (stream == 1) picked = false;
-      if (stream == 2) picked = lesson.probability < Probability::ratio(1, 2);  // always the surprise
-      if (stream == 3) picked = lesson.vote < 0;                                // the slope of a liar
+      if (stream == 2) picked = lesson.probability < Probability::ratio(1, 2);  // always the less likely outcome
+      if (stream == 3) picked = lesson.vote < 0;                                // a source whose votes are always wrong
       if (stream == 4) picked = i / 5000 % 2 == 0;
       if (stream == 5) lesson.probability = picked ? Probability::zero() : Probability::one();
       calibration.learn(lesson, picked);
@@ -315,7 +315,7 @@ TEST(TokenCalibrator, KeepsItsBiasesBoundedWhateverIsLearned) {
 }
 
 TEST(TokenCalibrator, LearnsSafelyFromAnyState) {
-  // A state may come from a file.
+  // A state may come from a file, so any values are possible.
   testing::SplitMix random(7);
   const auto any = [&] {
     constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
@@ -370,7 +370,7 @@ TEST(TokenCalibratorRecent, MakesEverythingLikelier) {
             weigh(badly, occurrence(weight_one), 2 * weight_one).probability);
 }
 
-// --- Two states as one ---
+// --- Merging two states ---
 
 CalibrationState random_state(testing::SplitMix& random, std::uint64_t lessons) {
   const auto bias = [&](std::int32_t most) {

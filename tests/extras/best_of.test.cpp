@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 static_assert(DraftStrategy<BestOf<PromptLookupDrafter<>, NgramDrafter<>>>);
 static_assert(RebasableStrategy<BestOf<Scripted, Keeping>> && !RebasableStrategy<BestOf<Scripted>>);
 
-/// The target says `pick` at once, whatever was drafted.
+/// One round in which the target picks `pick` first, whatever was drafted.
 template <class Strategy>
 void live_through(Strategy& strategy, Token pick) {
   const Nodes nodes = drafted_by(strategy);
@@ -30,7 +30,7 @@ void live_through(Strategy& strategy, Token pick) {
 }
 
 TEST(BestOf, TakesTheDraftThatCanBeExpectedToSaveMost) {
-  // 0.8 + 0.2 against 0.6 + 0.6.
+  // Expected accepted tokens: 0.8 + 0.2 against 0.6 + 0.6.
   BestOf strategy(Calibrated{{{node(1, -1, 80), node(2, 0, 20)}}}, Calibrated{{{node(3, -1, 60), node(4, 0, 60)}}});
   EXPECT_THAT(tokens_of(drafted_by(strategy)), ElementsAre(3, 4));
   BestOf turned(Calibrated{{{node(3, -1, 60)}}}, Calibrated{{{node(1, -1, 80), node(2, 0, 20)}}});

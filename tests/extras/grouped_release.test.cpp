@@ -93,7 +93,7 @@ TEST(GroupedRelease, BeginsAgainAfterReset) {
   EXPECT_THAT(release.next(output, false), ElementsAre(0, 1));
 }
 
-/// The sizes of groups are a function of the length alone, whatever the passes were; and nothing is lost.
+/// The group sizes depend on the length of the output alone, not on the passes, and no token is lost.
 TEST(GroupedRelease, TellsNothingOfThePassesBySize) {
   testing::Random random(1);
   for (int round = 0; round < 500; ++round) {
@@ -119,7 +119,7 @@ TEST(GroupedRelease, TellsNothingOfThePassesBySize) {
   }
 }
 
-/// How it is used with generate(): the callback is told what is new, the session knows what that makes in all.
+/// The use with generate(): the callback gets the new tokens, the session the whole output.
 std::vector<std::size_t> sizes_on_the_wire(std::uint32_t correct, const Limits& limits, Tokens& sent) {
   testing::ScriptedOptions script;
   script.order = 1;

@@ -39,8 +39,8 @@ Lent begun(const LookaheadOptions& options = {}, const Tokens& context = prompt)
   drafter.begin(context);
   return drafter;
 }
-/// The lookahead branch of a draft, column by column. The first children of the chain of first tokens go on with it
-/// only where a column ends, so columns are told apart by what the test knows: heights.
+/// Returns the lookahead branch of a draft, column by column. The parents alone do not show where a column ends, so the
+/// caller passes the heights.
 std::vector<Tokens> columns_of(const std::vector<DraftNode>& nodes, const std::vector<std::size_t>& heights) {
   std::vector<Tokens> columns;
   std::size_t at = 0;
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(All, LookaheadSettings,
 TEST_P(LookaheadSettings, KeepTheContractOfAStrategy) {
   for (const DraftBudget& budget : {DraftBudget{}, DraftBudget{.max_nodes = 64}, DraftBudget{.max_depth = 3},
                                     DraftBudget{.max_leaves = 3}, DraftBudget{.shape = DraftShape::chain}}) {
-    // Without anything revealed, and with it.
+    // Without and with top-k rows.
     const auto plain =
         testing::check_strategy([] { return LookaheadDrafter::make(GetParam()).value(); }, {.budget = budget});
     EXPECT_TRUE(plain.passed()) << plain.to_string();
@@ -112,10 +112,10 @@ TEST(LookaheadDrafter, BeginsWithAChainOfGuessesFromTheContext) {
 }
 
 TEST(LookaheadDrafter, HasColumnsThatGrowByWhatTheTargetSaysBehindThem) {
-  // A target that says something new each time, so that every round commits one token.
+  // The target picks a new token each time, so every round commits one token.
   Lent drafter = begun({.window = 3, .ngram = 4});
   std::vector<Tokens> before;
-  std::vector<Token> above;  // what the target said behind each column
+  std::vector<Token> above;  // the target's token after each column
   Token fresh = 100;
   for (std::size_t round = 0; round < 6; ++round) {
     const auto nodes = nodes_of(drafter);
@@ -183,7 +183,7 @@ TEST(LookaheadDrafter, FindsItsColumnsAgainAfterASequenceWentBack) {
 }
 
 TEST(LookaheadDrafter, UsesOneRowWhereNodesFallTogether) {
-  // With one token in the world all columns say the same.
+  // With a one-token vocabulary all columns are equal.
   Lent drafter = begun({}, {5, 5, 5});
   for (int i = 0; i < 10; ++i) {
     const RankedRound round = run_round(drafter, RankedText{.vocabulary = 1});
@@ -198,7 +198,7 @@ TEST(LookaheadDrafter, UsesOneRowWhereNodesFallTogether) {
 // --- The verification branch ---
 
 TEST(LookaheadDrafter, DraftsNgramsThatTheTargetCameUpWith) {
-  // Where the last token decides, everything in the pool is right.
+  // The last token determines the next, so every n-gram in the pool is right.
   const RankedText target{.order = 1, .vocabulary = 40};
   Lent drafter = begun();
   std::size_t rounds = 0;
@@ -245,7 +245,7 @@ TEST(LookaheadDrafter, LearnsHowLikelyItsNgramsAre) {
   EXPECT_LT(first_probability(4), 0.4);
 }
 
-// --- What the branch is worth ---
+// --- The value of the branch ---
 
 TEST(LookaheadDrafter, StatesForAnAuxiliaryRowWhatItHasBeenWorth) {
   Lent drafter = begun();
@@ -445,7 +445,7 @@ TEST(LookaheadDrafter, TakesTokensOfAnyValue) {
   EXPECT_FALSE(nodes_of(drafter).empty());
 }
 
-// --- On true attention ---
+// --- On a transformer ---
 
 TEST(LookaheadDrafter, CostsALosslessRunOfATransformerNoToken) {
   const testing::Transformer model;
@@ -464,7 +464,7 @@ TEST(LookaheadDrafter, CostsALosslessRunOfATransformerNoToken) {
       }
 }
 
-/// Sees what a session told the strategy.
+/// Records the outcomes that the session passes to the strategy.
 struct Watched : LookaheadDrafter {
   void feedback(TokenSpan context, const Outcome& outcome) noexcept {
     for (const NodeIndex node : outcome.accepted)
@@ -472,7 +472,7 @@ struct Watched : LookaheadDrafter {
     for (const NodeIndex node : outcome.sent)
       auxiliary_sent += outcome.draft[static_cast<std::size_t>(node)].auxiliary ? 1 : 0;
     for (const RankedToken& candidate : outcome.top_k) {
-      // What the model says behind that row, all alone.
+      // The model's token after that row, computed without the tree.
       const auto text = testing::behind(context, outcome.draft, candidate.after);
       testing::TransformerEngine alone(*model, text);
       wrong += alone.verify(TokenSpan(text).last(1), 0)[0] == candidate.token ? 0 : 1;

@@ -60,7 +60,7 @@ TEST(NgramPool, ReplacesTheOneThatWasNotAddedForLongest) {
 }
 
 TEST(NgramPool, NeverAnswersForAnotherToken) {
-  NgramPool pool = pool_of(1, 2, 2);  // a single place
+  NgramPool pool = pool_of(1, 2, 2);  // a pool with room for one first token
   pool.add(1, Tokens{2});
   EXPECT_THAT(found(pool, 5, 1), ElementsAre());
   pool.add(5, Tokens{6});

@@ -47,7 +47,7 @@ static_assert(!TopKLearner<RepetitionGate<PromptLookupDrafter<>>> &&
 static_assert(!DistributionStrategy<RepetitionGate<PromptLookupDrafter<>>> &&
               DistributionStrategy<RepetitionGate<ExternalDrafter>>);
 
-/// mlx-lm's score, as its rule says: of all windows of n tokens, those that were there before.
+/// mlx-lm's score by its definition: the share of windows of n tokens that occurred before.
 Probability score_of(const Tokens& tokens, std::size_t n = 3) {
   if (tokens.size() < n + 1) return Probability::zero();
   std::set<Tokens> seen;
@@ -104,7 +104,7 @@ TEST(RepetitionGate, ScoresAsItsRuleWhateverBecomesOfTheContext) {
 }
 
 TEST(RepetitionGate, DraftsFromItsThresholdOn) {
-  // 50 n-grams, of which one occurred before: exactly 2%.
+  // 50 n-grams, one of which occurred before: exactly 2%.
   Tokens tokens = distinct(49);
   tokens.insert(tokens.end(), {0, 1, 2});
   ASSERT_EQ(score_of(tokens), Probability::ratio(1, 50));

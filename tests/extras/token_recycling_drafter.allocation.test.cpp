@@ -23,7 +23,7 @@ TEST(RecyclingDrafterMemory, IsNotAskedForInProposeAndFeedback) {
   Lent drafter;
   drafter.begin(Tokens{1, 2, 3});
   EXPECT_GT(testing::propose_without_allocating(drafter, target), 200U);
-  // Tokens that the matrix has no row for yet.
+  // Tokens without a row in the matrix so far.
   const DraftNode node{.token = 70'000};
   const NodeIndex sent = 0;
   const RankedToken revealed[] = {{anchor_parent, 0, 90'000}, {0, 0, 80'000}};

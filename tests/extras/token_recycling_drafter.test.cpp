@@ -35,7 +35,7 @@ Lent begun(const TokenRecyclingOptions& options = {}, const Tokens& context = pr
   drafter.begin(context);
   return drafter;
 }
-/// A round without a draft in which the target picked `pick`, and these were its first choices behind the anchor.
+/// A round without a draft in which the target picked `pick`. `choices` are its likeliest tokens after the anchor.
 void tell(Lent& drafter, const Tokens& choices, Token pick) {
   std::vector<RankedToken> revealed;
   for (std::size_t rank = 0; rank < choices.size(); ++rank)
@@ -73,7 +73,7 @@ TEST(TokenRecyclingDrafter, DraftsNothingBeforeItHasSeenTheTargetAtWork) {
 }
 
 TEST(TokenRecyclingDrafter, DraftsCandidatesOfCandidates) {
-  Lent drafter = begun();  // stands behind 5
+  Lent drafter = begun();  // the context ends with 5
   tell(drafter, {6, 7}, 6);
   tell(drafter, {8}, 8);
   tell(drafter, {5, 9}, 5);
@@ -124,7 +124,7 @@ TEST(TokenRecyclingDrafter, LearnsFromRowsThatWereRejectedToo) {
 
 TEST(TokenRecyclingDrafter, BelievesTheTextOverWhatWasRejected) {
   Lent drafter = begun();
-  // Token 5 stands at the anchor, and at a drafted row that was rejected.
+  // Token 5 is the anchor, and also a drafted row that was rejected.
   const DraftNode node{.token = 5};
   const NodeIndex sent = 0;
   const RankedToken revealed[] = {{anchor_parent, 0, 7}, {0, 0, 8}};
@@ -146,7 +146,7 @@ TEST(TokenRecyclingDrafter, LearnsFromPicksWhereNothingIsRevealed) {
 }
 
 TEST(TokenRecyclingDrafter, LearnsHowLikelyEachRankIs) {
-  // The target's second choice of last time is always right.
+  // The second of the last choices is always right.
   Lent drafter = begun();
   for (int i = 0; i < 300; ++i) tell(drafter, i % 2 == 0 ? Tokens{8, 5, 9} : Tokens{9, 5, 8}, 5);
   const auto nodes = nodes_of(drafter);
@@ -265,7 +265,7 @@ TEST(TokenRecyclingDrafter, GrowsWithTheHighestTokenThatItMeets) {
   drafter.observe(Tokens{5000}, Origin::output);
   EXPECT_GE(drafter->rows(), 5001U);
   EXPECT_LE(drafter->memory_bytes(), 6500U * 33);
-  // Also when it is met in a draft only.
+  // A token that is only in a draft counts too.
   tell(drafter, {20000}, 5000);
   const auto nodes = nodes_of(drafter);
   ASSERT_EQ(nodes[0].token, 20000);
@@ -301,7 +301,7 @@ TEST(TokenRecyclingDrafter, TakesTokensOfAnyValue) {
   drafter.feedback({{}, {}, {}, {}, Cut::none, odd});
 }
 
-// --- On true attention ---
+// --- On a transformer ---
 
 TEST(TokenRecyclingDrafter, CostsALosslessRunOfATransformerNoToken) {
   const testing::Transformer model;

@@ -31,7 +31,7 @@ TokenTable table_of(std::uint32_t ngram, std::size_t bytes = std::size_t{1} << 2
 constexpr std::size_t overhead = 128;
 constexpr std::size_t one_bucket = overhead + 32;
 
-/// What a table of any size would know: the naive reference.
+/// The naive reference: a table of unlimited size.
 class NaiveTable {
  public:
   explicit NaiveTable(std::size_t n) : n_(n) {}
@@ -53,14 +53,14 @@ class NaiveTable {
   std::map<Tokens, Token> next_;
 };
 
-/// n-grams of random tokens, each with a token that follows it, one after the other.
+/// Random n-grams, each with the token that follows it.
 std::vector<Tokens> random_ngrams(std::size_t count, std::size_t n, Random& random) {
   std::vector<Tokens> made(count);
   for (Tokens& tokens : made)
     for (std::size_t i = 0; i <= n; ++i) tokens.push_back(static_cast<Token>(random.below(100'000)));
   return made;
 }
-/// The share of these n-grams behind which the table knows the right token.
+/// The share of these n-grams for which the table returns the right next token.
 template <class Table>
 double hit_rate(const Table& table, const std::vector<Tokens>& ngrams) {
   std::size_t hits = 0;
@@ -202,7 +202,7 @@ TEST(TokenTable, SaysNothingWrongWhenItIsTooSmall) {
 }
 
 TEST(TokenTable, OverwritesWhatWasLearnedLongestAgo) {
-  // A single bucket, against a list of the last four n-grams.
+  // A single bucket, compared with a list of the last four n-grams.
   TokenTable table = table_of(1, one_bucket);
   ASSERT_EQ(table.capacity(), 4U);
   std::vector<std::pair<Token, Token>> recent;
@@ -245,7 +245,7 @@ TEST(TokenTable, CountsWhatBecameOfNgrams) {
 }
 
 TEST(TokenTable, IsNotConfusedByWhatReadsAsVacant) {
-  // Of 256 n-grams that token 0 follows, one has an entry of zeros here.
+  // One in 256 n-grams that precede token 0 has an entry of zeros here.
   auto table = detail::BasicTokenTable<8>::make({.ngram = 1, .bytes = one_bucket}).value();
   for (Token token = 1; token < 3000; ++token) {
     table.learn(Tokens{token, token % 2});
@@ -289,7 +289,7 @@ TEST(TokenTable, AsksForEachTokenOfAChainWithOneStepOfTheHash) {
 
 // --- Foreign tokens ---
 
-/// How often a table that is full to the last entry answers for n-grams that it never learned.
+/// The rate at which a table that is full to the last entry answers for n-grams that it never learned.
 template <unsigned Bits>
 double foreign_rate(std::size_t lookups) {
   auto table = detail::BasicTokenTable<Bits>::make({.ngram = 4, .bytes = std::size_t{64} << 10, .key = 77}).value();
@@ -307,7 +307,7 @@ double foreign_rate(std::size_t lookups) {
 
 TEST(TokenTableWhenFull, ReturnsForeignTokensAsSeldomAsItsFingerprintsSay) {
   static_assert(TokenTable::foreign_bits == 30);
-  // Five standard deviations above 2^-f and below.
+  // Within five standard deviations of 2^-f.
   EXPECT_NEAR(foreign_rate<8>(200'000), 0x1p-6, 5 * 0x1p-3 / 447);
   EXPECT_NEAR(foreign_rate<12>(1'000'000), 0x1p-10, 5 * 0x1p-5 / 1000);
   EXPECT_EQ(foreign_rate<32>(1'000'000), 0);
@@ -315,7 +315,7 @@ TEST(TokenTableWhenFull, ReturnsForeignTokensAsSeldomAsItsFingerprintsSay) {
 
 // --- Poisoning ---
 
-/// What becomes of a victim's n-grams when somebody else writes.
+/// A victim's n-grams after somebody else has written to the table.
 class Poisoning : public ::testing::Test {
  protected:
   static constexpr std::uint32_t n = 4;
@@ -324,7 +324,7 @@ class Poisoning : public ::testing::Test {
   Random random{42};
   std::vector<Tokens> victim = random_ngrams(2000, n, random);
 
-  /// The victim's hit rate after an attack, the mean of eight tables with keys of their own.
+  /// The victim's hit rate after an attack: the mean of eight tables with different keys.
   [[nodiscard]] double after(const std::vector<Tokens>& attack) const {
     double sum = 0;
     for (std::uint64_t i = 0; i < 8; ++i) {
@@ -340,7 +340,7 @@ class Poisoning : public ::testing::Test {
     Random other(4711);
     return after(random_ngrams(writes, n, other));
   }
-  /// N-grams that share a bucket with one of the victim's, if the key is `guessed`.
+  /// N-grams that share a bucket with one of the victim's if the key is `guessed`.
   std::vector<Tokens> aimed(std::size_t writes, std::uint64_t guessed) {
     const TokenTable own = table_of(n, bytes, guessed);
     const auto bucket_of = [&](const Tokens& tokens) {
@@ -367,7 +367,7 @@ TEST_F(Poisoning, AimedWithoutTheKeyDoesNoMoreThanRandomWrites) {
   }
 }
 TEST_F(Poisoning, AimedWithTheKeyTakesEverything) {
-  // So the aim is good, and what foils it is the key: here that of the first table, which loses all it had.
+  // With the key, aiming works: the table whose key the attack uses loses everything, the other seven do not.
   const double random_rate = after_random(40'000);
   EXPECT_GT(random_rate, 0.9);
   EXPECT_NEAR(after(aimed(40'000, secret)), random_rate * 7 / 8, 0.01);
@@ -395,7 +395,7 @@ TEST_F(Poisoning, WithVariationsOfTheVictimsNgramsDoesNoMoreThanRandomWrites) {
     EXPECT_GE(after(*attack), after_random(attack->size()) - 0.01);
 }
 TEST_F(Poisoning, IsPossibleForThoseWhoKnowTheTextItself) {
-  // As documented: what must not be shared belongs into tables of their own.
+  // As documented: private text needs a table of its own.
   std::vector<Tokens> same = victim;
   for (Tokens& tokens : same) ++tokens.back();
   EXPECT_EQ(after(same), 0);
@@ -404,13 +404,13 @@ TEST_F(Poisoning, IsPossibleForThoseWhoKnowTheTextItself) {
 // --- Threads ---
 
 TEST(TokenTableThreads, ReadersSeeWholeEntriesWhileOneWrites) {
-  // Behind each token t comes f(t) or g(t), whatever was written when; nothing else may ever be read.
+  // Token t is always followed by f(t) or g(t), whatever is written when. A reader must never see another token.
   constexpr std::uint32_t vocabulary = 1009;
   const auto follows = [](Token token, std::uint32_t factor) {
     return static_cast<Token>(1 + (static_cast<std::uint32_t>(token) * factor) % vocabulary);
   };
   TokenTable table =
-      table_of(1, overhead + std::size_t{32} * 200);  // too small for all, so that entries are evicted and moved
+      table_of(1, overhead + std::size_t{32} * 200);  // too small for all tokens, so entries are evicted and moved
   std::atomic<bool> done = false;
   std::atomic<std::size_t> wrong = 0;
   std::atomic<std::size_t> found = 0;
@@ -427,7 +427,7 @@ TEST(TokenTableThreads, ReadersSeeWholeEntriesWhileOneWrites) {
   std::thread first(read, 1);
   std::thread second(read, 2);
   Random random(3);
-  for (int i = 0; i < 2000 || (found < 100'000 && i < 1'000'000); ++i) {  // until both have met
+  for (int i = 0; i < 2000 || (found < 100'000 && i < 1'000'000); ++i) {  // until readers and writer have met
     const std::uint32_t factor = random.chance(50) ? 7 : 13;
     Tokens text = {static_cast<Token>(1 + random.below(vocabulary))};
     while (text.size() < 50) text.push_back(follows(text.back(), factor));

@@ -65,7 +65,7 @@ TEST(TokenTableMemory, IsNotAskedForInObserveAfterReserve) {
   EXPECT_EQ(watch.allocations(), 0U);
 }
 
-/// The drafted tokens, without an allocation.
+/// Returns the drafted tokens, and expects no allocation.
 template <class Strategy>
 std::array<Token, 32> drafted_by(Strategy& strategy, TokenSpan context) {
   std::array<DraftNode, 32> storage;

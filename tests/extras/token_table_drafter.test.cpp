@@ -52,7 +52,7 @@ Drafted drafted(const TokenTable& table, const Tokens& context, const Options& o
   return drafted_by(drafter, budget);
 }
 
-/// A round in which the first `accepted` tokens of the draft are right, and all of it was sent; then another token.
+/// A round that sends the whole draft. Its first `accepted` tokens are right; then the target picks another token.
 void round(Lent& drafter, std::size_t accepted) {
   const Drafted draft = drafted_by(drafter);
   std::vector<NodeIndex> path;
@@ -189,7 +189,7 @@ TEST(TokenTableDrafter, HoldsNoMemoryOfItsOwn) {
   EXPECT_EQ(drafter->memory_bytes(), 0U);
 }
 
-// --- Who writes ---
+// --- Writing ---
 
 TEST(TokenTableDrafter, OnlyReadsUnlessItIsTold) {
   TokenTable table = table_of(2);
@@ -198,7 +198,7 @@ TEST(TokenTableDrafter, OnlyReadsUnlessItIsTold) {
   drafter.observe(Tokens{3, 4, 1, 2}, Origin::output);
   EXPECT_EQ(table.size(), 0U);
   EXPECT_THAT(tokens_of(drafter), IsEmpty());
-  // The caller writes when it likes, and what the caller has written is drafted at once.
+  // The caller writes at any time, and the drafter drafts its tokens at once.
   table.learn(Tokens{1, 2, 3, 4});
   EXPECT_THAT(tokens_of(drafter), ElementsAre(3, 4));
 }
@@ -340,7 +340,7 @@ TEST_F(Resting, EndsWithTheSequence) {
   EXPECT_FALSE(rests(drafter));
 }
 TEST_F(Resting, CostsOthersNothing) {
-  // Where llama.cpp and mlx-lm would have emptied the table.
+  // In llama.cpp and mlx-lm the same rounds would empty the table.
   Lent bad = begun();
   int rested = 0;
   for (int i = 0; i < 100; ++i) {
@@ -390,7 +390,7 @@ TEST(TokenTableDrafterProbabilities, AreLearnedFromWhatTheTargetPicks) {
     const DraftView view(draft.nodes, DraftKind::ordered);
     for (std::size_t i = 0; i < view.size(); ++i) {
       const double p = conditional_probability(view, i).to_double();
-      if (i >= 3) continue;  // deeper ones are rated together
+      if (i >= 3) continue;  // all deeper tokens share one rate
       if (i < right) {
         EXPECT_GT(p, 0.95) << right << " " << i;
       } else if (i == right) {

@@ -40,7 +40,7 @@ Tokens random_tokens(Random& random, std::size_t size, std::uint64_t vocabulary)
   return tokens;
 }
 
-/// Sequences of prompts and outputs, of which some come again. Fills `texts` with them.
+/// Stores sequences of prompts and outputs, some of which repeat a common text. Adds them to `texts`.
 template <class Memory>
 void live(Memory& memory, Random& random, int sequences, std::vector<Tokens>* texts = nullptr,
           std::uint64_t vocabulary = 500, unsigned repeated = 30) {
@@ -67,7 +67,7 @@ void load_whole(const Bytes& bytes, Memory& memory) {
   ASSERT_TRUE(loaded) << loaded.error().message;
 }
 
-/// Asks both for what follows everywhere in the texts.
+/// Expects equal continuations from both, at every third position of the texts.
 template <class A, class B>
 void expect_same_answers(const A& a, const B& b, const std::vector<Tokens>& texts) {
   std::size_t found = 0;
@@ -85,7 +85,7 @@ TEST(MemorySnapshot, BringsBackAMemoryThatAnswersTheSame) {
     Random random(seed);
     HistoryStore memory = make();
     std::vector<Tokens> texts;
-    live(memory, random, 60, &texts, 1'000'000, 0);  // which of equal places is the latest is not saved
+    live(memory, random, 60, &texts, 1'000'000, 0);  // a snapshot does not save which of equal places is the latest
     ASSERT_EQ(memory.counts().evicted, 0U);
     const Bytes bytes = saved(memory);
     HistoryStore equal = make();
@@ -97,7 +97,7 @@ TEST(MemorySnapshot, BringsBackAMemoryThatAnswersTheSame) {
 }
 
 TEST(MemorySnapshot, IsLoadedIntoALargerMemoryUnderAnotherKey) {
-  // So large, and the n-grams so rare, that no set of an index overflows.
+  // The memory is so large, and its n-grams so rare, that no set of an index overflows.
   Random random(2);
   HistoryStore memory = make(std::size_t{8} << 20);
   std::vector<Tokens> texts;
@@ -125,13 +125,13 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
   EXPECT_EQ(testing::check_memory(smaller), "");
   EXPECT_GT(smaller.counts().evicted, 0U);
   for (std::size_t i = 0; i < texts.size(); ++i)
-    if (i != 20) {  // of which a part has given way
+    if (i != 20) {  // a part of it was evicted
       EXPECT_EQ(followed(smaller, TokenSpan(texts[i]).first(100), 1).size(), i < 20 ? 0U : 1U) << i;
     }
 }
 
 TEST(MemorySnapshot, BringsBackTextThatGotASecondChance) {
-  // Text that came by again is of use: the smaller memory lets younger text go first.
+  // A text that repeats counts as used, so the smaller memory evicts younger text first.
   Random random(4);
   HistoryStore memory = make();
   const Tokens common = random_tokens(random, 320, 1'000'000);
@@ -232,7 +232,7 @@ TEST(MemorySnapshot, IsAddedToWhatTheMemoryHolds) {
   HistoryStore other = make();
   const Tokens held = {4, 5, 6};
   other.begin_sequence(2);
-  other.append(held, Origin::output);  // and has not ended
+  other.append(held, Origin::output);  // and this sequence is still open
   load_whole(saved(memory), other);
   EXPECT_EQ(followed(other, TokenSpan(saved_text).first(2), 8).size(), 1U);
   EXPECT_EQ(followed(other, TokenSpan(held).first(2), 8).size(), 1U);
@@ -350,7 +350,7 @@ TEST(MemorySnapshot, SaysHowMuchRoomItNeeds) {
   EXPECT_EQ(none.error().value, snapshot_bytes_of(memory));
 }
 
-/// What a drafter drafts on its way through `text`.
+/// Returns the drafts of a drafter along `text`.
 std::vector<std::pair<Token, NodeIndex>> drafts(const HistoryStore& memory, const CalibrationState& prior,
                                                 const Tokens& text) {
   NgramOptions options;
@@ -387,9 +387,9 @@ TEST(MemorySnapshot, BringsBackTheSameDrafts) {
   }
 }
 
-// Damage and forgery: the memory stays as it was.
+// Damage and forgery: the memory must stay unchanged.
 
-/// A memory with something in it, and what it is like.
+/// A memory with some content, and its state before a load.
 struct Untouched {
   Untouched() {
     Random random(9);
@@ -453,7 +453,7 @@ TEST(ForgedMemorySnapshot, WithOneWrongRunOrCalibrationIsRefusedAsAWhole) {
     EXPECT_EQ(loaded.error().code, ErrorCode::snapshot_forged);
     EXPECT_TRUE(untouched.still());
   };
-  Bytes last_word = whole;  // of the last run: its only use count follows
+  Bytes last_word = whole;  // of the last run: only its use count follows
   Bytes cut = whole;
   for (std::size_t i = 2; i < 30; ++i) last_word[last_word.size() - i] = std::byte{0xff};
   testing::repair(last_word);

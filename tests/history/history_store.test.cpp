@@ -46,7 +46,7 @@ void remember(Memory& memory, const Tokens& tokens, SequenceTag id = 1, Origin o
   memory.end_sequence();
 }
 
-/// What follows at the places that end like `end`, as far as `most` tokens.
+/// Returns the continuations, of at most `most` tokens, at the places that end like `end`.
 template <class Memory>
 std::vector<Tokens> continuations(const Memory& memory, const Tokens& end, std::size_t most = 8) {
   std::array<typename Memory::HistoryMatch, Memory::most_matches> found;
@@ -167,7 +167,7 @@ TEST(HistoryStore, CountsWhatCameByAgain) {
 }
 
 TEST(HistoryStore, StoresTheSamePromptOnceHoweverOftenItComes) {
-  // What requests share, and what is theirs: 1,000 requests say 2,000 common tokens and 100 of their own.
+  // 1,000 requests share 2,000 tokens and have 100 tokens each of their own.
   Random random(11);
   HistoryStore memory = make(std::size_t{4} << 20);
   const Tokens shared = random_tokens(random, 2000, 1'000'000);
@@ -501,8 +501,8 @@ TEST(HistoryStore, WithoutRoomFindsAndKeepsNothing) {
   EXPECT_EQ(memory.memory_bytes(), 0U);
 }
 
-/// Whatever is found is what followed in one of the sequences: with places so small that everything runs full and is
-/// overwritten all the time, against a search through the whole past.
+/// Every continuation that is found must occur in one of the sequences; the reference searches the whole past. The
+/// place types are so small that the memory is always full and evicting.
 template <class Memory>
 void holds_only_what_was_said(std::uint64_t seed, std::size_t segments, std::uint64_t& found) {
   Random random(seed);
@@ -511,7 +511,7 @@ void holds_only_what_was_said(std::uint64_t seed, std::size_t segments, std::uin
   for (int round = 0; round < 40; ++round) {
     const SequenceTag id = 1 + random.below(6);
     Tokens tokens = random_tokens(random, random.below(120), 2 + random.below(30));
-    if (!past.empty() && random.below(3) == 0) {  // says again what was said
+    if (!past.empty() && random.below(3) == 0) {  // repeats an earlier text
       const auto& again = past.begin()->second;
       if (!again.empty()) tokens.insert(tokens.end(), again[0].begin(), again[0].end());
     }
@@ -580,7 +580,7 @@ TEST(HistoryStore, FindsNearlyAllOfWhatItHasRoomFor) {
   EXPECT_GT(found * 100, asked * 95);
 }
 
-/// One writer, two readers. Whatever a reader follows, it ends, and is made of tokens that were said.
+/// One writer and two readers. Each walk of a reader ends and meets only stored tokens.
 TEST(HistoryStore, IsReadWhileItIsWritten) {
   HistoryStore memory = make(60'000);
   std::atomic<bool> done = false;

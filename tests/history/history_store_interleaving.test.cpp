@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers beside the writer, step by step. What the two share is single atomic words, so a reader can only see them as
-// they were after some of the writer's stores. Here the writer takes one small step (three tokens, the begin of a
-// sequence, a removal), and between any two steps readers find, and readers that have begun earlier, at any of the
-// steps before, go one place on along what they found then. All short scripts of steps are tried. (What happens inside
-// a step is left to threads: HistoryStore.IsReadWhileItIsWritten, under a thread sanitizer.)
+// Readers and the writer, step by step. They share single atomic words only, so a reader always sees the state after
+// some of the writer's stores. Here the writer takes one small step: it appends three tokens, begins a sequence, or
+// removes one.
+//
+// After each step, new readers look up matches. Readers from earlier steps advance one place along the matches that
+// they found then. All short scripts of steps are run. HistoryStore.IsReadWhileItIsWritten tests the inside of a step
+// with threads, under a thread sanitizer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,12 +29,12 @@ using Tokens = std::vector<Token>;
 
 constexpr Token most_tokens = 3;
 
-/// What the writer does next, or a reader who was of use.
+/// The next step of the writer, or of a reader that reports a match as used.
 enum class Step : std::uint8_t { say_0, say_1, say_2, begin_1, begin_2, remove_1, remove_2, touch };
 constexpr std::size_t steps = 8;
 
-/// A memory, what was said in it, and readers that stay behind. Sequence 1 is said by the prompt, sequence 2 by the
-/// model, so that a word tells whose it is.
+/// A memory, its stored text, and readers that are some steps late. Sequence 1 is stored as prompt and sequence 2 as
+/// output, so a word's origin shows its sequence.
 template <class Memory>
 class Theatre {
  public:
@@ -63,7 +65,7 @@ class Theatre {
     }
   }
 
-  /// The readers' turn. What went wrong, or nothing.
+  /// The readers' turn. Returns a fault, or an empty string.
   std::string read() {
     std::string fault = every_word_was_said();
     if (fault.empty()) fault = every_walk_ends();
@@ -74,16 +76,16 @@ class Theatre {
   }
 
   [[nodiscard]] const HistoryCounts& counts() const { return memory_.counts(); }
-  std::uint64_t matches = 0;       ///< found by readers between two steps
-  std::uint64_t late_reads = 0;    ///< places read by readers that had found them in an earlier gap
-  std::uint64_t late_changes = 0;  ///< of these, what stood there was another token by then, or none
+  std::uint64_t matches = 0;       ///< found by readers after a step
+  std::uint64_t late_reads = 0;    ///< places read by readers that found them after an earlier step
+  std::uint64_t late_changes = 0;  ///< late reads whose token had changed or was removed
 
  private:
   struct Said {
     SequenceTag id;
     Tokens tokens;
   };
-  /// Somebody who follows what he found, one place in each gap, though the writer goes on.
+  /// A reader that follows a match one place after each step, while the writer continues.
   struct Reader {
     Slot begin;
     Slot at;
@@ -120,7 +122,7 @@ class Theatre {
       if (!memory_.word(place).empty()) memory_.touch(place);
   }
 
-  /// At any place, also where no reader would come to look. Said by somebody who was not removed since.
+  /// Checks every place, even those that no match leads to: its token belongs to a sequence that was not removed.
   std::string every_word_was_said() const {
     for (std::size_t i = 0; i < memory_.capacity(); ++i) {
       const HistoryWord word = memory_.word(static_cast<Slot>(i));
@@ -145,7 +147,8 @@ class Theatre {
     return {};
   }
 
-  /// All pairs of tokens and, longer, the ends of what is being said: what a match says is what one sequence said.
+  /// Checks all pairs of tokens and the ends of the open sequence: each match with its continuation occurs in one
+  /// sequence.
   std::string every_find_is_exact() {
     for (Token a = 0; a < most_tokens; ++a)
       for (Token b = 0; b < most_tokens; ++b)
@@ -180,8 +183,8 @@ class Theatre {
     return {};
   }
 
-  /// Unless it is held back because the memory goes on likewise, was driven out of the index by a second chance, or had
-  /// to make room for itself in a memory of one segment.
+  /// Expects the last text to be found, with three exceptions. Either it repeats stored text and is held back, a second
+  /// chance has evicted it from the index, or it has evicted itself in a memory of one segment.
   std::string what_was_said_last_is_found() const {
     const Tokens& said = all_said_.back().tokens;
     if (segments_ == 1) return {};
@@ -193,8 +196,8 @@ class Theatre {
     return there ? "" : "what was said last is not found";
   }
 
-  /// Those who have found something in one of the gaps before. They may come to other text, never to what is not in the
-  /// memory: each word is one that every_word_was_said() has looked at.
+  /// Advances the readers of earlier steps. They may reach other text, but only words in the memory, and
+  /// every_word_was_said() has checked those.
   std::string readers_go_on() {
     for (Reader& reader : readers_) {
       if (reader.at == Memory::nowhere) continue;
@@ -215,7 +218,7 @@ class Theatre {
   Memory memory_;
   SequenceTag id_ = 1;
   std::vector<Said> all_said_;
-  std::size_t appended_ = 0;  // since the part began
+  std::size_t appended_ = 0;  // since the sequence began
   std::uint64_t stored_ = 0;  // before it
   int reindexed_ = 0;
   std::vector<Reader> readers_;
@@ -246,7 +249,7 @@ std::string describe(std::span<const Step> script) {
   return text;
 }
 
-/// Every script of so many steps, behind a beginning that fills the memory: a number is a script.
+/// Runs every script of `length` steps after `beginning`, which fills the memory. A number encodes a script.
 template <class Memory>
 void run_all(std::size_t segments, std::span<const Step> beginning, std::size_t length, Seen& seen) {
   std::size_t scripts = 1;

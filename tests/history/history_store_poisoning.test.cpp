@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody who writes to the same memory can do to the hits of somebody else, against what the same number of
-// random tokens does: docs/security.md states these results, the bad ones too.
+// The effect of an attacker who writes to the same memory on the hits of a victim, compared with the same number of
+// random tokens. docs/security.md states these results, including the bad ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ using testing::Random;
 using Tokens = std::vector<Token>;
 
 constexpr std::size_t vocabulary = 50'000;
-constexpr std::size_t room = 2048;  // of the memory, in tokens
+constexpr std::size_t room = 2048;  // capacity of the memory, in tokens
 constexpr std::size_t segment = 32;
-constexpr std::size_t context = 8;  // tokens of the victim that are known when what follows is looked for
+constexpr std::size_t context = 8;  // known tokens of the victim before a lookup
 constexpr std::size_t victim_tokens = 64;
 constexpr double margin = 0.01;
 
@@ -38,7 +38,7 @@ void remember(HistoryStore& memory, const Tokens& tokens, SequenceTag id) {
   memory.end_sequence();
 }
 
-/// Of every `step`-th place in the victim's text, the share where the memory tells what follows.
+/// Returns the share of every `step`-th position in the victim's text whose next token the memory predicts.
 double hit_rate(const HistoryStore& memory, const Tokens& victim, std::size_t step) {
   std::size_t hits = 0;
   std::size_t asked = 0;
@@ -55,7 +55,7 @@ double hit_rate(const HistoryStore& memory, const Tokens& victim, std::size_t st
   return static_cast<double>(hits) / static_cast<double>(asked);
 }
 
-/// Somebody who says `size` tokens.
+/// An attacker who writes `size` tokens.
 struct Attacker {
   Random& random;
   HistoryStore& memory;
@@ -65,7 +65,8 @@ struct Attacker {
   void say(const Tokens& tokens, SequenceTag name = 666) const { remember(memory, tokens, name); }
   void say_random() const { say(random_tokens(random, size)); }
 
-  /// N-grams of all lengths in turn that would drive the victim's out of the index, if `key` were the memory's.
+  /// Writes n-grams of each length in turn. They evict the victim's n-grams from the index if `key` is the memory's
+  /// key.
   void aim(std::uint64_t key) const {
     const auto set_of = [&](TokenSpan ngram) {
       const std::size_t sets = memory.capacity() / (ngram.size() == 1 ? 64 : 16);
@@ -85,7 +86,7 @@ struct Attacker {
     say(said);
   }
 
-  /// The same few tokens again and again.
+  /// Repeats the same few tokens.
   void say_periodic(std::size_t period) const {
     const Tokens word = random_tokens(random, period);
     Tokens said(size);
@@ -93,7 +94,7 @@ struct Attacker {
     say(said);
   }
 
-  /// Half of it, and the same again; and all of it has been of use, so that it is not the next to go.
+  /// Writes random tokens twice and reports all of them as used, so that they are not evicted next.
   void look_useful() const {
     const Tokens said = random_tokens(random, size / 2);
     for (int i = 0; i < 2; ++i) say(said);
@@ -107,7 +108,7 @@ struct Attacker {
     for (std::size_t i = 0; i < size; i += length) say(random_tokens(random, length), i);
   }
 
-  /// What the victim says, going on otherwise, at every `step`-th place.
+  /// Repeats the victim's text with another next token at every `step`-th position.
   void contradict(std::size_t step) const {
     Tokens said;
     for (std::size_t at = context; said.size() < size; at = at + step < victim.size() ? at + step : context) {
@@ -119,7 +120,8 @@ struct Attacker {
   }
 };
 
-/// The victim's hit rate after `size` tokens of an attacker, in memories that are full, over many keys and texts.
+/// Returns the victim's hit rate after `size` tokens of an attacker: the mean over many keys and texts, in full
+/// memories.
 template <class Attack>
 double hits_after(std::size_t size, Attack attack, std::size_t step = 1, std::uint64_t trials = 60) {
   double hits = 0;
@@ -144,7 +146,7 @@ double hits_after_random(std::size_t size, std::size_t step = 1) {
       size, [](const Attacker& attacker) { attacker.say_random(); }, step);
 }
 
-/// Sizes up to what makes the victim's text the oldest: from there on it goes, whatever is said.
+/// Sizes that do not yet make the victim's text the oldest; beyond that, any text evicts it.
 constexpr std::array<std::size_t, 2> sizes = {room / 2, room * 3 / 4};
 
 TEST(SharedMemoryPoisoning, RandomTokensTakeSomeHitsAndThoseOfAWholeMemoryAll) {
@@ -166,7 +168,7 @@ TEST(SharedMemoryPoisoning, WhoDoesNotKnowTheKeyTakesNoMoreHitsThanRandomTokensD
 }
 
 TEST(SharedMemoryPoisoning, WhoKnowsTheKeyTakesThemAll) {
-  // Sixteen tokens for each of four n-grams at each place, in a memory that has room for all that is said.
+  // Sixteen tokens for each of four n-grams at each position, in a memory that holds all of them.
   constexpr std::size_t size = 64 * victim_tokens;
   double hits = 0;
   double hits_without_aim = 0;
@@ -175,7 +177,7 @@ TEST(SharedMemoryPoisoning, WhoKnowsTheKeyTakesThemAll) {
       Random random(trial);
       HistoryOptions options;
       options.max_bytes = HistoryStore::bytes_for(2 * size);
-      HistoryStore memory = *HistoryStore::make(options);  // with the key that everybody knows
+      HistoryStore memory = *HistoryStore::make(options);  // with the default key, which is public
       const Tokens victim = random_tokens(random, victim_tokens);
       remember(memory, victim, 2);
       const Attacker attacker{random, memory, victim, size};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What snapshots allocate: nothing in memory; the bytes of the file when it is loaded; names when it is saved.
+// The allocations of snapshots: none in memory, the bytes of a file when it is loaded, and the names when it is saved.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -72,7 +72,7 @@ TEST(MemorySnapshotAllocations, NoneToSaveAndNoneToLoad) {
   EXPECT_GT(again->counts().stored, 2000U);
 }
 
-/// A folder of its own in the one for temporary files.
+/// A folder of its own within the folder for temporary files.
 class SnapshotFileAllocations : public ::testing::Test {
  protected:
   SnapshotFileAllocations() { std::filesystem::create_directory(folder_); }

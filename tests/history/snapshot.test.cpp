@@ -32,13 +32,13 @@ constexpr auto other_kind = static_cast<SectionKind>(77);
 
 Result<SnapshotReader> open(const Bytes& bytes) { return SnapshotReader::open(bytes, some_tokenizer); }
 
-/// The code of the error; nothing where there is none.
+/// Returns the code of the error, if there is one.
 std::optional<ErrorCode> error_of(const Bytes& bytes) {
   const auto reader = open(bytes);
   return reader ? std::nullopt : std::optional(reader.error().code);
 }
 
-/// Three sections: numbers, nothing, one byte.
+/// A snapshot of three sections: numbers, nothing, one byte.
 Bytes three_sections() {
   Bytes bytes(snapshot_bytes({27, 0, 1}));
   SnapshotWriter writer(bytes, some_tokenizer);
@@ -215,15 +215,15 @@ TEST(DamagedSnapshot, OtherFilesAreNone) {
   }
   EXPECT_EQ(error_of(Bytes(1000)), ErrorCode::not_a_snapshot);
   EXPECT_EQ(error_of(Bytes(1000, std::byte{0xff})), ErrorCode::not_a_snapshot);
-  // A transfer as text turns line ends into one kind.
+  // A text-mode transfer converts line endings.
   Bytes text = sample_snapshot(1);
   text.erase(text.begin() + 4);
   EXPECT_EQ(error_of(text), ErrorCode::not_a_snapshot);
 }
 
-// Whole, but not for this reader: each its own error.
+// Undamaged, but not for this reader: each case has its own error.
 
-/// A snapshot with another number in its header, and the right checksum.
+/// Returns a snapshot with another number in its header, and the right checksum.
 template <class T>
 Bytes with_header(std::size_t at, T value) {
   Bytes bytes = three_sections();
@@ -261,7 +261,7 @@ TEST(ForeignSnapshot, WithTokensOfAnotherWidthIsRefused) {
 
 TEST(ForeignSnapshot, WithItsHighestBytesFirstIsRefused) {
   Bytes bytes = three_sections();
-  // All numbers of the header, as a machine of the other kind would write them.
+  // All numbers of the header, as a machine of the other byte order writes them.
   constexpr std::array<std::array<std::ptrdiff_t, 2>, 6> numbers = {
       {{8, 4}, {12, 4}, {16, 4}, {20, 4}, {24, 8}, {32, 8}}};
   for (const auto& [at, size] : numbers) std::reverse(bytes.begin() + at, bytes.begin() + at + size);
@@ -274,7 +274,7 @@ TEST(ForeignSnapshot, WithItsHighestBytesFirstIsRefused) {
   EXPECT_EQ(reader.error().limit, 0x01020304U);
 }
 
-// Right checksums, wrong rules.
+// Correct checksums, invalid contents.
 
 TEST(ForgedSnapshot, HeadersThatNobodyWritesAreRefused) {
   EXPECT_EQ(error_of(with_header<std::uint32_t>(8, 5)), ErrorCode::snapshot_forged) << "byte order";
@@ -287,7 +287,7 @@ TEST(ForgedSnapshot, HeadersThatNobodyWritesAreRefused) {
   EXPECT_EQ(error_of(with_header(32, std::numeric_limits<std::uint64_t>::max())), ErrorCode::snapshot_truncated);
 }
 
-/// A snapshot with another number in the header of its second section, at 103, and the right checksum.
+/// Opens a snapshot with another number in the header of its second section, at byte 103, and the right checksum.
 template <class T>
 Result<SnapshotReader> with_second_section(Bytes& bytes, std::size_t at, T value) {
   bytes = three_sections();
@@ -306,14 +306,14 @@ TEST(ForgedSnapshot, SectionsThatNobodyWritesAreRefused) {
     EXPECT_EQ(reader.error().value, 103U);
     EXPECT_EQ(reader.error().limit, kind);
   };
-  expect_forged(with_second_section<std::uint32_t>(bytes, 0, 2), 2);  // a kind that was there already
+  expect_forged(with_second_section<std::uint32_t>(bytes, 0, 2), 2);  // a kind that the first section has
   for (const std::uint64_t length : {std::uint64_t{30}, std::uint64_t{1} << 32, ~std::uint64_t{0}, ~std::uint64_t{27}})
     expect_forged(with_second_section(bytes, 4, length), 1);
   EXPECT_TRUE(with_second_section<std::uint32_t>(bytes, 0, 99)) << "kinds that nobody knows are no forgery";
 }
 
 TEST(ForgedSnapshot, MoreSectionsThanThereMayBeAreRefused) {
-  // Each of a kind of its own and sound: only their number is wrong.
+  // Each section has a kind of its own and is valid: only the number of sections is wrong.
   Bytes bytes(snapshot_bytes({}) + 64 * SnapshotFormat::section_header_bytes);
   SnapshotWriter writer(bytes, some_tokenizer);
   for (std::uint32_t kind = 0; kind < 64; ++kind) writer.begin_section(static_cast<SectionKind>(kind));
@@ -349,7 +349,7 @@ TEST(Snapshot, IsTheSameInWhateverOrderItsSectionsAre) {
   EXPECT_EQ(reader->section(SectionKind::runs)->take<std::uint8_t>(), 2);
 }
 
-// Anything at all; the same body as fuzz/snapshot.fuzz.cpp.
+// Arbitrary bytes. fuzz/snapshot.fuzz.cpp has the same body.
 
 TEST(AnySnapshot, RandomBytesAreReadOrRefused) {
   testing::SnapshotCoverage coverage;
@@ -357,7 +357,7 @@ TEST(AnySnapshot, RandomBytesAreReadOrRefused) {
   for (int i = 0; i < 3000; ++i) {
     Bytes bytes(random.below(600));
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next() & 255);
-    // Lengths that lie within, so that there is more than one section.
+    // A section length within the file, so that there can be a second section.
     if (bytes.size() > 100) detail::store_little(std::uint64_t{random.below(bytes.size())}, bytes.data() + 52);
     ASSERT_EQ(testing::read_as_any_snapshot(bytes, coverage), "") << "case " << i;
   }
@@ -373,7 +373,7 @@ TEST(AnySnapshot, WithAnyDamageAndRightChecksumsIsReadOrRefused) {
   for (int i = 0; i < 6000; ++i) {
     Bytes bytes = wholes[random.below(wholes.size())];
     for (std::size_t changes = random.below(4); changes > 0; --changes) {
-      // Sizes and counts are where damage does most; they lie behind the section headers.
+      // Damage to sizes and counts does most; they follow the section headers.
       const std::size_t at = random.chance(30) ? 76 + random.below(16) : random.below(bytes.size());
       switch (random.below(4)) {
         case 0:
@@ -399,9 +399,8 @@ TEST(AnySnapshot, WithAnyDamageAndRightChecksumsIsReadOrRefused) {
   EXPECT_GT(coverage.runs, 10'000U);
 }
 
-// Files of the past. golden/snapshot-1.bin was not written by this library but by snapshot_1.py beside it, after
-// docs/formats.md. A later version
-// of the format gets a file of its own, and still reads this one.
+// Snapshots of earlier versions. golden/snapshot-1.bin was written by snapshot_1.py, according to docs/formats.md, and
+// not by this library. A later version of the format adds a file and still reads this one.
 
 Bytes golden() {
   std::ifstream file(std::filesystem::path(REPRISE_SOURCE_DIR) / "tests/history/golden/snapshot-1.bin",

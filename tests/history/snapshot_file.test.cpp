@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#if !defined(_WIN32)  // the tests provoke faults with calls of POSIX
+#if !defined(_WIN32)  // the tests cause faults with POSIX calls
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ using detail::FileCalls;
 using detail::FileKind;
 using testing::Bytes;
 
-/// An empty folder, removed at the end.
+/// An empty folder, removed by the destructor.
 class Folder {
  public:
   Folder() {
@@ -73,7 +73,7 @@ Bytes bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// What is in the file; fails the test where it cannot be loaded.
+/// Returns the contents of the file; fails the test if it cannot be loaded.
 Bytes loaded(const fs::path& path) {
   Buffer<std::byte> bytes;
   const auto result = load_file(path, bytes);
@@ -157,7 +157,7 @@ TEST(SnapshotFile, ErrorsOfTheSystemAreSaidAsWhatTheyAre) {
   const auto says = [](const Result<void>& result, std::string_view words) {
     return !result && result.error().message.find(words) != std::string_view::npos;
   };
-  const std::string longest(250, 'x');  // a name that the file may have, but not the temporary one
+  const std::string longest(250, 'x');  // valid for the file, too long for the temporary file
   const auto too_long = save_file(folder / longest.c_str(), bytes_of("1"));
   expect_error(too_long, ErrorCode::file_failed, ENAMETOOLONG);
   EXPECT_TRUE(says(too_long, "too long"));
@@ -175,14 +175,14 @@ TEST(SnapshotFile, FoldersPipesAndDevicesAreNeitherReadNorReplaced) {
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   std::set<std::string> names = {"folder", "pipe"};
 #if defined(__linux__)
-  // Never those of /dev: a fault in what is tested here would replace them, for the whole machine.
+  // Never the devices in /dev: a bug in the tested code would replace them for the whole machine.
   if (::mknod((folder / "full").c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0) names.insert("full");
 #endif
   for (const std::string& name : names) {
     Buffer<std::byte> bytes;
     const auto read = load_file(folder / name.c_str(), bytes);
     ASSERT_FALSE(read) << name;
-    // File systems without devices do not even open them.
+    // Some file systems refuse to open devices.
     EXPECT_TRUE(read.error().code == ErrorCode::not_a_regular_file || (name == "full" && read.error().value == EACCES));
     expect_error(save_file(folder / name.c_str(), bytes_of("1")), ErrorCode::not_a_regular_file);
     EXPECT_FALSE(fs::is_regular_file(folder / name.c_str())) << name << " is what it was";
@@ -230,9 +230,9 @@ TEST(SnapshotFile, SavedByManyThreadsIsOneOfTheirs) {
 
 // Faults, one call at a time.
 
-/// The real calls, with a word before each and fewer bytes at once.
+/// The real calls, with a hook before each, and with fewer bytes per call.
 struct FaultyCalls {
-  /// Asked before each call, by its name: not 0 is the error that is answered in its place.
+  /// Called before each call with its name. A result other than 0 is returned as the error of that call.
   std::function<int(std::string_view)> before = [](std::string_view) { return 0; };
   std::size_t most = unlimited;
   bool syncs = true;
@@ -267,7 +267,7 @@ struct FaultyCalls {
     const int error = before("sync");
     return error != 0 || !syncs ? error : FileCalls::sync(file);
   }
-  /// Closes also where it answers with an error, as Linux does.
+  /// Closes the file even if it returns an error, as Linux does.
   int close(int file) {
     const int error = before("close");
     const int closed = FileCalls::close(file);
@@ -438,9 +438,9 @@ TEST(FaultyLoad, AFileThatBecomesAFolderMeanwhileIsRefused) {
   expect_error(detail::load_file(calls, folder / "a", bytes, unlimited), ErrorCode::not_a_regular_file);
 }
 
-// Faults that the system makes itself, in a process of their own.
+// Faults that the system causes, in a child process.
 
-/// Runs it in a child; true where it answers true there. Nothing of the test framework works in the child.
+/// Runs `body` in a child process and returns its result. The test framework does not work in the child.
 bool in_child(const std::function<bool()>& body) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(body() ? 0 : 1);
@@ -456,7 +456,7 @@ bool is_error(const Result<void>& result, ErrorCode code, int value) {
 TEST(SystemFault, AFullDiskLeavesTheOldFileAndNothingElse) {
   const Folder folder;
   ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
-  // A limit on the size of files: the write that meets it is short, the next one fails.
+  // A limit on file sizes: the write that reaches it is short, and the next one fails.
   EXPECT_TRUE(in_child([&] {
     const rlimit limit = {5000, 5000};
     if (std::signal(SIGXFSZ, SIG_IGN) == SIG_ERR || ::setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
@@ -495,7 +495,8 @@ TEST(SystemFault, AFileThatMayNotBeReadIsAnError) {
   const Folder folder;
   ASSERT_TRUE(save_file(folder / "a", bytes_of("old")));
   ASSERT_TRUE(save_file(folder / "b", bytes_of("for all")));
-  // The folder is open to who runs this as root and becomes somebody else: only the file keeps him out.
+  // The test may run as root and become another user, who can read the folder. So only the file's own mode denies
+  // access.
   fs::permissions(folder.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
   fs::permissions(folder / "a", fs::perms::none);
   fs::permissions(folder / "b", fs::perms::owner_read | fs::perms::others_read);
@@ -526,7 +527,7 @@ TEST(SystemFault, AStormOfSignalsChangesNothing) {
   EXPECT_EQ(folder.files(), (std::set<std::string>{"a"}));
 }
 
-// A process that is killed while it saves. REPRISE_KILLS sets how often.
+// A process that is killed while it saves. REPRISE_KILLS sets the number of kills.
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t usual_kills = 200;  // a fork takes twenty times as long there
@@ -554,7 +555,7 @@ TEST(KilledSave, AtAnyCallLeavesTheOldFileOrTheNewOne) {
   for (std::size_t i = 0; i < kills(); ++i) {
     const Bytes fresh = testing::sample_snapshot(1 + random.below(20), false, i + 1);
     FaultyCalls calls;
-    calls.syncs = false;  // only a power cut needs it
+    calls.syncs = false;  // sync matters only for a power failure
     calls.most = 1 + fresh.size() / (1 + random.below(20));
     const std::size_t writes = (fresh.size() + calls.most - 1) / calls.most;
     // look, open_folder, create, writes, sync, close, replace, sync_folder, close

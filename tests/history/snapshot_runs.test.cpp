@@ -76,8 +76,8 @@ TEST(SnapshotRuns, WhoSaidATokenSharesAWordWithItWithoutOverlap) {
   static_assert(detail::run_bytes(1) == 17 && detail::run_bytes(32) == 141 && detail::run_bytes(33) == 146);
 }
 
-/// What is said of a section with two runs of 20 tokens, after a change of its contents and the right checksums: how
-/// many runs are visited, all that are sound before the first that is not.
+/// The result for a section with two runs of 20 tokens, after a change of its contents, with correct checksums. `runs`
+/// is the number of visited runs: the valid ones before the first invalid one.
 struct Visited {
   std::size_t runs = 0;
   Result<void> result;

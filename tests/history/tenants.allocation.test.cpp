@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tenants allocate: in make() and open() alone; and what becomes of them when there is no memory.
+// The allocations of tenants, which only make() and open() perform, and the results without memory.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -190,7 +190,7 @@ TEST(TenantHistories, RefuseMorePlacesThanThereCanBe) {
   EXPECT_EQ(made.error().code, ErrorCode::out_of_memory);
 }
 
-/// Two readers look for a tenant that stays, and use its memory, while others come and go beside it.
+/// Two readers look up a tenant that stays and use its memory, while other tenants come and go.
 TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
   TenantHistories all = make(4, 2'000);
   Tenant* const stays = *all.open(1, 11);

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-/// \file The headers of the library as files, for the tests of the house. (Plain searching instead of std::regex:
-/// compilers warn about that one under sanitizers.)
+/// \file The headers of the library as files, for the tests of the source tree. They use plain searching instead of
+/// std::regex, because compilers warn about std::regex under sanitizers.
 namespace house {
 
 namespace fs = std::filesystem;
@@ -37,11 +37,11 @@ inline std::string read(const fs::path& path) {
 struct Header {
   std::string name;     // reprise/core/token.hpp
   std::string layer;    // core
-  bool detail = false;  // it lies in <layer>/detail/
+  bool detail = false;  // lies in <layer>/detail/
   std::string text;
 };
 
-/// "core" of "reprise/core/token.hpp" and of "reprise/core/detail/log.hpp", "" of "reprise/reprise.hpp".
+/// Returns "core" for "reprise/core/token.hpp" and "reprise/core/detail/log.hpp", and "" for "reprise/reprise.hpp".
 inline std::string layer_of(const std::string& name) {
   const std::size_t begin = name.find('/') + 1;
   const std::size_t end = name.find('/', begin);
@@ -63,7 +63,7 @@ inline const std::vector<Header>& headers() {
   return all;
 }
 
-/// The text between `open` and the next `close`, wherever a line begins with "#include" and then `open`.
+/// Returns the names between `open` and the next `close` in lines that begin with "#include" and `open`.
 inline Names included(const std::string& text, char open, char close) {
   Names found;
   std::istringstream lines(text);
@@ -77,7 +77,7 @@ inline Names included(const std::string& text, char open, char close) {
   return found;
 }
 
-/// The headers of the library that this text includes.
+/// Returns the headers of the library that this text includes.
 inline Names own_includes(const std::string& text) {
   Names found = included(text, '"', '"');
   found.merge(included(text, '<', '>'));
@@ -85,13 +85,13 @@ inline Names own_includes(const std::string& text) {
   return found;
 }
 
-/// The headers that call the operating system; nobody gets them who does not ask for them.
+/// The headers that call the operating system. No other header includes them.
 inline const Names& system_headers() {
   static const Names names = {"reprise/history/detail/file_calls.hpp", "reprise/history/snapshot_file.hpp"};
   return names;
 }
 
-/// Public headers that reprise.hpp leaves out: the testing kit, the extras, and calls of the operating system.
+/// True for public headers outside reprise.hpp: the testing kit, the extras, and the calls of the operating system.
 inline bool is_public_by_list(const Header& header) {
   return !header.detail &&
          (header.layer == "testing" || header.layer == "extras" || system_headers().contains(header.name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of docs/overview.md, held against the files: who may include whom,
-// how long a header may be, and that no header is forgotten.
+// Compares the layers of docs/overview.md with the files: who may include whom, the length of headers, and that no
+// header is forgotten.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,8 +18,7 @@ namespace {
 constexpr std::size_t most_lines = 600;
 constexpr std::size_t many_lines = 400;
 
-/// The layers, and what each may include besides itself and the standard
-/// library.
+/// The layers, and the layers that each may include besides itself and the standard library.
 const std::map<std::string, Names>& layers() {
   static const Names all_but_testing = {"core",   "index",   "evidence", "history", "draft",
                                         "engine", "control", "stats",    "loop",    "batch"};
@@ -36,8 +35,7 @@ const std::map<std::string, Names>& layers() {
         {"loop", {"core", "engine", "stats"}},
         {"batch", {"core", "evidence", "control", "stats", "loop"}},
         {"extras", all_but_testing},
-        // The headers that lie in no layer: the umbrella and the recommended
-        // composition.
+        // The headers outside of all layers: the umbrella and the recommended composition.
         {"", all_but_testing},
     };
     made["testing"] = all_but_testing;
@@ -47,7 +45,7 @@ const std::map<std::string, Names>& layers() {
   return table;
 }
 
-/// Files in quotes that are not named from reprise/ on.
+/// Returns the includes in quotes whose names do not begin with reprise/.
 Names foreign_includes(const std::string& text) {
   Names found = included(text, '"', '"');
   std::erase_if(found, [](const std::string& name) { return name.starts_with("reprise/"); });

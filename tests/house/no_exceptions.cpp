@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled without exceptions and without type information: a generation over all of the library, plain and drafted.
+// Generation with the whole library, plain and drafted, compiled without exceptions and without type information.
 #include <cstddef>
 #include <cstdio>
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace {
 
-/// Counts to nine again and again, and says what it can do, with errors as values.
+/// Counts to nine repeatedly. It states its capabilities and returns errors as values.
 struct Engine {
   std::vector<reprise::Token> cache;
   std::vector<reprise::Token> picks;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that README.md, docs/sketches.md and docs/writing-a-drafter.md show is part of programs that are compiled
-// and run.
+// The code in README.md, docs/sketches.md and docs/writing-a-drafter.md is part of programs that are compiled and run.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -18,7 +17,7 @@ std::string read(const std::string& name) {
   return text;
 }
 
-/// The first block of C++ of a Markdown text.
+/// Returns the first block of C++ in a Markdown text.
 std::string first_example(const std::string& text) {
   const std::string fence = "```cpp\n";
   const std::size_t begin = text.find(fence);
@@ -54,7 +53,7 @@ TEST(Readme, EverySketchIsPartOfAProgram) {
   EXPECT_GE(sketches, 4U);
 }
 
-/// The version that CMake files name, as 3.25; the presets need one, and all files say the same.
+/// The CMake version, such as 3.25: the presets need one, and all files must name the same.
 TEST(House, EveryFileNamesTheSameCMake) {
   const std::string wanted = "3.25";
   for (const char* file : {"CMakeLists.txt", "tests/consumer/CMakeLists.txt"})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of lookup_index.hpp, sentence by sentence, for every index of the library.
+// The contract of lookup_index.hpp, clause by clause, for every index of the library.
 
 #include "reprise/index/lookup_index.hpp"
 
@@ -297,7 +297,7 @@ TYPED_TEST(AnyIndex, AForkOfAnExhaustedOneIsExhausted) {
   EXPECT_TRUE(index.exhausted());
 }
 
-/// The same for indexes that hold 100 tokens at most.
+/// The same for indexes with room for 100 tokens.
 template <class I>
 class ShortIndex : public testing::Test {};
 using ShortIndexes = testing::Types<reprise::detail::BasicNaiveIndex<100>, reprise::detail::BasicRollingHashIndex<100>,
@@ -338,7 +338,7 @@ TYPED_TEST(ShortIndex, IsExhaustedByALongAppend) {
   EXPECT_THAT(matches(index, {}), ElementsAre(Match{1, 1}));
 }
 
-/// I7, for the indexes that can be asked for any n-gram.
+/// I7, for the indexes that accept a query for any n-gram.
 template <class I>
 class LatestOccurrence : public testing::Test {};
 using NgramIndexes = testing::Types<reprise::NaiveIndex, reprise::RollingHashIndex>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the rolling-hash index promises; the contract it shares is in lookup_index.test.cpp.
+// The promises of the rolling-hash index alone; lookup_index.test.cpp tests the shared contract.
 
 #include "reprise/index/rolling_hash.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only the suffix array promises; the contract it shares is in lookup_index.test.cpp.
+// The promises of the suffix array alone; lookup_index.test.cpp tests the shared contract.
 
 #include "reprise/index/suffix_array.hpp"
 

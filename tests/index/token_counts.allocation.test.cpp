@@ -12,7 +12,7 @@ namespace {
 
 using testing::AllocationWatch;
 
-// Growth that fails is tried once more with what is needed: nothing has memory where both fail.
+// A failed growth is tried again with the smallest sufficient size. A token is lost only if both allocations fail.
 constexpr std::size_t always = 1000;
 
 TEST(TokenCountsWithoutMemory, CountNothingAtFirstAndGoOnWhenThereIsMemory) {
@@ -31,7 +31,7 @@ TEST(TokenCountsWithoutMemory, CountNothingAtFirstAndGoOnWhenThereIsMemory) {
 TEST(TokenCountsWithoutMemory, CountKnownTokensOnly) {
   TokenCounts counts;
   Token known = 0;
-  // Up to the token that makes the table grow.
+  // Adds tokens until the next one makes the table grow.
   for (std::size_t grown = 0; grown == 0; ++known) {
     TokenCounts copy = counts;
     const AllocationWatch watch;

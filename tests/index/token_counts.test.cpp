@@ -21,7 +21,7 @@ namespace {
 using Tokens = std::vector<Token>;
 using Entry = TokenCounts::Entry;
 
-/// The obvious way.
+/// The naive reference.
 class CountsModel {
  public:
   void add(Token token) { ++counts_[token]; }
@@ -153,7 +153,7 @@ TEST(TokenCounts, AreThoseOfAMapWhateverIsAddedAndRemoved) {
         }
         default:
           for (std::size_t i = random.below(80); i > 0; --i) {
-            // The lower half is more frequent; negative ones too.
+            // The lower half is more frequent. Negative tokens occur as well.
             const std::size_t rank = std::min(random.below(static_cast<std::size_t>(vocabulary)),
                                               random.below(static_cast<std::size_t>(vocabulary)));
             held.push_back(random.one_in(3) ? -static_cast<Token>(rank) : static_cast<Token>(rank));
@@ -167,7 +167,7 @@ TEST(TokenCounts, AreThoseOfAMapWhateverIsAddedAndRemoved) {
   }
 }
 
-/// Slots that are read when the last `taken` of these tokens are taken back.
+/// Returns the number of slots read when the last `taken` of these tokens are removed.
 std::size_t looked_at(const Tokens& tokens, std::size_t taken) {
   TokenCounts counts(3);
   CountsModel model;
@@ -191,7 +191,7 @@ TEST(TokenCounts, ReadFewSlotsWhenOneOfTheMostFrequentIsTakenBack) {
     EXPECT_LE(looked_at(tokens, 1), 24'000U + static_cast<std::size_t>(size) / 64) << size;
     EXPECT_LE(looked_at(tokens, 24), 80'000U + static_cast<std::size_t>(size) / 64) << size;
   }
-  // What is not in the list costs nothing.
+  // Removing a token that is not in the list reads no slot.
   Tokens rising(100'000);
   std::iota(rising.begin(), rising.end(), 0);
   EXPECT_EQ(looked_at(rising, 1), 0U);

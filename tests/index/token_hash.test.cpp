@@ -20,7 +20,7 @@ using reprise::testing::Stream;
 
 constexpr std::uint64_t key = 7;
 
-/// The hash of these tokens alone, from its definition.
+/// Returns the hash of these tokens alone, by its definition.
 std::uint64_t hash_of(std::span<const Token> ngram) {
   CyclicHash hash;
   for (const Token token : ngram) hash.advance(token_hash(key, token));

@@ -13,8 +13,8 @@
 
 namespace reprise::llama {
 
-/// An engine whose times and logits a test knows. It keeps the tokens of each sequence and complains of rows that do
-/// not stand right behind them.
+/// An engine with known times and logits. It keeps the tokens of each sequence, and counts as a fault each row that
+/// does not directly follow them.
 class FakePasses final : public Passes {
  public:
   std::size_t rows = 512;
@@ -23,9 +23,9 @@ class FakePasses final : public Passes {
   std::size_t sequences = 4;
   std::size_t tokens = 32;
   bool rolls_back = true;
-  /// Of a pass: rows, context of its first sequence, sequences.
+  /// Returns the time of a pass, given its rows, the context of its first sequence, and its sequences.
   std::function<std::uint64_t(std::size_t, std::size_t, std::size_t)> time;
-  /// Fills the logits of a row: the tokens of its sequence up to and with it; rows of the pass.
+  /// Fills the logits of a row, given its sequence's tokens up to and including it, and the rows of the pass.
   std::function<void(TokenSpan, std::size_t, std::vector<float>&)> answer;
 
   std::map<std::size_t, std::vector<Token>> cache;

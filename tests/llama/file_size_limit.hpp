@@ -7,7 +7,7 @@
 
 namespace reprise::llama {
 
-/// For as long as it lives, no file of this process grows beyond `bytes`, as on a disk with so much room.
+/// While it exists, no file of this process grows above `bytes`, as on a disk with this much free space.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Logits that follow from the tokens alone.
+/// Fills logits that depend on the tokens alone.
 void plain_answer(TokenSpan tokens, std::vector<float>& logits) {
   std::uint64_t hash = 0;
   for (const Token token : tokens) hash = testing::mix(hash + static_cast<std::uint64_t>(token));
@@ -77,7 +77,7 @@ TEST_F(Flips, AnEngineWhoseAnswersDependOnTheTokensAloneHasNone) {
 }
 
 TEST_F(Flips, AreThoseOfTheWidthThatHasThem) {
-  // At every position that 7 divides, passes of 4 rows prefer the second best token.
+  // At every position divisible by 7, passes of 4 rows prefer the second best token.
   std::size_t expected = 0;
   for (const replay::TraceSession& session : sessions) {
     std::size_t size = 0;
@@ -106,7 +106,7 @@ TEST_F(Flips, EveryPassOfAWidthHasThatManyRows) {
   settings.widths = {5, 5, 32};
   settings.repeat = false;
   EXPECT_EQ(measure().size(), 3U);
-  const std::size_t ones = std::size_t{4} * (37 + 64 + 1);  // twice
+  const std::size_t ones = std::size_t{4} * (37 + 64 + 1);  // both times
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(engine.widths, 1U)), ones);
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(engine.widths, 5U)), 2 * (8 + 13 + 1U));
   EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(engine.widths, 32U)), 2 * (2 + 2 + 1U));

@@ -13,7 +13,7 @@
 #include "support/llama_stand_in/small_context.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 
-// The stand-in keeps llama.cpp's contracts: what it does not refuse, tests of the adapter would not see.
+// The stand-in must keep llama.cpp's contracts: tests of the adapter miss every fault that it accepts.
 namespace reprise::llama_stand_in {
 namespace {
 
@@ -23,7 +23,7 @@ Scores scores(const SmallContext& context, std::int32_t row) {
   const float* logits = llama_get_logits_ith(context.get(), row);
   return logits == nullptr ? Scores() : Scores(logits, logits + 48);
 }
-/// The scores after a text that is run at once in a context of its own.
+/// Returns the scores after a text that runs in one pass, in a context of its own.
 Scores fresh(const char* kind, const std::vector<llama_token>& text) {
   const SmallContext context(kind);
   Rows rows;
@@ -57,11 +57,11 @@ TEST_P(LlamaStandIns, RefusesWhatIsNoBatchAndChangesNothing) {
   EXPECT_EQ(Rows().add(48, 2).decode(context), -1);
   EXPECT_EQ(Rows().add(5, 2, {12}).decode(context), -1);
   EXPECT_EQ(Rows().add(5, 2, {-1}).decode(context), -1);
-  EXPECT_EQ(Rows().add(5, 1).decode(context), -1);            // there already
+  EXPECT_EQ(Rows().add(5, 1).decode(context), -1);            // already there
   EXPECT_EQ(Rows().add(5, 3).decode(context), -1);            // a gap
-  EXPECT_EQ(Rows().add(5, 2).add(5, 4).decode(context), -1);  // a gap in it
-  EXPECT_EQ(Rows().add(5, 3).add(5, 2).decode(context), -1);  // the wrong way round
-  EXPECT_EQ(Rows().add(5, 2, {0, 1}).decode(context), -1);    // they have diverged
+  EXPECT_EQ(Rows().add(5, 2).add(5, 4).decode(context), -1);  // a gap within the batch
+  EXPECT_EQ(Rows().add(5, 3).add(5, 2).decode(context), -1);  // in the wrong order
+  EXPECT_EQ(Rows().add(5, 2, {0, 1}).decode(context), -1);    // the sequences have diverged
   EXPECT_EQ(Rows().add(5, 0, {1, 2}).add(5, 1, {1, 3}).add(5, 2, {2, 3}).decode(context), -1);
   EXPECT_EQ(settings().refused_batches, 11U);
   EXPECT_EQ(llama_memory_seq_pos_max(context.memory(), 0), 1);
@@ -171,7 +171,7 @@ TEST(LlamaStandIn, CannotRemovePartOfAState) {
   ASSERT_EQ(Rows().add(5, 0).add(6, 1).add(7, 2).add(8, 3).decode(context), 0);
   EXPECT_FALSE(llama_memory_seq_rm(context.memory(), 0, 1, -1));
   EXPECT_TRUE(llama_memory_seq_rm(context.memory(), 0, 2, -1));
-  EXPECT_FALSE(llama_memory_seq_rm(context.memory(), 0, 1, -1));  // not twice
+  EXPECT_FALSE(llama_memory_seq_rm(context.memory(), 0, 1, -1));  // only once
   ASSERT_EQ(Rows().add(9, 2).decode(context), 0);
   EXPECT_EQ(scores(context, 0), fresh("recurrent", {5, 6, 9}));
 }

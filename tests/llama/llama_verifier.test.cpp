@@ -41,7 +41,7 @@ using ::testing::HasSubstr;
 
 const std::vector<Token> prompt = {5, 14, 15, 9, 26, 5};
 
-/// Penalties, cuts, temperature, a seeded choice.
+/// Returns a chain of penalties, cuts, a temperature and a seeded choice.
 llama_sampler* make_sampler(std::uint32_t seed = 7) {
   llama_sampler* chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
   llama_sampler_chain_add(chain, llama_sampler_init_penalties(48, 8, 1.3F, 0.4F, 0.2F));
@@ -152,7 +152,7 @@ TEST_P(LlamaVerifiers, RunNoTokenThatIsNone) {
   }
   EXPECT_EQ(settings().refused_batches, 0U);
 }
-// Whichever call fails, and however, what was generated and goes on is what would have been.
+// Whichever call fails, and however, the generated tokens and the following ones must not change.
 TEST_P(LlamaVerifiers, GoOnAfterAnyFailedPass) {
   const SmallContext context = this->context();
   const Maker make{&context, GetParam().sampled, GetParam().leaves};
@@ -291,9 +291,9 @@ TEST(LlamaVerifier, HasItsSamplerBackAfterAVoidPass) {
   ASSERT_TRUE(verifier.commit(1));
   LlamaVerifier other = make(prompt);
   ASSERT_TRUE(other.verify(batch, 2));
-  EXPECT_EQ(settings().samplers, 2 * 7U + 2 * 7U);  // two chains, and a copy of each for the pass that is open
+  EXPECT_EQ(settings().samplers, 2 * 7U + 2 * 7U);  // two chains, and a copy of each for the open pass
 }
-// A state that is not taken back leaves the cache empty: what is run on top of that would be another text.
+// A state that is not restored leaves the cache empty. Tokens that run on top of it would continue another text.
 TEST(LlamaVerifier, RunsTheSequenceAgainWhereItsStateWasNotTakenBack) {
   for (const char* model : {"recurrent", "hybrid"}) {
     for (const bool sampled : {false, true}) {
@@ -333,10 +333,10 @@ TEST(LlamaVerifier, TimesRestoringWithThePass) {
   ASSERT_TRUE(verifier.snapshot());
   ASSERT_TRUE(verifier.verify(TokenSpan(prompt).last(1), 0));
   const auto verified = verifier.pass_time();
-  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(verifier.restore(0));  // however coarse the clock is
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(verifier.restore(0));  // so often that a coarse clock shows it
   EXPECT_GT(verifier.pass_time(), verified);
 }
-// As many tokens as were in the cache when it was saved, but others.
+// As many tokens as were in the cache when it was saved, but other ones.
 TEST(LlamaVerifier, PutsNoStateOfOtherTokensBack) {
   for (const char* model : {"recurrent", "hybrid"}) {
     const SmallContext context(model);
@@ -443,7 +443,7 @@ TEST(LlamaVerifier, PrefillsPromptsThatAreLongerThanABatch) {
   auto in_parts = Maker{&parts}(text);
   EXPECT_EQ(in_parts.cached().size(), 99U);
   EXPECT_EQ((*in_parts.verify(TokenSpan(text).last(1), 0))[0], expected);
-  EXPECT_FALSE(in_parts.verify(text, 99));  // more rows than a batch has: an error, not the end of the process
+  EXPECT_FALSE(in_parts.verify(text, 99));  // more rows than a batch has: an error, not an abort
 }
 TEST(LlamaVerifier, RefusesPromptsThatDoNotFit) {
   const SmallContext context;
@@ -459,7 +459,7 @@ TEST(LlamaVerifier, RefusesPromptsThatDoNotFit) {
   EXPECT_TRUE(verifier->prefill(prompt));
 }
 
-// A window that moves on overwrites cells: going back has to bring them back.
+// A window that moves on overwrites cells, so a rollback must recompute them.
 struct LlamaWindow : ::testing::Test {
   static std::vector<Token> long_text() {
     std::vector<Token> text(600);
@@ -483,7 +483,7 @@ TEST_F(LlamaWindow, IsWholeAfterDraftsAreRolledBack) {
     EXPECT_GT(llama_memory_seq_pos_min(context.memory(), 0), 0);
   }
 }
-// What is run in parts takes, for the later ones, cells that the window has passed with the earlier ones.
+// In a pass that runs in parts, the later parts reuse cells that the window passed in the earlier parts.
 TEST_F(LlamaWindow, IsWholeAfterTheLongestPassIsRolledBack) {
   const SmallContext context = long_context(64);
   const std::vector<Token> text = long_text();
@@ -523,7 +523,7 @@ TEST_F(LlamaWindow, TakesTreesWhereItsCacheIsFullSize) {
   EXPECT_TRUE(report.identical()) << report.message;
   EXPECT_TRUE(report.drafted.error.empty()) << report.drafted.error;
 }
-// llama.cpp reuses no cell that sequences share, also none that the window has passed: a tree finds no room then.
+// llama.cpp reuses no cell that sequences share, even after the window has passed it. A tree then finds no free cells.
 TEST_F(LlamaWindow, TellsThatATreeFindsNoRoomInASmallOne) {
   const SmallContext context = long_context(64);
   const std::vector<Token> text = long_text();
@@ -536,19 +536,19 @@ TEST_F(LlamaWindow, TellsThatATreeFindsNoRoomInASmallOne) {
   EXPECT_TRUE(verifier.verify(TokenSpan(tree).first(2), 1));
 }
 
-// Numbers that depend on the shape of the pass are told by the margin.
+// If logits depend on the shape of the pass, the margin shows it.
 TEST(LlamaVerifier, TellsNearTiesFromMistakes) {
   const SmallContext context;
   settings().row_count_noise = 0.5F;
   VerifierCheck near = small();
-  near.epsilon = 2.01;  // twice the noise, of either token
+  near.epsilon = 2.01;  // twice the noise, for each token
   const Report report = check({&context}, near);
   EXPECT_EQ(report.verdict(), Verdict::near_tie) << report.to_string();
   near.epsilon = 1e-4;
   EXPECT_EQ(check({&context}, near).verdict(), Verdict::wrong);
 }
 
-// A memory that does not remove rejected rows: an error that says so, and nothing of the pass is committed.
+// If the memory cannot remove rejected rows, the error says so, and nothing of the pass is committed.
 TEST(LlamaVerifier, TellsWhenRejectedRowsAreNotRemoved) {
   for (const bool sampled : {false, true})
     for (const std::size_t leaves : {std::size_t{1}, std::size_t{4}}) {

@@ -16,7 +16,7 @@ using Tokens = std::vector<Token>;
 
 void append(Tokens& text, const Tokens& more) { text.insert(text.end(), more.begin(), more.end()); }
 
-/// Tokens that are nowhere else in a text: `first` and those that follow it.
+/// `count` consecutive tokens from `first` on, which occur nowhere else in the text.
 Tokens fresh(Token first, std::size_t count) {
   Tokens tokens(count);
   for (Token& token : tokens) token = first++;
@@ -29,7 +29,7 @@ Tokens times(std::size_t count, const Tokens& block) {
   return tokens;
 }
 
-/// Text with the likeness of prose: a chain in which some words follow others more often.
+/// Text like prose: a Markov chain in which some words follow others more often.
 Tokens prose(Random& random, std::size_t size, std::size_t words) {
   Tokens text;
   Token word = 0;
@@ -74,7 +74,7 @@ TEST(Loops, ALoopThatIsNoPeriodIsCutBeforeTheSecondSaying) {
   const auto loop = find_loop(text);
   ASSERT_TRUE(loop);
   EXPECT_EQ(loop->keep, keep);
-  EXPECT_EQ(loop->found, text.size() - 12);  // with the 48th token of the block
+  EXPECT_EQ(loop->found, text.size() - 12);  // at the 48th token of the block
 }
 
 TEST(Loops, ShortRepetitionsAreNone) {
@@ -112,7 +112,7 @@ TEST(Loops, EachSettingShows) {
   EXPECT_FALSE(find_loop(thrice, {}, rule));
 }
 
-/// "Item 10: see above. Item 11: see above. ...", with `filler` tokens that stay.
+/// "Item 10: see above. Item 11: see above. ...", with `filler` tokens that stay the same.
 Tokens items(std::size_t count, std::size_t filler) {
   Tokens text;
   for (std::size_t i = 0; i < count; ++i) {
@@ -129,12 +129,12 @@ TEST(Loops, LoopsThatCountAreFound) {
     const auto loop = find_loop(text);
     ASSERT_TRUE(loop) << filler;
     EXPECT_EQ(loop->period, filler + 3);
-    // One item stands; where the exact rule was sooner, with the next one's number.
+    // One item is kept. If the exact rule finds the loop first, the next item's number is kept as well.
     EXPECT_GE(loop->keep, 25 + filler + 3) << filler;
     EXPECT_LE(loop->keep, 25 + filler + 3 + 3) << filler;
     EXPECT_LE(loop->found, 25 + 5 * (filler + 3) + 96) << filler;
   }
-  // Numbered lines whose text differs.
+  // Numbered lines with different texts.
   Tokens list;
   for (Token i = 0; i < 60; ++i) {
     append(list, {1, 2, 10 + i / 10, 10 + i % 10, 3, 4, 5, 6});
@@ -154,7 +154,7 @@ TEST(Loops, SettingsOfCountingLoopsShow) {
   rule.counted_change = 30;
   EXPECT_FALSE(find_loop(text, {}, rule));
   rule = {};
-  rule.seed = 30;  // longer than what stays the same
+  rule.seed = 30;  // longer than the repeated part
   EXPECT_FALSE(find_loop(text, {}, rule));
 }
 
@@ -170,7 +170,7 @@ TEST(Loops, WhatTheContextSaysAsOftenIsACopy) {
   const Tokens counted = items(30, 40);
   EXPECT_FALSE(find_loop(counted, counted));
 
-  // Quoted once, and then again and again: a loop, a little later.
+  // A block that the context has once and the output repeats is a loop, found a little later.
   Tokens context = fresh(5000, 10);
   append(context, block);
   const auto loop = find_loop(times(9, block), context);
@@ -217,7 +217,7 @@ TEST(Loops, TheExactRuleIsWhatCountingByHandFinds) {
     LoopRule rule;
     rule.window = 1 + random.below(6);
     rule.sayings = 2 + random.below(3);
-    rule.counted_window = 1000;  // never
+    rule.counted_window = 1000;  // never reached
     const Tokens context = prose(random, random.below(60), 12);
     const Tokens output = prose(random, 80, 12);
     std::size_t expected = 0;

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// `more` behind a model and a prompt.
+/// Returns the arguments `more` after a model and a prompt.
 std::vector<std::string> with(std::vector<std::string> more) {
   more.insert(more.begin(), {"--model", "m.gguf", "--prompt", "hello"});
   return more;

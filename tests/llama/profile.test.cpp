@@ -96,7 +96,7 @@ TEST_F(ProfileOf, EveryRepetitionHasEveryWidthOnceInAnotherOrder) {
   settings.sequences = {1};
   settings.drafted = {5, 3, 3, 9};
   measure();
-  ASSERT_EQ(engine.widths.size(), 4 * (1 + settings.repetitions));  // 0 too, and once to warm up
+  ASSERT_EQ(engine.widths.size(), 4 * (1 + settings.repetitions));  // also 0 drafted, and one warm-up
   std::set<std::vector<std::size_t>> orders;
   for (std::size_t i = 0; i < engine.widths.size(); i += 4) {
     const auto from = engine.widths.begin() + static_cast<std::ptrdiff_t>(i);
@@ -127,7 +127,7 @@ TEST_F(ProfileOf, TheFileIsACurveForReplayAndControl) {
   for (const char* key : {"model", "library", "date", "command"}) EXPECT_NE(read.find(key), nullptr) << key;
   EXPECT_EQ(read.find("base_ns")->number()->integer, static_cast<std::int64_t>(exact_time(1, 128, 1)));
 
-  // The points of several sequences, too, are what the library takes.
+  // The library also accepts the points of several sequences.
   std::vector<CostPoint> points;
   for (const ProfilePoint& point : profile.points)
     points.push_back({point.sequences, point.context, point.rows, point.ns});

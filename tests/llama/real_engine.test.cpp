@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The adapter of llama.cpp on the real library: the conformance kit, and generation against plain decoding.
-/// The environment variable REPRISE_LLAMA_MODELS names the folder of the models: those that make_tiny_models.py writes,
-/// and SmolLM2-135M-Instruct.Q4_1.gguf. Tests of models that are not there are skipped.
+/// \file The adapter for llama.cpp on the real library: the conformance kit, and generation compared with plain
+/// decoding. The environment variable REPRISE_LLAMA_MODELS names the folder of the models. These are the models that
+/// make_tiny_models.py writes, and SmolLM2-135M-Instruct.Q4_1.gguf. Tests of missing models are skipped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ using testing::OracleStrategy;
 using testing::Verdict;
 using testing::VerifierCheck;
 
-/// A model of the folder; null where it is not there. Loaded once.
+/// Returns a model of the folder, loaded once, or null if it is missing.
 llama_model* find_model(const std::string& file) {
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
@@ -51,7 +51,7 @@ llama_model* find_model(const std::string& file) {
   if (!std::filesystem::exists(path)) return nullptr;
   auto& model = models[file];
   if (!model) {
-    // Passes that are made to fail say so; only what keeps a model from being loaded is worth reading.
+    // Passes that fail on purpose log as well, so only the log of a failed load is shown.
     static std::string log;
     llama_log_set([](ggml_log_level, const char* text, void*) { log.append(text).erase(0, log.size() / 2000 * 1000); },
                   nullptr);
@@ -61,19 +61,19 @@ llama_model* find_model(const std::string& file) {
   return model.get();
 }
 
-/// A model, and what it is run with. One thread: so that a run can be repeated on any machine.
+/// A model and its settings. It runs on one thread, so that a run can be repeated on any machine.
 struct ModelRun {
   const char* name;
   const char* file;
   std::size_t leaves = 1;
   llama_flash_attn_type flash = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   bool whole_window = true;         ///< a sliding window keeps all rows (swa_full)
-  std::uint32_t micro_batch = 64;   ///< rows that are computed at once (n_ubatch)
-  ggml_type cache = GGML_TYPE_F32;  ///< half precision would be most of the noise
+  std::uint32_t micro_batch = 64;   ///< rows computed at once (n_ubatch)
+  ggml_type cache = GGML_TYPE_F32;  ///< half precision would add most of the noise
   std::uint32_t context = 512;
   llama_seq_id sequence = 0;
 
-  /// Then picks may differ at near ties, and where a sampler draws nobody can tell these from mistakes.
+  /// True if picks may differ at near ties. With a sampler, such a difference looks like a mistake.
   [[nodiscard]] bool in_half_precision() const {
     return flash == LLAMA_FLASH_ATTN_TYPE_ENABLED || cache == GGML_TYPE_F16;
   }
@@ -96,7 +96,7 @@ llama_sampler* seeded(const llama_vocab* vocab) {
   return chain;
 }
 
-/// Allows four tokens: a text in which much is said again, of which drafts are right and wrong.
+/// Allows four tokens only, so the text repeats often and drafts are both right and wrong.
 llama_sampler* few_tokens(const llama_vocab* vocab) {
   std::vector<llama_logit_bias> biases;
   const std::int32_t size = llama_vocab_n_tokens(vocab);
@@ -134,7 +134,7 @@ class Engine {
     params.flash_attn_type = setup.flash;
     params.swa_full = setup.whole_window;
     params.type_k = params.type_v = setup.cache;
-    // Ends a pass after some of its work: what an engine does that is told to stop.
+    // Ends a pass after part of its work, as in an engine that is told to stop.
     params.abort_callback = [](void* left) {
       auto& nodes = *static_cast<std::size_t*>(left);
       return nodes > 0 && --nodes == 0;
@@ -147,10 +147,10 @@ class Engine {
   [[nodiscard]] llama_context* context() const { return context_.get(); }
   [[nodiscard]] const llama_vocab* vocab() const { return vocab_; }
   [[nodiscard]] std::size_t vocabulary() const { return static_cast<std::size_t>(llama_vocab_n_tokens(vocab_)); }
-  /// The next pass stops half-way.
+  /// Makes the next pass stop half-way.
   void fail_next() { *abort_ = 25; }
 
-  /// A verifier that has prefilled all but the last token.
+  /// Returns a verifier that has prefilled all but the last token.
   [[nodiscard]] LlamaVerifier start(TokenSpan prompt, MakeSampler sampler) {
     auto verifier = LlamaVerifier::make(
         context(), {.sampler = sampler(vocab_), .sequence = setup_.sequence, .leaves = setup_.leaves});
@@ -187,18 +187,18 @@ class Engine {
 
   ModelRun setup_;
   const llama_vocab* vocab_;
-  std::unique_ptr<std::size_t> abort_;  // nodes of the graph until a pass is ended; 0: it is not
+  std::unique_ptr<std::size_t> abort_;  // nodes of the graph until a pass is aborted; 0: never
   std::unique_ptr<llama_context, Free> context_;
 };
 
-/// How a generation went.
+/// The result of a generation.
 struct Run {
   std::vector<Token> context;
   FinishReason finish = FinishReason::none;
   Statistics statistics;
 };
 
-/// Decodes a prompt, then what a next turn adds to it.
+/// Decodes a prompt, and then a next turn that adds `next`.
 template <class Strategy>
 Run generate_turns(Engine& engine, MakeSampler sampler, Strategy strategy, TokenSpan prompt, TokenSpan next,
                    const Limits& limits) {
@@ -211,8 +211,8 @@ Run generate_turns(Engine& engine, MakeSampler sampler, Strategy strategy, Token
   const Generation first = checked(generate(session, verifier, prompt, limits));
   Run run{{}, first.finish, first.statistics};
   if (!next.empty()) {
-    // Nobody has prefilled it: it is pending, behind the token that ended the first. Unless that is more than a pass
-    // takes.
+    // The new turn is not prefilled: it is pending, after the token that ended the first turn. If it exceeds a pass,
+    // all but its last token are prefilled here.
     std::size_t cached = session.cached();
     std::vector<Token> pending(session.pending().begin(), session.pending().end());
     pending.insert(pending.end(), next.begin(), next.end());
@@ -243,7 +243,7 @@ class RealEngine : public ::testing::TestWithParam<ModelRun> {
 
 TEST_P(RealEngine, PicksTheSameWithDraftsAsWithout) {
   Engine engine = make_engine();
-  // Flash attention and caches of half precision round where the other rows of a pass say; that is no mistake.
+  // With flash attention or half-precision caches, rounding depends on the other rows of a pass. That is no mistake.
   const double epsilon = GetParam().in_half_precision() ? 0.01 : 0.0;
   const auto make = [&](TokenSpan prompt) { return engine.start(prompt, greedy); };
   const auto report =
@@ -288,7 +288,7 @@ TEST_P(RealEngine, EndsInsideADraftAndGoesOnWithTheNextTurn) {
   for (const MakeSampler sampler : {greedy, seeded}) {
     Limits limits{.max_tokens = 24};
     const auto unended = generate_turns(engine, sampler, archetype::Strategy(), prompt, {}, limits);
-    // A token that plain decoding gives there for the first time.
+    // A token that plain decoding produces here for the first time.
     std::size_t end = prompt.size() + 6;
     const auto begin = unended.context.begin();
     while (std::find(begin + 12, begin + static_cast<std::ptrdiff_t>(end), unended.context[end]) !=
@@ -321,8 +321,8 @@ TEST_P(RealEngine, FillsItsContext) {
   EXPECT_EQ(drafted.context, plain.context);
 }
 
-/// Whether the tests above can be trusted to mean something: that wrong rows would change picks, and that what kernels
-/// do with other row counts does not.
+/// Checks the power of the tests above: wrong rows would change picks, and the noise of kernels at other row counts
+/// does not.
 TEST_P(RealEngine, AnswersVaryAndItsMarginsAreAboveTheNoise) {
   Engine engine = make_engine();
   const auto prompt = engine.random_prompt(12);
@@ -383,7 +383,7 @@ TEST(RealEngineRefuses, WhatItCannotDo) {
   if (find_model("attention.gguf") == nullptr || find_model("recurrent.gguf") == nullptr)
     GTEST_SKIP() << "attention.gguf and recurrent.gguf are not in REPRISE_LLAMA_MODELS";
   const auto refusal = [](const Engine& engine, LlamaOptions options) {
-    options.sampler = seeded(engine.vocab());  // freed also then
+    options.sampler = seeded(engine.vocab());  // freed even on failure
     const auto verifier = LlamaVerifier::make(engine.context(), options);
     return verifier ? std::string() : std::string(verifier.error().message);
   };
@@ -418,7 +418,7 @@ TEST(RealEngineSequences, DoNotDisturbEachOther) {
       sessions.emplace_back(OracleStrategy(plain.context, {.right_percent = 60, .seed = 1 + i, .siblings = trees}));
       ASSERT_TRUE(sessions.back().begin(prompt, verifiers.back().capabilities()));
     }
-    // Turn and turn about, a few tokens each.
+    // In turns, a few tokens each.
     for (std::size_t most = 4; most <= limits.max_tokens; most += 4)
       for (std::size_t i = 0; i < 2; ++i) {
         const Limits few{.max_tokens = most};
@@ -430,11 +430,11 @@ TEST(RealEngineSequences, DoNotDisturbEachOther) {
   }
 }
 
-/// A model that people use. Quantised, it answers with other logits where a pass has other rows; so near ties are
-/// possible, and they are counted and shown: never called exact.
+/// A model in real use. It is quantised, so its logits depend on the number of rows in a pass, and near ties are
+/// possible. They are counted and shown, and never called exact.
 class RealModel : public ::testing::TestWithParam<ModelRun> {
  protected:
-  /// Declared: picks whose logits lie closer than that may differ.
+  /// The declared bound: picks whose logits are closer than this may differ.
   static constexpr double epsilon = 1.0;
 
   void SetUp() override {

@@ -91,7 +91,7 @@ class Recording : public ::testing::Test {
     return record(requests, writer, std::ref(script), progress);
   }
   std::vector<replay::TraceSession> sessions() const { return replay::read_trace(path).sessions; }
-  /// The "finish" of all turns of a line.
+  /// Returns the "finish" of all turns of a line.
   std::vector<std::string> finishes(std::size_t line) const {
     std::ifstream in(path);
     std::string text;
@@ -147,7 +147,7 @@ TEST_F(Recording, ALoopIsCutAndTheNextTurnFollowsWhatIsLeft) {
 TEST_F(Recording, ACopyOfTheContextIsNoLoop) {
   const Tokens block = fresh(100, 60);
   const Tokens file = block + fresh(300, 5) + block + fresh(400, 5) + block;
-  // Of the prompt, and of an answer two turns before.
+  // A copy of the prompt, and of an answer two turns before.
   script.answers["a"] = {file, {7}, file};
   run({request("a", {file, {1}, {3}}, 1000)});
   EXPECT_THAT(finishes(0), ElementsAre("length", "length", "length"));

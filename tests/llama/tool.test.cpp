@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// The program over the stand-in, in a folder of its own.
+/// Runs the program over the stand-in, in a folder of its own.
 class LlamaTool : public ::testing::Test {
  protected:
   LlamaTool() : folder_(fs::path(::testing::TempDir()) / ("llama-" + name())) {
@@ -47,7 +47,7 @@ class LlamaTool : public ::testing::Test {
   }
   std::string model(const ModelText& text) const { return file("other.gguf", text.text()); }
 
-  /// The exit status of the program with our model.
+  /// Runs the program with the test's model. Returns the exit status.
   int run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--model", model_, "--context", "512"});
     return run_bare(arguments);

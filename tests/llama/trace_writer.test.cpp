@@ -144,7 +144,7 @@ TEST_F(TraceFile, OfAnotherVocabularyIsRefusedWithThePlaceAndLeftAsItIs) {
   EXPECT_THAT(refused(ended, 300), HasSubstr(path + ":3: turns[1].output[1]: token 300 is not in this model's"));
   EXPECT_THAT(refused(ended, 300), HasSubstr("give another file"));
   EXPECT_EQ(refused(ended, 301), "");
-  // Complete but for the end of its line, and behind it a session that is not.
+  // The last session is complete except for its line end; then an incomplete session follows a complete one.
   EXPECT_THAT(refused(ended.substr(0, ended.size() - 1), 300), HasSubstr(path + ":3: turns[1].output[1]"));
   EXPECT_THAT(refused(line + line.substr(0, 20), 8), HasSubstr(path + ":1: turns[0].output[1]: token 8 "));
   EXPECT_THAT(refused(trace_line(first, two), 300), HasSubstr("turns[0].output[1]: token -5"));
@@ -180,7 +180,7 @@ TEST_F(TraceFile, AFullDiskIsTold) {
 
 TEST_F(TraceFile, WhereRoomEndsInTheMiddleOfASessionTheFileEndsBeforeIt) {
   TraceSession long_one = second;
-  long_one.turns[0].output.assign(20000, 12345);  // more than any stream's buffer
+  long_one.turns[0].output.assign(20000, 12345);  // more than the buffer of any stream
   for (const TraceSession* session : {&second, static_cast<const TraceSession*>(&long_one)}) {
     std::filesystem::remove(path);
     TraceWriter writer = TraceWriter::open(path);

@@ -75,7 +75,7 @@ TEST(Judge, CallsItWrongWherePlainDecodingDoesNotRepeatItself) {
   EXPECT_EQ(judged(difference, logits({5.0F, 5.0F}), 0.02), Verdict::wrong);
 }
 
-/// Draws from three tokens, two of them equally likely.
+/// Returns a draw from three tokens, two of them equally likely.
 Probe drawn(std::uint32_t seed) {
   Probe probe = logits({1.0F, 1.0F, -20.0F});
   Sampling sampling;
@@ -92,7 +92,8 @@ TEST(Judge, ExplainsADrawOnlyWhereShiftedLogitsWithTheSameRandomNumberGiveTheOth
   std::size_t near_ties = 0;
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
     EXPECT_EQ(judged(between(0, 2), drawn(seed), 0.05), Verdict::wrong) << seed;
-    // One of the two was drawn, and the other is near only if the number fell close to the boundary between them.
+    // One of the two was drawn. The other is a near tie only if the random number was close to the boundary between
+    // them.
     const bool first = judged(between(1, 0), drawn(seed), 0) == Verdict::near_tie;
     const Difference other = first ? between(0, 1) : between(1, 0);
     near_ties += judged(other, drawn(seed), 0.05) == Verdict::near_tie ? 1 : 0;

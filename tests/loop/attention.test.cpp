@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// \file The loop on engines that really compute: attention, recurrent states, hybrids. Whatever is drafted, however it
-/// is verified, the text is that of plain decoding, token for token.
+/// \file The loop on engines that really compute: attention, recurrent states, hybrids. The text equals plain decoding
+/// token for token, for every draft and every way to verify it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ Capabilities leaves(std::size_t most) {
   can.max_leaves = most;
   return can;
 }
-/// Few rows, few widths, pads, drafts of limited depth.
+/// Few rows, few widths, padding, and drafts of limited depth.
 Capabilities narrow(std::size_t most_leaves) {
   Capabilities can = leaves(most_leaves);
   can.max_rows = 8;
@@ -107,7 +107,7 @@ struct Attention : ::testing::TestWithParam<Case> {
     auto plain = engine<Engine>(model);
     return plain_text(plain, prompt, count);
   }
-  /// Gives what the drafts have saved.
+  /// Expects the text of plain decoding, and returns the statistics.
   template <class Engine, class Model, class Strategy>
   [[nodiscard]] Statistics compare(const Model& model, const std::vector<Token>& plain, Strategy strategy) const {
     auto drafted = engine<Engine>(model);
@@ -131,7 +131,7 @@ struct Attention : ::testing::TestWithParam<Case> {
     const OracleOptions mostly_right{.right_percent = 80, .length = 4, .vocabulary = 64, .seed = 1, .siblings = true};
     EXPECT_GT(compare<Engine>(model, plain, OracleStrategy(known, mostly_right)).accepted, count / 4);
   }
-  /// A predicate refuses a token, which ends generation; then it goes on without.
+  /// A predicate refuses a token, which ends generation. Generation then continues without the predicate.
   template <class Engine, class Model>
   void refuse_and_go_on(const Model& model) const {
     const std::vector<Token> plain = truth<Engine>(model);
@@ -145,7 +145,7 @@ struct Attention : ::testing::TestWithParam<Case> {
       ASSERT_TRUE(first);
       ASSERT_EQ(first->finish, FinishReason::predicate);
       ASSERT_EQ(as_vector(first->tokens), as_vector(TokenSpan(plain).first(at)));
-      ASSERT_TRUE(session.append({}, Origin::prompt, session.cached()));  // what was restored is pending
+      ASSERT_TRUE(session.append({}, Origin::prompt, session.cached()));  // the restored tokens are pending
       Limits rest = limits;
       rest.max_tokens = count - at;
       const auto second = generate(session, drafted, rest);
@@ -196,9 +196,9 @@ INSTANTIATE_TEST_SUITE_P(Verifying, Recurrence,
                                            Case{"SampledNarrow", {.sampled = true}, narrow(1)}),
                          name_of);
 
-// ------------------------------------------------------------------ a pass without a draft after one that accepted
+// ------------------------------------------------------------------ plain passes after accepted drafts
 
-/// Drafts in every other round.
+/// Drafts in every second round.
 struct EveryOther {
   PromptLookupDrafter<> drafter = copier();
   bool now = false;
@@ -241,7 +241,7 @@ TEST_F(PlainAfterDraft, ShowsAStateThatIsPutBackOnlyBeforeTheNextDraft) {
   EXPECT_FALSE(gives_the_plain_text(hybrid, RecurrentFault::restore_before_drafts));
 }
 
-// ------------------------------------------------------------------ what engines get wrong is seen in the text
+// ------------------------------------------------------------------ faults of engines change the text
 
 struct AttentionFaults : ::testing::TestWithParam<TransformerFault> {};
 
@@ -276,7 +276,7 @@ INSTANTIATE_TEST_SUITE_P(Engine, AttentionFaults,
                                            TransformerFault::positions_one_off, TransformerFault::siblings_visible,
                                            TransformerFault::stale_row, TransformerFault::anchor_position));
 
-// ------------------------------------------------------------------------------------- turns, masks, candidates
+// ------------------------------------------------------------------------------------- turns, masks, top-k rows
 
 TEST(AttentionTurns, AnEditedTurnIsDecodedAsIfItHadAlwaysBeenSo) {
   const Transformer model;
@@ -313,7 +313,7 @@ TEST(AttentionMasks, AreTheOnesOfTheLibrary) {
     TransformerEngine engine(model, prompt);
     static_cast<void>(engine.verify_tree(batch, drafted, parents));
 
-    // The same with positions and mask from engine/, and no word of who follows whom.
+    // The same pass with positions and mask from engine/, without the parents.
     std::vector<std::uint8_t> mask(rows * rows);
     std::vector<std::size_t> depths(drafted);
     attention_mask<std::uint8_t>(parents, pending, 0, rows, mask);
@@ -333,7 +333,7 @@ TEST(AttentionMasks, AreTheOnesOfTheLibrary) {
   }
 }
 
-/// Copies, and looks at what is revealed.
+/// Drafts copies, and checks the top-k rows.
 struct CandidateReader {
   PromptLookupDrafter<> drafter = copier();
   std::vector<std::string>* mistakes = nullptr;

@@ -22,7 +22,7 @@ using Paths = std::vector<std::vector<Token>>;
 
 DraftNode node(Token token, NodeIndex parent) { return {.token = token, .parent = parent}; }
 
-/// Asks about a draft; `rule` answers how many tokens of a path are allowed.
+/// Returns which nodes of a draft are refused. rule(path) is the number of allowed tokens of a path.
 template <class Rule>
 std::vector<bool> refused(const std::vector<DraftNode>& nodes, const Rule& rule, Paths* asked = nullptr) {
   std::vector<Constraint> constraints(nodes.size(), Constraint::refused);
@@ -72,7 +72,7 @@ TEST(Constrain, NeverAsksAboutAuxiliaryNodes) {
 }
 TEST(Constrain, NeverAsksAboutNodesBehindAuxiliaryOnes) {
   std::vector<DraftNode> nodes = {node(2, -1), node(3, 0), node(4, 1)};
-  nodes[1].auxiliary = true;  // the last one is malformed, and must not have those before it refused
+  nodes[1].auxiliary = true;  // the node after it is malformed, and must not cause earlier nodes to be refused
   Paths asked;
   EXPECT_THAT(refused(nodes, even_only, &asked), ElementsAre(false, false, false));
   EXPECT_THAT(asked, ElementsAre(ElementsAre(2)));
@@ -91,8 +91,8 @@ TEST(Constrain, OfNothingAsksNothing) {
   EXPECT_THAT(asked, IsEmpty());
 }
 
-/// Against the sentence, over any garbage: a node that hangs on the anchor, or one before it, is refused where the rule
-/// does not allow the path to it.
+/// For random drafts: a node reached from the anchor, or one of its ancestors, is refused exactly if the rule does not
+/// allow the path to it.
 TEST(Constrain, AgreesWithEachPathAskedOnItsOwn) {
   std::size_t refusals = 0;
   for (std::uint64_t seed = 0; seed < 2'000; ++seed) {

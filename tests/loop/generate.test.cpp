@@ -95,7 +95,7 @@ TEST_F(Generate, StopsAtAnEosInsideABlock) {
   EXPECT_EQ(generation->finish, FinishReason::eos);
   EXPECT_THAT(generation->tokens, ElementsAre(3, 4));
   EXPECT_THAT(streamed, ElementsAre(3, 4));
-  EXPECT_EQ(engine.counters().picks, 3U);  // none behind the EOS
+  EXPECT_EQ(engine.counters().picks, 3U);  // none after the EOS
   EXPECT_EQ(engine.cache().size(), 5U);    // the last committed token is never in the cache
 }
 TEST_F(Generate, HoldsBackTokensThatAStopSequenceMayTakeBack) {
@@ -114,7 +114,7 @@ TEST_F(Generate, StreamsWhatWasHeldBackWhenALimitEndsItBeforeTheFirstPass) {
   limits.draft.max_nodes = 3;
   ScriptedVerifier engine(counting(), prompt);
   ASSERT_TRUE(generate(session, engine, prompt, limits));
-  ASSERT_TRUE(session.truncate(8));  // ... 6 7
+  ASSERT_TRUE(session.truncate(8));  // the output ends ... 6 7
   engine.truncate(session.cached());
   limits.max_tokens = 5;
   const auto generation = generate(session, engine, limits, stream());
@@ -215,7 +215,7 @@ TEST_F(Generate, StreamsEveryTokenOnceWhenAStrategyThrowsInBetween) {
   EXPECT_THAT(streamed, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
 }
 
-/// Drafts a tree in which the right path is never the first.
+/// Drafts a tree in which the right child is never the first.
 struct Branching {
   Token last = 0;
   void begin(TokenSpan tokens) { last = tokens.back(); }
@@ -244,7 +244,7 @@ TEST_F(Generate, SendsTreesToAnEngineThatChecksThem) {
   EXPECT_THAT(engine.violations(), ::testing::IsEmpty());
   EXPECT_EQ(engine.cache().size() + 1, branching.context().size());
 }
-/// Hides that the engine can check trees.
+/// Hides the engine's tree functions.
 struct ChainsOnly {
   ScriptedVerifier& inner;
   auto verify(TokenSpan batch, std::size_t drafted) { return inner.verify(batch, drafted); }
@@ -286,7 +286,8 @@ TEST_F(Generate, TellsControlHowLongAPassTookWhenTheEngineSaysSo) {
   EXPECT_FALSE(clocked.control().time.has_value());
 }
 
-// A verifier that throws at every k-th call: the session is as before the round, and going on gives the same output.
+// A verifier that throws at every k-th call. The session must be as before the round, and continuing must give the same
+// output.
 struct Throwing : ::testing::TestWithParam<std::tuple<int, std::uint64_t, bool>> {};
 
 TEST_P(Throwing, EveryKthCallDoesNotChangeTheOutput) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding under a grammar: that of the example, first by itself, then in the loop.
+// Decoding under a grammar: the example's grammar by itself, then in the loop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ using testing::OracleOptions;
 using testing::OracleStrategy;
 using testing::Random;
 
-constexpr std::size_t token_count = 40;  // there are fewer
+constexpr std::size_t token_count = 40;  // more than the vocabulary has
 constexpr Token end = json_grammar::end;
 
 const Grammar tickets = {"{id,kc,twqob}", 3, 4};
@@ -63,7 +63,7 @@ std::vector<Token> forced_tokens(const Matcher& matcher, std::size_t most = 64) 
 /// Documents written at random under the mask.
 struct RandomWalks : ::testing::Test {
   static bool ends(const Matcher& matcher) { return matcher.mask().empty(); }
-  /// A list of tickets, or of truths.
+  /// True for a list of tickets, or of booleans.
   static bool is_list(const std::string& text) {
     static const std::regex tickets_text(
         R"re(\[(\{"id":[1-9]{1,5},"kind":"(bug|wish|question)","title":"([A-Za-z]+ ){1,5}","open":(true|false)\}(,|(?=\]))){3,4}\])re");
@@ -180,7 +180,7 @@ struct EngineOptions {
   std::size_t max_leaves = 1;
 };
 
-/// Samples under the grammar, lazily; chains and trees. Notes what it was sent.
+/// Samples lazily under the grammar, for chains and trees. Counts the refused tokens that it was sent.
 class GrammarEngine {
  public:
   GrammarEngine(const Grammar& grammar, TokenSpan prompt, EngineOptions options)
@@ -250,7 +250,7 @@ class GrammarEngine {
     Token best = end;
     std::uint64_t best_score = 0;
     for (const Token token : allowed_tokens(matcher_)) {
-      // Likes what followed the last two tokens before; so lookup has something to find.
+      // Prefers tokens that followed the last two tokens before, so that lookup finds something.
       std::uint64_t score = 1 + mix(static_cast<std::uint64_t>(token) + 1000 * seen.size()) % 20;
       for (std::size_t at = 2; at < seen.size(); ++at)
         if (seen[at] == token && seen[at - 1] == seen.back()) score += seen[at - 2] == seen[seen.size() - 2] ? 20 : 4;
@@ -263,7 +263,7 @@ class GrammarEngine {
     ++drawn_;
     return best;
   }
-  /// Takes back what was picked and not committed.
+  /// Undoes the picks that were not committed.
   void settle(std::size_t keep) {
     const std::size_t back = read_ - (keep + 1 - pending_);
     matcher_.rollback(back);
@@ -335,9 +335,8 @@ struct GrammarLoop : ::testing::TestWithParam<EngineOptions> {
     GrammarEngine engine(tickets, prompt, GetParam());
     return decode(engine, NoDrafter());
   }
-  /// With the filter and without: the same tokens as plain decoding, and with it nothing is sent that is refused.
-  /// What plain decoding gives, `make` gives a strategy, told an engine. The answer: how many were sent that are
-  /// refused where nobody asked.
+  /// Decodes with and without the filter and expects the tokens of plain decoding, `truth`. make(engine) returns the
+  /// strategy. With the filter, no refused token may be sent. Returns the number of refused tokens sent without it.
   template <class Make>
   std::size_t compare(const std::vector<Token>& truth, Make make) {
     AskedEngine asked(tickets, prompt, GetParam());
@@ -365,7 +364,7 @@ TEST_P(GrammarLoop, GivesTheSameTokensWithLookupDrafts) {
 TEST_P(GrammarLoop, GivesTheSameTokensWithHostileDrafts) {
   const std::vector<Token> truth = plainly();
   for (std::uint64_t seed = 1; seed < 4; ++seed) {
-    // Sampled drafts are not held against the grammar, so the engine may well be sent what it refuses.
+    // Sampled drafts are not checked against the grammar, so the engine may be sent refused tokens.
     AskedEngine asked(tickets, prompt, GetParam());
     EXPECT_EQ(decode(asked, HostileStrategy(seed, 100)), truth);
     GrammarEngine careless(tickets, prompt, GetParam());
@@ -384,7 +383,7 @@ TEST_P(GrammarLoop, AcceptsAllThatIsForced) {
   EXPECT_EQ(compare(truth, [](GrammarEngine& engine) { return JumpForwardDrafter(ForcedTokens{&engine}); }), 0U);
   EXPECT_GT(statistics.accepted, 20U);
   EXPECT_EQ(statistics.accepted, statistics.drafted);
-  // One more than plain decoding has passes: the end of the document was drafted, and its pass gave no token behind it.
+  // One pass more than plain decoding: the end of the document was drafted, and its pass gave no token after it.
   EXPECT_EQ(statistics.passes + statistics.accepted, passes + 1);
 }
 TEST_P(GrammarLoop, GivesTheSameTokensWithForcedTokensAndLookupTogether) {
@@ -406,8 +405,8 @@ TEST_P(GrammarLoop, DoesNotLookAtSampledDrafts) {
   EXPECT_GT(asked.refused_sent, 0U);
   EXPECT_EQ(statistics.count(Cut::constraint), 0U);
 }
-/// An engine whose pass fails each second time, after picks were read and before any is committed: what the grammar
-/// has seen of them is taken back, although it is asked before the next pass.
+/// An engine whose every second pass fails after its picks were read, before any is committed. The grammar must undo
+/// these picks, even though it is asked before the next pass.
 struct FailingEngine : AskedEngine {
   using AskedEngine::AskedEngine;
   Result<void> commit_rows(std::span<const std::size_t> rows) {
@@ -439,7 +438,7 @@ TEST_P(GrammarLoop, TakesBackWhatAPredicateRefuses) {
   AskedEngine engine(tickets, prompt, GetParam());
   Session session(NgramDrafter{});
   ASSERT_TRUE(session.begin(prompt, engine.capabilities()));
-  // Each sixth token is refused the first time; going on behind it, the engine has to pick the same one.
+  // A predicate refuses each sixth token once. After that, the engine must pick the same token again.
   std::size_t refused = 0;
   for (bool done = false; !done;) {
     bool again = false;
@@ -466,7 +465,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, GrammarLoop,
                                   (which.param.max_leaves > 1 ? "Trees" : "Chains");
                          });
 
-/// Nothing but true and false, so that a space is never right.
+/// A grammar of booleans only, so that a space is never allowed.
 struct RefusedDrafts : ::testing::Test {
   const Grammar grammar = {"b", 6, 6};
   const std::vector<Token> prompt = tokens_of("as JSON: ");
@@ -485,14 +484,14 @@ struct RefusedDrafts : ::testing::Test {
 TEST_F(RefusedDrafts, AreNotSentAndCountAsCutByAConstraint) {
   const Statistics counted =
       decode({{.token = token(" ")}, {.token = token("[")}, {.token = token("["), .parent = 0}}, 2);
-  // [ is sent in the first pass, where it is right; it ends up a pass of two tokens.
+  // [ is sent in the first pass, where it is right. That pass commits two tokens.
   EXPECT_EQ(counted.drafted, 1U);
   EXPECT_EQ(counted.accepted, 1U);
   EXPECT_EQ(counted.count(Cut::constraint), counted.passes);
 }
 TEST_F(RefusedDrafts, TakeOnlyTheirOwnBranchOfATree) {
   const Token yes = token("true");
-  // Where a value may come, the second path may; where a comma may, none.
+  // Where a value may come, the second path is allowed; where a comma may come, no path is.
   const std::vector<DraftNode> nodes = {
       {.token = token(" ")}, {.token = yes}, {.token = yes, .parent = 0}, {.token = token(" "), .parent = 1}};
   const Statistics counted = decode(nodes, 4);

@@ -27,7 +27,7 @@ struct OpenRoundTest : ::testing::Test {
 };
 // The last node is deeper than the rounds of these tests allow.
 const std::vector<DraftNode> tree = {{.token = 1}, {.token = 2}, {.token = 3, .parent = 0}, {.token = 4, .parent = 2}};
-// Of the same nodes, the path that a chain has.
+// The path of these nodes that a chain keeps.
 const std::vector<DraftNode> path = {{.token = 1}, {.token = 3, .parent = 0}, {.token = 4, .parent = 1}};
 
 TEST_F(OpenRoundTest, BuildsABatchOfPendingTokensDraftAndPadding) {
@@ -48,7 +48,7 @@ TEST_F(OpenRoundTest, PadsAChainByGoingOnWithIt) {
   EXPECT_THAT(round.batch(), ElementsAre(7, 8, 1, 3, -5, -5, -5));
   EXPECT_THAT(round.parents(), ElementsAre(-1, 0, 1, 2, 3));
   EXPECT_THAT(round.depths(), ElementsAre(1, 2, 3, 4, 5));
-  // The same draft, planned again without padding, and then with nothing but padding.
+  // The same draft, planned again without padding, then with padding only.
   round.select(2);
   ASSERT_TRUE(round.build(pending, {1, 0, Cut::none}, -5));
   EXPECT_THAT(round.batch(), ElementsAre(7, 8, 1));
@@ -88,7 +88,7 @@ TEST_F(OpenRoundTest, SendsNothingWhereThereCannotBeAsManyPadRows) {
 }
 TEST_F(OpenRoundTest, KnowsAPathOfItsBatch) {
   propose(tree, 4);
-  ASSERT_TRUE(round.build(pending, {3, 0, Cut::none}, 0));  // rows 1: anchor, 2: 1, 3: 2, 4: 3 behind 1
+  ASSERT_TRUE(round.build(pending, {3, 0, Cut::none}, 0));  // rows 1: anchor, 2: 1, 3: 2, 4: 3 after 1
   const auto holds = [&](std::vector<std::size_t> rows, std::vector<Token> tokens) {
     return round.holds(Accepted{rows, tokens});
   };

@@ -216,7 +216,7 @@ TEST_F(WalkFixture, StopsWhereTheSpanOfPicksEnds) {
 }
 
 struct TreeWalk : WalkFixture {
-  // 1 -> 3 -> 5, 1 -> 4, 2 -> 6, each row's token its number counted from the anchor's child on.
+  // The paths are 1 -> 3 -> 5, 1 -> 4 and 2 -> 6. Each row's token is its number, from 1 after the anchor.
   const std::vector<Token> draft = {1, 2, 3, 4, 5, 6};
   TreeWalk() { parents = {-1, -1, 0, 0, 2, 1}; }
 };

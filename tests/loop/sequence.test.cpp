@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session says of its sequence is tested in session.test.cpp; here, what only the sequence itself shows.
+// The properties of Sequence that session.test.cpp cannot see through a session.
 #include "reprise/loop/detail/sequence.hpp"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST_F(SequenceTest, LeavesRoomForTheBonusToken) {
   EXPECT_EQ(sequence.context_left(limits), 5U);
   commit({7, 8});
   EXPECT_EQ(sequence.tokens_left(limits), 2U);
-  limits.max_tokens = 1;  // lowered below what there is
+  limits.max_tokens = 1;  // lowered below the current output
   EXPECT_EQ(sequence.tokens_left(limits), 0U);
   limits.max_context = unlimited;
   EXPECT_EQ(sequence.context_left(limits), 14U) << "the engine's";
@@ -55,7 +55,7 @@ TEST_F(SequenceTest, OffersTheRoomBehindTheOutput) {
   const auto text = sequence.output_and_room();
   ASSERT_GE(text.size(), 5U);
   EXPECT_EQ(text[0], 7);
-  text[2] = 9;  // behind what is committed
+  text[2] = 9;  // after the committed tokens
   EXPECT_THAT(sequence.output(), ElementsAre(7, 8));
 }
 TEST_F(SequenceTest, EndsAndGoesOnWithItsLimits) {

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// Every function of a session can be instantiated, whatever its control.
+// Every function of a session can be instantiated, with any control.
 template class Session<archetype::Strategy, archetype::Control>;
 
 namespace {
@@ -24,7 +24,7 @@ using ::testing::ElementsAreArray;
 
 constexpr Token lowest = std::numeric_limits<Token>::min();
 
-/// Drafts the same tokens every time, and throws where it is told to.
+/// Always drafts the same tokens, and throws where the flags say so.
 struct FixedDraft {
   std::vector<Token> draft;
   bool throw_in_begin = false;
@@ -361,7 +361,7 @@ TEST_F(SessionTest, AppendsAPartOfItsOwnContext) {
   begin();
   round({1, 2, 9});
   std::vector<Token> expected(session.context().begin(), session.context().end());
-  while (expected.size() < 5000) {  // the context has to move on the way
+  while (expected.size() < 5000) {  // so that the context is reallocated on the way
     const TokenSpan part = expected.size() < 20 ? session.output() : session.context().subspan(1);
     const std::vector<Token> copied(part.begin(), part.end());
     expected.insert(expected.end(), copied.begin(), copied.end());
@@ -521,7 +521,7 @@ TEST_F(SessionTest, DoesNotAskAStrategyThatLostStepUntilTheNextBegin) {
   const auto pass = next_pass();
   ASSERT_TRUE(session.resolve(pass->ticket, std::array<Token, 2>{1, 9}));
   EXPECT_THROW(static_cast<void>(session.commit(pass->ticket)), std::runtime_error);
-  EXPECT_THAT(session.output(), ElementsAre(1, 9));  // the engine has committed, and so have we
+  EXPECT_THAT(session.output(), ElementsAre(1, 9));  // the engine has committed, and so has the session
   EXPECT_EQ(session.cached(), 4U);
   session.strategy().throw_in_observe = false;
   const int asked = session.strategy().asked;

@@ -14,7 +14,7 @@
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
-// What the session does beyond chains of picks: states that are put back, offers to planners, candidates, constraints.
+// The session beyond chains of picks: restored states, offers to planners, top-k rows, constraints.
 namespace reprise {
 namespace {
 
@@ -24,7 +24,7 @@ using testing::Listening;
 using testing::ScriptedOptions;
 using testing::ScriptedVerifier;
 
-/// Sends all, and keeps what it was asked and told.
+/// Sends every node, and keeps the arguments of its calls.
 struct Watching : SendAll {
   PassReport report;
   mutable PassLimits room;
@@ -190,7 +190,7 @@ TEST(SessionOffer, NamesTheNodesThatFitAndChangesNothing) {
   EXPECT_EQ(session.statistics().count(Cut::throttled), 1U);
 }
 TEST(SessionOffer, MakesTheTicketVoidBecauseItWritesTheRowsAnew) {
-  // One node and a pad row behind the anchor, where the second node of the draft holds the token of the pad.
+  // One node and a pad row after the anchor. The second node of the draft holds the same token as the pad row.
   struct OneAndAPad : SendAll {
     [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const noexcept {
       return {1, 1, Cut::unlikely};
@@ -276,7 +276,7 @@ TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
   ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4, 5}));
   ASSERT_TRUE(session.commit(pass->ticket));
   EXPECT_EQ(session.statistics().count(Cut::constraint), 1U);
-  session.propose(limits);  // of the next draft nothing is refused
+  session.propose(limits);  // nothing of the next draft is refused
   EXPECT_EQ(session.plan()->drafted, 3U);
 }
 TEST(SessionConstrain, MakesTheTicketVoidBecauseItWritesIntoTheBatch) {
@@ -312,7 +312,7 @@ TEST(SessionConstrain, HoldsForEveryEngineThatObeysARule) {
   EXPECT_EQ(std::adjacent_find(session.output().begin(), session.output().end()), session.output().end());
 }
 
-/// A state that is folded from all tokens, with picks that are drawn when they are read; the k-th of them throws.
+/// An engine whose state folds all tokens. Its picks are drawn when they are read, and the k-th pick throws.
 class FoldingEngine {
  public:
   struct LazyPicks {

@@ -28,7 +28,7 @@ using ::testing::ElementsAreArray;
 using testing::ScriptedOptions;
 using testing::ScriptedVerifier;
 
-/// Writes down with what it begins, and drafts two tokens.
+/// Records the sizes that it begins with, and drafts two tokens.
 struct Beginning : testing::Following {
   std::shared_ptr<std::vector<std::string>> log = std::make_shared<std::vector<std::string>>();
 
@@ -49,7 +49,7 @@ struct Rebasable : Beginning {
 };
 static_assert(RebasableStrategy<Rebasable> && !RebasableStrategy<Beginning>);
 
-/// Sends everything and counts the sequences.
+/// Sends every node and counts the sequences.
 struct Counting : SendAll {
   int begins = 0;
   void begin() { ++begins; }
@@ -138,7 +138,7 @@ TEST_F(Rebase, TakesWhatIsNotInTheCacheForPending) {
   ASSERT_TRUE(session.begin(prompt));
   ASSERT_TRUE(session.rebase(compacted));
   EXPECT_EQ(session.cached(), 2U);
-  ASSERT_TRUE(session.rebase(compacted, 1));  // the common beginning with `prompt`
+  ASSERT_TRUE(session.rebase(compacted, 1));  // the common prefix with `prompt`
   EXPECT_THAT(session.pending(), ElementsAre(40, 50));
   session.propose(limits);
   EXPECT_THAT(session.plan()->batch, ElementsAre(40, 50, 1, 2));
@@ -205,7 +205,7 @@ TEST_F(Rebase, DoesNotAskAStrategyThatThrewUntilItBeginsAnew) {
   EXPECT_THROW(static_cast<void>(session.rebase(compacted)), std::runtime_error);
   EXPECT_THAT(session.context(), ElementsAreArray(compacted));
   EXPECT_TRUE(session.propose(limits).empty());
-  // Once out of step it is not trusted to rebase: what it remembers may be wrong.
+  // After a throw the session does not let it rebase again: its state may be wrong.
   ASSERT_TRUE(session.rebase(prompt));
   EXPECT_THAT(*session.strategy().log, ElementsAre("begin 4", "begin 4"));
   EXPECT_EQ(session.propose(limits).size(), 2U);
@@ -224,7 +224,7 @@ std::vector<Token> decode_plainly(const ScriptedOptions& options, const std::vec
   return {generated->tokens.begin(), generated->tokens.end()};
 }
 
-/// Decodes, changes the context somewhere, decodes again, and so on; every output has to be that of plain decoding.
+/// Repeatedly decodes and then changes the context somewhere. Every output must equal plain decoding.
 template <class Session>
 void check_lossless(Session& session, std::uint64_t seed) {
   Choices random(seed);
@@ -250,7 +250,7 @@ void check_lossless(Session& session, std::uint64_t seed) {
     std::vector<Token> changed(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(begin));
     for (std::size_t i = random.below(5); i > 0; --i) changed.push_back(static_cast<Token>(random.below(6)));
     changed.insert(changed.end(), context.begin() + static_cast<std::ptrdiff_t>(end), context.end());
-    // The cache is good up to the first difference; of the rest, some may be pending.
+    // The cache is valid up to the first difference. Some of the later tokens may be pending.
     const std::size_t cached = random.between(std::min(begin, changed.size() - 1), changed.size() - 1);
     engine.truncate(std::min({begin, cached, engine.cache().size()}));
     engine.prefill(TokenSpan(changed).first(cached).subspan(std::min(engine.cache().size(), cached)));
@@ -273,7 +273,7 @@ TEST(RebaseProperty, TheOutputIsThatOfPlainDecodingWithAStrategyThatBeginsAnew) 
   }
 }
 TEST(RebaseProperty, ASpeculatorSavesPassesWithWhatTheOldContextSaid) {
-  // A reasoning block is dropped from the context, and the model says it again.
+  // A reasoning block is removed from the context, and the model writes it again.
   std::vector<Token> reasoning(200);
   for (std::size_t i = 0; i < reasoning.size(); ++i) reasoning[i] = static_cast<Token>(100 + i);
   ScriptedOptions options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that send trees, ask a control and pad; the rest is in session.test.cpp.
+// Sessions that send trees, ask a control and pad; session.test.cpp has the other tests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ const std::vector<DraftNode> tree = {{.token = 1},
                                      {.token = 5, .parent = 1},
                                      {.token = 6, .parent = 2}};
 
-/// Answers what it is told to, and keeps what it was asked and told.
+/// Returns preset answers, and keeps the arguments of its calls.
 struct Told {
   DraftBudget answer = {};
   DraftChoice choice = {unlimited, 0, Cut::none};
@@ -69,7 +69,7 @@ struct TreeSession : ::testing::Test {
     EXPECT_TRUE(planned);
     return *planned;
   }
-  /// A round in which the first pick is refused by the draft.
+  /// A round in which the target's first pick rejects the draft. Returns the cut that the strategy was given.
   Cut cut() {
     const Pass planned = pass();
     EXPECT_TRUE(session.resolve(planned.ticket, std::array<Token, 1>{99}));
@@ -132,7 +132,7 @@ TEST_F(TreeSession, ReadsNoMoreOfAWalkedPathThanItHas) {
   begin();
   const Pass planned = pass();
   const std::array<std::size_t, 1> rows = {0};
-  const std::array<Token, 1> tokens = {1};  // which the draft holds, but the engine stopped there
+  const std::array<Token, 1> tokens = {1};  // the draft holds it, but the engine stopped there
   const auto decision = session.resolve(planned.ticket, Accepted{rows, tokens});
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->tokens.size(), 1U);
@@ -303,7 +303,7 @@ TEST_F(TreeSession, FallsBackToAnAllowedWidthWhenControlDoesNot) {
   begin({.allowed_widths = {2, 4}, .max_leaves = 8});
   EXPECT_EQ(pass().drafted, 3U);
   EXPECT_EQ(cut(), Cut::width);
-  session.control().choice = {2, 7, Cut::unlikely};  // and it may not pad
+  session.control().choice = {2, 7, Cut::unlikely};  // and padding is not allowed
   EXPECT_EQ(pass().drafted, 1U);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every limit and every capability has an effect that can be seen, and limits may change between the rounds of one
-// request. What CostOptions, NgramOptions and PromptLookupOptions do is shown where they belong (control/, draft/).
+// Every limit and every capability has a visible effect, and limits may change between the rounds of one request. The
+// tests in control/ and draft/ cover CostOptions, NgramOptions and PromptLookupOptions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ using testing::OracleStrategy;
 using testing::ScriptedOptions;
 using testing::ScriptedVerifier;
 
-/// Drafts the same tree every time, as far as it is likely enough:
+/// Always drafts the same tree, as far as it is likely enough:
 ///
 ///   anchor - 1 - 2 - 4
 ///          |   ` 5
@@ -40,7 +40,7 @@ Following sapling() {
   return {{{node(1, anchor_parent, 90), node(2, 0, 80), node(3, anchor_parent, 50), node(4, 1, 40), node(5, 0, 5)}}};
 }
 
-/// What a round has sent and, where it was less than the draft, why.
+/// The tokens that a round sent. If they are fewer than the draft's, `cut` is the reason.
 struct Round {
   std::vector<Token> sent;
   Cut cut = Cut::none;
@@ -52,7 +52,7 @@ struct Request : ::testing::Test {
   Session<Following> session{sapling()};
 
   void begin(Capabilities capabilities) { ASSERT_TRUE(session.begin(std::vector<Token>{10, 11}, capabilities)); }
-  /// The target refuses the whole draft, or picks `picks`.
+  /// A round in which the target rejects the whole draft, or picks `picks`.
   Round round(const std::vector<Token>& picks = {99}) {
     const auto before = session.statistics().cuts;
     Round result;
@@ -74,7 +74,7 @@ struct Request : ::testing::Test {
     EXPECT_EQ(to_string(now.cut), to_string(cut)) << setting;
     EXPECT_EQ(now.finish, FinishReason::none) << setting;
   }
-  /// Changes a setting for one round; the next one is as the first was.
+  /// Changes a setting for one round. The round before and the round after send the whole tree.
   template <class Change>
   void expect_only_with(Change&& change, const std::vector<Token>& tokens, Cut cut, const char* setting) {
     expect_sent({1, 2, 3, 4, 5}, Cut::none, setting);
@@ -117,7 +117,7 @@ TEST_F(Request, ChangesWhatEndsIt) {
   ends_with(FinishReason::stop_id, {7}, "Limits::stop_ids");
   limits.stop_sequences = {{1, 2}};
   ends_with(FinishReason::stop_sequence, {1, 2}, "Limits::stop_sequences");
-  // A limit that was reached may be raised, and the request goes on.
+  // A limit that was reached may be raised, and the request continues.
   limits.max_tokens = session.output().size() + 1;
   EXPECT_EQ(round().finish, FinishReason::max_tokens) << "Limits::max_tokens";
   limits = {};
@@ -137,7 +137,7 @@ TEST_F(Request, IsFollowedByTheStrategyWhileDraftingIsOff) {
   expect_sent({1, 2, 3, 4, 5}, Cut::none, "on again");
 }
 TEST(Speculation, IsSwitchedOffAndOnWithinARequest) {
-  // A target that counts to 20 and begins again.
+  // A target that counts to 20 and starts again.
   ScriptedOptions options;
   options.order = 1;
   options.table = [](TokenSpan last) { return (last.back() + 1) % 20; };
@@ -253,14 +253,14 @@ TEST_F(Request, SaysHowTheEngineRollsBack) {
 TEST_F(Request, SettlesWhatWouldBeReplayedTooOften) {
   for (const std::size_t most : {0U, 1U, 2U}) {
     begin({.max_leaves = 8, .rollback = Rollback::snapshot, .max_replay = most});
-    // Each round leaves one token more pending, until there are too many to ride along.
+    // Each round leaves one more token pending, until there are too many to run with a draft.
     for (std::size_t pending = 1; pending <= most; ++pending)
       EXPECT_THAT(round().sent, ElementsAre(1, 2, 3, 4, 5)) << most;
     EXPECT_THAT(round().sent, ElementsAre()) << "Capabilities::max_replay " << most;
   }
 }
 
-// ------------------------------------------------------------------- settings of control that nothing else shows
+// ------------------------------------------------------------------- settings of control that no other test shows
 TEST(CostOptionsSetting, RollbackMakesDraftsThatMayFailDearer) {
   std::array<DraftNode, 1> nodes = {DraftNode{.token = 1, .path_probability = Probability::ratio(1, 2)}};
   const std::array<NodeIndex, 1> sendable = {0};

@@ -16,12 +16,13 @@
 #include "reprise/testing/naive_index.hpp"
 #include "support/allocation_counter.hpp"
 
-// Every allocation of a session fails once. Afterwards the session is usable and the output is still that of plain
-// decoding. (As unordered_dense tests its containers.)
+// Every allocation of a session fails once. Afterwards the session must be usable, and the output must equal plain
+// decoding. unordered_dense tests its containers this way.
 namespace reprise::testing {
 namespace {
 
-/// Grows by exceptions: a std::vector. Repeats the tokens after the last occurrence of the last token.
+/// A strategy that allocates by throwing, with a std::vector. It repeats the tokens after the last occurrence of the
+/// last token.
 struct VectorStrategy {
   std::vector<Token> seen;
   void begin(TokenSpan tokens) { seen.assign(tokens.begin(), tokens.end()); }
@@ -41,7 +42,7 @@ struct VectorStrategy {
 
 Token model(Token last) { return (last * 7 + 3) % 23; }
 
-/// Two turns of a session, with a truncation, in which one allocation fails.
+/// Runs two turns of a session and a truncation, with one failing allocation.
 template <class Strategy>
 class FailingRun {
  public:
@@ -51,7 +52,7 @@ class FailingRun {
     expected_ = {1};
   }
 
-  /// True when an allocation failed; false: there were fewer.
+  /// Returns true if an allocation failed, false if there were fewer.
   bool run() {
     Session<Strategy> session;
     const std::vector<Token> prompt(40, 1);
@@ -68,7 +69,7 @@ class FailingRun {
   [[nodiscard]] std::size_t drafted() const { return drafted_; }
 
  private:
-  /// Counts over all calls, as if one watch had seen them.
+  /// Counts over all calls, as a single watch would.
   template <class Call>
   auto watched(Call&& call) {
     const std::size_t ahead = fail_at_ > seen_ ? fail_at_ - seen_ : 0;
@@ -82,7 +83,7 @@ class FailingRun {
     } tally{*this, AllocationWatch(ahead)};
     return call();
   }
-  /// Makes the call until it has happened, at most twice: one allocation fails.
+  /// Repeats the call until it succeeds, at most twice, because only one allocation fails.
   template <class Call, class NotYet>
   void call(Call&& call, NotYet&& not_yet) {
     for (int i = 0; i < 2; ++i) {

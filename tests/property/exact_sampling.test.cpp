@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rejection sampling gives the target's distribution, proven without statistics: a real session, its planner included,
-// runs over every course that its random decisions can take, with exact probabilities.
+// Proves without statistics that rejection sampling gives the target's distribution. A real session with its planner
+// runs through every outcome of its random decisions, with exact probabilities.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace reprise::testing {
 namespace {
 
-/// REPRISE_PROPERTY_CASES sets the number of random worlds of each size and control, 16,000 for one; 12 to 400.
+/// Returns the number of random worlds of each size and control: one per 16,000 of REPRISE_PROPERTY_CASES, 12 to 400.
 std::uint64_t worlds() {
   const char* text = std::getenv("REPRISE_PROPERTY_CASES");
   const std::uint64_t cases = text == nullptr ? 200'000 : std::strtoull(text, nullptr, 10);
@@ -49,7 +49,7 @@ Rational error(const ExactWorld& world, const Control& control, std::size_t toke
   return distance(decode_exactly(world, control, capabilities, tokens, coverage), plain(world, tokens));
 }
 
-/// Every world of every size decodes exactly as plain decoding does.
+/// Expects that every world of every size decodes exactly as plain decoding does.
 template <class Control>
 ExactCoverage prove(const Control& control, ExactDrafting drafting = {}, const Capabilities& capabilities = {}) {
   ExactCoverage coverage;
@@ -67,7 +67,7 @@ ExactCoverage prove(const Control& control, ExactDrafting drafting = {}, const C
   return coverage;
 }
 
-/// In how many worlds the output is not that of plain decoding.
+/// Returns the number of worlds whose output differs from plain decoding.
 template <class Control>
 std::size_t biased_worlds(const Control& control, ExactDrafting drafting, const Capabilities& capabilities = {}) {
   std::size_t biased = 0;
@@ -137,7 +137,8 @@ TEST(ExactSampling, HoldsWhileThePlannerLearnsWhatPassesCost) {
     const auto time = [&](std::size_t rows) {
       return std::optional(std::chrono::nanoseconds(10'000 + static_cast<std::int64_t>(per_row * (rows - 1))));
     };
-    // Passes before the run, the last of them drafted: a plain one is due then, or a try of what was not timed yet.
+    // The passes before the run end with drafted ones. So the control must now run a plain pass, or try an untimed
+    // length.
     CostControl control(options);
     const std::size_t passes = 1 + random.below(700);
     const std::size_t drafted = random.below(200);
@@ -155,7 +156,7 @@ TEST(ExactSampling, HoldsWhileThePlannerLearnsWhatPassesCost) {
   EXPECT_GT(sent, 1'000U);
 }
 
-/// Nodes sent of a sampled draft that states these probabilities, in sixteenths.
+/// Returns the number of nodes sent of a sampled draft that states these probabilities, in sixteenths.
 std::size_t sent_of(const CostControl& control, std::initializer_list<std::uint32_t> stated) {
   std::array<DraftNode, 4> nodes;
   std::array<NodeIndex, 4> sendable{};
@@ -183,7 +184,7 @@ TEST(ExactSampling, WhetherANodeIsSentNeverDependsOnLaterOnes) {
                          1 + random.below(rows),
                          std::chrono::nanoseconds(1'000 + static_cast<std::int64_t>(per_row * (rows - 1)))});
     };
-    // Lengths that were timed, some of them long ago: a try is due in this pass, the 32nd after another.
+    // Lengths that were timed, some of them long ago. A trial is due in this pass, 32 passes after another.
     const std::size_t known = 2 + random.below(4);
     for (std::size_t i = 0; i < 64; ++i) learn(1 + i % known);
     const std::size_t plain = 32 * random.below(24);
@@ -198,7 +199,7 @@ TEST(ExactSampling, WhetherANodeIsSentNeverDependsOnLaterOnes) {
   EXPECT_LT(sent, 3'600U);
 }
 
-// ---------------------------------------------------------------------------------------- what would break it is found
+// ---------------------------------------------------------------------------------------- violations are found
 /// A planner that looks at the tokens: it does not send token 0.
 struct PeekAtTokens : SendAll {
   static DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits&) noexcept {
@@ -207,7 +208,7 @@ struct PeekAtTokens : SendAll {
     return {nodes, 0, Cut::unlikely};
   }
 };
-/// A planner that looks ahead: what it states of the second node tells which token the first one is.
+/// A planner that looks ahead: the probability of the second node depends on the token of the first.
 struct PeekAhead : SendAll {
   static DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits&) noexcept {
     if (sendable.size() < 2 || conditional_probability(draft, 1).raw() >= Probability::scale / 2)
@@ -226,7 +227,7 @@ TEST(ExactSampling, FindsADrafterThatStatesAnotherDistribution) {
   EXPECT_GE(biased_worlds(SendAll(), {.states_other_table = true}), 6U);
 }
 TEST(ExactSampling, FindsDraftsThatEndAtADrawnTokenWhereOnlySomeWidthsAreAllowed) {
-  // Draft 0 is too short for any width, so whether it is sent tells what was drawn.
+  // Draft 0 is too short for any width, so the decision to send it reveals the drawn token.
   EXPECT_GE(biased_worlds(SendAll(), {.ends_at_zero = true}, {.allowed_widths = {1, 3}}), 3U);
   EXPECT_GE(biased_worlds(CostControl(costs(0.05)), {.ends_at_zero = true}, {.allowed_widths = {1, 3}}), 3U);
 }

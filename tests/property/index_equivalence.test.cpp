@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every index gives the answers of the naive one, whatever was appended, truncated, forked and cleared before.
+// Every index gives the answers of the naive one after any appends, truncations, forks and clears.
 // REPRISE_PROPERTY_SCALE multiplies the number of cases.
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ struct World {
   reprise::SuffixArrayIndex suffixes;
 };
 
-/// One random question; false where the indexes differ.
+/// Asks one random query. Returns false if the indexes differ.
 bool agree(const World& world, const reprise::NgramOrders& orders, Random& random) {
   MatchLimits limits;
   limits.shortest = orders[random.below(orders.size())];
@@ -114,7 +114,7 @@ reprise::IndexOptions random_options(Random& random) {
   return options;
 }
 
-/// False at the first difference.
+/// Returns false at the first difference.
 bool run_case(Stream kind, std::uint64_t seed, std::size_t length) {
   Random random(seed);
   const reprise::IndexOptions options = random_options(random);
@@ -145,7 +145,7 @@ bool run_case(Stream kind, std::uint64_t seed, std::size_t length) {
         if (random.one_in(6)) world.reserve(random.below(2 * length));
         break;
       default: {
-        // Mostly the stream goes on where the sequence ends; now and then from elsewhere.
+        // Usually the stream continues at the end of the sequence; sometimes from elsewhere.
         const std::size_t most = random.one_in(3) ? length / 4 : 6;
         const std::size_t from = random.one_in(5) ? random.below(length) : size % length;
         if (size < 2 * length)

@@ -20,7 +20,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// REPRISE_PROPERTY_CASES sets the number of worlds, fifty for one of these; REPRISE_PROPERTY_SEED the first of them.
+// REPRISE_PROPERTY_CASES sets the number of worlds, one per fifty cases; REPRISE_PROPERTY_SEED sets the first of them.
 TEST(NgramModelProperty, EveryDrafterDraftsWhatTheModelDraftsInEveryRandomWorld) {
   const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 200'000) / 50);
   const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);

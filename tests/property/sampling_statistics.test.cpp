@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rejection sampling in floating point, held against the target's distribution by Pearson's chi-square test. Seeds are
-// fixed, so the result is too. (exact_sampling.test.cpp proves the method; this is about its arithmetic.)
+// Compares rejection sampling in floating point with the target's distribution, by Pearson's chi-square test. Seeds are
+// fixed, so the result is too. exact_sampling.test.cpp proves the method; this file tests its arithmetic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,10 +26,10 @@ namespace {
 using Random = testing::SplitMix;
 
 constexpr std::size_t vocabulary = 8;
-constexpr std::size_t known_to_drafter = 7;  // it has a token fewer
+constexpr std::size_t known_to_drafter = 7;  // it lacks one token
 constexpr std::size_t draft_length = 3;
 
-/// REPRISE_PROPERTY_CASES sets the number of samples, five for one of these and at most ten million.
+/// Returns the number of samples: five per case of REPRISE_PROPERTY_CASES, at most ten million.
 std::size_t samples() {
   const char* text = std::getenv("REPRISE_PROPERTY_CASES");
   const std::uint64_t cases = text == nullptr ? 200'000 : std::strtoull(text, nullptr, 10);
@@ -37,7 +37,7 @@ std::size_t samples() {
       std::clamp<std::uint64_t>(5 * std::min<std::uint64_t>(cases, 2'000'000), 50'000, 10'000'000));
 }
 
-/// What follows each token.
+/// The distribution of the next token after each token.
 using Table = std::array<std::vector<float>, vocabulary>;
 
 Table make_table(std::size_t tokens, Random& random) {
@@ -55,12 +55,12 @@ Table make_table(std::size_t tokens, Random& random) {
 }
 const std::vector<float>& after(const Table& table, Token token) { return table[static_cast<std::size_t>(token)]; }
 
-/// Draws its drafts from its own table; states beforehand how often the next token will be accepted.
+/// Draws its drafts from its own table. It states in advance how often the next token will be accepted.
 struct Drafter {
   const Table* target;
   const Table* own;
   Random random;
-  std::array<Token, draft_length> before{};  // each drafted token
+  std::array<Token, draft_length> before{};  // the token before each drafted token
 
   void begin(TokenSpan) {}
   void observe(TokenSpan, std::size_t, Origin) {}
@@ -85,11 +85,11 @@ struct Drafter {
 };
 static_assert(DraftStrategy<Drafter>);
 
-/// The statistic of all transitions of a run, and what a right sampler exceeds once in a million runs.
+/// The statistic over all transitions of a run, and the bound that a correct sampler exceeds once in a million runs.
 struct ChiSquare {
   double statistic = 0;
   double bound = 0;
-  double accepted = 0;  ///< of the drafted tokens
+  double accepted = 0;  ///< share of the drafted tokens
   bool forbidden = false;
 
   [[nodiscard]] bool fits() const { return !forbidden && statistic < bound; }
@@ -122,7 +122,7 @@ ChiSquare test(const Counts& counts, const Table& target) {
   return result;
 }
 
-/// Decodes with these picks: `make(draft, p, q, random)`.
+/// Decodes with the picks of `make(draft, p, q, random)`.
 template <class Control, class MakePicks>
 ChiSquare decode(std::uint64_t seed, Control control, std::size_t tokens, MakePicks make) {
   Random random(seed);
@@ -165,7 +165,7 @@ ChiSquare decode(std::uint64_t seed, Control control, std::size_t tokens, MakePi
 const auto by_rejection = [](TokenSpan draft, auto target, auto drafter, auto random) {
   return RejectionPicks(draft, std::move(target), std::move(drafter), std::move(random));
 };
-/// The drafter as a point mass.
+/// Treats the drafter's distribution as a point mass.
 const auto by_agreement = [](TokenSpan draft, auto target, auto, auto random) {
   return RejectionPicks(
       draft, std::move(target), [](std::size_t) { return std::span<const float>(); }, std::move(random));
@@ -197,8 +197,8 @@ TEST(SamplingStatistics, FitTheTargetByAgreement) {
   EXPECT_GT(result.accepted, 0.02);
 }
 
-// ---------------------------------------------------------------------------------------- what would break it is found
-/// Believes the draft.
+// ---------------------------------------------------------------------------------------- violations are found
+/// Accepts every drafted token.
 struct AcceptAlways : UniformDecisions<std::function<double()>> {
   static bool chance(double, double) { return true; }
 };
@@ -208,7 +208,7 @@ TEST(SamplingStatistics, FindASamplerThatAcceptsAlways) {
   };
   EXPECT_FALSE(decode(0, SendAll(), 50'000, accept).fits());
 }
-/// After a rejection, draws from the target as it is.
+/// After a rejection, draws from the target's distribution instead of the residual.
 template <class Target, class Drafter, class Random>
 struct NoResidual {
   TokenSpan draft;

@@ -11,14 +11,13 @@
 #include "support/faulty_loop.hpp"
 #include "support/world.hpp"
 
-// Classic faults, each put into a loop that is otherwise right. A property that could not catch them
-// would say nothing about the real loop.
+// Classic faults, each in an otherwise correct loop. A property that misses them proves nothing about the real loop.
 namespace reprise::testing {
 namespace {
 
 constexpr std::uint64_t cases = 1'000;
 
-/// Matches have to agree with the tokens: true when they do, over one random stream.
+/// Matches must agree with the tokens. Returns whether they do, over one random stream.
 bool matches_are_exact(Random random, bool faulty) {
   XorIndex index(faulty);
   for (std::size_t i = 0; i < 40; ++i) {
@@ -33,7 +32,7 @@ bool matches_are_exact(Random random, bool faulty) {
   return true;
 }
 
-/// The case at which `property` is first broken, or `cases`.
+/// Returns the first case in which `property` is violated, or `cases`.
 std::uint64_t caught_at(Fault fault, Property property) {
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
     Choices choices(seed);

@@ -11,12 +11,14 @@
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/strategies.hpp"
 
-// Two tokens, and every tree of up to six nodes; every array of four nodes whose parents may be anything, cycles and
-// later nodes too; every array of three in which each node may be auxiliary. One pass each, against the sentences.
+// Drafts over two tokens, one pass each, compared with the contract:
+// * every tree of up to six nodes;
+// * every array of up to four nodes with any parents, including cycles and later nodes;
+// * every array of up to three nodes in which each may be auxiliary.
 namespace reprise::testing {
 namespace {
 
-/// The tokens that have to be committed: picks from the start, as far as the draft knows them, and one more.
+/// Returns the tokens to commit: the picks as far as the draft agrees with them, and one more.
 std::vector<Token> wanted(const std::vector<DraftNode>& draft, const std::vector<Token>& truth) {
   std::size_t agreed = 0;
   NodeIndex last = anchor_parent;
@@ -39,7 +41,7 @@ class OnePass {
       text.push_back(truth_.back());
     }
   }
-  /// False when a sentence is broken.
+  /// Returns false if the contract is violated.
   bool run(const std::vector<DraftNode>& draft) {
     session_.strategy().nodes = draft;
     session_.propose(limits_);
@@ -82,7 +84,8 @@ class OnePass {
   ScriptedVerifier engine_;
 };
 
-/// Calls `visit` with every draft of `nodes` nodes whose parents are below `least + choices`.
+/// Calls `visit` with every draft of `nodes` nodes. Parents begin at `least`. If `sound`, each comes before its node;
+/// else it is at most `nodes`.
 template <class Visit>
 void for_each_draft(std::size_t nodes, NodeIndex least, bool sound, bool auxiliary, const Visit& visit) {
   std::vector<DraftNode> draft(nodes, DraftNode{.token = 0, .parent = least});

@@ -13,9 +13,10 @@
 #include "support/plain_decoding.hpp"
 #include "support/strategies.hpp"
 
-// Two tokens, every truth table over the last two tokens, every EOS choice, limits 1 to 6, three stop rules, and every
-// sequence of accept/reject patterns of drafts up to 3. Going back to try the next pattern is a truncate(). And at
-// every place in every generation, every tree of up to 3 nodes.
+// Generations over two tokens, for every truth table over the last two tokens, every choice of EOS, limits 1 to 6 and
+// three stop rules:
+// * every sequence of accept/reject patterns of drafts up to 3, where truncate() goes back to try the next pattern;
+// * every tree of up to 3 nodes at every position of every generation.
 namespace reprise::testing {
 namespace {
 
@@ -42,13 +43,13 @@ class SmallWorld {
     truth_ = decode_plainly(plain, context, 2, limits_, stop_);
   }
 
-  /// The number of passes run, 0 when something was wrong.
+  /// Returns the number of passes run, or 0 if one was wrong.
   std::size_t explore() {
     begin({});
     static_cast<void>(branch());
     return passes();
   }
-  /// The same with every tree at every place.
+  /// The same with every tree at every position.
   std::size_t explore_trees() {
     begin({.max_leaves = 3});
     static const std::vector<std::vector<DraftNode>> trees = all_trees();
@@ -74,7 +75,7 @@ class SmallWorld {
     EXPECT_TRUE(engine_.violations().empty());
     return sound_ && engine_.violations().empty() ? passes_ : 0;
   }
-  /// All trees of 1 to 3 nodes over the two tokens, those with a child twice included.
+  /// Returns all trees of 1 to 3 nodes over the two tokens, including those with a duplicate child.
   static std::vector<std::vector<DraftNode>> all_trees() {
     std::vector<std::vector<DraftNode>> trees = {{}};
     for (std::size_t at = 0; at < trees.size(); ++at) {
@@ -95,7 +96,7 @@ class SmallWorld {
     if (!picks) return false;
     const auto decision = session_.resolve(pass->ticket, *picks, stop_);
     if (!decision) return false;
-    // How far the tree knows what comes: children are looked for by token, one by one.
+    // The number of coming tokens that the tree has, found child by child.
     std::size_t agreeing = 0;
     NodeIndex last = anchor_parent;
     for (std::size_t i = 0; i < draft_.size() && done + agreeing < truth_.committed.size(); ++i)
@@ -128,14 +129,14 @@ class SmallWorld {
     return options;
   }
 
-  /// Tries every pattern after the committed tokens; each pattern is followed to the end of the generation.
+  /// Tries every pattern after the committed tokens, and follows each to the end of the generation.
   bool branch() {
     const std::size_t size = session_.context().size();
     const std::size_t done = size - prompt_.size();
     for (std::size_t length = 0; length <= 3; ++length) {
       for (unsigned wrong = 0; wrong < (1U << length); ++wrong) {
         if (!one_pass(done, length, wrong)) return sound_ = false;
-        // A draft longer than what is wanted is cut to a shorter one, which is followed up as that.
+        // A draft above the limit is cut to a shorter one. That shorter draft is followed up as its own pattern.
         const bool cut = length + 1 > limits_.max_tokens - done;
         if (!session_.finished() && !cut && !branch()) return false;
         if (!session_.truncate(size)) return sound_ = false;
@@ -179,8 +180,8 @@ class SmallWorld {
   bool sound_ = true;
 };
 
-/// Tokens of the longest output: one less where REPRISE_PROPERTY_CASES asks for little, as under sanitizers, for which
-/// the last one takes minutes.
+/// Returns the length of the longest output. A low REPRISE_PROPERTY_CASES, as under sanitizers, makes it one less,
+/// because the last length then takes minutes.
 std::size_t longest_output() {
   const char* cases = std::getenv("REPRISE_PROPERTY_CASES");
   return cases != nullptr && std::strtoull(cases, nullptr, 10) < 50'000 ? 5 : 6;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing that one tenant does reaches another: a tenant lives its life twice, with and without a neighbour who does
-// what he can, and everything that can be observed of it is compared byte by byte. All memories are so small that they
-// run over all the time.
+// No action of one tenant affects another. A tenant's life runs twice, with and without a neighbour that tries to
+// disturb it, and every observable byte of it is compared. All memories are so small that they evict all the time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,10 +27,10 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// What the neighbour is. The last two are leaks, planted to see whether they are found.
+/// The position of the neighbour. The last two are planted leaks, which the test must find.
 enum class Neighbour : std::uint8_t { absent, beside, in_the_memory, in_the_calibration };
 
-/// How often what can happen has happened.
+/// How often each event has happened.
 struct Pressure {
   HistoryCounts counts;
   std::uint64_t drafted = 0;
@@ -55,7 +54,7 @@ class Life {
     if (neighbour_ == Neighbour::in_the_memory) other_ = tenant_;
   }
 
-  /// Everything that was observed of the tenant.
+  /// Returns all that was observed of the tenant, as bytes.
   Bytes run() {
     const std::size_t sequences = 2 + random_.below(3);
     for (std::size_t i = 0; i < sequences; ++i) {
@@ -88,14 +87,14 @@ class Life {
 
   Tokens next_text() {
     Tokens text;
-    if (random_.chance(50)) text = last_;  // what comes by again
+    if (random_.chance(50)) text = last_;  // a repeated text
     if (random_.chance(10)) text.insert(text.end(), last_.begin(), last_.end());
     const std::size_t more = 1 + random_.below(random_.chance(15) ? 90 : 30);
     for (std::size_t i = 0; i < more; ++i) text.push_back(static_cast<Token>(random_.below(vocabulary_)));
     return text;
   }
 
-  /// The tenant decodes a text: drafts from its memory, learns, touches, and appends it to the memory bit by bit.
+  /// The tenant decodes a text. It drafts from its memory, learns, touches, and appends the text in small parts.
   void decode(const Tokens& text) {
     NgramOptions options;
     options.stores = {tenant_->history};
@@ -122,7 +121,8 @@ class Life {
     tenant_->calibration = drafter.calibration();
   }
 
-  /// Verifies the draft after the first `size` tokens by a target that says this text; the committed tokens.
+  /// Verifies the draft after the first `size` tokens with a target whose output is this text. Returns the committed
+  /// tokens.
   TokenSpan verify(NgramDrafter<>& drafter, DraftView draft, const Tokens& text, std::size_t size) {
     const TokenSpan truth = TokenSpan(text).subspan(size);
     std::array<NodeIndex, most_nodes> sent{};
@@ -151,7 +151,7 @@ class Life {
     return truth.first(depth + 1);
   }
 
-  /// All of the memory, and what it tells.
+  /// Records all of the memory and the answers to lookups.
   void look_inside(const Tokens& text) {
     const HistoryStore& memory = tenant_->history;
     for (std::size_t i = 0; i < memory.capacity(); ++i) {
@@ -176,7 +176,7 @@ class Life {
     note_size(memory.memory_bytes());
   }
 
-  /// A snapshot of the calibration and of all words that lie one behind the other.
+  /// Records a snapshot of the calibration and of all runs of consecutive words.
   void observe_snapshot() {
     const HistoryStore& memory = tenant_->history;
     std::vector<StoredRun> runs(1);
@@ -200,8 +200,8 @@ class Life {
     observed_.insert(observed_.end(), bytes.begin(), bytes.end());
   }
 
-  /// What the neighbour does: fills his memory with noise, with what the tenant says and with the same beginnings going
-  /// on otherwise, makes it look useful, and lets others come and go.
+  /// The neighbour fills its memory with noise, with the tenant's text, and with the same prefixes continued otherwise.
+  /// It marks entries as used, and opens and closes other tenants.
   void disturb(const Tokens& text) {
     if (neighbour_ == Neighbour::absent) return;
     Random& random = of_neighbour_;
@@ -252,7 +252,7 @@ class Life {
   Bytes observed_;
 };
 
-// REPRISE_PROPERTY_CASES sets the number of pairs of lives, a hundred for one of these; REPRISE_PROPERTY_SEED the first
+// REPRISE_PROPERTY_CASES sets the number of pairs of lives, one per hundred cases; REPRISE_PROPERTY_SEED sets the first
 // of them.
 TEST(TenantIsolation, ANeighbourChangesNoByteOfWhatATenantIs) {
   const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 200'000) / 100);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The counts of every preset on the bundled traces, three times: as bench/replay/expected_counts.json says, as the
-/// tool counts them, and as plain loops over the rules count them, which share nothing with the library.
+/// The counts of every preset on the bundled traces from three sources: bench/replay/expected_counts.json, the tool,
+/// and plain loops over the rules. The loops share no code with the library.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ std::string read(const std::string& path) {
   return text.str();
 }
 
-/// {"trace", "strategy", ...}, as a line of the file.
+/// Returns {"trace", "strategy", ...}, as a line of the file.
 std::string line(const std::string& trace, const std::string& strategy, std::uint64_t tokens, std::uint64_t passes,
                  std::uint64_t drafted, std::uint64_t accepted) {
   return "{\"trace\": \"" + trace + "\", \"strategy\": \"" + strategy + "\", \"tokens\": " + std::to_string(tokens) +
@@ -55,7 +55,7 @@ std::string line(const std::string& trace, const std::string& strategy, std::uin
          ", \"accepted\": " + std::to_string(accepted) + "}";
 }
 
-/// Replays without reprise: what the rule drafts is compared with what was recorded.
+/// Replays without reprise: compares the tokens that the rule drafts with the recorded ones.
 std::string by_the_rule(const std::string& name, const Trace& trace, const std::string& strategy, const Rule& rule) {
   std::uint64_t tokens = 0;
   std::uint64_t passes = 0;
@@ -93,7 +93,7 @@ std::string by_the_tool(const std::string& name, const Trace& trace, const std::
   return line(name, strategy, counts.tokens, counts.passes, counts.drafted, counts.accepted);
 }
 
-/// The lines of one list of the file.
+/// Returns the lines of one list of the file.
 std::vector<std::string> expected(const char* list) {
   tools::Json json;
   const auto error = tools::parse_json(read(folder + "replay/expected_counts.json"), json);
@@ -110,7 +110,7 @@ std::vector<std::string> expected(const char* list) {
   return lines;
 }
 
-/// Set in the environment, this test writes the file instead of reading it.
+/// If this variable is set, the test writes the file instead of reading it.
 constexpr const char* writes = "REPRISE_WRITE_EXPECTED_COUNTS";
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -119,9 +119,9 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// The default strategy has no rule of a few lines to be held against: its counts under one curve are written down so
-// that a change of them is seen, and is the same with every compiler. `results`: the presets. After a change of the
-// default:  REPRISE_WRITE_EXPECTED_COUNTS=1 build/test/tests/reprise-replay-tests --gtest_filter=BundledCounts.*
+// The default strategy has no rule of a few lines to compare with. Its counts under one curve are recorded so that
+// every change is seen, and is the same with every compiler. `results` holds the presets. After a change of the
+// default, run REPRISE_WRITE_EXPECTED_COUNTS=1 build/test/tests/reprise-replay-tests --gtest_filter=BundledCounts.*
 TEST(BundledCounts, AreWhatTheRulesTheToolAndTheFileSay) {
   const std::vector<CostCurve> curve = {CostCurve::parse("linear:0.02")};
   const ReplaySetup weighed = {{ControlKind::cost, 0}, curve, {}};

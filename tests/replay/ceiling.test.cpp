@@ -22,7 +22,7 @@ TraceSession session(std::vector<Token> prompt, std::vector<Token> output) {
   return {"s", "c", {{std::move(prompt), std::move(output)}}};
 }
 
-/// The same from its definition: every place to copy from, every way to cut the output into passes.
+/// The same from its definition: tries every place to copy from, and every way to divide the output into passes.
 double least_cost(const TraceSession& recorded, const CostCurve& curve, std::size_t max_nodes) {
   std::vector<Token> text;
   double sum = 0;
@@ -56,8 +56,8 @@ TEST(Ceiling, CopiesAsFarAsTheRecordingAgrees) {
   EXPECT_EQ(counts.drafted, 4U);
   EXPECT_EQ(counts.accepted, 4U);
   EXPECT_EQ(ceiling(session({1, 2, 3, 4}, {9, 1, 2, 3, 4, 7}), free_rows, 2).passes, 2U);
-  EXPECT_EQ(ceiling(session({1, 2, 3, 4}, {9, 5, 6, 7}), free_rows, 32).passes, 3U);  // nothing was said before
-  EXPECT_EQ(ceiling(session({1}, {5, 5, 5, 5, 5}), free_rows, 32).passes, 1U);        // a copy that runs into itself
+  EXPECT_EQ(ceiling(session({1, 2, 3, 4}, {9, 5, 6, 7}), free_rows, 32).passes, 3U);  // nothing occurred before
+  EXPECT_EQ(ceiling(session({1}, {5, 5, 5, 5, 5}), free_rows, 32).passes, 1U);        // a copy that overlaps itself
 }
 
 TEST(Ceiling, WeighsWhatAPassCosts) {

@@ -79,7 +79,7 @@ TEST(MeasuredCost, NeedNotRiseAndNeverFallsBeyondItsPoints) {
 }
 
 TEST(MeasuredCost, IsLinearBetweenContextsAndTakesTheNearestOutside) {
-  // At 1000 tokens of context 2 rows cost 150 for 100, at 3000 they cost 600 for 200.
+  // At a context of 1,000 tokens two rows cost 150 and one 100; at 3,000 they cost 600 and 200.
   const CostCurve curve = file(point(1000, 1, "100") + "," + point(1000, 2, "150") + "," + point(3000, 1, "200") + "," +
                                point(3000, 2, "600"));
   EXPECT_DOUBLE_EQ(curve.cost({1, 2, 0}), 1.5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --memory past: what sessions leave behind for the next ones.
+// --memory past: the history that sessions leave for the next ones.
 #include "replay/past.hpp"
 
 #include <gmock/gmock.h>
@@ -53,8 +53,7 @@ using testing::Random;
 using ::testing::StartsWith;
 using Tokens = std::vector<Token>;
 
-/// Sessions that say what others have said, as those of agents do: prompts and outputs are strung together from a few
-/// dozen texts.
+/// Sessions that repeat one another, as those of agents do: prompts and outputs are joined from a few dozen texts.
 Trace agents(std::size_t sessions, std::uint64_t seed = 1) {
   Random random(seed);
   std::vector<Tokens> texts(30);
@@ -88,7 +87,7 @@ Trace part(const Trace& trace, std::size_t begin, std::size_t end) {
            trace.sessions.begin() + static_cast<std::ptrdiff_t>(end)}};
 }
 
-/// Everything of a row that is no time.
+/// All fields of a row except times.
 using Sums = std::tuple<std::string, std::string, std::size_t, std::uint64_t, std::uint64_t, std::uint64_t,
                         std::uint64_t, double, std::uint64_t, std::string>;
 Sums sums(const Row& row) {
@@ -99,7 +98,7 @@ Sums sums(const Row& row) {
           row.memory_bytes,    row.counts.fault};
 }
 
-/// How traces are replayed, changed by the tests.
+/// The settings of a replay, changed by the tests.
 struct How {
   std::vector<std::string> strategies = {"ngram"};
   std::vector<std::string> controls = {"all"};
@@ -127,8 +126,8 @@ std::vector<Row> replayed(const std::vector<Trace>& traces, const How& how = {})
 }
 Counts counts(const Trace& trace, const How& how = {}) { return replayed({trace}, how).front().counts; }
 
-/// Replays a trace without the tool: `strategy` answers what drafts in the next session, `leave` is told what has
-/// drafted and what was said.
+/// Replays a trace without the tool. strategy() returns the drafter of the next session; leave(session, drafter) is
+/// called at its end.
 template <class Strategy, class Control>
 Counts by_hand(const Trace& trace, const Control& control, const std::function<Strategy()>& strategy,
                const std::function<void(const TraceSession&, const Strategy&)>& leave) {
@@ -153,7 +152,7 @@ Counts by_hand(const Trace& trace, const Control& control, const std::function<S
         limits.draft.max_nodes = 32;
         static_cast<void>(session.propose(limits));
         const auto pass = session.plan();
-        Tokens picks = {coming[0]};  // one for each row: the token behind its depth
+        Tokens picks = {coming[0]};  // one per row: the token at its depth
         for (const auto depth : pass->depths) picks.push_back(depth < coming.size() ? coming[depth] : 0);
         const auto decision = session.resolve(pass->ticket, picks, [&](TokenSpan output, Token) {
           return output.size() + 2 == turn.output.size() ? StopDecision::stop_after : StopDecision::proceed;
@@ -195,7 +194,7 @@ TEST(Past, OfNgramIsAMemoryAndACalibrationThatGoFromSessionToSession) {
           return NgramDrafter<>(options);
         },
         [&](const TraceSession& session, const NgramDrafter<>& used) {
-          memory->begin_sequence(++name);  // which one has no part in it, as long as it is another
+          memory->begin_sequence(++name);  // the value does not matter as long as it is new
           for (const Turn& turn : session.turns) {
             memory->append(turn.prompt, Origin::prompt);
             memory->append(turn.output, Origin::output);
@@ -294,7 +293,7 @@ TEST(Past, BelongsToOneTraceStrategyControlAndCurve) {
   const Trace trace = agents(12);
   const Trace other = agents(12, 2);
   How how;
-  how.settings.memory_bytes = std::size_t{1} << 20;  // there are many
+  how.settings.memory_bytes = std::size_t{1} << 20;  // there are many of them
   how.strategies = {"ngram", "ngram:index=naive", "token-table"};
   how.controls = {"all", "cost", "best:3"};
   how.curves = {"linear:0", "linear:0.1"};
@@ -316,7 +315,7 @@ TEST(Past, BelongsToOneTraceStrategyControlAndCurve) {
 TEST(Past, DoesNotDependOnTheNumberOfThreads) {
   const std::vector<Trace> traces = {agents(12), agents(9, 2)};
   How how;
-  how.settings.memory_bytes = std::size_t{1} << 20;  // there are many
+  how.settings.memory_bytes = std::size_t{1} << 20;  // there are many of them
   how.strategies = {"ngram", "vllm", "token-table:n=8"};
   how.controls = {"auto", "best:2"};
   how.curves = {"linear:0", "linear:0.1"};
@@ -336,7 +335,7 @@ TEST(Past, DoesNotDependOnTheNumberOfThreads) {
 }
 
 TEST(Past, DoesNotCarryWhatControlKnowsOfCosts) {
-  // That is for --cost-known to say.
+  // --cost-known decides that.
   const Trace trace = agents(12);
   How how;
   how.controls = {"cost"};
@@ -347,7 +346,7 @@ TEST(Past, DoesNotCarryWhatControlKnowsOfCosts) {
   EXPECT_NE(counts(trace, how).drafted, learned.drafted);
 }
 
-/// Which of several equal places was met last is not saved, so drafts may differ a little.
+/// A snapshot does not save which of several equal places is the latest, so drafts may differ a little.
 void expect_nearly(std::uint64_t a, std::uint64_t b) {
   EXPECT_LE(std::max(a, b) - std::min(a, b), b / 50) << a << " where " << b << " are expected";
 }
@@ -382,7 +381,7 @@ TEST(Past, GoesOnFromASnapshotAsIfThereHadBeenNone) {
   }
 }
 
-/// The tool, in a folder of its own for each test.
+/// Runs the tool, with a folder of its own for each test.
 class PastTool : public ::testing::Test {
  protected:
   PastTool() {
@@ -644,7 +643,7 @@ TEST_F(PastTool, OverwritesNoSnapshotBeforeTheResultsAreThere) {
 }
 
 TEST(MemoryBytes, AreThoseThatHelpAndDocsSay) {
-  // 18 for each token that there is room for; a little of the room is lost where sequences end.
+  // 18 bytes for each token of capacity, plus a little that is lost where sequences end.
   auto memory = HistoryStore::make({.max_bytes = std::size_t{1} << 20});
   ASSERT_TRUE(memory);
   const double each = static_cast<double>(memory->memory_bytes()) / static_cast<double>(memory->capacity());

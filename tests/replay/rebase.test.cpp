@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rebase() is worth on the bundled traces. Before each turn but the first, the second quarter of the context is
-// dropped, as a compaction or a chat template without reasoning blocks would; then the recorded output is decoded. Once
-// the drafter is told by rebase(), once it begins anew.
+// The gain of rebase() on the bundled traces. Before each turn but the first, the second quarter of the context is
+// removed, as by a compaction or a chat template without reasoning blocks. Then the recorded output is decoded twice:
+// with rebase(), and with begin().
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace reprise::replay {
 namespace {
 
-/// Tokens and passes of all turns with a changed context. `evidence`: see NgramOptions::max_evidence.
+/// Returns the tokens and passes of all turns with a changed context. `evidence`: see NgramOptions::max_evidence.
 Statistics replay(const Trace& trace, bool rebase, std::size_t evidence = NgramOptions().max_evidence) {
   NgramOptions options;
   options.max_evidence = evidence;

@@ -28,7 +28,7 @@ Counts replayed(const TraceSession& session, const std::string& spec, const std:
 }
 std::uint64_t cut(const Counts& counts, Cut why) { return counts.cuts[static_cast<std::size_t>(why)]; }
 
-/// Drafts the same tokens whatever came before, as many as it may.
+/// Always drafts the same tokens, as many as the budget allows.
 struct Parrot {
   Tokens tokens;
   std::size_t most = 0;  ///< the largest budget it was given
@@ -44,18 +44,20 @@ struct Parrot {
 };
 
 TEST(Replay, CountsWhatCanBeWorkedOutByHand) {
-  // pld:n=1,k=2 copies exactly 2 tokens from behind the first occurrence of the last token, if 2 follow it and it is
-  // not next to the end.
+  // pld:n=1,k=2 copies exactly 2 tokens after the first occurrence of the last token. That occurrence needs 2 tokens
+  // after it and must not touch the end.
   //
-  // Turn 1: context 1 2 3 4 | 9 (free), to come: 2 3 4 5 1 2 3.          context, then draft -> commits
-  //   pass 1: ...9            no earlier 9, no draft                      -> 2          (0 drafted)
-  //   pass 2: 1 2 3 4 9 2     the 2 at place 1, copy 3 4: both right      -> 3 4 5      (2 drafted, 2 accepted)
-  //   pass 3: ...5            no draft                                    -> 1
-  //   pass 4: ...1            the 1 at place 0, copy 2 3: both right; the
+  // Turn 1: context 1 2 3 4 | 9 (free), coming: 2 3 4 5 1 2 3.          context, then draft -> commits
+  // * pass 1: ...9            no earlier 9, no draft                      -> 2          (0 drafted)
+  // * pass 2: 1 2 3 4 9 2     the 2 at place 1, copy 3 4: both right      -> 3 4 5      (2 drafted, 2 accepted)
+  // * pass 3: ...5            no draft                                    -> 1
+  // * pass 4: ...1            the 1 at place 0, copy 2 3: both right; the
   //                           recording ends with the second of them      -> 2 3        (2 drafted, 2 accepted)
-  // Turn 2: context as above + prompt 7 + 1 (free), to come: 2.
-  //   pass 5: ...1            copy 2 3: the first is right and the last;
-  //                           the second lies past the end, but was sent  -> 2          (2 drafted, 1 accepted)
+  //
+  // Turn 2: context as above + prompt 7 + 1 (free), coming: 2.
+  // * pass 5: ...1            copy 2 3: the first is right and the last;
+  //                           the second is past the end, but was sent    -> 2          (2 drafted, 1 accepted)
+  //
   // Together: 7 + 1 tokens, 5 passes, 6 drafted, 5 accepted.
   const TraceSession session{"s", "c", {{{1, 2, 3, 4}, {9, 2, 3, 4, 5, 1, 2, 3}}, {{7}, {1, 2}}}};
   const Counts counts = replayed(session, "pld:n=1,k=2");
@@ -73,7 +75,7 @@ TEST(Replay, CountsWhatCanBeWorkedOutByHand) {
   EXPECT_DOUBLE_EQ(counts.charges[1].worst_loss, 1) << "the last pass cost 2 and gave 1 token";
   EXPECT_EQ(cut(counts, Cut::no_match), 2U);
   EXPECT_EQ(cut(counts, Cut::none), 3U);
-  // Claims of certainty: 3 4, 2 3 and 2 were right; the pick after the 2 lies past the end and was never read.
+  // The claims were certain, and 3 4, 2 3 and 2 were right. The pick after the 2 is past the end and was never read.
   EXPECT_EQ(counts.reliability.total().tests, 5U);
   EXPECT_EQ(counts.reliability.total().hits, 5U);
   EXPECT_EQ(counts.time.proposals, 5U);
@@ -93,8 +95,8 @@ TEST(Replay, IsPlainDecodingWithoutADraft) {
 }
 
 TEST(Replay, DoesNotCutDraftsAtTheEndOfTheRecording) {
-  // 40 tokens of 5 to come, the draft is always 32 of them: 33 committed, then the remaining 7 of which all are
-  // drafted. Both passes send 32.
+  // 40 tokens 5 are coming, and the draft is always 32 of them. The first pass commits 33; the second sends 32 again,
+  // of which 7 remain.
   const TraceSession session{"s", "c", {{{1}, Tokens(41, 5)}}};
   const Counts counts = replay_session(session, Parrot{{5}}, {.curves = half});
   EXPECT_TRUE(counts.lossless()) << counts.fault;
@@ -149,7 +151,7 @@ TEST(Replay, StaysLosslessUnderEveryStrategy) {
   }
 }
 
-/// Always drafts a tree of two levels below the anchor: 1 and 2, and 3 and 4 below each of these.
+/// Always drafts a tree of two levels: 1 and 2 after the anchor, and 3 and 4 after each of these.
 struct Bush : testing::Dictated {
   Bush()
       : Dictated{{testing::node(1, anchor_parent, 60), testing::node(2, anchor_parent, 40), testing::node(3, 0, 30),
@@ -157,11 +159,11 @@ struct Bush : testing::Dictated {
 };
 
 TEST(Replay, FollowsTheRecordingThroughATree) {
-  // To come: 2 4 9, 1 3 9, 7, and 2 at the end. Every pass sends 6.
-  //   pass 1: 2 4 agree, 9 is the pick      -> 3 tokens, 2 accepted
-  //   pass 2: 1 3 agree, 9 is the pick      -> 3 tokens, 2 accepted
-  //   pass 3: nothing agrees                -> 7
-  //   pass 4: 2 agrees, and the turn ends   -> 1 token, 1 accepted
+  // Coming: 2 4 9, 1 3 9, 7, and 2 at the end. Every pass sends 6.
+  // * pass 1: 2 4 agree, 9 is the pick      -> 3 tokens, 2 accepted
+  // * pass 2: 1 3 agree, 9 is the pick      -> 3 tokens, 2 accepted
+  // * pass 3: nothing agrees                -> 7
+  // * pass 4: 2 agrees, and the turn ends   -> 1 token, 1 accepted
   const TraceSession session{"s", "c", {{{5}, {5, 2, 4, 9, 1, 3, 9, 7, 2}}}};
   const Counts tree = replay_session(session, Bush(), {.curves = half});
   EXPECT_TRUE(tree.lossless()) << tree.fault;
@@ -170,11 +172,12 @@ TEST(Replay, FollowsTheRecordingThroughATree) {
   EXPECT_EQ(tree.drafted, 24U);
   EXPECT_EQ(tree.accepted, 5U);
   EXPECT_DOUBLE_EQ(tree.charges[1].cost, 4 + 0.5 * 24);
-  // Tested: 4 below 2 and 4 below 1 of the first two passes, both children of the anchor alone in the others.
+  // The first two passes test both children of the anchor and both children after the right one; the others only the
+  // former.
   EXPECT_EQ(tree.reliability.total().tests, 2U * 4 + 2 * 2);
   EXPECT_EQ(tree.reliability.total().hits, 5U);
 
-  // As chains: 1 3 only. It agrees once in full, and nowhere else.
+  // As a chain the draft is 1 3 only. It agrees once in full, and nowhere else.
   ReplaySettings chains;
   chains.trees = false;
   const Counts chain = replay_session(session, Bush(), {.settings = chains});
@@ -192,7 +195,7 @@ TEST(Replay, SendsTheBestNodesOnlyWhenAskedTo) {
   EXPECT_EQ(best(0).drafted, 0U);
   EXPECT_EQ(best(0).passes, 8U);
   EXPECT_EQ(cut(best(0), Cut::budget), 8U);
-  // 1 and 2 are sent: 2 4, 9, 1 3, 9, 7 and 2 are the passes.
+  // 1 and 2 are sent. The passes commit 2 4, 9, 1 3, 9, 7 and 2.
   EXPECT_EQ(best(2).accepted, 3U);
   EXPECT_EQ(best(2).passes, 6U);
   EXPECT_EQ(best(2).drafted, 12U);
@@ -202,7 +205,7 @@ TEST(Replay, SendsTheBestNodesOnlyWhenAskedTo) {
 }
 
 TEST(Replay, SendsInHindsightWhatTheRecordingAgreesWith) {
-  // 2 is the second node and 4 below it the last; 3 below 1 is the third; nothing agrees with 7; then 2.
+  // 2 is the second node, and 4 after it the last; 3 after 1 is the third; nothing agrees with 7; then 2.
   const TraceSession session{"s", "c", {{{5}, {5, 2, 4, 9, 1, 3, 9, 7, 2}}}};
   const Counts counts = replay_session(session, Bush(), {.control = {ControlKind::hindsight, 0}});
   EXPECT_TRUE(counts.lossless()) << counts.fault;
@@ -221,7 +224,7 @@ TEST(Replay, DraftsNoMoreThanTheMostNodes) {
 }
 
 TEST(Replay, TellsControlTheCurveOrTheTimes) {
-  // A strategy that is always right, and passes that cost half a plain one more for each token: drafting pays.
+  // The strategy is always right, and each drafted token costs half a plain pass: drafting pays.
   const TraceSession session{"s", "c", {{{1}, Tokens(2000, 5)}}};
   const auto replay = [&](const ReplaySettings& settings) {
     return replay_session(session, Parrot{{5}}, {{ControlKind::cost, 0}, std::span(half).last(1), settings});

@@ -10,7 +10,7 @@
 namespace reprise::replay {
 namespace {
 
-/// What is chosen of a chain of six nodes.
+/// Returns the choice for a chain of six nodes.
 DraftChoice chosen(const ReplayControl& control, const PassLimits& room) {
   std::vector<DraftNode> nodes(6);
   std::vector<NodeIndex> sendable(nodes.size());

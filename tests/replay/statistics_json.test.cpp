@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What statistics_text.hpp writes, read back: a JSON reader is at hand here.
+// Reads back the output of statistics_text.hpp; a JSON reader is available here.
 #include <gtest/gtest.h>
 
 #include <cstddef>

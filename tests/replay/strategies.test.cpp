@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 using Tokens = std::vector<Token>;
 
-/// What the strategy drafts after `context`.
+/// Returns the strategy's draft after `context`.
 Tokens drafted(const std::string& spec, const Tokens& context) {
   AnyStrategy strategy = make_runs(spec).front().strategy;
   strategy.begin(context);
@@ -55,7 +55,7 @@ TEST(Strategies, TakeEveryWordThatTheyList) {
         EXPECT_NO_THROW(make_runs(std::string(info.name) + ":" + std::string(key.name) + "=" + std::string(word)));
 }
 
-// A setting that has no effect is a bug: each one is seen to change a draft.
+// A setting without an effect is a bug, so each one must change a draft.
 TEST(Strategies, ObeyTheirSettings) {
   const Tokens context = {1, 2, 3, 4, 5, 6, 7, 9, 2, 3, 4, 8, 9, 1, 2, 3};
   EXPECT_THAT(drafted("pld:k=2", context), ElementsAre(4, 5));
@@ -105,7 +105,7 @@ TEST(Strategies, ObeyTheirSettings) {
 TEST(Strategies, JudgeChainsOfATableBeyondWhatIsSent) {
   Tokens context(42);
   for (std::size_t i = 0; i < context.size(); ++i) context[i] = static_cast<Token>(i);
-  context.insert(context.end(), {50, 0, 1});  // behind 0 1: 40 tokens, then 50 and 0, then nothing that was learned
+  context.insert(context.end(), {50, 0, 1});  // after 0 1: 40 tokens, 50 and 0, then nothing learned
   EXPECT_EQ(drafted("token-table:preset=llama.cpp,n=2,min=42", context).size(), 32U);
   EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2,min=43", context), IsEmpty());
   EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2", context), IsEmpty()) << "48";

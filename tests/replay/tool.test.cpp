@@ -31,7 +31,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// A folder of its own for each test.
+/// Runs the tool, with a folder of its own for each test.
 class Tool : public ::testing::Test {
  protected:
   Tool() {
@@ -437,7 +437,7 @@ TEST_F(Tool, NeverReplacesAFileThatItReads) {
   };
   refuses({"--output", trace, trace}, "--output " + trace + ": would replace the trace " + trace);
   refuses({"--output", curve, "--cost", curve, trace}, "would replace the curve");
-  refuses({"--output", curve, "--cost", "c.json", trace}, "would replace the curve");  // found among the bundled ones
+  refuses({"--output", curve, "--cost", "c.json", trace}, "would replace the curve");  // the curve is a bundled one
   const std::vector<std::string> past = {"--memory", "past", "--strategy", "ngram", "--cost", curve, trace};
   for (const std::string& input : {trace, curve}) {
     std::vector<std::string> arguments = past;

@@ -30,7 +30,7 @@ Outcome outcome(const std::vector<DraftNode>& nodes, const std::vector<NodeIndex
           .top_k = {}};
 }
 
-/// The bins that were used, as {index, tests, hits}.
+/// Returns the bins with tests, as {index, tests, hits}.
 std::vector<std::array<std::uint64_t, 3>> used(const Reliability& reliability) {
   std::vector<std::array<std::uint64_t, 3>> all;
   for (std::size_t i = 0; i < Reliability::bin_count; ++i)
@@ -59,7 +59,7 @@ TEST(Reliability, PutsEachClaimIntoItsTwentieth) {
 }
 
 TEST(Reliability, HoldsTheConditionalProbabilityToAccount) {
-  // Paths: a 0.8, a b 0.4 (b given a: 0.5), a c 0.2 (0.25), d 0.1, a b e 0.38 (0.95). Picks: a, b, then x.
+  // Path probabilities: a 0.8, a b 0.4 (b given a: 0.5), a c 0.2 (0.25), d 0.1, a b e 0.38 (0.95). Picks: a, b, then x.
   const std::vector<DraftNode> nodes = {node(1, anchor_parent, percent(80)), node(2, 0, percent(40)),
                                         node(5, 1, percent(38)), node(3, 0, percent(20)),
                                         node(4, anchor_parent, percent(10))};
@@ -68,7 +68,7 @@ TEST(Reliability, HoldsTheConditionalProbabilityToAccount) {
   EXPECT_EQ(used(r).size(), 5U);
   EXPECT_EQ(r.total().tests, 5U);
   EXPECT_EQ(r.total().hits, 2U);
-  // 0.5 and 0.25 are rounded down when they are made, so they may fall one unit short of their bin.
+  // 0.5 and 0.25 are rounded down when they are made, so they may lie one unit below their bin.
   EXPECT_NEAR(r.total().mean_claim(), (0.8 + 0.5 + 0.95 + 0.25 + 0.1) / 5, 1e-6);
 }
 
@@ -76,17 +76,17 @@ TEST(Reliability, LeavesOutWhatWasNotTested) {
   const std::vector<DraftNode> nodes = {node(1, anchor_parent, percent(80)), node(2, 0, percent(40)),
                                         node(3, 1, percent(40))};
   Reliability r;
-  // Nothing was sent, and the target picked the first node: only that one is tested.
+  // Nothing was sent, and the target picked the first node: only that node is tested.
   r.record(outcome(nodes, {}, 1));
   EXPECT_EQ(r.total().tests, 1U);
   EXPECT_EQ(r.total().hits, 1U);
-  // Generation ended before anything was picked.
+  // Generation ended before the first pick.
   r.record(outcome(nodes, {}, {}));
   EXPECT_EQ(r.total().tests, 1U);
 }
 
 TEST(Reliability, TakesMalformedClaims) {
-  // The second claims more than its parent; the parent of the third was called impossible.
+  // The second node claims more than its parent. The parent of the fourth claims zero.
   const std::vector<DraftNode> nodes = {node(1, anchor_parent, percent(10)), node(2, 0, percent(90)),
                                         node(3, anchor_parent, Probability::zero()), node(4, 2, percent(5))};
   Reliability r;
@@ -112,8 +112,8 @@ TEST(Reliability, FindsNoErrorInASourceThatIsAsItIsClaimed) {
 
 TEST(Reliability, MeasuresHowFarASourceIsOff) {
   testing::Random random(12);
-  Reliability certain;  // always claims certainty, is right six times in ten
-  Reliability modest;   // claims 0.3 and 0.7, and is right 0.5 of both: the mean is right, the claims are not
+  Reliability certain;  // claims 1, is right 0.6 of the time
+  Reliability modest;   // claims 0.32 and 0.72, is right 0.52 of the time: the mean claim is right
   for (int i = 0; i < 100'000; ++i) {
     certain.record(Probability::one(), random.chance(60));
     modest.record(percent(i % 2 == 0 ? 32 : 72), random.chance(52));

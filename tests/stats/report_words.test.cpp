@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// Programs read these words: a better name of an enumerator does not change them.
+// Programs read these words, so renaming an enumerator must not change them.
 TEST(ReportWords, StayAsTheyAreWhereEnumeratorsHaveOtherNames) {
   EXPECT_EQ(report_word(Cut::throttled), "gated");
   EXPECT_EQ(report_word(Cut::out_of_memory), "memory");

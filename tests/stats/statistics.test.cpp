@@ -22,7 +22,7 @@ using std::chrono::nanoseconds;
 
 static_assert(std::is_trivially_copyable_v<Statistics> && sizeof(Statistics) < 1024, "made to be copied");
 
-/// A round over nodes that are all sent, in their order.
+/// A round in which all nodes are sent, in order.
 struct Round {
   std::vector<DraftNode> nodes;
   std::vector<NodeIndex> sent;
@@ -143,7 +143,7 @@ TEST(Statistics, KeepAuxiliaryTokensOutOfDepthsAndSources) {
 TEST(Statistics, TakeAnySourceForWhatItIs) {
   Statistics counted;
   Round().add(static_cast<DraftSource>(200), anchor_parent).accept({0}).count_in(counted);
-  Round().add(DraftSource::padding, anchor_parent).accept({0}).count_in(counted);  // no pad row: a strategy says so
+  Round().add(DraftSource::padding, anchor_parent).accept({0}).count_in(counted);  // not a real pad row
   EXPECT_EQ(counted.from(DraftSource::unknown), (SentTokens{2, 2}));
   EXPECT_EQ(counted.padding, 0U);
 }
@@ -188,7 +188,7 @@ TEST(Statistics, AddUpFieldByField) {
   EXPECT_EQ(two.drafting_time, (SummedTime{2, 6}));
   EXPECT_EQ(two.mean_accepted_tokens(), 2.0);
   EXPECT_NE(two, one);
-  // A field that is forgotten in the sum would show here: every word of the struct was zero or has doubled.
+  // A field missing from the sum would show here: every word of the struct was zero or has doubled.
   Statistics all;
   static_assert(sizeof(Statistics) % sizeof(std::uint64_t) == 0);
   std::array<std::uint64_t, sizeof(Statistics) / sizeof(std::uint64_t)> words;
@@ -199,9 +199,9 @@ TEST(Statistics, AddUpFieldByField) {
   EXPECT_THAT(words, ::testing::Each(2U));
 }
 
-// ------------------------------------------------------------------------------------------- of a session
+// ------------------------------------------------------------------------------------------- in a session
 
-/// Drafts the same tokens every time.
+/// Always drafts the same tokens.
 struct FixedDraft {
   std::vector<Token> draft;
   void begin(TokenSpan) {}

@@ -23,7 +23,7 @@ void* or_throw(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-/// Before the memory stands where it begins.
+/// The word before the returned address holds the address of the whole block.
 void* allocate(std::size_t size, std::align_val_t alignment) noexcept {
   const auto aligned = static_cast<std::size_t>(alignment);
   void* const whole = allocate(size + aligned + sizeof(void*));

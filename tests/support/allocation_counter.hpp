@@ -6,12 +6,12 @@
 
 namespace reprise::testing {
 
-/// Counts what this thread allocates while it lives, and can make one allocation fail, or several. Needs
-/// allocation_counter.cpp, which replaces the global operator new, in the program. One at a time per thread.
+/// Counts the allocations of this thread while the object exists, and can make one or several of them fail. The program
+/// must link allocation_counter.cpp, which replaces the global operator new. At most one object per thread.
 class AllocationWatch {
  public:
-  /// `fail_at`: of the allocations watched by this object, the one that fails, from 1 on; 0: none. `failures`: how many
-  /// fail from there on.
+  /// `fail_at`: the number of the first failing allocation, counted from 1 in this object; 0: none. `failures`: how
+  /// many allocations fail from there on.
   explicit AllocationWatch(std::size_t fail_at = 0, std::size_t failures = 1) noexcept;
   AllocationWatch(const AllocationWatch&) = delete;
   AllocationWatch& operator=(const AllocationWatch&) = delete;
@@ -20,8 +20,8 @@ class AllocationWatch {
   [[nodiscard]] std::size_t allocations() const noexcept;
 };
 
-/// Copies `original` again and again, a later allocation failing each time, and calls visit(copy) for each; the last
-/// copy got all its memory.
+/// Copies `original` repeatedly, each time with a later allocation failing, and calls visit(copy) for each copy. The
+/// last copy is made with all its memory.
 template <class T, class Visit>
 void for_each_copy_without_memory(const T& original, Visit visit) {
   bool failed = true;
@@ -36,7 +36,7 @@ void for_each_copy_without_memory(const T& original, Visit visit) {
   }
 }
 
-/// All that this thread has ever allocated.
+/// Returns the number of all allocations of this thread so far.
 std::size_t allocations_so_far() noexcept;
 
 }  // namespace reprise::testing

@@ -9,13 +9,13 @@
 
 namespace reprise::testing {
 
-/// All courses that a random experiment can take, each with its exact probability: run it once, as long as next() says
-/// that there is another course. Decisions of probability zero are not taken.
+/// Enumerates all outcomes of a random experiment, each with its exact probability. Run the experiment once, and again
+/// while next() returns true. Decisions of probability zero are skipped.
 ///
 ///     Branches branches;
 ///     do { run the experiment; sum[result] += branches.probability(); } while (branches.next());
 ///
-/// chance() and draw() are those that RejectionPicks asks for.
+/// chance() and draw() are the functions that RejectionPicks requires.
 class Branches {
  public:
   template <class Weight>
@@ -40,7 +40,7 @@ class Branches {
 
   [[nodiscard]] Rational probability() const { return probability_; }
 
-  /// Goes to the next course; false when all were taken.
+  /// Advances to the next outcome. Returns false after the last.
   bool next() {
     while (!steps_.empty() && steps_.back().taken + 1 == steps_.back().count) steps_.pop_back();
     probability_ = Rational(1);

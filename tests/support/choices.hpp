@@ -10,8 +10,8 @@
 
 namespace reprise::testing {
 
-/// Where a random world takes its decisions from: a seed, or the bytes of a fuzzer. When the bytes run out every
-/// further choice is 0, so a test body has to end then.
+/// The source of a random world's decisions: a seed, or the bytes of a fuzzer. After the last byte every choice is 0,
+/// so a test body must then end.
 class Choices {
  public:
   explicit Choices(std::uint64_t seed) : random_(mix(seed)) {}
@@ -27,7 +27,7 @@ class Choices {
     return bound == 0 ? 0 : value % bound;
   }
   std::size_t between(std::size_t least, std::size_t most) { return least + below(most - least + 1); }
-  /// False when there are no bytes left.
+  /// False when no bytes are left.
   bool chance(std::size_t percent) { return below(100) >= 100 - percent; }
 
  private:

@@ -25,12 +25,12 @@
 
 namespace reprise::testing {
 
-/// The nodes that a strategy drafts, whatever the context.
+/// Returns the nodes that a strategy drafts for an empty context.
 template <class Strategy>
 Nodes drafted_by(Strategy& strategy, const DraftBudget& budget = {}) {
   return propose(strategy, {}, budget, 256).nodes;
 }
-/// The tokens from the anchor to a node; empty for one whose parents make no sense.
+/// Returns the tokens from the anchor to a node, or none if the parents are malformed.
 inline Tokens path_to(DraftView nodes, NodeIndex at) {
   Tokens path;
   for (std::size_t steps = 0; at != anchor_parent; ++steps) {
@@ -45,12 +45,12 @@ struct TreeOptions {
   std::size_t nodes = 8;
   Token vocabulary = 3;
   bool duplicates = true;         ///< siblings with the same token
-  bool auxiliary = false;         ///< some nodes
-  bool malformed = false;         ///< parents anywhere, probabilities that rise
-  Token auxiliary_tokens = 1000;  ///< from here on, each its own
+  bool auxiliary = false;         ///< some nodes are auxiliary
+  bool malformed = false;         ///< arbitrary parents, increasing probabilities
+  Token auxiliary_tokens = 1000;  ///< the tokens of auxiliary nodes, all different, from here on
 };
 
-/// A tree with parents first and probabilities in order, unless it is malformed.
+/// Returns a tree with parents first and decreasing probabilities, unless it is malformed.
 inline Nodes random_tree(Random& random, const TreeOptions& options) {
   Nodes nodes;
   std::uint32_t left = Probability::scale;
@@ -80,8 +80,8 @@ inline Nodes random_tree(Random& random, const TreeOptions& options) {
   return nodes;
 }
 
-/// Output, finish and stream are those of plain decoding, on chains and on trees, greedy and sampled, wherever
-/// generation ends. `make(prompt)` gives a fresh strategy. The answer: passes saved, over all of them.
+/// Expects the output, finish reason and stream of plain decoding: on chains and trees, greedy and sampled, wherever
+/// generation ends. make(prompt) returns a fresh strategy. Returns the passes saved in total.
 template <class Make>
 std::size_t passes_saved_losslessly(Make make) {
   std::size_t saved = 0;

@@ -11,10 +11,10 @@
 #include "reprise/core/token.hpp"
 #include "reprise/testing/random.hpp"
 
-/// \file Decoding by hand, without a line of the loop: for tests of engines.
+/// \file Decoding by hand, without any code of the loop: for tests of engines.
 namespace reprise::testing {
 
-/// Random tokens of a vocabulary.
+/// Returns random tokens of a vocabulary.
 inline std::vector<Token> random_tokens(std::size_t count, std::uint64_t seed, std::size_t vocabulary = 64) {
   Random random(seed);
   std::vector<Token> tokens;
@@ -22,7 +22,7 @@ inline std::vector<Token> random_tokens(std::size_t count, std::uint64_t seed, s
   return tokens;
 }
 
-/// Tokens that follow the two before them as they did when these two were last said.
+/// Returns how many tokens equal the token after the last earlier occurrence of the two tokens before them.
 inline std::size_t said_as_before(TokenSpan text) {
   std::size_t copied = 0;
   for (std::size_t i = 2; i < text.size(); ++i)
@@ -33,14 +33,14 @@ inline std::size_t said_as_before(TokenSpan text) {
       }
   return copied;
 }
-/// Different runs of three tokens.
+/// Returns the number of different runs of three tokens.
 inline std::size_t distinct_triples(TokenSpan text) {
   std::set<std::vector<Token>> triples;
   for (std::size_t i = 0; i + 3 <= text.size(); ++i) triples.insert({text[i], text[i + 1], text[i + 2]});
   return triples.size();
 }
 
-/// The next `count` tokens of an engine that has all of `prompt` but the last token, one pass each.
+/// Returns the next `count` tokens, one per pass, of an engine that holds all of `prompt` but the last token.
 template <class Engine>
 std::vector<Token> plain_text(Engine& engine, TokenSpan prompt, std::size_t count) {
   std::vector<Token> text(1, prompt.back());
@@ -54,7 +54,7 @@ std::vector<Token> plain_text(Engine& engine, TokenSpan prompt, std::size_t coun
   return text;
 }
 
-/// Drafted rows, as a TreeVerifier takes them.
+/// Drafted rows in the form that a TreeVerifier takes.
 struct DraftedRows {
   std::vector<Token> tokens;
   std::vector<NodeIndex> parents;
@@ -63,7 +63,7 @@ struct DraftedRows {
     tokens.push_back(token);
     parents.push_back(parent);
   }
-  /// The row that follows `parent` with this token; anchor_parent: there is none.
+  /// Returns the row after `parent` with this token, or anchor_parent if there is none.
   [[nodiscard]] NodeIndex child(NodeIndex parent, Token token) const {
     for (std::size_t row = 0; row < tokens.size(); ++row)
       if (parents[row] == parent && tokens[row] == token) return static_cast<NodeIndex>(row);
@@ -71,7 +71,7 @@ struct DraftedRows {
   }
 };
 
-/// A tree around a text that may come: some of its tokens, and wrong ones before, beside and behind them.
+/// Returns a tree around a possible continuation: some of its tokens, and wrong ones before, beside and after them.
 inline DraftedRows tree_around(TokenSpan text, Random& random) {
   DraftedRows rows;
   NodeIndex last = anchor_parent;
@@ -90,8 +90,8 @@ inline DraftedRows tree_around(TokenSpan text, Random& random) {
 
 /// The path of a draft that agrees with the picks of an engine.
 struct WalkedPath {
-  std::vector<std::size_t> rows;  ///< that are kept, the anchor's first, counted from it
-  std::vector<Token> tokens;      ///< committed, the pick after the path last
+  std::vector<std::size_t> rows;  ///< kept rows, counted from the anchor's, which is first
+  std::vector<Token> tokens;      ///< committed tokens, ending with the pick after the path
 };
 template <class Picks>
 WalkedPath walk_picks(const DraftedRows& draft, Picks& picks) {

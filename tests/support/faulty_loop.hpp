@@ -22,29 +22,29 @@ namespace reprise::testing {
 /// The classic faults of speculative decoding, most of them found in a published system.
 enum class Fault : std::uint8_t {
   none,
-  first_token_unverified,        ///< the first drafted token is committed whatever the target says
-  bonus_off_by_one,              ///< the token after the accepted path is taken one row too early
+  first_token_unverified,        ///< the first drafted token is always committed
+  bonus_off_by_one,              ///< the token after the accepted path is read one row too early
   eos_ignored_inside_block,      ///< EOS counts only as the last token of a pass
-  stop_sequence_across_edge,     ///< a stop sequence that began in an earlier pass is missed
-  limit_overrun,                 ///< the token limit is looked at between passes only
-  rollback_one_short,            ///< a refused row stays in the cache
+  stop_sequence_across_edge,     ///< misses a stop sequence that began in an earlier pass
+  limit_overrun,                 ///< the token limit is checked between passes only
+  rollback_one_short,            ///< a rejected row stays in the cache
   rollback_one_long,             ///< an accepted row is dropped from the cache
-  drafter_stale_after_truncate,  ///< the drafter is not told of a truncation
-  drafter_stale_after_begin,     ///< the drafter is not told of a new sequence
-  state_not_restored,            ///< the engine rolls back late, and not at all before a pass without draft
-  picks_read_too_far,            ///< picks are read past the disagreement: the sampler advances
-  hash_collision_is_a_match,     ///< equal hashes are taken for equal tokens
-  bonus_dropped,                 ///< no bonus token when all of the draft is accepted
-  wrong_child_followed,          ///< a tree is walked on from the first child, whichever of them was picked
-  kept_rows_off_the_path,        ///< of a tree, the first rows stay in the cache, not those of the path
-  auxiliary_accepted,            ///< what was to be looked at only is committed where it agrees
-  restore_forgotten,             ///< a state that cannot be cut is not put back
-  replay_forgotten,              ///< it is, but what was accepted is not run again
-  constraint_ignored,            ///< what a grammar refuses is sent
+  drafter_stale_after_truncate,  ///< the drafter does not learn of a truncation
+  drafter_stale_after_begin,     ///< the drafter does not learn of a new sequence
+  state_not_restored,            ///< the engine rolls back late, and never before a pass without draft
+  picks_read_too_far,            ///< reads picks after the disagreement, so the sampler advances
+  hash_collision_is_a_match,     ///< takes equal hashes for equal tokens
+  bonus_dropped,                 ///< no bonus token when the whole draft is accepted
+  wrong_child_followed,          ///< always continues at the first child of a tree node
+  kept_rows_off_the_path,        ///< of a tree, keeps the first rows instead of those of the path
+  auxiliary_accepted,            ///< commits an auxiliary node if it agrees
+  restore_forgotten,             ///< does not restore a state that cannot be cut
+  replay_forgotten,              ///< restores it, but does not run the accepted tokens again
+  constraint_ignored,            ///< sends tokens that a grammar refuses
 };
 inline constexpr std::size_t fault_count = 20;
 
-/// A small loop with the interface of Session, and with one fault. Without a fault it keeps every property.
+/// A small loop with the interface of Session and one optional fault. Without a fault it keeps every property.
 template <DraftStrategy Strategy>
 class FaultySession {
  public:
@@ -203,7 +203,8 @@ class FaultySession {
     finish_ = FinishReason::none;
     trim_ = 0;
   }
-  /// The first drafted row, counted from 1, that follows row `parent` (with `token`); 0: there is none.
+  /// Returns the first drafted row, counted from 1, that follows row `parent` (with `token`, if given), or 0 if there
+  /// is none.
   [[nodiscard]] std::size_t child(std::size_t parent, std::optional<Token> token) const {
     for (std::size_t row = 1; row <= drafted_; ++row)
       if (parents_[row - 1] + 1 == static_cast<NodeIndex>(parent) &&
@@ -227,7 +228,7 @@ class FaultySession {
   bool begun_ = false;
   const Limits* limits_ = nullptr;
   std::array<DraftNode, 16> nodes_;
-  std::array<NodeIndex, 16> nodes_of_{};  // of the rows
+  std::array<NodeIndex, 16> nodes_of_{};  // the node of each row
   std::array<NodeIndex, 16> parents_{};
   std::array<std::uint32_t, 16> depths_{};
   DraftView draft_;
@@ -242,8 +243,9 @@ class FaultySession {
   StopCheck walked_;
 };
 
-/// An engine that rolls back late: the refused rows stay until the next pass, which forgets to drop them when it
-/// carries no draft. So recurrent engines fail: the state of the last draft is restored where the next one begins.
+/// An engine that rolls back late. Rejected rows stay until the next pass, and the fault does not drop them before a
+/// pass without a draft. So recurrent engines fail: they restore the state of the last draft only when the next draft
+/// begins.
 class LateRollbackEngine {
  public:
   LateRollbackEngine(const ScriptedOptions& options, Fault fault)
@@ -302,7 +304,7 @@ class LateRollbackEngine {
   std::vector<Token> refused_;
 };
 
-/// The faulty loop for World.
+/// The faulty loop, for World.
 struct FaultyKit {
   using Session = FaultySession<WorldStrategy>;
   using Engine = LateRollbackEngine;
@@ -312,8 +314,8 @@ struct FaultyKit {
   [[nodiscard]] Engine engine(const ScriptedOptions& options) const { return Engine(options, fault); }
 };
 
-/// An index whose n-grams are found by the exclusive or of their tokens, as published systems have done. With the
-/// fault the tokens are never compared, so every permutation of an n-gram is a match.
+/// An index that finds n-grams by the exclusive or of their tokens, as published systems have done. With the fault it
+/// never compares the tokens, so every permutation of an n-gram is a match.
 class XorIndex {
  public:
   explicit XorIndex(bool faulty) : faulty_(faulty) {}

@@ -23,7 +23,7 @@ Bytes saved(const Memory& memory, const CalibrationState& calibration = {}) {
   return bytes;
 }
 
-/// The texts of a snapshot and their names, without their use counts.
+/// Returns the texts of a snapshot with their ids, without their use counts.
 inline std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts_in(std::span<const std::byte> bytes) {
   std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts;
   const auto reader = SnapshotReader::open(bytes, some_tokenizer);
@@ -34,7 +34,7 @@ inline std::vector<std::pair<std::uint64_t, std::vector<std::uint32_t>>> texts_i
   return texts;
 }
 
-/// What follows at the places that end like `end`: whether what they said before agrees, and their tokens.
+/// The continuation at a place that ends like `end`: how the tokens before it agree, and the tokens after it.
 struct Followed {
   std::uint32_t agreements = 0;
   std::vector<std::uint32_t> words;
@@ -55,7 +55,7 @@ std::vector<Followed> followed(const Memory& memory, TokenSpan end, std::size_t 
   return all;
 }
 
-/// What is wrong with the inside of a memory; nothing.
+/// Returns a fault inside a memory, or an empty string.
 template <class Memory>
 std::string check_memory(const Memory& memory) {
   std::string fault;
@@ -80,8 +80,8 @@ std::string check_memory(const Memory& memory) {
   return tokens > memory.capacity() ? "more tokens than there is room for" : fault;
 }
 
-/// Loads any bytes into a memory that holds something: all of it or nothing, and what was loaded can be saved again.
-/// Answers what went wrong otherwise.
+/// Loads arbitrary bytes into a memory with content. All or nothing must be loaded, and the result can be saved again.
+/// Returns a fault, or an empty string.
 template <class Memory>
 std::string load_into(const HistoryOptions& options, std::span<const std::byte> bytes, bool repaired) {
   auto memory = Memory::make(options);
@@ -115,8 +115,8 @@ std::string load_into(const HistoryOptions& options, std::span<const std::byte> 
   return {};
 }
 
-/// The body of a fuzz target and of a test: any bytes, as they are and with their checksums made right, into memories
-/// with and without room for them, and with a small vocabulary.
+/// The body of a fuzz target and of a test. It loads the bytes as they are, and again with correct checksums, into
+/// memories with and without room for them, and with a small vocabulary.
 inline std::string load_any_snapshot(std::span<const std::byte> bytes) {
   Bytes forged(bytes.begin(), bytes.end());
   repair(forged);

@@ -11,7 +11,7 @@ namespace reprise::testing {
 
 inline TokenSpan span_of(const std::vector<Token>& tokens) { return {tokens.data(), tokens.size()}; }
 
-/// What `index` answers, with room for `room` matches.
+/// Returns the answer of `index`, with room for `room` matches.
 template <LookupIndex I>
 std::vector<Match> matches(const I& index, const MatchLimits& limits, std::size_t room = 64) {
   std::vector<Match> out(room);
@@ -26,7 +26,7 @@ I index_of(const IndexOptions& options, const std::vector<Token>& tokens) {
   return index;
 }
 
-/// Tokens that the index holds, as a vector that can be compared.
+/// Returns the tokens of the index, as a vector that can be compared.
 template <LookupIndex I>
 std::vector<Token> held(const I& index) {
   const TokenSpan tokens = index.tokens();

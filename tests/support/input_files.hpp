@@ -10,8 +10,8 @@
 
 namespace reprise::replay {
 
-/// Reads any bytes as a trace and as a cost curve: they are one, or they are refused with a message. The body of a
-/// fuzz target and of a test. Answers what went wrong otherwise.
+/// Reads arbitrary bytes as a trace and as a cost curve, which must be valid or be refused with a message. The body of
+/// a fuzz target and of a test. Returns a fault, or an empty string.
 inline std::string read_as_input_files(const std::string& bytes) {
   try {
     std::istringstream in(bytes);

@@ -11,17 +11,17 @@
 #include "reprise/core/token.hpp"
 #include "reprise/testing/random.hpp"
 
-/// \file What small models are made of, in float32 and as plainly as can be. Every sum is taken in the order of its
-/// terms, so the same numbers in give the same bits out.
+/// \file The parts of small models, in float32 and as plain as possible. Every sum is taken in the order of its terms,
+/// so the same inputs give the same bits.
 namespace reprise::testing {
 
 using Vector = std::vector<float>;
 
-/// -1 up to 1.
+/// Returns a number in [-1, 1).
 inline float random_weight(Random& random) { return static_cast<float>(random.next() >> 40) / 8388608.0F - 1.0F; }
 
 inline float dot(std::span<const float> a, std::span<const float> b) {
-  const float* x = a.data();  // tests are run unoptimised, too
+  const float* x = a.data();  // tests also run unoptimised
   const float* y = b.data();
   float sum = 0;
   for (std::size_t i = 0, n = a.size(); i < n; ++i) sum += x[i] * y[i];
@@ -33,7 +33,7 @@ inline void add(std::span<float> to, std::span<const float> more, float share = 
   for (std::size_t i = 0, n = to.size(); i < n; ++i) x[i] += share * y[i];
 }
 
-/// Fixed random weights of variance gain^2 / columns: at gain 1 a product is about as large as what went in.
+/// Fixed random weights of variance gain^2 / columns: at gain 1 a product is about as large as its input.
 class Matrix {
  public:
   Matrix(std::size_t rows, std::size_t columns, Random& random, float gain = 1) : columns_(columns) {
@@ -45,7 +45,7 @@ class Matrix {
   [[nodiscard]] std::span<const float> row(std::size_t i) const noexcept {
     return std::span(values_).subspan(i * columns_, columns_);
   }
-  /// The row of a token. Any token has one, for hostile drafts are run as well; the vocabulary is repeated.
+  /// Returns the row of a token. Hostile drafts run too, so every token has a row: the vocabulary repeats.
   [[nodiscard]] std::span<const float> of(Token token) const noexcept {
     return row(static_cast<std::uint32_t>(token) % rows());
   }
@@ -68,7 +68,7 @@ inline Vector normalized(std::span<const float> x) {
   return result;
 }
 
-/// Turns pairs of numbers by angles that grow with the position, in each head alike (RoPE, Su et al. 2021).
+/// Rotates pairs of numbers by angles that grow with the position, the same in each head (RoPE, Su et al. 2021).
 inline void rotate(std::span<float> heads, std::size_t head_size, std::size_t position) {
   for (std::size_t i = 0; i < heads.size(); i += 2) {
     const float exponent = static_cast<float>(i % head_size) / static_cast<float>(head_size);
@@ -82,7 +82,7 @@ inline void rotate(std::span<float> heads, std::size_t head_size, std::size_t po
   }
 }
 
-/// exp(x * factor), divided by the sum.
+/// Returns exp(x * factor), divided by the sum.
 inline Vector softmax(std::span<const float> x, float factor = 1) {
   Vector result(x.begin(), x.end());
   const float most = *std::max_element(result.begin(), result.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file A strategy next to the context that it is lent, for tests that call strategies without a session.
+/// \file A strategy together with the context that it is lent, for tests that call strategies without a session.
 
 #include <cstddef>
 #include <span>
@@ -15,7 +15,7 @@
 
 namespace reprise::testing {
 
-/// A draft that has memory of its own.
+/// A draft with memory of its own.
 struct Drafted {
   std::vector<DraftNode> nodes;
   DraftKind kind = DraftKind::ordered;
@@ -31,7 +31,7 @@ struct Drafted {
   }
 };
 
-/// The draft of `strategy` after `context`, written into `capacity` nodes.
+/// Returns the draft of `strategy` after `context`, with room for `capacity` nodes.
 template <class S>
 Drafted propose(S& strategy, TokenSpan context, const DraftBudget& budget = {}, std::size_t capacity = 64) {
   std::vector<DraftNode> storage(capacity);
@@ -44,8 +44,8 @@ Drafted propose(S& strategy, TokenSpan context, const DraftBudget& budget = {}, 
           draft.malformed()};
 }
 
-/// A strategy and its context, which grows and shrinks as in a session. Only propose() without storage of the caller
-/// allocates more than the context does.
+/// A strategy and its context, which grows and shrinks as in a session. Apart from the context, only the propose()
+/// without the caller's storage allocates.
 template <class S>
 class Lent {
  public:
@@ -73,7 +73,7 @@ class Lent {
     const std::vector<Token> before = std::exchange(context_, {context.begin(), context.end()});
     strategy_.rebase(TokenSpan(before), this->context());
   }
-  /// Room for a context of that many tokens, here and in strategies that can have it.
+  /// Reserves memory for a context of this size, here and in strategies that can reserve.
   void reserve(std::size_t max_context) {
     context_.reserve(max_context);
     if constexpr (ReservableStrategy<S>) strategy_.reserve(max_context);

@@ -21,9 +21,9 @@
 
 namespace reprise::testing {
 
-/// The policy of NgramDrafter the slow and obvious way: it looks at all tokens for every occurrence, counts with a map,
-/// searches all candidates for the best one, and truncates by making the calls once more. Evidence is a text before the
-/// context. Only the pure functions of evidence/ are shared. Memory never ends.
+/// The policy of NgramDrafter, slow and obvious. It searches all tokens for every occurrence, counts with a map, and
+/// searches all candidates for the best one. It truncates by repeating the calls. Evidence is a text before the
+/// context. It shares only the pure functions of evidence/, and memory never runs out.
 class NgramModel {
  public:
   /// `looks_again`: as over an index that models NgramIndex.
@@ -97,7 +97,7 @@ class NgramModel {
     std::size_t wanted = std::min({budget.max_nodes, capacity, std::size_t{64}});
     if (size() == 0 || wanted == 0 || budget.max_depth == 0) return {};
     const bool chain = budget.shape == DraftShape::chain || budget.max_leaves <= 1;
-    // Candidates that are too many are given up for good; without a limit on the leaves that changes nothing.
+    // Surplus candidates are dropped for good; without a limit on the leaves that changes nothing.
     const bool give_up = chain || budget.max_leaves < wanted;
     least_ = std::max(options_.min_path_probability, budget.min_path_probability);
     gather();
@@ -127,7 +127,7 @@ class NgramModel {
   }
 
   void feedback(const Outcome& outcome) {
-    // The path, then what was picked at the anchor and at each node of it.
+    // Learns from the path, then from the pick at the anchor and at each node of the path.
     for (std::size_t i = 0; i < outcome.draft.size() && i < nodes_.size(); ++i) {
       const DraftNode& node = outcome.draft[i];
       if (node.auxiliary || nodes_[i].parent == anchor_parent) continue;
@@ -147,7 +147,7 @@ class NgramModel {
   }
 
   [[nodiscard]] const CalibrationState& calibration() const { return calibration_.state(); }
-  /// Of the context.
+  /// Number of tokens of the context.
   [[nodiscard]] std::size_t size() const { return text_.size() - evidence_; }
   [[nodiscard]] std::size_t evidence() const { return evidence_; }
   [[nodiscard]] TokenSpan context() const { return TokenSpan(text_).subspan(evidence_); }
@@ -159,7 +159,7 @@ class NgramModel {
   };
   struct Followed {
     std::size_t next = 0;
-    std::deque<bool> agreements;  // the latest first, 32 at most
+    std::deque<bool> agreements;  // the latest first, at most 32
     std::size_t length = 0;
     reprise::detail::MatchKind kind = reprise::detail::MatchKind::lookup;
 
@@ -178,14 +178,14 @@ class NgramModel {
       if (agreements.size() > 32) agreements.pop_back();
     }
   };
-  /// A place that votes in a draft; what follows it at depth d of the draft is at next + d, or remembered[d].
+  /// A place that votes in a draft. Its token for depth d of the draft is at next + d, or is remembered[d].
   struct Voter {
     std::size_t next = 0;
-    long length = 0;  // agreement at depth 0; below 0 where only the draft agrees
+    long length = 0;  // agreement at depth 0; negative if only the draft agrees
     std::uint64_t standing = 0;
     const reprise::detail::LengthWeights* weights = nullptr;
-    std::optional<std::vector<Token>> remembered = std::nullopt;  // of a place in a store: how it goes on
-    std::size_t store = 0;                                        // that store
+    std::optional<std::vector<Token>> remembered = std::nullopt;  // for a place in a store: its continuation
+    std::size_t store = 0;                                        // the store of that place
   };
   struct Candidate {
     Probability path;
@@ -264,7 +264,7 @@ class NgramModel {
       break;
     }
   }
-  /// The most recent places that end with the last `n` tokens.
+  /// Looks up the most recent places that end with the last `n` tokens.
   void look_up(std::size_t n, std::size_t most) {
     std::size_t found = 0;
     for (std::size_t place = text_.size() - 1; place >= n && place > 0 && found < most; --place) {
@@ -327,7 +327,8 @@ class NgramModel {
           {0, length, reprise::detail::history_base_weight, &reprise::detail::length_weights(before), tokens, store});
     }
   }
-  /// The latest places of the context that end like the context and the path to `node`, in two tokens and in one.
+  /// Looks up the latest place of the context that ends like the context and the path to `node`, in two tokens and in
+  /// one.
   void look_again(Candidate& node, const std::vector<Token>& text) {
     auto own = std::count_if(voters_.begin(), voters_.end(), [](const Voter& voter) { return !voter.remembered; });
     for (const std::size_t n : {2U, 1U}) {
@@ -340,7 +341,7 @@ class NgramModel {
       if (std::any_of(node.voters.begin(), node.voters.end(),
                       [&](std::size_t v) { return !voters_[v].remembered && voters_[v].next == next; }))
         continue;
-      // Eight tokens are compared.
+      // At most eight tokens are compared.
       const std::size_t compared = std::min<std::size_t>({8, place, text.size()});
       std::size_t length = 0;
       while (length < compared && agrees(length + 1)) ++length;
@@ -375,7 +376,7 @@ class NgramModel {
     sorted.resize(std::min<std::size_t>(sorted.size(), 24));
     return sorted;
   }
-  /// What a candidate has to be better than, to be among the best `wanted` ones.
+  /// Returns the probability that a candidate must exceed to be among the best `wanted`.
   [[nodiscard]] static Probability bar(const std::vector<Candidate>& candidates, std::size_t wanted) {
     if (candidates.size() < wanted) return Probability::zero();
     std::vector<Probability> paths;
@@ -449,7 +450,7 @@ class NgramModel {
         if (&other != &child) known.evidence.rival = std::max(known.evidence.rival, other.evidence.longest);
       offer(known);
     }
-    // "Something else" has at most a twentieth of it.
+    // The share of "something else" is at most a twentieth.
     const auto reachable = static_cast<std::uint64_t>(path.raw()) * 20;
     if (reachable * reprise::detail::weight_one <= std::uint64_t{total} * Probability::scale) return;
     for (const auto& [token, times] : frequent()) {

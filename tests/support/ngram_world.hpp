@@ -24,7 +24,7 @@
 
 namespace reprise::testing {
 
-/// An endless text of one of several characters, in integers: the same on every compiler.
+/// An endless text of one of several kinds, computed in integers: the same on every compiler.
 class TextSource {
  public:
   enum class Kind : std::uint8_t { few_tokens, skewed, periodic, edited_copies, all_distinct, spans };
@@ -58,7 +58,7 @@ class TextSource {
       case Kind::all_distinct:
         return static_cast<Token>(made_.size() * 3) - 100;
       case Kind::edited_copies: {
-        // Substitutions, insertions, omissions, and the original again and again.
+        // Substitutions, insertions, omissions, and repetitions of the original.
         const std::size_t edit = random_.below(60);
         if (edit == 1) return skewed();
         if (edit == 2) at_ += random_.between(1, 9);
@@ -106,14 +106,14 @@ inline bool same_nodes(std::span<const DraftNode> a, std::span<const DraftNode> 
   });
 }
 
-/// NgramDrafter next to the context that it is lent.
+/// NgramDrafter together with the context that it is lent.
 template <LookupIndex Index = RollingHashIndex>
 class LentNgram : public Lent<NgramDrafter<Index>> {
  public:
   using Base = Lent<NgramDrafter<Index>>;
   explicit LentNgram(const NgramOptions& options = {}) : Base(NgramDrafter<Index>(options)) {}
 
-  /// Sizes beyond the context are passed on, too.
+  /// Passes on sizes beyond the context as well.
   void truncate(std::size_t size) {
     if (size <= this->context().size()) return Base::truncate(size);
     this->strategy().truncate(this->context(), size);
@@ -131,7 +131,7 @@ std::vector<DraftNode> draft_of(Lent<Strategy>& lent, const DraftBudget& budget,
   return lent.propose(budget, capacity).nodes;
 }
 
-/// What is wrong with an ordered draft under this budget; empty: nothing.
+/// Returns a fault of an ordered draft under this budget, or an empty string.
 inline std::string fault_of(std::span<const DraftNode> nodes, const DraftBudget& budget, Probability least) {
   if (nodes.size() > budget.max_nodes) return "too many nodes";
   const bool chain = budget.shape == DraftShape::chain;
@@ -159,7 +159,7 @@ inline std::string fault_of(std::span<const DraftNode> nodes, const DraftBudget&
   return {};
 }
 
-/// Outcomes as a round gives them, and others.
+/// Outcomes as rounds produce them, and others.
 class RandomOutcome {
  public:
   RandomOutcome(Choices& choices, std::vector<DraftNode> nodes) : nodes_(std::move(nodes)) {
@@ -187,17 +187,17 @@ class RandomOutcome {
   std::optional<Token> pick_;
 };
 
-/// What worlds have been through.
+/// The events that worlds have met.
 struct NgramCoverage {
   std::size_t drafts = 0;  ///< with at least one node
-  std::size_t trees = 0;   ///< that are no chains
+  std::size_t trees = 0;   ///< that are not chains
   std::size_t past_end = 0;
   std::size_t fillers = 0;  ///< nodes that are only frequent
   std::size_t truncations = 0;
   std::size_t rebases = 0;
   std::size_t most_evidence = 0;
-  std::size_t longest = 0;     ///< context
-  std::size_t remembered = 0;  ///< nodes that stores alone predict
+  std::size_t longest = 0;     ///< longest context
+  std::size_t remembered = 0;  ///< nodes that only stores predict
 
   NgramCoverage& operator+=(const NgramCoverage& other) {
     drafts += other.drafts;
@@ -234,7 +234,7 @@ class PlainNaiveIndex {
 };
 static_assert(LookupIndex<PlainNaiveIndex> && !NgramIndex<PlainNaiveIndex>);
 
-/// NgramDrafter over two indexes of the same abilities against the model, in one random run of all calls.
+/// Compares NgramDrafter over two indexes of the same abilities with the model, in one random run of all calls.
 template <LookupIndex First, LookupIndex Second>
 class NgramWorld {
   static_assert(NgramIndex<First> == NgramIndex<Second>);
@@ -242,7 +242,7 @@ class NgramWorld {
  public:
   explicit NgramWorld(Choices& choices) : choices_(choices) {}
 
-  /// The first difference; empty: none.
+  /// Returns the first difference, or an empty string.
   std::string run() {
     const auto kind = static_cast<TextSource::Kind>(choices_.below(TextSource::kinds));
     TextSource source(kind, choices_.below(1U << 16));
@@ -261,7 +261,7 @@ class NgramWorld {
       options.stores[wanted == 1 ? 0 : (i + wanted) % memories.size()] = memories[i];
     }
     std::vector<Sequence> sequences;
-    sequences.reserve(most_sequences);  // they are referred to while others are added
+    sequences.reserve(most_sequences);  // references to them must stay valid
     sequences.emplace_back(options);
     if (choices_.chance(90)) sequences[0].begin(source.next(piece()));
     for (std::size_t steps = choices_.between(1, 60); steps > 0; --steps) {
@@ -308,7 +308,7 @@ class NgramWorld {
  private:
   static constexpr std::size_t most_sequences = 3;
 
-  /// One sequence in all three of them.
+  /// One sequence in the model and both drafters.
   struct Sequence {
     explicit Sequence(const NgramOptions& options)
         : model(options, NgramIndex<First>), first(options), second(options) {}
@@ -345,7 +345,7 @@ class NgramWorld {
     if (kind == 2) return 0;
     return choices_.between(1, 12);
   }
-  /// A context with another middle: shorter, longer or the same; also the beginning and the end count as such.
+  /// Returns a context with another middle: shorter, longer or the same. The middle may be the beginning or the end.
   std::vector<Token> changed(TokenSpan context, TextSource& source) {
     const std::size_t begin = choices_.below(context.size() + 1);
     const std::size_t end = choices_.between(begin, context.size());
@@ -355,7 +355,7 @@ class NgramWorld {
     tokens.insert(tokens.end(), context.begin() + static_cast<std::ptrdiff_t>(end), context.end());
     return tokens;
   }
-  /// Another sequence: like a part of this one, or with something else in it.
+  /// Stores another sequence: a part of this one, with or without a change.
   void remember(HistoryStore& memory, TokenSpan context, TextSource& source) {
     if (choices_.chance(40)) return;
     const std::size_t begin = choices_.below(context.size() + 1);
@@ -376,7 +376,7 @@ class NgramWorld {
     return budget;
   }
 
-  /// Drafts a few times, and perhaps says what became of the last draft.
+  /// Drafts once or twice, and sometimes reports an outcome of the last draft.
   std::string round(Sequence& sequence) {
     for (std::size_t again = choices_.chance(15) ? 2 : 1; again > 0; --again) {
       const DraftBudget asked = budget();
@@ -422,7 +422,8 @@ class NgramWorld {
   NgramCoverage coverage_;
 };
 
-/// One random world: the body of the property test and of the fuzz target. The first difference; empty: none.
+/// Runs one random world: the body of the property test and of the fuzz target. Returns the first difference, or an
+/// empty string.
 inline std::string run_ngram_world(Choices& choices, NgramCoverage* coverage = nullptr) {
   const auto run = [&](auto world) {
     std::string difference = world.run();

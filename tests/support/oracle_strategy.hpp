@@ -15,19 +15,19 @@
 namespace reprise::testing {
 
 struct OracleOptions {
-  std::size_t right_percent = 100;  ///< how often a drafted token is what the model will pick
+  std::size_t right_percent = 100;  ///< how often a drafted token is the target's
   std::size_t length = 4;           ///< tokens of a draft
-  Token vocabulary = 8;             ///< of the wrong tokens
+  Token vocabulary = 8;             ///< range of the wrong tokens
   std::uint64_t seed = 1;
-  bool siblings = false;   ///< adds a second child beside each node, before or behind it, as a tree drafter would
-  bool auxiliary = false;  ///< adds auxiliary nodes beside some, with the same token, now and then in their place
+  bool siblings = false;   ///< adds a second child at each node, before or after it
+  bool auxiliary = false;  ///< adds auxiliary nodes with the same token, sometimes instead of the node
 };
 
-/// Knows what plain decoding will give and drafts it, with a chosen share of mistakes. Behind the end of what it
-/// knows it guesses, so drafts also run past the end of a generation.
+/// Knows the output of plain decoding and drafts it, with a chosen share of mistakes. After the end of that text it
+/// guesses, so drafts also run past the end of a generation.
 class OracleStrategy {
  public:
-  /// `truth`: the context as plain decoding leaves it; has to outlive the strategy and may be changed between rounds.
+  /// `truth`: the final context of plain decoding. It must outlive the strategy and may change between rounds.
   OracleStrategy(const std::vector<Token>& truth, OracleOptions options) : truth_(&truth), options_(options) {}
 
   void begin(TokenSpan) {}

@@ -11,11 +11,11 @@
 
 namespace reprise::testing {
 
-/// One turn as plain decoding gives it: the truth that every drafted run is held against. Written without a line of
-/// the loop under test, one token at a time, the stop rules as their sentences say them.
+/// One turn of plain decoding: the reference for every drafted run. It shares no code with the loop under test, decodes
+/// one token at a time, and implements the stop rules from their documentation.
 struct PlainTurn {
   std::vector<Token> committed;  ///< stop tokens included
-  std::size_t returned = 0;      ///< of `committed`, those that the output holds
+  std::size_t returned = 0;      ///< length of the output within `committed`
   FinishReason finish = FinishReason::none;
 
   [[nodiscard]] TokenSpan output() const { return TokenSpan(committed).first(returned); }
@@ -25,7 +25,8 @@ inline bool ends_with(TokenSpan tokens, TokenSpan end) {
   return tokens.size() >= end.size() && std::equal(end.rbegin(), end.rend(), tokens.rbegin());
 }
 
-/// How many tokens have to be kept from the stream: the longest end of `output` that is a beginning of a sequence.
+/// Returns how many tokens the stream must withhold: the longest suffix of `output` that is a proper prefix of a stop
+/// sequence.
 inline std::size_t plain_held_back(const Limits& limits, TokenSpan output) {
   std::size_t held = 0;
   for (const auto& sequence : limits.stop_sequences)
@@ -34,8 +35,8 @@ inline std::size_t plain_held_back(const Limits& limits, TokenSpan output) {
   return held;
 }
 
-/// Decodes until it ends. `context` is the whole context and grows; what stands from `output_begin` on is output
-/// already. `engine` holds all of it but the pending end.
+/// Decodes to the end of the turn. `context` is the whole context and grows; its tokens from `output_begin` on are
+/// output. `engine` holds all of it except the pending tokens.
 template <class Predicate>
 PlainTurn decode_plainly(ScriptedVerifier& engine, std::vector<Token>& context, std::size_t output_begin,
                          const Limits& limits, const Predicate& predicate) {

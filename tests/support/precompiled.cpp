@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// Empty: CMake makes a precompiled header only for a target that has a source file. See tests/CMakeLists.txt.
+// Empty: CMake makes a precompiled header only for a target with a source file. See tests/CMakeLists.txt.

@@ -9,28 +9,28 @@
 
 #include "reprise/core/token.hpp"
 
-/// \file What the systems behind reprise::presets draft, written down from their own sources as plain loops over the
-/// context, with no index and nothing of the library but its Token: what the presets are held against.
+/// \file The drafts of the systems that reprise::presets imitates, written from their own sources as plain loops over
+/// the context. They use no index, and nothing of the library but Token. The presets are compared with them.
 namespace reprise::testing {
 
 using Tokens = std::vector<Token>;
 
-/// Do the `n` tokens at `a` equal the `n` tokens at `b`?
+/// True if the `n` tokens at `a` equal the `n` tokens at `b`.
 inline bool same(const Tokens& context, std::size_t a, std::size_t b, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i)
     if (context[a + i] != context[b + i]) return false;
   return true;
 }
 
-/// At most `count` tokens from `begin` on, those that there are.
+/// Returns at most `count` tokens from `begin` on.
 inline Tokens copy(const Tokens& context, std::size_t begin, std::size_t count) {
   Tokens copied;
   for (std::size_t i = begin; i < context.size() && copied.size() < count; ++i) copied.push_back(context[i]);
   return copied;
 }
 
-/// Prompt lookup decoding (Saxena 2023): n, n - 1, ... 1: the first place from the left that equals the last n
-/// tokens, does not touch them, and has k tokens behind it.
+/// Prompt lookup decoding (Saxena 2023). For n, n - 1, ... 1 it takes the first place from the left that equals the
+/// last n tokens, does not touch them, and has k tokens after it.
 inline Tokens pld(const Tokens& context, std::size_t n, std::size_t k) {
   const std::size_t size = context.size();
   for (; n > 0; --n)
@@ -39,7 +39,7 @@ inline Tokens pld(const Tokens& context, std::size_t n, std::size_t k) {
   return {};
 }
 
-/// Hugging Face transformers, PromptLookupCandidateGenerator: the first place with at least one token behind it.
+/// Hugging Face transformers, PromptLookupCandidateGenerator: the first place with at least one token after it.
 inline Tokens hugging_face(const Tokens& context, std::size_t n, std::size_t k) {
   const std::size_t size = context.size();
   for (; n > 0; --n)
@@ -48,7 +48,7 @@ inline Tokens hugging_face(const Tokens& context, std::size_t n, std::size_t k) 
   return {};
 }
 
-/// vLLM, NgramProposer: the longest n from `longest` down to `shortest` that occurs earlier, where it occurs first.
+/// vLLM, NgramProposer: the longest n from `longest` down to `shortest` that occurs earlier, at its first occurrence.
 inline Tokens vllm(const Tokens& context, std::size_t shortest, std::size_t longest, std::size_t k) {
   const std::size_t size = context.size();
   for (std::size_t n = longest; n >= shortest && n > 0; --n)
@@ -57,8 +57,8 @@ inline Tokens vllm(const Tokens& context, std::size_t shortest, std::size_t long
   return {};
 }
 
-/// llama.cpp, common_ngram_simple_draft: `history` is the context without its last token; the pattern's last token
-/// is the one left out. Place 0 is never looked at, and only the first hit from the right counts.
+/// llama.cpp, common_ngram_simple_draft. `history` is the context without its last token, which is the last token of
+/// the pattern. Place 0 is never used, and only the first hit from the right counts.
 inline Tokens ngram_simple(const Tokens& context, std::size_t n, std::size_t m) {
   if (context.empty()) return {};
   const Tokens history(context.begin(), context.end() - 1);
@@ -74,7 +74,7 @@ inline Tokens ngram_simple(const Tokens& context, std::size_t n, std::size_t m) 
   return {};
 }
 
-/// ds4: the last place that equals the last n tokens; the copy ends behind an end-of-sequence token.
+/// ds4: the last place that equals the last n tokens. The copy ends after an end-of-sequence token.
 inline Tokens ds4(const Tokens& context, std::size_t n, std::size_t k, std::optional<Token> eos = {}) {
   const std::size_t size = context.size();
   if (size <= n) return {};
@@ -88,13 +88,13 @@ inline Tokens ds4(const Tokens& context, std::size_t n, std::size_t k, std::opti
   return {};
 }
 
-/// The ngram-mod of llama.cpp (common_speculative_impl_ngram_mod) and of mlx-lm (NgramModStrategy): what followed n
-/// tokens last, chained. A map stands for their table: what an unfilled one knows, collisions and resets left out.
+/// The ngram-mod of llama.cpp (common_speculative_impl_ngram_mod) and of mlx-lm (NgramModStrategy): chains the token
+/// that last followed n tokens. A map replaces their table, so it has neither collisions nor resets.
 struct NgramMod {
   std::size_t n;
   std::size_t n_min;
   std::size_t n_max;
-  bool without_anchor;  // llama.cpp's history ends before the sampled token, mlx-lm's with it
+  bool without_anchor;  // llama.cpp's history excludes the sampled token, mlx-lm's includes it
   std::map<Tokens, Token> table = {};
   std::size_t i_last = 0;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The memory of drafters that learn from top-k: the same promises for all of them, by counting allocations and
-/// by letting some fail. For programs that link allocation_counter.cpp.
+/// \file Tests of the memory of drafters that learn from top-k rows. All keep the same promises, tested by counting
+/// allocations and by making some fail. For programs that link allocation_counter.cpp.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 
 namespace reprise::testing {
 
-/// Runs 100 rounds, in which propose() must not allocate. Returns how many nodes that were proposed.
+/// Runs 100 rounds in which propose() must not allocate. Returns the number of proposed nodes.
 template <class Strategy>
 std::size_t propose_without_allocating(Lent<Strategy>& drafter, const RankedText& target) {
   std::vector<DraftNode> storage(64);
@@ -34,14 +34,14 @@ std::size_t propose_without_allocating(Lent<Strategy>& drafter, const RankedText
   return drafted;
 }
 
-/// Lets one allocation after the other fail, and a few after it, while a drafter begins and observes `turns`. It may
-/// draft less then; after the next begin() it has to draft as usual.
+/// Makes each allocation fail in turn, with a few after it, while a drafter begins and observes `turns`. The drafter
+/// may then draft less; after the next begin() it must draft as usual.
 template <class Strategy>
 void expect_recovery_from_failures(const RankedText& target, const std::vector<std::vector<Token>>& turns) {
   bool failed = true;
   for (std::size_t fail_at = 1; failed; ++fail_at) {
     Lent<Strategy> drafter;
-    drafter.reserve(1000);  // no allocation but the drafter's own
+    drafter.reserve(1000);  // so that only the drafter allocates
     {
       const AllocationWatch watch(fail_at, fail_at % 3 + 1);
       drafter.begin(TokenSpan(turns.front()).first(20));
@@ -56,7 +56,7 @@ void expect_recovery_from_failures(const RankedText& target, const std::vector<s
   }
 }
 
-/// Lets one allocation after the other fail while a drafter is copied. The copy has to go on with what it has.
+/// Makes each allocation fail in turn while a drafter is copied. The copy must continue with the memory it has.
 template <class Strategy>
 void expect_usable_copies(const RankedText& target) {
   Lent<Strategy> drafter;

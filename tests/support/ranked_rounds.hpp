@@ -18,7 +18,7 @@
 
 namespace reprise::testing {
 
-/// A target that ranks: what it says behind a text, by the last `order` tokens of it.
+/// A target that ranks tokens. Its ranking after a text depends on the last `order` tokens.
 struct RankedText {
   std::size_t order = 1;
   Token vocabulary = 12;
@@ -28,7 +28,7 @@ struct RankedText {
     std::uint64_t hash = mix(seed);
     for (const Token token : text.last(std::min(order, text.size())))
       hash = mix(hash ^ static_cast<std::uint32_t>(token));
-    // Different tokens for different ranks.
+    // Different ranks have different tokens.
     return static_cast<Token>((hash + rank * (1 + hash % 2 * 4)) % static_cast<std::uint64_t>(vocabulary));
   }
 };
@@ -47,7 +47,7 @@ inline std::vector<Token> behind(TokenSpan context, DraftView draft, NodeIndex n
   return text;
 }
 
-/// What the target reveals of the anchor's row and of those of `sent`: its first `ranks` choices.
+/// Returns the first `ranks` choices of the target for the anchor's row and for the rows of `sent`.
 inline std::vector<RankedToken> revealed_by(const RankedText& target, TokenSpan context, DraftView draft,
                                             std::span<const NodeIndex> sent, std::size_t ranks) {
   std::vector<RankedToken> revealed;
@@ -102,7 +102,7 @@ RankedRound run_round(Lent<Strategy>& strategy, const RankedText& target, const 
   return round;
 }
 
-/// A strategy whose outcomes come with what a ranked verifier would reveal, for those who drive strategies without one.
+/// A strategy whose outcomes carry the top-k rows of a TopKVerifier, for checks that drive strategies without one.
 template <DraftStrategy Strategy>
 class Revealing {
  public:

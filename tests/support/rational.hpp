@@ -10,7 +10,7 @@
 
 namespace reprise::testing {
 
-/// An exact fraction, reduced, for proofs without rounding. Throws where 64 bits do not hold it: never wrong.
+/// An exact, reduced fraction for proofs without rounding. Throws on overflow of 64 bits, so a result is never wrong.
 class Rational {
  public:
   constexpr Rational() = default;

@@ -20,19 +20,18 @@
 
 namespace reprise::testing {
 
-/// Weights of a RecurrentModel; the sizes are those of TransformerShape. Greedy text comes back to what it has said:
-/// three tenths of the tokens follow as they did after the same two before, and no loop ends it for some hundred
-/// tokens.
+/// Weights of a RecurrentModel; the sizes are those of TransformerShape. Greedy text repeats itself: three tenths of
+/// the tokens follow the same two tokens as before. It does not fall into a loop for some hundred tokens.
 struct RecurrentShape {
-  std::size_t attention_layers = 0;  ///< below the recurrence; more than 0: a hybrid
+  std::size_t attention_layers = 0;  ///< below the recurrence; above 0: a hybrid
   std::uint64_t seed = 3;
   float state_gain = 1.5F;  ///< how strongly the state acts on itself
 };
 
-/// What a recurrent sequence knows: a state that only goes forward, and the cache of the layers below.
+/// The state of a recurrent sequence, which only goes forward, and the cache of the layers below.
 struct RecurrentState {
   Vector hidden;
-  KvCache cache;  ///< of a model without attention, the tokens only
+  KvCache cache;  ///< without attention, the tokens only
 };
 
 /// One gated recurrence (a GRU without reset gate: the minimal gated unit, Zhou et al. 2016) over an embedding or over
@@ -41,7 +40,7 @@ class RecurrentModel {
  public:
   explicit RecurrentModel(const RecurrentShape& shape = {}) : RecurrentModel(shape, Random(shape.seed + 1000)) {}
 
-  /// Advances a state by one token. The result is a score for each token of the vocabulary.
+  /// Advances a state by one token. Returns a score for each token of the vocabulary.
   Vector advance(RecurrentState& state, Token token) const {
     const std::size_t position = state.cache.size();
     std::vector<std::size_t> seen(position + 1);
@@ -78,31 +77,31 @@ class RecurrentModel {
   Matrix gate_input_, gate_state_, fresh_input_, fresh_state_, output_;
 };
 
-/// What engines with a state get wrong.
+/// The faults of engines with a state.
 enum class RecurrentFault : std::uint8_t {
   none,
   restore_forgotten,        ///< rejected rows stay in the state
-  restore_before_drafts,    ///< the state is put back before the next pass with a draft, not before one without
-  snapshot_too_late,        ///< saved when the first row of the pass has been run
-  attention_not_restored,   ///< of a hybrid, the state is put back, the cache is not
-  recurrence_not_restored,  ///< the other way round
-  restore_rewinds_sampler,  ///< the random numbers of committed tokens are drawn again
-  row_one_off,              ///< with a state for each row, that of the row before is kept
-  void_rows_stay,           ///< a void pass is not undone
+  restore_before_drafts,    ///< restores before the next pass with a draft, but not before one without
+  snapshot_too_late,        ///< saves after the first row of the pass
+  attention_not_restored,   ///< of a hybrid, restores the state, but not the cache
+  recurrence_not_restored,  ///< of a hybrid, restores the cache, but not the state
+  restore_rewinds_sampler,  ///< draws the random numbers of committed tokens again
+  row_one_off,              ///< with a state per row, keeps that of the row before
+  void_rows_stay,           ///< does not undo a void pass
 };
 inline constexpr std::size_t recurrent_fault_count = 9;
 
-/// What a RecurrentEngine is.
+/// The settings of a RecurrentEngine.
 struct RecurrentOptions {
   SamplerOptions sampler = {};
-  Capabilities capabilities = {};  ///< but for the rollback, which is the engine's own
+  Capabilities capabilities = {};  ///< except the rollback, which the engine sets
   RecurrentFault fault = RecurrentFault::none;
 };
 
-/// What recurrent engines have in common: they run chains, one row after the other.
+/// The common part of recurrent engines: they run chains, one row after the other.
 class RecurrentBase : public RowAnswers {
  public:
-  /// Appends tokens that nobody picked here: a prompt, a user turn.
+  /// Appends tokens that this engine did not pick: a prompt, a user turn.
   void prefill(TokenSpan tokens) {
     discard_void_pass();
     for (const Token token : tokens) static_cast<void>(model_->advance(state_, token));
@@ -114,7 +113,7 @@ class RecurrentBase : public RowAnswers {
       : RowAnswers(options.sampler), model_(&model), options_(options) {
     if (!prompt.empty()) prefill(prompt.first(prompt.size() - 1));
   }
-  /// Runs a pass; `after(row)` is called when a row has been run.
+  /// Runs a pass. Calls after(row) after each row.
   template <class After>
   LazyPicks run(TokenSpan batch, std::size_t drafted, After after) {
     discard_void_pass();
@@ -155,14 +154,14 @@ class RecurrentBase : public RowAnswers {
   const RecurrentModel* model_;
   RecurrentOptions options_;
   RecurrentState state_;
-  RecurrentState before_;    // of the last pass, for the case that it is void
+  RecurrentState before_;    // before the last pass, in case that is void
   std::size_t run_ = 0;      // rows of the last pass
-  std::size_t pending_ = 0;  // of these, committed before
+  std::size_t pending_ = 0;  // of these, the pending ones
 };
 
 /// An engine that cannot cut its state: it saves and restores. Over a model with attention layers it is a hybrid: these
-/// are cut, the recurrent part is put back. Commits of less than the whole pass answer with an error, and so does a
-/// restore without a snapshot. A copy is an engine of its own; the model has to outlive it. Threads: one at a time.
+/// are cut, and the recurrent part is restored. A commit of less than the whole pass returns an error, and so does a
+/// restore without a snapshot. A copy is an independent engine; the model must outlive it. Threads: one at a time.
 class RecurrentEngine : public RecurrentBase {
  public:
   /// Prefilled with all but the last token of `prompt`.
@@ -219,7 +218,8 @@ static_assert(VerifierWithCapabilities<RecurrentEngine> && CheckpointVerifier<Re
               MarginVerifier<RecurrentEngine> && TopKVerifier<RecurrentEngine> &&
               DistributionVerifier<RecurrentEngine>);
 
-/// An engine that keeps the state after each row of a pass, and goes on from any of them. Otherwise as the above.
+/// An engine that keeps the state after each row of a pass, and continues from any of them. Otherwise like
+/// RecurrentEngine.
 class PerRowRecurrentEngine : public RecurrentBase {
  public:
   /// Prefilled with all but the last token of `prompt`.
@@ -244,7 +244,7 @@ class PerRowRecurrentEngine : public RecurrentBase {
   [[nodiscard]] Capabilities capabilities() const { return capabilities_with(Rollback::per_row); }
 
  private:
-  std::vector<Vector> after_;  // 0 rows, 1 row, ...
+  std::vector<Vector> after_;  // after 0 rows, after 1 row, ...
 };
 static_assert(VerifierWithCapabilities<PerRowRecurrentEngine> && !CheckpointVerifier<PerRowRecurrentEngine> &&
               MarginVerifier<PerRowRecurrentEngine>);

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-/// A chain around a text that may come: some right tokens, then some wrong ones.
+/// Returns a chain around a possible continuation: some right tokens, then some wrong ones.
 std::vector<Token> chain_around(TokenSpan text, Random& random) {
   const std::size_t right = random.below(std::min<std::size_t>(text.size(), 4) + 1);
   std::vector<Token> chain(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(right));
@@ -23,8 +23,8 @@ std::vector<Token> chain_around(TokenSpan text, Random& random) {
   return chain;
 }
 
-/// Decodes with drafts around the truth, by hand: what is not kept whole is restored, and its committed tokens ride in
-/// the next pass. Some passes are run twice, half of them have no draft.
+/// Decodes by hand with drafts around the truth. A pass that is not kept whole is restored, and its committed tokens
+/// run again in the next pass. Some passes run twice, and half have no draft.
 template <class Engine>
 std::vector<Token> drafted_text(Engine& engine, TokenSpan prompt, TokenSpan truth, std::uint64_t seed) {
   Random random(seed);

@@ -14,22 +14,21 @@
 
 namespace reprise::testing {
 
-/// How tokens are picked from scores.
+/// The settings of picking tokens from scores.
 struct SamplerOptions {
-  bool sampled = false;   ///< draw; else the highest score, of equal ones the lowest id
-  float temperature = 1;  ///< of the draw
-  float penalty = 0;      ///< taken off the score of a token for each time it is among the last 8 of the text
+  bool sampled = false;   ///< true: draws; false: the highest score, of equal ones the lowest id
+  float temperature = 1;  ///< temperature of the draw
+  float penalty = 0;      ///< subtracted from a token's score for each occurrence in the last 8 tokens
   std::uint64_t seed = 1;
-  std::size_t candidates = 4;  ///< that are revealed of each row
+  std::size_t candidates = 4;  ///< top-k tokens of each row
 };
 
-/// The half of an engine that comes after the forward: what follows each row of its last pass, from the anchor's on.
-/// Picks are drawn when they are read, one random number each; penalties look at the text up to the row, the path of a
-/// tree included. A pass that is not settled is void: what was drawn in it is drawn again.
-/// Threads: one at a time.
+/// The part of an engine after the forward pass: the answers to each row of its last pass, from the anchor's on. A pick
+/// is drawn when it is read, with one random number. Penalties use the text up to the row, including the path of a
+/// tree. A pass that is not settled is void: its random numbers are drawn again. Threads: one at a time.
 class RowAnswers {
  public:
-  /// Tokens that penalties look at.
+  /// Number of tokens that penalties use.
   static constexpr std::size_t penalized = 8;
 
   /// Picks that are computed when they are read. Valid until the next pass.
@@ -51,19 +50,19 @@ class RowAnswers {
     before_.assign(1, random_);
     open_ = true;
   }
-  /// What follows the next row: the model's scores, and the end of the text up to that row.
+  /// Adds the answer to the next row: the model's scores, and the end of the text up to that row.
   void add(Vector scores, TokenSpan text) {
     if (options_.sampled)
       for (const Token token : text.last(std::min(text.size(), penalized)))
         scores[static_cast<std::uint32_t>(token) % scores.size()] -= options_.penalty;
     rows_.push_back({std::move(scores), {}, {}});
   }
-  /// The pass has committed that many tokens: picks that were read beyond are drawn again.
+  /// Ends the pass with this many committed tokens. The random numbers of later picks are drawn again.
   void settle(std::size_t committed) {
     if (committed < before_.size()) random_ = before_[committed];
     open_ = false;
   }
-  /// Nothing of the pass has happened.
+  /// Undoes the pass.
   void void_pass() {
     if (open_) random_ = before_.front();
     open_ = false;
@@ -86,7 +85,7 @@ class RowAnswers {
     }
     return last;
   }
-  /// The distribution that pick(i) draws from; of a greedy engine all on one token.
+  /// Returns the distribution that pick(i) draws from; of a greedy engine, all the weight is on one token.
   [[nodiscard]] std::span<const float> probabilities(std::size_t i) {
     Row& row = rows_[i];
     if (row.probabilities.empty() && options_.sampled)
@@ -97,15 +96,15 @@ class RowAnswers {
     }
     return row.probabilities;
   }
-  /// In [0, 1).
+  /// Returns a number in [0, 1).
   [[nodiscard]] double uniform() { return static_cast<double>(random_.next() >> 11) / 9007199254740992.0; }
-  /// Best first, the first of them being the greedy pick.
+  /// Returns the best tokens first; the first is the greedy pick.
   [[nodiscard]] TokenSpan top_k(std::size_t i) {
     if (rows_[i].candidates.empty()) rows_[i].candidates = ranked(i, options_.candidates);
     return rows_[i].candidates;
   }
   [[nodiscard]] std::span<const float> scores(std::size_t i) const { return rows_[i].scores; }
-  /// By how much the best score leads.
+  /// Returns the best score minus the second best.
   [[nodiscard]] double margin(std::size_t i) const {
     const std::vector<Token> best = ranked(i, 2);
     return static_cast<double>(score(i, best[0]) - score(i, best[1]));
@@ -114,7 +113,7 @@ class RowAnswers {
  private:
   struct Row {
     Vector scores;
-    Vector probabilities;  // once asked
+    Vector probabilities;  // computed on the first call
     std::vector<Token> candidates;
   };
   [[nodiscard]] float score(std::size_t i, Token token) const {
@@ -133,7 +132,7 @@ class RowAnswers {
   SamplerOptions options_;
   Random random_;
   std::vector<Row> rows_;
-  std::vector<Random> before_;  // the first pick of the pass, the second, ...
+  std::vector<Random> before_;  // the state before the first pick of the pass, before the second, ...
   bool open_ = false;
 };
 

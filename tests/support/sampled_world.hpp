@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file A tiny target and a tiny drafter as tables of exact probabilities, and a real session between them in which
-/// every random decision is taken in every way. What comes out is the exact distribution of the output.
+/// \file A tiny target and a tiny drafter as tables of exact probabilities, with a real session between them. Every
+/// random decision is taken in every way. The result is the exact distribution of the output.
 
 #include <algorithm>
 #include <array>
@@ -40,7 +40,8 @@ class ExactModel {
   [[nodiscard]] std::size_t vocabulary() const { return vocabulary_; }
 
  private:
-  /// `parts` equal parts, given to the tokens at random; often some get none, sometimes one gets all.
+  /// Returns `parts` equal parts, distributed randomly over the tokens. Often some tokens get none, sometimes one gets
+  /// all.
   [[nodiscard]] std::vector<Rational> row(std::int64_t parts, Random& random) const {
     std::vector<std::int64_t> given(vocabulary_);
     const std::size_t eligible = random.chance(70) ? vocabulary_ : 1 + random.below(vocabulary_);
@@ -55,16 +56,17 @@ class ExactModel {
   std::vector<std::vector<Rational>> rows_;
 };
 
-/// How the drafter of a world behaves, and how its drafts are judged. Two of these are mistakes that bias the output.
+/// The behaviour of a world's drafter, and the way its drafts are verified. Two settings are mistakes that bias the
+/// output.
 struct ExactDrafting {
   std::size_t length = 2;
-  bool ends_at_zero = false;      ///< token 0 ends a draft, as an end-of-sequence token would
-  bool by_agreement = false;      ///< its drafts are held against draws from the target, not rejected by their own law
-  bool states_own_token = false;  ///< a mistake: states q(x) of the token that was drawn, after drawing it
-  bool states_other_table = false;  ///< a mistake: hands out another distribution than the one it drew from
+  bool ends_at_zero = false;        ///< token 0 ends a draft, as an EOS token would
+  bool by_agreement = false;        ///< drafts are verified by agreement with draws from the target
+  bool states_own_token = false;    ///< a mistake: states q(x) of the drawn token after drawing it
+  bool states_other_table = false;  ///< a mistake: shows another distribution than the one it drew from
 };
 
-/// A target, a drafter, and for every context what the drafter states of the next token before it draws it.
+/// A target, a drafter, and the probability that the drafter states in each context before it draws the next token.
 struct ExactWorld {
   ExactModel target;
   ExactModel drafter;
@@ -129,7 +131,7 @@ static_assert(DraftStrategy<SampledStrategy>);
 
 using ExactDistribution = std::map<std::vector<Token>, Rational>;
 
-/// How the output of plain decoding is distributed.
+/// Adds the distribution of plain decoding's output.
 inline void add_plain(const ExactModel& target, std::vector<Token>& context, std::size_t tokens, Rational probability,
                       ExactDistribution& sum) {
   if (tokens == 0) {
@@ -145,16 +147,16 @@ inline void add_plain(const ExactModel& target, std::vector<Token>& context, std
   }
 }
 
-/// What a run over all branches met; for tests to see that it was not trivial.
+/// Counts over all branches of a run, so that tests can see that it was not trivial.
 struct ExactCoverage {
   std::size_t runs = 0;
-  std::array<std::size_t, 9> sent{};  ///< passes by drafted tokens in them, pad rows not counted
+  std::array<std::size_t, 9> sent{};  ///< passes by number of drafted tokens, pad rows not counted
   std::size_t accepted = 0;
   std::size_t rejected = 0;
 };
 
-/// How the output of a session with this control is distributed: `tokens` of them, in as many rounds as it takes.
-/// `time`: of a pass with so many rows, for controls that learn.
+/// Returns the distribution of the first `tokens` output tokens of a session with this control. time(rows) is the time
+/// of a pass, for controls that learn.
 template <class Control, class Time>
 ExactDistribution decode_exactly(const ExactWorld& world, const Control& control, const Capabilities& capabilities,
                                  std::size_t tokens, ExactCoverage& coverage, Time time) {
@@ -207,7 +209,7 @@ ExactDistribution decode_exactly(const ExactWorld& world, const Control& control
                         [](std::size_t) { return std::optional<std::chrono::nanoseconds>(); });
 }
 
-/// The exact distance of two distributions: half the sum of absolute differences. Zero: they are the same.
+/// Returns the exact distance of two distributions: half the sum of absolute differences. Zero means equal.
 inline Rational distance(const ExactDistribution& a, const ExactDistribution& b) {
   ExactDistribution difference = a;
   for (const auto& [text, probability] : b) difference[text] = difference[text] - probability;

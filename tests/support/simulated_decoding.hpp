@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file Decoding without text: drafts whose probabilities are right (or not), passes whose cost is a formula. For
-/// tests of control.
+/// \file Decoding without text, for tests of control: drafts whose probabilities are right (or not), and passes whose
+/// cost is a formula.
 
 #include <algorithm>
 #include <array>
@@ -43,8 +43,8 @@ inline std::vector<SimulatedEngine> simulated_engines() {
   return engines;
 }
 
-/// The time of a pass of this cost: a plain one takes 10 ms; a tenth of noise (about normal), and one pass in a hundred
-/// takes ten times as long.
+/// Returns the time of a pass of this cost. A plain pass takes 10 ms. The noise is about normal, with a deviation of a
+/// tenth, and one pass in a hundred takes ten times as long.
 inline std::chrono::nanoseconds noisy_time(double cost, Random& random, double drift = 1) {
   double noise = 0;
   for (int i = 0; i < 12; ++i) noise += static_cast<double>(random.below(1 << 20)) / (1 << 20);
@@ -52,8 +52,8 @@ inline std::chrono::nanoseconds noisy_time(double cost, Random& random, double d
   return std::chrono::nanoseconds(static_cast<std::int64_t>(1e7 * cost * drift * slow * (1 + 0.1 * (noise - 6))));
 }
 
-/// A text in stretches: nothing to draft, guesses, phrases, copies. At every place a drafter foresees one token, and is
-/// right as often as it says.
+/// A text in stretches: nothing to draft, guesses, phrases, copies. At every place the drafter predicts one token, and
+/// is right as often as it claims.
 class SimulatedText {
  public:
   explicit SimulatedText(std::uint64_t seed, std::size_t tokens) {
@@ -68,7 +68,7 @@ class SimulatedText {
     }
   }
 
-  /// A chain of at most budget.max_nodes tokens of what follows the first `at`.
+  /// Returns a chain of at most budget.max_nodes tokens after the first `at`.
   DraftView propose(std::size_t at, const DraftBudget& budget) {
     nodes_.clear();
     right_ = 0;
@@ -82,7 +82,7 @@ class SimulatedText {
     }
     return {nodes_, DraftKind::ordered};
   }
-  /// Tokens of the last proposal that the target agrees with.
+  /// Number of tokens of the last proposal that the target agrees with.
   [[nodiscard]] std::size_t right() const { return right_; }
   [[nodiscard]] std::size_t size() const { return places_.size(); }
 
@@ -96,14 +96,14 @@ class SimulatedText {
   std::size_t right_ = 0;
 };
 
-/// The most that any window of at most 1,000 consecutive passes from `first` on has lost.
+/// Returns the largest loss of any window of at most 1,000 consecutive passes from `first` on.
 template <class Loss>
 Loss worst_window(const std::vector<Loss>& losses, std::size_t first = 0) {
   struct Sum {
     std::size_t passes;
     Loss sum;
   };
-  std::deque<Sum> least;  // of all that was lost up to some pass: those that can still be the least, rising
+  std::deque<Sum> least;  // sums that can still be the minimum, increasing
   Loss sum = 0;
   Loss worst = 0;
   for (std::size_t i = first; i < losses.size(); ++i) {
@@ -116,7 +116,7 @@ Loss worst_window(const std::vector<Loss>& losses, std::size_t first = 0) {
   return worst;
 }
 
-/// What a simulated session came to.
+/// The result of a simulated session.
 struct Simulated {
   std::size_t tokens = 0;
   double cost = 0;
@@ -126,7 +126,7 @@ struct Simulated {
   [[nodiscard]] double worst_window(std::size_t first = 0) const { return testing::worst_window(losses, first); }
 };
 
-/// One pass: `right` tokens of the draft are what the target picks. Returns what was chosen.
+/// Runs one pass in which the target agrees with `right` tokens of the draft. Returns the choice.
 template <DraftControl Control>
 DraftChoice run_pass(Control& control, DraftView draft, std::size_t right, PassLimits room,
                      const std::function<double(std::size_t)>& cost, Simulated& simulated,
@@ -136,7 +136,7 @@ DraftChoice run_pass(Control& control, DraftView draft, std::size_t right, PassL
   const DraftChoice choice = control.choose(draft, sendable, room);
   const std::size_t accepted = std::min(right, choice.nodes);
   const std::span<const NodeIndex> sent = std::span(sendable).first(choice.nodes);
-  // The pick after the path is the next token of the draft if that was right too.
+  // If the next drafted token was also right, it is the pick after the path.
   const Token pick = accepted < std::min(right, draft.size()) ? draft[accepted].token : Token{-1};
   const Outcome outcome{draft, sent, sent.first(accepted), pick, choice.cut, {}};
   PassReport report{room.plain, room.plain, accepted + 1, time};
@@ -149,7 +149,7 @@ DraftChoice run_pass(Control& control, DraftView draft, std::size_t right, PassL
   return choice;
 }
 
-/// A session over a whole text; times are reported if `timed`.
+/// Runs a session over a whole text. Reports times if `timed`.
 template <DraftControl Control>
 Simulated simulate(Control& control, const SimulatedEngine& engine, SimulatedText& text, bool timed) {
   Random noise(text.size());

@@ -18,7 +18,7 @@
 
 namespace reprise::testing {
 
-// The conformance kit has a testing::detail of its own, which hides the library's where both are included.
+// The conformance kit has a testing::detail of its own, which hides the library's if both are included.
 namespace detail {
 using namespace reprise::detail;
 }
@@ -49,7 +49,7 @@ inline StoredRun stored(const detail::RunView& view) {
   return run;
 }
 
-/// Tokens of any kind that there are.
+/// Returns a run of arbitrary tokens.
 inline StoredRun random_run(Random& random, std::size_t tokens) {
   StoredRun run = {random.next(), {}, {}};
   for (std::size_t i = 0; i < tokens; ++i) {
@@ -60,7 +60,7 @@ inline StoredRun random_run(Random& random, std::size_t tokens) {
   return run;
 }
 
-/// A state that differs from a fresh one in every number.
+/// Returns a state that differs from a fresh one in every number.
 inline CalibrationState taught_state(std::uint64_t seed) {
   Random random(seed);
   CalibrationState state;
@@ -68,7 +68,7 @@ inline CalibrationState taught_state(std::uint64_t seed) {
   return state;
 }
 
-/// A snapshot with a calibration (unless it is to be small) and so many runs of growing length.
+/// Returns a snapshot with `runs` runs of increasing length, and with a calibration unless it is to be small.
 inline Bytes sample_snapshot(std::size_t runs, bool with_calibration = true, std::uint64_t seed = 1) {
   Random random(seed);
   std::vector<StoredRun> all;
@@ -86,13 +86,13 @@ inline Bytes sample_snapshot(std::size_t runs, bool with_calibration = true, std
   return bytes;
 }
 
-/// Makes the checksum of the header right.
+/// Corrects the checksum of the header.
 inline void repair_header(Bytes& bytes) {
   detail::store_little(detail::crc64(std::span(bytes).first(40)), bytes.data() + 40);
 }
 
-/// Makes a snapshot of any bytes: magic, sizes and checksums become right, what the sections hold stays. This is what
-/// somebody can do who wants to do harm.
+/// Makes a snapshot of any bytes: corrects the magic, sizes and checksums, and leaves the contents of the sections. An
+/// attacker can do the same.
 inline void repair(Bytes& bytes) {
   using Format = SnapshotFormat;
   bytes.resize(std::max(bytes.size(), Format::header_bytes));
@@ -120,7 +120,7 @@ inline void repair(Bytes& bytes) {
   repair_header(bytes);
 }
 
-/// Counts what became of many bytes.
+/// Counts of the results over many inputs.
 struct SnapshotCoverage {
   std::size_t refused = 0;
   std::size_t opened = 0;
@@ -129,8 +129,8 @@ struct SnapshotCoverage {
   std::size_t runs = 0;
 };
 
-/// Reads any bytes as a snapshot, to the end: they are one, or they are refused with one of its errors. Answers what
-/// went wrong otherwise. `repaired`: their checksums are right.
+/// Reads arbitrary bytes as a snapshot, to the end. They must be valid or be refused with a snapshot error. `repaired`:
+/// their checksums are correct. Returns a fault, or an empty string.
 inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repaired, SnapshotCoverage& coverage) {
   const auto fault = [&](const Error& error, bool contents) -> std::string {
     const ErrorCode least = contents ? ErrorCode::snapshot_forged : ErrorCode::not_a_snapshot;
@@ -159,7 +159,7 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
     });
     if (!read && !fault(read.error(), true).empty()) return fault(read.error(), true);
     if (!read) ++coverage.forged_contents;
-    // Also when one is forged: the runs before it.
+    // Even if a run is forged, the runs before it are read.
     if (length != (read ? section->left() : read.error().value))
       return "runs of another length than they were read with";
     const auto rewritten = std::span<const std::byte>(again).subspan(snapshot_bytes({0}), length);
@@ -168,7 +168,7 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
   return {};
 }
 
-/// The body of a fuzz target and of a test: any bytes, as they are and with their checksums made right.
+/// The body of a fuzz target and of a test. It reads the bytes as they are, and again with correct checksums.
 inline std::string read_as_any_snapshot(std::span<const std::byte> bytes, SnapshotCoverage& coverage) {
   std::string fault = read_as_snapshot(bytes, false, coverage);
   if (!fault.empty()) return fault;

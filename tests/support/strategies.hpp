@@ -3,11 +3,11 @@
 
 /// \file Strategies whose drafts a test dictates.
 ///
-///   Dictated    drafts the nodes that it is given, and does not listen
-///   Following   the same, and puts the context together from the calls alone
-///   Listening   the same, and keeps the last outcome and the budget that it was asked for
-///   Scripted    the same, and its copies write all that they are told into one log
-///   Calibrated, Keeping, Curious   Scripted with what is optional for a strategy
+/// * Dictated    drafts the nodes that it is given, and ignores everything else
+/// * Following   the same, and tracks the context from the calls alone
+/// * Listening   the same as Dictated, and keeps the last outcome and budget
+/// * Scripted    the same as Dictated, and its copies record all calls in one log
+/// * Calibrated, Keeping, Curious   Scripted with optional functions of a strategy
 
 #include <array>
 #include <cstddef>
@@ -36,9 +36,9 @@ inline Tokens tokens_of(const Nodes& nodes) {
   return tokens;
 }
 
-/// Pushes the nodes in their order, at most 256 of them. A parent is a place among `nodes`, also where the draft has
-/// refused some before it; children of refused nodes are left out. Malformed parents are pushed: itself, a later node,
-/// or less than the anchor. Does not allocate.
+/// Pushes at most 256 nodes in order, without allocating. A parent is an index into `nodes`, even if the draft has
+/// refused earlier ones; children of refused nodes are left out. Malformed parents are pushed as they are: the node
+/// itself, a later node, or less than the anchor.
 inline void push_all(Draft& draft, const Nodes& nodes) noexcept {
   constexpr NodeIndex refused = -2;
   std::array<NodeIndex, 256> places;  // NOLINT(*-member-init): filled as far as it is read
@@ -53,7 +53,7 @@ inline void push_all(Draft& draft, const Nodes& nodes) noexcept {
   }
 }
 
-/// Drafts the nodes that it is given, whatever the context.
+/// Drafts the nodes that it is given for every context.
 struct Dictated {
   Nodes nodes = {};
   DraftKind kind = DraftKind::ordered;
@@ -69,7 +69,7 @@ struct Dictated {
 };
 static_assert(DraftStrategy<Dictated>);
 
-/// Keeps the context as the calls tell it. In step, it is that of the session.
+/// Tracks the context from the calls. In step, it equals the session's.
 struct Following : Dictated {
   Tokens told = {};
 
@@ -101,9 +101,9 @@ struct KeptOutcome {
   [[nodiscard]] DraftView view() const { return {draft, DraftKind::ordered}; }
 };
 
-/// Keeps what it was asked and told last.
+/// Keeps the arguments of its last calls.
 struct Listening : Dictated {
-  std::size_t wanted = 0;  ///< candidates of each row
+  std::size_t wanted = 0;  ///< top-k tokens of each row
   KeptOutcome heard = {};
   DraftBudget asked = {};
   int proposals = 0;
@@ -118,14 +118,14 @@ struct Listening : Dictated {
 };
 static_assert(TopKLearner<Listening>);
 
-/// All that a Scripted was told.
+/// All calls of a Scripted strategy.
 struct Told {
   std::vector<std::string> calls;
   std::vector<KeptOutcome> outcomes;
-  Nodes proposed;  ///< the last draft, without the nodes that were refused
+  Nodes proposed;  ///< the last draft, without the refused nodes
 };
 
-/// Drafts what it is given, whatever the context, and writes down what it is told. Copies write to the same log.
+/// Drafts the given nodes for every context, and records its calls. Copies write to the same log.
 struct Scripted {
   Nodes nodes;
   DraftKind kind = DraftKind::ordered;
@@ -147,18 +147,18 @@ struct Scripted {
     told->outcomes.emplace_back(outcome);
   }
 };
-/// One whose claims are believed as they are.
+/// A strategy whose claims are taken as calibrated.
 struct Calibrated : Scripted {
   static constexpr bool calibrated = true;
 };
-/// One with all that is optional for a context.
+/// A strategy with all optional functions that concern the context.
 struct Keeping : Scripted {
   std::size_t bytes = 0;
   void rebase(TokenSpan, TokenSpan context) { told->calls.push_back("rebase " + std::to_string(context.size())); }
   void reserve(std::size_t max_context) { told->calls.push_back("reserve " + std::to_string(max_context)); }
   [[nodiscard]] std::size_t memory_bytes() const { return bytes; }
 };
-/// One that learns from candidates.
+/// A strategy that learns from top-k rows.
 struct Curious : Scripted {
   std::size_t wanted = 1;
   [[nodiscard]] std::size_t top_k_wanted() const { return wanted; }

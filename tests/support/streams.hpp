@@ -19,7 +19,7 @@
 namespace reprise::testing {
 
 /// SplitMix64 (Steele, Lea and Flood 2014): random numbers that are the same on every machine and standard library, for
-/// long streams and statistics. (testing::Random steps its state by 1: made for many short streams from near seeds.)
+/// long streams and statistics. testing::Random steps its state by 1 and suits many short streams from close seeds.
 class SplitMix {
  public:
   explicit SplitMix(std::uint64_t seed) : state_(seed) {}
@@ -28,28 +28,28 @@ class SplitMix {
     state_ += 0x9e3779b97f4a7c15;
     return number;
   }
-  /// 0 ... bound - 1.
+  /// Returns 0 ... bound - 1.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
   std::size_t between(std::size_t low, std::size_t high) { return low + below(high - low + 1); }
   bool one_in(std::size_t n) { return below(n) == 0; }
-  /// 0 <= x < 1.
+  /// Returns x with 0 <= x < 1.
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:
   std::uint64_t state_;
 };
 
-/// The picks of a target that says a known text: after each row of a pass, the token at the row's place.
+/// The picks of a target with a known text: after each row of a pass, the token at the row's depth.
 struct StreamPicks {
   TokenSpan coming;                       ///< from the anchor on
   std::span<const std::uint32_t> depths;  ///< see Pass::depths
   Token operator[](std::size_t i) const { return coming[i == 0 ? 0 : depths[i - 1]]; }
 };
 
-/// Token streams that lookups find hard or easy in different ways.
+/// Token streams that are hard or easy for lookup in different ways.
 enum class Stream : std::uint8_t {
   random_small,  ///< 2 to 8 tokens, independent
-  period_1,      ///< one token for ever
+  period_1,      ///< one token forever
   period_2,
   period_3,
   fibonacci,   ///< the Fibonacci word: repeats everywhere, never periodic
@@ -57,7 +57,7 @@ enum class Stream : std::uint8_t {
   de_bruijn,   ///< every block of a length before any repeats
   all_distinct,
   zipf,        ///< few frequent tokens, many rare ones
-  trace_like,  ///< zipf, half of it copied from earlier, as code, documents and tool results are
+  trace_like,  ///< zipf, half of it copied from earlier, like code, documents and tool results
 };
 inline constexpr std::array all_streams = {
     Stream::random_small, Stream::period_1,  Stream::period_2,     Stream::period_3, Stream::fibonacci,
@@ -70,7 +70,7 @@ constexpr std::string_view name(Stream stream) {
   return names[static_cast<std::size_t>(stream)];
 }
 
-/// The first symbols of the Fibonacci word, 0100101001001...
+/// Returns the first symbols of the Fibonacci word, 0100101001001...
 inline std::vector<Token> fibonacci_word(std::size_t length) {
   std::vector<Token> shorter = {0};
   std::vector<Token> word = {0, 1};
@@ -83,8 +83,8 @@ inline std::vector<Token> fibonacci_word(std::size_t length) {
   return word;
 }
 
-/// A cyclic binary de Bruijn sequence in which every block of `order` bits comes once, repeated up to `length`
-/// (the greedy "prefer one" construction).
+/// Returns a cyclic binary de Bruijn sequence, repeated up to `length`. Every block of `order` bits occurs once per
+/// cycle (the greedy "prefer one" construction).
 inline std::vector<Token> de_bruijn_word(std::size_t length, std::uint32_t order) {
   const std::size_t blocks = std::size_t{1} << order;
   std::vector<bool> seen(blocks);
@@ -104,13 +104,13 @@ inline std::vector<Token> de_bruijn_word(std::size_t length, std::uint32_t order
   return word;
 }
 
-/// Rank r (from 0) comes with a frequency of about 1 / (r + 1).
+/// Returns a rank r (from 0) with a probability of about 1 / (r + 1), up to a factor.
 inline Token zipf_token(SplitMix& random, std::size_t vocabulary) {
   const double rank = std::exp(random.unit() * std::log(static_cast<double>(vocabulary)));
   return static_cast<Token>(std::min(vocabulary, static_cast<std::size_t>(rank)) - 1);
 }
 
-/// New tokens and copies of earlier spans of 4 to 200 tokens, about half and half.
+/// Returns new tokens and copies of earlier spans of 4 to 200 tokens, about half and half.
 inline std::vector<Token> trace_like_tokens(std::size_t length, SplitMix& random, std::size_t vocabulary) {
   std::vector<Token> word;
   word.reserve(length + 400);
@@ -125,7 +125,7 @@ inline std::vector<Token> trace_like_tokens(std::size_t length, SplitMix& random
   return word;
 }
 
-/// `length` tokens of a kind. `vocabulary` concerns zipf and trace_like.
+/// Returns `length` tokens of a kind. `vocabulary` applies to zipf and trace_like.
 inline std::vector<Token> make_stream(Stream stream, std::size_t length, std::uint64_t seed,
                                       std::size_t vocabulary = 1000) {
   SplitMix random(seed);
@@ -162,8 +162,8 @@ inline std::vector<Token> make_stream(Stream stream, std::size_t length, std::ui
   return word;
 }
 
-/// The same stream over other token ids, one to one: small symbols become the extreme ids, the others change sign
-/// here and there.
+/// Returns the same stream over other token ids, one to one: small symbols become the extreme ids, and some others
+/// change sign.
 inline std::vector<Token> with_extreme_ids(std::vector<Token> word) {
   constexpr std::array<Token, 4> extreme = {std::numeric_limits<Token>::min(), -1, std::numeric_limits<Token>::max(),
                                             0};

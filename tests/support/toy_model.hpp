@@ -18,8 +18,8 @@
 
 namespace reprise::testing {
 
-/// A small language model for tests: the last two tokens of its cache decide what comes next. It keeps its cache in an
-/// array, so feeding it never allocates, and it can be told to fail.
+/// A small language model for tests: the last two tokens of its cache determine the next. Its cache is an array, so
+/// feeding it never allocates. It can be made to fail.
 class ToyModel {
  public:
   static constexpr std::size_t most_tokens = 1024;
@@ -35,7 +35,7 @@ class ToyModel {
     sound = sound && !tokens.empty() && size_ + tokens.size() <= most_tokens;
     if (!sound) return {};
     const bool fails = fail_at != 0 && feeds == fail_at;
-    // A fault strikes half-way.
+    // A fault occurs half-way.
     const TokenSpan taken = fails ? tokens.first((tokens.size() + 1) / 2) : tokens;
     std::copy(taken.begin(), taken.end(), cache_.begin() + static_cast<std::ptrdiff_t>(size_));
     size_ += taken.size();
@@ -54,7 +54,7 @@ class ToyModel {
   [[nodiscard]] std::size_t vocabulary() const noexcept { return vocabulary_; }
 
   [[nodiscard]] TokenSpan cache() const noexcept { return TokenSpan(cache_).first(size_); }
-  /// What it says behind any tokens.
+  /// Returns its distribution after any tokens.
   [[nodiscard]] std::array<float, most_vocabulary> after(TokenSpan tokens) const noexcept {
     std::uint64_t hash = mix(seed_);
     for (const Token token : tokens.last(std::min<std::size_t>(tokens.size(), 2)))
@@ -80,7 +80,7 @@ class ToyModel {
   std::size_t truncations = 0;  ///< calls of truncate()
   std::size_t fail_at = 0;      ///< the feed() that fails, from 1 on; 0: none
   Fault fault = Fault::none;
-  bool sound = true;  ///< nobody fed nothing, too much, or cut more than there is
+  bool sound = true;  ///< no call fed nothing or too much, or cut beyond the size
 
  private:
   std::size_t vocabulary_;

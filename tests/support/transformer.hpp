@@ -15,25 +15,25 @@
 
 namespace reprise::testing {
 
-/// Sizes and weights of a Transformer. As they are, greedy text goes on without end and comes back to what it has said:
-/// two fifths of the tokens follow as they did after the same two before, and whole sentences are rare. Attention three
-/// times as sharp gives text that hardly repeats itself, half as sharp a loop. (Other seeds do one or the other.)
+/// Sizes and weights of a Transformer. With the defaults, greedy text never ends and repeats itself. Two fifths of the
+/// tokens follow the same two tokens as before, and whole sentences rarely repeat. With attention three times as sharp
+/// the text hardly repeats; with half as sharp it loops. Other seeds do one or the other.
 struct TransformerShape {
   std::size_t vocabulary = 64;
   std::size_t layers = 2;  ///< 0: embedding only
   std::size_t heads = 4;
   std::size_t head_size = 8;
-  std::size_t hidden = 64;  ///< of the MLP
+  std::size_t hidden = 64;  ///< width of the MLP
   std::uint64_t seed = 3;
   float attention_gain = 2;  ///< how sharply attention selects
-  float score_gain = 5;      ///< at temperature 1, sampled text keeps to about two likely tokens
+  float score_gain = 5;      ///< at temperature 1, sampled text has about two likely tokens
 };
 
-/// What one row leaves in the cache of its sequence.
+/// The cache entry of one row.
 struct KvRow {
   Token token = 0;           ///< for samplers and tests; attention does not read it
-  std::size_t position = 0;  ///< in the sequence, for which the keys were rotated
-  Vector keys;               ///< of all layers, one behind the other
+  std::size_t position = 0;  ///< in the sequence; the keys are rotated for it
+  Vector keys;               ///< of all layers, one after the other
   Vector values;
 };
 using KvCache = std::vector<KvRow>;
@@ -42,16 +42,16 @@ using KvCache = std::vector<KvRow>;
 struct PassRow {
   Token token = 0;
   std::size_t position = 0;          ///< in its sequence
-  NodeIndex parent = anchor_parent;  ///< the row of this pass that it follows; none: the rows in the cache
-  std::size_t sequence = 0;          ///< whose cache it is
+  NodeIndex parent = anchor_parent;  ///< its parent row in this pass; none: the rows in the cache
+  std::size_t sequence = 0;          ///< index of its cache
 };
 
 /// A decoder with multi-head attention, rotary positions, RMSNorm and an MLP, with random weights, on a CPU and slow.
 /// (Vaswani et al. 2017; the arrangement is that of Llama, Touvron et al. 2023.)
 ///
 /// Each row is computed on its own, over the cached rows in the order of the sequence and then its ancestors in the
-/// pass. So what follows a row is the same to the last bit however a text is cut into passes and whatever else is in
-/// them, and what differs is a mistake of somebody's. Threads: const, any number.
+/// pass. So the scores after a row are the same to the last bit, however a text is divided into passes and whatever
+/// else is in them. Any difference is a bug. Threads: const, any number.
 class Transformer {
  public:
   explicit Transformer(const TransformerShape& shape = {}) : Transformer(shape, Random(shape.seed)) {}
@@ -60,7 +60,7 @@ class Transformer {
   [[nodiscard]] std::size_t width() const noexcept { return shape_.heads * shape_.head_size; }
 
   /// Runs one token at the end of a cache, and appends its row. `seen`: the rows of the cache that it sees, the new one
-  /// last. The result is the residual stream.
+  /// last. Returns the residual stream.
   Vector encode(Token token, std::size_t position, KvCache& cache, std::span<const std::size_t> seen) const {
     cache.push_back({token, position, {}, {}});
     KvRow& row = cache.back();
@@ -83,7 +83,7 @@ class Transformer {
     }
     return x;
   }
-  /// A score for each token of the vocabulary.
+  /// Returns a score for each token of the vocabulary.
   [[nodiscard]] Vector scores(std::span<const float> x) const { return unembedding_ * normalized(x); }
 
  private:
@@ -105,7 +105,7 @@ class Transformer {
           {std::move(query), std::move(key), std::move(value), std::move(output), std::move(up), std::move(down)});
     }
   }
-  /// Head by head. `at`: where the layer begins in a row's keys and values.
+  /// Attention, head by head. `at`: the offset of the layer in a row's keys and values.
   [[nodiscard]] Vector attend(std::span<const float> query, const KvCache& cache, std::size_t at,
                               std::span<const std::size_t> seen) const {
     const std::size_t size = shape_.head_size;
@@ -127,8 +127,8 @@ class Transformer {
   std::vector<Layer> layers_;
 };
 
-/// One pass over rows of one or many sequences: appends each to the cache of its sequence. `see(row, seen)` may change
-/// what a row sees: rows of its cache, itself last. The result are the scores after each row.
+/// Runs one pass over rows of one or many sequences, and appends each to the cache of its sequence. see(row, seen) may
+/// change the cache rows that a row sees; the row itself is last. Returns the scores after each row.
 template <class See>
 std::vector<Vector> run_rows(const Transformer& model, std::span<const PassRow> rows, std::span<KvCache> caches,
                              See see) {
@@ -155,7 +155,7 @@ inline std::vector<Vector> run_rows(const Transformer& model, std::span<const Pa
   return run_rows(model, rows, caches, [](std::size_t, std::vector<std::size_t>&) {});
 }
 
-/// Keeps these rows of the `cache` from `base` on, ascending, as if they alone had been run.
+/// Keeps these rows of the `cache` from `base` on, ascending, as if only they had been run.
 inline void keep_rows(KvCache& cache, std::size_t base, std::span<const std::size_t> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i] != i) cache[base + i] = cache[base + rows[i]];

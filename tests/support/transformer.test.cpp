@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-/// Bit by bit: two zeros of different sign are different.
+/// Compares bit by bit: zeros of different sign differ.
 bool same(std::span<const float> a, std::span<const float> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](float x, float y) { return x == y && std::signbit(x) == std::signbit(y); });
@@ -45,7 +45,7 @@ struct TransformerTest : ::testing::Test {
     TransformerEngine fresh = engine(TransformerFault::none, sampler);
     return plain_text(fresh, prompt, count);
   }
-  /// The scores after each token of a text, run one by one from the beginning.
+  /// Returns the scores after each token of a text, run one by one from the beginning.
   [[nodiscard]] std::vector<Vector> one_by_one(TokenSpan text) const {
     std::vector<Vector> scores;
     KvCache cache;
@@ -170,7 +170,7 @@ TEST_F(TransformerTest, CommitsThatFitNoPassAreRefused) {
   EXPECT_FALSE(fresh.commit(4));
   EXPECT_FALSE(fresh.commit(0));
   EXPECT_FALSE(fresh.commit_rows(std::vector<std::size_t>{1, 0}));
-  EXPECT_TRUE(fresh.commit(1));  // the anchor given back: a predicate has refused the first pick
+  EXPECT_TRUE(fresh.commit(1));  // the anchor is rolled back: a predicate has refused the first pick
   EXPECT_FALSE(fresh.commit(1));
 }
 TEST_F(TransformerTest, TruncateGoesBackToAnyRow) {
@@ -255,7 +255,7 @@ TEST_F(TransformerTest, APickThatIsNotCommittedIsDrawnAgain) {
 
 // ------------------------------------------------------------------------------------------ faults
 
-/// Decodes with trees around the truth, by hand. Each third pass is run twice.
+/// Decodes by hand with trees around the truth. Every third pass runs twice.
 std::vector<Token> drafted_text(TransformerEngine& engine, TokenSpan prompt, TokenSpan truth, std::uint64_t seed) {
   Random random(seed);
   std::vector<Token> text(1, prompt.back());
@@ -341,7 +341,7 @@ TEST_F(TransformerTest, AWalkOnTheDeviceEndsWhereThePicksDisagree) {
 
 // ------------------------------------------------------------------------------------------ a server
 
-/// Decodes several prompts at once, some sequences pausing at times. Trees around the truth of each.
+/// Decodes several prompts at once, with trees around the truth of each. Some sequences pause at times.
 std::vector<std::vector<Token>> served_texts(TransformerServer& server, const std::vector<std::vector<Token>>& prompts,
                                              const std::vector<std::vector<Token>>& truths, std::uint64_t seed,
                                              std::size_t position_fault = 0) {
@@ -382,7 +382,7 @@ std::vector<std::vector<Token>> served_texts(TransformerServer& server, const st
     const TokenSpan picks = server.forward(pass);
     for (std::size_t k = 0; k < running.size(); ++k) {
       const std::size_t i = running[k];
-      if (random.chance(10)) continue;  // the round of this one is cancelled
+      if (random.chance(10)) continue;  // the round of this sequence is cancelled
       const TokenSpan own = picks.subspan(offsets[k], offsets[k + 1] - offsets[k]);
       const WalkedPath path = walk_picks(drafts[k], own);
       server.commit(slots[i], path.rows);
@@ -410,7 +410,7 @@ struct TransformerServerTest : TransformerTest {
 
 TEST_F(TransformerServerTest, EachSequenceGetsWhatItWouldGetAlone) {
   TransformerServer server(model);
-  for (std::uint64_t seed = 1; seed <= 3; ++seed)  // slots are used again
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)  // slots are reused
     EXPECT_EQ(served_texts(server, prompts, truths, seed), truths);
 }
 TEST_F(TransformerServerTest, CachesAreThoseOfSequencesAlone) {
@@ -418,7 +418,7 @@ TEST_F(TransformerServerTest, CachesAreThoseOfSequencesAlone) {
   TransformerEngine alone(model, prompts[1]);
   const std::size_t neighbour = server.join(prompts[0]);
   const std::size_t slot = server.join(prompts[1]);
-  // Integers of other types, and a pad row behind all.
+  // Other integer types, and a pad row after all others.
   struct {
     std::vector<Token> tokens;
     std::vector<std::int32_t> positions;

@@ -17,36 +17,36 @@
 
 namespace reprise::testing {
 
-/// What engines with attention get wrong.
+/// The faults of engines with attention.
 enum class TransformerFault : std::uint8_t {
   none,
-  rollback_one_short,       ///< a refused row stays in the cache
-  rollback_one_long,        ///< an accepted row is dropped from it
-  positions_by_row,         ///< drafted rows are counted where their depth would be right: rows side by side differ
+  rollback_one_short,       ///< a rejected row stays in the cache
+  rollback_one_long,        ///< an accepted row is dropped from the cache
+  positions_by_row,         ///< uses the row's index as its position instead of its depth
   positions_one_off,        ///< drafted rows that do not follow the row before them are one position too far
-  siblings_visible,         ///< the mask is causal: a row sees all rows before it, those of other paths too
+  siblings_visible,         ///< the mask is causal: a row sees all rows before it, even on other paths
   stale_row,                ///< the last row of an accepted path is not moved to its place
-  anchor_position,          ///< before a draft, the anchor is run one position too far
-  void_rows_stay,           ///< the rows of a void pass are not discarded
+  anchor_position,          ///< before a draft, the anchor runs one position too far
+  void_rows_stay,           ///< the rows of a void pass stay
   void_picks_stay,          ///< the random numbers of a void pass are not drawn again
-  candidates_one_row_off,   ///< what is revealed belongs to the row before
-  walks_first_child,        ///< the walk on the device takes the first child, whatever was picked
+  candidates_one_row_off,   ///< top-k rows belong to the row before
+  walks_first_child,        ///< the walk on the device always takes the first child
   walk_rows_from_draft,     ///< the walk on the device counts rows from the draft on, not from the batch
-  neighbours_cut,           ///< a commit of one sequence of a server cuts the others in the pass, too
-  sums_depend_on_the_pass,  ///< no mistake, but what fast kernels do: a pass of several rows sums in another order
+  neighbours_cut,           ///< a commit of one sequence of a server also cuts the others in the pass
+  sums_depend_on_the_pass,  ///< no fault: like fast kernels, sums in another order for several rows
 };
 inline constexpr std::size_t transformer_fault_count = 15;
 
-/// TransformerFault::rollback_one_short.
+/// Implements TransformerFault::rollback_one_short.
 inline void keep_one_more(std::vector<std::size_t>& rows, std::size_t run) {
   const std::size_t next = rows.empty() ? 0 : rows.back() + 1;
   if (next < run) rows.push_back(next);
 }
 
-/// What a TransformerEngine is.
+/// The settings of a TransformerEngine.
 struct TransformerOptions {
   SamplerOptions sampler = {};
-  /// Trees of any form, unless it says less.
+  /// By default trees of any form.
   Capabilities capabilities = [] {
     Capabilities trees;
     trees.max_leaves = unlimited;
@@ -55,9 +55,9 @@ struct TransformerOptions {
   TransformerFault fault = TransformerFault::none;
 };
 
-/// A true engine, small: one sequence, a cache of keys and values, a sampler. It models every refinement of Verifier
-/// that attention allows. Commits that fit no pass answer with an error. A copy is an engine of its own; the model has
-/// to outlive it. Threads: one at a time.
+/// A small but real engine: one sequence, a cache of keys and values, a sampler. It models every refinement of Verifier
+/// that attention allows. Commits that fit no pass return an error. A copy is an independent engine; the model must
+/// outlive it. Threads: one at a time.
 class TransformerEngine : public RowAnswers {
  public:
   /// Prefilled with all but the last token of `prompt`.
@@ -66,7 +66,7 @@ class TransformerEngine : public RowAnswers {
     if (!prompt.empty()) prefill(prompt.first(prompt.size() - 1));
   }
 
-  /// Appends tokens that nobody picked here: a prompt, a user turn.
+  /// Appends tokens that this engine did not pick: a prompt, a user turn.
   void prefill(TokenSpan tokens) {
     discard_void_pass();
     static_cast<void>(run(tokens, 0, {}));
@@ -87,7 +87,7 @@ class TransformerEngine : public RowAnswers {
     return LazyPicks(*this);
   }
   Result<void> commit(std::size_t keep) {
-    std::vector<std::size_t> rows(std::min(keep, cache_.size() + 1));  // too many stay too many
+    std::vector<std::size_t> rows(std::min(keep, cache_.size() + 1));  // a number that is too large stays too large
     for (std::size_t row = 0; row < rows.size(); ++row) rows[row] = row;
     return commit_rows(rows);
   }
@@ -104,7 +104,7 @@ class TransformerEngine : public RowAnswers {
     settle(rows.size() + 1 - pending_);
     return {};
   }
-  /// Keeps the first `size` rows of the cache. The sampler stays.
+  /// Keeps the first `size` rows of the cache. Leaves the sampler unchanged.
   void truncate(std::size_t size) {
     discard_void_pass();
     cache_.resize(std::min(size, cache_.size()));
@@ -148,7 +148,7 @@ class TransformerEngine : public RowAnswers {
       if (is(TransformerFault::sums_depend_on_the_pass) && batch.size() > 1) std::reverse(seen.begin(), seen.end());
     });
   }
-  /// The end of the text up to a row of the pass.
+  /// Returns the end of the text up to a row of the pass.
   [[nodiscard]] std::vector<Token> text_to(std::size_t row) const {
     std::vector<Token> text;
     auto at = static_cast<NodeIndex>(row);
@@ -170,12 +170,12 @@ static_assert(VerifierWithCapabilities<TransformerEngine> && TruncatableVerifier
               MarginVerifier<TransformerEngine> && TreeVerifier<TransformerEngine> && TopKVerifier<TransformerEngine> &&
               DistributionVerifier<TransformerEngine>);
 
-/// The same engine when it walks drafts itself, as on a device.
+/// The same engine, walking drafts itself, as on a device.
 class WalkingTransformerEngine : public TransformerEngine {
  public:
   using TransformerEngine::TransformerEngine;
 
-  /// Valid until the next pass.
+  /// The result is valid until the next pass.
   Accepted verify_and_walk(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     const LazyPicks picks = verify_tree(batch, drafted, parents);
     walked_rows_.assign(1, batch.size() - drafted - 1);

@@ -15,27 +15,27 @@
 
 namespace reprise::testing {
 
-/// Rows of many sequences for one forward, as engines with continuous batching take them.
+/// Rows of many sequences for one forward pass, in the form of engines with continuous batching.
 struct PackedRows {
   TokenSpan tokens;
   std::span<const std::size_t> positions;  ///< of each row, in its sequence
   std::span<const std::size_t> sequences;  ///< of each row, the slot of its sequence
-  std::span<const std::size_t> offsets;  ///< where each sequence of the pass begins, and behind them the number of rows
-  std::span<const NodeIndex> parents;    ///< of each row, the row of its sequence in this pass that it follows, counted
-                                         ///< from the sequence's first; anchor_parent: what is in the cache
+  std::span<const std::size_t> offsets;    ///< begin of each sequence in the pass, then the number of rows
+  /// The parent of each row, counted from the first row of its sequence in this pass. anchor_parent: the cached rows.
+  std::span<const NodeIndex> parents;
 };
 
-/// A greedy server: many sequences in slots, one forward for all. Takes positions and masks as it is told, so wrong
-/// ones give wrong tokens; right ones give each sequence what it would get alone, to the last bit.
+/// A greedy server: many sequences in slots, one forward pass for all. It uses the given positions and masks, so wrong
+/// ones give wrong tokens. With correct ones, each sequence gets the same tokens as alone, to the last bit.
 ///
-/// Rows that are not committed are void: the next forward drops them, of all sequences. The model has to outlive it.
-/// Threads: one at a time.
+/// Rows that are not committed are void: the next forward() drops them, for all sequences. The model must outlive the
+/// server. Threads: one at a time.
 class TransformerServer {
  public:
   explicit TransformerServer(const Transformer& model, TransformerFault fault = TransformerFault::none)
       : model_(&model), fault_(fault) {}
 
-  /// Prefills all but the last token of a prompt. The result is its slot.
+  /// Prefills all but the last token of a prompt. Returns its slot.
   std::size_t join(TokenSpan prompt) {
     drop_void_rows();
     auto slot = static_cast<std::size_t>(std::find(used_.begin(), used_.end(), false) - used_.begin());
@@ -52,15 +52,15 @@ class TransformerServer {
     committed_[slot] = caches_[slot].size();
     return slot;
   }
-  /// Frees a slot, for the next who joins.
+  /// Frees a slot for reuse.
   void leave(std::size_t slot) {
     used_[slot] = false;
     caches_[slot].clear();
     committed_[slot] = 0;
   }
 
-  /// One pass: PackedRows, or whatever has these five arrays, of any integers. The token after each row; valid until
-  /// the next pass. Rows behind the last sequence are pads: they are not run, and no token follows them.
+  /// Runs one pass over PackedRows, or any type with these five arrays, of any integers. Returns the token after each
+  /// row, valid until the next pass. Rows after the last sequence are pads: they do not run and give no token.
   template <class Packed = PackedRows>
   TokenSpan forward(const Packed& pass) {
     drop_void_rows();
@@ -85,7 +85,7 @@ class TransformerServer {
     for (std::size_t row = 0; row < answers.size(); ++row) picks_[row] = answers.pick(row);
     return picks_;
   }
-  /// Keeps these rows of the last pass of one sequence, ascending, counted from the first that it had there.
+  /// Keeps these rows of one sequence's part of the last pass, ascending, counted from the first row of the part.
   void commit(std::size_t slot, std::span<const std::size_t> rows) {
     KvCache& cache = caches_[slot];
     std::vector<std::size_t> kept(rows.begin(), rows.end());
@@ -107,7 +107,7 @@ class TransformerServer {
   const Transformer* model_;
   TransformerFault fault_;
   std::vector<KvCache> caches_;         // by slot
-  std::vector<std::size_t> committed_;  // rows of it that stay
+  std::vector<std::size_t> committed_;  // committed rows of each cache
   std::vector<bool> used_;
   std::vector<Token> picks_;
 };

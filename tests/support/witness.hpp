@@ -17,9 +17,9 @@
 
 namespace reprise::testing {
 
-/// Stands between a loop and a strategy and keeps what the loop has told it, because a strategy that lost step does
-/// not change the output: S1, S2, S5 and S6 can only be seen here. The strategy is lent a copy of the context, which is
-/// overwritten after each call.
+/// Wraps a strategy and records the calls of the loop. A strategy out of step does not change the output, so only a
+/// witness can see breaches of S1, S2, S5 and S6. It lends the strategy a copy of the context, which is overwritten
+/// after each call.
 template <DraftStrategy Strategy>
 class Witness {
  public:
@@ -82,9 +82,9 @@ class Witness {
     proposed_.clear();
     lender_.lend(context, [&](TokenSpan lent) { strategy_.feedback(lent, outcome); });
   }
-  /// It has no use for them, but looks at what it is told.
+  /// The witness has no use for top-k rows, but checks them.
   [[nodiscard]] std::size_t top_k_wanted() const { return 3; }
-  /// A round begins; it may be one in which control asks for no draft.
+  /// A round begins, possibly one in which control asks for no draft.
   void forget_proposal() { proposed_.clear(); }
   void truncate(TokenSpan context, std::size_t size) {
     check_context(context, "S6: the context is not as it was before the call");
@@ -92,10 +92,10 @@ class Witness {
     lender_.lend(context, [&](TokenSpan lent) { strategy_.truncate(lent, size); });
   }
 
-  /// The committed tokens as the strategy was told them.
+  /// The committed tokens as the strategy has seen them.
   [[nodiscard]] TokenSpan seen() const { return seen_; }
   [[nodiscard]] std::size_t feedbacks() const { return feedbacks_; }
-  /// Candidates that were revealed, in all rounds.
+  /// Number of top-k tokens over all rounds.
   [[nodiscard]] std::size_t revealed() const { return revealed_; }
   /// Pad rows of the last round.
   [[nodiscard]] std::size_t padding() const { return padding_; }
@@ -133,7 +133,7 @@ class Witness {
   std::string breached_;
 };
 
-/// One of several strategies, chosen when the program runs: one session type tests them all.
+/// One of several strategies, chosen at run time: one session type tests them all.
 template <DraftStrategy... Strategies>
 class OneOf {
  public:

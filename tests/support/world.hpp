@@ -23,8 +23,8 @@
 
 namespace reprise::testing {
 
-/// One small random world: a model, limits, an engine, a strategy, turns, and things that go wrong on the way. It is
-/// decoded plainly and with drafts, and held against every property.
+/// One small random world: a model, limits, an engine, a strategy, turns, and disturbances. It is decoded plainly and
+/// with drafts, and checked against every property.
 template <class Kit>
 class World : WorldSettings {
   using Session = typename Kit::Session;
@@ -80,7 +80,7 @@ class World : WorldSettings {
       if (ended_by_caller) return;
     }
   }
-  /// Cuts and adds some tokens. False when there is no room for them.
+  /// Cuts and adds some tokens. Returns false if they do not fit.
   bool next_turn(Session& session, ScriptedVerifier& plain, Engine& engine) {
     const bool cut = choices_.chance(50);
     if (cut) {
@@ -113,7 +113,7 @@ class World : WorldSettings {
 
   void decode_by_hand(Session& session, Engine& engine, const PlainTurn& turn) {
     if (round_count_ == 0) tallied_ = {};
-    for (std::size_t steps = 0;; ++steps) {  // to the end also after a breach: which other property breaks?
+    for (std::size_t steps = 0;; ++steps) {  // continues after a breach, to see which other properties break
       if (steps > 600) return breach(Property::progress, "the turn does not end");
       if constexpr (Kit::complete)
         if (choices_.chance(trouble_)) disturb(session, engine);
@@ -211,7 +211,7 @@ class World : WorldSettings {
     return session.resolve(pass.ticket, picks, predicate_);
   }
 
-  /// True when the callback ended it.
+  /// Returns true if the callback ended it.
   bool decode_by_generate(Session& session, Engine& engine, const PlainTurn& turn) {
     std::vector<Token> streamed;
     const std::size_t before = session.taken();
@@ -255,14 +255,14 @@ class World : WorldSettings {
     return session.finish_reason() == FinishReason::caller;
   }
 
-  /// Things that may happen between rounds and have to leave the turn as it would have been.
+  /// Disturbances between rounds that must not change the turn.
   void disturb(Session& session, Engine& engine) {
     const std::size_t size = session.context().size();
     switch (choices_.below(4)) {
       case 0: {
         auto other = session.fork();
         if (!other) return breach(Property::calls, "fork() refused");
-        static_cast<void>(session.truncate(1));  // the first may go its own way
+        static_cast<void>(session.truncate(1));  // the original session may diverge
         session = std::move(*other);
         break;
       }
@@ -277,11 +277,11 @@ class World : WorldSettings {
         break;
       }
       case 2: {
-        // Beyond a limit that was lowered in between, what is cut here would not be decoded again.
+        // If a limit was lowered below the output, truncated tokens would not be decoded again.
         if (session.finished() || size - output_begin_ > limits_.max_tokens || size > limits_.max_context) break;
         const std::size_t to = choices_.between(turn_begin_, size);
         if (!session.truncate(to)) return breach(Property::calls, "truncate() refused");
-        // A pick that a predicate refused has moved the sampler, and cutting nothing does not bring it back.
+        // A refused pick has advanced the sampler, and a truncation that cuts nothing does not rewind it.
         if (to < size) engine.truncate(session.cached(), to - 1);
         break;
       }
@@ -298,12 +298,12 @@ class World : WorldSettings {
       if (pass.parents[row] + 1 != static_cast<NodeIndex>(row)) return true;
     return false;
   }
-  /// Whether a drafted row is an auxiliary node. (Pad rows are none.)
+  /// True if a drafted row is an auxiliary node. Pad rows are not.
   [[nodiscard]] bool is_auxiliary(const Pass& pass, std::size_t row) const {
     const auto node = static_cast<std::size_t>(pass.nodes[row]);
     return node < proposed_.size() && proposed_[node].auxiliary;
   }
-  /// What the rule refuses is not sent; auxiliary nodes and pad rows are no text.
+  /// No refused token may be sent; auxiliary nodes and pad rows are exempt.
   void check_constraint(const Engine& engine, const Pass& pass) {
     for (std::size_t row = 0; row < pass.drafted; ++row) {
       if (is_auxiliary(pass, row) || static_cast<std::size_t>(pass.nodes[row]) >= proposed_.size()) continue;
@@ -365,7 +365,7 @@ class World : WorldSettings {
         path.push_back(pass.pending + row);
     const std::size_t agreed = path.size() - 1;
     const std::size_t committed = decision.tokens.size();
-    // An engine that walks the draft does not know which rows are auxiliary, and may end at one that holds the pick.
+    // An engine that walks the draft cannot tell auxiliary rows, and may end at one that holds the pick.
     bool detour = false;
     for (std::size_t row = 0; row < pass.drafted; ++row)
       detour = detour || (mode_ == Mode::accepted && is_auxiliary(pass, row));
@@ -398,7 +398,7 @@ class World : WorldSettings {
                                      std::to_string(settled.size()) + " where plain decoding settles " +
                                      std::to_string(wanted) + ", or other tokens");
   }
-  /// What has to hold between any two calls.
+  /// The invariants between any two calls.
   void check_step(const Session& session, const Engine& engine) {
     const WorldStrategy& witness = session.strategy();
     const TokenSpan context = session.context();
@@ -450,7 +450,7 @@ class World : WorldSettings {
   Kit kit_;
   Breaches breaches_{};
   bool clean_ = true;
-  std::vector<Token> truth_;  // the context as plain decoding leaves it
+  std::vector<Token> truth_;  // the context of plain decoding
   std::size_t output_begin_ = 0;
   std::size_t turn_begin_ = 0;
   std::vector<DraftNode> proposed_;  // in this round
@@ -460,7 +460,7 @@ class World : WorldSettings {
   Coverage coverage_;
 };
 
-/// One random world with the real loop. The body of the property test and of the fuzz target.
+/// Runs one random world with the real loop: the body of the property test and of the fuzz target.
 inline Breaches run_world(Choices& choices) { return World<RealKit>(choices).run(); }
 
 }  // namespace reprise::testing

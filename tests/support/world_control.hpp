@@ -13,15 +13,15 @@
 
 namespace reprise::testing {
 
-/// A control of a random world. It decides well, badly or senselessly, each as a pure function of what it is asked, and
-/// checks what it is told (K1, K2, K4).
+/// The control of a random world. It decides well, badly or at random, always as a pure function of its arguments, and
+/// checks the calls that it gets (K1, K2, K4).
 class WorldControl {
  public:
   enum class Kind : std::uint8_t {
     send_all,
-    padding,  ///< sends all, and fills up to the next allowed width
+    padding,  ///< sends all, and pads to the next allowed width
     shy,      ///< asks for little and sends less
-    garbage,  ///< answers anything
+    garbage,  ///< returns random values
   };
 
   explicit WorldControl(Kind kind = Kind::send_all, std::uint64_t seed = 1) : kind_(kind), seed_(seed) {}

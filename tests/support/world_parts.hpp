@@ -29,15 +29,15 @@
 
 namespace reprise::testing {
 
-/// What has to hold in every world. A fault is expected to break one of them by name.
+/// The properties of every world. Each fault is expected to break one of them.
 enum class Property : std::uint8_t {
-  lossless,    ///< output, finish reason and settled stream are those of plain decoding
-  verifier,    ///< V1 to V11, as the scripted verifier sees them
-  strategy,    ///< S1 to S6, as the witness sees them
+  lossless,    ///< output, finish reason and settled stream equal plain decoding
+  verifier,    ///< V1 to V11, as the scripted verifier checks them
+  strategy,    ///< S1 to S6, as the witness checks them
   progress,    ///< a pass commits the agreed path and one token more, unless a stop rule ends it
   bounds,      ///< a pass stays within every limit
-  statistics,  ///< counts agree with what happened
-  calls,       ///< right calls are answered, wrong ones refused
+  statistics,  ///< the counts agree with the events
+  calls,       ///< correct calls succeed, wrong ones are refused
 };
 inline constexpr std::size_t property_count = 7;
 inline constexpr std::array<const char*, property_count> property_names = {
@@ -53,15 +53,15 @@ inline std::string describe(const Breaches& breaches) {
   return text;
 }
 
-/// What worlds have been through, to see that they are not all alike.
+/// The events that worlds have met, to see that they vary.
 struct Coverage {
   std::array<std::uint64_t, finish_reason_count> finishes{};
   Statistics statistics;
   std::uint64_t trees = 0;      ///< passes whose draft branches, driven by hand
-  std::uint64_t restores = 0;   ///< passes after which a state was put back
-  std::uint64_t replayed = 0;   ///< passes with a draft and more than one pending token, of an engine that restores
+  std::uint64_t restores = 0;   ///< passes after which a state was restored
+  std::uint64_t replayed = 0;   ///< drafted passes with several pending tokens, of engines that restore
   std::uint64_t auxiliary = 0;  ///< auxiliary rows in passes driven by hand
-  std::uint64_t revealed = 0;   ///< candidates that strategies were told
+  std::uint64_t revealed = 0;   ///< top-k tokens that strategies received
 
   Coverage& operator+=(const Coverage& other) {
     for (std::size_t i = 0; i < finishes.size(); ++i) finishes[i] += other.finishes[i];
@@ -75,7 +75,7 @@ struct Coverage {
   }
 };
 
-/// A stop predicate that is a pure function of what it is asked.
+/// A stop predicate that is a pure function of its arguments.
 struct WorldPredicate {
   StopDecision decision = StopDecision::proceed;
   std::uint64_t seed = 0;
@@ -102,7 +102,7 @@ struct RealKit {
   [[nodiscard]] Engine engine(const ScriptedOptions& options) const { return Engine(options); }
 };
 
-/// Answers with a span, as an engine does that computes all picks in one kernel, and checks chains only.
+/// Returns a span, like an engine that computes all picks in one kernel. Verifies chains only.
 struct SpanEngine {
   ScriptedVerifier& inner;
   Result<TokenSpan> verify(TokenSpan batch, std::size_t drafted) {
@@ -136,10 +136,10 @@ struct SelfWalkingEngine : TreeSpanEngine {
 };
 static_assert(SelfWalkingVerifier<SelfWalkingEngine>);
 
-/// How a world is driven, and what goes wrong in it.
+/// The way a world is driven, and the faults in it.
 enum class Mode : std::uint8_t { lazy, span, accepted, generate, generate_with_faults };
 
-/// The settings of a world: small numbers, so that everything meets everything.
+/// The settings of a world: small numbers, so that all combinations occur.
 class WorldSettings {
  protected:
   /// `complete`: see RealKit.
@@ -226,7 +226,7 @@ class WorldSettings {
     if (choices_.chance(40)) can.pad_token = choices_.chance(80) ? token() : -7;
     if (choices_.chance(40)) can.rollback = choices_.chance(75) ? Rollback::snapshot : Rollback::per_row;
     if (choices_.chance(50)) can.max_replay = choices_.between(1, 6);
-    if (choices_.chance(30))  // one token that may not follow; the others may
+    if (choices_.chance(30))  // one token is not allowed next, all others are
       options_.rule = [size = vocabulary_, seed = options_.seed](TokenSpan end, Token next) {
         const auto last = end.empty() ? 0U : static_cast<std::uint32_t>(end.back());
         return static_cast<std::uint64_t>(next) != mix(seed + last) % size;

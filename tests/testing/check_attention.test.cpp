@@ -15,8 +15,8 @@
 #include "support/transformer_engine.hpp"
 #include "support/transformer_server.hpp"
 
-// The conformance checks on engines with true attention and true recurrence: what is sound passes, and each mistake
-// that these engines can make is found under its clause.
+// The conformance checks on engines with real attention and real recurrence. A correct engine passes, and each fault of
+// these engines is found under its clause.
 namespace reprise::testing {
 namespace {
 
@@ -64,7 +64,7 @@ TEST(CheckAttention, CallsSumsThatDependOnThePassNearTiesAtMost) {
 struct Attention {
   TransformerFault fault;
   const char* name;
-  const char* clause;  ///< of the first finding that is wrong
+  const char* clause;  ///< of the first wrong finding
   bool sampled = false;
 };
 struct CheckAttentionFinds : ::testing::TestWithParam<Attention> {};
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Recurrence{RecurrentFault::void_rows_stay, "VoidRowsStay", "V5"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
-/// A TransformerServer as check_batch() asks for it.
+/// A TransformerServer with the interface that check_batch() requires.
 class PackedServer {
  public:
   PackedServer(const Transformer& model, const std::vector<std::vector<Token>>& prompts, TransformerFault fault)

@@ -20,18 +20,18 @@ using ::testing::HasSubstr;
 
 enum class Slip : std::uint8_t {
   none,
-  slots_by_place,         ///< a part belongs to the sequence whose place in the pass it has
-  neighbour_seen,         ///< the first row of a part sees the last row of the one before it
-  common_width,           ///< rows are found as if all parts were as long as the first
-  commit_cuts_others,     ///< what the others have not committed yet is lost
-  absent_rolled_back,     ///< who is absent from a pass loses a row
-  void_part_stays,        ///< of a sequence whose part was not committed
-  leaving_clears_others,  ///< state of the next one in the table
-  first_rows_kept,        ///< of a tree, as many rows as the path has
-  flips_in_company,       ///< kernels that sum in another order, where the margin is small
+  slots_by_place,         ///< a part is given to the sequence numbered by its place in the pass
+  neighbour_seen,         ///< the first row of a part sees the last row of the part before it
+  common_width,           ///< finds rows as if all parts were as long as the first
+  commit_cuts_others,     ///< drops the uncommitted rows of the other sequences
+  absent_rolled_back,     ///< a sequence that is absent from a pass loses a row
+  void_part_stays,        ///< the rows of an uncommitted part stay
+  leaving_clears_others,  ///< clears the state of the next sequence in the table
+  first_rows_kept,        ///< of a tree, keeps the first rows, as many as the path has
+  flips_in_company,       ///< with others in the pass, picks flip where the margin is small
 };
 
-/// A scripted engine for each sequence, and the ways to get a pass over several wrong.
+/// A scripted engine for each sequence, and the faults of passes over several.
 class Server {
  public:
   Server(const std::vector<std::vector<Token>>& prompts, Slip slip, std::size_t leaves) : slip_(slip) {
@@ -117,7 +117,7 @@ struct Planted {
   Slip slip;
   const char* name;
   const char* clause;
-  const char* what;  ///< the first finding that is wrong
+  const char* what;  ///< text of the first wrong finding
 };
 struct CheckBatchFinds : ::testing::TestWithParam<Planted> {};
 TEST_P(CheckBatchFinds, APlantedFaultByItsClause) {

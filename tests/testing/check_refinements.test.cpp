@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What is wrong with an engine.
+/// The faults of an engine.
 enum class Slip : std::uint8_t {
   none,
   positions_by_row,
@@ -54,8 +54,8 @@ enum class Slip : std::uint8_t {
   forgotten_by_restore,
 };
 
-/// A small engine with every refinement, that can be wrong in one way. Rows have a token and a position, and what
-/// follows a row depends on the last three that it sees.
+/// A small engine with every refinement and one optional fault. Rows have a token and a position. The token after a row
+/// depends on the last three rows that it sees.
 class TreeToy {
  public:
   struct Row {
@@ -172,12 +172,12 @@ class TreeToy {
     if (is(Slip::random_number_is_one)) return 1;
     return static_cast<double>(mix(draws_++) >> 11) / 9007199254740992.0;
   }
-  /// As a grammar that allows everything that this engine picks, and knows it by having seen it.
+  /// Acts as a grammar that allows all of this engine's own picks.
   std::size_t allowed(TokenSpan path) {
     if (is(Slip::truth_refused) && path.size() > 2) return 1;
     if (is(Slip::asking_moves_state)) ++draws_;
     if (is(Slip::asking_differs)) return path.size() - (asked_++ % 3 == 2 ? 1 : 0);
-    // One that lost count refuses what does not follow the end of its own text.
+    // An engine that lost count refuses any token that does not follow its own text.
     std::vector<Token> text = text_;
     if (text.size() < known_) return 0;
     return path.size();
@@ -196,7 +196,7 @@ class TreeToy {
     walked_rows_.clear();
     open_ = false;
   }
-  /// Tokens that were picked and committed.
+  /// Records the picked and committed tokens.
   void remember(std::size_t committed) {
     for (std::size_t i = 0; i < committed; ++i) text_.push_back(0);
     known_ += committed;
@@ -219,7 +219,7 @@ class TreeToy {
       hash = mix(hash ^ (static_cast<std::uint64_t>(r.token) << 20) ^ r.position);
       ++seen;
     };
-    std::size_t at = base_ + pending_ + i;  // behind the next row that is seen
+    std::size_t at = base_ + pending_ + i;  // after the next row that is seen
     if (!is(Slip::causal_mask)) {
       auto j = static_cast<NodeIndex>(i) - 1;
       for (; j != anchor_parent && seen < 3; j = parents_[static_cast<std::size_t>(j)])
@@ -286,8 +286,8 @@ struct Planted {
   Slip slip;
   const char* name;
   const char* clause;
-  const char* what;       ///< the first finding that is wrong
-  bool snapshot = false;  ///< of an engine that restores
+  const char* what;       ///< text of the first wrong finding
+  bool snapshot = false;  ///< for an engine that restores
   bool sampled = false;
 };
 struct CheckRefinementsFinds : ::testing::TestWithParam<Planted> {};
@@ -382,7 +382,7 @@ TEST(CheckRefinements, RefusesEnginesThatGiveNothingBack) {
   }
 }
 
-/// The scripted engine has every refinement, and watches how it is asked.
+/// The scripted engine has every refinement and checks the calls that it gets.
 template <class Engine>
 void expect_sound(const ScriptedOptions& options) {
   std::vector<std::string> violations;

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What is wrong with a strategy.
+/// The faults of a strategy.
 struct Flaw {
   bool begin_keeps = false;
   bool truncate_keeps = false;
@@ -31,7 +31,8 @@ struct Flaw {
   bool keeps_span = false;
 };
 
-/// Copies what followed the last occurrence of the last token. It keeps the tokens itself, to get them wrong.
+/// Copies the tokens after the last occurrence of the last token. It keeps the context itself, so that a fault can
+/// spoil it.
 class Copier {
  public:
   explicit Copier(Flaw flaw) : flaw_(flaw) {}
@@ -87,7 +88,7 @@ class Copier {
   TokenSpan span_;
 };
 
-/// One that can rebase, rightly or not.
+/// A copier that can rebase, correctly or not.
 struct RebasingCopier : Copier {
   bool loses_the_end = false;
   explicit RebasingCopier(bool wrong) : Copier({}), loses_the_end(wrong) {}
@@ -131,7 +132,7 @@ TEST(CheckStrategy, FindsCopiesThatShareTheirState) {
   EXPECT_EQ(of({.shares_state = true}, "a copy goes on independently"), Verdict::wrong);
 }
 TEST(CheckStrategy, LeavesTheBudgetToTheDraft) {
-  // What exceeds it is refused, and a strategy may rely on that.
+  // The draft refuses nodes above the budget, and a strategy may rely on that.
   StrategyCheck check;
   check.budget = {.max_nodes = 3, .max_depth = 2, .shape = DraftShape::chain};
   const Report report = check_strategy([] { return Copier({.ignores_budget = true}); }, check);

@@ -16,22 +16,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What is wrong with an engine.
+/// The faults of an engine.
 struct Wrong {
-  std::ptrdiff_t keep = 0;          ///< rows kept beyond what commit() says
-  bool keeps_void_rows = false;     ///< a pass that was never committed stays
+  std::ptrdiff_t keep = 0;          ///< rows kept beyond the argument of commit()
+  bool keeps_void_rows = false;     ///< an uncommitted pass stays
   bool late_rollback = false;       ///< not rolled back before a pass without draft
   bool samples_all_rows = false;    ///< the sampler advances for every row
   bool sampler_keeps_void = false;  ///< the sampler is not restored after a void pass
-  bool first_pending_only = false;  ///< of several pending tokens one is run
+  bool first_pending_only = false;  ///< runs only one of several pending tokens
   bool truncates_one_short = false;
-  bool dies_of_failures = false;  ///< a failed pass leaves rows behind
+  bool dies_of_failures = false;  ///< the rows of a failed pass stay
   bool short_span = false;        ///< gives no bonus pick
-  bool keeps_the_anchor = false;  ///< commit() keeps the pending rows whatever it says
+  bool keeps_the_anchor = false;  ///< commit() always keeps the pending rows
   bool flips_near_ties = false;   ///< in passes with a draft, where the margin is small
 };
 
-/// A small engine that can be wrong in one way, with a sampler: a counter that goes into every pick.
+/// A small engine with one optional fault. Its sampler is a counter that affects every pick.
 class ChainToy {
  public:
   ChainToy(TokenSpan prompt, Wrong wrong, bool sampled)
@@ -76,7 +76,7 @@ class ChainToy {
         static_cast<std::ptrdiff_t>(keep) + wrong_.keep, least, static_cast<std::ptrdiff_t>(batch_.size())));
     refused_.assign(batch_.begin() + static_cast<std::ptrdiff_t>(std::min(keep, batch_.size())), batch_.end());
     cache_.resize(base_ + kept);
-    // This engine draws all at once, so it gives back what was not committed.
+    // This engine draws all picks at once, so it must undo those that were not committed.
     if (sampled_ && !wrong_.samples_all_rows) draws_ = draws_before_ + std::min(picks_.size(), keep);
     open_ = false;
   }

@@ -14,11 +14,11 @@
 namespace reprise::testing {
 namespace {
 
-/// A draft that writes down the nodes that it is asked to take.
+/// A draft that records the nodes pushed into it.
 struct Recorded {
   Draft draft;
   std::vector<DraftNode> pushed = {};
-  std::vector<std::size_t> at = {};  ///< of each, the size of the draft then
+  std::vector<std::size_t> at = {};  ///< the size of the draft at each push
 
   [[nodiscard]] const DraftBudget& budget() const { return draft.budget(); }
   [[nodiscard]] std::size_t size() const { return draft.size(); }

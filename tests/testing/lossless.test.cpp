@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 const std::vector<Token> prompt = {1, 2, 3, 1, 2};
 
-/// Rolls back nothing, so every wrong draft stays in its cache.
+/// Never rolls back, so every wrong draft stays in its cache.
 struct Forgetless {
   ScriptedVerifier inner;
   std::size_t rows = 0;
@@ -93,7 +93,7 @@ TEST(CompareLossless, ShowsTheFirstDifferenceWithItsContext) {
 TEST(CompareLossless, ReportsWhatGenerateRefuses) {
   const auto make = [](TokenSpan tokens) { return ScriptedVerifier(model(), tokens); };
   const LosslessReport report = compare_lossless(make, {}, forty(), HostileStrategy());
-  EXPECT_TRUE(report.identical());  // both refuse it
+  EXPECT_TRUE(report.identical());  // both runs refuse it
   EXPECT_THAT(report.drafted.error, HasSubstr("empty"));
 }
 TEST(CompareLossless, MarksThePlaceInAnExcerpt) {

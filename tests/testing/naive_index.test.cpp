@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference is held against answers written by hand here and in lookup_index.test.cpp.
+// The reference is compared with answers written by hand, here and in lookup_index.test.cpp.
 
 #include "reprise/testing/naive_index.hpp"
 

@@ -51,7 +51,7 @@ TEST(ScriptedVerifier, DecidesFromTheLastTokensOnly) {
 TEST(ScriptedVerifier, ShowsARollbackThatIsTooShortInItsPicks) {
   ScriptedVerifier engine(counting(), prompt);
   static_cast<void>((*engine.verify(Tokens{3, 9}, 1))[0]);
-  ASSERT_TRUE(engine.commit(2));  // keeps the refused 9
+  ASSERT_TRUE(engine.commit(2));  // keeps the rejected 9
   EXPECT_THAT(engine.violations(), Contains(HasSubstr("V4")));
 }
 TEST(ScriptedVerifier, ForgetsAPassThatWasNeverCommittedSamplerIncluded) {
@@ -67,7 +67,7 @@ TEST(ScriptedVerifier, ForgetsAPassThatWasNeverCommittedSamplerIncluded) {
     const Token b = (*two.verify(Tokens{3}, 0))[0];
     ASSERT_EQ(a, b);
     ASSERT_TRUE(one.commit(1) && two.commit(1));
-    one.truncate(2, 1000);  // the cache goes back, the sampler goes on
+    one.truncate(2, 1000);  // the cache goes back, the sampler continues
     two.truncate(2, 1000);
   }
 }
@@ -226,7 +226,7 @@ TEST(ScriptedVerifier, GivesGreedyPicksAsASpanThatEndsAtTheFirstDisagreement) {
   EXPECT_THAT(engine.violations(), IsEmpty());
 }
 
-// 4 and 8 follow the anchor, 5 and 9 follow 4, 6 follows 5; the model counts.
+// 4 and 8 follow the anchor, 5 and 9 follow 4, 6 follows 5. The model counts up.
 const Tokens tree_batch = {3, 8, 4, 9, 5, 6};
 const std::vector<NodeIndex> tree_parents = {-1, -1, 1, 1, 3};
 ScriptedVerifier tree_engine() {
@@ -277,7 +277,7 @@ TEST(ScriptedVerifierOfTrees, RefusesParentsThatAreNoTree) {
 TEST(ScriptedVerifierOfTrees, RecordsAPickOffThePath) {
   ScriptedVerifier engine = tree_engine();
   auto picks = *engine.verify_tree(tree_batch, 5, tree_parents);
-  static_cast<void>(picks[0]);  // 4, which row 2 holds
+  static_cast<void>(picks[0]);  // the pick is 4, which row 2 holds
   static_cast<void>(picks[1]);
   EXPECT_THAT(engine.violations(), Contains(HasSubstr("V7")));
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file A stand-in for the part of llama.cpp's C API that examples/llama_cpp and bench/llama use, for tests that have no
-/// llama.cpp: the same names, signatures and constants, structs with the members that are used. Contracts as in
-/// llama.cpp of October 2026; what a test can set is in stand_in.hpp. Code that compiles with this header compiles with
-/// llama.h.
+/// \file A stand-in for the part of llama.cpp's C API that examples/llama_cpp and bench/llama use, for tests without
+/// llama.cpp. It has the same names, signatures and constants, and structs with the used members. Its contracts are
+/// those of llama.cpp of October 2026; stand_in.hpp has the settings for tests. Code that compiles with this header
+/// compiles with llama.h.
 #include <cstddef>
 #include <cstdint>
 

@@ -19,7 +19,7 @@
 // NOLINTBEGIN(readability-identifier-naming,bugprone-easily-swappable-parameters): llama.cpp's names
 using namespace reprise::llama_stand_in;
 
-/// All that a context remembers of its sequences.
+/// The memory of a context: the tokens of all its sequences.
 struct llama_memory_i {
   std::optional<KvCache> full;
   std::optional<KvCache> window;
@@ -57,7 +57,7 @@ struct llama_context {
   llama_context_params params = {};
   std::uint32_t size_of_sequence = 0;
   std::unique_ptr<llama_memory_i> memory;
-  std::unique_ptr<float[]> logits;        // those of the last batch, and of no other
+  std::unique_ptr<float[]> logits;        // of the last batch only
   std::vector<std::int32_t> output_rows;  // of the last batch, by row; -1: it has none
   std::int32_t outputs = 0;
 };
@@ -87,7 +87,7 @@ std::vector<Row> rows_of(const llama_context& context, const llama_batch& batch)
   return rows;
 }
 
-/// Why rows are no batch; empty: they are one.
+/// Returns the reason why the rows are not a valid batch, or an empty string.
 std::string refusal(const llama_context& context, std::span<const Row> rows) {
   const llama_memory_i& memory = *context.memory;
   std::array<std::set<llama_pos>, most_sequences> positions;
@@ -133,7 +133,7 @@ std::string refusal(const llama_context& context, std::span<const Row> rows) {
   return {};
 }
 
-/// Cells for each part of a batch; changes the cache only where all of them fit.
+/// Places each part of a batch in cells. Changes the cache only if all parts fit.
 bool place(std::optional<KvCache>& cache, std::span<const Row> rows, std::size_t part) {
   if (!cache) return true;
   KvCache trial = *cache;
@@ -143,8 +143,8 @@ bool place(std::optional<KvCache>& cache, std::span<const Row> rows, std::size_t
   return true;
 }
 
-/// The scores of the next token. The last two say most of it, so that text repeats itself; the rest is said by all that
-/// the row has seen, so that a mistake anywhere changes the text soon.
+/// Computes the scores of the next token. The last two tokens have the most weight, so text repeats itself. All tokens
+/// that the row has seen have the rest, so any mistake soon changes the text.
 void score(const llama_context& context, std::uint64_t seen, llama_token token, llama_token before, std::size_t rows,
            float* scores) {
   const ModelText& text = context.model->text;
@@ -158,7 +158,7 @@ void score(const llama_context& context, std::uint64_t seen, llama_token token, 
     if (next < llama_vocab::first_byte) value = next == llama_vocab::end ? value + text.eos : value - 100;
     const bool printable = next < llama_vocab::first_byte + 95 || next >= llama_vocab::first_word;
     if (!printable) value -= 50;
-    if (next == token) value -= 4;  // no loops of one
+    if (next == token) value -= 4;  // no loops of one token
     value += settings().row_count_noise * (2 * fraction(mix(mix(all, id), rows)) - 1);
     scores[next] = value;
   }
@@ -202,7 +202,7 @@ std::int32_t decode(llama_context& context, const llama_batch& batch) {
   if (fails && set.failure == -1) return -1;
   llama_memory_i& memory = *context.memory;
   bool fits = !fails || set.failure != 1;
-  // Sequences with rows in common need one cache for all of them, and no state of their own.
+  // Sequences that share rows need a unified cache and no state of their own.
   for (const Row& row : rows)
     fits = fits && (row.sequences.size() == 1 || (context.params.kv_unified && !memory.recurrent));
   const std::size_t part = context.params.n_ubatch;
@@ -221,7 +221,7 @@ std::int32_t decode(llama_context& context, const llama_batch& batch) {
     const auto here = std::span(rows).subspan(i, std::min(part, rows.size() - i));
     run(context, here, rows.size(), scores);
     if (!fails || i + part < rows.size()) continue;
-    // The last part fails. Its rows are removed from the first of their sequences, where that can be done.
+    // The last part fails. Its rows are removed from the first of their sequences, if possible.
     for (const Row& row : here)
       if (memory.highest(row.sequences.front()) >= row.pos) memory.remove(row.sequences.front(), Range(row.pos, -1));
     context.outputs = 0;
@@ -390,7 +390,7 @@ llama_batch llama_batch_get_one(llama_token* tokens, std::int32_t n_tokens) {
   return {n_tokens, tokens, nullptr, nullptr, nullptr, nullptr, nullptr};
 }
 llama_batch llama_batch_init(std::int32_t n_tokens, std::int32_t embd, std::int32_t n_seq_max) {
-  // Not initialized, as sanitizers can tell.
+  // Not initialised, so that sanitizers see reads of it.
   const auto count = static_cast<std::size_t>(n_tokens);
   const auto array = [&](std::size_t size) { return std::malloc(std::max<std::size_t>(1, count * size)); };
   llama_batch batch = {};

@@ -15,7 +15,7 @@
 #include "llama.h"
 #include "model.hpp"
 
-/// \file What a context of the stand-in remembers: cells of attention, states of recurrence.
+/// \file The memory of a stand-in context: cells of attention, states of recurrence.
 namespace reprise::llama_stand_in {
 
 inline constexpr std::size_t most_sequences = 256;
@@ -25,11 +25,11 @@ using Sequences = std::bitset<most_sequences>;
 struct Row {
   llama_token token = 0;
   llama_pos pos = 0;
-  std::vector<llama_seq_id> sequences;  ///< ascending; attention asks for the first
+  std::vector<llama_seq_id> sequences;  ///< ascending; attention uses the first
   bool output = false;
 };
 
-/// A range of positions as llama_memory_seq_rm() takes it.
+/// A range of positions in the form that llama_memory_seq_rm() takes.
 struct Range {
   Range(llama_pos from, llama_pos to) noexcept
       : first(std::max(from, 0)), end(to < 0 ? std::numeric_limits<llama_pos>::max() : to) {}
@@ -39,14 +39,14 @@ struct Range {
   llama_pos end;
 };
 
-/// State as bytes.
+/// Writes state as bytes.
 class Writer {
  public:
   explicit Writer(std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
   template <class T>
   void write(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    bytes_.resize(bytes_.size() + sizeof(T));  // insert() makes g++ 12 see a write past the end
+    bytes_.resize(bytes_.size() + sizeof(T));  // insert() makes g++ 12 warn of a write past the end
     std::memcpy(bytes_.data() + bytes_.size() - sizeof(T), &value, sizeof(T));
   }
 
@@ -69,19 +69,20 @@ class Reader {
   std::span<const std::uint8_t> bytes_;
 };
 
-/// A cache of keys and values, one stream for all sequences or one for each. Every cell is a token at a position that
-/// belongs to one sequence or to several; it remembers, as keys and values do, what was visible when it was run.
+/// A cache of keys and values, with one stream for all sequences or one for each. Every cell is a token at a position,
+/// and belongs to one or several sequences. Like keys and values, it depends on the cells that were visible when it
+/// ran.
 class KvCache {
  public:
   struct Cell {
     llama_pos pos = -1;  ///< -1: free
     llama_token token = 0;
-    std::uint64_t first = 0;   ///< of the token and its position
-    std::uint64_t second = 0;  ///< of the first ones that were visible
+    std::uint64_t first = 0;   ///< hash of the token and its position
+    std::uint64_t second = 0;  ///< hash of the visible `first` values
     Sequences sequences;
   };
 
-  /// `window`: positions that a row sees, itself included; 0: all.
+  /// `window`: the number of positions that a row sees, including its own; 0: all.
   KvCache(std::size_t cells, std::size_t sequences, bool unified, llama_pos window)
       : streams_(unified ? 1 : sequences), sequences_(sequences), window_(window) {
     for (Stream& stream : streams_) stream.cells.resize(cells);
@@ -144,8 +145,8 @@ class KvCache {
     return highest;
   }
 
-  /// Cells for rows; false when there are not enough, and then some may have been taken. Those that no row of their
-  /// sequence will see any more are taken, too.
+  /// Finds cells for the rows, reusing cells that no row of their sequence will see again. Returns false if there are
+  /// not enough; then some may have been taken.
   bool place(std::span<const Row> rows, std::vector<std::size_t>& cells) {
     cells.clear();
     std::vector<llama_pos> ends(most_sequences, -1);
@@ -168,19 +169,19 @@ class KvCache {
       cells.push_back(index);
       stream.head = (index + 1) % stream.cells.size();
     }
-    // What is left of a sequence has no gaps.
+    // The rest of a sequence must have no gaps.
     for (std::size_t s = 0; s < sequences_; ++s)
       if (lost[s] >= 0) remove(static_cast<llama_seq_id>(s), Range(0, lost[s] + 1));
     return true;
   }
-  /// Runs placed rows, all of them at once; `seen[i]` is what row i makes of the cells that it sees.
+  /// Runs placed rows, all at once. seen[i] is the hash of the cells that row i sees.
   void run(std::span<const Row> rows, std::span<const std::size_t> cells, std::vector<std::uint64_t>& seen) {
     seen.assign(rows.size(), 0);
     for (std::size_t i = 0; i < rows.size(); ++i)
       cell_of(rows[i], cells[i]).second = sum(rows[i], i, cells, &Cell::first);
     for (std::size_t i = 0; i < rows.size(); ++i) seen[i] = sum(rows[i], i, cells, &Cell::second);
   }
-  /// The token before a row's, as the row sees it; -1: none.
+  /// Returns the token before a row's, as the row sees it, or -1 if there is none.
   [[nodiscard]] llama_token before(const Row& row) const {
     const Cell* last = nullptr;
     for (const Cell& cell : stream_of(row.sequences.front()).cells)
@@ -196,7 +197,7 @@ class KvCache {
     writer.write(static_cast<std::uint32_t>(cells.size()));
     for (const Cell* cell : cells) writer.write(*cell);
   }
-  /// False when the bytes or the cells do not suffice: the sequence is empty then.
+  /// Returns false, with the sequence empty, if there are too few bytes or cells.
   bool read(Reader& reader, llama_seq_id sequence) {
     remove(sequence, Range(-1, -1));
     std::uint32_t count = 0;
@@ -238,7 +239,7 @@ class KvCache {
     return cell.pos >= 0 && cell.sequences[at(row.sequences.front())] && cell.pos <= row.pos &&
            !masked(cell.pos, row.pos);
   }
-  /// A cell that is free, or that its one sequence does not see any more.
+  /// True if a cell is free, or its only sequence does not see it any more.
   [[nodiscard]] bool usable(const Cell& cell, const std::vector<llama_pos>& ends, const std::vector<std::size_t>& taken,
                             std::size_t index) const {
     if (cell.pos < 0) return true;
@@ -274,11 +275,11 @@ class RecurrentStates {
     std::uint64_t hash = 0;
   };
 
-  /// `snapshots`: rows of the last batch that can be taken back.
+  /// `snapshots`: how many rows of the last batch can be removed.
   RecurrentStates(std::size_t sequences, std::size_t snapshots) : sequences_(sequences), snapshots_(snapshots) {}
 
   void clear() { sequences_.assign(sequences_.size(), {}); }
-  /// False where a part is asked for that no snapshot has.
+  /// Returns false if the range starts at a row without a snapshot.
   bool remove(llama_seq_id sequence, Range range) {
     if (sequence >= static_cast<llama_seq_id>(sequences_.size())) return false;
     if (sequence < 0) {
@@ -294,7 +295,7 @@ class RecurrentStates {
       all.rolled_back = true;
       if (back < all.earlier.size() + 1)
         all.state = all.earlier[all.earlier.size() - back];
-      else  // never saved: whatever lay there
+      else  // never saved: arbitrary contents
         all.state.hash = mix(all.state.hash, back);
       all.state.pos = range.first - 1;
       return true;
@@ -347,7 +348,7 @@ class RecurrentStates {
     State state;
     std::vector<State> earlier;  // before each of the last rows
     bool touched = false;
-    bool rolled_back = false;  // not twice without a batch in between
+    bool rolled_back = false;  // only once per batch
   };
   [[nodiscard]] bool fits(llama_seq_id sequence) const {
     return sequence >= 0 && sequence < static_cast<llama_seq_id>(sequences_.size());

@@ -115,7 +115,7 @@ std::string llama_vocab::piece(llama_token token, bool special) const {
   if (token < first_byte) return special ? std::string(controls[static_cast<std::size_t>(token)]) : std::string();
   if (token < first_word)
     return std::string(1, static_cast<char>(static_cast<unsigned char>(token - first_byte + ' ')));
-  std::string word;  // letters, so that words differ, and a space after them
+  std::string word;  // letters, so that words differ, then a space
   for (std::int32_t rest = token - first_word; word.empty() || rest > 0; rest /= 20)
     word += {"bcdfghjklmnpqrstvwxz"[rest % 20], "aeiou"[(rest + token) % 5]};
   return word + ' ';
@@ -194,7 +194,8 @@ std::int32_t llama_tokenize(const llama_vocab* vocab, const char* text, std::int
       rest.remove_prefix(controls[control].size());
       continue;
     }
-    // Words are there for the model to say; texts are tokenized byte by byte. A small vocabulary mixes bytes up.
+    // The model may say words, but texts are tokenized byte by byte. A small vocabulary maps several bytes to one
+    // token.
     const int byte = (static_cast<unsigned char>(rest.front()) + 256 - ' ') % 256;
     all.push_back(llama_vocab::first_byte + byte % (vocab->size - llama_vocab::first_byte));
     rest.remove_prefix(1);
@@ -228,7 +229,7 @@ std::int32_t llama_chat_apply_template(const char* tmpl, const llama_chat_messag
   for (std::size_t i = 0; i < n_msg; ++i)
     all += std::string("<|im_start|>") + chat[i].role + '\n' + chat[i].content + "<|im_end|>\n";
   if (add_ass) all += "<|im_start|>assistant\n";
-  // Cut at `length`, then without a zero at the end.
+  // Cut at `length`, and then not zero-terminated.
   if (buf != nullptr && length > 0) std::strncpy(buf, all.c_str(), static_cast<std::size_t>(length));
   return static_cast<std::int32_t>(all.size());
 }

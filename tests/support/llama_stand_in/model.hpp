@@ -9,31 +9,31 @@
 #include "llama.h"
 #include "stand_in.hpp"
 
-/// \file Inside the stand-in: hashes, the model, its vocabulary.
+/// \file The inside of the stand-in: hashes, the model, its vocabulary.
 namespace reprise::llama_stand_in {
 
-/// Two numbers make one that depends on all their bits.
+/// Returns a hash of two numbers that depends on all their bits.
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t x = a * 0x9E3779B97F4A7C15ULL + b + 0x632BE59BD9B4E019ULL;
   x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9ULL;
   x = (x ^ (x >> 27U)) * 0x94D049BB133111EBULL;
   return x ^ (x >> 31U);
 }
-/// In [0, 1).
+/// Returns a number in [0, 1).
 inline float fraction(std::uint64_t hash) noexcept { return static_cast<float>(hash >> 40U) * 0x1p-24F; }
 
-/// Says so to the log and ends the process, as llama.cpp's assertions do in a release build, too.
+/// Logs the failed assertion and ends the process, as llama.cpp does even in a release build.
 [[noreturn]] void fail(const char* assertion);
 void log_error(const std::string& text);
 
-/// What no assertion may be about.
+/// Fails with `assertion` unless the condition holds.
 inline void expects(bool condition, const char* assertion) {
   if (!condition) fail(assertion);
 }
 
 }  // namespace reprise::llama_stand_in
 
-/// Token 0 begins a text, 1 ends it, 2 and 3 are those of chatml; then bytes from the space on, then words.
+/// Token 0 begins a text, 1 ends it, and 2 and 3 are those of chatml. Bytes from the space on follow, then words.
 struct llama_vocab {  // NOLINT(readability-identifier-naming)
   std::int32_t size = 0;
 

@@ -68,7 +68,7 @@ struct Greedy : Sampler<Greedy> {
   }
 };
 
-/// Draws once each time, also where nothing is left to choose.
+/// Draws one number each time, even if no token is left.
 struct Dist : Sampler<Dist> {
   explicit Dist(std::uint32_t seed) : seed_(seed), engine_(seed) {}
   void apply(llama_token_data_array& tokens) override {

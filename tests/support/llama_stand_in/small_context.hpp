@@ -10,10 +10,10 @@
 
 namespace reprise::llama_stand_in {
 
-/// A model and a context of the stand-in, freed at the end; nothing is logged and all settings are as at first.
+/// A model and a context of the stand-in, freed by the destructor. Nothing is logged, and all settings are reset.
 class SmallContext {
  public:
-  /// A model of a kind, of few tokens, and of a context of 256 cells for up to 12 sequences.
+  /// A model of a kind with few tokens, and a context of 256 cells for up to 12 sequences.
   explicit SmallContext(const char* kind = "attention") : SmallContext(small(kind), params()) {}
   SmallContext(const ModelText& text, const llama_context_params& params) {
     settings() = {};

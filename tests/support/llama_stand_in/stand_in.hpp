@@ -7,44 +7,44 @@
 
 #include "llama.h"
 
-/// \file What tests can set and ask of the stand-in for llama.cpp.
+/// \file The settings and counters of the stand-in for llama.cpp.
 ///
-/// A model is a text file: the line `llama-stand-in 1`, then any of these lines
-///   vocabulary 300   tokens; of 260 and more each text can be told (4 control tokens, 256 bytes, words)
-///   kind attention   or recurrent, hybrid, window (layers of a sliding window and full ones), encoder (no memory)
-///   window 16        tokens that a row of a sliding window sees, itself included
-///   context 4096     that it was trained for: llama_context_params::n_ctx = 0
-///   template chatml  or none, or other: one that llama_chat_apply_template() does not know
-///   seed 1           of its weights
-///   rollback 1       a recurrent one that keeps states for llama_context_params::n_rs_seq
-///   eos 0            how likely it ends (added to the logit of the token that ends); less than -50: never
+/// A model is a text file: the line `llama-stand-in 1`, then any of these lines:
+/// * vocabulary 300    number of tokens; 260 or more represent every text (4 control tokens, 256 bytes, words)
+/// * kind attention    or recurrent, hybrid, window (sliding and full layers), encoder (no memory)
+/// * window 16         tokens that a row of a sliding window sees, itself included
+/// * context 4096      the trained context, used if llama_context_params::n_ctx is 0
+/// * template chatml   or none, or other: one that llama_chat_apply_template() does not know
+/// * seed 1            seed of the weights
+/// * rollback 1        a recurrent model that keeps states for llama_context_params::n_rs_seq
+/// * eos 0             added to the logit of the token that ends a text; less than -50: never ends
 namespace reprise::llama_stand_in {
 
-/// What real engines get wrong, or do that users call wrong.
+/// The faults of real engines, and behaviour that users call a fault.
 enum class Fault : std::uint8_t {
   none,
-  rollback_keeps_one,  ///< llama_memory_seq_rm() leaves the first position of the range where it is
-  copy_forgets_last,   ///< llama_memory_seq_cp() leaves the last position out
-  siblings_visible,    ///< rows see all rows before them, those of other sequences, too
-  state_is_stale,      ///< llama_state_seq_set_data_ext() answers that all is well, and does nothing
-  clone_forgets,       ///< llama_sampler_clone() gives a sampler that has accepted nothing
-  state_not_saved,     ///< llama_state_seq_get_data_ext() answers 0
-  state_not_restored,  ///< llama_state_seq_set_data_ext() answers 0, and has cleared the sequence
-  rollback_refused,    ///< llama_memory_seq_rm() answers false for all but whole sequences, and changes nothing
+  rollback_keeps_one,  ///< llama_memory_seq_rm() keeps the first position of the range
+  copy_forgets_last,   ///< llama_memory_seq_cp() leaves out the last position
+  siblings_visible,    ///< rows see all rows before them, even those of other sequences
+  state_is_stale,      ///< llama_state_seq_set_data_ext() reports success and does nothing
+  clone_forgets,       ///< llama_sampler_clone() returns a sampler that has accepted nothing
+  state_not_saved,     ///< llama_state_seq_get_data_ext() returns 0
+  state_not_restored,  ///< llama_state_seq_set_data_ext() returns 0, with the sequence cleared
+  rollback_refused,    ///< llama_memory_seq_rm() refuses all but whole sequences, and changes nothing
 };
 
-/// For all contexts; a test sets it and puts it back to {}.
+/// The settings of all contexts. A test that sets them resets them to {}.
 struct Settings {
   Fault fault = Fault::none;
-  /// The llama_decode() that fails, counted from 1 as `decodes` counts; 0: none does.
+  /// The number of the llama_decode() call that fails, in terms of `decodes`; 0: none.
   std::size_t failing_decode = 0;
-  std::int32_t failure = -3;  ///< what it answers; 1 and -1 before anything is run, others after it was run in part
-  /// Greatest change of a logit by the number of rows in the batch, as kernels of another shape round differently.
+  std::int32_t failure = -3;  ///< its result; 1 and -1 run nothing, others a part
+  /// The largest change of a logit by the number of rows in the batch, like the rounding of kernels of other shapes.
   float row_count_noise = 0;
-  std::size_t decodes = 0;          ///< calls of llama_decode(), also those that fail
-  std::size_t refused_batches = 0;  ///< of these, those that answered -1
-  std::size_t rows = 0;             ///< in all of them
-  std::size_t samplers = 0;         ///< that live: what was not freed
+  std::size_t decodes = 0;          ///< calls of llama_decode(), failed ones included
+  std::size_t refused_batches = 0;  ///< of these, the calls that returned -1
+  std::size_t rows = 0;             ///< in all calls
+  std::size_t samplers = 0;         ///< samplers not yet freed
   std::size_t contexts = 0;
   std::size_t models = 0;
 };
@@ -63,10 +63,10 @@ struct ModelText {
 
   [[nodiscard]] std::string text() const;
 };
-/// Without a file; llama_model_free() frees it.
+/// Makes a model without a file; llama_model_free() frees it.
 llama_model* make_model(const ModelText& text = {});
 
-/// Cells of the cache that are in use.
+/// Returns the number of cache cells in use.
 std::size_t used_cells(const llama_context* context);
 
 }  // namespace reprise::llama_stand_in
