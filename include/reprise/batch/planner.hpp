@@ -7,9 +7,9 @@
 /// time c. Sequence i gets 1 + s_i tokens from it on average, so it advances at the rate (1 + s_i) / c. The logarithms
 /// of these rates add up to
 ///
-///   ln(1 + s_1) + ... + ln(1 + s_n) - n ln(c),
+///   ln(1 + s_1) + ... + ln(1 + s_n) - n ln(c).
 ///
-/// and raising that sum is best for the text at hand. A token of path probability p is worth p / (1 + s_i): one more
+/// Raising that sum is best for the text at hand. A token of path probability p is worth p / (1 + s_i): one more
 /// token matters less where there are many. With one sequence this is the rule of draft_length.hpp, where a token is
 /// priced by the yield of the pass at hand. As there, waiting for better evidence is an option that has a price: near
 /// plain decoding, the time of a lone sequence is weighed 1.3 times. Among n sequences, the price is that of one of
@@ -248,8 +248,8 @@ class BatchPlanner {
 
   BatchOptions options_;
   detail::BatchCost cost_;
-  Throughput throughput_;  // per time of a plain pass
-  Throughput pace_;        // per pass
+  Throughput throughput_;  // tokens per sequence in the time of a plain pass
+  Throughput pace_;        // tokens per sequence in a pass
   LossGuard guard_;
   std::size_t turn_ = 0;
   std::size_t last_paid_ = 0;

@@ -31,7 +31,7 @@ class ToldCost {
   explicit ToldCost(const CostCurve& curve) noexcept : curve_(curve) {}
 
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape); }
-  /// out[k] becomes the cost of `plain` with k rows more.
+  /// Sets out[k] to the cost of `plain` with k more rows.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept { curve_.costs(plain, out); }
   /// The version of the costs: costs read earlier are valid while it stays the same.
   [[nodiscard]] static constexpr std::uint32_t revision() noexcept { return 0; }

@@ -18,8 +18,7 @@ namespace reprise::inline v0 {
 /// Settings of RepetitionGate.
 struct RepetitionGateOptions {
   std::uint32_t ngram = 3;                            ///< length of the counted n-grams, 1..32
-  Probability threshold = Probability::ratio(1, 50);  ///< lowest share of repeated n-grams that opens it; zero: always
-                                                      ///< open
+  Probability threshold = Probability::ratio(1, 50);  ///< lowest share of repeated n-grams to draft; zero: always
   bool prompt_only = true;                            ///< false: output counts too, so the gate may open later
   std::uint64_t key = IndexOptions{}.key;             ///< see IndexOptions
   std::size_t max_bytes = unlimited;                  ///< see IndexOptions; beyond it the gate is open
@@ -33,12 +32,12 @@ enum class GateOverride : std::uint8_t {
 };
 
 /// A strategy that drafts only where the text repeats itself. It passes the drafts of another strategy on unchanged
-/// while enough of the prompt's n-grams occurred before in it (threshold). Source: the gate of mlx-lm's PR 1297, which
-/// looks at the prompt of each request once.
+/// while the share of the prompt's n-grams that occurred before is at least a threshold. Source: the gate of mlx-lm's
+/// PR 1297, which looks at the prompt of each request once.
 ///
-/// It is meant for users of that gate. It knows neither the cost of a pass nor the acceptance of earlier drafts. A
-/// history across requests also pays for prompts without any repetition. Control decides better, because it learns, and
-/// is the default of the library.
+/// It is meant for users of that gate. It knows neither the cost of a pass nor the acceptance of earlier drafts. It
+/// stays closed for prompts without any repetition, where a history across requests still pays. Control decides better,
+/// because it learns, and is the default of the library.
 ///
 /// The score is that of the context when the caller last added tokens to it: begin(), observe() of a prompt, rebase().
 /// After truncate() to a smaller size, the score is that of the remaining tokens. An override holds for one sequence:

@@ -137,7 +137,7 @@ template <class Slot, std::size_t segment_size>
   if (needed > vocabulary)
     return Error{ErrorCode::token_out_of_range,
                  "the snapshot has tokens outside HistoryOptions::vocabulary: load the one that was saved with this "
-                 "model, and trust where it comes from",
+                 "model, from a source that you trust",
                  needed - 1, vocabulary};
   return {};
 }

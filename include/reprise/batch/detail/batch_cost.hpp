@@ -26,12 +26,12 @@ namespace reprise::inline v0::detail {
 /// learned, one for each power of two of the number of sequences. Costs are kept between calls while the shape of the
 /// plain pass is the same. Contexts are rounded down to their three leading bits: 1,000 counts as 896.
 ///
-/// Row counts are rounded up to the next width that the engine can run, if it has such: the rows in between are paid
+/// If the engine can run certain widths only, row counts are rounded up to the next one: the rows in between are paid
 /// for anyway.
 ///
-/// Learned curves have 64 lengths each. In a batch of n sequences, one length stands for n / 8 rows (a power of two, at
-/// least 1), so the curve reaches 8 rows for each sequence. Memory: 3 KB for each power of two up to 4,096 sequences,
-/// and 12 bytes for each drafted row. Only reserve() allocates. Threads: one at a time.
+/// Learned curves have 64 lengths each. In a batch of n sequences, one length stands for n / 8 rows, rounded down to
+/// a power of two, at least 1. The curve thus reaches 8 rows for each sequence. Memory: 3 KB for each power of two up
+/// to 4,096 sequences, and 12 bytes for each drafted row. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
@@ -43,7 +43,7 @@ class BatchCost {
   [[nodiscard]] bool reserve() noexcept { return costs_.resize(most_ + 1, cost_one) && logs_.resize(most_ + 1, 0); }
   [[nodiscard]] bool reserved() const noexcept { return costs_.size() > most_; }
 
-  /// Reads the costs of `plain` with 0 ... most drafted rows, unless they are the ones kept.
+  /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are kept from the last call.
   void prepare(PassShape plain) noexcept {
     plain.sequences = std::max<std::size_t>(plain.sequences, 1);
     plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
