@@ -27,8 +27,8 @@ struct TokenRecyclingOptions {
 };
 
 /// Drafts from the target's earlier rankings. For each token, it remembers the candidates that the target ranked
-/// highest after the last row of that token, also on a rejected path. From the anchor on, candidates of candidates form
-/// a tree, grown best first, so every prefix is the best smaller draft. Source: Token Recycling (Luo et al. 2024),
+/// highest when it last processed that token, also on a rejected path. From the anchor on, candidates of candidates
+/// form a tree, grown best first, so every prefix is the best smaller draft. Source: Token Recycling (Luo et al. 2024),
 /// which fills one fixed tree. Here the probability of each rank, by depth, is learned from the target's picks.
 ///
 /// It learns from a TopKVerifier, through Outcome::top_k. Without one it learns from the picks alone: the tokens that
