@@ -14,42 +14,44 @@
 #include "reprise/evidence/acceptance_calibrator.hpp"
 #include "reprise/loop/pass.hpp"
 
-/// \file The types that BatchPlanner takes and returns.
+/// \file The input and output types of BatchPlanner.
 namespace reprise::inline v0 {
 
 /// One sequence of the next pass.
 struct BatchEntry {
-  Offer offer;                                   ///< from Session::offer(); an empty draft will do
+  Offer offer;                                   ///< from Session::offer(); its draft may be empty
   std::size_t context = 0;                       ///< its committed tokens
-  const AcceptanceCalibrator* credit = nullptr;  ///< null: its probabilities can be taken as they are
+  const AcceptanceCalibrator* credit = nullptr;  ///< corrects its probabilities; null: they are used as they are
 };
 
 /// Settings of BatchPlanner. All have working defaults.
 struct BatchOptions {
-  std::optional<CostCurve> curve = {};  ///< the cost of passes, by all their rows; none: learned from the times given
-                                        ///< to learn(), and until there are times the default. CostCurve::linear(0)
-                                        ///< where a token budget alone decides
-  std::size_t max_rows = unlimited;     ///< token budget of a pass: rows in all, pending and other ones included
-  std::size_t max_nodes = 32;           ///< most drafted rows of one sequence; more than
-                                        ///< BatchPlanner::most_nodes have no effect
-  std::size_t max_drafted = 512;        ///< most drafted rows of a pass; more than 65,536 have no effect
-  AllowedWidths widths = {};            ///< the row counts that are run (captured graphs): the rows of a plan are to be
-                                        ///< padded up to the next one. Of the whole pass; if uniform, of each sequence
-  bool uniform = false;                 ///< all sequences of a drafting pass have as many rows, padded where they have
-                                        ///< fewer: for kernels that take one query length
+  /// The cost of passes by their total rows. Without a curve, costs are learned from the times passed to learn(); until
+  /// the first time, the default curve applies. Use CostCurve::linear(0) where a token budget alone decides.
+  std::optional<CostCurve> curve = {};
+  std::size_t max_rows = unlimited;  ///< token budget of a pass: all rows, pending and other rows included
+  /// Upper bound on the drafted rows of one sequence. Values above BatchPlanner::most_nodes have no effect.
+  std::size_t max_nodes = 32;
+  /// Upper bound on the drafted rows of a pass. Values above 65,536 have no effect.
+  std::size_t max_drafted = 512;
+  /// The row counts that the engine runs (captured graphs); the caller pads the rows of a plan up to the next one. They
+  /// apply to the whole pass or, if `uniform`, to each sequence.
+  AllowedWidths widths = {};
+  /// All sequences of a pass with drafts have the same number of rows; the caller pads shorter ones. For kernels that
+  /// take one query length.
+  bool uniform = false;
 };
 
-/// How much each sequence drafts. The view holds until the next plan() or shrink().
+/// The number of tokens that each sequence drafts. The view is valid until the next plan() or shrink().
 struct BatchPlan {
-  std::span<const std::uint32_t> nodes;  ///< for each entry, in their order; see nodes_of()
-  std::size_t drafted = 0;               ///< these added up
-  std::size_t rows = 0;                  ///< of the pass, without padding
-  std::size_t width = 0;                 ///< of the pass, padded
-  std::size_t row_width = 0;             ///< if uniform and anything is drafted: rows of each sequence, padded; else 0
-  Cut cut = Cut::none;                   ///< why it is not all that was offered; for Session::plan()
+  std::span<const std::uint32_t> nodes;  ///< one element per entry, in their order; see nodes_of()
+  std::size_t drafted = 0;               ///< sum of `nodes`
+  std::size_t rows = 0;                  ///< rows of the pass, without padding
+  std::size_t width = 0;                 ///< rows of the pass, with padding
+  std::size_t row_width = 0;             ///< if uniform and anything is drafted: padded rows of each sequence; else 0
+  Cut cut = Cut::none;                   ///< why less than the offers is drafted; for Session::plan()
 
-  /// nodes[i], also of a plan for which there was no memory (Cut::out_of_memory): it has no nodes to read, and nobody
-  /// drafts.
+  /// Returns nodes[i], or 0 for a plan that ran out of memory (Cut::out_of_memory): its `nodes` is empty.
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return i < nodes.size() ? nodes[i] : 0; }
 };
 

@@ -15,39 +15,40 @@
 
 namespace reprise::inline v0 {
 
-/// Names a sequence to the engine: the number of its cache, say.
+/// Names a sequence to the engine, for example by the number of its cache.
 using BatchSlot = std::int32_t;
-/// Of pad rows that belong to no sequence.
+/// The slot of pad rows that belong to no sequence.
 inline constexpr BatchSlot no_sequence = -1;
 
-/// The part of one sequence in a pass over many: BatchPacker packs it, and check_batch() hands it to the server it
-/// checks.
+/// The part of one sequence in a pass of many. BatchPacker packs it; check_batch() passes it to the server under test.
 struct SequencePass {
-  std::size_t sequence = 0;                 ///< names it to the engine; in check_batch() its place among the prompts
+  std::size_t sequence = 0;                 ///< names it to the engine; in check_batch(), its index among the prompts
   TokenSpan batch;                          ///< [pending | draft]
-  std::size_t drafted = 0;                  ///< drafted tokens at its end
-  std::span<const NodeIndex> parents = {};  ///< as TreeVerifier has them; of a chain -1, 0, 1, ...
+  std::size_t drafted = 0;                  ///< drafted tokens at the end of `batch`
+  std::span<const NodeIndex> parents = {};  ///< as in TreeVerifier; of a chain -1, 0, 1, ...
   std::size_t context = 0;                  ///< committed tokens of the sequence, the pending ones included
 
   [[nodiscard]] std::size_t pending() const noexcept { return batch.size() - drafted; }
-  /// Tokens of the sequence that are in the cache.
+  /// The number of its tokens in the cache.
   [[nodiscard]] std::size_t cached() const noexcept { return context - pending(); }
 };
 
-/// One pass of several sequences, as engines with continuous batching take it: flat arrays of one element for each row,
-/// the rows of a sequence side by side. The views hold until the packer changes.
+/// One pass of several sequences, in the form that engines with continuous batching take: flat arrays with one element
+/// per row. The rows of a sequence are contiguous. The views are valid until the packer changes.
 struct PackedBatch {
   TokenSpan tokens;
-  std::span<const std::int32_t> positions;     ///< of the row in its sequence, from 0
-  std::span<const BatchSlot> sequences;        ///< whose cache the row sees and extends
-  std::span<const NodeIndex> parents;          ///< the row of its sequence that this one follows, counted from that
-                                               ///< sequence's first; anchor_parent: none, it follows the cache. A row
-                                               ///< sees the cache, itself, its parent, and so on up
+  std::span<const std::int32_t> positions;  ///< position of the row in its sequence, from 0
+  std::span<const BatchSlot> sequences;     ///< slot whose cache the row sees and extends
+  /// The row that this one follows, counted from the first row of its sequence; anchor_parent: it follows the cache. A
+  /// row sees the cache, itself, its parent, and all ancestors of its parent.
+  std::span<const NodeIndex> parents;
   std::span<const std::uint8_t> wants_logits;  ///< 1: a pick after this row may be read
-  std::span<const std::uint32_t> offsets;      ///< sequence i has the rows from offsets[i] up to offsets[i + 1]; one
-                                               ///< element more than sequences, and none where there are none
-  std::span<const std::uint32_t> logit_rows;   ///< the rows with wants_logits, ascending: to compute logits of these
-                                               ///< alone, and read them by BatchPacker::compact_picks_of()
+  /// Sequence i has the rows from offsets[i] to offsets[i + 1] - 1. There is one more element than sequences, and none
+  /// without sequences.
+  std::span<const std::uint32_t> offsets;
+  /// The rows with wants_logits, ascending. An engine may compute the logits of these alone and read the picks by
+  /// BatchPacker::compact_picks_of().
+  std::span<const std::uint32_t> logit_rows;
 
   [[nodiscard]] std::size_t rows() const noexcept { return tokens.size(); }
 };
@@ -62,15 +63,15 @@ struct PackedBatch {
 ///
 /// An engine that picks after batch().logit_rows alone reads compact_picks_of(i, picks).
 ///
-/// Uniform rows: give add() the width; the rows after a sequence's own are pads that see its cache alone. Drop the
-/// cache entries of pads.
+/// For uniform rows, pass the width to add(). The rows after a sequence's own are then pads that see only its cache.
+/// Drop the cache entries of pads.
 ///
-/// Only reserve(), add() and pad_to() allocate, the latter two only beyond the reserved size; 21 bytes a row, 8 a
-/// sequence.
-/// Threads: one at a time.
+/// Only reserve(), add() and pad_to() allocate; the last two do so only beyond the reserved size. Memory: 21 bytes a
+/// row, 8 bytes a sequence. Threads: one at a time.
 class BatchPacker {
  public:
-  /// Memory for `sequences` and `rows`. Errors: out_of_memory; the batch is as before, and add() grows as it goes.
+  /// Reserves memory for `sequences` and `rows`. Errors: out_of_memory; the batch is unchanged, and add() grows as
+  /// needed.
   Result<void> reserve(std::size_t sequences, std::size_t rows) noexcept {
     const bool done = sequences < unlimited && tokens_.reserve(rows) && positions_.reserve(rows) &&
                       sequences_.reserve(rows) && parents_.reserve(rows) && wants_logits_.reserve(rows) &&
@@ -79,7 +80,7 @@ class BatchPacker {
     return {};
   }
 
-  /// An empty batch.
+  /// Removes all rows and sequences.
   void clear() noexcept {
     truncate(0);
     logit_rows_.clear();
@@ -87,8 +88,8 @@ class BatchPacker {
     anchors_.clear();
   }
 
-  /// Adds the part of a sequence. `row_width`: its rows are padded with `pad` up to that number. False: out of memory;
-  /// nothing changed.
+  /// Adds the part of a sequence. `row_width`: its rows are padded with `pad` up to that number. Returns false and
+  /// changes nothing if out of memory.
   [[nodiscard]] bool add(const SequencePass& pass, std::size_t row_width = 0, Token pad = 0) noexcept {
     REPRISE_EXPECTS(offsets_.empty() ? tokens_.empty() : offsets_[offsets_.size() - 1] == tokens_.size());
     const std::size_t rows = pass.batch.size();
@@ -113,14 +114,14 @@ class BatchPacker {
     offsets_.push_reserved(static_cast<std::uint32_t>(tokens_.size()));
     return true;
   }
-  /// The same for the planned pass of the sequence `id`, whose session has `context` committed tokens.
+  /// The same for the planned pass of sequence `id`, whose session has `context` committed tokens.
   [[nodiscard]] bool add(BatchSlot id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
                          Token pad = 0) noexcept {
     return add({static_cast<std::size_t>(id), pass.batch, pass.drafted, pass.parents, context}, row_width, pad);
   }
 
-  /// Adds rows of no sequence until there are `rows`; no sequence can be added after them. False: out of memory;
-  /// nothing changed.
+  /// Adds pad rows of no sequence until the batch has `rows` rows. No sequence can be added after them. Returns false
+  /// and changes nothing if out of memory.
   [[nodiscard]] bool pad_to(std::size_t rows, Token pad = 0) noexcept {
     const std::size_t padding = rows - std::min(rows, tokens_.size());
     if (!grow(padding)) return false;
@@ -138,16 +139,17 @@ class BatchPacker {
             {offsets_.data(), offsets_.size()},
             {logit_rows_.data(), logit_rows_.size()}};
   }
-  /// Sequences that were added.
+  /// The number of sequences added.
   [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
 
-  /// Of `flat`, one element for each row of the batch, those of sequence i from its anchor's row on, one more than its
-  /// drafted rows, as Session::resolve() reads them. Those of pads, which come after, are never read.
+  /// The picks of sequence i, as Session::resolve() reads them. `flat` has one element per row of the batch. The result
+  /// begins at the anchor's row and has one element more than drafted rows. Elements of pad rows follow; they are never
+  /// read.
   template <class T>
   [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
     return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);
   }
-  /// The same part of `compact`, one element for each of PackedBatch::logit_rows.
+  /// The same part of `compact`, which has one element per row of PackedBatch::logit_rows.
   template <class T>
   [[nodiscard]] std::span<T> compact_picks_of(std::size_t i, std::span<T> compact) const noexcept {
     const auto place = [&](std::uint32_t row) {
@@ -156,7 +158,7 @@ class BatchPacker {
     };
     return compact.subspan(place(anchors_[i]), place(offsets_[i + 1]) - place(anchors_[i]));
   }
-  /// The row of the batch that is row `row` of sequence i: for Decision::rows, and for CommittedToken::row.
+  /// The batch row of row `row` of sequence i: for Decision::rows and CommittedToken::row.
   [[nodiscard]] std::size_t flat_row(std::size_t i, std::size_t row) const noexcept { return offsets_[i] + row; }
 
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -196,17 +198,17 @@ class BatchPacker {
   Buffer<std::uint32_t> anchors_;  // the row of each sequence's anchor
 };
 
-/// A hash of everything that was packed for a pass, and of all passes before if their digest is handed in.
+/// Returns a hash of everything packed for a pass, and of all earlier passes if their digest is passed as `before`.
 ///
-/// Tensor-parallel ranks that draft for themselves have to run the same batch, or their collectives wait for each other
-/// for ever. Drafts and plans are pure functions of tokens, settings, seeds and the times that were handed in, so they
-/// agree, unless the ranks were given different inputs. To find that out at the step where it happens:
+/// Tensor-parallel ranks that draft independently must run the same batch, or their collectives wait for each other
+/// forever. Drafts and plans are pure functions of tokens, settings, seeds and measured times. The ranks therefore
+/// agree unless their inputs differ. To detect a difference in the step where it happens:
 ///
 ///   digest = batch_digest(packer.batch(), digest);
-///   // let the ranks exchange it (8 bytes: the least and the greatest of all must be equal); if they differ, stop
+///   // exchange it between the ranks (8 bytes: the least and the greatest must be equal); if they differ, stop
 ///
-/// Where that is too expensive in every step, compare every hundredth: a difference stays. The value is the same on
-/// every machine and compiler; it is no cryptographic hash. Cost: about 2 ns a row.
+/// Where that is too expensive in every step, compare every hundredth: a difference persists. The value is the same on
+/// every machine and compiler; it is not a cryptographic hash. Cost: about 2 ns a row.
 [[nodiscard]] inline std::uint64_t batch_digest(const PackedBatch& batch, std::uint64_t before = 0) noexcept {
   std::uint64_t hash = before ^ 0x9E3779B97F4A7C15;
   const auto add = [&](std::uint64_t value) {

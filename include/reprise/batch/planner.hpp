@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file How much each of many sequences drafts in a pass that they share.
+/// \file The planner of shared passes: it decides how much each of many sequences drafts.
 ///
-/// Requests are served to their end, so the time of a given amount of text counts. A pass of n sequences
-/// takes c, and sequence i gets 1 + s_i tokens from it on average; it goes on at (1 + s_i) / c. The logarithms of these
-/// add up to
+/// Requests are served to their end, so the time for a given amount of text counts. A pass of n sequences takes the
+/// time c. Sequence i gets 1 + s_i tokens from it on average, so it advances at the rate (1 + s_i) / c. The logarithms
+/// of these rates add up to
 ///
-///   ln(1 + s_1) + ... + ln(1 + s_n) - n ln(c),
+///   ln(1 + s_1) + ... + ln(1 + s_n) - n ln(c).
 ///
-/// and raising that is best for the text at hand: a token of path probability p is worth p / (1 + s_i), since
-/// one token more matters less where there are many. With one sequence this is the rule of draft_length.hpp, a token
+/// Raising that sum is best for the text at hand. A token of path probability p is worth p / (1 + s_i): one more
+/// token matters less where there are many. With one sequence this is the rule of draft_length.hpp, where a token is
 /// priced by the yield of the pass at hand. As there, waiting for better evidence is an option that has a price: near
-/// plain decoding the time of a lone sequence is weighed 1.3 times. Among n sequences the price is that of one of them.
+/// plain decoding, the time of a lone sequence is weighed 1.3 times. Among n sequences, the price is that of one of
+/// them.
 ///
-/// The drafts are merged by that worth, the highest first. It falls along each of them, so each gives a prefix. Worth
-/// is counted in a histogram (OfferedNodes), and the number of rows is found by walking down it, so that nothing is
-/// sorted and each offered node is looked at once. The last class is given out sequence by sequence as far as it fits,
-/// beginning with another one in each pass. Sources: marginal allocation of concave gains (Fox 1966); proportional
+/// The drafts are merged by that worth, the highest first. It falls along each draft, so each contributes a prefix. A
+/// histogram (OfferedNodes) counts nodes by worth. Walking down it gives the number of rows, so nothing is sorted and
+/// each offered node is looked at once. The last class is given out sequence by sequence as far as it fits, beginning
+/// with a different sequence in each pass. Sources: marginal allocation of concave gains (Fox 1966); proportional
 /// fairness (Kelly 1997).
 
 #include <algorithm>
@@ -46,8 +47,8 @@
 
 namespace reprise::inline v0 {
 
-/// Plans passes of many sequences under one token budget, one cost curve, or both. One for each engine; sequences come
-/// and go as they like, for it keeps nothing of any of them. Their sessions use SendAll as their control, or
+/// Plans passes of many sequences under one token budget, one cost curve, or both. Use one planner per engine. It keeps
+/// nothing of any sequence, so sequences may come and go freely. Their sessions must use SendAll as control, or
 /// Session::offer() does not compile. A pass:
 ///
 ///   limits.draft = planner.budget(asked, {sequences, pending rows, mean context});
@@ -57,21 +58,22 @@ namespace reprise::inline v0 {
 ///   one pass of the engine; for each: resolve, commit
 ///   planner.learn(committed, time);
 ///
-/// Hardly ever below plain decoding: in the costs that it reads, any 1,000 consecutive passes lose at most the time of
-/// 10 plain ones (LossGuard, over the whole batch; a learned curve can be wrong). A strategy whose claims are wrong
-/// takes rows from others: give its entry an AcceptanceCalibrator.
+/// Loss bound: any 1,000 consecutive passes lose at most the time of 10 plain ones, in the costs that the planner reads
+/// (LossGuard, over the whole batch). A learned curve can be wrong. A strategy whose claims are wrong takes rows from
+/// others: give its entry an AcceptanceCalibrator.
 ///
-/// Sampled drafts: whether a node is sent may depend only on what was stated before its token was drawn, or rejection
-/// sampling would be biased. Each is followed as long as the next stated probability is worth the price of a row at the
-/// size of the last pass, and goes before ordered drafts. If rows are uniform and any draft is sampled, the width grows
-/// step by step, as long as the first node of the next step is worth it over all sequences.
+/// Sampled drafts: a node may be sent or not depending only on numbers stated before its token was drawn; otherwise
+/// rejection sampling is biased. Each sampled draft continues while the next stated probability is worth the price of a
+/// row at the size of the last pass. Sampled drafts go before ordered ones. If rows are uniform and any draft is
+/// sampled, the width grows step by step. It grows while the first node of the next step is worth it over all
+/// sequences.
 ///
-/// Plans are a pure function of settings and calls so far, times included: ranks that plan for themselves have to be
-/// given the same times (those of one of them). Integers decide. Of equal nodes those of the sequence that comes first
-/// are sent, counting from one that moves on with each pass.
+/// Plans are a pure function of the settings and of earlier calls, times included; integers decide. Ranks that plan
+/// independently must be given the same times (those of one rank). Among equal nodes, those of earlier sequences are
+/// sent first, counting from a sequence that moves on with each pass.
 ///
-/// Only reserve() and a plan for more sequences than ever before allocate. 7 KB of histograms, 39 KB of learned
-/// curves, 2 bytes for each node of max_nodes of each sequence. Threads: one at a time.
+/// Only reserve() and a plan for more sequences than ever before allocate. Memory: 7 KB of histograms, 39 KB of learned
+/// curves, and 2 bytes for each of the max_nodes nodes of each sequence. Threads: one at a time.
 class BatchPlanner {
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
@@ -82,15 +84,16 @@ class BatchPlanner {
               options_.max_drafted),
         offered_(options_.max_nodes, options_.uniform) {}
 
-  /// Memory for plans of so many sequences. Errors: out_of_memory; earlier memory stays, and plans grow as they go.
+  /// Reserves memory for plans of `sequences` sequences. Errors: out_of_memory; earlier memory stays, and plans grow as
+  /// needed.
   Result<void> reserve(std::size_t sequences) noexcept {
     if (!grow(sequences))
       return Error{ErrorCode::out_of_memory, "no memory for plans of so many sequences: reserve fewer", sequences, 0};
     return {};
   }
 
-  /// Narrows the budget of strategies before a pass like `plain` (its rows: all pending and other ones). No nodes
-  /// at all when none could pay at this load, so that drafting costs nothing.
+  /// Returns the budget of strategies before a pass like `plain`, narrowed from `asked`. The rows of `plain` are all
+  /// pending and other rows. The result has no nodes if none could pay at this load, so that drafting costs nothing.
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
@@ -108,8 +111,9 @@ class BatchPlanner {
     return narrowed;
   }
 
-  /// How much each of `entries` drafts. `other_rows`: rows of the pass that belong to none of them (a prefill).
-  /// Planning again gives the same. Without memory nothing is drafted (Cut::out_of_memory): BatchPlan::nodes is empty.
+  /// Returns how much each of `entries` drafts. `other_rows`: rows of the pass that belong to none of them (a prefill).
+  /// Planning again gives the same plan. If out of memory, nothing is drafted (Cut::out_of_memory) and BatchPlan::nodes
+  /// is empty.
   BatchPlan plan(std::span<const BatchEntry> entries, std::size_t other_rows = 0) noexcept {
     plain_ = {entries.size(), other_rows, 0};
     for (const BatchEntry& entry : entries) {
@@ -126,8 +130,8 @@ class BatchPlanner {
     return shrink(options_.max_rows);
   }
 
-  /// The same plan with at most `rows` rows in all, padding not counted (when the KV cache is full): of each draft a
-  /// prefix of the one before. Where more rows are pending than that, nothing is drafted.
+  /// Returns the same plan with at most `rows` rows in all, padding not counted; for example when the KV cache is full.
+  /// Each draft becomes a prefix of the earlier one. If more than `rows` rows are pending, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
     if (nodes_.empty())
@@ -140,9 +144,9 @@ class BatchPlanner {
                             : plan_by(detail::RaggedPlanner(), rows);
   }
 
-  /// The pass of the last plan was committed. `committed`: the tokens that each entry got from it (0: it failed, or was
-  /// stopped before its first token). `time`: how long it took, if that is measured. Of a pass that failed as a whole,
-  /// nothing is learned: leave the call out.
+  /// Learns from the pass of the last plan, after its commit. `committed`: the tokens that each entry got from it; 0 if
+  /// the entry failed or was stopped before its first token. `time`: the time of the pass, if measured. Do not call it
+  /// for a pass that failed as a whole.
   void learn(std::span<const std::size_t> committed, std::optional<std::chrono::nanoseconds> time = {}) noexcept {
     ++turn_;
     if (committed.empty() || nodes_.empty()) return;
@@ -153,14 +157,14 @@ class BatchPlanner {
     const std::int64_t took = cost_.extra(paid_) + cost_one;
     throughput_.add(tokens, took * sequences);
     pace_.add(tokens, std::int64_t{cost_one} * sequences);
-    // In plain passes, each of which gives one token to every sequence.
+    // In plain passes; each gives one token to every sequence.
     const std::int64_t saved = (static_cast<std::int64_t>(tokens) - sequences) * cost_one / sequences;
     guard_.add(saturated_cost(paid_ == 0 ? took : cost_.charged(took)), saturated_cost(saved + cost_one), 1);
     cost_.learn(paid_, time);
     last_paid_ = paid_;
   }
 
-  /// Tokens per sequence in the time of a plain pass, lately.
+  /// The recent number of tokens per sequence in the time of a plain pass.
   [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
   [[nodiscard]] const LossGuard& guard() const noexcept { return guard_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -179,20 +183,21 @@ class BatchPlanner {
     if (sequences > unlimited / most_nodes) return false;
     return cost_.reserve() && offered_.reserve(sequences) && nodes_.reserve(sequences);
   }
-  /// The most drafted rows of a pass of `plain_rows` plain ones and at most `rows` in all.
+  /// The largest number of drafted rows in a pass with `plain_rows` plain rows and at most `rows` rows in all.
   [[nodiscard]] std::size_t row_limit(std::size_t plain_rows, std::size_t rows) const noexcept {
     return std::min({rows - std::min(rows, plain_rows), cost_.width_limit(plain_rows), cost_.most_worthwhile(),
                      cost_.explored_rows()});
   }
-  /// The weight of the logarithm of the time of a pass: n, and the price of the option to wait. Of UnitScale.
+  /// The weight of the logarithm of the time of a pass, in UnitScale: 1 for each sequence but one, and for that one the
+  /// price of the option to wait.
   [[nodiscard]] std::int64_t price() const noexcept {
     const Rate rate = std::min(throughput_.rate(), cost_.max_throughput());
-    // The price of the option is that of one sequence: with several, weighing time more only lost.
+    // The option is priced for one sequence: with several, weighing time more only lost.
     return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * rate_one +
            UnitScale::divide(value_of_time(rate, cost_.max_throughput()), rate);
   }
-  /// The fewest tokens that a sequence is said to get: 0.6 of the late mean, or one hard token would make those after
-  /// it look worthwhile.
+  /// The lower bound on the tokens that a sequence is assumed to get: 0.6 of the recent mean. Without it, one hard
+  /// token would make the tokens after it look worthwhile.
   [[nodiscard]] Rate least_tokens() const noexcept { return pace_.rate() * 6 / 10; }
 
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {
@@ -202,8 +207,8 @@ class BatchPlanner {
             .stop_class = detail::class_below(UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }
-  /// The price of a row at the size of the last pass, as BatchCost::log(): over one row more for each sequence, since
-  /// single ones may be free.
+  /// The price of a row at the size of the last pass, in units of BatchCost::log(). It is the mean over one more row
+  /// for each sequence, because single rows may be free.
   [[nodiscard]] std::int64_t step_of_last_pass() const noexcept {
     const std::size_t from = std::min(last_paid_, options_.max_drafted);
     const std::size_t to = std::min(from + plain_.sequences, options_.max_drafted);
@@ -229,7 +234,7 @@ class BatchPlanner {
             .row_width = best.row_width,
             .cut = why(best, drafted, terms.row_limit)};
   }
-  /// Where costs are learned, plain passes have to be timed now and then.
+  /// Returns true if the next pass should be plain, to time it. Learned costs need that now and then.
   [[nodiscard]] bool is_time_for_plain(const detail::RowChoice& best) const noexcept {
     const auto sequences = static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences));
     const std::int64_t gain = offered_.any_sampled() ? std::int64_t{most_rate} : best.gain / sequences;
@@ -243,8 +248,8 @@ class BatchPlanner {
 
   BatchOptions options_;
   detail::BatchCost cost_;
-  Throughput throughput_;  // in the time of plain passes
-  Throughput pace_;        // in passes
+  Throughput throughput_;  // tokens per sequence in the time of a plain pass
+  Throughput pace_;        // tokens per sequence in a pass
   LossGuard guard_;
   std::size_t turn_ = 0;
   std::size_t last_paid_ = 0;

@@ -24,32 +24,44 @@ namespace reprise::inline v0 {
 
 /// Settings of CostControl. All have working defaults.
 struct CostOptions {
-  std::optional<CostCurve> curve = {};  ///< the cost of passes; none: learned from PassReport::time, and until there
-                                        ///< are times, the default curve
-  Cost rollback = 0;                    ///< the price of a pass of which not all is accepted (see to_cost())
-  Cost drafting = 0;                    ///< the price of asking the strategy, in plain passes
-  std::size_t max_nodes = 32;           ///< most drafted rows of a pass; more than CostControl::most_nodes
-                                        ///< have no effect
-  bool calibrated = false;              ///< the strategy's probabilities can be taken as they are
+  /// The cost of passes. Without a curve, costs are learned from PassReport::time; until the first time, the default
+  /// curve applies.
+  std::optional<CostCurve> curve = {};
+  Cost rollback = 0;  ///< extra cost of a pass whose draft is not accepted in full, in plain passes (see to_cost())
+  Cost drafting = 0;  ///< cost of asking the strategy for a draft, in plain passes
+  /// Upper bound on the drafted rows of a pass. Values above CostControl::most_nodes have no effect.
+  std::size_t max_nodes = 32;
+  bool calibrated = false;  ///< true: the strategy's probabilities are used as they are, without calibration
 };
 
-/// Sends as much of a draft as its probabilities and the cost curve make worthwhile (draft_length.hpp), as long as that
-/// does not lose (loss_guard.hpp). Cut::throttled: the guard was binding; unlikely: sending more would not have paid;
-/// width: it would have with other allowed widths; budget: max_nodes.
+/// Sends as much of a draft as its probabilities and the cost curve make worthwhile (draft_length.hpp), within the loss
+/// bound of loss_guard.hpp. The reasons that it reports:
 ///
-/// begin() forgets its knowledge of the sequence: throughput, debt, calibration of claims. Learned costs of passes
-/// stay: they are a property of the engine. A new control starts without them.
+///  * Cut::throttled: the loss guard was binding, the pass times a plain pass, or the strategy is not asked in this
+///    round.
+///  * Cut::unlikely: sending more would not have paid.
+///  * Cut::width: sending more would have paid with other allowed widths.
+///  * Cut::budget: max_nodes was binding, or longer drafts have not been timed yet.
 ///
-/// With a learned curve, passes of several sequences teach nothing, drafts grow as longer ones have been timed, and now
-/// and then one that is worth little is left out to time a plain pass (at the latest the 256th after another; one in 16
-/// while drafting seems to lose). The guard then holds in the learned costs, each drafted pass being charged a 32nd
-/// more for their error. In true cost it holds after 1,500 passes, as far as the row counts sent were sent before;
-/// docs/decisions/0006 has the figures.
+/// begin() forgets the knowledge of the sequence: throughput, debt, calibration of claims. Learned pass costs stay,
+/// because they are a property of the engine. A new CostControl starts without them.
 ///
-/// Costs are read for contexts rounded down to a multiple of 64. Cost: about 65 ns a pass for a draft of eight nodes
-/// with a linear curve; a measured one adds about one microsecond every 64 tokens of context, an uncalibrated strategy
-/// about 10 ns a node. No allocation but in copies, for the curve. Threads: const functions may be called by many
-/// threads at once, the others one at a time; distinct copies are independent.
+/// With a learned curve:
+///
+///  * Nothing is learned from passes of several sequences.
+///  * The limit on draft length grows as longer drafts are timed.
+///  * Now and then a draft of little value is left out to time a plain pass. This happens at the latest in the 256th
+///    pass after the last plain one, or in the 16th while drafting seems to lose.
+///  * The guard holds in learned costs. Each drafted pass is charged 1/32 more to cover their error.
+///  * In true cost the guard holds after 1,500 passes, provided that the row counts sent have been sent before.
+///    docs/decisions/0006 has the figures.
+///
+/// Costs are read for contexts rounded down to a multiple of 64.
+///
+/// Cost: about 65 ns a pass for a draft of eight nodes with a linear curve. A measured curve adds about one microsecond
+/// every 64 tokens of context; an uncalibrated strategy adds about 10 ns a node. Only copies allocate, for the curve.
+/// Threads: const functions may be called by many threads at once, the others one at a time; distinct copies are
+/// independent.
 class CostControl {
  public:
   static constexpr std::size_t most_nodes = LearnedCost::most_nodes;
@@ -71,7 +83,7 @@ class CostControl {
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = rest_ > 0 ? 0 : std::min(asked.max_nodes, options_.max_nodes);
-    Cost step = 0;  // a row up to the next width is paid for anyway, and may as well carry an unlikely node
+    Cost step = 0;  // stays 0 with widths: a row up to the next width is paid for anyway and may carry an unlikely node
     if (room.widths.empty() && options_.calibrated)
       with_policy([&](const auto& policy) {
         CostTable scratch;  // NOLINT(*-member-init)
@@ -93,7 +105,8 @@ class CostControl {
     if (!options_.calibrated) claims_.learn(outcome);
     if (!options_.curve && report.sent.sequences == 1)
       learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time);
-    // The costs of the next pass, as far as it can be known: after this call nothing may change before it is planned.
+    // Reads the costs of the next pass now, as far as its shape is known: budget() and choose() must not change
+    // anything.
     PassShape next{1, 1, report.plain.context + report.committed};
     if (report.replayed) next.rows = report.plain.rows + report.committed;
     with_policy([&](const auto& policy) {
@@ -105,17 +118,17 @@ class CostControl {
   [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
   [[nodiscard]] const LossGuard& guard() const noexcept { return guard_; }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_; }
-  /// The cost at which a pass of this shape is reckoned.
+  /// The estimated cost of a pass of this shape.
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept {
     return with_policy([&](const auto& policy) { return policy.cost(shape); });
   }
-  /// Bytes of heap.
+  /// The heap memory in bytes.
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return options_.curve ? options_.curve->memory_bytes() : 0;
   }
 
  private:
-  /// Costs of the pass without a draft and with k = 1 ... max_nodes rows more, and the figures that follow from them.
+  /// The cost of the pass with k = 0 ... max_nodes drafted rows, and figures derived from these costs.
   struct CostTable {
     template <class Policy>
     [[nodiscard]] bool holds(const Policy& policy, const PassShape& shape) const noexcept {
@@ -130,7 +143,8 @@ class CostControl {
     std::array<Cost, most_nodes + 1> costs;  // NOLINT(*-member-init): filled by read_costs(); zeros would take time
   };
 
-  /// A strategy that is not calibrated may lose half a plain pass before it has won anything: sessions can be short.
+  /// The guard of a new sequence. An uncalibrated strategy may lose half a plain pass before its first gain, because
+  /// sessions can be short.
   [[nodiscard]] LossGuard first_guard() const noexcept {
     return options_.calibrated ? LossGuard() : LossGuard(cost_one / 2);
   }
@@ -140,7 +154,8 @@ class CostControl {
     return options_.curve ? use(ToldCost(*options_.curve)) : use(LearnedCost(learned_));
   }
 
-  /// The shape that costs are read for.
+  /// The shape for which costs are read: the context is rounded down to a multiple of 64, or 0 where it does not
+  /// matter.
   template <class Policy>
   static PassShape key_of(const Policy& policy, const PassShape& plain) noexcept {
     return {plain.sequences, plain.rows, policy.depends_on_context() ? plain.context / 64 * 64 : 0};
@@ -156,8 +171,8 @@ class CostControl {
     for (std::size_t i = 1; i < costs.size(); ++i)
       table.least_step = std::min(table.least_step, costs[i] - std::min(costs[i], costs[i - 1]));
   }
-  /// The costs of passes like `plain`: those that are kept, or, in the first pass and where it has other pending rows
-  /// than learn() foresaw, those read into `scratch`.
+  /// The costs of passes like `plain`: the kept ones if they have that shape, otherwise costs read into `scratch`. The
+  /// shapes differ in the first pass, and where learn() expected another number of pending rows.
   template <class Policy>
   [[nodiscard]] const CostTable& costs_at(const Policy& policy, const PassShape& plain,
                                           CostTable& scratch) const noexcept {
@@ -197,7 +212,8 @@ class CostControl {
     return {choice.nodes, choice.padding, choice.cut};
   }
 
-  /// sums[k]: path probabilities of the first k nodes added up, as far as claims are believed.
+  /// Sets sums[k] to the sum of the first k path probabilities. Claims of an uncalibrated strategy count as far as past
+  /// outcomes support them.
   void add_up(DraftView draft, std::span<const NodeIndex> sendable, std::span<std::uint32_t> sums) const noexcept {
     sums[0] = 0;
     if (options_.calibrated) {
@@ -214,7 +230,7 @@ class CostControl {
     }
   }
 
-  /// The gain of a choice, in plain passes. Of a sampled draft, only the stated probability of its first node may
+  /// The gain of a choice, in plain passes. For a sampled draft, only the stated probability of its first node may
   /// decide whether anything is sent.
   [[nodiscard]] std::int64_t gain_of(DraftKind kind, const LengthInput& input,
                                      const LengthChoice& choice) const noexcept {
@@ -225,7 +241,7 @@ class CostControl {
     return UnitScale::divide(std::int64_t{input.sums[nodes]}, throughput_.rate()) - more;
   }
 
-  /// Counts the tokens and the cost of a pass.
+  /// Adds the tokens and the cost of a pass to the throughput and to the guard.
   template <class Policy>
   void account(const Policy& policy, const Outcome& outcome, const PassReport& report) noexcept {
     CostTable scratch;  // NOLINT(*-member-init)
@@ -235,7 +251,7 @@ class CostControl {
     Cost sent = drafted <= options_.max_nodes ? known.costs[drafted] : policy.cost(report.sent);
     if (outcome.accepted.size() < drafted) sent = saturated_cost(std::int64_t{sent} + options_.rollback);
     throughput_.add(report.committed, std::int64_t{sent} + (rest_ > 0 ? 0 : options_.drafting));
-    // Rows that are run again are paid for in the next pass, but it is this draft that causes them.
+    // The next pass pays for the rows that are run again, but this draft causes them, so this pass is charged.
     const PassShape next{1, report.plain.rows + report.committed, report.plain.context};
     const std::int64_t again = report.replayed ? std::max(policy.cost(next), cost_one) - cost_one : 0;
     const Cost charged = drafted == 0 ? sent : saturated_cost(charged_by(policy, sent, report));
@@ -250,7 +266,7 @@ class CostControl {
     return policy.charged(sent, report.sent.rows, *report.time);
   }
 
-  /// If asking a strategy costs more than its drafts save, it is asked in one round of 16 only.
+  /// Decides when to ask the strategy: in one round of 16 only, while asking costs more than its drafts save.
   void weigh_drafting(std::int64_t more, std::size_t committed) noexcept {
     constexpr std::int64_t rounds = 16;
     if (rest_ > 0) {
@@ -268,9 +284,9 @@ class CostControl {
   LossGuard guard_;
   ClaimCalibrator claims_;
   LearnedCurve learned_;
-  std::int64_t gain_ = rate_one;  // of rounds in which the strategy was asked, in plain passes each
-  std::uint32_t rest_ = 0;        // rounds in which it is not asked
-  CostTable costs_{};             // of the pass that is expected next
+  std::int64_t gain_ = rate_one;  // mean gain of the rounds in which the strategy was asked, in plain passes
+  std::uint32_t rest_ = 0;        // rounds left in which the strategy is not asked
+  CostTable costs_{};             // costs of the expected next pass
 };
 static_assert(DraftControl<CostControl>);
 

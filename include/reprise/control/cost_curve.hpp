@@ -15,17 +15,18 @@
 
 namespace reprise::inline v0 {
 
-/// The cost of a pass, of UnitScale: one is a plain pass, that is one row for each sequence. From 2^-16 to just below
-/// 65,536 plain passes; a cost outside is read as the nearest of the two.
+/// The cost of a pass, in UnitScale. The unit is a plain pass, which has one row per sequence. The range is 2^-16 to
+/// just below 65,536 plain passes; costs outside it saturate.
 using Cost = std::uint32_t;
 inline constexpr Cost cost_one = UnitScale::one;
 
-/// The nearest Cost to the result of a computation.
+/// Returns `cost` as a Cost, saturated at the ends of the range.
 constexpr Cost saturated_cost(std::int64_t cost) noexcept {
   return static_cast<Cost>(std::clamp<std::int64_t>(cost, 0, std::numeric_limits<Cost>::max()));
 }
 
-/// A cost from a number of plain passes. For settings: the one place, with CostCurve's makers, where a double comes in.
+/// Returns a number of plain passes as a Cost, rounded to the nearest. Negative numbers give 0, and large ones
+/// saturate. For settings: only this function and CostCurve's makers take a double.
 constexpr Cost to_cost(double plain_passes) noexcept {
   if (!(plain_passes > 0)) return 0;
   return plain_passes < 65535 ? static_cast<Cost>((plain_passes * 2 * cost_one + 1) / 2)
@@ -40,33 +41,39 @@ struct CostPoint {
   double nanoseconds = 0;
 };
 
-/// The cost of a pass by its shape: its time divided by that of one row per sequence at the same context. It need not
-/// rise with the rows (captured graphs step, kernels have favourite widths).
+/// The cost of a pass by its shape: its time divided by the time of a plain pass at the same context. A plain pass has
+/// one row per sequence. The cost need not rise with the rows: captured graphs step, and kernels have favourite widths.
 ///
-/// Between measured rows and between measured contexts: linear interpolation of the times. Beyond the last rows: the
-/// last slope, a falling one being read as flat. Outside the measured contexts: the nearest. Between measured numbers
-/// of sequences: the nearest below (the smallest if there is none), with its own time of `sequences` rows as the plain
-/// pass; numbers in between would need a model of batching that the points do not hold.
+///  * Between measured rows and between measured contexts, times are interpolated linearly.
+///  * Beyond the last rows, the last slope continues; a falling slope counts as flat.
+///  * Outside the measured contexts, the nearest context applies.
+///  * Between measured numbers of sequences, the nearest number below applies, or the smallest if there is none. The
+///    plain pass is then the time of `sequences` rows there. Interpolation would need a model of batching that the
+///    points do not hold.
 ///
-/// Integers after construction, within 2^-15 of the exact value for costs of 1/4 and more (absolute below).
-/// cost(): two binary searches. Only from_points() and copies allocate, 24 bytes a point; a copy that runs out of
-/// memory is the default curve. Threads: const functions may be called by many threads at once.
+/// Computes with integers after construction. The error is at most 2^-15: relative for costs of 1/4 and more, absolute
+/// below.
+///
+/// Cost of cost(): a few binary searches. Only from_points() and copies allocate, 24 bytes a point. A copy that runs
+/// out of memory becomes the default curve. Threads: const functions may be called by many threads at once.
 class CostCurve {
  public:
-  /// The assumption about an unknown engine: each drafted row costs a twentieth of a plain pass.
+  /// Drafted rows of an unknown engine are assumed to cost a twentieth of a plain pass each.
   static constexpr double default_per_row = 0.05;
 
   CostCurve() noexcept : slope_(slope(default_per_row)) {}
 
-  /// 1 + per_row x drafted rows. Negative numbers are read as 0, those above 65,536 as that.
+  /// Returns the curve 1 + per_row x drafted rows. `per_row` saturates at 0 and at 65,536.
   [[nodiscard]] static CostCurve linear(double per_row) noexcept {
     CostCurve curve;
     curve.slope_ = slope(per_row);
     return curve;
   }
 
-  /// From measurements, in any order. Every pair of sequences and context needs the time of a plain pass (as many rows
-  /// as sequences). Error::value is the index of the point that was refused.
+  /// Returns the curve through measurements, in any order. Every pair of sequences and context needs the time of a
+  /// plain pass (rows = sequences).
+  ///
+  /// Errors: invalid_argument, with the index of the refused point in Error::value; out_of_memory.
   [[nodiscard]] static Result<CostCurve> from_points(std::span<const CostPoint> points) noexcept {
     if (points.empty())
       return Error{ErrorCode::invalid_argument, "a cost curve needs at least one point: a plain pass"};
@@ -75,9 +82,9 @@ class CostCurve {
       return Error{ErrorCode::out_of_memory, "no memory for the points of a cost curve", points.size()};
     for (std::size_t i = 0; i < points.size(); ++i) {
       const CostPoint& point = points[i];
-      if (point.sequences == 0) return refuse("a point of a cost curve has no sequences: at least 1", i);
+      if (point.sequences == 0) return refuse("a point of a cost curve has 0 sequences: it needs at least 1", i);
       if (point.rows < point.sequences)
-        return refuse("a point of a cost curve has fewer rows than sequences: a pass has one row for each at least", i);
+        return refuse("a point of a cost curve has fewer rows than sequences: each sequence needs at least 1 row", i);
       if (std::max(point.rows, point.context) > largest_size)
         return refuse("a point of a cost curve has more than 2^32 - 1 rows or tokens of context", i);
       if (!(point.nanoseconds >= 1 / time_one && point.nanoseconds <= most_nanoseconds))
@@ -106,7 +113,7 @@ class CostCurve {
     return ratio(section.time(shape.rows), section.time(shape.sequences));
   }
 
-  /// out[k] becomes the cost of `plain` with k rows more. Faster than asking for each.
+  /// Sets out[k] to the cost of `plain` with k more rows. Faster than one call of cost() for each.
   void costs(PassShape plain, std::span<Cost> out) const noexcept {
     if (!points_.empty()) {
       const Section section = section_at(plain);
@@ -120,7 +127,7 @@ class CostCurve {
     }
   }
 
-  /// False if the context makes no difference.
+  /// Returns false if the cost is the same at every context.
   [[nodiscard]] bool depends_on_context() const noexcept { return !points_.empty(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return points_.memory_bytes(); }
 
@@ -145,7 +152,7 @@ class CostCurve {
       if (a.sequences != b.sequences) return a.sequences < b.sequences;
       return a.context != b.context ? a.context < b.context : a.rows < b.rows;
     }
-    /// Where this point stands in `points`, the nth time.
+    /// The index in `points` of the nth point with this shape.
     [[nodiscard]] std::size_t index_in(std::span<const CostPoint> points, std::size_t nth) const noexcept {
       for (std::size_t i = 0; i < points.size(); ++i)
         if (points[i].sequences == sequences && points[i].context == context && points[i].rows == rows && --nth == 0)
@@ -153,10 +160,11 @@ class CostCurve {
       return 0;
     }
   };
-  /// The points of one number of sequences and one context, by rows.
+  /// The points with one number of sequences and one context, by ascending rows.
   using Line = std::span<const Point>;
 
-  /// The lines around a context, and where between them it lies.
+  /// The lines at the measured contexts around a context, which lies `part` / `whole` of the way from `below` to
+  /// `above`.
   struct Section {
     Line below;
     Line above;
@@ -173,7 +181,7 @@ class CostCurve {
     return {ErrorCode::invalid_argument, why, index, 0};
   }
 
-  /// Of SlopeScale, rounded.
+  /// Returns `per_row` in SlopeScale, rounded to the nearest.
   static std::uint64_t slope(double per_row) noexcept {
     if (!(per_row > 0)) return 0;
     return static_cast<std::uint64_t>((std::min(per_row, 65536.0) * static_cast<double>(2 * SlopeScale::one) + 1) / 2);
@@ -224,7 +232,7 @@ class CostCurve {
     return high >= low ? low + multiply_divide(high - low, part, whole)
                        : low - multiply_divide(low - high, part, whole);
   }
-  /// a x b / c, at most most_time; b and c below 2^32.
+  /// Returns a x b / c, saturated at most_time. Requires b and c below 2^32.
   static std::uint64_t multiply_divide(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
     if (b == 0) return 0;
     if (a / c >= most_time / b) return most_time;

@@ -16,33 +16,33 @@
 #include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
 
-/// \file Where the costs of passes come from: two policies with one interface, shared by CostControl (one sequence) and
-/// BatchPlanner (many). Both are views: the curve has to outlive them, and nothing is kept from call to call.
+/// \file The sources of pass costs: two policies with one interface, shared by CostControl (one sequence) and
+/// BatchPlanner (many sequences). Both are views: the curve must outlive them, and they keep nothing between calls.
 namespace reprise::inline v0 {
 
-/// The rule for the kind of the draft.
+/// Returns the length of a draft by the rule for its kind.
 inline LengthChoice length_of(DraftKind kind, const LengthInput& input) noexcept {
   return kind == DraftKind::sampled ? stopping_length(input) : draft_length(input);
 }
 
-/// Costs of a curve that was given: they are certain, so nothing is explored.
+/// Costs from a given curve. They are certain, so nothing is explored.
 class ToldCost {
  public:
   explicit ToldCost(const CostCurve& curve) noexcept : curve_(curve) {}
 
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape); }
-  /// out[k] becomes the cost of `plain` with k rows more.
+  /// Sets out[k] to the cost of `plain` with k more rows.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept { curve_.costs(plain, out); }
-  /// Costs that were read hold as long as this is the same.
+  /// The version of the costs: costs read earlier are valid while it stays the same.
   [[nodiscard]] static constexpr std::uint32_t revision() noexcept { return 0; }
   [[nodiscard]] bool depends_on_context() const noexcept { return curve_.depends_on_context(); }
 
-  /// The cost of a pass with a draft as the loss guard takes it.
+  /// The cost that the loss guard charges for a pass with a draft.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost; }
-  /// The most drafted rows that may be sent at all.
+  /// The largest number of drafted rows that may be sent.
   [[nodiscard]] static constexpr std::size_t explored_rows(const PassLimits&) noexcept { return unlimited; }
   [[nodiscard]] static constexpr bool should_probe_plain(std::int64_t, const LossGuard&) noexcept { return false; }
-  /// `usual`, or a choice that is made to learn from it.
+  /// Returns the choice to send: always `usual`, because there is nothing to learn.
   [[nodiscard]] static constexpr LengthChoice explore(DraftKind, const LengthInput&,
                                                       const LengthChoice& usual) noexcept {
     return usual;
@@ -52,18 +52,18 @@ class ToldCost {
   const CostCurve& curve_;
 };
 
-/// Costs learned from pass times: they can be wrong, so passes are charged more, and now and then one is made to learn.
+/// Costs learned from pass times. They can be wrong, so passes with a draft are charged more, and some choices explore.
 class LearnedCost {
  public:
-  /// The most rows of which an exploring choice is made.
+  /// The largest number of drafted rows in an exploring choice.
   static constexpr std::size_t most_nodes = 64;
 
-  /// `unit`: rows that one row of the curve stands for, in a batch.
+  /// `unit`: the number of rows of a batch that one row of the curve stands for.
   explicit LearnedCost(const LearnedCurve& curve, std::size_t unit = 1) noexcept : curve_(curve), unit_(unit) {}
 
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape.rows); }
-  /// out[k] becomes the cost of `plain` with k rows more. A unit above 1: of one plain row of the curve, and straight
-  /// between its rows.
+  /// Sets out[k] to the cost of `plain` with k more rows. With a unit above 1, `plain` has one row, and costs are
+  /// interpolated linearly between the rows of the curve.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept {
     if (unit_ == 1) {
       for (std::size_t k = 0; k < out.size(); ++k) out[k] = curve_.cost(plain.rows + k);
@@ -79,31 +79,34 @@ class LearnedCost {
   [[nodiscard]] std::uint32_t revision() const noexcept { return curve_.passes(); }
   [[nodiscard]] static constexpr bool depends_on_context() noexcept { return false; }
 
-  /// A 32nd more, for the error of learned costs.
+  /// Returns `cost` plus 1/32 for the error of learned costs.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
-  /// The same for a pass of `rows` rows that took `time`: of a row count that is not known well the mean of the learned
-  /// and of the measured cost.
+  /// The same for a pass of `rows` rows that took `time`. For an uncertain row count, the mean of learned and measured
+  /// cost counts if it is the higher one.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     return charged(curve_.uncertain(rows) ? std::max(cost, cost / 2 + curve_.measured(rows, time) / 2) : cost);
   }
 
-  /// Drafted rows up to the limit of LearnedCurve::explored_rows(); where widths are given, up to the next one.
+  /// The largest number of drafted rows within LearnedCurve::explored_rows(). With widths, the limit rounds up to the
+  /// next one.
   [[nodiscard]] std::size_t explored_rows(const PassLimits& room) const noexcept {
     std::size_t rows = curve_.explored_rows();
     const auto width = std::lower_bound(room.widths.begin(), room.widths.end(), std::max(rows, room.plain.rows + 1));
     if (width != room.widths.end()) rows = *width;
     return rows - std::min(rows, room.plain.rows);
   }
-  /// The same without widths, for a batch.
+  /// The same for a batch, without widths.
   [[nodiscard]] std::size_t explored_rows() const noexcept { return (curve_.explored_rows() - 1) * unit_; }
 
-  /// `gain`: of the draft that would be left out, in plain passes. Where drafting seems to lose, knowing the time of a
-  /// plain pass matters more than one draft.
+  /// Returns true if the next pass should be plain, to time it. `gain`: the value of the draft that is then left out,
+  /// in plain passes. While drafting seems to lose, the time of a plain pass matters more than one draft, so the result
+  /// is true more often.
   [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
     return curve_.should_probe_plain(gain, guard.strained());
   }
 
-  /// A length of uncertain cost, if it would be the better one at its optimistic cost and a try is due; else `usual`.
+  /// Returns a length of uncertain cost if that is the best one at its optimistic cost and a try is due; otherwise
+  /// `usual`.
   [[nodiscard]] LengthChoice explore(DraftKind kind, const LengthInput& input,
                                      const LengthChoice& usual) const noexcept {
     if (!curve_.may_explore(0)) return usual;
@@ -112,7 +115,7 @@ class LearnedCost {
     LengthInput other_input = input;
     other_input.costs = std::span(optimistic).first(input.costs.size());
     if (kind == DraftKind::sampled) {
-      // Neither the drawn tokens nor their number may decide whether this is a try: the most that it can cost does.
+      // Neither the drawn tokens nor their number may decide whether to try, so the highest possible cost decides.
       const std::int64_t most = std::int64_t{input.costs.back()} - input.costs[0];
       const bool affordable = curve_.may_explore(most) && most + input.rollback <= input.allowance;
       return affordable ? stopping_length(other_input) : usual;
@@ -121,7 +124,7 @@ class LearnedCost {
     const std::size_t rows = other.nodes + other.padding;
     if (rows == 0 || !curve_.uncertain(input.plain_rows + rows)) return usual;
     const std::int64_t loss = std::int64_t{input.costs[rows]} - input.costs[usual.nodes + usual.padding];
-    // The price of a rejection is read from the optimistic costs, as the length was.
+    // The price of a rejection comes from the optimistic costs, as the length does.
     const std::int64_t more =
         std::int64_t{input.costs[rows]} - input.costs[0] + detail::highest_rejection_cost(other_input, rows);
     return curve_.may_explore(loss) && more <= input.allowance ? other : usual;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file How many nodes of a draft to send: pure functions of probabilities and costs.
+/// \file The number of nodes of a draft to send: pure functions of probabilities and costs.
 ///
-/// A drafted token is worth the cost of getting it later. In a long run at L tokens per plain pass, a token
-/// costs 1/L of a plain pass, so a draft of k nodes gains (summed path probabilities) - L x (c(k) - c(0)) tokens. Two
-/// things make this marginal rule wrong, and the rule here corrects them:
+/// A drafted token saves the cost of producing it later. In a long run at L tokens per plain pass, a token costs 1/L of
+/// a plain pass. A draft of k nodes therefore gains (summed path probabilities) - L x (c(k) - c(0)) tokens. This
+/// marginal rule is wrong in two respects, which the rule here corrects:
 ///
-///  * Text has easy and hard stretches. Easy tokens are easy in the next pass too, so a token that is left
-///    out comes back at the price of *this* stretch, not of the long run. Therefore two steps: choose k at the price
-///    of the long run; compute the yield of such a pass, R = (1 + sum) / c(k); choose again at the price R. R is held
-///    at 0.6 L at least, or one hard token would make long drafts look cheap.
-///  * A token that is not drafted now can still be drafted later, with better evidence: waiting is an option, and an
-///    option has a price. It is 30% (333/256) while L is far from the highest throughput that any draft could reach,
-///    and fades to nothing at that limit: value_of_time().
+///  * Text has easy and hard stretches. Easy tokens are easy in the next pass too, so a token that is left out is
+///    produced at the price of *this* stretch, not of the long run. The rule therefore takes two steps. It chooses k at
+///    the price of the long run and computes the yield of such a pass, R = (1 + sum) / c(k). Then it chooses k again at
+///    the price R. R is at least 0.6 L, or one hard token would make long drafts look cheap.
+///  * A token that is not drafted now can be drafted later, with better evidence: waiting is an option, and an option
+///    has a price. The price is 30% (333/256) while L is far below the highest throughput that any draft can reach. It
+///    falls to zero at that limit: see value_of_time().
 ///
-/// Numbers are fixed point of UnitScale. Cost: two passes over the candidates, at most two divisions for each pass.
+/// Numbers are fixed point in UnitScale. Cost: two passes over the candidates, with at most two divisions each.
 
 #include <algorithm>
 #include <cstddef>
@@ -29,36 +29,38 @@
 
 namespace reprise::inline v0 {
 
-/// Tokens per plain pass, of UnitScale.
+/// Tokens per plain pass, in UnitScale.
 using Rate = std::int64_t;
 inline constexpr Rate rate_one = UnitScale::one;
 inline constexpr Rate most_rate = UnitScale::from(Rate{16'384});
 
 /// The numbers that draft_length() weighs.
 struct LengthInput {
-  std::span<const std::uint32_t> sums;       ///< sums[k]: path probabilities of the first k nodes added up, of
-                                             ///< UnitScale; sums[0] is 0, the last is that of the whole draft
-  std::span<const Cost> costs;               ///< costs[k]: a pass with k drafted rows; k = 0 ... the most there may be
-  std::size_t plain_rows = 1;                ///< rows of the pass without a draft
+  /// sums[k] is the sum of the first k path probabilities, in UnitScale. sums[0] is 0; the last one is that of the
+  /// whole draft.
+  std::span<const std::uint32_t> sums;
+  std::span<const Cost> costs;  ///< costs[k]: cost of a pass with k drafted rows, k = 0 ... the largest allowed
+  std::size_t plain_rows = 1;   ///< rows of the pass without a draft
   std::span<const std::size_t> widths = {};  ///< rows that a pass may have, ascending; empty: any
   bool padded = false;                       ///< rows without a node may fill a pass up to a width
-  Rate throughput = rate_one;                ///< of the long run
+  Rate throughput = rate_one;                ///< long-run tokens per plain pass
   Rate max_throughput = rate_one;            ///< see highest_throughput()
-  std::int64_t allowance = most_rate;        ///< the most that a pass may cost above a plain one
-  Cost rollback = 0;                         ///< the price of a pass of which not all is accepted
-  bool replayed = false;                     ///< accepted tokens of such a pass are run again, see PassLimits
+  std::int64_t allowance = most_rate;        ///< upper bound on the cost of a pass above a plain one
+  Cost rollback = 0;                         ///< extra cost of a pass whose draft is not accepted in full
+  bool replayed = false;                     ///< accepted tokens of such a pass are run again, see PassLimits::replayed
 };
 
-/// How many nodes to send.
+/// The number of nodes to send.
 struct LengthChoice {
   std::size_t nodes = 0;
   std::size_t padding = 0;
-  Cut cut = Cut::none;  ///< why it is not all nodes: unlikely, throttled, width or budget (no more costs were given)
+  /// The reason for not sending all nodes: unlikely, throttled, width, or budget (LengthInput::costs ended).
+  Cut cut = Cut::none;
 };
 
 namespace detail {
 
-/// Calls `visit` with every number of drafted rows, from 1 to `most`, that a pass may have.
+/// Calls `visit` with every allowed number of drafted rows from 1 to `most`, in ascending order.
 template <class Visit>
 void for_each_row_count(std::span<const std::size_t> widths, std::size_t plain_rows, std::size_t most, Visit&& visit) {
   if (widths.empty()) {
@@ -72,15 +74,16 @@ void for_each_row_count(std::span<const std::size_t> widths, std::size_t plain_r
   }
 }
 
-/// The price of a rejection after `accepted` accepted rows. Where the state was put back, the next pass carries the
-/// accepted rows and the pending ones again.
+/// The cost of a rejection after `accepted` accepted rows. If the engine puts a saved state back, the next pass carries
+/// the accepted rows and the pending ones again.
 inline std::int64_t rejection_cost(const LengthInput& input, std::size_t accepted) noexcept {
   if (!input.replayed) return input.rollback;
   const Cost next = input.costs[std::min(accepted + 1, input.costs.size() - 1)];
   return std::int64_t{input.rollback} + (next - std::min(next, cost_one));
 }
 
-/// The highest rejection_cost() of `rows` drafted rows: pass times need not rise with the rows.
+/// The highest rejection_cost() that `rows` drafted rows can cause. All cases count, because pass times need not rise
+/// with the rows.
 inline std::int64_t highest_rejection_cost(const LengthInput& input, std::size_t rows) noexcept {
   std::int64_t highest = rejection_cost(input, rows - 1);
   if (input.replayed)
@@ -89,8 +92,8 @@ inline std::int64_t highest_rejection_cost(const LengthInput& input, std::size_t
   return highest;
 }
 
-/// The row count of the highest value of those offered so far; the first of equals, and 0 until one has a value above
-/// 0. Call offer() in ascending order.
+/// The row count with the highest value offered so far: the first of equals, and 0 until a value is above 0. Call
+/// offer() in ascending order.
 struct BestRows {
   std::size_t rows = 0;
   std::int64_t value = 0;
@@ -102,36 +105,36 @@ struct BestRows {
   }
 };
 
-/// Values of drafted row counts at a price per plain pass.
+/// The value of each number of drafted rows, at a price per plain pass.
 class LengthScale {
  public:
   LengthScale(const LengthInput& input, Rate price) noexcept
       : input_(input), price_(price), rejections_cost_(input.rollback != 0 || input.replayed) {}
 
   [[nodiscard]] std::size_t nodes() const noexcept { return input_.sums.size() - 1; }
-  /// The most rows for which a cost was given.
+  /// The largest number of rows with a known cost.
   [[nodiscard]] std::size_t row_limit() const noexcept { return input_.costs.size() - 1; }
-  /// The most rows worth weighing: more than all nodes only where padding can fill them.
+  /// The largest number of rows worth weighing. It exceeds the number of nodes only where padding can fill the rest.
   [[nodiscard]] std::size_t most_rows() const noexcept {
     const bool padded = input_.padded && !input_.widths.empty();
     return padded ? row_limit() : std::min(row_limit(), nodes());
   }
 
-  /// Expected tokens less the price of the time that the rows add.
+  /// The expected tokens of `rows` drafted rows, minus the price of the time that they add.
   [[nodiscard]] std::int64_t value(std::size_t rows) const noexcept {
-    // A cost is below 2^32, with a rejection below 2^34. No draft is worth 2^33 (131,072 plain passes), and the price
-    // is at most 2^30, so that the product fits 64 bits.
+    // A cost is below 2^32, and below 2^34 with a rejection. No draft is worth 2^33 (131,072 plain passes). The price
+    // is at most 2^30, so the product fits 64 bits.
     constexpr std::int64_t most = UnitScale::from(std::int64_t{131'072}) - 1;
     std::int64_t more = std::int64_t{input_.costs[rows]} - input_.costs[0];
     if (rejections_cost_) more = std::min(more + rejection(rows), most);
     return std::int64_t{input_.sums[std::min(rows, nodes())]} - UnitScale::multiply(price_, more);
   }
-  /// Whether the pass stays within the allowance even when nothing of it is accepted.
+  /// Returns true if the pass stays within the allowance even when every drafted token is rejected.
   [[nodiscard]] bool affordable(std::size_t rows) const noexcept {
     return std::int64_t{input_.costs[rows]} + highest_rejection_cost(input_, rows) <=
            input_.allowance + input_.costs[0];
   }
-  /// The expected price of a rejection. All is accepted as often as the last node is, padding never.
+  /// The expected cost of a rejection. A whole draft is accepted as often as its last node; padding never is.
   [[nodiscard]] std::int64_t rejection(std::size_t rows) const noexcept {
     if (!rejections_cost_ || rows == 0) return 0;
     const std::uint32_t sum = input_.sums[std::min(rows, nodes())];
@@ -148,11 +151,11 @@ class LengthScale {
 struct BestLength {
   std::size_t nodes = 0;
   std::size_t padding = 0;
-  std::int64_t sum = 0;   // of the path probabilities of the nodes
-  std::int64_t cost = 0;  // with the expected price of a rejection
+  std::int64_t sum = 0;   // sum of the path probabilities of the nodes
+  std::int64_t cost = 0;  // includes the expected cost of a rejection
 };
 
-/// The length of the highest value at a price per plain pass; the shortest of equals.
+/// The length with the highest value at a price per plain pass; the shortest of equals.
 inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   BestRows best;
@@ -166,8 +169,8 @@ inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
           .cost = input.costs[best.rows] + scale.rejection(best.rows)};
 }
 
-/// The same, with the reason why it is not the whole draft: while weighing, it keeps the best of the lengths that the
-/// allowance forbids, and of those that the widths forbid.
+/// The same, with the reason for not sending the whole draft. To find the reason, it also keeps the best of the lengths
+/// that the allowance forbids, and the best length regardless of widths.
 inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   const std::size_t nodes = scale.nodes();
@@ -197,7 +200,7 @@ inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
 
 }  // namespace detail
 
-/// The highest throughput that a draft could reach, were all its nodes accepted; at least that of plain decoding.
+/// The highest throughput that a draft can reach, with all its nodes accepted; at least that of plain decoding.
 inline Rate highest_throughput(std::span<const Cost> costs, std::span<const std::size_t> widths = {},
                                std::size_t plain_rows = 1) noexcept {
   std::uint64_t tokens = 1;
@@ -207,12 +210,13 @@ inline Rate highest_throughput(std::span<const Cost> costs, std::span<const std:
     tokens = rows + 1;
     cost = costs[rows];
   });
-  // Both factors are of UnitScale: that of the rate, and that of the cost.
+  // Two factors of UnitScale: one belongs to the rate, the other cancels that of the cost.
   return std::min(static_cast<Rate>(UnitScale::divide(UnitScale::from(tokens), cost)), most_rate);
 }
 
-/// The worth of the time of a plain pass, in tokens, when decoding at `rate`: top x m x / (1 - x + m x), where top is
-/// `max_throughput`, x = rate / top and m = 333/256. Close to m x rate far below the top, and the top itself there.
+/// The value of the time of a plain pass, in tokens, while decoding at `rate`. It is top x m x / (1 - x + m x), with
+/// top = `max_throughput`, x = rate / top and m = 333/256. Far below the top this is close to m x rate; at the top it
+/// is the top itself.
 inline Rate value_of_time(Rate rate, Rate max_throughput) noexcept {
   constexpr Rate price_of_waiting = 333;  // m, of Fixed<8>: 1.3
   const Rate x = std::min(UnitScale::divide(rate, max_throughput), rate_one);
@@ -220,8 +224,8 @@ inline Rate value_of_time(Rate rate, Rate max_throughput) noexcept {
   return max_throughput * mx / (rate_one - x + mx);
 }
 
-/// The least path probability worth proposing, when one row more costs `least_step` at least. Rows can be free, and
-/// then every node would be worthwhile: not below 0.002.
+/// The lowest path probability worth proposing, if one more row costs at least `least_step`. It is never below 0.002,
+/// because rows can be free and every node would then be worthwhile.
 inline Probability least_worthwhile(Rate throughput, Cost least_step) noexcept {
   constexpr std::int64_t least_proposed = rescaled<Fixed<24>, ProbabilityScale>(std::int64_t{33554});  // 0.002
   const std::int64_t least = rescaled<UnitScale, ProbabilityScale>(UnitScale::multiply(throughput, least_step));
@@ -229,7 +233,7 @@ inline Probability least_worthwhile(Rate throughput, Cost least_step) noexcept {
       static_cast<std::uint32_t>(std::clamp<std::int64_t>(least, least_proposed, Probability::scale)));
 }
 
-/// How many nodes of an ordered draft to send.
+/// Returns the number of nodes of an ordered draft to send.
 inline LengthChoice draft_length(const LengthInput& input) noexcept {
   const Rate top = input.max_throughput;
   const Rate long_run = std::min(input.throughput, top);
@@ -239,9 +243,9 @@ inline LengthChoice draft_length(const LengthInput& input) noexcept {
   return detail::best_choice(input, value_of_time(std::min(now, top), top));
 }
 
-/// The same for a draft that was sampled: whether a node is sent may depend only on probabilities stated before its
-/// token was drawn, or rejection sampling would be biased. So it looks at one node at a time and never ahead: it goes
-/// on as long as the next stated probability pays for the rows that it would add.
+/// The same for a sampled draft. A node may be sent or not depending only on probabilities that were stated before its
+/// token was drawn; otherwise rejection sampling is biased. The rule therefore looks at one node at a time and never
+/// ahead. It continues while the next stated probability pays for the rows that it adds.
 inline LengthChoice stopping_length(const LengthInput& input) noexcept {
   const Rate price = value_of_time(std::min(input.throughput, input.max_throughput), input.max_throughput);
   const std::size_t nodes = input.sums.size() - 1;
@@ -266,9 +270,9 @@ inline LengthChoice stopping_length(const LengthInput& input) noexcept {
   return choice;
 }
 
-/// Tokens per plain pass over about the last 50 passes: tokens and costs are averaged each for itself, because the
-/// mean of their ratios is another number. Begins at 1.3, as if ten plain passes had given 13 tokens; never below 1,
-/// the rate of plain decoding.
+/// Tokens per plain pass over about the last 50 passes. Tokens and costs are averaged separately, because the mean of
+/// their ratios is a different number. The rate begins at 1.3, as if ten plain passes had given 13 tokens. It is never
+/// below 1, the rate of plain decoding.
 class Throughput {
  public:
   [[nodiscard]] Rate rate() const noexcept { return rate_; }

@@ -10,17 +10,17 @@
 
 namespace reprise::inline v0 {
 
-/// In each round, the draft of that strategy which can be expected to save most tokens: the one with the largest sum of
-/// path probabilities. Of equal ones the first.
+/// Drafts in each round with the member whose draft can be expected to save the most tokens: the one with the largest
+/// sum of path probabilities. Of equal members, the first drafts.
 ///
-/// Each member's claims are first held against what the target made of such claims (ClaimCalibrator); the draft states
-/// what they proved to be worth (CostOptions::calibrated may be set). A member that was not chosen learns too: how far
-/// its draft agreed with what the target said, see MemberOutcome. So one that does badly at first comes back when it
-/// does better.
+/// Each member's claims are first corrected by the target's record on such claims (ClaimCalibrator). The draft states
+/// the corrected probabilities, so CostOptions::calibrated may be set. Members that were not chosen learn too, from the
+/// agreement of their drafts with the target's tokens (see MemberOutcome). A member that does badly at first therefore
+/// comes back when it does better.
 ///
-/// UnionDrafter drafts at least as well wherever the engine checks trees; where it checks chains only, this one sends
-/// one draft whole instead of changing over wherever another seems better. Sampled drafts, limits, cost and size: as
-/// UnionDrafter. Threads: one at a time; copies are independent.
+/// Where the engine checks trees, UnionDrafter drafts at least as well. Where it checks chains only, BestOf sends one
+/// whole draft; UnionDrafter switches to another member's draft wherever that seems better. Sampled drafts, limits,
+/// cost and size: as UnionDrafter. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
 class BestOf : public SubDrafts<Strategies...> {
  public:

@@ -19,49 +19,55 @@ namespace reprise::inline v0 {
 
 /// Settings of LookaheadDrafter. With the defaults a draft has at most 30 nodes.
 struct LookaheadOptions {
-  std::size_t window = 5;          ///< W: columns of the lookahead branch, 1..16
-  std::size_t ngram = 4;           ///< N: tokens of an n-gram, 2..8; a column grows to N - 1 rows
-  std::size_t candidates = 5;      ///< G: n-grams verified in a pass, and kept for each first token, 1..16
-  std::size_t pool_ngrams = 2048;  ///< n-grams that the pool keeps, at most; at least `candidates`. More than
-                                   ///< 2^24 x candidates have no effect
-  Probability min_path_probability = Probability::ratio(1, 500);  ///< DraftBudget can only ask for more
-  std::uint64_t key = IndexOptions{}.key;                         ///< see IndexOptions; also of the first guesses
+  std::size_t window = 5;      ///< W: columns of the lookahead branch, 1..16
+  std::size_t ngram = 4;       ///< N: tokens of an n-gram, 2..8; a column grows to N - 1 rows
+  std::size_t candidates = 5;  ///< G: n-grams verified in a pass, and kept for each first token, 1..16
+  /// Upper bound on the n-grams of the pool; at least `candidates`. Values above 2^24 x candidates have no effect.
+  std::size_t pool_ngrams = 2048;
+  Probability min_path_probability = Probability::ratio(1, 500);  ///< DraftBudget can only raise it
+  std::uint64_t key = IndexOptions{}.key;                         ///< see IndexOptions; also picks the first guesses
 };
 
-/// Lookahead decoding (Fu, Bailis, Stoica and Zhang 2024): n-grams that the target itself comes up with, beside the
-/// text it is writing, are kept in a pool and drafted where their first token is committed. Needs neither a second
+/// Lookahead decoding (Fu, Bailis, Stoica and Zhang 2024). The target itself generates n-grams beside the text that it
+/// writes. A pool keeps them, and they are drafted when their first token is committed. This needs neither a second
 /// model nor a text that repeats, but a target with rows to spare.
 ///
-/// A draft has two parts. *Verification*: up to G n-grams of the pool that begin with the anchor, as ordinary nodes;
-/// how likely they are is learned by depth, by rank (the last one found first) and by whether one was found more than
-/// once. *Lookahead*: W columns of auxiliary nodes, which are never committed. Column j holds up to N - 1 tokens: its
-/// first one is guessed, each further one is what the target said behind the one before. First tokens form a chain from
-/// the anchor, and each other one follows that below it in its own column: a tree whose mask and depths are those of
-/// lookahead decoding. What the target reveals behind the top of a column makes it grow; from a full one it gives an
-/// n-gram to the pool, and the bottom token drops out. The window moves on with what is committed, over several columns
-/// at once where several tokens are; new ones begin with a guess, a token of the context. Nodes that fall together are
-/// one row.
+/// A draft has two parts:
 ///
-/// The path probability of auxiliary nodes is what a row of them has been worth so far: accepted tokens for each
-/// auxiliary row sent. So control weighs both parts in one currency.
+///  * *Verification*: up to G n-grams of the pool that begin with the anchor, as ordinary nodes. Their probabilities
+///    are learned by depth, by rank (the n-gram found last is first), and by whether an n-gram was found more than
+///    once.
+///  * *Lookahead*: W columns of auxiliary nodes, which are never committed. Column j holds up to N - 1 tokens. Its
+///    first token is guessed; each further one is the target's own token after the one before it.
+///
+/// The first tokens of all columns form a chain from the anchor. Each other token follows the one below it in its own
+/// column. The mask and depths of this tree are those of lookahead decoding.
+///
+/// When the target reveals its token after the top of a column, the column grows by that token. A full column instead
+/// gives an n-gram to the pool and drops its bottom token. The window moves on with the committed tokens: over several
+/// columns at once if a pass commits several tokens. New columns begin with a guess, which is a token of the context.
+/// Equal nodes share one row.
+///
+/// The path probability of auxiliary nodes is the measured worth of their rows: accepted tokens for each auxiliary row
+/// sent. Control therefore weighs both parts in one unit.
 ///
 /// Needs a TopKVerifier that checks trees, or an engine that calls Session::report_top_k(). After four passes with
-/// lookahead rows that revealed nothing it drafts none until begin(). For engines that check chains only, the draft is
-/// the best n-gram; where there is none, the first columns that form a chain, as ordinary nodes, which may even be
-/// right (Jacobi decoding, Santilli et al. 2023). truncate() keeps the pool and the columns: they hold what the target
-/// said about guesses, not text.
+/// lookahead rows that revealed nothing, it drafts no such rows until begin(). For engines that check chains only, the
+/// draft is the best n-gram. If there is none, it is the first columns that form a chain, as ordinary nodes, which may
+/// even be right (Jacobi decoding, Santilli et al. 2023). truncate() keeps the pool and the columns: they hold the
+/// target's answers to guesses, not text.
 ///
 /// Cost of propose: one look into the pool and some comparisons for each node. Memory: 48 bytes for each n-gram of the
 /// pool (61 KB by default), and 5 KB. Only begin() allocates; without memory for the pool it drafts lookahead alone.
 /// Threads: one at a time; copies are independent.
 class LookaheadDrafter {
  public:
-  static constexpr std::size_t max_nodes = 64;  ///< of a draft
+  static constexpr std::size_t max_nodes = 64;  ///< largest number of nodes of a draft
 
   LookaheadDrafter() noexcept : LookaheadDrafter(LookaheadOptions()) {}
 
-  /// A drafter with these settings. Errors: invalid_argument if window, ngram or candidates is out of range, or if
-  /// pool_ngrams is less than candidates.
+  /// Returns a drafter with these settings. Errors: invalid_argument if window, ngram or candidates is out of range, or
+  /// if pool_ngrams is less than candidates.
   static Result<LookaheadDrafter> make(const LookaheadOptions& options = {}) noexcept {
     const auto refuse = [](const char* why, std::uint64_t value, std::uint64_t limit) {
       return Error{ErrorCode::invalid_argument, why, value, limit};
@@ -94,7 +100,7 @@ class LookaheadDrafter {
     if (context.empty()) return;
     const Probability least = std::max(options_.min_path_probability, draft.budget().min_path_probability);
     collect(context.back(), least, draft);
-    // A chain has no room for both parts.
+    // A chain cannot hold both parts.
     const Probability worth = draft.chain() ? Probability::zero() : this->worth();
     std::size_t written = 0;
     for (; written < found_ && found_at(written).path >= worth; ++written) write(written, draft);
@@ -117,7 +123,7 @@ class LookaheadDrafter {
     else if (rows > 0 && unrevealed_ < patience)
       ++unrevealed_;
     if (!context.empty())
-      for (std::size_t j = options_.window; j-- > 0;)  // a column moves to where the next one was
+      for (std::size_t j = options_.window; j-- > 0;)  // a column moves to the place of the next one
         for (const RankedToken& candidate : outcome.top_k)
           if (tops_[j] != anchor_parent && candidate.after == tops_[j] && candidate.rank == 0) {
             grow(context, j, candidate.token);
@@ -127,12 +133,13 @@ class LookaheadDrafter {
     proposed_ = 0;
   }
 
-  /// See TopKLearner: the target's first choice.
+  /// Returns 1, for the target's first choice. See TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept { return 1; }
   [[nodiscard]] const LookaheadOptions& options() const noexcept { return options_; }
-  /// What an auxiliary row is thought to be worth: tokens accepted later.
+  /// The estimated worth of an auxiliary row: tokens accepted later.
   [[nodiscard]] Probability worth() const noexcept {
-    const std::uint64_t guess = UnitScale::from(std::uint64_t{memory});  // as if so many rows had given an eighth of it
+    // Prior: counts like 64 rows that gave an eighth of a token each.
+    const std::uint64_t guess = UnitScale::from(std::uint64_t{memory});
     return Probability::from_raw(static_cast<std::uint32_t>(
         std::min<std::uint64_t>(ProbabilityScale::divide(accepted_ + guess / 8, rows_ + guess), Probability::scale)));
   }
@@ -142,31 +149,31 @@ class LookaheadDrafter {
   static constexpr std::size_t most_levels = detail::NgramPool::most_following;
   static constexpr std::size_t most_columns = 16;
   static constexpr std::size_t most_found = detail::NgramPool::most_ways * most_levels;
-  static constexpr std::uint32_t memory = 64;  // rounds that count for what a row is worth
+  static constexpr std::uint32_t memory = 64;  // rounds over which the worth of a row is averaged
   static constexpr std::uint32_t patience = 4;
   static constexpr std::size_t rank_classes = 4;
   static constexpr std::size_t depth_classes = 3;
 
   struct Column {
-    std::size_t place = 0;   // in the sequence, of its first token
-    std::size_t height = 0;  // 0: not even its first token has been seen by the target
+    std::size_t place = 0;   // position of its first token in the sequence
+    std::size_t height = 0;  // 0: the target has not even seen its first token
     std::array<Token, most_levels> tokens{};
   };
-  /// A token of the n-grams that begin with the anchor: a tree, in which they share what they begin with.
+  /// A token of the n-grams that begin with the anchor. These form a tree, in which they share common beginnings.
   struct Found {
     Probability path;
     Token token = 0;
-    std::int16_t parent = -1;  // of these; -1: the anchor
+    std::int16_t parent = -1;  // index in the tree; -1: the anchor
     std::uint8_t lesson = 0;
-    NodeIndex node = anchor_parent;  // where it was written
+    NodeIndex node = anchor_parent;  // its node in the draft
   };
-  /// Of a node of the draft.
+  /// The facts about a node of the draft that feedback() needs.
   struct Node {
     std::uint8_t lesson = 0;
-    bool auxiliary = false;  // of the lookahead part; in a chain it is written as an ordinary node
+    bool auxiliary = false;  // part of the lookahead; in a chain it is written as an ordinary node
   };
 
-  /// The settings are right.
+  /// Requires valid settings.
   explicit LookaheadDrafter(const LookaheadOptions& options) noexcept
       : options_(options), pool_(options_.ngram - 1, options_.candidates, options_.pool_ngrams, options_.key) {
     forget();
@@ -175,7 +182,7 @@ class LookaheadDrafter {
     return (std::min(depth, depth_classes - 1) * rank_classes + std::min(rank, rank_classes - 1)) * 2 + (again ? 1 : 0);
   }
   void forget() noexcept {
-    // Only until something was learned.
+    // Initial guesses, until something is learned.
     for (std::size_t depth = 0; depth < depth_classes; ++depth)
       for (std::size_t rank = 0; rank < rank_classes; ++rank)
         for (const bool again : {false, true})
@@ -187,21 +194,22 @@ class LookaheadDrafter {
     proposed_ = 0;
     columns_.fill({});
   }
-  /// Columns stay where they are in the sequence while the window moves on over them; so a sequence that goes back
-  /// finds them again.
+  /// The column kept for a position. Columns keep their positions while the window moves on, so a sequence that is
+  /// rolled back finds them again.
   [[nodiscard]] Column& slot(std::size_t place) noexcept { return columns_[place % columns_.size()]; }
   [[nodiscard]] Column column(std::size_t place) noexcept {
     const Column& known = slot(place);
     if (known.height > 0 && known.place == place) return known;
     return {.place = place};
   }
-  /// The first token of a column of which nothing is known: one of the context, by the place that it stands for.
+  /// The guessed first token of a new column: a token of the context, chosen by a hash of the position.
   [[nodiscard]] Token guess(TokenSpan context, std::uint64_t place) const noexcept {
     const std::uint64_t random = detail::spread(options_.key ^ (place * 0x9e3779b97f4a7c15));
     return context[static_cast<std::size_t>(random % context.size())];
   }
-  /// The pass commits one token at least, so what was column j stands at the next place from now on. A full column is
-  /// there by itself, without its first token; one that grows is a guess in any case.
+  /// Adds the target's token `next` to column j. The pass commits at least one token, so the column moves on by one
+  /// position. A full column drops its first token for that. A growing one keeps its first token at the new position,
+  /// where it is a guess in any case.
   void grow(TokenSpan context, std::size_t j, Token next) noexcept {
     Column grown = column(context.size() + j);
     slot(grown.place) = {};
@@ -219,7 +227,8 @@ class LookaheadDrafter {
   }
 
   [[nodiscard]] Found& found_at(std::size_t rank) noexcept { return tree_[order_[rank]]; }
-  /// The n-grams of the pool as one tree, and its tokens by path probability, parents first.
+  /// Collects the n-grams of the anchor from the pool into one tree, and orders its tokens by path probability, parents
+  /// first.
   void collect(Token anchor, Probability least, Draft& draft) noexcept {
     found_ = 0;
     std::size_t made = 0;
@@ -254,7 +263,7 @@ class LookaheadDrafter {
     NodeIndex parent = anchor_parent;
     if (found.parent >= 0) {
       parent = tree_[static_cast<std::size_t>(found.parent)].node;
-      if (parent == anchor_parent) return;  // it was left out
+      if (parent == anchor_parent) return;  // the parent was left out
     }
     const NodeIndex node = add(found.token, parent, found.path, found.lesson, false, draft);
     found.node = node;
@@ -266,7 +275,7 @@ class LookaheadDrafter {
     for (std::size_t j = 0; j < options_.window; ++j) {
       Column column = this->column(context.size() + j);
       if (column.height == 0) column.tokens[column.height++] = guess(context, column.place);
-      // All of a column or nothing: without its top it reveals nothing.
+      // Writes whole columns only: without its top, a column reveals nothing.
       if (j + column.height > draft.budget().max_depth || proposed_ + column.height > most) return;
       NodeIndex top = bottom;
       for (std::size_t level = 0; level < column.height; ++level) {
@@ -277,7 +286,7 @@ class LookaheadDrafter {
       tops_[j] = top;
     }
   }
-  /// Writes a node, or finds the one that is there already. anchor_parent: it was refused.
+  /// Writes a node, or finds an equal one, and returns its index. Returns anchor_parent if the draft refused it.
   NodeIndex add(Token token, NodeIndex parent, Probability path, std::uint8_t lesson, bool auxiliary,
                 Draft& draft) noexcept {
     for (std::size_t i = 0; i < proposed_; ++i)
@@ -295,13 +304,13 @@ class LookaheadDrafter {
 
   LookaheadOptions options_;
   detail::NgramPool pool_;
-  std::array<Column, 2 * most_columns> columns_;  // by place
+  std::array<Column, 2 * most_columns> columns_;  // by position, modulo their number
   std::array<HitRate, depth_classes * rank_classes * 2> rates_;
-  std::uint64_t rows_ = 0;      // auxiliary rows sent of late, of UnitScale
-  std::uint64_t accepted_ = 0;  // tokens accepted of late, of UnitScale
+  std::uint64_t rows_ = 0;      // recent auxiliary rows sent, in UnitScale
+  std::uint64_t accepted_ = 0;  // recent accepted tokens, in UnitScale
   std::uint32_t unrevealed_ = 0;
 
-  // The draft being made, and what feedback() has to know of it.
+  // The current draft, and the facts about it that feedback() needs.
   std::array<Found, most_found> tree_;
   std::array<std::uint8_t, most_found> order_;
   std::size_t found_ = 0;

@@ -17,36 +17,38 @@ namespace reprise::inline v0 {
 
 /// Settings of RepetitionGate.
 struct RepetitionGateOptions {
-  std::uint32_t ngram = 3;                            ///< length of the n-grams that are counted, 1..32
-  Probability threshold = Probability::ratio(1, 50);  ///< least share of repeated n-grams to draft at; zero: always
-  bool prompt_only = true;                            ///< false: output counts too, so that the gate may open later
+  std::uint32_t ngram = 3;                            ///< length of the counted n-grams, 1..32
+  Probability threshold = Probability::ratio(1, 50);  ///< lowest share of repeated n-grams to draft; zero: always
+  bool prompt_only = true;                            ///< false: output counts too, so the gate may open later
   std::uint64_t key = IndexOptions{}.key;             ///< see IndexOptions
   std::size_t max_bytes = unlimited;                  ///< see IndexOptions; beyond it the gate is open
 };
 
-/// What is to happen to one request, whatever its score.
+/// The state of the gate for one request, regardless of its score.
 enum class GateOverride : std::uint8_t {
   none,    ///< the score decides
   open,    ///< draft
   closed,  ///< do not draft
 };
 
-/// A strategy that is asked only where the text repeats itself: its drafts pass as they are while the share of n-grams
-/// that occurred before in the prompt is at least a threshold. (The gate of mlx-lm's PR 1297, which looks at the prompt
-/// of each request once.) For those who come from there: it knows neither what a pass costs nor what was accepted of
-/// earlier drafts, and a memory across requests pays for prompts without any repetition too. Control judges better by
-/// what it learns, and is what the library does unless asked for this.
+/// A strategy that drafts only where the text repeats itself. It passes the drafts of another strategy on unchanged
+/// while the share of the prompt's n-grams that occurred before is at least a threshold. Source: the gate of mlx-lm's
+/// PR 1297, which looks at the prompt of each request once.
 ///
-/// The score is that of the context as it was when tokens of the caller's were last added to it: begin(), observe() of
-/// a prompt, rebase(). truncate() to less leaves the score of what is left. An override concerns one sequence: begin()
-/// takes it back.
+/// It is meant for users of that gate. It knows neither the cost of a pass nor the acceptance of earlier drafts. It
+/// stays closed for prompts without any repetition, where a history across requests still pays. Control decides better,
+/// because it learns, and is the default of the library.
 ///
-/// While the gate is closed rounds count as Cut::throttled in statistics. Whether it is depends on the context alone,
+/// The score is that of the context when the caller last added tokens to it: begin(), observe() of a prompt, rebase().
+/// After truncate() to a smaller size, the score is that of the remaining tokens. An override holds for one sequence:
+/// begin() removes it.
+///
+/// Rounds with a closed gate count as Cut::throttled in statistics. The state of the gate depends on the context alone,
 /// so sampled drafts stay unbiased.
 ///
-/// Cost on top of the strategy's own: per token one append to an index and one lookup in it; propose: none. Memory: 12
-/// to 18 bytes per token of context; only begin(), observe() and rebase() allocate. Short of memory the gate is open
-/// until begin(), or truncate() to what it had room for. Threads: one at a time; copies are independent.
+/// Cost, added to that of the strategy: one append to an index and one lookup in it per token; propose: none. Memory:
+/// 12 to 18 bytes per token of context. Only begin(), observe() and rebase() allocate. When memory runs out, the gate
+/// is open until begin(), or until truncate() to a size that fits. Threads: one at a time; copies are independent.
 template <DraftStrategy Strategy>
 class RepetitionGate {
  public:
@@ -54,7 +56,7 @@ class RepetitionGate {
 
   explicit RepetitionGate(Strategy strategy) : RepetitionGate(std::move(strategy), RepetitionGateOptions()) {}
 
-  /// A gate with these settings. Errors: invalid_argument if ngram is out of range.
+  /// Returns a gate with these settings. Errors: invalid_argument if ngram is out of range.
   static Result<RepetitionGate> make(Strategy strategy, const RepetitionGateOptions& options = {}) {
     if (options.ngram == 0 || options.ngram > NgramOrders::largest)
       return Error{ErrorCode::invalid_argument, "ngram has to be between 1 and 32", options.ngram,
@@ -87,7 +89,7 @@ class RepetitionGate {
     if (counted_.size <= judged_.size) judged_ = counted_;
     strategy_.truncate(context, size);
   }
-  /// The sequence goes on: what was overridden stays so.
+  /// The sequence goes on, so an override stays.
   void rebase(TokenSpan before, TokenSpan context) requires RebasableStrategy<Strategy> {
     start(context);
     strategy_.rebase(before, context);
@@ -105,13 +107,13 @@ class RepetitionGate {
     return index_.memory_bytes();
   }
 
-  /// For this sequence, from now on.
+  /// Sets the override of this sequence, from now on.
   void override_with(GateOverride value) noexcept { override_ = value; }
   [[nodiscard]] bool open() const noexcept {
     if (override_ != GateOverride::none) return override_ == GateOverride::open;
     return index_.exhausted() || score() >= options_.threshold;
   }
-  /// The share of n-grams that occurred before, of all n-grams that count; zero while there is only one.
+  /// The share of n-grams that occurred before, among all counted n-grams; zero while there is only one.
   [[nodiscard]] Probability score() const noexcept {
     const Counted& in = options_.prompt_only ? judged_ : counted_;
     if (in.size <= options_.ngram) return Probability::zero();
@@ -123,11 +125,11 @@ class RepetitionGate {
 
  private:
   struct Counted {
-    std::size_t size = 0;      // of the first tokens
+    std::size_t size = 0;      // tokens counted, from the first one on
     std::size_t repeated = 0;  // n-grams in them that occurred before
   };
 
-  /// The settings are right.
+  /// Requires valid settings.
   RepetitionGate(Strategy strategy, const RepetitionGateOptions& options)
       : strategy_(std::move(strategy)), options_(options), index_(index_options(options)) {}
 
@@ -155,7 +157,8 @@ class RepetitionGate {
     }
     if (origin == Origin::prompt) judged_ = counted_;
   }
-  /// An index that ran short of memory, or whose copy did, may have forgotten all of it.
+  /// Resets the counts if the index has lost its tokens: an index that ran out of memory, or whose copy did, may have
+  /// forgotten all of them.
   void check_memory() noexcept {
     if (index_.tokens().size() < counted_.size) counted_ = judged_ = {};
   }
@@ -168,7 +171,7 @@ class RepetitionGate {
   RepetitionGateOptions options_;
   RollingHashIndex index_;
   Counted counted_;
-  Counted judged_;  // as it was when the caller last added to it
+  Counted judged_;  // the counts when the caller last added tokens
   GateOverride override_ = GateOverride::none;
 };
 

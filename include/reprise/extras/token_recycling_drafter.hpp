@@ -18,34 +18,35 @@ namespace reprise::inline v0 {
 
 /// Settings of TokenRecyclingDrafter.
 struct TokenRecyclingOptions {
-  std::size_t candidates = 8;  ///< remembered after each token, 1..16
-  std::size_t vocabulary = 0;  ///< tokens for which begin() makes room at once; 0: grows with the tokens that are met
-  /// Ceiling of the matrix. Tokens for which it has no room are not learned about; nor are negative ones.
+  std::size_t candidates = 8;  ///< candidates remembered for each token, 1..16
+  /// Tokens for which begin() allocates memory at once. 0: memory grows with the highest token met.
+  std::size_t vocabulary = 0;
+  /// Upper bound on the bytes of the matrix. Nothing is learned about tokens beyond it, nor about negative ones.
   std::size_t max_bytes = std::size_t{32} << 20;
-  Probability min_path_probability = Probability::ratio(1, 200);  ///< DraftBudget can only ask for more
+  Probability min_path_probability = Probability::ratio(1, 200);  ///< DraftBudget can only raise it
 };
 
-/// Drafts from what the target would have said: for each token, the candidates that the target ranked highest when it
-/// last stood behind that token, be it on a path that was rejected. From the anchor on, candidates of candidates form a
-/// tree, grown best first, so every prefix is the best smaller draft. (Token Recycling, Luo et al. 2024, which fills
-/// one fixed tree; here the probability of each rank, by depth, is learned from what the target picks.)
+/// Drafts from the target's earlier rankings. For each token, it remembers the candidates that the target ranked
+/// highest when it last processed that token, also on a rejected path. From the anchor on, candidates of candidates
+/// form a tree, grown best first, so every prefix is the best smaller draft. Source: Token Recycling (Luo et al. 2024),
+/// which fills one fixed tree. Here the probability of each rank, by depth, is learned from the target's picks.
 ///
-/// It learns from a TopKVerifier, through Outcome::top_k. Without one it learns from the picks alone: the tokens
-/// that followed each token, the last one first. begin() forgets all of it, truncate() nothing: it is what the target
-/// is used to say, not what it has said.
+/// It learns from a TopKVerifier, through Outcome::top_k. Without one it learns from the picks alone: the tokens that
+/// followed each token, the latest first. begin() forgets all candidates. truncate() forgets none, because they are
+/// habits of the target, not text.
 ///
 /// Cost of propose: 16 table reads and some moves in a short sorted list for each node. feedback: a copy of the
-/// candidates. Memory: 4 x candidates + 1 bytes for each token of the vocabulary up to the highest one that was met (at
-/// 8 candidates 4.2 MB for 128,000 tokens), and 4 KB. Only begin() and observe() allocate; short of memory, it knows
-/// fewer tokens. Threads: one at a time; copies are independent.
+/// candidates. Memory: 4 x candidates + 1 bytes for each token up to the highest one met, and 4 KB. With 8 candidates,
+/// 128,000 tokens take 4.2 MB. Only begin() and observe() allocate; if memory runs out, it knows fewer tokens. Threads:
+/// one at a time; copies are independent.
 class TokenRecyclingDrafter {
  public:
-  static constexpr std::size_t max_nodes = 64;  ///< of a draft
+  static constexpr std::size_t max_nodes = 64;  ///< largest number of nodes of a draft
   static constexpr std::size_t most_candidates = 16;
 
   TokenRecyclingDrafter() noexcept : TokenRecyclingDrafter(TokenRecyclingOptions()) {}
 
-  /// A drafter with these settings. Errors: invalid_argument if candidates is out of range.
+  /// Returns a drafter with these settings. Errors: invalid_argument if candidates is out of range.
   static Result<TokenRecyclingDrafter> make(const TokenRecyclingOptions& options = {}) noexcept {
     if (options.candidates == 0 || options.candidates > most_candidates)
       return Error{ErrorCode::invalid_argument, "candidates has to be between 1 and 16", options.candidates,
@@ -85,13 +86,14 @@ class TokenRecyclingDrafter {
     const TokenSpan known = top_k(anchor);
     for (std::size_t rank = 0; first && rank < known.size(); ++rank) rate(0, rank).learn(known[rank] == *first);
 
-    // What was picked, for verifiers that reveal nothing.
+    // The picks, for verifiers that reveal nothing.
     Token before = anchor;
     for (std::size_t i = 0; const std::optional<Token> token = committed_token(outcome, i); ++i) {
       put_first(before, *token);
       before = *token;
     }
-    // Rows off the accepted path first: where a token stands behind both, the last word is that of the text.
+    // Rows off the accepted path come first: if a token occurs on and off the path, the row on the path overwrites the
+    // other.
     for (const bool accepted : {false, true})
       for (std::size_t i = 0; i < outcome.top_k.size(); ++i) {
         const RankedToken& candidate = outcome.top_k[i];
@@ -105,14 +107,14 @@ class TokenRecyclingDrafter {
 
   /// See TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept { return options_.candidates; }
-  /// What is known to follow `token`, the likeliest first. Valid until the drafter changes.
+  /// The candidates known to follow `token`, the likeliest first. Valid until the drafter changes.
   [[nodiscard]] TokenSpan top_k(Token token) const noexcept {
     if (!has_row(token)) return {};
     const auto row = static_cast<std::size_t>(token);
     return {matrix_.data() + row * options_.candidates, known_[row]};
   }
   [[nodiscard]] const TokenRecyclingOptions& options() const noexcept { return options_; }
-  /// Tokens that the matrix has room for: 0 ... rows() - 1.
+  /// The number of rows of the matrix, which has tokens 0 ... rows() - 1.
   [[nodiscard]] std::size_t rows() const noexcept { return known_.size(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return matrix_.memory_bytes() + known_.memory_bytes(); }
 
@@ -130,7 +132,7 @@ class TokenRecyclingDrafter {
     }
   };
 
-  /// The settings are right.
+  /// Requires valid settings.
   explicit TokenRecyclingDrafter(const TokenRecyclingOptions& options) noexcept : options_(options) { forget(); }
 
   [[nodiscard]] HitRate& rate(std::size_t depth, std::size_t rank) noexcept {
@@ -139,7 +141,8 @@ class TokenRecyclingDrafter {
   void forget() noexcept {
     matrix_.clear();
     known_.clear();
-    // Only until something was learned: about the share of the first choice, then a tail like that of words.
+    // Initial guesses, until something is learned: about the share of the first choice, then a tail like that of word
+    // frequencies.
     for (auto& rates : rates_)
       for (std::size_t rank = 0; rank < most_candidates; ++rank)
         rates[rank] = HitRate(Probability::ratio(2, static_cast<std::uint32_t>(5 * (rank + 1) * (rank + 1))));
@@ -147,7 +150,7 @@ class TokenRecyclingDrafter {
     proposed_ = 0;
   }
 
-  /// Lets the candidates after `parent` wait in the frontier.
+  /// Pushes the candidates after `parent` to the frontier.
   void expand(Token anchor, NodeIndex parent, Draft& draft) noexcept {
     const bool first = parent == anchor_parent;
     const Node before =
@@ -182,7 +185,7 @@ class TokenRecyclingDrafter {
     if (token >= 0 && static_cast<std::size_t>(token) < most_rows())
       wanted_ = std::max(wanted_, static_cast<std::size_t>(token) + 1);
   }
-  /// Candidates of one row come in the order of their ranks.
+  /// Writes a candidate into the row of `token`. Candidates of one row come in the order of their ranks.
   void put(Token token, const RankedToken& candidate) noexcept {
     want(token);
     if (!has_row(token) || candidate.rank >= options_.candidates) return;
@@ -207,7 +210,8 @@ class TokenRecyclingDrafter {
     std::copy_backward(first, end, end + 1);
     *first = next;
   }
-  /// Room for `wanted` tokens, or for as many as the ceiling allows; a quarter more, so that it seldom grows.
+  /// Allocates rows for `wanted` tokens, or for as many as the ceiling allows. Grows by at least a quarter where
+  /// possible, so that it seldom grows.
   void grow(std::size_t wanted) noexcept {
     const std::size_t most = most_rows();
     wanted = std::min(wanted, most);
@@ -223,11 +227,11 @@ class TokenRecyclingDrafter {
 
   TokenRecyclingOptions options_;
   Buffer<Token> matrix_;
-  Buffer<std::uint8_t> known_;  // candidates of each row
-  std::size_t wanted_ = 0;      // rows, to have one for each token that was met
+  Buffer<std::uint8_t> known_;  // number of candidates in each row
+  std::size_t wanted_ = 0;      // rows needed, one for each token that was met
   std::array<std::array<HitRate, most_candidates>, depth_classes> rates_;
 
-  // The draft being made, and what feedback() has to know of it.
+  // The current draft, and the facts about it that feedback() needs.
   Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;
   std::size_t proposed_ = 0;

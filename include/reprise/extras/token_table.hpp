@@ -24,13 +24,13 @@ template <unsigned fingerprint_bits>
 class BasicTokenTable;
 }
 
-/// How a TokenTable is made.
+/// Settings of TokenTable. All have working defaults.
 struct TokenTableOptions {
-  std::uint32_t ngram = 16;                   ///< tokens that predict the next one, 1..32
-  std::size_t bytes = std::size_t{16} << 20;  ///< heap, never more; 8 for each n-gram. More than 128 GiB have no
-                                              ///< effect
-  std::uint64_t key = IndexOptions{}.key;  ///< hash key. Secret and random, one for each table, if its writers do not
-                                           ///< trust each other
+  std::uint32_t ngram = 16;  ///< tokens that predict the next one, 1..32
+  /// Heap memory of the table, 8 bytes for each n-gram. The table never uses more. Values above 128 GiB have no effect.
+  std::size_t bytes = std::size_t{16} << 20;
+  /// Hash key. If the writers do not trust each other, it must be secret, random, and different for each table.
+  std::uint64_t key = IndexOptions{}.key;
 };
 
 /// Counts of the n-grams that a TokenTable has learned since it was made.
@@ -43,37 +43,38 @@ struct TokenTableCounts {
   friend bool operator==(const TokenTableCounts&, const TokenTableCounts&) = default;
 };
 
-/// A memory of constant size and constant time: maps the hash of the last n tokens to the token that came next when
-/// they were last seen. (A rolling-hash token memory, as in llama.cpp's ngram-mod, PR 19164, and mlx-lm's PR 1297; with
-/// a key, with fingerprints, and without resets.)
+/// A memory of constant size and constant time. It maps the hash of the last n tokens to the token that followed them
+/// when they were last learned. (A rolling-hash token memory, as in llama.cpp's ngram-mod, PR 19164, and mlx-lm's PR
+/// 1297; with a key, with fingerprints, and without resets.)
 ///
 /// An entry is one 64-bit word: 32 bits of the hash as fingerprint, and the token. Four entries make a bucket of 32
-/// bytes. A new n-gram comes first in its bucket, and an n-gram that is learned again comes first again. A full bucket
-/// evicts the entry that was learned longest ago (counted in TokenTableCounts::evicted); there is no other ageing. A
-/// reset by occupancy is not needed: only a table without fingerprints returns foreign tokens as it fills. A reset by
-/// acceptance would be wrong: a bad streak of one sequence says little about the text of the others. TokenTableDrafter
-/// rests the sequence instead.
+/// bytes. A learned n-gram moves to the front of its bucket, whether it is new or known. A full bucket evicts the entry
+/// that was learned longest ago (counted in TokenTableCounts::evicted); there is no other ageing. A reset by occupancy
+/// is not needed: only a table without fingerprints returns foreign tokens as it fills. A reset by acceptance would be
+/// wrong: a bad streak of one sequence says little about the text of the others. TokenTableDrafter rests the sequence
+/// instead.
 ///
-/// An n-gram that was never learned gets a token with a probability of at most 2^-foreign_bits (2^-30) over the keys,
-/// however full the table is: four fingerprints of 32 bits are compared. With n <= 32 two given n-grams have the same
-/// hash with a probability of at most 2^-33, see token_hash.hpp. (One n-gram in 2^32, if token 0 follows it, is not
-/// stored: its entry reads as vacant.)
+/// An n-gram that was never learned gets a token with a probability of at most 2^-foreign_bits (2^-30) over the keys.
+/// This holds however full the table is, because four fingerprints of 32 bits are compared. With n <= 32, two given
+/// n-grams have the same hash with a probability of at most 2^-33, see token_hash.hpp. (One n-gram in 2^32 is not
+/// stored if token 0 follows it: its entry reads as vacant.)
 ///
-/// The key keeps writers from aiming at the entries of others: while it is secret, n-grams that others have never used
-/// evict no more than random ones would. It does not keep a writer from learning the very n-grams of another with
-/// other next tokens, nor from filling the table: give text that must not be shared a table of its own. It is not
-/// cryptography.
+/// The key keeps writers from targeting the entries of others. While it is secret, n-grams that others have never used
+/// evict no more than random ones would. The key does not keep a writer from learning another's n-grams with other next
+/// tokens, nor from filling the table. Text that must not be shared needs a table of its own. The hash is not
+/// cryptographic.
 ///
-/// Cost of learn(): one cache line a token, in batches whose misses overlap; of find(): one cache line.
-/// Memory: as given to make(), which touches all of it.
-/// Threads: one writer (learn, clear) and any number of readers (the const functions) at the same time; readers take no
-/// locks and write nothing. An entry is never seen in part; an entry that is being moved within its bucket may be
+/// Cost of learn(): one cache line a token, in batches whose misses overlap. Cost of find(): one cache line. Memory: as
+/// given to make(), which touches all of it.
+///
+/// Threads: one writer (learn, clear) and any number of readers (the const functions) at the same time. Readers take no
+/// locks and write nothing. An entry is never seen in part. An entry that is being moved within its bucket may be
 /// missed, which costs a draft. The table must not be moved meanwhile.
 using TokenTable = detail::BasicTokenTable<32>;
 
 namespace detail {
 
-/// The class of TokenTable. Tests take fewer bits, so that fingerprints collide.
+/// The template of TokenTable. Tests use fewer bits, so that fingerprints collide.
 template <unsigned fingerprint_bits>
 class BasicTokenTable {
   static_assert(fingerprint_bits > 2 && fingerprint_bits <= 32);
@@ -85,7 +86,7 @@ class BasicTokenTable {
   static constexpr std::size_t ways = 4;  ///< entries of a bucket
   static constexpr unsigned foreign_bits = fingerprint_bits - 2;
 
-  /// Errors: invalid_argument (n-gram length, too few bytes), out_of_memory.
+  /// Returns an empty table. Errors: invalid_argument (n-gram length, too few bytes); out_of_memory.
   static Result<BasicTokenTable> make(const TokenTableOptions& options = {}) noexcept {
     if (options.ngram == 0 || options.ngram > largest_ngram)
       return Error{ErrorCode::invalid_argument, "ngram has to be between 1 and 32", options.ngram, largest_ngram};
@@ -101,7 +102,7 @@ class BasicTokenTable {
     if (memory == nullptr)
       return Error{ErrorCode::out_of_memory, "no memory for a TokenTable of this size", options.bytes, 0};
     BasicTokenTable table(options, buckets, space);
-    // Aligned by hand: the forms of operator new that align are replaced by few programs that count or limit memory.
+    // Aligned by hand, because few programs that count or limit memory replace the aligned forms of operator new.
     void* first = memory.get();
     auto* begin = static_cast<Word*>(std::align(alignment, words * sizeof(Word), first, space));
     for (std::size_t i = 0; i < words; ++i) ::new (static_cast<void*>(begin + i)) Word(0);
@@ -111,7 +112,7 @@ class BasicTokenTable {
   }
 
   /// Stores each tokens[i], i >= from, as the token after the n tokens before it; the first n tokens are not stored.
-  /// `from` serves a growing text: learn(text, its size at the last call). Tokens may be any numbers. Writer only.
+  /// For a growing text, pass its size at the last call as `from`. Tokens may be any numbers. Writer only.
   void learn(TokenSpan tokens, std::size_t from = 0) noexcept {
     std::size_t next = std::max<std::size_t>(from, ngram_);
     if (next >= tokens.size()) return;
@@ -143,42 +144,42 @@ class BasicTokenTable {
     if (tokens.size() < ngram_) return {};
     return find(hash(tokens));
   }
-  /// The same, for a hash that is moved on token by token: hash(), then advance().
+  /// The same for a hash that advances token by token: hash(), then advance().
   [[nodiscard]] std::optional<Token> find(const Hash& hash) const noexcept {
     const std::uint64_t value = hash.value();
     const Word* const entry = bucket(value);
     for (std::size_t i = 0; i < ways; ++i) {
-      // Relaxed: a word says all there is to say about its n-gram, nothing else is published with it.
+      // Relaxed: a word holds everything about its n-gram, and nothing else is published with it.
       const std::uint64_t word = entry[i].load(std::memory_order_relaxed);
       if (word >> 32 == fingerprint(value) && word != vacant) return token_of(word);
     }
     return {};
   }
-  /// Hash of the last n tokens. Precondition: there are n.
+  /// The hash of the last n tokens. Requires at least n tokens.
   [[nodiscard]] Hash hash(TokenSpan tokens) const noexcept {
     Hash hash;
     for (const Token token : tokens.last(ngram_)) hash.advance(token_hash(key_, token));
     return hash;
   }
-  /// Moves a hash on: `entering` follows, `leaving` is the token n tokens before it.
+  /// Advances a hash by one token. `entering` is that token, `leaving` the token n places before it.
   void advance(Hash& hash, Token entering, Token leaving) const noexcept {
     hash.advance(token_hash(key_, entering), token_hash(key_, leaving), ngram_);
   }
 
   [[nodiscard]] std::uint32_t ngram() const noexcept { return ngram_; }
-  /// N-grams of room. Evictions begin before the table is full: after `capacity()` different n-grams about a fifth of
-  /// them are gone.
+  /// The number of n-grams that fit. Evictions begin before the table is full: after `capacity()` different n-grams,
+  /// about a fifth of them are gone.
   [[nodiscard]] std::uint64_t capacity() const noexcept { return buckets_ * ways; }
-  /// N-grams stored.
+  /// The number of stored n-grams.
   [[nodiscard]] std::uint64_t size() const noexcept { return read(size_count); }
-  /// Each number is right by itself; during a write they may belong to different moments.
+  /// The counts since the table was made. Each is right by itself; during a write they may belong to different moments.
   [[nodiscard]] TokenTableCounts counts() const noexcept {
     return {read(added_count), read(renewed_count), read(changed_count), read(evicted_count), read(cleared_count)};
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return bytes_; }
 
  private:
-  static constexpr std::size_t alignment = 64;  // of cache lines, so that none holds half a bucket
+  static constexpr std::size_t alignment = 64;  // size of a cache line, so that none holds half a bucket
   static constexpr std::size_t bucket_bytes = ways * sizeof(std::uint64_t);
   static constexpr std::size_t batch = 16;  // cache misses that overlap
   static constexpr std::uint64_t vacant = 0;
@@ -195,7 +196,7 @@ class BasicTokenTable {
   BasicTokenTable(const TokenTableOptions& options, std::uint64_t buckets, std::size_t bytes) noexcept
       : key_(options.key), buckets_(buckets), bytes_(bytes), ngram_(options.ngram) {}
 
-  // Bucket and fingerprint are made of different bits.
+  // Bucket and fingerprint use different bits of the hash.
   [[nodiscard]] std::size_t bucket_begin(std::uint64_t hash) const noexcept {
     return static_cast<std::size_t>(((hash >> 32) * buckets_) >> 32) * ways;
   }
@@ -222,14 +223,15 @@ class BasicTokenTable {
     }
     if (old == fresh) {
       ++counts.renewed;
-      if (i == 0) return;  // spares the readers' copies of this line
+      if (i == 0) return;  // keeps the readers' cached copies of this line valid
     } else if (i < ways && old != vacant) {
       ++counts.changed;
     } else {
       ++counts.added;
       counts.evicted += i == ways ? 1 : 0;
     }
-    // From the back, in one cache line: a reader who looks from the front seldom misses one of the others.
+    // Shifts from the back, within one cache line: a reader, who looks from the front, then seldom misses another
+    // entry.
     for (i = std::min(i, ways - 1); i > 0; --i)
       entry[i].store(entry[i - 1].load(std::memory_order_relaxed), std::memory_order_relaxed);
     entry[0].store(fresh, std::memory_order_relaxed);

@@ -63,9 +63,9 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
   detail::for_each_number(state, [&](const auto& number) { writer.put(number); });
 }
 
-/// Returns the state in a section of kind `calibration`. Numbers beyond the bounds of learning are moved to them, as
-/// TokenCalibrator does, so that any numbers are a state. Error: snapshot_forged if the length is wrong (`value`,
-/// `limit` expected).
+/// Returns the state in a section of kind `calibration`. TokenCalibrator clamps numbers beyond the bounds of learning,
+/// so any bytes of the right length give a valid state. Error: snapshot_forged if the length is wrong (`value`: the
+/// length, `limit`: the expected one).
 [[nodiscard]] inline Result<CalibrationState> read_calibration(SnapshotCursor section) noexcept {
   if (section.left() != calibration_bytes)
     return Error{ErrorCode::snapshot_forged,
@@ -77,7 +77,7 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
   return TokenCalibrator(state).state();
 }
 
-// The functions of HistoryStore, for any slots and segments.
+// The public functions below, for any slot type and segment size.
 namespace detail {
 
 /// A run of a history as a RunSource.
@@ -137,7 +137,7 @@ template <class Slot, std::size_t segment_size>
   if (needed > vocabulary)
     return Error{ErrorCode::token_out_of_range,
                  "the snapshot has tokens outside HistoryOptions::vocabulary: load the one that was saved with this "
-                 "model, and trust where it comes from",
+                 "model, from a source that you trust",
                  needed - 1, vocabulary};
   return {};
 }
@@ -179,31 +179,37 @@ template <class Slot, std::size_t segment_size>
   return detail::snapshot_bytes_of(history);
 }
 
-/// Writes a snapshot of a history and of the calibration for a target into `room`, and returns its bytes.
+/// Writes a snapshot of a history and of the calibration for a target model into `room`. Returns its bytes.
 ///
 /// `tokenizer`: any number that stands for the tokenizer, see SnapshotWriter. Mix the model into it, because a
 /// calibration belongs to a model. A sequence that has not ended is saved without its held-back tokens.
 ///
 /// Error: out_of_room (`value`: the bytes needed, see snapshot_bytes_of()). Cost: a pass over the tokens and one over
-/// the bytes; no allocation. Threads: for the writer of the history, or while nobody writes; readers may go on.
+/// the bytes; no allocation. Threads: call it from the writer of the history, or while nobody writes; readers may
+/// continue.
 [[nodiscard]] inline Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
                                                                      const HistoryStore& history,
                                                                      const CalibrationState& calibration) noexcept {
   return detail::save_history(room, tokenizer, history, calibration);
 }
 
-/// Adds the contents of a snapshot to a history of any size; clear() the history first to have them alone. The history
-/// indexes them under its own key and evicts as always if it has too little room. `calibration` becomes that of the
-/// snapshot. Parts that the snapshot lacks stay as they are, and HistoryOptions may refuse origins.
+/// Adds the contents of a snapshot to a history of any size; clear() the history first to replace its contents. The
+/// history indexes them under its own key and evicts as usual when it is full. `calibration` becomes that of the
+/// snapshot. Parts that the snapshot lacks stay as they are. Tokens of an origin that HistoryOptions excludes are not
+/// stored.
 ///
 /// A sequence that has not ended is ended first: tokens appended later without begin_sequence() get the name 0. Names
 /// come back too, also those of sequences that were removed after the snapshot was saved: remove() them again.
 ///
-/// Any bytes are either loaded or refused, and then nothing is changed. Errors: those of SnapshotReader::open() and
-/// read_calibration(); snapshot_forged for a bad run; token_out_of_range if the largest token (`value`) is not below
-/// HistoryOptions::vocabulary (`limit`): the snapshot belongs to another model or is forged. A file forged with right
-/// checksums and tokens of the vocabulary can cost speed only: the target refuses drafts made of them. Set
-/// HistoryOptions::vocabulary, or drafts can contain any token.
+/// Any bytes are either loaded or refused. If they are refused, nothing changes. Errors:
+///
+///  * those of SnapshotReader::open() and read_calibration().
+///  * snapshot_forged: a run is malformed.
+///  * token_out_of_range: the largest token (`value`) is not below HistoryOptions::vocabulary (`limit`). The snapshot
+///    belongs to another model or is forged.
+///
+/// A file forged with correct checksums and tokens in the vocabulary can cost speed only: the target rejects drafts
+/// made of it. Set HistoryOptions::vocabulary, or drafts can contain any token.
 ///
 /// Cost: three passes over the bytes, then that of append(); no allocation. Threads: as append().
 [[nodiscard]] inline Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,

@@ -22,43 +22,44 @@ template <class SlotT, std::size_t segment_size>
 class BasicHistoryStore;
 }
 
-/// Past sequences in a fixed number of bytes, with an index over their n-grams: text that a drafter can copy from,
-/// besides its own context.
+/// Past sequences in a fixed number of bytes, with an index over their n-grams: text that a drafter can copy from, in
+/// addition to its own context.
 ///
 /// **Duplicates.** Known text is not stored again. A repetition of 64 tokens or more counts as a use of the stored
-/// text; only its last 16 tokens are stored again, if something new follows them.
+/// text. Only its last 16 tokens are stored again, and only if new text follows them.
 ///
 /// **Eviction.** A full history evicts segments of 32 tokens, the oldest first. Each segment has a use count: accepted
 /// drafts and repetitions raise it. A segment with uses gets a second chance and loses half of them (the clock
 /// algorithm; Corbato 1968). If the 32 oldest segments all have uses, the one with the fewest is evicted. Consecutive
-/// sequences of the same name share a segment; other sequences begin a new one, so a short one takes the room of 32
+/// sequences of the same name share a segment. Other sequences begin a new one, so a short one takes the room of 32
 /// tokens.
 ///
-/// **Threads.** One writer at a time (all members that are not const, and those that say so), any number of readers at
-/// the same time, without locks and without waiting. Neither snapshots nor epochs are needed, because a reader trusts
-/// nothing: tokens and links are single atomic words, a match has been compared token by token, and text that is
-/// overwritten meanwhile makes a bad draft, not a bad token. A reader never sees text that was not in this history.
-/// The object must not be moved while it is read: a drafter holds its address.
+/// **Threads.** One writer at a time and any number of readers at the same time, without locks and without waiting.
+/// Writers are all members that are not const, and those that say so. Neither snapshots nor epochs are needed, because
+/// a reader trusts nothing. Tokens and links are single atomic words, and a match has been compared token by token.
+/// Text that is overwritten meanwhile makes a bad draft, not a bad token. A reader never sees text that was not in this
+/// history. The object must not be moved while it is read: a drafter holds its address.
 ///
-/// **Cost.** 18 bytes for each token of room; sequences of 2,048 tokens leave 1% of the room unused, so that a stored
-/// token takes 18.2. append: 0.3 to 0.5 microseconds a token; an eviction may index up to 31 segments again. find: a
+/// **Cost.** 18 bytes for each token of capacity. Sequences of 2,048 tokens leave 1% of it unused, so a stored token
+/// takes 18.2 bytes. append: 0.3 to 0.5 microseconds a token; an eviction may index up to 31 segments again. find: one
 /// cache line for each of four n-gram lengths, two or three for each of up to 12 matches. remove: a look at every
 /// segment. Nothing allocates after make().
 using HistoryStore = detail::BasicHistoryStore<std::uint32_t, 32>;
 
 struct HistoryOptions {
-  std::size_t max_bytes = std::size_t{64} << 20;  ///< all of it is allocated by make(), and never more. More than
-                                                  ///< 18 GiB have no effect
-  std::uint64_t key = IndexOptions{}.key;         ///< secret and random if strangers write to the history
-  std::uint32_t vocabulary = 0x7fffffff;          ///< tokens at or beyond it are refused, also those of snapshots;
-                                                  ///< more than 2^31 - 1 has no effect
-  bool prompts = true;                            ///< store tokens that were read
-  bool outputs = true;                            ///< store tokens that the model generated
+  /// The memory of the history. make() allocates all of it, and nothing allocates later. Values above 18 GiB have no
+  /// effect.
+  std::size_t max_bytes = std::size_t{64} << 20;
+  std::uint64_t key = IndexOptions{}.key;  ///< secret and random if strangers write to the history
+  /// Tokens at or beyond it are refused, also those of snapshots. Values above 2^31 - 1 have no effect.
+  std::uint32_t vocabulary = 0x7fffffff;
+  bool prompts = true;  ///< store tokens of prompts
+  bool outputs = true;  ///< store tokens that the model generated
 };
 
 namespace detail {
 
-/// The class of HistoryStore. Tests take small slots and segments, with which everything wraps and runs full.
+/// The template of HistoryStore. Tests use small slots and segments, so that numbers wrap and tables fill up.
 template <class SlotT, std::size_t segment_size>
 class BasicHistoryStore {
   using Text = IndexedSegments<SlotT, segment_size>;
@@ -70,29 +71,29 @@ class BasicHistoryStore {
   static constexpr Slot nowhere = Text::nowhere;
   static constexpr std::size_t segment_tokens = segment_size;
   static constexpr auto orders = Text::orders;  ///< lengths of the n-grams that are found, longest first
-  static constexpr std::size_t most_matches = Text::most_matches;  ///< of one find()
+  static constexpr std::size_t most_matches = Text::most_matches;  ///< largest number of matches of one find()
   static constexpr std::size_t least_duplicate = 64;               ///< a shorter repetition is stored again
   static constexpr std::size_t lead = 16;  ///< tokens of a repetition that are stored before the new text
 
-  /// A history without room: finds and keeps nothing.
+  /// A history without capacity: it stores and finds nothing.
   BasicHistoryStore() noexcept = default;
 
-  /// The value of HistoryOptions::max_bytes that gives room for so many tokens.
+  /// The value of HistoryOptions::max_bytes for a capacity of at least `tokens` tokens.
   static constexpr std::size_t bytes_for(std::size_t tokens) noexcept {
     return Text::bytes_for(std::max<std::size_t>(1, (tokens + segment_size - 1) / segment_size));
   }
 
-  /// Of more than 18 GiB only 18 are used. Errors: out_of_memory; size_out_of_range if max_bytes has no room for one
-  /// segment (`limit`: the bytes that have).
+  /// Returns an empty history that has allocated its memory, at most 18 GiB. Errors: out_of_memory; size_out_of_range
+  /// if max_bytes is too small for one segment (`limit`: the bytes needed).
   static Result<BasicHistoryStore> make(const HistoryOptions& options = {}) noexcept {
     std::size_t segments = std::min(options.max_bytes / (Text::bytes_for(1024) / 1024), Text::most_segments);
     while (segments > 0 && Text::bytes_for(segments) > options.max_bytes) --segments;
     if (segments == 0)
-      return Error{ErrorCode::size_out_of_range, "HistoryOptions::max_bytes has no room for one segment: give it more",
+      return Error{ErrorCode::size_out_of_range, "HistoryOptions::max_bytes is too small for one segment: increase it",
                    options.max_bytes, Text::bytes_for(1)};
     auto text = Text::make(segments, options.key);
     if (!text)
-      return Error{ErrorCode::out_of_memory, "there is no memory for HistoryOptions::max_bytes: give it less",
+      return Error{ErrorCode::out_of_memory, "there is no memory for HistoryOptions::max_bytes: decrease it",
                    options.max_bytes, 0};
     BasicHistoryStore history;
     history.options_ = options;
@@ -102,8 +103,8 @@ class BasicHistoryStore {
 
   // For readers.
 
-  /// Writes matches of at least one token whose text continues: at most out.size() and `most_matches`. Matches of
-  /// longer n-grams come first, and of one length the latest. Returns their number.
+  /// Writes matches of at least one token whose text continues, at most min(out.size(), most_matches), and returns
+  /// their number. Matches of longer n-grams come first, and within one length the latest.
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<HistoryMatch> out) const noexcept {
     return text_.find(end, out);
   }
@@ -111,7 +112,7 @@ class BasicHistoryStore {
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<StoreMatch> out) const noexcept {
     return text_.find(end, out);
   }
-  /// Writes the tokens from a place on that find() or read() has named, until the sequence ends. See Datastore.
+  /// Writes the tokens from `place` on until the sequence ends. `place` comes from find() or read(). See Datastore.
   [[nodiscard]] StoreRun read(StorePlace place, std::span<Token> out) const noexcept {
     StoreRun run{0, place};
     auto at = static_cast<Slot>(place);
@@ -128,9 +129,10 @@ class BasicHistoryStore {
   [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
   /// The slot after this one; `nowhere` at the end.
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
-  /// Says that a drafted token from there was accepted. Any reader may say so. See Datastore.
+  /// Counts a use of the text at `place`, because a drafted token from there was accepted. Any reader may call it. See
+  /// Datastore.
   void touch(StorePlace place) const noexcept { count_up(text_.use_count(static_cast<Slot>(place))); }
-  /// Uses and repetitions of the text around a slot; halved at each second chance.
+  /// The number of uses and repetitions of the text around a slot; halved at each second chance.
   [[nodiscard]] std::uint8_t use_count(Slot slot) const noexcept {
     return text_.use_count(slot).load(std::memory_order_relaxed);
   }
@@ -139,15 +141,15 @@ class BasicHistoryStore {
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return text_.count() == 0 ? 0 : Text::bytes_for(text_.count());
   }
-  /// Tokens of room.
+  /// The capacity in tokens.
   [[nodiscard]] std::size_t capacity() const noexcept { return text_.count() * segment_size; }
 
   // For the writer, or when nobody writes.
 
   [[nodiscard]] const HistoryCounts& counts() const noexcept { return text_.counts(); }
 
-  /// Calls visit(HistoryRun) for everything that is stored, in eviction order: oldest first, except text that has got a
-  /// second chance. The last tokens of a sequence that has not ended may be missing.
+  /// Calls visit(HistoryRun) for all stored runs in eviction order: oldest first, except text that got a second chance.
+  /// The last tokens of a sequence that has not ended may be missing.
   template <class Visit>
   void for_each_run(Visit visit) const {
     text_.for_each_run(visit);
@@ -160,15 +162,15 @@ class BasicHistoryStore {
     end_sequence();
     name_ = name;
   }
-  /// Continues the sequence, by any number of tokens at a time; the caller can do other things in between. A drafter
-  /// finds a sequence that has not ended like one of the past: append a request's text when the request is done, or its
-  /// own words count twice. Without begin_sequence(), the name is 0.
+  /// Appends any number of tokens to the sequence. A drafter finds a sequence that has not ended like a past one.
+  /// Append a request's text when the request is done, or its own words count twice. Without begin_sequence(), the name
+  /// is 0.
   void append(TokenSpan tokens, Origin origin) noexcept {
     for (const Token token : tokens)
       if (accepts(token, origin)) add({token, origin});
   }
-  /// Continues the sequence with a token of another history and the use count it had there. The token is stored, even
-  /// if the history holds this text already.
+  /// Appends a token of another history, with the use count it had there. The token is stored even if the history
+  /// already holds this text.
   void restore(Token token, Origin origin, std::uint8_t use_count) noexcept {
     if (!accepts(token, origin)) return;
     store_held();
@@ -181,10 +183,9 @@ class BasicHistoryStore {
     name_ = 0;
   }
 
-  /// Removes all text that was stored under this name. If it is the name of the sequence that is being written, that
-  /// sequence goes on with the next tokens. Text that other sequences share goes too if it was stored under this name,
-  /// and stays if it was stored under another name before. Readers at work may still see single tokens of it until
-  /// their draft is done.
+  /// Removes all text that was stored under this name. If the current sequence has this name, it continues with the
+  /// next tokens. Text shared with other sequences is removed if it was stored under this name, and stays if it was
+  /// stored under another name before. Readers at work may still see single tokens of it until their draft is done.
   void remove(SequenceTag name) noexcept {
     if (name == name_) forget_held();
     text_.remove(name);
@@ -197,30 +198,30 @@ class BasicHistoryStore {
   }
 
  private:
-  static constexpr std::size_t head = orders[0];  // tokens that are looked up
+  static constexpr std::size_t head = orders[0];  // tokens of one lookup
 
-  // Tokens are held back as long as the store may hold them already. `held` counts the tokens since the last one that
-  // was stored; `known` means that the store has the last 8 tokens elsewhere and continues there.
+  // Tokens are held back while the store may already hold them. `held` counts the tokens since the last stored one.
+  // `known` means that the store has the last 8 tokens elsewhere and continues there.
   //
   //   state     held  next token                            becomes
   //   fresh     < 7   hold it                               fresh
   //   fresh     7     hold it; known?                       matching, else store all 8: storing
   //   storing   0     store it; known?                      matching, else storing
-  //   matching  any   the match continues with it: hold it  matching
-  //   matching  >= 8  known elsewhere: hold it              matching, with the other match (text stored in two runs)
+  //   matching  any   the match continues with it: hold it  matching.
+  //   matching  >= 8  known elsewhere: hold it              matching, with the other match (text stored in two runs).
   //   matching  any   neither: store the held tokens, or    storing, and the token is handled as there
-  //                   a new run of the last 16 if held >= 64
+  //                   a new run of the last 16 if held >= 64.
   //
-  // The end of the run stores fewer than 64 held tokens, drops more, and leads to `fresh` from every state.
+  // The end of the run stores fewer than 64 held tokens, or drops 64 and more. It leads to `fresh` from every state.
   enum class State : std::uint8_t { fresh, storing, matching };
 
-  /// The tokens held back: counts all of them, keeps the last 64.
+  /// The tokens held back. Counts all of them and keeps the last 64.
   class HeldTokens {
    public:
     static constexpr std::size_t kept = least_duplicate;
 
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
-    /// The token held `back` tokens before the latest one; back < kept.
+    /// The held token `back` places before the latest one. Requires back < kept.
     [[nodiscard]] HistoryWord last(std::size_t back) const noexcept { return ring_[(count_ - 1 - back) % kept]; }
     void push(HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
     void clear() noexcept { count_ = 0; }
@@ -231,7 +232,7 @@ class BasicHistoryStore {
     std::array<HistoryWord, kept> ring_;
   };
 
-  /// Whether a token is to be stored. A token that is left out ends the run.
+  /// Returns true if the token is to be stored; otherwise ends the run.
   [[nodiscard]] bool accepts(Token token, Origin origin) noexcept {
     if (text_.count() == 0) return false;
     const bool known = static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, HistoryWord::most_tokens);
@@ -263,8 +264,8 @@ class BasicHistoryStore {
     }
   }
 
-  /// The store may continue after `last` like the sequence does. `begin`: the slot of the first token that is held, or
-  /// is held next; `nowhere` if the held tokens are not all in one run.
+  /// Begins a match: the stored text may continue after `last` as the sequence does. `begin`: the slot of the first
+  /// token that is held, or is held next; `nowhere` if the held tokens are not all in one run.
   void begin_match(Slot last, Slot begin) noexcept {
     state_ = State::matching;
     match_next_ = text_.after(last);
@@ -273,7 +274,7 @@ class BasicHistoryStore {
   [[nodiscard]] bool continue_match(HistoryWord word) noexcept {
     if (match_next_ == nowhere || !text_.word(match_next_).is(word.token())) return false;
     held_.push(word);
-    // At 64 tokens it is a duplicate: touch the segments so far, from then on each segment that the match enters.
+    // At 64 tokens the match is a duplicate: touches its segments so far, and from then on each segment that it enters.
     if (held_.count() == least_duplicate) {
       Slot slot = match_begin_;
       for (std::size_t i = 0; i < least_duplicate && slot != nowhere; ++i, slot = text_.after(slot))
@@ -296,7 +297,7 @@ class BasicHistoryStore {
     if (held_.count() >= least_duplicate) text_.touch(segment_of(last));
     return true;
   }
-  /// Something new follows the held tokens, or the store does not know them.
+  /// Stores the held tokens: new text follows them, or the store does not have them. Of 64 or more, only the last 16.
   void store_held() noexcept {
     std::size_t stored = held_.count();
     if (stored >= least_duplicate) {

@@ -13,16 +13,17 @@ using SequenceTag = std::uint64_t;
 
 /// Counts of a history since it was made or cleared.
 struct HistoryCounts {
-  std::uint64_t stored = 0;          ///< tokens stored
-  std::uint64_t duplicates = 0;      ///< tokens not stored, because the history held them already
-  std::uint64_t refused = 0;         ///< tokens below 0, or at or beyond HistoryOptions::vocabulary
-  std::uint64_t evicted = 0;         ///< tokens that were evicted to make room for others
-  std::uint64_t second_chances = 0;  ///< segments that were next in eviction order and were kept, because of their use
-  std::uint64_t removed = 0;         ///< tokens that remove() took out
+  std::uint64_t stored = 0;      ///< tokens stored
+  std::uint64_t duplicates = 0;  ///< tokens not stored, because the history held them already
+  std::uint64_t refused = 0;     ///< tokens below 0, or at or beyond HistoryOptions::vocabulary
+  std::uint64_t evicted = 0;     ///< tokens that were evicted to make room for others
+  /// Segments that were next in eviction order and were kept because of their uses.
+  std::uint64_t second_chances = 0;
+  std::uint64_t removed = 0;  ///< tokens removed by remove()
   friend bool operator==(const HistoryCounts&, const HistoryCounts&) = default;
 };
 
-/// A stored token and its origin, in 32 bits. Tokens below zero, and the largest of all, have no such word.
+/// A stored token and its origin, in 32 bits. Negative tokens and the largest token cannot be stored.
 class HistoryWord {
  public:
   constexpr HistoryWord() noexcept = default;  ///< no token
@@ -33,7 +34,7 @@ class HistoryWord {
     word.bits_ = bits;
     return word;
   }
-  static constexpr std::uint32_t most_tokens = 0x7fffffff;  ///< 0 to most_tokens - 1
+  static constexpr std::uint32_t most_tokens = 0x7fffffff;  ///< tokens 0 to most_tokens - 1 can be stored
 
   [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == none; }
   [[nodiscard]] constexpr Token token() const noexcept { return static_cast<Token>(bits_ & ~output); }
@@ -41,7 +42,7 @@ class HistoryWord {
     return (bits_ & output) != 0 ? Origin::output : Origin::prompt;
   }
   [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
-  /// True if the word holds this token. False if it holds none.
+  /// Returns true if the word holds this token; an empty word holds none.
   [[nodiscard]] constexpr bool is(Token token) const noexcept { return !empty() && this->token() == token; }
 
  private:
@@ -52,7 +53,7 @@ class HistoryWord {
 
 namespace detail {
 
-/// A slot of a history whose text before it ends like the text that was looked up.
+/// A match in a history: the text before a slot ends like the looked-up text.
 template <class Slot>
 struct BasicHistoryMatch {
   Slot next = 0;                 ///< the slot of the token that follows
@@ -60,7 +61,7 @@ struct BasicHistoryMatch {
   friend bool operator==(const BasicHistoryMatch&, const BasicHistoryMatch&) = default;
 };
 
-/// Text that a history holds without a break. Eviction may have taken its beginning.
+/// A contiguous piece of stored text. Eviction may have removed its beginning.
 template <class Slot>
 struct BasicHistoryRun {
   SequenceTag sequence = 0;

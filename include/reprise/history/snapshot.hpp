@@ -20,18 +20,18 @@
 
 namespace reprise::inline v0 {
 
-/// The kind of a section. A number is never used again for anything else: new contents take a new number. Readers pass
-/// over sections of unknown kinds.
+/// The kind of a section. Numbers are never reused: new contents get a new number. Readers skip sections of unknown
+/// kinds.
 enum class SectionKind : std::uint32_t {
   calibration = 1,  ///< a CalibrationState
   runs = 2,         ///< stored tokens
 };
 
-/// A number that a snapshot can hold: whole, and of a fixed width.
+/// An integer type that a snapshot can hold.
 template <class T>
 concept StoredNumber = std::integral<T> && !std::same_as<T, bool>;
 
-/// The numbers of the format.
+/// The constants of the format.
 struct SnapshotFormat {
   /// The first byte is not ASCII, and the line ends expose a transfer as text; modelled on the signature of PNG.
   static constexpr std::array<std::uint8_t, 8> magic = {0x93, 'R', 'P', 'S', '\r', '\n', 0x1a, '\n'};
@@ -50,17 +50,18 @@ constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_
   return bytes;
 }
 
-/// Writes a snapshot into memory of the caller; snapshot_bytes() returns the size it needs. Nothing is written beyond
-/// that memory: bytes without room are only counted, and finish() returns how many were needed.
+/// Writes a snapshot into memory of the caller; snapshot_bytes() returns the size it needs. Bytes beyond that memory
+/// are not written, only counted, and finish() then reports the number needed.
 ///
 /// Cost: a pass over each section for its checksum, when it ends. No allocation. Threads: one at a time.
 class SnapshotWriter {
  public:
-  /// `tokenizer`: any number that stands for the tokenizer, such as a hash of its file. Only a reader that gives the
-  /// same number can read the snapshot: with another tokenizer the same tokens mean other text.
+  /// `tokenizer`: any number that stands for the tokenizer, such as a hash of its file. Only a reader with the same
+  /// number can read the snapshot, because with another tokenizer the same tokens mean other text.
   SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept : room_(room), tokenizer_(tokenizer) {}
 
-  /// Begins a section and ends the one before. Each kind at most once, at most SnapshotFormat::most_sections.
+  /// Begins a section and ends the previous one. Requires each kind at most once, and at most
+  /// SnapshotFormat::most_sections sections.
   void begin_section(SectionKind kind) noexcept {
     REPRISE_EXPECTS(sections_ < SnapshotFormat::most_sections && !has_begun(kind));
     end_section();
@@ -70,7 +71,7 @@ class SnapshotWriter {
     kinds_[sections_++] = kind;
   }
 
-  /// Writes a number into the section that was begun last.
+  /// Writes a number into the section begun last.
   template <StoredNumber T>
   void put(T value) noexcept {
     REPRISE_EXPECTS(section_ != 0);
@@ -90,8 +91,9 @@ class SnapshotWriter {
     store(32, static_cast<std::uint64_t>(position_));
     store_checksum(40, 0, 40);
     if (position_ > room_.size())
-      return Error{ErrorCode::out_of_room, "the snapshot does not fit: give as many bytes as snapshot_bytes() says",
-                   position_, room_.size()};
+      return Error{ErrorCode::out_of_room,
+                   "the snapshot does not fit: provide as many bytes as snapshot_bytes() returns", position_,
+                   room_.size()};
     return std::span<const std::byte>(room_.first(position_));
   }
 
@@ -151,16 +153,21 @@ class SnapshotCursor {
   std::size_t offset_ = 0;
 };
 
-/// A snapshot in memory that has passed all checks. Refers to the bytes it was opened on, which must not change.
+/// A snapshot in memory that has passed all checks. It refers to the bytes given to open(), which must not change.
 ///
 /// Threads: any number may read.
 class SnapshotReader {
  public:
-  /// Any bytes either are a snapshot or give one of these errors: not_a_snapshot, other_byte_order (`value` as read,
-  /// `limit` as it should be), other_token_width (`value` bytes, `limit` here), newer_version (`value`, `limit` known
-  /// here), other_tokenizer (`value`, `limit` expected), snapshot_truncated (`value` bytes, `limit` promised),
-  /// snapshot_damaged and snapshot_forged (`value`: the offset of the header or section, `limit`: the section's kind, 0
-  /// for the header). Forged bytes have right checksums and break a rule that SnapshotWriter never breaks.
+  /// Opens a snapshot. Any bytes either are a snapshot or give one of these errors:
+  ///
+  ///  * not_a_snapshot.
+  ///  * other_byte_order: `value` as read, `limit` as expected.
+  ///  * other_token_width: `value` bytes in the snapshot, `limit` bytes here.
+  ///  * newer_version: `value` in the snapshot, `limit` the newest known here.
+  ///  * other_tokenizer: `value` in the snapshot, `limit` expected.
+  ///  * snapshot_truncated: `value` bytes given, `limit` bytes promised.
+  ///  * snapshot_damaged and snapshot_forged: `value` is the offset of the header or section, `limit` the section's
+  ///    kind (0 for the header). Forged bytes have correct checksums and break a rule that SnapshotWriter never breaks.
   ///
   /// Cost: a pass over the bytes; no allocation.
   [[nodiscard]] static Result<SnapshotReader> open(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {
@@ -172,7 +179,7 @@ class SnapshotReader {
     if (bytes.size() < Format::header_bytes) return truncated(bytes.size(), Format::header_bytes);
     SnapshotCursor header(bytes.subspan(Format::magic.size()));
     const auto order = *header.take<std::uint32_t>();
-    // Before the checksum, whose bytes would be the other way round too. No single wrong bit leads here.
+    // Checked before the checksum, whose bytes would be reversed too. No single wrong bit leads here.
     if (order == 0x04030201)
       return Error{ErrorCode::other_byte_order,
                    "the snapshot has its highest bytes first: write it with SnapshotWriter, which never does", order,
@@ -186,7 +193,7 @@ class SnapshotReader {
     const auto fingerprint = *header.take<std::uint64_t>();
     const auto size = *header.take<std::uint64_t>();
     if (order != Format::byte_order || version == 0)
-      return Error{ErrorCode::snapshot_forged, "no such header is ever written: do not trust where it comes from"};
+      return Error{ErrorCode::snapshot_forged, "reprise never writes such a header: do not trust where it comes from"};
     if (version > Format::version)
       return Error{ErrorCode::newer_version,
                    "a newer version of reprise wrote this snapshot: update reprise, or begin without the snapshot",
@@ -196,13 +203,14 @@ class SnapshotReader {
                    "the tokens of the snapshot have another width: it was made by a reprise with other tokens", width,
                    sizeof(Token)};
     if (fingerprint != tokenizer)
-      return Error{ErrorCode::other_tokenizer,
-                   "the snapshot is of another tokenizer: load the one that was saved with this tokenizer, or none",
-                   fingerprint, tokenizer};
+      return Error{
+          ErrorCode::other_tokenizer,
+          "the snapshot belongs to another tokenizer: load the one that was saved with this tokenizer, or none",
+          fingerprint, tokenizer};
     if (bytes.size() < size) return truncated(bytes.size(), size);
     if (bytes.size() > size)
       return Error{ErrorCode::snapshot_damaged,
-                   "bytes follow the end of the snapshot: give no more of the file than was saved", size, 0};
+                   "bytes follow the end of the snapshot: pass only the bytes that were saved", size, 0};
     SnapshotReader reader(bytes, sections);
     if (const auto valid = reader.check_sections(); !valid) return valid.error();
     return reader;
@@ -239,7 +247,7 @@ class SnapshotReader {
   }
   static constexpr std::optional<Section> take_section(SnapshotCursor& rest) noexcept {
     if (rest.left() < SnapshotFormat::section_header_bytes) return std::nullopt;
-    // In the order of the bytes: initialisers in braces are evaluated from left to right.
+    // Takes the fields in the order of the bytes: initialisers in braces are evaluated from left to right.
     return Section{*rest.take<std::uint32_t>(), *rest.take<std::uint64_t>(), *rest.take<std::uint64_t>(),
                    *rest.take<std::uint64_t>()};
   }

@@ -16,33 +16,34 @@
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/file_calls.hpp"
 
-/// \file Snapshots in files: with file_calls.hpp the only header that calls the operating system, and not in the
-/// umbrella reprise.hpp.
+/// \file Snapshots in files. Only this header and file_calls.hpp call the operating system; the umbrella reprise.hpp
+/// does not include them.
 
 namespace reprise::inline v0 {
 
 namespace detail {
 
-/// The sentence for an error of the operating system: one for errors that tell what to do, else that of the step.
+/// Returns an Error with a sentence of advice for this error number if there is one, else with the sentence of the
+/// step.
 inline Error file_error(int error, std::string_view otherwise) noexcept {
   const auto sentence = [&]() -> std::string_view {
     switch (error) {
       case ENAMETOOLONG:
-        return "the name is too long: beside the file there is another one while it is saved, whose name is up to 20 "
-               "characters longer";
+        return "the name is too long: shorten it; a save also makes a temporary file whose name is up to 20 characters "
+               "longer";
       case ENOENT:
       case ENOTDIR:
-        return "a folder in the name does not exist, or is none: make it first";
+        return "a folder in the path does not exist or is not a folder: create it first";
       case EACCES:
       case EPERM:
-        return "the operating system does not permit it: look at the permissions of the file and of its folder, and "
-               "whether another process has the file open";
+        return "the operating system denies access: check the permissions of the file and of its folder, and whether "
+               "another process has the file open";
       case EROFS:
-        return "the file system can only be read: give another folder";
+        return "the file system is read-only: choose another folder";
       case ENOSPC:
-        return "the disk is full: make room";
+        return "the disk is full: free some space";
       case EFBIG:
-        return "the file would be larger than the system allows";
+        return "the file would be larger than the system allows: save fewer bytes, or to another file system";
       default:
         return otherwise;
     }
@@ -50,7 +51,7 @@ inline Error file_error(int error, std::string_view otherwise) noexcept {
   return {ErrorCode::file_failed, sentence(), static_cast<std::uint64_t>(error)};
 }
 
-/// Calls again as long as signals interrupt it.
+/// Repeats a call while signals interrupt it.
 template <class Calls, class Call>
 int uninterrupted(const Calls& calls, Call call) noexcept {
   int error = call();
@@ -58,7 +59,7 @@ int uninterrupted(const Calls& calls, Call call) noexcept {
   return error;
 }
 
-/// An open file or folder, or none; closed at the end.
+/// An open file or folder, or none. The destructor closes it.
 template <class Calls>
 class OpenFile {
  public:
@@ -71,7 +72,7 @@ class OpenFile {
   int close() noexcept {
     const int closing = std::exchange(number, -1);
     if (closing < 0) return 0;
-    // Never twice: the number may already be another file's.
+    // Never closed twice: the number may already belong to another file.
     const int error = calls_.close(closing);
     return calls_.interrupted(error) ? 0 : error;
   }
@@ -80,7 +81,7 @@ class OpenFile {
   Calls& calls_;
 };
 
-/// A file beside the one that it is to become; removed unless it does.
+/// A file that is written beside its final path. The destructor removes it unless become() has moved it there.
 template <class Calls>
 class TemporaryFile {
  public:
@@ -93,7 +94,7 @@ class TemporaryFile {
   }
 
   Result<void> create(std::basic_string_view<PathChar> path) noexcept {
-    // Another thread may be saving, or a process with this number have died while it was.
+    // Names can be taken: by another thread that is saving, or by a process with this number that died while saving.
     constexpr std::uint64_t attempts = 1000;
     int error = EEXIST;
     for (std::uint64_t attempt = 0; attempt < attempts && error == EEXIST; ++attempt) {
@@ -103,8 +104,8 @@ class TemporaryFile {
     exists_ = error == 0;
     if (exists_) return {};
     if (error == EEXIST)
-      return file_error(error, "the folder is full of what interrupted saves have left (*.tmp): remove these files");
-    return file_error(error, "no file can be created beside the one that is to be saved");
+      return file_error(error, "interrupted saves have left too many files (*.tmp) in the folder: remove them");
+    return file_error(error, "the temporary file cannot be created: check the folder of the file");
   }
 
   Result<void> fill(std::span<const std::byte> bytes) noexcept {
@@ -116,7 +117,7 @@ class TemporaryFile {
       if (error != 0 || written == 0) return not_written(error);
       bytes = bytes.subspan(written);
     }
-    // Not tried again: after a failed sync the system may count bytes as written that are lost.
+    // Not repeated: after a failed sync, the system may count lost bytes as written.
     if (const int error = uninterrupted(calls_, [&] { return calls_.sync(file_.number); })) return not_written(error);
     if (const int error = file_.close()) return not_written(error);
     return {};
@@ -124,16 +125,17 @@ class TemporaryFile {
 
   Result<void> become(const PathChar* path) noexcept {
     if (const int error = calls_.replace(name_.data(), path))
-      return file_error(error, "the new file cannot take the place of the old one, which is as it was");
+      return file_error(error,
+                        "the new file cannot replace the old one, which is unchanged: check the folder of the file");
     exists_ = false;
     return {};
   }
 
  private:
   static Error not_written(int error) noexcept {
-    return file_error(error, "the bytes cannot be written: look at the disk; the old file is as it was");
+    return file_error(error, "the bytes cannot be written: check the disk; the old file is unchanged");
   }
-  /// path.process-attempt.tmp
+  /// Sets the name to path.process-attempt.tmp. Returns false if out of memory.
   bool make_name(std::basic_string_view<PathChar> path, std::uint64_t attempt) noexcept {
     constexpr std::size_t most_digits = std::numeric_limits<std::uint64_t>::digits10 + 1;
     name_.clear();
@@ -163,10 +165,10 @@ class TemporaryFile {
 };
 
 inline Error not_a_regular_file() noexcept {
-  return {ErrorCode::not_a_regular_file, "this is a folder, a link or a device: give the name of a regular file"};
+  return {ErrorCode::not_a_regular_file, "the path is a folder, a link or a device: give the path of a regular file"};
 }
 
-/// Calls of the system would take a name with a NUL for the one that ends there.
+/// Refuses an empty name and a name with a NUL: the system would read only the part before the NUL.
 inline Result<void> check_name(std::basic_string_view<PathChar> name) noexcept {
   if (!name.empty() && name.find(PathChar{0}) == name.npos) return {};
   return Error{ErrorCode::bad_file_name, "the name of the file is empty or has a NUL in it: give another one"};
@@ -178,9 +180,9 @@ Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::spa
   if (auto good = check_name(name); !good) return good;
   FileKind kind{};
   if (const int error = calls.look(path.c_str(), kind))
-    return file_error(error, "the name of the file leads nowhere: look at the folders in it");
+    return file_error(error, "the file cannot be examined: check the folders in its path");
   if (kind == FileKind::other) return not_a_regular_file();
-  // Before anything is written: what cannot be opened cannot be synced at the end.
+  // Opened before anything is written: a folder that cannot be opened cannot be synced at the end.
   const std::size_t folder_length = name.rfind(PathChar{'/'}) + 1;
   Buffer<PathChar> folder_name;
   if (!folder_name.reserve(folder_length + 2) || !folder_name.append(name.substr(0, folder_length)))
@@ -189,14 +191,14 @@ Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::spa
   folder_name.push_reserved(PathChar{0});
   OpenFile<Calls> folder(calls);
   if (const int error = uninterrupted(calls, [&] { return calls.open_folder(folder_name.data(), folder.number); }))
-    return file_error(error, "the folder of the file cannot be opened: it has to exist and to be readable");
+    return file_error(error, "the folder of the file cannot be opened: it must exist and be readable");
   TemporaryFile<Calls> temporary(calls);
   if (auto created = temporary.create(name); !created) return created;
   if (auto filled = temporary.fill(bytes); !filled) return filled;
   if (auto replaced = temporary.become(path.c_str()); !replaced) return replaced;
   if (const int error = uninterrupted(calls, [&] { return calls.sync_folder(folder.number); }))
     return Error{ErrorCode::file_failed,
-                 "the new file is in place, but its folder could not be synced: a power cut may bring the old one back",
+                 "the new file is in place, but its folder could not be synced: a power cut may restore the old one",
                  static_cast<std::uint64_t>(error)};
   return {};
 }
@@ -206,7 +208,7 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
                        std::size_t max_bytes) noexcept {
   bytes.release();
   if (auto good = check_name(path.native()); !good) return good;
-  const auto failed = [](int error) { return file_error(error, "the file cannot be read: look at its disk"); };
+  const auto failed = [](int error) { return file_error(error, "the file cannot be read: check its disk"); };
   OpenFile<Calls> file(calls);
   const int error = uninterrupted(calls, [&] { return calls.open(path.c_str(), file.number); });
   if (error == ENOENT) return Error{ErrorCode::no_such_file, "there is no file of this name"};
@@ -216,7 +218,8 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
   if (const int measured = calls.measure(file.number, kind, size)) return failed(measured);
   if (kind != FileKind::regular) return not_a_regular_file();
   if (size > max_bytes)
-    return Error{ErrorCode::file_too_large, "the file is larger than allowed: is it the right one?", size, max_bytes};
+    return Error{ErrorCode::file_too_large, "the file is larger than allowed: check the path, or raise max_bytes", size,
+                 max_bytes};
   Buffer<std::byte> read;
   if (!read.reserve(static_cast<std::size_t>(size)))
     return Error{ErrorCode::out_of_memory, "no memory for the bytes of the file", size};
@@ -238,29 +241,30 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 
 }  // namespace detail
 
-/// Publishes `bytes` as a file, whole or not at all: whoever opens `path`, after a crash too, finds the old file or the
-/// new one. The bytes go to a new file in the same folder, which is synced and then takes the place of the old one;
-/// last the folder is synced. Only its owner may read the file; on Windows everybody may whom its folder admits.
+/// Publishes `bytes` as a file, all or nothing. A reader of `path` finds the old file or the new one, also after a
+/// crash. The bytes go to a new file in the same folder. That file is synced and replaces the old one; then the folder
+/// is synced. Only its owner may read the file. On Windows, the permissions of the folder apply instead.
 ///
-/// On any error the old file is as it was and the new one is removed, but for one: when only the last sync has failed
-/// the new file is in place (the sentence says so). A process that is killed while it saves may leave a file
-/// path.PROCESS-NUMBER.tmp behind, with bytes in the clear, which nobody but you removes: do so when no save is under
-/// way.
+/// On any error the old file is unchanged and the new one is removed, with one exception. If only the last sync fails,
+/// the new file is in place, and the message says so. A process that is killed while it saves may leave a file
+/// path.PROCESS-NUMBER.tmp with the bytes unencrypted. Nothing removes that file: do so when no save is running.
 ///
-/// Errors: bad_file_name, not_a_regular_file (`path` is a folder, device or link: these are never replaced),
-/// out_of_memory, file_failed (`value`: a number of <cerrno>, or 0 where there was none). No allocation but for names.
-/// On Windows a link is taken for the file that it leads to, and may itself be replaced; and a file that somebody has
-/// open cannot be replaced: file_failed; try again. Threads: any, also for the same path; the last one wins.
+/// Errors: bad_file_name; not_a_regular_file; out_of_memory; file_failed (`value`: a number of <cerrno>, or 0 if there
+/// was none). If `path` is a folder, device or link, it is never replaced: not_a_regular_file. Only names allocate.
+///
+/// On Windows, a link counts as the file that it leads to, and may itself be replaced. An open file cannot be replaced
+/// there: file_failed; try again. Threads: any, also for the same path; the last one wins.
 [[nodiscard]] inline Result<void> save_file(const std::filesystem::path& path,
                                             std::span<const std::byte> bytes) noexcept {
   detail::FileCalls calls;
   return detail::save_file(calls, path, bytes);
 }
 
-/// The bytes of a file; allocates exactly as many. On an error `bytes` is empty.
+/// Reads a file into `bytes` and allocates exactly its size. On an error `bytes` is empty.
 ///
-/// Errors: bad_file_name, no_such_file, not_a_regular_file (links are followed; on Windows a folder is file_failed),
-/// file_too_large (`value` bytes, `limit` allowed), out_of_memory, file_failed (`value` as above). Threads: any.
+/// Errors: bad_file_name; no_such_file; not_a_regular_file (links are followed; on Windows a folder gives file_failed);
+/// file_too_large (`value`: its bytes, `limit`: the bytes allowed); out_of_memory; file_failed (`value` as for
+/// save_file()). Threads: any.
 [[nodiscard]] inline Result<void> load_file(const std::filesystem::path& path, Buffer<std::byte>& bytes,
                                             std::size_t max_bytes = unlimited) noexcept {
   detail::FileCalls calls;

@@ -15,32 +15,34 @@
 
 namespace reprise::inline v0 {
 
-/// The caller's number for everyone who may share a history: a customer, a user, a conversation. Two parties with the
-/// same number share everything; numbers made from names must be hashes with a secret key.
+/// The caller's number for a tenant: a customer, a user, a conversation. Parties with the same number share everything.
+/// Numbers made from names must be hashes with a secret key.
 using TenantId = std::uint64_t;
 
 /// The data of one tenant. Nothing in it refers to another tenant's.
 struct Tenant {
   HistoryStore history;
-  CalibrationState calibration;  ///< learned from its sequences: NgramOptions::prior of the next one. A plain value:
-                                 ///< only one thread at a time may write it
+  /// Learned from its sequences: the NgramOptions::prior of the next one. A plain value: only one thread at a time may
+  /// write it.
+  CalibrationState calibration;
 };
 
 struct TenantOptions {
-  std::size_t tenants = 16;  ///< tenants that can be open at the same time
-  HistoryOptions history;    ///< of each tenant, max_bytes too; but open() gives the key
+  std::size_t tenants = 16;  ///< largest number of tenants open at the same time
+  HistoryOptions history;    ///< settings of each tenant, max_bytes included; but open() gives the key
 };
 
-/// One history for each tenant, so that tenants learn nothing of each other. Parties that the caller gives the same
-/// number share a history; nobody else does. Without a tenant a drafter reads only its own context.
+/// One history for each tenant, so that tenants learn nothing of each other. Parties share a history only if the caller
+/// gives them the same number. Without a tenant, a drafter reads only its own context.
 ///
 /// Each tenant has its own tokens, index, hash key, counts and calibration, and a fixed number of bytes. There is no
-/// common budget, because another tenant can measure how much of it is taken. So open() refuses a new tenant when all
-/// slots are taken, and the caller decides which one to close.
+/// common budget, because one tenant could measure how much of it the others use. open() therefore refuses a new tenant
+/// when all slots are taken, and the caller decides which one to close.
 ///
 /// **Threads.** open() and close(): one thread at a time. find(): any number of threads at the same time. A tenant
-/// keeps its address until it is closed, also if this object is moved; its history is used as HistoryStore says. Before
-/// close(), the caller makes sure that no thread uses this tenant or looks for it: the next tenant takes its slot.
+/// keeps its address until it is closed, also if this object is moved. The thread rules of HistoryStore apply to its
+/// history. Before close(), the caller makes sure that no thread uses this tenant or looks for it: the next tenant
+/// takes its slot.
 ///
 /// **Cost.** find: a look at 8 bytes for each slot, once for each sequence. open: an allocation of the tenant's bytes,
 /// which are written. Memory: TenantOptions::history.max_bytes for each open tenant, and 8 KB for each slot.
@@ -48,10 +50,10 @@ class TenantHistories {
  public:
   static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
 
-  /// No slots: opens and finds nobody.
+  /// No slots: open() always fails and find() returns nullptr.
   TenantHistories() noexcept = default;
 
-  /// Error: out_of_memory. open() allocates the bytes of a tenant.
+  /// Allocates the slots; open() allocates the bytes of a tenant. Error: out_of_memory.
   static Result<TenantHistories> make(const TenantOptions& options = {}) noexcept {
     TenantHistories all;
     all.options_ = options;
@@ -61,7 +63,7 @@ class TenantHistories {
       all.tenants_.reset(new (std::nothrow) Tenant[options.tenants]);
     }
     if (all.ids_ == nullptr || all.tenants_ == nullptr)
-      return Error{ErrorCode::out_of_memory, "there is no memory for TenantOptions::tenants: give it fewer",
+      return Error{ErrorCode::out_of_memory, "there is no memory for TenantOptions::tenants: decrease it",
                    options.tenants, 0};
     for (std::size_t i = 0; i < options.tenants; ++i) all.ids_[i].store(nobody, std::memory_order_relaxed);
     all.slots_ = options.tenants;
@@ -72,7 +74,7 @@ class TenantHistories {
   /// this process. Errors: tenant_is_open; too_many_tenants; invalid_argument (nobody); those of HistoryStore::make().
   Result<Tenant*> open(TenantId id, std::uint64_t key) noexcept {
     if (id == nobody)
-      return Error{ErrorCode::invalid_argument, "this number stands for no tenant: take another", id, 0};
+      return Error{ErrorCode::invalid_argument, "TenantHistories::nobody is not a tenant: use another number", id, 0};
     if (find(id) != nullptr)
       return Error{ErrorCode::tenant_is_open, "this tenant is open: find() it, or close() it first", id, 0};
     const std::size_t slot = slot_of(nobody);
@@ -101,7 +103,7 @@ class TenantHistories {
     *gone = Tenant();
   }
 
-  /// Bytes of the open tenants and of all slots. Not at the same time as open() and close().
+  /// The bytes of the open tenants and of all slots. Do not call it at the same time as open() or close().
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = slots_ * (sizeof(TenantId) + sizeof(Tenant));
     for (std::size_t i = 0; i < slots_; ++i) bytes += tenants_[i].history.memory_bytes();

@@ -22,27 +22,28 @@
 
 namespace reprise::inline v0::detail {
 
-/// The cost of a pass of several sequences by its drafted rows: read from a curve that was given, or from one that is
-/// learned for each power of two of the number of sequences. Kept from call to call as long as the shape of the plain
-/// pass is the same; contexts count with their three leading bits.
+/// The cost of a pass of several sequences by its drafted rows. It is read from a given curve, or from curves that are
+/// learned, one for each power of two of the number of sequences. Costs are kept between calls while the shape of the
+/// plain pass is the same. Contexts are rounded down to their three leading bits: 1,000 counts as 896.
 ///
-/// Row counts are rounded up to the next of the widths that the engine can run, if there are such: the rows in between
-/// are paid for anyway.
+/// If the engine can run certain widths only, row counts are rounded up to the next one: the rows in between are paid
+/// for anyway.
 ///
-/// Learned curves have 64 lengths each. In a batch of n sequences one length stands for n / 8 rows (a power of two, at
-/// least 1), so that they reach 8 rows for each sequence. 3 KB for each power of two up to 4,096 sequences, 12 bytes
-/// for each drafted row. Only reserve() allocates. Threads: one at a time.
+/// Learned curves have 64 lengths each. In a batch of n sequences, one length stands for n / 8 rows, rounded down to
+/// a power of two, at least 1. The curve thus reaches 8 rows for each sequence. Memory: 3 KB for each power of two up
+/// to 4,096 sequences, and 12 bytes for each drafted row. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
-  /// `most`: the largest number of drafted rows whose cost will be read.
+  /// `most`: the largest number of drafted rows whose cost is read.
   BatchCost(std::optional<CostCurve> told, const AllowedWidths& widths, std::size_t most) noexcept
       : told_(std::move(told)), widths_(widths), most_(most) {}
 
-  /// False: out of memory; then every pass costs as much as a plain one, and no draft may be sent.
+  /// Allocates the tables. Returns false if out of memory: every pass then seems as cheap as a plain one, and no draft
+  /// may be sent.
   [[nodiscard]] bool reserve() noexcept { return costs_.resize(most_ + 1, cost_one) && logs_.resize(most_ + 1, 0); }
   [[nodiscard]] bool reserved() const noexcept { return costs_.size() > most_; }
 
-  /// Reads the costs of `plain` with drafted rows after it.
+  /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are kept from the last call.
   void prepare(PassShape plain) noexcept {
     plain.sequences = std::max<std::size_t>(plain.sequences, 1);
     plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
@@ -53,45 +54,47 @@ class BatchCost {
     passes_ = told_ ? 0 : learned().passes();
     read();
   }
-  /// Cost of the prepared pass with k drafted rows, in plain passes.
+  /// The cost of the prepared pass with k drafted rows, in plain passes.
   [[nodiscard]] Cost cost(std::size_t k) const noexcept { return costs_[k]; }
   /// The extra cost of k drafted rows.
   [[nodiscard]] std::int64_t extra(std::size_t k) const noexcept {
     return std::int64_t{costs_[k]} - std::int64_t{costs_[0]};
   }
-  /// The natural logarithm of the time of a pass with k drafted rows over that without, of UnitScale.
+  /// The natural logarithm of the time of a pass with k drafted rows, divided by the time without them; in UnitScale.
   [[nodiscard]] std::int64_t log(std::size_t k) const noexcept { return logs_[k]; }
-  /// The highest throughput that any draft could reach.
+  /// The highest throughput that any draft can reach.
   [[nodiscard]] Rate max_throughput() const noexcept { return max_throughput_; }
-  /// The most drafted rows that can pay at all, were every one of them accepted; 0: none can at this load.
+  /// The largest number of drafted rows that can pay if every one is accepted; 0 if none can at this load.
   [[nodiscard]] std::size_t most_worthwhile() const noexcept { return worthwhile_; }
-  /// The least by which one row more, up to there, lengthens a pass, as log().
+  /// The smallest increase of log() by one more row, up to most_worthwhile() rows.
   [[nodiscard]] std::int64_t least_step() const noexcept { return least_step_; }
-  /// The rows that an engine runs for `rows` rows: the next allowed width, if there is one.
+  /// The number of rows that the engine runs for `rows` rows: the next allowed width, or `rows` itself if there is
+  /// none.
   [[nodiscard]] std::size_t width(std::size_t rows) const noexcept {
     const auto widths = widths_.values();
     const auto at = std::lower_bound(widths.begin(), widths.end(), rows);
     return at == widths.end() ? rows : *at;
   }
-  /// The most drafted rows for which there is a width, after `rows` plain ones.
+  /// The largest number of drafted rows that fit an allowed width after `rows` plain rows.
   [[nodiscard]] std::size_t width_limit(std::size_t rows) const noexcept {
     if (widths_.empty()) return unlimited;
     return widths_.values().back() - std::min(rows, widths_.values().back());
   }
 
-  /// The most drafted rows that the times learned so far allow.
+  /// The largest number of drafted rows that the times learned so far allow.
   [[nodiscard]] std::size_t explored_rows() const noexcept {
     return told_ ? unlimited : learned_cost().explored_rows();
   }
-  /// Whether the next pass should be plain, to time it; `gain`: of the draft that would be left out, in plain passes.
+  /// Returns true if the next pass should be plain, to time it. `gain`: the value of the draft that is then left out,
+  /// in plain passes.
   [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
     return !told_ && learned_cost().should_probe_plain(gain, guard);
   }
-  /// The cost of a pass with a draft as the loss guard takes it.
+  /// The cost that the loss guard charges for a pass with a draft.
   [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
     return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
   }
-  /// A pass of the prepared shape, with `drafted` rows after it, took `time`.
+  /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`.
   void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time) noexcept {
     if (told_ || plain_.rows != plain_.sequences) return;
     const std::size_t run = drafted == 0 ? 0 : width(plain_.rows + drafted) - plain_.rows;
@@ -107,7 +110,7 @@ class BatchCost {
   static std::size_t class_of(std::size_t sequences) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(sequences)) - 1, classes - 1);
   }
-  /// Rows that one row of a learned curve stands for.
+  /// The number of rows that one row of a learned curve stands for.
   static std::size_t unit(std::size_t sequences) noexcept {
     return std::max<std::size_t>(1, std::bit_floor(sequences) / 8);
   }
@@ -117,7 +120,7 @@ class BatchCost {
   }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_[class_of(plain_.sequences)]; }
   [[nodiscard]] LearnedCost learned_cost() const noexcept { return LearnedCost(learned(), unit(plain_.sequences)); }
-  /// The three leading bits of a context.
+  /// Returns the three leading bits of a context, the others cleared.
   static std::size_t rounded_context(std::size_t context) noexcept {
     const std::size_t third_bit = std::max<std::size_t>(1, std::bit_floor(context) / 4);
     return context - context % third_bit;
@@ -128,15 +131,15 @@ class BatchCost {
     read_costs();
     const std::uint64_t sequences = plain_.sequences;
     const std::int64_t first = fixed_ln(time(0));
-    std::uint64_t tokens = sequences;  // of the pass with the highest throughput
+    std::uint64_t tokens = sequences;  // tokens of the pass with the highest throughput
     std::uint64_t cost = cost_one;
     worthwhile_ = 0;
     for (std::size_t k = 0; k <= most_; ++k) {
       logs_[k] = static_cast<std::int32_t>(fixed_ln(time(k)) - first);
       const std::uint64_t relative = time(k);
       if ((sequences + k) * cost > tokens * relative) tokens = sequences + k, cost = relative;
-      // The gain if all were accepted and spread evenly, where they help most. Rows that gain less than a 32nd are not
-      // worthwhile.
+      // The gain if all rows are accepted and spread evenly over the sequences, where they help most. Rows are
+      // worthwhile only if 31/32 of that gain exceeds their cost.
       const std::int64_t gain = fixed_ln(UnitScale::divide(sequences + k, sequences));
       if (gain * 31 / 32 > logs_[k]) worthwhile_ = k;
     }
@@ -156,13 +159,13 @@ class BatchCost {
     if (widths_.empty()) return;
     for (std::size_t k = 0; k <= most_; ++k) {
       const std::size_t run = width(plain_.rows + k) - plain_.rows;
-      // Widths ascend and lie above, so costs that are still to be rounded are not yet overwritten.
+      // run >= k, so costs[run] is not yet overwritten.
       costs[k] = run <= most_ ? costs[run]
                  : told_      ? told_->cost({plain_.sequences, plain_.rows + run, plain_.context})
                               : costs[most_];
     }
   }
-  /// The time of a pass with k drafted rows, that of a plain one being 1 also where other rows ride in both.
+  /// The time of a pass with k drafted rows. That of a plain pass is 1, even if both carry other rows.
   [[nodiscard]] std::uint64_t time(std::size_t k) const noexcept {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(1, extra(k) + cost_one));
   }
@@ -174,7 +177,7 @@ class BatchCost {
   std::size_t most_;
   std::array<LearnedCurve, classes> learned_{};
   PassShape plain_{1, unlimited, 0};  // no such pass
-  std::uint32_t passes_ = 0;          // of the learned curve
+  std::uint32_t passes_ = 0;          // passes() of the learned curve at the last read
   Buffer<Cost> costs_;
   Buffer<std::int32_t> logs_;
   Rate max_throughput_ = rate_one;

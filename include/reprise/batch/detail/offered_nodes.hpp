@@ -17,31 +17,31 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/evidence/path_products.hpp"
 
-/// \file The nodes that are offered to a pass, counted by worth: the histogram that both planners walk down.
+/// \file The nodes offered to a pass, counted by worth: the histogram that both planners walk down.
 namespace reprise::inline v0::detail {
 
-/// The terms on which a pass is planned.
+/// The costs and limits by which a pass is planned.
 struct PlanTerms {
   const BatchCost& cost;
   const LossGuard& guard;
-  std::int64_t price = 0;      ///< of the logarithm of the time of a pass, of UnitScale
-  std::size_t row_limit = 0;   ///< of drafted rows
-  std::size_t plain_rows = 0;  ///< pending rows and other ones
-  std::size_t other_rows = 0;  ///< of these, rows that belong to no sequence of the plan
+  std::int64_t price = 0;      ///< price of the logarithm of the time of a pass, in UnitScale
+  std::size_t row_limit = 0;   ///< upper bound on drafted rows
+  std::size_t plain_rows = 0;  ///< pending rows and other rows
+  std::size_t other_rows = 0;  ///< the part of plain_rows that belongs to no sequence of the plan
 
   [[nodiscard]] bool allowed(std::size_t k) const noexcept { return cost.extra(k) <= guard.allowance(); }
   /// The price of the time that k drafted rows add.
   [[nodiscard]] std::int64_t price_of(std::size_t k) const noexcept { return UnitScale::multiply(price, cost.log(k)); }
 };
 
-/// How many rows a pass drafts.
+/// The number of rows that a pass drafts.
 struct RowChoice {
-  std::size_t rows = 0;       ///< drafted ones, padding included if uniform
+  std::size_t rows = 0;       ///< drafted rows, padding included if uniform
   std::size_t row_width = 0;  ///< if uniform: rows of each sequence
   std::int64_t gain = 0;
-  bool guarded = false;  ///< other lengths were beyond the allowance of the guard
+  bool guarded = false;  ///< true if other lengths exceeded the allowance of the guard
 
-  /// Takes k rows if their gain is higher and the guard allows them; true if so.
+  /// Takes k rows if their gain is higher and the guard allows them. Returns true if it took them.
   bool offer(const PlanTerms& terms, std::size_t k, std::int64_t other_gain) noexcept {
     if (other_gain <= gain) return false;
     if (!terms.allowed(k)) {
@@ -60,12 +60,12 @@ class OfferedNodes {
   static constexpr std::size_t most_nodes = 256;      // of one sequence
   static constexpr std::size_t most_row_width = 512;  // of a uniform pass
 
-  /// The bounds below which a node counts for nothing.
+  /// The bounds beyond which a node is not counted.
   struct Bounds {
-    std::uint64_t least_tokens = 0;  ///< the fewest tokens that a sequence is said to get, of UnitScale
-    std::size_t least_class = 0;     ///< the first class that never pays
-    std::size_t stop_class = 0;      ///< the same for sampled drafts: decided by the size of the last pass
-    std::size_t row_limit = 0;       ///< of drafted rows
+    std::uint64_t least_tokens = 0;  ///< lower bound on the tokens of a sequence, in UnitScale
+    std::size_t least_class = 0;     ///< first class that never pays
+    std::size_t stop_class = 0;      ///< the same for sampled drafts, by the size of the last pass
+    std::size_t row_limit = 0;       ///< upper bound on drafted rows
   };
 
   OfferedNodes(std::size_t max_nodes, bool uniform) noexcept : max_nodes_(max_nodes), uniform_(uniform) {}
@@ -75,14 +75,14 @@ class OfferedNodes {
   }
   void clear() noexcept { sequences_.clear(); }
 
-  /// Counts the nodes of all entries; reserve() has been called for as many.
+  /// Counts the nodes of all entries. Requires an earlier reserve() for this many entries.
   void count(std::span<const BatchEntry> entries, Bounds bounds) noexcept {
     counts_.fill(0);
     by_row_.fill(0);
     offered_ = 0;
     worthwhile_ = 0;
     any_sampled_ = false;
-    std::size_t enough = 2 * bounds.row_limit;  // then it is time to see which classes cannot be sent any more
+    std::size_t enough = 2 * bounds.row_limit;  // worthwhile nodes after which classes out of reach are dropped
     for (const BatchEntry& entry : entries) {
       if (worthwhile_ > enough && !uniform_) {
         bounds.least_class = std::min(bounds.least_class, first_left_out(bounds.row_limit));
@@ -93,19 +93,20 @@ class OfferedNodes {
   }
 
   [[nodiscard]] std::size_t sequences() const noexcept { return sequences_.size(); }
-  /// Nodes in all drafts.
+  /// The number of nodes in all drafts.
   [[nodiscard]] std::size_t offered() const noexcept { return offered_; }
-  /// Nodes that count for something.
+  /// The number of worthwhile nodes in all drafts.
   [[nodiscard]] std::size_t worthwhile() const noexcept { return worthwhile_; }
   [[nodiscard]] bool any_sampled() const noexcept { return any_sampled_; }
-  /// Nodes of a class.
+  /// The number of nodes in class c.
   [[nodiscard]] std::uint32_t in_class(std::size_t c) const noexcept { return counts_[c]; }
-  /// The worth of the nodes that are sent if each sequence has more than `row` rows, but not if it has `row`.
+  /// The summed worth of the nodes that are sent only if each sequence has more than `row` rows: those in row `row`,
+  /// counted from 0.
   [[nodiscard]] std::int64_t in_row(std::size_t row) const noexcept { return by_row_[row]; }
-  /// Worthwhile nodes of sequence i, and its pending rows.
+  /// The number of worthwhile nodes of sequence i. pending_of(): the number of its pending rows.
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return sequences_[i].nodes; }
   [[nodiscard]] std::size_t pending_of(std::size_t i) const noexcept { return sequences_[i].pending; }
-  /// The classes of the nodes of sequence i; they never fall.
+  /// The classes of the nodes of sequence i, in non-decreasing order.
   [[nodiscard]] const std::uint16_t* classes_of(std::size_t i) const noexcept {
     return classes_.data() + i * max_nodes_;
   }
@@ -114,7 +115,7 @@ class OfferedNodes {
   }
 
  private:
-  /// A sequence.
+  /// The row counts of one sequence.
   struct Sequence {
     std::uint32_t nodes = 0;
     std::uint32_t pending = 0;
@@ -133,7 +134,8 @@ class OfferedNodes {
     std::size_t n = 0;
     for (; n < size; ++n) {
       const std::uint32_t path = path_of(entry, n);
-      last = std::max(last, worth_class(path, sum, least_tokens));  // a prefix, also of a draft out of order
+      // Classes never fall, so that even a draft out of order is cut to a prefix.
+      last = std::max(last, worth_class(path, sum, least_tokens));
       if (last >= first_refused) break;
       sum += rescaled<ProbabilityScale, UnitScale>(path);
       classes[n] = static_cast<std::uint16_t>(sampled ? 0 : last);
@@ -145,7 +147,8 @@ class OfferedNodes {
     offered_ += offer.sendable.size();
     any_sampled_ = any_sampled_ || (sampled && n > 0);
   }
-  /// The path probability of node number `n`, of ProbabilityScale, as far as it is believed.
+  /// The path probability of node number `n` in ProbabilityScale, corrected by the calibrator of the entry if it has
+  /// one.
   [[nodiscard]] std::uint32_t path_of(const BatchEntry& entry, std::size_t n) noexcept {
     const Offer& offer = entry.offer;
     const std::uint32_t path = offer.draft[static_cast<std::size_t>(offer.sendable[n])].path_probability.raw();
@@ -153,7 +156,7 @@ class OfferedNodes {
     const std::uint32_t factor = paths_.extend(offer.draft, offer.sendable, n, entry.credit->factor());
     return static_cast<std::uint32_t>(UnitScale::multiply(std::uint64_t{path}, std::uint64_t{factor}));
   }
-  /// The first class of which nothing can be sent: those before it hold `rows` nodes already.
+  /// The first class of which nothing can be sent, because the classes before it already hold `rows` nodes.
   [[nodiscard]] std::size_t first_left_out(std::size_t rows) const noexcept {
     std::size_t c = 0;
     for (std::size_t nodes = 0; c < worth_classes && nodes < rows; ++c) nodes += counts_[c];
@@ -168,7 +171,7 @@ class OfferedNodes {
   std::array<std::uint32_t, worth_classes> counts_{};
   std::array<std::int64_t, most_row_width> by_row_{};
   PathProducts<most_nodes> paths_;
-  Buffer<std::uint16_t> classes_;  // of the nodes of sequence i from i x max_nodes_ on
+  Buffer<std::uint16_t> classes_;  // sequence i has the elements from i x max_nodes_ on
   Buffer<Sequence> sequences_;
 };
 

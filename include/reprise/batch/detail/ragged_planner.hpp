@@ -12,11 +12,11 @@
 
 namespace reprise::inline v0::detail {
 
-/// Plans passes whose sequences may have different numbers of rows: rows go to the nodes of the highest worth.
+/// Plans passes whose sequences may have different numbers of rows. The nodes of the highest worth get the rows.
 class RaggedPlanner {
  public:
-  /// The number of rows of the highest gain. Nodes of sampled drafts (class 0) come first and are not weighed: only the
-  /// guard and the row limit bound them.
+  /// Returns the number of rows with the highest gain. Nodes of sampled drafts (class 0) come first and are not
+  /// weighed: only the guard and the row limit bound them.
   [[nodiscard]] static RowChoice choose(const OfferedNodes& offered, const PlanTerms& terms) noexcept {
     const std::size_t most = std::min(offered.worthwhile(), terms.row_limit);
     const std::size_t sampled = offered.in_class(0);
@@ -34,12 +34,12 @@ class RaggedPlanner {
     return best;
   }
 
-  /// Shares the rows out, the worthiest nodes first, and answers how many are drafted. Of the last class, sequences are
-  /// served beginning with number `turn`.
+  /// Shares the rows out, nodes of the highest worth first, and returns the number of drafted nodes. Within the last
+  /// class, sequence number `turn` is served first, then the sequences after it.
   static std::size_t share_out(const OfferedNodes& offered, const RowChoice& choice, std::size_t turn,
                                std::span<std::uint32_t> nodes) noexcept {
     std::size_t rows = choice.rows;
-    std::size_t last = 0;  // the class that does not fit whole
+    std::size_t last = 0;  // the first class that does not fit whole
     while (last < worth_classes && offered.in_class(last) <= rows) rows -= offered.in_class(last++);
     const auto take = [&](std::size_t i, std::size_t bound, std::size_t most) {
       const std::uint16_t* const classes = offered.classes_of(i);

@@ -11,24 +11,24 @@
 
 namespace reprise::inline v0::detail {
 
-/// Plans passes whose sequences all have as many rows, padded where they have fewer.
+/// Plans passes whose sequences all have the same number of rows; shorter ones are padded.
 class UniformPlanner {
  public:
-  /// `widths`: the rows that a sequence may have; empty: any.
+  /// `widths`: the allowed numbers of rows of a sequence; empty: any.
   explicit UniformPlanner(const AllowedWidths& widths) noexcept : widths_(widths) {}
 
-  /// The width of the highest gain.
+  /// Returns the width with the highest gain.
   [[nodiscard]] RowChoice choose(const OfferedNodes& offered, const PlanTerms& terms) const noexcept {
-    std::size_t pending = 1;  // most of any sequence
+    std::size_t pending = 1;  // largest number of pending rows of a sequence
     for (std::size_t i = 0; i < offered.sequences(); ++i) pending = std::max(pending, offered.pending_of(i));
     RowChoice best;
     std::int64_t gain = 0;
-    std::size_t counted = 1;  // rows of each sequence that `gain` holds
+    std::size_t counted = 1;  // rows of each sequence that `gain` includes
     for (std::size_t width = next_width(pending); width <= OfferedNodes::most_row_width && offered.sequences() != 0;
          width = next_width(width + 1)) {
       const std::size_t k = width * offered.sequences() + terms.other_rows - terms.plain_rows;
       if (k > terms.row_limit) break;
-      if (offered.any_sampled()) {  // never looks further ahead than to the first node of the step
+      if (offered.any_sampled()) {  // looks no further ahead than the first node of the step
         gain += offered.in_row(counted) * static_cast<std::int64_t>(width - counted);
         counted = width;
       }
@@ -40,7 +40,7 @@ class UniformPlanner {
     return best;
   }
 
-  /// Gives each sequence its nodes that fit into the width, and answers how many are drafted.
+  /// Gives each sequence its nodes that fit into the width. Returns the number of drafted nodes.
   static std::size_t share_out(const OfferedNodes& offered, const RowChoice& choice, std::size_t,
                                std::span<std::uint32_t> nodes) noexcept {
     std::size_t drafted = 0;
@@ -53,7 +53,7 @@ class UniformPlanner {
   }
 
  private:
-  /// The first width that is at least `row_width`.
+  /// The smallest allowed width that is at least `row_width`; unlimited if there is none.
   [[nodiscard]] std::size_t next_width(std::size_t row_width) const noexcept {
     const auto widths = widths_.values();
     if (widths.empty()) return row_width;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The worth of a drafted token in a batch, in classes of 1/32 of a factor of two: fine enough to put tokens in
-/// order, few enough to count them in a histogram instead of sorting.
+/// \file The worth of a drafted token in a batch, in classes of 1/32 of a factor of two. The classes are fine enough to
+/// order tokens, and few enough to count tokens in a histogram instead of sorting them.
 
 #include <algorithm>
 #include <array>
@@ -16,15 +16,15 @@
 
 namespace reprise::inline v0::detail {
 
-/// Class 0 has precedence over everything, class c is worth 2^(-c / 32); a worth below 2^-11 counts for nothing.
+/// Class 0 goes before all other classes. Class c is worth 2^(-c / 32). A worth below 2^-11 does not count.
 inline constexpr std::int32_t worth_halvings = 11;
 inline constexpr std::size_t worth_classes = std::size_t{worth_halvings} * coarse_steps;
-/// The worth of a class, of UnitScale.
+/// The worth of a class, in UnitScale.
 inline constexpr std::array<std::uint32_t, worth_classes> worth_of_class = falling_powers<worth_classes>();
 
-/// The class of a token of path probability `path` (of ProbabilityScale) after others of the same sequence that add up
-/// to `sum` (of UnitScale): ln(1 + sum + path) - ln(1 + sum), which is about path / (1 + sum + path / 2). `least`
-/// bounds the divisor. worth_classes: counts for nothing.
+/// The class of a token with path probability `path` (in ProbabilityScale). `sum` (in UnitScale) is the sum of the path
+/// probabilities before it in its sequence. The worth is ln(1 + sum + path) - ln(1 + sum), which is about path / (1 +
+/// sum + path / 2). `least` is a lower bound on the divisor. Returns worth_classes if the token does not count.
 inline std::size_t worth_class(std::uint32_t path, std::uint64_t sum, std::uint64_t least) noexcept {
   if (path == 0) return worth_classes;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
@@ -34,7 +34,8 @@ inline std::size_t worth_class(std::uint32_t path, std::uint64_t sum, std::uint6
   return static_cast<std::size_t>(std::clamp<std::int32_t>(below, 1, worth_classes));
 }
 
-/// The first class that is worth less than `value` (of UnitScale); two further down, surely so.
+/// The first class that is worth less than `value` (in UnitScale), up to rounding. Two classes further down, the worth
+/// is certainly lower.
 inline std::size_t class_below(std::int64_t value) noexcept {
   if (value >= cost_one) return 1;
   if (value <= Fixed<worth_halvings>::floor(cost_one)) return worth_classes;

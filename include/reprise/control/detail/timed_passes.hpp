@@ -9,20 +9,20 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/fixed_point.hpp"
 
-/// \file The parts of LearnedCurve: the time of a plain pass, the ratio of a row count to it, and the budget for passes
-/// that are made to learn.
+/// \file The parts of LearnedCurve: the time of a plain pass, the cost ratio of a row count, and the exploration
+/// budget.
 namespace reprise::inline v0::detail {
 
-/// Nanoseconds, with 2^-8 of one kept.
+/// Nanoseconds in steps of 2^-8.
 using TimeScale = Fixed<8>;
 
-/// The usual relative error of a time against its expectation, and errors held within three times that: one pass in a
-/// hundred may take ten times as long without harm.
+/// The usual relative error of a time against its expectation. Errors are clamped to three times this value, so one
+/// pass in a hundred may take ten times as long without harm.
 class UsualError {
  public:
-  /// (sample - value) / value, of UnitScale, within three usual deviations; and learns from it.
+  /// Returns (sample - value) / value in UnitScale, clamped to three usual deviations, and learns from it.
   std::int64_t bounded(std::uint64_t sample, std::uint64_t value) noexcept {
-    constexpr std::uint64_t most_times = 64;  // as much as expected; keeps the division within 64 bits
+    constexpr std::uint64_t most_times = 64;  // times the expected value; keeps the division within 64 bits
     sample = std::min(sample, value * most_times);
     const std::int64_t error = sample >= value ? relative(sample - value, value) : -relative(value - sample, value);
     const std::int64_t bound = 3 * deviation_;
@@ -33,31 +33,32 @@ class UsualError {
 
  private:
   static constexpr std::int64_t least = 64;   // 0.1%: times are never exact
-  static constexpr std::int64_t memory = 32;  // errors that count
+  static constexpr std::int64_t memory = 32;  // errors that the mean covers
 
   static std::int64_t relative(std::uint64_t part, std::uint64_t whole) noexcept {
     while (part >= std::uint64_t{1} << 47) part /= 2, whole /= 2;
     return static_cast<std::int64_t>(UnitScale::divide(part, std::max<std::uint64_t>(whole, 1)));
   }
 
-  std::int64_t deviation_ = UnitScale::one / 4;  // the mean size of an error
+  std::int64_t deviation_ = UnitScale::one / 4;  // mean size of an error
 };
 
 /// A value learned from samples: seeded by the first three, then moved by relative errors.
 struct LearnedValue {
-  static constexpr std::uint32_t seeds = 3;    // samples that are not yet averaged
-  static constexpr std::uint32_t memory = 64;  // samples that count
+  static constexpr std::uint32_t seeds = 3;    // samples that seed the value
+  static constexpr std::uint32_t memory = 64;  // largest number of samples averaged
 
   std::uint64_t value = 0;
   std::array<std::uint64_t, 2> early{};
   std::uint32_t count = 0;
-  std::uint32_t seen = 0;  // number of the pass of the last sample
+  std::uint32_t seen = 0;  // pass number of the last sample
   bool trusted = false;    // seen often enough, or close to its expectation
 
   [[nodiscard]] bool seeding() const noexcept { return count < seeds; }
 
-  /// Takes one of the first samples: the smaller of two, then the median of three, because a pass is slow by accident,
-  /// hardly ever fast. A first sample within a factor of 4/3 of `expected` is averaged with it.
+  /// Takes one of the first samples. The value becomes the smaller of two, then the median of three, because a pass is
+  /// often slow by accident and hardly ever fast. A first sample within a factor of 4/3 of `expected` is averaged with
+  /// it.
   void seed(std::uint64_t sample, std::uint64_t expected) noexcept {
     trusted = trusted || count + 1 >= seeds || alike(sample, count == 0 ? expected : value);
     if (count == 0 && 3 * std::max(sample, expected) <= 4 * std::min(sample, expected))
@@ -67,7 +68,7 @@ struct LearnedValue {
     value = count == 0 ? sample : count == 1 ? low : std::clamp(sample, low, high);
     ++count;
   }
-  /// Moves the value by `error` (of UnitScale) over `weight`; it stays above 0.
+  /// Moves the value by the relative error `error` (in UnitScale) divided by `weight`. The value stays above 0.
   void correct(std::int64_t error, std::uint32_t weight) noexcept {
     const auto size = static_cast<std::uint64_t>(error < 0 ? -error : error) / weight;
     const std::uint64_t change = UnitScale::floor(value) * size + UnitScale::multiply(UnitScale::fraction(value), size);
@@ -76,13 +77,14 @@ struct LearnedValue {
   void count_sample() noexcept { count = std::min(count + 1, memory); }
 
  private:
-  /// Within a factor of two and a half: more than steps and noise do, less than an accident.
+  /// Returns true within a factor of 2.5: steps and noise cause less than that, accidents more.
   static bool alike(std::uint64_t a, std::uint64_t b) noexcept { return 2 * a <= 5 * b && 2 * b <= 5 * a; }
 };
 
 /// The time of a plain pass, which drifts as the context grows.
 struct PlainTime : LearnedValue {
-  /// Samples after which it counts as found: later ones move it by 1/24 of their error, and ratios stay as they are.
+  /// Samples after which the time counts as settled. Later ones move it by 1/24 of their error, and ratios stay as they
+  /// are.
   static constexpr std::uint32_t settled = 24;
 
   [[nodiscard]] bool known() const noexcept { return count > 0; }
@@ -93,17 +95,18 @@ struct PlainTime : LearnedValue {
     count_sample();
     correct(usual.bounded(time, value), std::min(count, settled));
   }
-  /// The cost of a pass that took so long. Up to 2^39 ns.
+  /// The cost of a pass that took `nanoseconds`, in UnitScale. Requires at most 2^39 ns.
   [[nodiscard]] std::uint64_t cost_of(std::uint64_t nanoseconds) const noexcept {
     return UnitScale::divide(TimeScale::from(nanoseconds), value);
   }
-  /// A longer pass took less than half of it, and it has hardly been seen: the plain pass was slow by accident.
+  /// Returns true if a longer pass took less than half of the plain time, which has few samples yet. The plain pass was
+  /// then slow by accident.
   [[nodiscard]] bool refuted_by(std::uint64_t nanoseconds) const noexcept {
     return seeding() && 2 * TimeScale::from(nanoseconds) < value;
   }
 };
 
-/// The cost of one row count: its time over that of a plain pass, of UnitScale.
+/// The cost of one row count: its time divided by that of a plain pass, in UnitScale.
 struct RowRatio : LearnedValue {
   static constexpr std::uint64_t least = cost_one / 64;
   static constexpr std::uint64_t most = std::uint64_t{cost_one} * 1024;
@@ -114,7 +117,7 @@ struct RowRatio : LearnedValue {
   /// Learns from pass number `pass`, which took `nanoseconds`.
   void learn(std::uint64_t nanoseconds, std::uint64_t expected, std::uint32_t pass, PlainTime& plain,
              UsualError& usual) noexcept {
-    constexpr std::uint32_t well_known = 16;    // samples of a ratio that may correct the plain time
+    constexpr std::uint32_t well_known = 16;    // samples after which a ratio may correct the plain time
     constexpr std::uint32_t long_unseen = 128;  // passes since the last plain one
     const std::uint64_t sample = std::clamp(plain.cost_of(nanoseconds), least, most);
     if (stale(pass)) count = std::min(count, 2 * seeds);
@@ -123,12 +126,12 @@ struct RowRatio : LearnedValue {
     count_sample();
     const std::int64_t error = usual.bounded(sample, value);
     correct(error, count);
-    // An error can be that of the ratio or that of the plain time. It moves the plain time only if that was not timed
-    // lately: with both correcting each other all the time, both would wander off together.
+    // An error can come from the ratio or from the plain time. It corrects the plain time only if that was not timed
+    // lately: if both corrected each other all the time, they would drift off together.
     if (count >= well_known && pass - plain.seen >= long_unseen) plain.correct(error, well_known);
     value = std::clamp(value, least, most);
   }
-  /// The plain time was `before`, and is now `after`.
+  /// Adjusts the ratio to a plain time that changes from `before` to `after`.
   void rescale(std::uint64_t before, std::uint64_t after) noexcept {
     if (count == 0) return;
     value = std::clamp(rescaled(value, before, after), least, most);
@@ -136,27 +139,27 @@ struct RowRatio : LearnedValue {
   }
 
  private:
-  /// a x b / c.
+  /// Returns a x b / c, with a limited to `most`.
   static std::uint64_t rescaled(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
     while (b >= std::uint64_t{1} << 36) b /= 2, c /= 2;
     return std::min(a, most) * b / std::max<std::uint64_t>(c, 1);
   }
 };
 
-/// How much may be spent on passes that are made to learn. A 256th of a plain pass is saved up with every pass, so
-/// exploring and probing are expected to cost at most that share each.
+/// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for each of the two, so each is expected
+/// to cost at most that share.
 class ExplorationBudget {
  public:
-  /// A pass comes, whose time was measured or not.
+  /// Records whether the time of a pass was measured.
   void begin_pass(bool plain, bool timed) noexcept {
     timed_ = timed;
     if (plain) plain_timed_ = timed;
   }
   void count_pass() noexcept { ++passes_; }
-  /// An uncertain row count was sent.
+  /// Records that an uncertain row count was sent.
   void spend() noexcept { explored_ = passes_; }
 
-  /// Passes whose time was learned from.
+  /// The number of passes whose time was learned from.
   [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
 
   /// See LearnedCurve::should_probe_plain().
@@ -166,17 +169,18 @@ class ExplorationBudget {
     if (passes_ == 0 || !plain_timed_) return false;  // an engine that does not time plain passes is not asked for them
     const std::int64_t since = passes_ - plain.seen;
     if (since >= (closely ? longest_close_wait : longest_wait)) return true;
-    // With every pass: half a plain pass before the first plain time is known, then 1/16, ..., 1/256.
+    // Each pass saves half a plain pass before the first plain time is known, then 1/16, ..., 1/256.
     const std::int64_t share = cost_one / (plain.known() ? 8 * std::int64_t{std::min(1 + plain.count, 32U)} : 2);
     return loss <= since * share;
   }
   /// See LearnedCurve::may_explore().
   [[nodiscard]] bool may_explore(std::int64_t loss, const PlainTime& plain) const noexcept {
-    constexpr std::uint32_t every = 32;  // passes: the others are not looked at, which takes time
+    constexpr std::uint32_t every = 32;  // passes between two checks, because a check takes time
     constexpr std::int64_t saved = cost_one / 256;
     return timed_ && passes_ % every == 0 && plain.known() && loss <= std::int64_t{passes_ - explored_} * saved;
   }
-  /// See LearnedCurve::explored_rows(). `widest`: the most rows that are known; `unlimited_rows`: more than there are.
+  /// See LearnedCurve::explored_rows(). `widest`: the largest known row count; `unlimited_rows`: the result without a
+  /// limit.
   [[nodiscard]] std::size_t rows(const PlainTime& plain, std::size_t widest,
                                  std::size_t unlimited_rows) const noexcept {
     if (!timed_) return unlimited_rows;
@@ -185,9 +189,9 @@ class ExplorationBudget {
 
  private:
   std::uint32_t passes_ = 0;
-  std::uint32_t explored_ = 0;  // passes_ when an uncertain row count was sent last
-  bool timed_ = true;           // the last pass was
-  bool plain_timed_ = true;     // the last plain pass was
+  std::uint32_t explored_ = 0;  // value of passes_ when an uncertain row count was last sent
+  bool timed_ = true;           // the last pass was timed
+  bool plain_timed_ = true;     // the last plain pass was timed
 };
 
 }  // namespace reprise::detail

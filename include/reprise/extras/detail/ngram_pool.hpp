@@ -15,26 +15,26 @@
 
 namespace reprise::inline v0::detail {
 
-/// N-grams by their first token: the last ones that were added, in a table of fixed size. Where a token's place is
-/// full, or is shared with another token, the n-gram that has not been added for longest gives way; the token itself is
-/// compared, so one never answers for another.
+/// N-grams by their first token: the latest ones, in a table of fixed size. Each token has a place in the table, which
+/// it may share with other tokens. When a place is full, the n-gram that was added longest ago is evicted. The token
+/// itself is compared, so n-grams of another token are never returned.
 ///
 /// Cost: add and find look at one place, a few dozen n-grams at most. Memory: 48 bytes for each n-gram. Only prepare()
 /// allocates; without memory nothing is found. Threads: one at a time.
 class NgramPool {
  public:
-  static constexpr std::size_t most_following = 7;  ///< tokens behind the first
+  static constexpr std::size_t most_following = 7;  ///< tokens after the first
   static constexpr std::size_t most_ways = 16;
 
   struct Ngram {
-    std::uint64_t added = 0;  ///< a count that goes up; 0: an empty place
+    std::uint64_t added = 0;  ///< number of its last addition, ascending; 0: vacant
     Token first = 0;
-    std::uint32_t times = 0;  ///< that it was added since it is here
+    std::uint32_t times = 0;  ///< additions since it entered the pool
     std::array<Token, most_following> following{};
   };
 
-  /// `following`: tokens after the first one, 1 to most_following; `ways`: n-grams kept for each token, at least, 1 to
-  /// most_ways; `ngrams`: in all, at most, and no fewer than `ways`. More than 2^24 x ways have no effect.
+  /// `following`: tokens after the first one, 1 to most_following. `ways`: n-grams in each place, 1 to most_ways.
+  /// `ngrams`: upper bound on all n-grams, at least `ways`; values above 2^24 x ways have no effect.
   NgramPool(std::size_t following, std::size_t ways, std::size_t ngrams, std::uint64_t key) noexcept
       : following_(following),
         ways_(ways),
@@ -43,13 +43,13 @@ class NgramPool {
     REPRISE_EXPECTS(following >= 1 && following <= most_following && ways >= 1 && ways <= most_ways && places_ >= 1);
   }
 
-  /// Empties the pool; the first time it also asks for its memory.
+  /// Empties the pool. The first call also allocates its memory.
   void prepare() noexcept {
     static_cast<void>(table_.resize(places_ * ways_, Ngram{}));
     std::fill(table_.begin(), table_.end(), Ngram{});
     clock_ = 0;
   }
-  /// Adds `first` followed by `following`, of which there are as many as the pool keeps.
+  /// Adds the n-gram of `first` and `following`. Does nothing unless `following` has the length that the pool keeps.
   void add(Token first, TokenSpan following) noexcept {
     if (table_.empty() || following.size() != following_) return;
     const std::span<Ngram> place = place_of(first);
@@ -66,7 +66,8 @@ class NgramPool {
     *oldest = {.added = ++clock_, .first = first, .times = 1};
     std::copy(following.begin(), following.end(), oldest->following.begin());
   }
-  /// Writes the n-grams that begin with `first`, the last one added first; returns how many. They stay until add().
+  /// Writes the n-grams that begin with `first`, the latest first, and returns their number. They are valid until
+  /// add().
   std::size_t find(Token first, std::span<const Ngram*> out) noexcept {
     if (table_.empty()) return 0;
     std::array<const Ngram*, most_ways> found{};

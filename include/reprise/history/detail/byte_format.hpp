@@ -26,7 +26,7 @@ constexpr void store_little(T value, std::byte* to) noexcept {
   for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(bits >> (8 * i) & 255);
 }
 
-/// One table for each of eight bytes that are taken in a step ("slicing by 8", Kounavis and Berry 2005).
+/// One table for each of the eight bytes taken in a step ("slicing by 8", Kounavis and Berry 2005).
 inline constexpr auto crc64_tables = [] {
   constexpr std::uint64_t polynomial = 0xc96c5795d7870f42;  // that of ECMA-182, lowest bit first
   std::array<std::array<std::uint64_t, 256>, 8> tables{};
@@ -40,9 +40,9 @@ inline constexpr auto crc64_tables = [] {
   return tables;
 }();
 
-/// CRC-64/XZ. Finds every single wrong bit and every run of up to 64 wrong bits, at any length; other damage escapes in
-/// one case of 2^64. CRC-32C would guarantee no more for the sizes met here (its distance of 4 ends at 256 MiB), and
-/// one damaged section in 2^32 would pass. It is no signature: anyone who can write the bytes can write the checksum.
+/// CRC-64/XZ. Detects every single wrong bit and every run of up to 64 wrong bits, at any length; other damage escapes
+/// in one case of 2^64. CRC-32C would guarantee no more for these sizes (its distance of 4 ends at 256 MiB) and would
+/// miss one damaged section in 2^32. It is not a signature: anyone who can write the bytes can write the checksum.
 ///
 /// Cost: a pass over the bytes, eight at a time; tables of 16 KB.
 constexpr std::uint64_t crc64(std::span<const std::byte> bytes) noexcept {

@@ -13,7 +13,7 @@
 #include <process.h>
 #include <share.h>
 #include <sys/stat.h>
-// Declared as <windows.h> does, which would bring thousands of macros.
+// Declared here as in <windows.h>, which would bring thousands of macros.
 extern "C" __declspec(dllimport) int __stdcall MoveFileExW(const wchar_t*, const wchar_t*, unsigned long);
 extern "C" __declspec(dllimport) unsigned long __stdcall GetLastError();
 #else
@@ -28,13 +28,13 @@ enum class FileKind : std::uint8_t { missing, regular, other };
 
 using PathChar = std::filesystem::path::value_type;
 
-/// One call of the operating system each; answers are 0 or an error number of <cerrno>. Tests put others in their place
-/// that fail.
+/// One call of the operating system per function. Each returns 0 or an error number of <cerrno>. Tests replace them
+/// with calls that fail.
 struct FileCalls {
 #if defined(_WIN32)
   static bool interrupted(int /*error*/) noexcept { return false; }
   static auto process() noexcept { return static_cast<std::uint64_t>(_getpid()); }
-  /// What `path` is, or leads to where it is a link.
+  /// Sets the kind of the file at `path`; a link counts as the file that it leads to.
   static int look(const PathChar* path, FileKind& kind) noexcept {
     struct _stat64 status = {};
     return told(_wstat64(path, &status), status, kind);
@@ -74,7 +74,7 @@ struct FileCalls {
   static int sync_folder(int /*folder*/) noexcept { return 0; }
 
  private:
-  /// As the C library tells it of other calls.
+  /// Returns the number that the C library reports for such an error.
   static int error_number(unsigned long error) noexcept {
     switch (error) {
       case 2:  // ERROR_FILE_NOT_FOUND
@@ -94,7 +94,7 @@ struct FileCalls {
 #else
   static bool interrupted(int error) noexcept { return error == EINTR; }
   static auto process() noexcept { return static_cast<std::uint64_t>(::getpid()); }
-  /// What `path` is; a link is neither missing nor regular.
+  /// Sets the kind of the file at `path`; a link is neither missing nor regular.
   static int look(const PathChar* path, FileKind& kind) noexcept {
     struct stat status = {};
     return told(::lstat(path, &status), status, kind);
@@ -105,12 +105,12 @@ struct FileCalls {
     bytes = static_cast<std::uint64_t>(status.st_size);
     return error;
   }
-  /// For the owner only: snapshots hold what users wrote.
+  /// Only the owner may read the file, because snapshots hold text of users.
   static int create(const PathChar* path, int& file) noexcept {
     file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return file >= 0 ? 0 : errno;
   }
-  /// Without waiting for the other end, should it be a pipe.
+  /// Opens a file. If it is a pipe, does not wait for the other end.
   static int open(const PathChar* path, int& file) noexcept {
     file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     return file >= 0 ? 0 : errno;
@@ -123,7 +123,8 @@ struct FileCalls {
   }
   static int sync(int file) noexcept {
 #if defined(F_FULLFSYNC)
-    // On macOS fsync() leaves the bytes in the cache of the disk; not every file system can do better.
+    // On macOS, fsync() leaves the bytes in the cache of the disk. F_FULLFSYNC writes them, but not on every file
+    // system.
     if (::fcntl(file, F_FULLFSYNC) == 0) return 0;
 #endif
     return ::fsync(file) == 0 ? 0 : errno;

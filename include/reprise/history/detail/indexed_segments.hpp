@@ -24,7 +24,7 @@ namespace reprise::inline v0::detail {
 /// A fixed number of segments and an index over their n-grams. New text evicts the oldest segments, except those that
 /// have been used.
 ///
-/// A sequence is stored in runs: an empty word, the break, ends a run if the next one begins in the same segment.
+/// A sequence is stored in runs. If the next run begins in the same segment, an empty word (the break) separates them.
 ///
 /// One writer and any number of readers, see Segments and NgramSets.
 template <class Slot, std::size_t Size>
@@ -34,8 +34,8 @@ class IndexedSegments {
   static constexpr Slot nowhere = static_cast<Slot>(-1);
   static constexpr std::array<std::uint32_t, 4> orders = {8, 4, 2, 1};  ///< lengths of the n-grams, longest first
   static constexpr std::size_t most_matches = 12;
-  static constexpr std::size_t most_compared = 32;                                           ///< tokens, for a match
-  static constexpr std::size_t most_segments = std::numeric_limits<Slot>::max() / 4 / Size;  ///< leaves a tag
+  static constexpr std::size_t most_compared = 32;                                           ///< tokens per match
+  static constexpr std::size_t most_segments = std::numeric_limits<Slot>::max() / 4 / Size;  ///< leaves bits for a tag
 
   static constexpr std::size_t bytes_for(std::size_t segments) noexcept {
     std::size_t bytes = Text::bytes_for(segments);
@@ -45,7 +45,7 @@ class IndexedSegments {
 
   /// No segments.
   IndexedSegments() noexcept = default;
-  /// Free segments. Error: out_of_memory.
+  /// Returns `segments` free segments. Error: out_of_memory.
   static Result<IndexedSegments> make(std::size_t segments, std::uint64_t key) noexcept {
     IndexedSegments made;
     made.key_ = key;
@@ -65,11 +65,11 @@ class IndexedSegments {
 
   [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
-  /// Counts uses of the segment of this slot.
+  /// The use count of the segment of this slot.
   [[nodiscard]] std::atomic<std::uint8_t>& use_count(Slot slot) const noexcept { return text_.info_of(slot).use_count; }
 
-  /// Writes slots whose text ends like `end`: longer n-grams first, and of one length the latest. `Found` is made of a
-  /// slot and its agreements.
+  /// Writes matches whose text ends like `end`, and returns their number. Longer n-grams come first, and within one
+  /// length the latest. `Found` is constructed from a slot and its agreements.
   template <class Found>
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<Found> out) const noexcept {
     if (count() == 0) return 0;
@@ -135,7 +135,7 @@ class IndexedSegments {
     recent_.back() = word.token();
     index(recent_, ++run_size_, last_);
   }
-  /// Ends the run: the next token that is stored begins another one.
+  /// Ends the run: the next stored token begins another one.
   void end_run() noexcept {
     if (run_size_ == 0) return;
     run_size_ = 0;
@@ -147,9 +147,9 @@ class IndexedSegments {
     else
       ++used;  // a break
   }
-  /// Tokens of the run so far.
+  /// The number of tokens of the run so far.
   [[nodiscard]] std::size_t run_size() const noexcept { return run_size_; }
-  /// The last tokens of the run; only as many as run_size() says are meaningful.
+  /// The last tokens of the run. Only the last run_size() of them are meaningful.
   [[nodiscard]] std::span<const Token, orders[0]> recent() const noexcept { return recent_; }
 
   /// Counts a use of this segment, because its text was written again, and makes its n-grams the latest.
@@ -157,7 +157,7 @@ class IndexedSegments {
     count_up(text_.info(segment).use_count);
     index_again(segment);
   }
-  /// Raises the use count of the segment that is written to.
+  /// Raises the use count of the segment being written to at least `least`.
   void raise_use_count(std::uint8_t least) noexcept {
     auto& now = text_.info(segment_).use_count;
     now.store(std::max(least, now.load(std::memory_order_relaxed)), std::memory_order_relaxed);
@@ -213,15 +213,16 @@ class IndexedSegments {
   using Text = Segments<Slot, Size>;
   using Sets = NgramSets<Slot>;
   using Hashes = std::array<std::uint64_t, orders.size()>;
-  static constexpr std::size_t most_considered = 32;  // segments, for one that is evicted
+  static constexpr std::size_t most_considered = 32;  // segments considered for one eviction
   static_assert(Size >= 2 && Size < 65536);
 
-  /// One entry for each slot; a quarter of it for single tokens, of which few are distinct.
+  /// The number of sets for one n-gram length: one entry for each slot, or a quarter of that for single tokens, since
+  /// few of them are distinct.
   static constexpr std::size_t sets_for(std::uint32_t order, std::size_t segments) noexcept {
     return std::max<std::size_t>(1, segments * Size / (order == 1 ? 4 * Sets::ways : Sets::ways));
   }
 
-  /// Hashes of the n-grams at the end: the values of CyclicHash, summed up from the end.
+  /// The hashes of the n-grams at the end: the values of CyclicHash, summed from the end.
   [[nodiscard]] Hashes hashes_of(TokenSpan end) const noexcept {
     Hashes hashes{};
     std::uint64_t sum = 0;
@@ -233,8 +234,8 @@ class IndexedSegments {
     }
     return hashes;
   }
-  /// Compares the tokens up to and including `slot` with the end of a text: bit i says whether the token i places
-  /// before each end is the same. Text in another segment is read only if everything agrees up to there.
+  /// Compares the tokens up to and including `slot` with the end of a text. Bit i is set if the tokens i places before
+  /// the two ends agree. Text in another segment is read only if everything agrees up to there.
   [[nodiscard]] std::uint32_t agreements_before(Slot slot, TokenSpan end) const noexcept {
     std::uint32_t agreements = 0;
     const std::size_t compared = std::min(end.size(), most_compared);
@@ -249,7 +250,8 @@ class IndexedSegments {
     return agreements;
   }
 
-  /// Adds the n-grams that end at `slot` to the index. The last `known` tokens of `end` are those before `slot`.
+  /// Adds the n-grams that end at `slot` to the index. The last `known` tokens of `end` are the text up to and
+  /// including `slot`.
   void index(std::span<const Token, orders[0]> end, std::size_t known, Slot slot) noexcept {
     const Hashes hashes = hashes_of(end);
     for (std::size_t i = 0; i < orders.size(); ++i) index_[i].prefetch(hashes[i]);
@@ -279,11 +281,11 @@ class IndexedSegments {
     }
   }
 
-  /// A free segment to write to, evicted if need be.
+  /// Returns a free segment to write to, after an eviction if necessary.
   Slot take_segment(SequenceTag sequence) noexcept {
     const Eviction eviction = choose_evicted();
     for (const Slot segment : std::span(eviction.passed_over).first(eviction.passed)) give_second_chance(segment);
-    // Without another segment, the one that is written to has to go.
+    // If there is no other segment, the one that is written to is evicted.
     const Slot evicted = eviction.segment != nowhere ? eviction.segment : std::exchange(segment_, nowhere);
     counts_.evicted += text_.free(evicted);
     text_.info(evicted).sequence = sequence;
@@ -292,11 +294,12 @@ class IndexedSegments {
   }
   struct Eviction {
     Slot segment = nowhere;
-    std::array<Slot, most_considered> passed_over{};  // in eviction order before it, or found to have more uses
+    // Segments that were considered but not evicted: each gets a second chance.
+    std::array<Slot, most_considered> passed_over{};
     std::size_t passed = 0;
   };
-  /// The oldest segment without uses. If the 32 oldest segments all have uses, the one with the fewest, and of these
-  /// the oldest.
+  /// Returns the oldest segment without uses. If the 32 oldest segments all have uses: the one with the fewest uses,
+  /// and the oldest of these.
   [[nodiscard]] Eviction choose_evicted() const noexcept {
     Eviction eviction;
     std::uint8_t fewest = 0;
@@ -312,12 +315,13 @@ class IndexedSegments {
     }
     return eviction;
   }
-  /// A free segment has no uses: a reader may have counted one too late, after it was freed.
+  /// The uses of a segment. A free segment has none, even if a reader counted one after it was freed.
   [[nodiscard]] std::uint8_t uses_of(Slot segment) const noexcept {
     const auto& info = text_.info(segment);
     return info.used == 0 ? std::uint8_t{0} : info.use_count.load(std::memory_order_relaxed);
   }
-  /// Second chance, as in the clock algorithm: a used segment moves to the end of the queue and loses half its uses.
+  /// Gives a used segment its second chance, as in the clock algorithm: it moves to the end of the queue and loses half
+  /// its uses.
   void give_second_chance(Slot segment) noexcept {
     halve(text_.info(segment).use_count);
     index_again(segment);

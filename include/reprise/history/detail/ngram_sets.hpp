@@ -15,12 +15,12 @@
 namespace reprise::inline v0::detail {
 
 /// The slots where n-grams of one length occurred last: a set-associative table of fixed size, like a CPU cache. A hash
-/// selects a set of sixteen slots, the latest first, in one cache line. The bits of an entry that a slot number does
-/// not need hold a tag of the hash, which saves most useless comparisons. The n-grams themselves are not stored: the
-/// caller compares tokens.
+/// selects a set of sixteen slots, the latest first, in one cache line. An entry also holds a tag of the hash, in the
+/// bits that a slot number does not need. The tag avoids most useless comparisons. The n-grams themselves are not
+/// stored: the caller compares tokens.
 ///
-/// A full set evicts its oldest entry. An n-gram that has its share of a set evicts its own oldest entry, so that
-/// frequent n-grams do not drive out rare ones.
+/// A full set evicts its oldest entry. An n-gram that has used up its share of a set evicts its own oldest entry, so
+/// that frequent n-grams do not drive out rare ones.
 ///
 /// One writer and any number of readers: each entry is one atomic word. A reader that runs during an insertion may see
 /// an entry twice, or miss one. Cost: one cache line. Memory: 4 bytes an entry for slots of 32 bits.
@@ -64,7 +64,7 @@ class NgramSets {
     }
   }
 
-  /// Makes a slot the latest of its set: the n-gram occurred there now, or its entry is to be kept longer.
+  /// Makes a slot the latest of its set: the n-gram occurred there now, or its entry must stay longer.
   void insert(std::uint64_t hash, Slot slot) noexcept {
     auto& set = home(hash).ways;
     const auto entry = static_cast<Slot>(tag(hash) << slot_bits_ | slot);

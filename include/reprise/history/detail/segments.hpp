@@ -18,8 +18,8 @@ namespace reprise::inline v0::detail {
 /// cache. A slot holds one token and never moves. The segments form a queue in eviction order.
 ///
 /// One writer and any number of readers. Words and links are single atomics: a reader that follows a sequence while it
-/// is overwritten reads another sequence, which is never unsafe. Words are stored with release and read with acquire
-/// order, so a reader that has read a new word also sees that the old links are gone.
+/// is overwritten reads another sequence, which is never unsafe. Words are stored with release order and read with
+/// acquire order. A reader that has read a new word therefore also sees that the old links are gone.
 template <class Slot, std::size_t Size>
 class Segments {
  public:
@@ -44,7 +44,7 @@ class Segments {
 
   /// No segments.
   Segments() noexcept = default;
-  /// Free segments. Error: out_of_memory.
+  /// Returns `segments` free segments. Error: out_of_memory.
   static Result<Segments> make(std::size_t segments) noexcept {
     Segments made;
     made.words_.reset(new (std::nothrow) Words[segments]);
@@ -59,7 +59,7 @@ class Segments {
     }
     return made;
   }
-  /// 0 after a move.
+  /// The number of segments; 0 after a move.
   [[nodiscard]] std::size_t count() const noexcept { return words_ == nullptr ? 0 : count_; }
   [[nodiscard]] Info& info(std::size_t segment) noexcept { return info_[segment]; }
   [[nodiscard]] const Info& info(std::size_t segment) const noexcept { return info_[segment]; }
@@ -121,7 +121,7 @@ class Segments {
 
  private:
   static_assert(std::has_single_bit(Size));
-  /// In as few cache lines as possible.
+  /// Aligned to touch as few cache lines as possible.
   struct alignas(Size < 32 ? Size * sizeof(std::uint32_t) : 128) Words {
     std::array<std::atomic<std::uint32_t>, Size> at;
   };
@@ -148,7 +148,7 @@ class Segments {
   Slot newest_ = nowhere;
 };
 
-/// Counts up to 255. For several threads: concurrent increments may be lost.
+/// Increments a count, up to 255. Concurrent increments may be lost.
 inline void count_up(std::atomic<std::uint8_t>& count) noexcept {
   const std::uint8_t now = count.load(std::memory_order_relaxed);
   if (now != 255) count.store(static_cast<std::uint8_t>(now + 1), std::memory_order_relaxed);

@@ -11,18 +11,18 @@
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/snapshot.hpp"
 
-/// \file The section `runs` of a snapshot. A header of its own, apart from history_snapshot.hpp: this is how runs are
-/// written as bytes, without a history, and tests and fuzzers forge them.
+/// \file The section `runs` of a snapshot: runs as bytes, without a history. It has a header apart from
+/// history_snapshot.hpp, because tests and fuzzers forge such runs.
 
 namespace reprise::inline v0::detail {
 
-/// A stored token as a snapshot has it: the token, 0 to 2^31 - 2, and its origin.
+/// A stored token in a snapshot: the token, 0 to 2^31 - 2, and its origin.
 struct RunWord {
   static constexpr std::uint32_t output = std::uint32_t{1} << 31;  ///< the model generated it (Origin::output)
-  static constexpr std::uint32_t token = output - 1;               ///< the bits of the token; never all of them
+  static constexpr std::uint32_t token = output - 1;               ///< the bits of the token; never all set
 };
 
-/// Tokens that share a use count.
+/// The number of tokens that share a use count.
 inline constexpr std::size_t tokens_per_use_count = 32;
 
 /// The bytes of a run of `tokens` tokens in a section of kind `runs`.
@@ -31,8 +31,8 @@ constexpr std::size_t run_bytes(std::size_t tokens) noexcept {
          (tokens + tokens_per_use_count - 1) / tokens_per_use_count;
 }
 
-/// A run: the name of its sequence, its words, and a use count for every 32 of them, the last ones included. The words
-/// are read first, one after the other, each once; then the use counts.
+/// A run: the name of its sequence, its words, and one use count for every 32 words or part of 32. Users read the words
+/// first, in order and once each; then the use counts.
 template <class R>
 concept RunSource = requires(R& run, std::size_t i) {
   { run.sequence() } -> std::convertible_to<std::uint64_t>;
@@ -41,7 +41,7 @@ concept RunSource = requires(R& run, std::size_t i) {
   { run.use_count(i) } -> std::convertible_to<std::uint8_t>;  // of the tokens from 32 * i on
 };
 
-/// A run in the bytes of a snapshot, to which it refers.
+/// A view of a run in the bytes of a snapshot.
 class RunView {
  public:
   [[nodiscard]] constexpr std::uint64_t sequence() const noexcept { return sequence_; }
@@ -68,7 +68,7 @@ class RunView {
 };
 static_assert(RunSource<RunView>);
 
-/// Writes a run, run_bytes() long, into the section that was begun last, which is of kind `runs`.
+/// Writes a run of run_bytes() into the section begun last. Requires a section of kind `runs` and 1 to 2^32 - 1 tokens.
 template <RunSource R>
 void write_run(SnapshotWriter& writer, R&& run) noexcept {
   const std::size_t size = run.size();
@@ -82,10 +82,10 @@ void write_run(SnapshotWriter& writer, R&& run) noexcept {
 /// Calls visit(RunView) for the runs of a section of kind `runs`, in their order. For all-or-nothing semantics, call it
 /// twice: first to validate, then to apply.
 ///
-/// Error: snapshot_forged (`value`: the offset of the run in the section) if a run has no tokens, more tokens than the
-/// section has bytes, or a word without a token. The visits end before that run.
+/// Error: snapshot_forged (`value`: the offset of the run in the section). A run is refused if it has no tokens, more
+/// tokens than the section has bytes, or a word without a token. The visits end before that run.
 ///
-/// Cost: a pass over the words in addition to that of the visits; no allocation.
+/// Cost: a pass over the words, and the cost of the visits; no allocation.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_run(SnapshotCursor section, Visit visit) noexcept {
   while (section.left() != 0) {
