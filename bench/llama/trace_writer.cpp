@@ -101,7 +101,7 @@ TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages, s
   if (unfinished) std::filesystem::resize_file(path, complete, error);
   if (!error) writer.file_.open(path, std::ios::binary | std::ios::app);
   if (error || !writer.file_)
-    throw InputError("--record " + path + ": cannot be written; is there such a folder, and may it be written to?");
+    throw InputError("--record " + path + ": cannot be written; does the folder exist, and is it writable?");
   if (unfinished && messages != nullptr)
     *messages << tools::printable(path) << ": the last line was incomplete, " << tail.size() << " bytes; removed, "
               << writer.size() << " sessions stay\n";

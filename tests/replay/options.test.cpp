@@ -105,7 +105,7 @@ TEST(Options, TakeEverythingBehindTwoDashesAsTraces) {
 }
 
 TEST(Options, RefuseWhatTheyDoNotKnow) {
-  EXPECT_EQ(refused({"--foo"}), "there is no option --foo; see --help for those there are");
+  EXPECT_EQ(refused({"--foo"}), "there is no option --foo; see --help");
   EXPECT_THAT(refused({"-x"}), HasSubstr("no option -x"));
   EXPECT_THAT(refused({"--format", "xml"}), HasSubstr("there are table, json and csv"));
   EXPECT_THAT(refused({"--memory", "future"}), HasSubstr("there are session and past"));
