@@ -144,7 +144,7 @@ CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesys
     return CostCurve(spec, LinearCost{*slope});
   }
   if (spec.size() < 5 || spec.compare(spec.size() - 5, 5, ".json") != 0)
-    throw tools::InputError(given + "there is no such curve; there are linear:S (c = 1 + S x drafted, as in " +
+    throw tools::InputError(given + "there is no such curve; the choices are linear:S (c = 1 + S x drafted, as in " +
                             "linear:0.02) and FILE.json (measured times)");
   std::ifstream in(find_curve(spec, folders), std::ios::binary);
   if (!in) throw tools::InputError(given + "cannot be opened; is the path right?");

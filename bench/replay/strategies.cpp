@@ -263,7 +263,8 @@ const StrategyInfo& find(const Spec& spec) {
     if (info.name == spec.name) return info;
     names += (names.empty() ? "" : ", ") + std::string(info.name);
   }
-  throw tools::InputError("--strategy " + spec.text() + ": there is no strategy " + spec.name + "; there are " + names);
+  throw tools::InputError("--strategy " + spec.text() + ": there is no strategy " + spec.name + "; the choices are " +
+                          names);
 }
 
 Settings settings_of(const StrategyInfo& info, const Spec& spec) {

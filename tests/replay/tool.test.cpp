@@ -404,9 +404,9 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({trace, folder_.generic_string() + "/missing.jsonl"}, "missing.jsonl: cannot be opened");
   refuses({folder_.generic_string()}, "is a directory");
   refuses({"--strategy", "foo", trace},
-          "there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-table, hostile, none");
+          "the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-table, hostile, none");
   refuses({"--strategy", "pld:q=1", trace}, "strategy pld has no setting 'q'; its settings are: n, k, index");
-  refuses({"--cost", "cubic", trace}, "there are linear:S");
+  refuses({"--cost", "cubic", trace}, "the choices are linear:S");
   refuses({"--cost", write("c.json", "{"), trace}, "c.json:1: column 2: ");
   const std::string curve = write("curve.json", "{\"base_ns\": 1,\n \"points\": []}\n");
   refuses({curve}, "reprise-replay: " + curve + " is a cost curve, not a trace; give it with --cost\n");
