@@ -30,7 +30,7 @@ double at_rows(const std::map<std::size_t, double>& line, std::size_t rows) {
   return below->second + std::max(slope, 0.0) * static_cast<double>(rows - below->first);
 }
 
-/// Reads a curve file; knows where it is, for messages.
+/// Reads a curve file; errors name the file.
 class FileReader {
  public:
   explicit FileReader(const std::string& path) : path_(path) {}

@@ -14,7 +14,7 @@
 namespace reprise::replay {
 namespace {
 
-/// What was learned, where the strategy is a drafter over this index.
+/// Copies the calibration if the strategy is a drafter over this index.
 template <class Index>
 void take_calibration(const AnyStrategy& used, CalibrationState& calibration) {
   if (const auto* drafter = used.get<NgramDrafter<Index>>()) calibration = drafter->calibration();
@@ -51,7 +51,7 @@ void load(Past& past, const SnapshotBytes& snapshot) {
 
 std::vector<std::byte> save(const Past& past, std::uint64_t fingerprint) {
   std::vector<std::byte> bytes(snapshot_bytes_of(past.memory));
-  static_cast<void>(save_history(bytes, fingerprint, past.memory, past.calibration));  // there is room
+  static_cast<void>(save_history(bytes, fingerprint, past.memory, past.calibration));  // `bytes` is large enough
   return bytes;
 }
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t narrowest_diagram = 20;
 constexpr std::size_t widest_diagram = 50;
 
-/// One line of the diagram: a bar up to what was observed, and a mark at what was claimed.
+/// One line of the diagram: a bar up to the observed share, and a mark at the claimed one.
 std::string bar_and_mark(double observed, double claimed, std::size_t width, bool unicode) {
   const auto column = [&](double share) {
     return static_cast<std::size_t>(std::llround(share * static_cast<double>(width)));

@@ -25,8 +25,8 @@ namespace reprise::replay {
 namespace {
 
 constexpr std::int64_t longest_ngram = NgramOrders::largest;
-constexpr std::int64_t most_drafted = 32;         // the replay sends no more in one pass
-constexpr std::string_view of_preset = "preset";  // a key keeps the preset's value
+constexpr std::int64_t most_drafted = 32;         // a replay sends at most this many in one pass
+constexpr std::string_view of_preset = "preset";  // the key keeps the value of the preset
 
 KeyInfo index_key() {
   return {"index",
@@ -142,7 +142,7 @@ AnyStrategy make_token_table(const Settings& settings, Past* past) {
   return TableStrategy(table, options, past->table);
 }
 
-/// This library's own.
+/// The strategies of this library.
 std::vector<StrategyInfo> own_strategies() {
   return {
       {"ngram",
@@ -170,7 +170,7 @@ std::vector<StrategyInfo> own_strategies() {
   };
 }
 
-/// Prompt lookup as other systems have it.
+/// Prompt lookup as implemented by other systems.
 std::vector<StrategyInfo> lookup_presets() {
   using Range = std::numeric_limits<Token>;
   return {
@@ -227,7 +227,7 @@ std::vector<StrategyInfo> other_strategies() {
   };
 }
 
-/// In the order in which they are listed.
+/// All strategies, in the order of --list.
 std::vector<StrategyInfo> registry() {
   std::vector<StrategyInfo> all;
   for (const auto& group : {own_strategies(), lookup_presets(), other_strategies()})
@@ -235,7 +235,7 @@ std::vector<StrategyInfo> registry() {
   return all;
 }
 
-/// What values a key takes, for messages.
+/// A description of the values that a key accepts, for messages.
 std::string range(const KeyInfo& key) {
   if (key.words.empty()) {
     const std::string numbers = "a whole number from " + std::to_string(key.least) + " to " + std::to_string(key.most);

@@ -36,7 +36,7 @@ void write(std::ostream& out, Format format, const Report& report, const TableSt
   }
 }
 
-/// Writes what `print` prints, to the file of the options or to standard output. The exit status.
+/// Writes the output of `print` to the file of the options or to standard output. Returns the exit status.
 template <class Print>
 int deliver(const Options& options, const Surroundings& surroundings, Print&& print) {
   if (options.output.empty()) {
@@ -46,7 +46,7 @@ int deliver(const Options& options, const Surroundings& surroundings, Print&& pr
     surroundings.error << "reprise-replay: standard output could not be written\n";
     return exit_failed;
   }
-  // The results are complete before the file is touched: nothing else can fail half way through it.
+  // Complete results first: once the file is opened, only writing can fail.
   std::ostringstream text;
   print(text);
   std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
@@ -61,7 +61,7 @@ std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// Fails early when what is asked of memories cannot be: before minutes are spent, and before a file is written.
+/// Throws InputError for impossible memory options, before minutes are spent and before a file is written.
 void check_memories(const Options& options, const Assignment& assignment) {
   if (options.settings.kept != Kept::past) return;
   if (const std::size_t count = replays(assignment); !options.snapshot_out.empty() && count != 1)
@@ -83,14 +83,14 @@ void check_memories(const Options& options, const Assignment& assignment) {
   if (options.memory_bytes_given && !sequences)
     throw tools::InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) +
                             ": none of the strategies given keeps a memory of sessions; see --list for those that do");
-  // Too little is told here. Whether there is so much, and what is wrong with a snapshot, the first replay tells as it
-  // begins: only those with such a memory begin with a snapshot.
+  // Only sizes that are certainly too small are refused here. The first replay with such a memory reports a lack of
+  // memory or an unusable snapshot when it begins.
   if (Past past; sequences && options.settings.memory_bytes < mebibyte) give_room(past, options.settings.memory_bytes);
   if (!options.snapshot_out.empty())
     tools::check_replaceable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
 }
 
-/// What a file call said, with the system's own words where they are known.
+/// The message of a file error, with the system's own words if they are known.
 std::string words(const Error& error) {
   std::string text(error.message);
 #if !defined(_WIN32)  // there `value` is not always an errno
@@ -100,13 +100,13 @@ std::string words(const Error& error) {
   return text;
 }
 
-/// The bytes of the snapshot that memories begin with.
+/// The bytes of the snapshot that memories start with.
 Buffer<std::byte> read_snapshot(const Options& options) {
   Buffer<std::byte> bytes;
   if (options.snapshot_in.empty()) return bytes;
   const std::string name = "--snapshot-in " + options.snapshot_in + ": ";
-  // A token takes 18 bytes in a memory and less than 5 in a file: a file of this size is that of a memory many times as
-  // large.
+  // A token takes 18 bytes in a memory but less than 5 in a file. So a file of this size holds far more than such a
+  // memory can.
   const std::size_t most = 2 * options.settings.memory_bytes + mebibyte;
   if (const auto read = load_file(options.snapshot_in, bytes, most); !read) {
     const Error& error = read.error();
@@ -121,7 +121,7 @@ Buffer<std::byte> read_snapshot(const Options& options) {
   return bytes;
 }
 
-/// Publishes the snapshot of what the replay has left. The exit status.
+/// Saves the snapshot of the past that the replay left. Returns the exit status.
 int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes, std::ostream& error) {
   const auto saved = save_file(options.snapshot_out, bytes);
   if (saved) return exit_done;
@@ -138,7 +138,7 @@ std::vector<StrategyRun> runs_of(const Options& options) {
   return runs;
 }
 
-/// The traces, cut down to the sessions that --limit and --part leave.
+/// The traces with the sessions that --limit and --part select.
 std::vector<Trace> read_traces(const Options& options, const std::vector<std::string>& paths) {
   std::vector<Trace> traces;
   for (const std::string& path : paths) {
@@ -212,7 +212,7 @@ int report_faults(std::span<const Row> rows, std::ostream& error) {
   for (const Row& row : rows) {
     if (row.counts.lossless() || row.category != all_categories) continue;
     status = exit_failed;
-    if (!row.weighed() && row.curve != 0) continue;  // one replay, charged under several curves
+    if (!row.weighed() && row.curve != 0) continue;  // one replay is charged under several curves
     error << "reprise-replay: NOT LOSSLESS: "
           << tools::printable(row.trace + ": " + row.strategy + ": " + row.counts.fault) << "\n";
   }
