@@ -33,8 +33,8 @@ void give_room(Past& past, std::size_t max_bytes) {
   if (!made)
     throw tools::InputError("--memory-bytes " + std::to_string(max_bytes) + ": " +
                             (made.error().code == ErrorCode::out_of_memory
-                                 ? std::string("there is not so much memory; give it less")
-                                 : "that is too little; give it at least " + std::to_string(made.error().limit)));
+                                 ? std::string("there is not that much memory; give less")
+                                 : "too little; give at least " + std::to_string(made.error().limit)));
   past.memory = std::move(*made);
 }
 

@@ -67,7 +67,7 @@ void write_reliability(std::ostream& out, const Row& row, const std::string& nam
   const std::size_t width = std::clamp(style.columns > text_width + 1 ? style.columns - text_width - 1 : 0,
                                        narrowest_diagram, widest_diagram);
   const Reliability& reliability = row.counts.reliability;
-  out << "drafted tokens of " << name << ": what was claimed against what came true\n";
+  out << "drafted tokens of " << name << ": claimed against observed probability\n";
   if (reliability.total().tests == 0) {
     out << "  none was tested\n\n";
     return;

@@ -104,7 +104,7 @@ class Block {
     for (const Group& group : groups) counted(group);
     out_ << "\n";
     if (style_.reasons) {
-      out_ << "passes by why their draft was not sent whole\n";
+      out_ << "passes by the reason why their draft was not sent whole\n";
       for (const Group& group : groups)
         for (const Row* row : group)
           if (row->weighed() || row == group.front()) write_reasons(out_, *row, full_label(*row), style_);
@@ -121,8 +121,8 @@ class Block {
     for (std::size_t i = 0; i < report_.curves.size(); ++i)
       if (report_.curves[i].linear() == nullptr)
         out_ << tools::printable(curve_label(i)) << " = " << tools::printable(report_.curves[i].spec()) << "\n";
-    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens; any: what is drafted\n"
-            "does not depend on the curve. Speedup: against plain decoding, without the time of drafting\n"
+    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens; any: drafts do\n"
+            "not depend on the curve. Speedup: against plain decoding, without the time of drafting\n"
             "and control (ns/tok: per output token). Worst loss: of 1,000 passes in a row, in plain passes\n"
             "(any: under the worst of the curves). Calib. error: mean distance between the claimed and the\n"
             "observed probability of drafted tokens. Bar: the column that it is named after; plain\n"

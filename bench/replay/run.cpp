@@ -16,7 +16,7 @@ void check_categories(const Trace& trace) {
     if (session.category == all_categories)
       throw tools::InputError(
           trace.path + ": session " + session.id +
-          ": category: \"all\" names the sum of all categories; with --by-category call it otherwise");
+          ": category: \"all\" names the sum of all categories; rename it, or leave out --by-category");
 }
 
 /// The sums of a trace: all sessions first, then each category in order of first occurrence.

@@ -62,7 +62,7 @@ std::vector<Spec> parse_spec(std::string_view text) {
       fail(text, std::string("'").append(setting) + "' is not key=value; the grammar is name[:key=value,...]");
     const std::string key(setting.substr(0, equals));
     for (const auto& earlier : specs.front().settings)
-      if (earlier.first == key) fail(text, "the key " + key + " is there twice");
+      if (earlier.first == key) fail(text, "the key " + key + " is given twice");
 
     std::vector<Spec> longer;
     const auto all = values(text, key, setting.substr(equals + 1));

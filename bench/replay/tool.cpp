@@ -66,7 +66,7 @@ void check_memories(const Options& options, const Assignment& assignment) {
   if (options.settings.kept != Kept::past) return;
   if (const std::size_t count = replays(assignment); !options.snapshot_out.empty() && count != 1)
     throw tools::InputError(
-        "--snapshot-out " + options.snapshot_out + ": holds what one replay has left, but there are " +
+        "--snapshot-out " + options.snapshot_out + ": a snapshot holds the memory of one replay, but there are " +
         std::to_string(count) + " (" + counted(assignment.traces.size(), "trace") + ", " +
         counted(assignment.runs.size(), "strategy run") + ", " + counted(assignment.curves.size(), "curve") +
         "); give one TRACE, one --strategy, one --control and one --cost");
@@ -78,7 +78,7 @@ void check_memories(const Options& options, const Assignment& assignment) {
          {std::pair("--snapshot-in ", &options.snapshot_in), std::pair("--snapshot-out ", &options.snapshot_out)})
       if (!path->empty())
         throw tools::InputError(option + *path + ": " + run.spec +
-                                " has no memory that can be saved; see --list for the strategies that have");
+                                " has no memory that can be saved; see --list for strategies that do");
   }
   if (options.memory_bytes_given && !sequences)
     throw tools::InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) +
@@ -117,7 +117,7 @@ Buffer<std::byte> read_snapshot(const Options& options) {
                                        std::to_string(error.limit) + ")"
                                  : std::string()));
   }
-  if (bytes.size() == 0) throw tools::InputError(name + "the file is empty; give one that was saved");
+  if (bytes.size() == 0) throw tools::InputError(name + "the file is empty; give a saved snapshot");
   return bytes;
 }
 
@@ -191,7 +191,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (options.snapshot_out.empty()) return status;
   if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
   surroundings.error << "reprise-replay: " << tools::printable(options.snapshot_out)
-                     << ": not saved, because of that\n";
+                     << ": not saved, because of the error above\n";
   return status;
 }
 
@@ -225,7 +225,7 @@ void write_list(std::ostream& out) {
     out << "\n  " << info.name << std::string(info.name.size() < 14 ? 14 - info.name.size() : 1, ' ') << info.meaning
         << (info.name == default_strategy ? " (the default)" : "") << "\n";
     if (info.remembers == Remembers::sequences)
-      out << std::string(16, ' ') << "--memory past: keeps sessions, and what was learned; can be saved\n";
+      out << std::string(16, ' ') << "--memory past: keeps sessions and learned state; can be saved\n";
     if (info.remembers == Remembers::ngrams) out << std::string(16, ' ') << "--memory past: keeps its table\n";
     if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
     for (const KeyInfo& key : info.keys) {
@@ -238,7 +238,7 @@ void write_list(std::ostream& out) {
          "  linear:S      a pass costs 1 + S x drafted tokens; S is a number that is not negative\n"
          "  FILE.json     measured: {\"version\": 1, \"base_ns\": t, \"points\": [{\"sequences\", \"context\", "
          "\"rows\", \"ns\"}, ...]};\n"
-         "                looked for among the bundled ones (step-8.json, moe.json) when it is not in the current "
+         "                also searched among the bundled ones (step-8.json, moe.json) if it is not in the current "
          "folder\n";
 }
 

@@ -312,16 +312,16 @@ TEST_F(Tool, DrawsWhatIsAskedFor) {
                                           "linear:0",   "--cost", "linear:1",   trace};
   const Ran without = run(plain);
   EXPECT_THAT(without.out, AllOf(HasSubstr("\nngram             s=0 "), HasSubstr("\n                  s=1 "),
-                                 HasSubstr("\nhf                any "), Not(HasSubstr("passes by why")),
-                                 Not(HasSubstr("what was claimed"))));
+                                 HasSubstr("\nhf                any "), Not(HasSubstr("passes by the reason")),
+                                 Not(HasSubstr("claimed against"))));
   std::vector<std::string> arguments = plain;
   arguments.insert(arguments.end(), {"--reasons", "--reliability", "--control", "auto", "--control", "best:2"});
   const Ran with = run(arguments);
   EXPECT_EQ(with.status, 0) << with.error;
-  EXPECT_THAT(with.out, AllOf(HasSubstr("passes by why their draft was not sent whole\nngram cost, s=0: "),
+  EXPECT_THAT(with.out, AllOf(HasSubstr("passes by the reason why their draft was not sent whole\nngram cost, s=0: "),
                               HasSubstr("\nngram best:2: "), HasSubstr("\nhf all: none 50.0%, no_match 50.0%\n"),
-                              HasSubstr("drafted tokens of ngram cost, s=0: what was claimed"),
-                              HasSubstr("drafted tokens of hf all: what was"), HasSubstr("\n  0.95-1.00 ")));
+                              HasSubstr("drafted tokens of ngram cost, s=0: claimed against"),
+                              HasSubstr("drafted tokens of hf all: claimed against"), HasSubstr("\n  0.95-1.00 ")));
   std::istringstream lines(with.out);
   for (std::string line; std::getline(lines, line);)
     EXPECT_TRUE(line.size() <= 120 || line.find(trace) != std::string::npos) << line;
@@ -337,7 +337,7 @@ TEST(Report, DrawsClaimsAgainstWhatCameTrue) {
   std::ostringstream out;
   write_reliability(out, row, "it", {80, false});
   EXPECT_EQ(out.str(),
-            "drafted tokens of it: what was claimed against what came true\n"
+            "drafted tokens of it: claimed against observed probability\n"
             "  bin            tested  claimed     true  0                                   1\n"
             "  0.50-0.55           4    0.520    0.750  ###################|#######\n"
             "  0.95-1.00           2    0.970    0.000                                     |\n"
