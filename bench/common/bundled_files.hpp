@@ -8,15 +8,15 @@
 
 namespace reprise::tools {
 
-/// The trace files (*.jsonl) of the first of `folders` that has any, in the order of their names. Throws InputError
-/// that names the folders when none has.
+/// The trace files (*.jsonl) of the first of `folders` that has any, sorted by name. Throws InputError with the names
+/// of the folders if none has.
 std::vector<std::string> find_traces(const std::vector<std::filesystem::path>& folders);
 
-/// Where bundled files may lie, beside the installed tool or where this tool was built, in that order. `kind`:
-/// "traces", or "profiles" for cost curves.
+/// The folders that may hold bundled files: first the one beside the installed tool, then the one in the source tree of
+/// the build. `kind` is "traces", or "profiles" for cost curves.
 std::vector<std::filesystem::path> bundled_folders(const std::filesystem::path& program, std::string_view kind);
 
-/// The file that is running. `argv0` is believed where the system does not tell.
+/// The path of the running program. Falls back to `argv0` if the system does not report it.
 std::filesystem::path program_path(const std::string& argv0);
 
 }  // namespace reprise::tools

@@ -15,7 +15,7 @@
 namespace reprise::tools {
 namespace {
 
-/// Where a file is, or would be made, without the links that lead there. Empty: nobody can tell.
+/// The path of a file, existing or not, with all links resolved. Empty if it cannot be determined.
 std::filesystem::path place_of(const std::string& path) {
   constexpr int most_links = 40;  // as many as systems follow
   std::error_code error;
@@ -40,8 +40,8 @@ void check_writable(const std::string& path, const std::string& name) {
   std::error_code ignored;
   const bool existed = std::filesystem::exists(path, ignored);
   if (!std::ofstream(path, std::ios::binary | std::ios::app))
-    throw InputError(name + ": cannot be written; is there such a folder?");
-  // The file that was made, not the link that may lead to it.
+    throw InputError(name + ": cannot be written; does the folder exist?");
+  // Removes the file just made, not a link that leads to it.
   if (!existed) std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
 }
 
@@ -55,7 +55,7 @@ void check_replaceable(const std::string& path, const std::string& name) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
   if (!std::filesystem::is_directory(folder, error))
-    throw InputError(name + ": cannot be written; is there such a folder?");
+    throw InputError(name + ": cannot be written; does the folder exist?");
 #if !defined(_WIN32)
   if (const int why = ::access(folder.c_str(), R_OK | W_OK | X_OK) == 0 ? 0 : errno)
     throw InputError(name + ": cannot be written, because of its folder: " + std::generic_category().message(why));

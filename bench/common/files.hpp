@@ -7,28 +7,28 @@
 
 namespace reprise::tools {
 
-/// Opens a file that was asked for. Throws InputError: it is a directory (`wanted` says what to give instead), or
-/// cannot be opened.
+/// Opens an input file. Throws InputError if it is a directory or cannot be opened; `wanted` names the kind of file to
+/// give instead.
 std::ifstream open_input(const std::string& path, const std::string& wanted);
 
-/// Fails early where results cannot be written, before minutes are spent on them; an existing file is left alone.
-/// Throws InputError that begins with `name`: the option and what it was given.
+/// Throws InputError if `path` cannot be written, so that the program fails before minutes of work. An existing file
+/// keeps its contents. The message begins with `name`: the option and its value.
 void check_writable(const std::string& path, const std::string& name);
 
-/// Likewise for a file that is published as save_file() does it, by a new one taking its place. Writes nothing.
+/// The same check for a file that save_file() replaces by a new one. Writes nothing.
 void check_replaceable(const std::string& path, const std::string& name);
 
-/// A file that a program reads, and what messages call it: "the trace".
+/// A file that a program reads. `what` is its name in messages, such as "the trace".
 struct InputFile {
   std::string what;
   std::string path;
 };
 
-/// Throws InputError that begins with `name`, the option and its value: to write to `path` would replace one of
-/// `inputs`. Devices are nobody's to replace.
+/// Throws InputError if writing to `path` would replace one of `inputs`. The message begins with `name`: the option and
+/// its value. Devices pass the check, because writing does not replace them.
 void check_not_an_input(const std::string& path, const std::string& name, const std::vector<InputFile>& inputs);
 
-/// What is written to the one is written to the other, whether they exist or not.
+/// True if both paths lead to the same file, whether it exists or not.
 bool same_file(const std::string& one, const std::string& other);
 
 }  // namespace reprise::tools

@@ -11,7 +11,8 @@
 
 namespace reprise::tools {
 
-/// Calls work(i) for every i below `size`, on `threads` threads. The first exception is thrown on.
+/// Calls work(i) for every i below `size`, on `threads` threads. Rethrows the first exception after all threads have
+/// ended.
 template <class Work>
 void in_parallel(std::size_t size, std::size_t threads, Work&& work) {
   std::atomic<std::size_t> next{0};

@@ -5,8 +5,8 @@
 
 namespace reprise::tools {
 
-/// Something that was handed to the tool cannot be used: an argument, a trace, a curve. The message says what was
-/// wrong, where, and what would do; main() prints it and exits with 2.
+/// An unusable input: an argument, a trace, a curve. The message names the problem, its place and a remedy.
+/// main() prints it and exits with 2.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

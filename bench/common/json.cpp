@@ -92,7 +92,7 @@ class Reader {
         if (peek() != '"') return expected("a key in quotes");
         if (!string(key)) return false;
         if (std::find(members.keys.begin(), members.keys.end(), key) != members.keys.end())
-          return fail_at(start, "the key \"" + key + "\" is there twice");
+          return fail_at(start, "the key \"" + key + "\" occurs twice");
         skip_space();
         if (!take(':')) return expected("':'");
         members.keys.push_back(std::move(key));

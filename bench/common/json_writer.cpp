@@ -62,7 +62,7 @@ std::string quote_json(std::string_view text) {
     const std::size_t length = utf8_length(text.substr(i));
     const auto c = static_cast<unsigned char>(text[i]);
     if (length == 0) {
-      out += "\\ufffd";  // a path may hold any bytes; JSON may not
+      out += "\\ufffd";  // a path may hold any bytes, JSON only UTF-8
     } else if (c == '"' || c == '\\') {
       out += {'\\', text[i]};
     } else if (c < 0x20) {

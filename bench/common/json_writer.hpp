@@ -11,10 +11,11 @@
 
 namespace reprise::tools {
 
-/// `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
+/// Returns `text` as a JSON string with quotes. Each byte that is not valid UTF-8 becomes U+FFFD.
 std::string quote_json(std::string_view text);
 
-/// Writes JSON, separators and quotes included. The caller pairs begin() and end(), and gives keys in objects.
+/// Writes JSON with separators and quotes. The caller pairs begin() and end(), and gives a key before each value of an
+/// object.
 class JsonWriter {
  public:
   enum class Spacing : std::uint8_t { spaced, compact };  ///< {"a": 1, "b": 2} or {"a":1,"b":2}
@@ -24,13 +25,13 @@ class JsonWriter {
 
   JsonWriter& begin_object() { return begin('{', '}'); }
   JsonWriter& begin_array() { return begin('[', ']'); }
-  /// Ends what began last.
+  /// Ends the innermost open object or array.
   JsonWriter& end();
   JsonWriter& key(std::string_view name);
-  /// What follows stands on a new line after `indent` blanks.
+  /// Starts a new line with `indent` blanks before the next item.
   JsonWriter& new_line(std::size_t indent = 0);
 
-  /// Text that is JSON already: a number as it is to be spelt, say.
+  /// Writes text that is JSON already, for example a number with its own format.
   JsonWriter& raw(std::string_view json);
   JsonWriter& null() { return raw("null"); }
   JsonWriter& value(std::string_view text) { return raw(quote_json(text)); }
@@ -53,7 +54,7 @@ class JsonWriter {
     bool empty = true;
   };
   JsonWriter& begin(char open, char close);
-  /// What stands before an item: a comma, a blank or a new line.
+  /// Writes the comma, blank or line break before an item.
   void separate();
   void break_line();
 

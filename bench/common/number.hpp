@@ -10,8 +10,8 @@
 
 namespace reprise::tools {
 
-/// The number that `text` spells from its first to its last character; none for anything else, overflow included.
-/// std::stoi and its kin accept "7x" and leading blanks, and depend on the locale.
+/// The number that the whole of `text` spells; nullopt for anything else, overflow included. std::stoi and its
+/// relatives accept "7x" and leading blanks, and depend on the locale.
 inline std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -19,7 +19,7 @@ inline std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-/// The same for numbers that may be larger, and are not negative.
+/// The same for unsigned numbers.
 inline std::optional<std::uint64_t> parse_unsigned(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

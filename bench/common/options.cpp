@@ -11,7 +11,7 @@ namespace {
 
 bool is_option(const std::string& argument) { return argument.size() > 1 && argument[0] == '-'; }
 
-/// Walks over the arguments.
+/// Reads the arguments from left to right.
 class Parser {
  public:
   Parser(const OptionTable& table, std::span<const std::string> arguments) : table_(table), arguments_(arguments) {}
@@ -44,7 +44,7 @@ class Parser {
     if (row != nullptr && row->value.empty() && value && table_.shows_unknown_value) row = nullptr;
     if (row == nullptr)
       throw InputError("there is no option " + (table_.shows_unknown_value ? argument : argument.substr(0, equals)) +
-                       "; see --help for those there are");
+                       "; see --help");
     const std::string name(row->name);
     list_ = row->list ? row : nullptr;
     if (!given_.insert(name).second && !row->repeats) throw InputError(name + " " + std::string(table_.twice));
@@ -74,7 +74,7 @@ class Parser {
   const OptionTable& table_;
   std::span<const std::string> arguments_;
   std::size_t at_ = 0;
-  const Option* list_ = nullptr;  // operands are further values of this one
+  const Option* list_ = nullptr;  // operands are further values of this option
   std::set<std::string> given_;
 };
 
@@ -152,7 +152,7 @@ void refuse_word(const std::string& name, const std::string& value, const std::v
   std::string list;
   for (std::size_t i = 0; i < words.size(); ++i)
     list.append(i == 0 ? "" : i + 1 == words.size() ? " and " : ", ").append(words[i]);
-  throw InputError(name + " " + value + ": there are " + list);
+  throw InputError(name + " " + value + ": the choices are " + list);
 }
 
 }  // namespace reprise::tools

@@ -33,7 +33,7 @@ void Progress::draw() {
   if (out_ == nullptr) return;
   const std::string count = "  " + unit_ + " " + std::to_string(done_) + " of " + std::to_string(steps_);
   const std::size_t room = columns_ > count.size() + 1 ? columns_ - count.size() - 1 : 0;
-  // The end of a long text tells more: it holds the file name and the strategy.
+  // A long text keeps its end, which holds the file name and the strategy.
   const std::string shown = what_.substr(what_.size() - std::min(what_.size(), room));
   *out_ << "\r\033[K" << shown << count << std::flush;
 }

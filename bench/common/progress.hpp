@@ -9,20 +9,19 @@
 
 namespace reprise::tools {
 
-/// One line on a terminal that says how far the replay is, redrawn at most ten times a second. Threads: step() may
-/// be called from any.
+/// A progress line on a terminal, redrawn at most ten times a second. Threads: step() may be called from any thread.
 class Progress {
  public:
-  /// `out`: null for no progress at all. `columns`: what a line may take up.
+  /// `out` is null to show no progress. `columns`: the largest width of the line.
   Progress(std::ostream* out, std::size_t columns) : out_(out), columns_(columns) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() { clear(); }
 
-  /// A new stretch of `steps` steps; `unit` says what one of them is.
+  /// Starts a new count of `steps` steps; `unit` names one step.
   void start(const std::string& what, std::size_t steps, const std::string& unit = "session");
   void step();
-  /// Wipes the line: something else is going to be printed.
+  /// Erases the line before other output is printed.
   void clear();
 
  private:

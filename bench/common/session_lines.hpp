@@ -11,20 +11,21 @@
 
 namespace reprise::tools {
 
-/// A session as it stands in a file, a JSON object on a line of its own. Knows where that is: whatever is wrong with it
-/// is thrown as InputError with file, line and field.
+/// One session of a file: a JSON object on a line of its own. Errors are thrown as InputError with file, line and
+/// field.
 class SessionLine {
  public:
-  /// Throws InputError: no JSON, or no object.
+  /// Throws InputError if `text` is not JSON or not an object.
   SessionLine(std::string_view text, std::string where);
 
   [[nodiscard]] const Json& json() const { return json_; }
   [[nodiscard]] const std::string& where() const { return where_; }  ///< file and line
 
   [[noreturn]] void fail(const std::string& what) const;
-  /// A member of `json`, a part of this line that stands at `at`, as "turns[0]."; empty: all of it.
+  /// The member `key` of `json`. `at` is the prefix of the field in messages, for example "turns[0]."; empty at the top
+  /// level.
   [[nodiscard]] const Json& member(const Json& json, const std::string& key, const std::string& at = {}) const;
-  /// What stands in `field`, if it is of that kind.
+  /// The value of `field`, which must be of this kind.
   [[nodiscard]] const std::string& string(const Json& json, const std::string& field) const;
   [[nodiscard]] const Json::Array& array(const Json& json, const std::string& field,
                                          const std::string& expected = "an array") const;
@@ -34,8 +35,8 @@ class SessionLine {
   Json json_;
 };
 
-/// Calls `read` for the first `limit` lines that are not blank. `path` is for messages. Throws InputError where there
-/// is none, or reading fails.
+/// Calls `read` for the first `limit` lines that are not blank. `path` is used in messages. Throws InputError if there
+/// is no such line or if reading fails.
 void read_session_lines(std::istream& in, const std::string& path, std::size_t limit,
                         const std::function<void(const SessionLine&)>& read);
 

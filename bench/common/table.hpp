@@ -17,10 +17,10 @@ enum class Align : std::uint8_t { left, right };
 struct Column {
   std::size_t width = 0;
   Align align = Align::right;
-  bool own_line = false;  ///< a text that is too long gets a line of its own; else it moves what follows
+  bool own_line = false;  ///< text too long for the column ends its line; otherwise later columns shift
 };
 
-/// A text in one column, or in several together.
+/// A text in one column, or across several.
 struct Cell {
   Cell(const char* shown) : text(shown) {}
   Cell(std::string shown, std::size_t columns = 1) : text(std::move(shown)), span(columns) {}
@@ -29,13 +29,13 @@ struct Cell {
   std::size_t span = 1;
 };
 
-/// Lines of text in columns, for people. Texts are shown as printable() gives them.
+/// Text in columns, for people. Cells are printed as printable() returns them.
 class Table {
  public:
   Table(std::ostream& out, std::vector<Column> columns) : out_(&out), columns_(std::move(columns)) {}
 
-  /// Writes one line. Cells fill the columns from the first on; columns without a cell are left out. `rest` follows as
-  /// it is: a bar, say.
+  /// Writes one line. Cells fill the columns from the left, and columns without a cell are left out. `rest` follows
+  /// unchanged, for example a bar.
   void line(const std::vector<Cell>& cells, std::string_view rest = {}) const;
 
  private:

@@ -8,13 +8,13 @@ namespace reprise::tools {
 
 enum class Stream : std::uint8_t { output, error };
 
-/// Is a person looking at it?
+/// True if the stream is a terminal.
 bool is_terminal(Stream stream);
 
-/// Columns of that terminal; `otherwise` when it is none or does not say.
+/// The width of the terminal in columns; `otherwise` if the stream is not a terminal or the width is unknown.
 std::size_t terminal_columns(Stream stream, std::size_t otherwise);
 
-/// The user's locale says that text is UTF-8.
+/// True if the environment's locale uses UTF-8.
 bool locale_is_utf8();
 
 }  // namespace reprise::tools

@@ -9,7 +9,7 @@
 namespace reprise::tools {
 namespace {
 
-/// C0, DEL, and C1 as UTF-8 spells it: some terminals obey those too.
+/// True for C0, DEL, and C1 as encoded in UTF-8, because some terminals obey C1 too.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7f;

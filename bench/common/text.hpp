@@ -12,17 +12,17 @@ namespace reprise::tools {
 std::string decimal(double value, int digits);
 /// A number with `digits` significant digits, without zeros at its end: 0.25, 1e-07.
 std::string significant(double value, int digits);
-/// The shortest spelling that reads back as the same number.
+/// The shortest spelling that reads back as the same double.
 std::string shortest(double value);
-/// 12,345: for people.
+/// The number with commas, for people: 12,345.
 std::string grouped(std::uint64_t value);
-/// `text` filled up with blanks to `width` columns.
+/// `text` padded with blanks to `width` columns.
 std::string left(std::string_view text, std::size_t width);
 std::string right(std::string_view text, std::size_t width);
 
-/// `text` as a terminal may show it. Control characters and bytes that are not UTF-8 become escapes: \n, \t, \r or
-/// \x1b. File names and categories come from others, and could otherwise move the cursor or hide lines. A backslash
-/// stays as it is, so this cannot be undone.
+/// `text` in a form that is safe to print on a terminal. Control characters and bytes that are not UTF-8 become
+/// escapes: \n, \t, \r or \x1b. File names and categories come from others and could otherwise move the cursor or hide
+/// lines. A backslash is not escaped, so the result cannot be decoded.
 std::string printable(std::string_view text);
 
 }  // namespace reprise::tools

@@ -8,8 +8,8 @@
 
 namespace reprise::tools {
 
-/// Bytes of the UTF-8 character that `text` begins with; 0 when it begins with none (RFC 3629: no overlong forms,
-/// no surrogates, nothing above U+10FFFF) or is empty.
+/// The length in bytes of the UTF-8 character at the start of `text`. 0 if `text` is empty or starts with no valid
+/// character (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
 inline std::size_t utf8_length(std::string_view text) {
   if (text.empty()) return 0;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -44,7 +44,7 @@ inline void append_utf8(std::string& out, std::uint32_t point) {
   }
 }
 
-/// Columns that `text` takes up on a terminal, wide characters counted as one.
+/// The columns of `text` on a terminal, wide characters counted as one.
 inline std::size_t utf8_columns(std::string_view text) {
   std::size_t columns = 0;
   for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;

@@ -14,19 +14,19 @@
 namespace reprise::llama {
 namespace {
 
-/// Bytes at the end of `text` that may be the beginning of a character.
+/// The number of bytes at the end of `text` that may begin a character.
 std::size_t unfinished(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(text.size(), 3); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
     if (byte < 0x80) return 0;
-    if (byte < 0xc0) continue;  // in the middle of one
+    if (byte < 0xc0) continue;  // inside a character
     const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
     return back < length ? back : 0;
   }
   return 0;
 }
 
-/// `text` with a replacement character for each byte that is not UTF-8: JSON takes nothing else.
+/// `text` with U+FFFD for each byte that is not UTF-8, as JSON requires.
 std::string valid_utf8(std::string_view text) {
   std::string valid;
   while (!text.empty()) {

@@ -10,26 +10,25 @@
 
 namespace reprise::llama {
 
-/// Holds bytes back until they are whole UTF-8 characters: a character can be spread over several tokens, and those of
-/// one token need not be a character.
+/// Holds bytes back until they form whole UTF-8 characters, because one character can span several tokens.
 class CharacterStream {
  public:
-  /// Takes bytes; answers those that can be shown. Bytes that begin no character are shown as they are.
+  /// Adds bytes and returns those that can be printed. Bytes that begin no character are returned unchanged.
   std::string add(std::string_view bytes);
-  /// What was held back, complete or not.
+  /// Returns the bytes held back, complete or not.
   std::string rest();
 
  private:
   std::string held_;
 };
 
-/// The text of an answer, without the token that ended it.
+/// The text of an answer without its end token.
 std::string answer_text(const Engine& engine, const TurnRun& turn);
 
-/// One line for people: how many tokens in how many passes, how fast.
+/// Writes one line for people: tokens, passes and speed.
 void write_summary(std::ostream& out, const RequestRun& run);
 
-/// One JSON object on one line: prompts, texts, tokens, statistics.
+/// Writes one JSON object on one line: prompts, texts, tokens, statistics.
 void write_json(std::ostream& out, const Engine& engine, const Request& request, const std::string& strategy,
                 const RequestRun& run);
 

@@ -7,7 +7,7 @@
 namespace reprise::llama {
 namespace {
 
-/// A session with all that was run of it.
+/// A session with all its runs.
 class SessionComparison {
  public:
   SessionComparison(Engine& engine, const Request& request, std::vector<Drafting>& draftings,
@@ -27,7 +27,7 @@ class SessionComparison {
   }
 
   [[nodiscard]] const RequestRun& plain() const { return lanes_.front().runs.front(); }
-  /// What came of it, for one strategy.
+  /// The result for one strategy.
   Pair pair(std::size_t strategy) {
     const Lane& lane = lanes_[1 + strategy];
     Pair pair{request_.id, request_.category, lanes_.front().sums, lane.sums, {}, {}, false};

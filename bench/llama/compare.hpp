@@ -16,40 +16,40 @@ namespace reprise::llama {
 
 inline double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-/// What runs of sessions took and counted.
+/// Times and counts, summed over runs of sessions.
 struct Sums {
   std::size_t turns = 0;
-  std::size_t tokens = 0;  ///< generated, what ended the turns included
+  std::size_t tokens = 0;  ///< generated tokens, including those that ended turns
   std::chrono::nanoseconds prefill{};
   std::chrono::nanoseconds decoding{};
-  std::chrono::nanoseconds model{};  ///< of the decoding, in llama_decode
+  std::chrono::nanoseconds model{};  ///< the part of `decoding` spent in llama_decode
   Statistics statistics;
 
   void add(const RequestRun& run);
   Sums& operator+=(const Sums& other);
   [[nodiscard]] double tokens_per_second() const;
-  /// Share of the decoding outside llama_decode: strategy, control, loop, adapter, sampler.
+  /// The share of the decoding time outside llama_decode: strategy, control, loop, adapter, sampler.
   [[nodiscard]] double share_outside() const;
 };
 
-/// One session with and without a strategy, all repetitions together.
+/// One session with and without a strategy, summed over all repetitions.
 struct Pair {
   std::string id;
   std::string category;
   Sums plain;
   Sums drafted;
-  std::optional<Difference> difference;  ///< the worst of the repetitions'
+  std::optional<Difference> difference;  ///< the worst of all repetitions
   std::optional<Prediction> prediction;
-  bool context_full = false;  ///< it ended before its last turn
+  bool context_full = false;  ///< the session ended before its last turn
 
   [[nodiscard]] Verdict verdict() const { return difference ? difference->verdict : Verdict::identical; }
 };
 
-/// How much faster: time per token without drafting over time per token with it. Where the texts are identical, the
-/// ratio of the summed times.
+/// The time per token without drafting divided by the time per token with it. If the texts are identical, this is the
+/// ratio of the total times.
 double speedup(const Sums& plain, const Sums& drafted);
 
-/// Several sessions together.
+/// Sums over several sessions.
 struct Summary {
   std::size_t sessions = 0;
   std::size_t identical = 0;
@@ -71,12 +71,12 @@ struct CompareSettings {
   Settings settings;
   std::size_t repeat = 1;
   double epsilon = 0.05;
-  std::optional<PredictionSettings> prediction = {};  ///< none: nothing is predicted
+  std::optional<PredictionSettings> prediction = {};  ///< empty: no prediction
 };
 
-/// Runs each session without drafting and with each strategy, one after the other, `repeat` times; every other time in
-/// the reverse order. A few tokens are generated before, so that nobody pays for the first use of memory. Differences
-/// are judged afterwards, in runs of their own that nobody times.
+/// Runs each session `repeat` times, in turn without drafting and with each strategy; every second time in reverse
+/// order. Generates a few tokens first, so that no run pays for the first use of memory. Judges differences afterwards,
+/// in separate runs that are not timed.
 std::vector<StrategyPairs> compare(Engine& engine, const std::vector<Request>& requests,
                                    std::vector<Drafting>& draftings, const CompareSettings& settings,
                                    tools::Progress& progress);

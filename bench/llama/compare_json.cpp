@@ -37,7 +37,7 @@ void write(JsonWriter& json, const Prediction& prediction) {
   json.raw_member("cost", decimal(prediction.cost, 6)).raw_member("speedup", decimal(prediction.speedup(), 6)).end();
 }
 
-/// A member that may be missing.
+/// Writes a member that may be null.
 template <class Value>
 void write_optional(JsonWriter& json, const char* name, const std::optional<Value>& value) {
   json.key(name);

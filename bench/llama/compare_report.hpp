@@ -10,23 +10,23 @@
 
 namespace reprise::llama {
 
-/// What a comparison is reported with.
+/// The inputs of a comparison report.
 struct CompareReport {
   std::span<const StrategyPairs> strategies;
   const Engine& engine;
   const Settings& settings;
-  std::string cost;        ///< as control was told
-  std::string cost_model;  ///< that predictions were made under; empty: there are none
+  std::string cost;        ///< cost curve of the control, as given on the command line
+  std::string cost_model;  ///< the curve of the predictions; empty: there are none
   std::size_t repeat = 1;
   double epsilon = 0;
 
-  /// The worst of all sessions.
+  /// The worst verdict of all sessions.
   [[nodiscard]] Verdict verdict() const;
 };
 
-/// For people: a table for each strategy, by category and in all; then every difference, and the verdict.
+/// Writes text for people: a table per strategy, by category and in total, then every difference and the verdict.
 void write_table(std::ostream& out, const CompareReport& report);
-/// For programs: all of it, each session by itself.
+/// Writes JSON for programs: all values, session by session.
 void write_json(std::ostream& out, const CompareReport& report);
 
 }  // namespace reprise::llama

@@ -17,7 +17,7 @@ using tools::printable;
 
 std::string percent(double share) { return decimal(100 * share, 2) + "%"; }
 
-/// Sums of categories, a line each. One column is there only where a speedup was predicted.
+/// Sums of categories, one line each. The column of predictions appears only if there are some.
 class SummaryTable {
  public:
   SummaryTable(std::ostream& out, bool predicted) : predicted_(predicted), table_(out, columns(predicted)) {
@@ -57,7 +57,7 @@ class SummaryTable {
   tools::Table table_;
 };
 
-/// The sums of each category, in the order in which they first occur, and of all.
+/// The sums of each category, in order of first occurrence, then the total.
 std::vector<std::pair<std::string, Summary>> summaries(const StrategyPairs& strategy) {
   std::vector<std::pair<std::string, Summary>> sums;
   Summary all;
@@ -111,12 +111,12 @@ void write_table(std::ostream& out, const CompareReport& report) {
     for (const auto& [name, sum] : summaries(strategy)) table.line(name, sum);
     differences(out, strategy, report.engine);
   }
-  out << "\ntokens/s, speedup: decoding alone, what strategies read of prompts included; prefill beside it. speedup: "
+  out << "\ntokens/s, speedup: decoding only, with the strategies' reading of prompts, without prefill. speedup: "
          "time per token without\n  over time per token with drafting. tokens: those with drafting, all repetitions.\n";
   if (predicted)
-    out << "predicted: tokens / summed cost of the passes, when the tokens generated without drafting are replayed "
+    out << "predicted: tokens / summed cost of the passes, for a replay of the tokens generated without drafting "
            "under\n  "
-        << printable(report.cost_model) << "; time outside llama_decode is not in it\n";
+        << printable(report.cost_model) << "; without the time outside llama_decode\n";
   out << "compared: " << what_is_checked(report.settings.sampling, report.epsilon) << "\n"
       << "verdict: " << name(report.verdict())
       << (report.verdict() == Verdict::near_tie ? ": some texts differ; not lossless as run here" : "") << "\n";

@@ -11,26 +11,26 @@
 
 namespace reprise::llama {
 
-/// What a turn puts into the context: its first `keep` tokens stay, `tokens` come behind them.
+/// A turn's change of the context: the first `keep` tokens stay, and `tokens` follow them.
 struct NextPrompt {
   std::size_t keep = 0;
   std::vector<Token> tokens;
 };
 
-/// Turns of a session as tokens. A chat is rendered as a whole each time, and what the context does not hold yet is
-/// put behind it. Its text is compared, not its tokens: a model may spell a text in other tokens than the tokenizer
-/// does. Where the template writes earlier turns differently than they were (without the blanks at the end of an
-/// answer, say), the context is kept up to the first token that differs.
+/// The turns of a session as tokens. The chat template renders the whole conversation each turn, and the part that the
+/// context lacks is appended. The comparison uses text rather than tokens, because a model may spell a text in other
+/// tokens than the tokenizer does. If the template writes earlier turns differently, the context is kept up to the
+/// first token that differs. An example is a template that strips the blanks at the end of an answer.
 class Conversation {
  public:
-  /// Both have to outlive it. `raw`: no chat template.
+  /// Both must outlive the Conversation. `raw`: no chat template.
   Conversation(const Engine& engine, const Request& request, bool raw) : engine_(engine), request_(request), raw_(raw) {
     if (!request.system.empty()) messages_.push_back({"system", request.system});
   }
 
-  /// The prompt of the turn after those that were answered. `context`: all tokens so far.
+  /// The prompt of the next turn. `context`: all tokens so far.
   NextPrompt next(TokenSpan context);
-  /// The answer to it, what ended it included.
+  /// Records the answer to that prompt, including the token that ended it.
   void answered(TokenSpan output);
 
  private:
@@ -41,7 +41,7 @@ class Conversation {
   bool raw_;
   std::size_t turn_ = 0;
   std::vector<Message> messages_;
-  std::string text_;  // what the context holds, special tokens by their names, what the tokenizer adds left out
+  std::string text_;  // text of the context: special tokens by name, without those that the tokenizer adds
 };
 
 }  // namespace reprise::llama

@@ -13,7 +13,7 @@ namespace {
 
 using tools::InputError;
 
-/// What llama.cpp complained of last. Its log has one receiver for the whole process.
+/// The first error that llama.cpp logged since the last clear(). Its log has one receiver per process.
 std::string& last_complaint() {
   static std::string text;
   return text;
@@ -23,7 +23,7 @@ void keep_complaint(ggml_log_level level, const char* text, void*) {
   if (level != GGML_LOG_LEVEL_ERROR) return;
   std::string line = text;
   while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
-  // The first says what was wrong, those after it say that something was.
+  // The first error names the cause; later ones only repeat that there was one.
   if (!line.empty() && last_complaint().empty()) last_complaint() = std::move(line);
 }
 
@@ -53,7 +53,7 @@ Engine Engine::load(const EngineOptions& options) {
     throw InputError("--model " + options.model + ": llama.cpp cannot load it" + because() +
                      "; give a complete GGUF file of an architecture that this build knows");
   if (!llama_model_has_decoder(engine.model()) || llama_model_has_encoder(engine.model()))
-    throw InputError("--model " + options.model + ": is no decoder-only model; give one that generates text");
+    throw InputError("--model " + options.model + ": is not a decoder-only model; give one that generates text");
 
   llama_context_params params = llama_context_default_params();
   params.n_ctx = options.context;
@@ -68,8 +68,8 @@ Engine Engine::load(const EngineOptions& options) {
   engine.context_.reset(llama_init_from_model(engine.model(), params));
   if (!engine.context_)
     throw InputError("--context " + std::to_string(options.context) + " --batch " + std::to_string(options.batch) +
-                     ": llama.cpp makes no such context of this model" + because() +
-                     "; a smaller one needs less memory");
+                     ": llama.cpp cannot create this context for the model" + because() +
+                     "; a smaller context needs less memory");
   for (Token token = 0; static_cast<std::size_t>(token) < engine.vocabulary(); ++token)
     if (engine.ends(token)) engine.end_tokens_.push_back(token);
   return engine;
@@ -78,7 +78,7 @@ Engine Engine::load(const EngineOptions& options) {
 std::size_t Engine::vocabulary() const { return static_cast<std::size_t>(llama_vocab_n_tokens(vocab())); }
 
 std::size_t Engine::context_size() const {
-  // llama.cpp rounds up what it is asked for.
+  // llama.cpp rounds the requested context size up.
   const std::size_t made = llama_n_ctx_seq(context());
   if (options_.context == 0) return made;
   const std::size_t asked = options_.unified ? options_.context : options_.context / options_.sequences;

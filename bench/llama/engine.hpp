@@ -17,12 +17,12 @@ namespace reprise::llama {
 
 struct EngineOptions {
   std::string model;          ///< a GGUF file
-  std::uint32_t context = 0;  ///< tokens; 0: what the model was trained with
-  std::uint32_t batch = 512;  ///< tokens of one llama_decode
+  std::uint32_t context = 0;  ///< tokens; 0: the model's training context
+  std::uint32_t batch = 512;  ///< most tokens of one llama_decode
   std::int32_t threads = 2;
   std::uint32_t sequences = 1;
-  bool unified = true;   ///< one cache for all sequences: what trees need
-  bool verbose = false;  ///< llama.cpp's own log goes to standard error
+  bool unified = true;   ///< one cache for all sequences, as trees require
+  bool verbose = false;  ///< print llama.cpp's own log to standard error
 };
 
 struct Message {
@@ -30,13 +30,12 @@ struct Message {
   std::string content;
 };
 
-/// A model and one context of llama.cpp. What was handed in and cannot be used is thrown as tools::InputError, in a
-/// sentence. Threads: one at a time.
+/// A model and one context of llama.cpp. Unusable inputs are thrown as tools::InputError. Threads: one at a time.
 class Engine {
  public:
-  /// None; only to be assigned to.
+  /// An engine without a model, to be assigned to.
   Engine() = default;
-  /// Throws InputError: no such file, not a model that this library can load, no memory for the context.
+  /// Throws InputError if there is no such file, llama.cpp cannot load it, or the memory for the context is missing.
   static Engine load(const EngineOptions& options);
 
   [[nodiscard]] llama_model* model() const { return model_.get(); }
@@ -46,18 +45,19 @@ class Engine {
 
   /// Token ids are 0 ... vocabulary() - 1.
   [[nodiscard]] std::size_t vocabulary() const;
-  /// Tokens that one sequence can have.
+  /// The most tokens of one sequence.
   [[nodiscard]] std::size_t context_size() const;
-  /// `add_special`: with what this model wants in front of a text (BOS). Names of special tokens become these tokens.
+  /// `add_special`: add the tokens that the model expects at the start of a text (BOS). Names of special tokens in
+  /// `text` become these tokens.
   [[nodiscard]] std::vector<Token> tokenize(std::string_view text, bool add_special) const;
-  /// The bytes of the tokens, special ones by their names. They need not be valid UTF-8: a character can be spread
-  /// over several tokens.
+  /// The bytes of the tokens; special tokens appear by name. The result need not be valid UTF-8, because one character
+  /// can span several tokens.
   [[nodiscard]] std::string text(TokenSpan tokens) const;
-  /// The conversation as the model's own template writes it. Throws InputError when it has none that llama.cpp knows.
+  /// The conversation in the model's own chat template. Throws InputError if the model has none that llama.cpp knows.
   [[nodiscard]] std::string chat(std::span<const Message> messages, bool answer_follows) const;
-  /// Ends a turn (end of sequence, end of turn, ...).
+  /// True if the token ends a turn (end of sequence, end of turn, ...).
   [[nodiscard]] bool ends(Token token) const;
-  /// All tokens that do, ascending.
+  /// All tokens that end a turn, in ascending order.
   [[nodiscard]] const std::vector<Token>& end_tokens() const { return end_tokens_; }
   /// Name, size and quantisation.
   [[nodiscard]] std::string description() const;

@@ -5,8 +5,8 @@
 
 namespace reprise::llama {
 
-/// The engine or the machine failed in the middle of the work: a pass, a full disk. The message says at what, and
-/// what can be done; run_tool() prints it and answers 1.
+/// A failure of the engine or the machine during the work: a pass, a full disk. The message names the operation and a
+/// remedy; run_tool() prints it and returns 1.
 class EngineError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -16,8 +16,8 @@ using tools::InputError;
 
 constexpr std::size_t most_kept_logits = (std::size_t{256} << 20) / sizeof(float);
 
-/// What is kept of a row: the likeliest token (the lowest of equal ones), how far it is ahead, and a hash of all
-/// logits, to the bit.
+/// A summary of one row: the likeliest token, its lead over the runner-up, and a hash of the bits of all logits. Of
+/// equal logits the lowest token counts as the likeliest.
 struct RowAnswer {
   std::size_t token = 0;
   float margin = 0;
@@ -42,8 +42,7 @@ RowAnswer answer(std::span<const float> logits) {
   return answer;
 }
 
-/// The positions of one turn that are asked for: the rows `begin` ... `end` - 1 of the session's tokens, each of which
-/// predicts the token behind it.
+/// The positions of one turn: rows `begin` ... `end` - 1 of the session's tokens. Each row predicts the token after it.
 struct Stretch {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -54,7 +53,7 @@ class Comparison {
   Comparison(Passes& passes, const FlipSettings& settings, std::vector<WidthFlips>& widths)
       : passes_(passes), settings_(settings), widths_(widths) {}
 
-  /// The cache holds the tokens before the stretch, and does so afterwards.
+  /// Before and after the call, the cache holds the tokens before the stretch.
   void turn(TokenSpan tokens, Stretch stretch) {
     kept_.clear();
     const std::vector<RowAnswer> reference = run(tokens, stretch, 1, [&](std::size_t, std::span<const float> logits) {
@@ -79,7 +78,7 @@ class Comparison {
       ++width.flips;
       width.margins.push_back(reference[i].margin);
     }
-    if (width.rows == 1) {  // is its own second run
+    if (width.rows == 1) {  // the reference is the other run of this width
       for (std::size_t i = 0; i < answers.size(); ++i)
         width.unlike_before += answers[i].hash != reference[i].hash ? 1U : 0U;
     } else if (settings_.repeat) {
@@ -95,7 +94,7 @@ class Comparison {
     std::vector<PassRow> rows;
     for (std::size_t begin = stretch.begin; begin < stretch.end; begin += width) {
       rows.clear();
-      // Rows behind the end see those before them, not the other way round: any token will do.
+      // Rows after the end do not influence those before them, so any token will do.
       for (std::size_t i = begin; i < begin + width; ++i)
         rows.push_back({tokens[std::min(i, tokens.size() - 1)], i, 0});
       passes_.run(rows);
@@ -115,23 +114,23 @@ class Comparison {
   std::vector<float> kept_;  // the logits of one-row passes, position by position
 };
 
-/// Refuses what could fail later, before minutes are spent.
+/// Throws InputError for inputs that would fail later, before minutes are spent.
 void check(const Passes& passes, std::span<const replay::TraceSession> sessions, const FlipSettings& settings) {
   std::size_t widest = 1;
   for (const std::size_t width : settings.widths) {
     if (width == 0 || width > passes.most_rows())
-      throw InputError("--flips: passes of " + std::to_string(width) + " rows cannot be run; 1 to " +
+      throw InputError("--flips: passes of " + std::to_string(width) + " rows cannot be run; give 1 to " +
                        std::to_string(passes.most_rows()));
     widest = std::max(widest, width);
   }
   const std::size_t room = std::min(passes.sequence_size(), passes.total_size());
   for (const replay::TraceSession& session : sessions) {
-    std::size_t size = widest;  // the filling of a last pass
+    std::size_t size = widest;  // the padding of a last pass
     for (const replay::Turn& turn : session.turns) size += turn.prompt.size() + turn.output.size();
     check_vocabulary(session, passes.vocabulary(), recorded_with);
     if (size > room)
       throw InputError(session.where + ": session " + session.id + " needs a context of " + std::to_string(size) +
-                       " tokens, and there are " + std::to_string(room) + "; a larger --context would do");
+                       " tokens, and there are " + std::to_string(room) + "; give a larger --context");
   }
 }
 
@@ -164,7 +163,8 @@ std::vector<WidthFlips> measure_flips(Passes& passes, std::span<const replay::Tr
       const std::size_t prompted = tokens.size();
       tokens.insert(tokens.end(), turn.output.begin(), turn.output.end());
       if (turn.output.empty() || prompted == 0) continue;
-      // The last token of the prompt predicts the first one of the output; the last one of that is followed by none.
+      // The last prompt token predicts the first output token. The last output token predicts nothing that was
+      // recorded.
       const Stretch stretch = {prompted - 1, tokens.size() - 1};
       passes.fill(TokenSpan(tokens).subspan(cached, stretch.begin - cached), cached, 0);
       cached = stretch.begin;
@@ -178,7 +178,7 @@ std::vector<WidthFlips> measure_flips(Passes& passes, std::span<const replay::Tr
   passes.clear();
   progress.clear();
   if (widths.front().positions == 0)
-    throw InputError("--flips: nothing to count: no turn of the trace has output behind a prompt");
+    throw InputError("--flips: nothing to count: no turn of the trace has output after a prompt");
   return widths;
 }
 

@@ -23,7 +23,7 @@ double largest_margin(const WidthFlips& width) {
 
 void write_flips_table(std::ostream& out, std::span<const WidthFlips> widths) {
   const tools::Table table(out, {{4}, {7}, {12}, {9}, {9}, {15}, {16}, {20}, {17}});
-  out << "How often passes of so many rows have another likeliest token than passes of one row, at "
+  out << "How often a pass of several rows has another likeliest token than a pass of one row, at "
       << (widths.empty() ? 0 : widths.front().positions) << " positions\n";
   table.line({"rows",
               "flips",
@@ -39,7 +39,7 @@ void write_flips_table(std::ostream& out, std::span<const WidthFlips> widths) {
                 decimal(rate.high, 2), decimal(median_margin(width), 6), decimal(largest_margin(width), 6),
                 decimal(static_cast<double>(width.largest_difference), 6), std::to_string(width.unlike_before)});
   }
-  out << "margin: by how much the likeliest token was ahead with one row, where the answers differ; difference: of any "
+  out << "margin: the lead of the likeliest token in passes of one row, at the flips; difference: of any "
          "logit\n";
   if (!widths.empty() && widths.front().compared < widths.front().positions)
     out << "differences of logits: at the first " << widths.front().compared << " positions of the turns\n";

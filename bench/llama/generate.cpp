@@ -21,7 +21,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using LlamaSession = Session<AnyStrategy, replay::ReplayControl>;
 
-/// Adds one place's logits and sampler to what LlamaVerifier does. Of passes without a draft: one token each.
+/// A LlamaVerifier that also stores the logits and the sampler of one position. For passes without a draft, which are
+/// one token each.
 class ProbedVerifier {
  public:
   ProbedVerifier(LlamaVerifier& verifier, const llama_sampler* sampler, Probe& probe)
@@ -119,26 +120,26 @@ class RequestRunner {
     return run;
   }
 
-  /// Keeps the first `keep` tokens of an answer. The engine's cache follows with the next prompt.
+  /// Keeps the first `keep` tokens of an answer. The next prompt brings the engine's cache in line.
   void shorten(TurnRun& run, std::size_t keep, std::size_t index) {
     if (keep >= run.output.size()) return;
     check(session_.truncate(session_.context().size() - (run.output.size() - keep)), index);
     run.output.resize(keep);
   }
 
-  /// Brings the engine's cache to all tokens of the prompt but the last.
+  /// Fills the engine's cache with all tokens of the prompt except the last.
   void prefill(const TurnRun& run, std::size_t index) {
     if (run.rewritten && run.kept > 0) check(session_.truncate(run.kept), index);
     const bool anew = run.kept == 0;
     check(verifier_.truncate(anew ? 0 : session_.cached()), index);
-    // What was committed last is in no cache yet.
+    // The last committed token is not in the cache yet.
     std::vector<Token> tokens;
     if (!anew) tokens.assign(session_.pending().begin(), session_.pending().end());
     tokens.insert(tokens.end(), run.prompt.begin(), run.prompt.end());
     if (!tokens.empty()) tokens.pop_back();
     check(verifier_.prefill(tokens), index);
   }
-  /// Brings the session to the whole prompt; answers how many tokens that are.
+  /// Passes the whole prompt to the session. Returns the number of tokens in its context.
   std::size_t enter(const TurnRun& run, std::size_t index) {
     const bool anew = run.kept == 0;
     check(anew ? session_.begin(run.prompt, verifier_.capabilities()) : session_.append(run.prompt), index);
@@ -164,7 +165,7 @@ class RequestRunner {
   const Watch& watch_;
   Conversation conversation_;
   LlamaSession session_;
-  llama_sampler* sampler_ = nullptr;  // the verifier's
+  llama_sampler* sampler_ = nullptr;  // owned by the verifier
   LlamaVerifier verifier_;
   Limits limits_;
 };

@@ -21,8 +21,8 @@
 
 namespace reprise::llama {
 
-/// A strategy, and the control that decides how much of its drafts is sent. The control keeps what it has learned about
-/// passes from session to session, as in a server; the strategy begins anew in each.
+/// A strategy, and the control that decides how much of its drafts is sent. The control keeps its knowledge of pass
+/// times from session to session, as in a server. The strategy starts fresh in each session.
 struct Drafting {
   std::string spec;
   AnyStrategy strategy;
@@ -33,55 +33,57 @@ struct Drafting {
 /// Plain decoding.
 Drafting no_drafting();
 
-/// The strategies of `specs` (as for reprise-replay), in order. `cost`: what control weighs drafts against where a
-/// strategy's probabilities are learned; null: it learns from the times of the passes. Drafts of the other strategies
-/// are sent whole, as their projects do. Throws InputError.
+/// The strategies of `specs` (as for reprise-replay), in order. With learned probabilities, control weighs drafts
+/// against `cost`; null: it learns the cost from pass times. Drafts of other strategies are sent whole, as in their own
+/// projects. Throws InputError.
 std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost = nullptr);
 
-/// How answers are generated.
+/// The settings of generation.
 struct Settings {
   Sampling sampling;
-  std::size_t leaves = 1;  ///< more: drafts may be trees
+  std::size_t leaves = 1;  ///< above 1: drafts may be trees
   bool raw = false;        ///< no chat template
 };
 
-/// One prompt and its answer. Times are of this turn.
+/// One prompt and its answer. Times and statistics are of this turn.
 struct TurnRun {
-  std::size_t kept = 0;       ///< tokens of the context before it that stayed
-  bool rewritten = false;     ///< not all of them: the chat template writes earlier turns differently
-  std::vector<Token> prompt;  ///< behind those
-  std::vector<Token> output;  ///< what ended it included
+  std::size_t kept = 0;       ///< tokens of the earlier context that stayed
+  bool rewritten = false;     ///< some earlier tokens did not stay: the chat template changed earlier turns
+  std::vector<Token> prompt;  ///< the tokens after the kept ones
+  std::vector<Token> output;  ///< including the token that ended it
   FinishReason finish = FinishReason::none;
   Statistics statistics;
   std::chrono::nanoseconds prefill{};
-  std::chrono::nanoseconds decoding{};  ///< strategy, control and loop included, and reading the prompt into them
-  std::chrono::nanoseconds model{};     ///< of that, in llama_decode
+  std::chrono::nanoseconds decoding{};  ///< includes strategy, control and loop, and their reading of the prompt
+  std::chrono::nanoseconds model{};     ///< the part of `decoding` spent in llama_decode
 };
 
 struct RequestRun {
   std::vector<TurnRun> turns;
-  bool context_full = false;  ///< the turns after these did not fit
+  bool context_full = false;  ///< the remaining turns did not fit
 };
 
-/// The distribution at one place of a plain run: what a difference is judged by.
+/// The distribution at one position of a plain run, used to judge a difference.
 struct Probe {
   std::size_t turn = 0;
-  std::size_t position = 0;   ///< in its output
-  std::vector<float> logits;  ///< that the token there was picked from
-  SamplerOwner sampler;       ///< as it was before the pick; none: the likeliest token is taken
+  std::size_t position = 0;   ///< in the output of the turn
+  std::vector<float> logits;  ///< the logits from which the token there was picked
+  SamplerOwner sampler;       ///< its state before the pick; null: the likeliest token is taken
 };
 
-/// Who looks on. All may be left out.
+/// Callbacks during a run. All are optional.
 struct Watch {
-  std::function<void(const TurnRun& turn)> on_prompt;    ///< before the answer to a turn
-  std::function<bool(TokenSpan tokens)> on_tokens = {};  ///< of the answer, but what ends it; false ends the turn
-  /// Behind it: how many tokens of the answer stay; the others are taken out of the context and of the run.
+  std::function<void(const TurnRun& turn)> on_prompt;  ///< called before the answer to a turn
+  std::function<bool(TokenSpan tokens)> on_tokens =
+      {};  ///< receives tokens of the answer, except the end token; false ends the turn
+  /// Called after the answer. Returns the number of answer tokens to keep; the others are removed from the context and
+  /// from the run.
   std::function<std::size_t(const TurnRun& turn)> on_turn = {};
-  Probe* probe = nullptr;  ///< of runs without drafting
+  Probe* probe = nullptr;  ///< filled in by runs without drafting
 };
 
-/// Runs all turns of a session, each behind the one before in the same context, which is emptied first. The random
-/// stream of the sampler begins anew. Throws EngineError; InputError where the model cannot do what `settings` ask for.
+/// Runs all turns of a session one after the other in the same context, which is emptied first. The sampler's random
+/// stream starts afresh. Throws EngineError, and InputError if the model does not support `settings`.
 RequestRun run_request(Engine& engine, const Request& request, Drafting& drafting, const Settings& settings,
                        const Watch& watch = {});
 

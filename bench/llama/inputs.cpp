@@ -21,14 +21,14 @@ Request request_of(const tools::SessionLine& line, std::size_t max_tokens) {
   const Json& json = line.json();
   for (const std::string& key : json.object()->keys)
     if (key != "id" && key != "category" && key != "system" && key != "turns")
-      line.fail(key + ": there is no such field; there are id, category, system and turns");
+      line.fail(key + ": there is no such field; the fields are id, category, system and turns");
   const auto text = [&](const char* key) { return line.string(line.member(json, key), key); };
   Request request{text("id"), text("category"), line.where(), {}, false, {}};
   if (json.find("system") != nullptr) request.system = text("system");
   for (const Json& turn : line.array(line.member(json, "turns"), "turns", "an array of texts")) {
     const std::string field = "turns[" + std::to_string(request.turns.size()) + "]";
     request.turns.push_back({line.string(turn, field), {}, max_tokens, {}});
-    if (request.turns.back().text.empty()) line.fail(field + ": is empty; a turn says something");
+    if (request.turns.back().text.empty()) line.fail(field + ": is empty; a turn needs text");
   }
   if (request.turns.empty()) line.fail("turns: is empty; a session has at least one turn");
   return request;
@@ -50,7 +50,7 @@ void read_tokens(const std::string& path, const Inputs& inputs, std::vector<Requ
       if (turn.prompt.empty() && request.turns.empty())
         throw InputError(request.where + ": " + field + "prompt: is empty; a model needs a token to begin with");
       if (turn.output.empty())
-        throw InputError(request.where + ": " + field + "output: is empty; a turn generates as many as were recorded");
+        throw InputError(request.where + ": " + field + "output: is empty; a turn needs at least one recorded token");
       const std::size_t size = turn.output.size();
       request.turns.push_back({{}, std::move(turn.prompt), size, std::move(turn.output)});
     }
@@ -58,9 +58,10 @@ void read_tokens(const std::string& path, const Inputs& inputs, std::vector<Requ
   }
 }
 
-/// Tokens that the turns need at the least, answers of a trace included: what can be known before.
+/// The least number of context tokens that the turns need, as far as it is known in advance. It includes the recorded
+/// answers of a trace.
 std::size_t least_context(const Request& request, const Inputs& inputs, const Engine& engine) {
-  std::size_t tokens = 1;  // the first of the last answer
+  std::size_t tokens = 1;  // the first token of the last answer
   if (request.tokens) {
     for (const RequestTurn& turn : request.turns) tokens += turn.tokens.size() + turn.max_tokens;
     return tokens - 1;
@@ -107,11 +108,11 @@ void check_requests(const std::vector<Request>& requests, const Inputs& inputs, 
                          recorded_with);
     if (inputs.raw && !request.system.empty())
       throw InputError(request.where +
-                       ": system: only a chat template has a place for it; without --raw, or in the text");
+                       ": system: only a chat template has a place for it; leave out --raw, or write it into the text");
     const std::size_t least = least_context(request, inputs, engine);
     if (least > engine.context_size())
-      throw InputError(request.where + ": needs " + std::to_string(least) +
-                       " tokens of context or more, and there are " + std::to_string(engine.context_size()) +
+      throw InputError(request.where + ": needs at least " + std::to_string(least) +
+                       " tokens of context, but there are only " + std::to_string(engine.context_size()) +
                        "; give --context " + std::to_string(least) + " or more, or a shorter prompt");
   }
 }

@@ -10,12 +10,12 @@
 
 namespace reprise::llama {
 
-/// What is put in before one answer: text, or tokens of a recorded trace.
+/// The input before one answer: text, or tokens of a recorded trace.
 struct RequestTurn {
   std::string text;
   std::vector<Token> tokens;
-  std::size_t max_tokens = 0;        ///< of the answer, what ends it included
-  std::vector<Token> recorded = {};  ///< the answer that a trace has: max_tokens is its length
+  std::size_t max_tokens = 0;        ///< of the answer, including the token that ends it
+  std::vector<Token> recorded = {};  ///< the answer in a trace; its length is max_tokens
 };
 
 /// One session to run.
@@ -28,7 +28,7 @@ struct Request {
   std::vector<RequestTurn> turns;
 };
 
-/// Where sessions come from. Exactly one of the first four is given.
+/// The sources of sessions. Exactly one of the first four is given.
 struct Inputs {
   std::string prompt;
   std::string prompt_file;
@@ -36,15 +36,15 @@ struct Inputs {
   std::vector<std::string> traces;   ///< recorded token traces, as reprise-replay reads them
   std::string system;
   bool raw = false;               ///< no chat template
-  std::size_t max_tokens = 256;   ///< of each answer; those of a trace are as long as recorded
+  std::size_t max_tokens = 256;   ///< of each answer; answers of a trace are as long as recorded
   std::size_t limit = unlimited;  ///< sessions of each file
 };
 
 /// Reads all sessions. Throws InputError that names file, line and field.
 std::vector<Request> read_requests(const Inputs& inputs);
 
-/// Holds them against the model before anything is run. Throws InputError: a token that the model does not have, text
-/// that needs a chat template where there is none, turns that cannot fit into the context.
+/// Checks all requests against the model before anything runs. Throws InputError for tokens outside the
+/// vocabulary, text that needs a missing chat template, and turns that cannot fit into the context.
 void check_requests(const std::vector<Request>& requests, const Inputs& inputs, const Engine& engine);
 
 }  // namespace reprise::llama

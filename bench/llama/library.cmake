@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 set(reprise_llama_folder ${CMAKE_CURRENT_LIST_DIR})
 
-# All of reprise-llama but main(), over `engine`: llama.cpp, or what stands in for it in tests.
+# All of reprise-llama except main(). `engine` is llama.cpp, or its stand-in in tests.
 function(reprise_add_llama_library name engine)
   set(sources)
   foreach(
@@ -33,6 +33,6 @@ function(reprise_add_llama_library name engine)
   endforeach()
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC ${engine} reprise-replay-lib)
-  # The adapter is an example to copy, and the one that this tool runs.
+  # The adapter is an example to copy; this tool runs the same file.
   target_include_directories(${name} PUBLIC ${reprise_llama_folder} ${PROJECT_SOURCE_DIR}/examples/llama_cpp)
 endfunction()

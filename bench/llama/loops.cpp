@@ -51,13 +51,13 @@ std::optional<Loop> LoopDetector::add(Token token) {
 }
 
 std::optional<Loop> LoopDetector::exact(std::size_t in_context) const {
-  // Two blocks of one hash would be taken for one: what counts is counted again, token by token.
+  // Two blocks may share a hash, so the occurrences are counted again token by token.
   const TokenSpan block = TokenSpan(output_).last(rule_.window);
   std::vector<std::size_t> ends;
   for (std::size_t end = rule_.window; end <= output_.size(); ++end)
     if (std::ranges::equal(block, TokenSpan(output_).subspan(end - rule_.window, rule_.window))) ends.push_back(end);
   if (ends.size() < in_context + rule_.sayings) return {};
-  // As often as the context has it, it may be a copy of that.
+  // The first `in_context` occurrences may be copies of the context.
   const std::size_t first_cut = std::max<std::size_t>(in_context, 1);
   const std::size_t period = ends[first_cut] - ends[first_cut - 1];
   std::size_t keep = ends[first_cut];
@@ -74,8 +74,8 @@ std::optional<Loop> LoopDetector::counting(std::size_t period) const {
   for (std::size_t i = size - window; i < size; ++i)
     if (!repeats(i) && ++changes * rule_.counted_change > window) return {};
 
-  // Where the likeness begins: going on backwards, the place with the best score, until the score has dropped by
-  // what three changes cost (the X-drop of BLAST, Altschul et al. 1997).
+  // The repetition starts at the place with the best score on the way back. The search ends when the score has dropped
+  // by the price of three changes (the X-drop of BLAST, Altschul et al. 1997).
   const auto price = static_cast<std::ptrdiff_t>(rule_.counted_change);
   std::ptrdiff_t score = 0;
   std::ptrdiff_t best = 0;

@@ -28,8 +28,8 @@ INPUT, one of:
 
 constexpr std::string_view notes = R"(  --help, --version
 
-exit status: 0 done, or all texts identical; 1 the engine failed; 2 something given cannot be used; of --compare: 3 some
-texts differ, each first at a near tie; 4 a text is wrong.
+exit status: 0 done; 1 the engine failed; 2 an input cannot be used. --compare: 0 all texts are identical; 3 some texts
+differ, each first at a near tie; 4 a text is wrong.
 )";
 
 constexpr std::string_view a_whole_number = "a whole number";
@@ -45,7 +45,7 @@ tools::ReadValue whole_numbers(std::vector<std::size_t>& into, std::size_t most)
 
 std::vector<Option> input_rows(Options& o) {
   return {{"--prompt", "TEXT", "one turn", text(o.inputs.prompt)},
-          {"--prompt-file", "FILE", "the same, the text of a file", text(o.inputs.prompt_file)},
+          {"--prompt-file", "FILE", "one turn, the text of a file", text(o.inputs.prompt_file)},
           {.name = "--prompts",
            .value = "FILE...",
            .help = "sessions, one JSON object a line: {\"id\", \"category\", \"system\" (may be left out),\n"
@@ -60,28 +60,29 @@ std::vector<Option> input_rows(Options& o) {
            .repeats = true,
            .list = true},
           {"", "", "\n"},
-          {"--system", "TEXT", "for --prompt and --prompt-file", text(o.inputs.system)},
+          {"--system", "TEXT", "system text for --prompt and --prompt-file", text(o.inputs.system)},
           {.name = "--raw",
            .value = "",
-           .help = "the text as it is, without the model's chat template",
+           .help = "use the text unchanged, without the model's chat template",
            .read = flag(o.inputs.raw),
            .repeats = true},
-          {"--max-tokens", "N", "of each answer (default 256)", whole(o.inputs.max_tokens, 1, 1 << 20, a_whole_number)},
+          {"--max-tokens", "N", "tokens of each answer (default 256)",
+           whole(o.inputs.max_tokens, 1, 1 << 20, a_whole_number)},
           {"--limit", "N", "the first N sessions of each file",
            whole(o.inputs.limit, 1, std::size_t{1} << 40, a_whole_number)}};
 }
 
 std::vector<Option> engine_rows(Options& o) {
   return {{"", "", "\nengine:\n"},
-          {"--context", "N", "tokens (default 4096; 0: what the model was trained with)",
+          {"--context", "N", "tokens (default 4096; 0: the model's training context)",
            whole(o.engine.context, 0, 1 << 30, a_whole_number)},
           {"--batch", "N", "tokens of a prefill pass (default 512)", whole(o.engine.batch, 1, 1 << 20, a_whole_number)},
-          {"--threads", "N", "(default 2)", whole(o.engine.threads, 1, 1024, a_whole_number)},
+          {"--threads", "N", "threads of llama.cpp (default 2)", whole(o.engine.threads, 1, 1024, a_whole_number)},
           {"--leaves", "N", "drafts may be trees with up to N paths (default 1: chains)",
            whole(o.leaves, 1, 64, a_whole_number)},
           {.name = "--verbose",
            .value = "",
-           .help = "llama.cpp's own log on standard error",
+           .help = "print llama.cpp's own log to standard error",
            .read = flag(o.engine.verbose),
            .repeats = true},
           {"", "", "\nsampling (default: always the likeliest token):\n"},
@@ -90,9 +91,9 @@ std::vector<Option> engine_rows(Options& o) {
           {"--top-k", "N", "", whole(o.sampling.top_k, 0, 1 << 30, a_whole_number)},
           {"--top-p", "P", "", real(o.sampling.top_p, 0, 1, "from 0 to 1")},
           {"--min-p", "P", "", real(o.sampling.min_p, 0, 1, "from 0 to 1")},
-          // The next seed asks llama.cpp for any.
+          // To llama.cpp the next larger seed means a random one.
           {"--seed", "N", "", whole(o.sampling.seed, 0, 0xFFFFFFFE, a_whole_number)},
-          {"--repeat-penalty", "X", "of the last 64 tokens that were generated, none of the prompt's (default 1: none)",
+          {"--repeat-penalty", "X", "for the last 64 generated tokens, not for the prompt (default 1: none)",
            real(o.sampling.repeat_penalty, 0.01, 100, "from 0.01 to 100; 1 is none")}};
 }
 
@@ -104,13 +105,13 @@ std::vector<Option> drafting_rows(Options& o) {
            .read = texts(o.strategies),
            .repeats = true},
           {"--cost", "COST",
-           "what control takes passes to cost, for strategies that learn their probabilities; those of\n"
-           "the others are sent whole.\n"
-           "  learned     (default) from the times of the passes\n"
+           "cost of passes, by which control cuts the drafts of strategies with learned probabilities;\n"
+           "drafts of other strategies are sent whole.\n"
+           "  learned     (default) learned from pass times\n"
            "  linear:S    1 + S x drafted tokens\n"
-           "  FILE.json   measured",
+           "  FILE.json   a measured curve",
            text(o.cost)},
-          {"", "", "\nwhat else can be done:\n"},
+          {"", "", "\nother tasks:\n"},
           {.name = "--compare",
            .value = "",
            .help = "runs every session without drafting and with each --strategy (may be given several times), in\n"
@@ -119,25 +120,25 @@ std::vector<Option> drafting_rows(Options& o) {
            .repeats = true},
           {.name = "--repeat",
            .value = "N",
-           .help = "times, the order swapped each time (default 1)",
+           .help = "repetitions, in alternating order (default 1)",
            .read = whole(o.repeat, 1, 1000, a_whole_number),
            .indent = 4},
           {.name = "--epsilon",
            .value = "E",
-           .help = "a near tie is a difference that logits shifted by up to E explain (default 0.05)",
+           .help = "a difference is a near tie if logits shifted by up to E explain it (default 0.05)",
            .read = real(o.epsilon, 0, 10, "of logits, from 0 to 10"),
            .indent = 4},
           {.name = "--cost-model",
            .value = "CURVE",
-           .help = "also the speedup that a replay of the very tokens predicts under this curve",
+           .help = "also print the speedup that a replay of the same tokens predicts under this curve",
            .read = text(o.cost_model),
            .indent = 4}};
 }
 
 std::vector<Option> result_rows(Options& o) {
-  return {{"--record", "FILE", "appends the tokens of every session as a trace; sessions that it has are left out",
+  return {{"--record", "FILE", "appends the tokens of every session as a trace; skips sessions that FILE has",
            text(o.record)},
-          {"--profile", "FILE", "measures what passes cost by their rows, and writes a curve file; without INPUT",
+          {"--profile", "FILE", "measures the cost of passes by their rows and writes a curve file; takes no INPUT",
            text(o.profile)},
           {.name = "--contexts",
            .value = "N,...",
@@ -146,12 +147,12 @@ std::vector<Option> result_rows(Options& o) {
            .indent = 4},
           {.name = "--sequences",
            .value = "N,...",
-           .help = "of a pass (default 1,2,4)",
+           .help = "sequences per pass (default 1,2,4)",
            .read = whole_numbers(o.sequences, 64),
            .indent = 4},
           {.name = "--flips",
            .value = "",
-           .help = "counts how often the likeliest token depends on how many rows a pass has, over --trace",
+           .help = "counts how often the likeliest token depends on the number of rows of a pass; needs --trace",
            .read = flag(o.flips),
            .repeats = true},
           {"", "", "\n"},
@@ -160,7 +161,7 @@ std::vector<Option> result_rows(Options& o) {
           {"--output", "FILE", "write there instead of to standard output", text(o.output)},
           {.name = "--statistics",
            .value = "",
-           .help = "all counts on standard error; --quiet: nothing there",
+           .help = "print all counts to standard error; --quiet: print nothing there",
            .read = flag(o.statistics),
            .repeats = true},
           {.name = "--quiet", .value = "", .help = "", .read = flag(o.quiet), .repeats = true}};
@@ -172,7 +173,7 @@ tools::OptionTable option_table(Options& o) {
   tools::OptionTable table;
   table.ends_with_dashes = false;
   table.operand = [](const auto&, const std::string& argument) {
-    throw tools::InputError("'" + argument + "' belongs to no option; files come behind --prompts or --trace");
+    throw tools::InputError("'" + argument + "' belongs to no option; files follow --prompts or --trace");
   };
   table.rows.push_back({"", "", purpose});
   table.rows.push_back({"--model", "FILE", "", text(o.engine.model)});

@@ -6,7 +6,7 @@
 
 namespace reprise::llama {
 
-/// All options of reprise-llama. The table stores to `options`, which has to outlive it.
+/// All options of reprise-llama. The table stores values in `options`, which must outlive it.
 tools::OptionTable option_table(Options& options);
 
 }  // namespace reprise::llama

@@ -18,7 +18,7 @@ namespace {
 
 using tools::InputError;
 
-/// Options that have no effect together, or do not go together, are mistakes.
+/// Rejects combinations of options that have no effect or contradict each other.
 class Agreement {
  public:
   Agreement(Options& options, const tools::GivenOptions& given) : o_(options), given_(given) {}
@@ -27,12 +27,13 @@ class Agreement {
     if (!given_("--model")) throw InputError("--model is missing: the path of a GGUF file; see --help");
     inputs();
     given_.only(o_.sampling.drawn(), {"--top-k", "--top-p", "--min-p", "--seed"},
-                "is of drawn tokens; give --temperature above 0 as well");
-    given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model"}, "is of --compare; give that as well");
-    given_.only(given_("--profile"), {"--contexts", "--sequences"}, "is of --profile; give that as well");
+                "applies to sampled tokens only; give --temperature above 0 as well");
+    given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model"}, "is an option of --compare; give that as well");
+    given_.only(given_("--profile"), {"--contexts", "--sequences"}, "is an option of --profile; give that as well");
     std::size_t runs = 0;
     for (const std::string& spec : o_.strategies) runs += replay::make_runs(spec).size();  // refuses unknown ones
-    if (runs > 1 && !o_.compare) throw InputError("--strategy names several; only --compare runs more than one");
+    if (runs > 1 && !o_.compare)
+      throw InputError("--strategy names several strategies; only --compare runs more than one");
     given_.never_both("--quiet", "--statistics", "one asks for less on standard error, the other for more");
     one_of({"--compare", "--record", "--profile", "--flips"});
     outputs_are_nothing_else();
@@ -40,16 +41,16 @@ class Agreement {
       for (const char* name : {"--strategy", "--leaves", "--cost", "--statistics"})
         given_.never_both(other, name, "nothing is drafted there");
     for (const char* other : {"--record", "--profile"})
-      given_.never_both(other, "--format", "what it prints has one form");
+      given_.never_both(other, "--format", "its output has only one format");
     given_.only(o_.sampling.plain(), {"--record", "--flips", "--profile"},
-                "is of the likeliest tokens; leave out --temperature and --repeat-penalty");
+                "always takes the likeliest token; leave out --temperature and --repeat-penalty");
     if (o_.flips && !given_("--trace")) throw InputError("--flips runs over the tokens of a recording; give --trace");
     if (given_("--profile")) return make_room_for_profile();
     o_.engine.sequences = static_cast<std::uint32_t>(o_.leaves);
     if (o_.engine.batch < o_.leaves + 33)
       throw InputError("--batch " + std::to_string(o_.engine.batch) +
-                       ": a pass has up to 33 rows and one for each leaf more; give " + std::to_string(o_.leaves + 33) +
-                       " or more");
+                       ": a pass has up to 33 rows, and one more for each leaf; give " +
+                       std::to_string(o_.leaves + 33) + " or more");
   }
 
  private:
@@ -62,8 +63,8 @@ class Agreement {
       }
   }
 
-  /// A file that is written is no other file of the command: --output and --profile replace it, and what --record
-  /// appends to has sessions of its own.
+  /// Checks that no output file is used twice: --output and --profile replace their file, and --record appends to one
+  /// with sessions of its own.
   void outputs_are_nothing_else() const {
     struct File {
       const char* option;
@@ -73,7 +74,7 @@ class Agreement {
         {"--output", {o_.output}},      {"--profile", {o_.profile}},       {"--record", {o_.record}},
         {"--model", {o_.engine.model}}, {"--prompts", o_.inputs.prompts},  {"--prompt-file", {o_.inputs.prompt_file}},
         {"--cost", {o_.cost}},          {"--cost-model", {o_.cost_model}}, {"--trace", o_.inputs.traces}};
-    constexpr std::size_t written = 3;  // of these, from the front
+    constexpr std::size_t written = 3;  // the first three are outputs
     for (std::size_t i = 0; i < written; ++i) {
       if (!given_(files[i].option)) continue;
       const std::string& output = files[i].paths.front();
@@ -85,7 +86,7 @@ class Agreement {
     }
   }
 
-  /// Measuring needs a cache for each sequence, and llama.cpp counts the tokens of all of them.
+  /// Sets the context for measuring: a cache per sequence, and llama.cpp counts the tokens of all sequences together.
   void make_room_for_profile() {
     const std::size_t longest = *std::max_element(o_.contexts.begin(), o_.contexts.end());
     const std::size_t most = *std::max_element(o_.sequences.begin(), o_.sequences.end());
@@ -109,13 +110,13 @@ class Agreement {
     if (kinds == 0) throw InputError("nothing to generate: give --prompt, --prompt-file, --prompts or --trace");
     if (kinds > 1) throw InputError(names + " do not go together: give one of them");
     given_.only(!given_("--prompts") && !given_("--trace"), {"--system"},
-                "goes with --prompt and --prompt-file; files of sessions say it themselves");
+                "goes with --prompt and --prompt-file; files of sessions have their own system texts");
     given_.only(!given_("--trace"), {"--raw", "--max-tokens"},
-                "is of text; a trace has tokens, and says how many follow");
+                "applies to text; a trace has tokens, and states how many to generate");
     given_.never_both("--system", "--raw",
                       "only a chat template has a place for a system text; write it into the prompt");
     given_.only(given_("--prompts") || given_("--trace"), {"--limit"},
-                "is of files of sessions: --prompts and --trace");
+                "applies to files of sessions: --prompts and --trace");
   }
 
   Options& o_;

@@ -39,7 +39,7 @@ void LlamaPasses::decode() {
   if (status == 0) return;
   throw EngineError("llama_decode failed with " + std::to_string(status) + " on a pass of " +
                     std::to_string(batch_.n_tokens) + " rows" +
-                    (status == 1 ? ": no room in the cache; a larger --context would do" : ""));
+                    (status == 1 ? ": the cache is full; give a larger --context" : ""));
 }
 
 std::uint64_t LlamaPasses::run(std::span<const PassRow> rows) {

@@ -18,8 +18,8 @@ struct PassRow {
   std::size_t sequence = 0;
 };
 
-/// What measuring asks of an engine: passes of any rows, and rolling back. An interface, so that the measuring can be
-/// tested against an engine of known times and known answers. Threads: one at a time.
+/// The engine as measurements see it: passes of any rows, and rollback. It is an interface so that tests can use an
+/// engine with known times and answers. Threads: one at a time.
 class Passes {
  public:
   Passes() = default;
@@ -27,25 +27,26 @@ class Passes {
   Passes& operator=(const Passes&) = delete;
   virtual ~Passes() = default;
 
-  /// Most rows of one pass; most tokens of one sequence, and of all together; most sequences.
+  /// Limits: rows of one pass; tokens of one sequence, and of all together; sequences.
   [[nodiscard]] virtual std::size_t most_rows() const = 0;
   [[nodiscard]] virtual std::size_t sequence_size() const = 0;
   [[nodiscard]] virtual std::size_t total_size() const = 0;
   [[nodiscard]] virtual std::size_t most_sequences() const = 0;
   [[nodiscard]] virtual std::size_t vocabulary() const = 0;
 
-  /// One pass with logits for every row, finished when it returns. Answers its nanoseconds. Throws EngineError.
+  /// Runs one pass with logits for every row and waits for its end. Returns its duration in nanoseconds. Throws
+  /// EngineError.
   virtual std::uint64_t run(std::span<const PassRow> rows) = 0;
-  /// The logits of a row of the latest run; valid until the next one.
+  /// The logits of a row of the last run. Valid until the next run.
   [[nodiscard]] virtual std::span<const float> logits(std::size_t row) = 0;
-  /// Appends tokens without logits, in as many passes as it takes. Throws EngineError.
+  /// Appends tokens without logits, in several passes if necessary. Throws EngineError.
   virtual void fill(TokenSpan tokens, std::size_t position, std::size_t sequence) = 0;
-  /// Forgets what lies behind `size` tokens. Throws InputError where this model cannot.
+  /// Drops all tokens of the sequence after the first `size`. Throws InputError if the model cannot do that.
   virtual void truncate(std::size_t sequence, std::size_t size) = 0;
   virtual void clear() = 0;
 };
 
-/// Passes of llama.cpp. The context has to outlive it.
+/// Passes of llama.cpp. The context must outlive the object.
 class LlamaPasses final : public Passes {
  public:
   explicit LlamaPasses(llama_context* context);

@@ -6,7 +6,7 @@
 namespace reprise::llama {
 
 Predictor::Predictor(const Drafting& drafting, const PredictionSettings& settings) : strategy_(drafting.strategy) {
-  if (settings.told) curves_.push_back(*settings.told);  // the first one is what control weighs
+  if (settings.told) curves_.push_back(*settings.told);  // control weighs drafts against the first curve
   curves_.push_back(settings.charged);
   setup_.control = replay::resolve(replay::ControlSpec(), drafting.calibrated);
   setup_.settings.trees = settings.trees;
@@ -17,11 +17,11 @@ Predictor::Predictor(const Drafting& drafting, const PredictionSettings& setting
 }
 
 Prediction Predictor::predict(const Request& request, const RequestRun& plain) {
-  setup_.curves = curves_;  // a Predictor may have been moved
+  setup_.curves = curves_;  // again, because the Predictor may have been moved
   Prediction prediction;
   for (const replay::TraceSession& session : as_replayed(request, plain)) {
     const replay::Counts counts = replay_session(session, strategy_, setup_, control_);
-    if (!counts.lossless()) throw EngineError("the replay differs from what was generated: " + counts.fault);
+    if (!counts.lossless()) throw EngineError("the replay differs from the generated tokens: " + counts.fault);
     prediction.tokens += static_cast<double>(counts.tokens);
     prediction.cost += counts.charges.back().cost;
   }

@@ -11,7 +11,7 @@
 
 namespace reprise::llama {
 
-/// Passes as a replay charges them, in passes without a draft.
+/// The tokens and the cost of replayed passes. The unit of cost is a pass without a draft.
 struct Prediction {
   double tokens = 0;
   double cost = 0;
@@ -24,21 +24,20 @@ struct Prediction {
   [[nodiscard]] double speedup() const { return cost > 0 ? tokens / cost : 1; }
 };
 
-/// Under what predictions are made.
+/// The settings of a prediction.
 struct PredictionSettings {
-  replay::CostCurve charged;              ///< what passes cost
-  std::optional<replay::CostCurve> told;  ///< the curve that control was given; none: it learns the charged one
+  replay::CostCurve charged;              ///< the cost of passes
+  std::optional<replay::CostCurve> told;  ///< the curve that control was given; empty: it learns from the charged one
   bool trees = false;
 };
 
-/// Replays the very tokens that an engine has generated, with the strategy and the control that it had: the speedup
-/// that reprise-replay would have promised. Control learns from simulated pass times, and keeps what it has learned
-/// from session to session.
+/// Replays the tokens that an engine has generated, with the same strategy and control, and returns the speedup that
+/// reprise-replay predicts. Control learns from simulated pass times and keeps its knowledge from session to session.
 class Predictor {
  public:
   Predictor(const Drafting& drafting, const PredictionSettings& settings);
 
-  /// `plain`: what plain decoding has generated. Throws EngineError when the replay is not lossless: a bug.
+  /// `plain`: the run of plain decoding. Throws EngineError if the replay is not lossless, which is a bug.
   Prediction predict(const Request& request, const RequestRun& plain);
 
  private:
@@ -48,9 +47,9 @@ class Predictor {
   replay::ReplayControl control_;
 };
 
-/// The tokens of a run as recorded sessions: one, or more where a chat template has written earlier turns differently.
-/// A replay takes the first token of an output as given by the prefill. In a run a pass gives it, so the last token of
-/// each prompt takes that place.
+/// The tokens of a run as recorded sessions: one, or several if a chat template changed earlier turns. A replay takes
+/// the first token of an output from the prefill, but in a run a pass generates it. So the last token of each prompt is
+/// moved to the start of the output.
 std::vector<replay::TraceSession> as_replayed(const Request& request, const RequestRun& run);
 
 }  // namespace reprise::llama

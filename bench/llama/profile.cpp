@@ -12,7 +12,7 @@ namespace {
 
 using tools::InputError;
 
-/// `values` with `least`, ascending, each once.
+/// `values` and `least`, sorted and without duplicates.
 std::vector<std::size_t> ascending(std::vector<std::size_t> values, std::size_t least) {
   values.push_back(least);
   std::ranges::sort(values);
@@ -24,7 +24,7 @@ std::string count(std::size_t number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-/// Why passes of so many sequences behind so much context cannot be measured; empty if they can.
+/// The reason why passes of this shape cannot be measured; empty if they can.
 std::string obstacle(const Passes& passes, std::size_t sequences, std::size_t context, std::size_t most_drafted) {
   const std::size_t rows = sequences * (most_drafted + 1);
   const std::size_t tokens = context + most_drafted + 1;
@@ -39,7 +39,7 @@ std::string obstacle(const Passes& passes, std::size_t sequences, std::size_t co
   return {};
 }
 
-/// The value at `share` of sorted ones, linear between two of them.
+/// The quantile `share` of sorted values, interpolated linearly.
 double quantile(const std::vector<double>& sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(at);
@@ -66,7 +66,7 @@ class Measurement {
 
   [[nodiscard]] std::size_t most_drafted() const { return drafted_.back(); }
 
-  /// Of `sequences` sequences that hold `held` tokens each: fills up to `context`, then measures every width.
+  /// Measures every width for `sequences` sequences. Each holds `held` tokens and is filled up to `context` first.
   void measure(std::size_t sequences, std::size_t held, std::size_t context, Profile& profile) {
     progress_.start(count(sequences, "sequence") + ", context " + std::to_string(context), repetitions_, "repetition");
     for (std::size_t s = 0; s < sequences; ++s) {
@@ -91,7 +91,7 @@ class Measurement {
   }
 
  private:
-  /// Another stretch of the text for each sequence: experts and caches see different tokens, as in life.
+  /// A different part of the text for each sequence, so that experts and caches see different tokens.
   [[nodiscard]] Token token(std::size_t sequence, std::size_t position) const {
     return text_[(position + 509 * sequence) % text_.size()];
   }
@@ -125,7 +125,7 @@ std::vector<std::size_t> ProfileSettings::up_to(std::size_t last) {
 Profile measure_profile(Passes& passes, const ProfileSettings& settings, tools::Progress& progress) {
   if (settings.repetitions < 7)
     throw InputError("--profile: the median of " + count(settings.repetitions, "repetition") +
-                     " says little; at least 7");
+                     " is unreliable; give at least 7");
   if (settings.contexts.empty() || std::ranges::count(settings.contexts, std::size_t{0}) != 0)
     throw InputError("--profile: contexts have at least 1 token each");
   if (std::ranges::count(settings.sequences, std::size_t{0}) != 0)
@@ -147,8 +147,7 @@ Profile measure_profile(Passes& passes, const ProfileSettings& settings, tools::
       held = context;
     }
     if (profile.points.empty())
-      throw InputError("--profile: nothing fits: " + profile.left_out.front() +
-                       "; a larger --context or --batch would do");
+      throw InputError("--profile: nothing fits: " + profile.left_out.front() + "; give a larger --context or --batch");
   }
   passes.clear();
   progress.clear();

@@ -61,7 +61,7 @@ void write_profile_table(std::ostream& out, const Profile& profile) {
       table.line({"k", "rows", "ms", "spread", "c(k)"});
     }
     const double cost = point.ns / profile.points[plain].ns;
-    // Half of the repetitions were within this much of the median.
+    // Half of the repetitions lie within this percentage of the median.
     const double spread = 100 * std::max(point.high_ns - point.ns, point.ns - point.low_ns) / point.ns;
     const auto bar = static_cast<std::size_t>(std::lround(longest_bar * cost / most));
     table.line({std::to_string(point.rows / point.sequences - 1), std::to_string(point.rows),
@@ -100,8 +100,8 @@ std::string date_text() {
 void run_profile(Passes& passes, const ProfileSettings& settings, const ProfileFacts& facts, const std::string& path,
                  std::ostream& out, tools::Progress& progress) {
   namespace fs = std::filesystem;
-  // Beside the file, then in its place: a full disk or an interrupt leaves the curve that was there. Devices are no
-  // places for files, and links stay what they are.
+  // Writes beside the file, then renames: after a full disk or an interrupt the old curve is still there. Devices are
+  // written in place, and a link stays a link.
   std::error_code error;
   const fs::path target = fs::exists(path, error) ? fs::canonical(path, error) : fs::path(path);
   const bool in_place = fs::exists(target, error) && !fs::is_regular_file(target, error);

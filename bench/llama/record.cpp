@@ -12,7 +12,7 @@
 namespace reprise::llama {
 namespace {
 
-/// Looks on while one request is run: finds loops, stops them, and takes them out of the context.
+/// The callbacks of one request: finds loops, stops them, and removes them from the context.
 class LoopWatch {
  public:
   explicit LoopWatch(const LoopRule& rule) : rule_(rule), detector_({}, rule) {}
@@ -21,7 +21,7 @@ class LoopWatch {
     return {[this](const TurnRun& turn) { begin(turn); }, [this](TokenSpan tokens) { return more(tokens); },
             [this](const TurnRun& turn) { return end(turn); }};
   }
-  /// For each turn, the tokens that were cut.
+  /// The number of tokens cut, for each turn; nullopt without a loop.
   [[nodiscard]] const std::vector<std::optional<std::size_t>>& cuts() const { return cuts_; }
 
  private:
@@ -54,7 +54,7 @@ struct Recorded {
   replay::TraceSession session;
   std::vector<Finish> finishes;
   std::size_t cut = 0;
-  std::string shortened;  ///< why, if it is
+  std::string shortened;  ///< the reason; empty if it is not
 };
 
 Recorded recorded(const Request& request, const RequestRun& run, const LoopWatch& watch) {

@@ -9,17 +9,17 @@
 
 namespace reprise::llama {
 
-/// How tokens are picked. The chain is llama.cpp's usual order: penalties, top-k, top-p, min-p, temperature, draw.
+/// The sampling settings. The order is that of llama.cpp: penalties, top-k, top-p, min-p, temperature, draw.
 struct Sampling {
   double temperature = 0;  ///< 0: always the likeliest token
   std::int32_t top_k = 40;
   double top_p = 0.95;
   double min_p = 0.05;
-  double repeat_penalty = 1;  ///< of the last 64 generated tokens; 1: none
+  double repeat_penalty = 1;  ///< for the last 64 generated tokens; 1: none
   std::uint32_t seed = 1;
 
   [[nodiscard]] bool drawn() const { return temperature > 0; }
-  /// The likeliest token by the logits as they are: no sampler is needed.
+  /// True if picks are the argmax of the unchanged logits, so that no sampler is needed.
   [[nodiscard]] bool plain() const { return !drawn() && repeat_penalty == 1; }
 };
 
@@ -28,7 +28,7 @@ struct FreeSampler {
 };
 using SamplerOwner = std::unique_ptr<llama_sampler, FreeSampler>;
 
-/// A new chain at the beginning of its random stream; none where the likeliest token is always taken.
+/// A new sampler chain at the start of its random stream; null if the likeliest token is always taken.
 inline SamplerOwner make_sampler(const Sampling& sampling, std::size_t vocabulary) {
   if (sampling.plain()) return nullptr;
   SamplerOwner chain(llama_sampler_chain_init(llama_sampler_chain_default_params()));

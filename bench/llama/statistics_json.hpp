@@ -8,7 +8,7 @@
 
 namespace reprise::llama {
 
-/// All counts as a JSON object, as the library writes it.
+/// All counts as the library's JSON object.
 inline std::string statistics_json(const Statistics& statistics) {
   std::string json;
   write_json(statistics, [&](std::string_view piece) { json += piece; });

@@ -34,19 +34,19 @@ namespace {
 
 using tools::InputError;
 
-/// Where results go: a file that was asked for, or standard output.
+/// The destination of results: the file of --output, or standard output.
 class Output {
  public:
   Output(const std::string& path, std::ostream& standard) : path_(path), standard_(standard) {
     if (!path.empty()) tools::check_writable(path, "--output " + path);
   }
-  /// With the first call the file is emptied: behind all that can be refused.
+  /// The first call empties the file, so call it after all checks of the input.
   [[nodiscard]] std::ostream& stream() {
     if (path_.empty()) return standard_;
     if (!file_.is_open()) file_.open(path_, std::ios::binary | std::ios::trunc);
     return file_;
   }
-  /// Throws EngineError when not everything could be written.
+  /// Throws EngineError if some output could not be written.
   void finish() {
     stream().flush();
     if (!stream()) throw EngineError((path_.empty() ? "standard output" : path_) + ": could not be written");
@@ -73,7 +73,7 @@ class Tool {
     if (options_.version) return print("reprise-llama " + std::string(version_string) + "\n");
     if (!options_.profile.empty()) return profile();
     if (options_.flips) return flips();
-    // All that can be refused is, before the first token.
+    // All checks come before the first generated token.
     auto specs = options_.strategies;
     if (specs.empty()) specs.emplace_back(replay::default_strategy);
     const std::optional<replay::CostCurve> told =
@@ -97,7 +97,7 @@ class Tool {
     return exit_done;
   }
   [[nodiscard]] replay::CostCurve curve(const std::string& option, const std::string& spec) const {
-    // Bundled curves are known by their name alone, so the options cannot tell.
+    // Bundled curves are named without a path, so parse_options() cannot make this check.
     tools::check_not_an_input(options_.output, "--output " + options_.output,
                               {{"the curve", replay::find_curve(spec, around_.profile_folders)}});
     return replay::CostCurve::parse(spec, around_.profile_folders, option);
@@ -119,7 +119,7 @@ class Tool {
     return exit_done;
   }
 
-  /// Shows an answer as it comes.
+  /// Prints an answer while it is generated.
   RequestRun stream(const Request& request, bool named) {
     std::ostream& out = output_.stream();
     if (named) out << "=== " << tools::printable(request.id) << "\n";
@@ -161,8 +161,8 @@ class Tool {
     std::set<std::string> ids;
     for (const Request& request : requests)
       if (!ids.insert(request.id).second)
-        throw InputError(request.where + ": id: another session is called " + request.id +
-                         " as well; a trace has each once, give them different ids");
+        throw InputError(request.where + ": id: another session also has the id " + request.id +
+                         "; give them different ids");
     std::ostream* const messages = options_.quiet ? nullptr : &around_.error;
     TraceWriter trace = TraceWriter::open(options_.record, messages, engine_.vocabulary());
     const RecordCounts counts = record(engine_, requests, settings_, trace, progress_);
@@ -203,7 +203,7 @@ class Tool {
   }
 
   static std::string library() { return "llama.cpp " + std::string(llama_version()); }
-  /// As it was given, with the model's name instead of where it lies.
+  /// The command line, with the model's file name instead of its path.
   [[nodiscard]] std::string command() const {
     std::string text = "reprise-llama";
     const std::string& model = options_.engine.model;

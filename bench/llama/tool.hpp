@@ -10,13 +10,13 @@
 
 namespace reprise::llama {
 
-inline constexpr int exit_done = 0;  ///< of a comparison: all texts are identical
+inline constexpr int exit_done = 0;  ///< for --compare: all texts are identical
 inline constexpr int exit_failed = 1;
 inline constexpr int exit_bad_input = 2;
 inline constexpr int exit_near_tie = 3;
 inline constexpr int exit_wrong = 4;
 
-/// Where the tool finds and leaves things.
+/// The streams and folders of the tool.
 struct Surroundings {
   std::ostream& out;
   std::ostream& error;
@@ -25,7 +25,7 @@ struct Surroundings {
   std::size_t progress_columns = 80;
 };
 
-/// The whole program but main(): arguments in, exit status out.
+/// The whole program except main(). Returns the exit status.
 int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings);
 
 }  // namespace reprise::llama

@@ -20,7 +20,7 @@ namespace {
 
 using tools::InputError;
 
-/// What every line that this program writes begins with.
+/// The start of every line that this program writes.
 constexpr std::string_view line_start = R"({"id":")";
 
 std::string read_file(const std::string& path) {
@@ -31,7 +31,7 @@ std::string read_file(const std::string& path) {
   return bytes.str();
 }
 
-/// Appends the sessions in `lines`, in front of which `path` has so many others.
+/// Appends the sessions in `lines`, which follow `before` other lines of `path`.
 void read_sessions(const std::string& path, std::string_view lines, std::ptrdiff_t before,
                    std::vector<replay::TraceSession>& sessions) {
   if (lines.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
@@ -70,29 +70,29 @@ TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages, s
   const bool there = std::filesystem::is_regular_file(path, ignored);
   const std::string bytes = there ? read_file(path) : std::string();
 
-  const std::size_t complete = bytes.rfind('\n') + 1;  // 0 where there is none: npos + 1
+  const std::size_t complete = bytes.rfind('\n') + 1;  // 0 if there is no newline: npos + 1
   const std::string_view lines = std::string_view(bytes).substr(0, complete);
   const std::string_view tail = std::string_view(bytes).substr(complete);
   bool unfinished = false;
   std::vector<replay::TraceSession> sessions;
   try {
     read_sessions(path, lines, 0, sessions);
-    // A session may lack nothing but the end of its line. Only what begins like one is taken for a part of one:
-    // whatever else this file is, it is not ours to cut.
+    // A complete session may lack only its newline. Only a tail with the start of a session is taken for an incomplete
+    // one: any other file must not be cut.
     unfinished = !tail.empty() && line_start.substr(0, tail.size()) == tail.substr(0, line_start.size());
     try {
       read_sessions(path, tail, std::count(lines.begin(), lines.end(), '\n'), sessions);
       unfinished = false;
     } catch (const InputError&) {
-      if (!unfinished) throw InputError(path + ": ends in something that is no session");
+      if (!unfinished) throw InputError(path + ": ends in a line that is not a session");
     }
   } catch (const InputError& error) {
-    throw InputError(std::string(error.what()) + "; only traces are appended to, and this file has been left as it is");
+    throw InputError(std::string(error.what()) + "; --record appends to traces only, and left this file unchanged");
   }
 
   for (const replay::TraceSession& session : sessions) {
     if (vocabulary)
-      check_vocabulary(session, *vocabulary, "--record appends what this model says: give another file for it");
+      check_vocabulary(session, *vocabulary, "--record appends the tokens of this model: give another file");
     writer.ids_.insert(session.id);
   }
 
@@ -101,10 +101,10 @@ TraceWriter TraceWriter::open(const std::string& path, std::ostream* messages, s
   if (unfinished) std::filesystem::resize_file(path, complete, error);
   if (!error) writer.file_.open(path, std::ios::binary | std::ios::app);
   if (error || !writer.file_)
-    throw InputError("--record " + path + ": cannot be written; is there such a folder, and may it be written to?");
+    throw InputError("--record " + path + ": cannot be written; does the folder exist, and is it writable?");
   if (unfinished && messages != nullptr)
     *messages << tools::printable(path) << ": the last line was incomplete, " << tail.size() << " bytes; removed, "
-              << writer.size() << " sessions stay\n";
+              << writer.size() << " sessions remain\n";
   if (!unfinished && !tail.empty()) writer.write("\n");
   return writer;
 }
@@ -120,14 +120,14 @@ void TraceWriter::write(std::string_view bytes) {
     size_ += bytes.size();
     return;
   }
-  // The stream may still hold bytes, and would try once more when it is closed: so closed first, then cut.
+  // The stream may retry its buffered bytes when it closes, so close it before cutting the file.
   file_.clear();
   file_.close();
   std::error_code error;
   if (std::filesystem::is_regular_file(path_, error)) std::filesystem::resize_file(path_, size_, error);
-  file_.open(path_, std::ios::binary | std::ios::app);  // there may be room again
+  file_.open(path_, std::ios::binary | std::ios::app);  // the disk may have space again
   throw EngineError("--record " + path_ + ": could not be written; is the disk full? " + std::to_string(size()) +
-                    " sessions are complete in it, and the same command goes on from there");
+                    " sessions in it are complete; run the same command again to continue");
 }
 
 }  // namespace reprise::llama

@@ -15,40 +15,40 @@
 
 namespace reprise::llama {
 
-/// Why a turn's output ended.
+/// The reason why a turn's output ended.
 enum class Finish : std::uint8_t {
-  eos,     ///< with a token that ends a turn: the output's last one
-  length,  ///< at as many tokens as were asked for, or at the end of the context
-  loop,    ///< it went round in circles and was cut back to where it began to
+  eos,     ///< the last token of the output ends a turn
+  length,  ///< max_tokens, or the end of the context
+  loop,    ///< the output repeated itself and was cut back to the start of the repetition
 };
 constexpr std::string_view name(Finish finish) {
   return finish == Finish::eos ? "eos" : finish == Finish::length ? "length" : "loop";
 }
 
-/// `session` as a line of a trace, the line's end included. Turns that have a finish say so ("finish": "eos").
+/// `session` as one line of a trace, newline included. Turns with a finish have a member such as "finish": "eos".
 std::string trace_line(const replay::TraceSession& session, std::span<const Finish> finishes);
 
-/// Appends sessions to a trace file, each written whole: however a recording ends, the file is a trace up to its last
-/// complete session, and can be gone on with. Threads: one at a time; one writer for a file.
+/// Appends sessions to a trace file, each as a whole. However a recording ends, the file is a valid trace up to its
+/// last complete session and can be continued. Threads: one at a time; one writer per file.
 class TraceWriter {
  public:
-  /// Opens `path` for appending, and reads what it has. A last line that an interrupted recording left half written is
-  /// removed, and `messages` (may be null) told of it. Throws InputError, the file being as it was: it holds anything
-  /// else than a trace, or tokens beyond a `vocabulary` that is given, or cannot be opened.
+  /// Opens `path` for appending and reads its sessions. Removes an incomplete last line, left by an interrupted
+  /// recording, and reports that to `messages` (may be null). Throws InputError and leaves the file unchanged if it is
+  /// not a trace, has tokens outside `vocabulary`, or cannot be opened.
   static TraceWriter open(const std::string& path, std::ostream* messages = nullptr,
                           std::optional<std::size_t> vocabulary = {});
 
-  /// A session of this id is already there.
+  /// True if the file has a session of this id.
   [[nodiscard]] bool has(const std::string& id) const { return ids_.contains(id); }
   [[nodiscard]] std::size_t size() const { return ids_.size(); }
 
-  /// Writes a session and lets the system have it. Throws EngineError when that fails, as on a full disk; the file is
-  /// then cut back to what it was before.
+  /// Writes a session and flushes it to the system. Throws EngineError if that fails, as on a full disk; the file is
+  /// then cut back to its previous size.
   void append(const replay::TraceSession& session, std::span<const Finish> finishes);
 
  private:
   explicit TraceWriter(const std::string& path) : path_(path) {}
-  /// Appends bytes; if that fails, none of them.
+  /// Appends all bytes, or none if writing fails.
   void write(std::string_view bytes);
 
   std::string path_;

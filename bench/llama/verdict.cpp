@@ -15,7 +15,7 @@ std::optional<Token> token_at(const std::vector<Token>& tokens, std::size_t posi
   return position < tokens.size() ? std::optional<Token>(tokens[position]) : std::nullopt;
 }
 
-/// What a copy of the sampler picks when token t has the logit logits[t] + shift(t).
+/// The pick of a copy of the sampler when token t has the logit logits[t] + shift(t).
 Token pick(const Probe& probe, const std::function<double(Token)>& shift) {
   std::vector<llama_token_data> data;
   data.reserve(probe.logits.size());

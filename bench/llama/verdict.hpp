@@ -12,11 +12,11 @@
 
 namespace reprise::llama {
 
-/// How the text of a drafted run relates to that of the plain one. The worst comes last.
+/// The result of comparing a drafted run with the plain one, from best to worst.
 enum class Verdict : std::uint8_t {
   identical,
-  near_tie,  ///< it differs, first where the engine's own numbers leave it open; see judge()
-  wrong,     ///< it differs, and no rounding explains it
+  near_tie,  ///< differs, but the engine's own numbers allow it; see judge()
+  wrong,     ///< differs, and no rounding explains it
 };
 constexpr std::string_view name(Verdict verdict) {
   return verdict == Verdict::identical ? "identical" : verdict == Verdict::near_tie ? "near tie" : "wrong";
@@ -25,29 +25,31 @@ constexpr std::string_view name(Verdict verdict) {
 /// The first token in which two runs differ.
 struct Difference {
   std::size_t turn = 0;
-  std::size_t position = 0;      ///< in its output
-  std::optional<Token> plain;    ///< none: that output is shorter
-  std::optional<Token> drafted;  ///< likewise
-  double margin = 0;             ///< plain decoding's logit of its own token there, less that of the drafted run's
-  double top_two = 0;            ///< of its two likeliest tokens
-  bool reproduced = true;        ///< plain decoding, run again, has picked the same token there
+  std::size_t position = 0;      ///< in the output of the turn
+  std::optional<Token> plain;    ///< nullopt: that output is shorter
+  std::optional<Token> drafted;  ///< nullopt: that output is shorter
+  double margin = 0;             ///< plain decoding's logit of its own token minus that of the drafted token
+  double top_two = 0;            ///< the difference of the two largest logits
+  bool reproduced = true;        ///< plain decoding picked the same token there when run again
   Verdict verdict = Verdict::wrong;
 };
 
-/// Where the tokens of two runs differ first, not judged yet; none: nowhere.
+/// The first token in which two runs differ, not yet judged; nullopt if there is none.
 std::optional<Difference> first_difference(const RequestRun& plain, const RequestRun& drafted);
 
-/// Judges it by the logits and the sampler that plain decoding had at that place.
+/// Sets the margin and the verdict from the logits and the sampler of plain decoding at that position.
 ///
-/// Without a sampler it is a near tie when the margin is at most `epsilon`, and not below 0: then the token was not the
-/// likeliest. With one, when that very sampler, in its state there (penalties, random stream), picks the drafted run's
-/// token for logits that are shifted by at most `epsilon` each. Tried are those shifts that move the boundaries
-/// around the two tokens furthest: all tokens down to one of them up and the others down, or the reverse, in the order
-/// of their logits and in that of their ids. Logits that agree would not do: a run whose random stream has lost step
-/// has the same ones.
+/// Without a sampler, the difference is a near tie if the margin is at least 0 and at most `epsilon`. A negative margin
+/// means that plain decoding's token was not the likeliest.
+///
+/// With a sampler, it is a near tie if that sampler picks the drafted token for logits shifted by at most `epsilon`
+/// each. The sampler is in its state at that position (penalties, random stream). The tried shifts are those that move
+/// the boundaries around the two tokens furthest. They raise all tokens down to one of the two and lower the others, or
+/// the reverse. The order is that of logits or of ids. Equal logits alone prove nothing: a run whose random stream is
+/// out of step has the same logits.
 void judge(Difference& difference, const Probe& probe, double epsilon);
 
-/// What judge() has checked, for those who read results.
+/// A description of the check, for the reader of the results.
 std::string what_is_checked(const Sampling& sampling, double epsilon);
 
 }  // namespace reprise::llama

@@ -10,14 +10,14 @@
 
 namespace reprise::llama {
 
-/// What to do about a trace of another model.
+/// The advice for a trace of another model.
 inline constexpr std::string_view recorded_with = "give the model that the trace was recorded with";
 
-/// Throws InputError for the first token of a turn that a model of `vocabulary` tokens does not have: its place, then
-/// what to do. `where`: the file and line of a session, `turn`: which one of it.
+/// Throws InputError for the first token of a turn that is not below `vocabulary`: its place, then `what_to_do`.
+/// `where` is the file and line of the session, `turn` the turn's number in it.
 void check_vocabulary(TokenSpan prompt, TokenSpan output, const std::string& where, std::size_t turn,
                       std::size_t vocabulary, std::string_view what_to_do);
-/// The same of all turns of a session.
+/// The same for all turns of a session.
 void check_vocabulary(const replay::TraceSession& session, std::size_t vocabulary, std::string_view what_to_do);
 
 }  // namespace reprise::llama

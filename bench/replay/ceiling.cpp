@@ -11,7 +11,7 @@
 namespace reprise::replay {
 namespace {
 
-/// The text of a session so far, and how far what comes next can be copied from it.
+/// The text of a session so far. Finds the longest part of the coming tokens that can be copied from it.
 class Said {
  public:
   void add(Token token) {
@@ -21,13 +21,14 @@ class Said {
   }
   [[nodiscard]] std::size_t size() const { return text_.size(); }
 
-  /// The longest copy that begins with what is said and agrees with `coming`. What lies behind the text is `coming`.
+  /// The length of the longest copy that starts inside the text and agrees with `coming`. A copy that runs past the end
+  /// of the text continues in `coming`.
   [[nodiscard]] std::size_t longest_copy(TokenSpan coming) const {
     if (coming.empty() || !tokens_.contains(coming[0])) return 0;
     const auto at = [&](std::size_t i) { return i < text_.size() ? text_[i] : coming[i - text_.size()]; };
     std::size_t longest = 1;
     if (coming.size() < 2) return longest;
-    if (text_.back() == coming[0] && coming[0] == coming[1]) {  // the pair that lies across the end
+    if (text_.back() == coming[0] && coming[0] == coming[1]) {  // the pair across the end of the text
       while (longest < coming.size() && coming[longest] == coming[0]) ++longest;
     }
     const auto found = pairs_.find(pair(coming[0], coming[1]));
@@ -47,13 +48,13 @@ class Said {
 
   std::vector<Token> text_;
   std::unordered_map<Token, std::size_t> tokens_;
-  std::unordered_map<std::uint64_t, std::vector<std::size_t>> pairs_;  // where each begins
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> pairs_;  // start positions of each pair
 };
 
-/// The cheapest way through what is recorded behind the first token of a turn; `context` tokens come before it.
+/// The cheapest way through the recorded tokens after the first of a turn; `context` tokens come before them.
 void play(std::span<const std::size_t> copies, std::size_t context, const CostCurve& curve, Counts& counts) {
   const std::size_t n = copies.size();
-  std::vector<double> least(n + 1, 0);  // from here to the end
+  std::vector<double> least(n + 1, 0);  // cost from here to the end
   std::vector<std::size_t> draft(n, 0);
   for (std::size_t i = n; i-- > 0;) {
     least[i] = std::numeric_limits<double>::infinity();

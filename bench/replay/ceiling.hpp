@@ -9,12 +9,12 @@
 
 namespace reprise::replay {
 
-/// What no drafter can beat that copies what the session has said before: one that knows, for each pass, where to copy
-/// from and how far, and chooses the passes whose summed cost under the curve is the least. Nothing need match before
-/// what is copied, and a copy may run into itself; at most `max_nodes` tokens each. tokens, passes, drafted, accepted
-/// and one charge are counted as replay_session() counts them.
+/// An upper bound for drafters that copy earlier text of the session. The bound is an oracle: for each pass it knows
+/// where to copy from and how far, and it minimises the summed cost under the curve. A copy needs no matching text
+/// before it, may run into itself, and has at most `max_nodes` tokens. Counts tokens, passes, drafted, accepted and one
+/// charge in the same way as replay_session().
 ///
-/// Cost: memory in proportion to the session; time to its tokens x the occurrences of each pair of them.
+/// Cost: memory proportional to the session; time proportional to its tokens x the occurrences of each pair of tokens.
 Counts ceiling(const TraceSession& recorded, const CostCurve& curve, std::size_t max_nodes);
 
 }  // namespace reprise::replay

@@ -32,7 +32,7 @@ std::vector<ControlSpec> parse_control(std::string_view text) {
   const std::string given = "--control " + std::string(text) + ": ";
   constexpr std::string_view best = "best:";
   if (text.substr(0, best.size()) != best)
-    throw tools::InputError(given + "there are auto, cost, all, hindsight and best:K");
+    throw tools::InputError(given + "the choices are auto, cost, all, hindsight and best:K");
   const std::string_view range = text.substr(best.size());
   const std::size_t dots = range.find("..");
   const auto number = [&](std::string_view digits) {

@@ -9,16 +9,16 @@
 
 namespace reprise::replay {
 
-/// Who decides how much of a draft is sent.
+/// The rule that decides how much of a draft is sent.
 enum class ControlKind : std::uint8_t {
-  automatic,  ///< cost where the strategy's probabilities are learned, else all
-  cost,       ///< reprise::CostControl: what is drafted depends on the cost curve
-  all,        ///< all that is drafted, as long as there is room
-  best,       ///< so many of the best nodes, always
-  hindsight,  ///< as far into the draft as the recording agrees: more than any control can know
+  automatic,  ///< `cost` if the strategy's probabilities are learned, else `all`
+  cost,       ///< reprise::CostControl: the drafts depend on the cost curve
+  all,        ///< the whole draft, within the limits of the pass
+  best,       ///< always the same number of best nodes
+  hindsight,  ///< as far into the draft as the recording agrees; no real control can know that
 };
 
-/// A control as it is asked for: auto, cost, all, hindsight or best:K.
+/// A control as given on the command line: auto, cost, all, hindsight or best:K.
 struct ControlSpec {
   ControlKind kind = ControlKind::automatic;
   std::size_t nodes = 0;  ///< the K of best:K
@@ -27,10 +27,10 @@ struct ControlSpec {
   friend bool operator==(const ControlSpec&, const ControlSpec&) = default;
 };
 
-/// Reads a spec; `best:a..b` stands for every number from a to b. Throws InputError.
+/// Reads a spec; `best:a..b` stands for each number from a to b. Throws InputError.
 std::vector<ControlSpec> parse_control(std::string_view text);
 
-/// What `spec` means for a strategy whose probabilities are, or are not, learned.
+/// The control that `spec` stands for, with or without learned probabilities.
 ControlSpec resolve(ControlSpec spec, bool calibrated);
 
 }  // namespace reprise::replay

@@ -30,7 +30,7 @@ double at_rows(const std::map<std::size_t, double>& line, std::size_t rows) {
   return below->second + std::max(slope, 0.0) * static_cast<double>(rows - below->first);
 }
 
-/// Reads a curve file; knows where it is, for messages.
+/// Reads a curve file; errors name the file.
 class FileReader {
  public:
   explicit FileReader(const std::string& path) : path_(path) {}
@@ -144,7 +144,7 @@ CostCurve CostCurve::parse(const std::string& spec, std::span<const std::filesys
     return CostCurve(spec, LinearCost{*slope});
   }
   if (spec.size() < 5 || spec.compare(spec.size() - 5, 5, ".json") != 0)
-    throw tools::InputError(given + "there is no such curve; there are linear:S (c = 1 + S x drafted, as in " +
+    throw tools::InputError(given + "there is no such curve; the choices are linear:S (c = 1 + S x drafted, as in " +
                             "linear:0.02) and FILE.json (measured times)");
   std::ifstream in(find_curve(spec, folders), std::ios::binary);
   if (!in) throw tools::InputError(given + "cannot be opened; is the path right?");

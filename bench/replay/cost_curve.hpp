@@ -19,14 +19,13 @@ struct LinearCost {
   double slope = 0;
 };
 
-/// Measured times of passes of one sequence: context -> rows -> nanoseconds. Linear between the rows that were
-/// measured, the last slope beyond them (a falling one is read as flat); linear between contexts, the nearest one
-/// outside.
+/// Measured times of passes of one sequence: context -> rows -> nanoseconds. Linear between the measured rows; beyond
+/// them the last slope continues, or 0 if it is negative. Linear between contexts; outside them the nearest one counts.
 class MeasuredCost {
  public:
   using Lines = std::map<std::size_t, std::map<std::size_t, double>>;
 
-  /// `lines`: at least one context, each with a point for one row; times above zero.
+  /// `lines`: at least one context, each with a point for one row. All times are above 0.
   explicit MeasuredCost(Lines lines) : lines_(std::move(lines)) {}
 
   [[nodiscard]] double nanoseconds(std::size_t rows, std::size_t context) const;
@@ -36,28 +35,28 @@ class MeasuredCost {
   Lines lines_;
 };
 
-/// The time of a pass by its shape, relative to a pass without a draft at the same context: 1 for plain decoding
-/// whatever the curve, so that tokens / sum of c is the speedup against it. This is what is charged; what control
-/// makes of the same curve is its own.
+/// The time of a pass by its shape, relative to a pass without a draft at the same context. Plain decoding costs 1
+/// under every curve, so tokens / sum of c is the speedup. Passes are charged by this class; control computes its own
+/// curve from the same points.
 class CostCurve {
  public:
-  /// Reads `linear:S`, or a curve file: {"version": 1, "base_ns": t, "points": [{"sequences", "context", "rows",
-  /// "ns"}, ...]} with times in nanoseconds. base_ns is the time of a pass without a draft; it stands in at the
-  /// contexts where no point says so itself. Points of several sequences are checked and not used: a replay runs
-  /// one sequence at a time. A file that is given by its name alone is also looked for in `folders`. Throws
-  /// InputError; `option` is what the spec was given for.
+  /// Reads `linear:S`, or a curve file: {"version": 1, "base_ns": t, "points": [{"sequences", "context", "rows", "ns"},
+  /// ...]} with times in nanoseconds. base_ns is the time of a pass without a draft, used for contexts that have no
+  /// such point. Points of several sequences are checked but not used, because a replay runs one sequence at a time. A
+  /// file given by name alone is also looked up in `folders`. Throws InputError; `option` is the option that the spec
+  /// belongs to.
   static CostCurve parse(const std::string& spec, std::span<const std::filesystem::path> folders = {},
                          const std::string& option = "--cost");
-  /// The text of such a file; `path` is for messages and is the name of the curve.
+  /// Reads the text of such a file. `path` is the name of the curve, also in messages.
   static CostCurve parse_file(const std::string& path, std::string_view text);
 
   [[nodiscard]] const std::string& spec() const { return spec_; }
   /// The slope if this curve is linear:S, else null.
   [[nodiscard]] const LinearCost* linear() const { return std::get_if<LinearCost>(&cost_); }
-  /// `shape` of one sequence; rows - 1 tokens of it are drafted.
+  /// The cost of a pass of one sequence; rows - 1 of its rows are drafted.
   [[nodiscard]] double cost(const PassShape& shape) const;
-  /// The same curve as control is told of it: in fixed point, made of the same points. Throws InputError when it
-  /// has more of them than control takes.
+  /// The same curve for control: in fixed point, from the same points. Throws InputError if it has more points than
+  /// control accepts.
   [[nodiscard]] reprise::CostCurve for_control() const;
 
  private:
@@ -68,11 +67,11 @@ class CostCurve {
   std::variant<LinearCost, MeasuredCost> cost_;
 };
 
-/// Whether `text` is meant as a curve file: a JSON object with the fields of one. They may hold anything.
+/// True if `text` is a JSON object with the fields of a curve file. Their values are not checked.
 bool looks_like_curve(std::string_view text);
 
-/// The file that CostCurve::parse() reads for `spec`: as it was given, or that of this name in the first of `folders`
-/// that has one.
+/// The path of the file that CostCurve::parse() reads for `spec`: `spec` itself, or the file of that name in the first
+/// of `folders` that has one.
 std::string find_curve(const std::string& spec, std::span<const std::filesystem::path> folders);
 
 }  // namespace reprise::replay

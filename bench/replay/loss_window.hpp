@@ -8,16 +8,16 @@
 
 namespace reprise::replay {
 
-/// The worst that happened in any stretch of at most so many passes in a row: a stretch loses what its passes cost
-/// beyond what plain decoding would have cost for the tokens they gave. Exact for stretches of every length up to
-/// the longest; constant time a pass, taken over all of them.
+/// The largest loss of any run of at most `longest` consecutive passes. A loss is the cost of the passes minus the cost
+/// of plain decoding for the tokens that they committed. Exact for runs of every length up to `longest`. Cost of add():
+/// constant, amortised.
 class LossWindow {
  public:
   static constexpr std::size_t passes = 1000;
 
   explicit LossWindow(std::size_t longest = passes) : longest_(longest) {}
 
-  /// One more pass: what it cost, in passes without a draft, and the tokens it gave.
+  /// Adds a pass: its cost, in passes without a draft, and the number of tokens that it committed.
   void add(double cost, std::size_t committed) {
     ++at_;
     sum_ += cost - static_cast<double>(committed);
@@ -27,7 +27,7 @@ class LossWindow {
     lows_.push_back({at_, sum_});
   }
 
-  /// In passes without a draft; 0 when no stretch lost anything.
+  /// The loss in passes without a draft; 0 if no run lost anything.
   [[nodiscard]] double worst() const { return worst_; }
 
  private:
@@ -40,7 +40,7 @@ class LossWindow {
   std::uint64_t at_ = 0;
   double sum_ = 0;
   double worst_ = 0;
-  std::deque<Low> lows_{{0, 0.0}};  // where a stretch may begin: sums ascend, the lowest is in front
+  std::deque<Low> lows_{{0, 0.0}};  // possible starts of a run: sums ascend, the lowest is first
 };
 
 }  // namespace reprise::replay

@@ -32,19 +32,19 @@ usage: reprise-replay [OPTION]... [TRACE]...
 
 constexpr std::string_view notes = R"(  --help, --version
 
-Results: tokens (all output tokens but the first of each turn), passes, drafted, accepted; MAT = tokens / passes;
+Results: tokens (all output tokens except the first of each turn), passes, drafted, accepted; MAT = tokens / passes;
 acceptance rate = accepted / drafted; drafting time in ns per output token (begin, observe, propose and feedback; each
-call includes 20 to 25 ns for reading the clock) and per propose; time in control likewise; the most memory held in a
-session, and that of what is kept from session to session; speedup = tokens / summed cost of the passes, drafting time
-not charged; worst loss = the most, in passes without a draft, that up to 1,000 passes in a row of a session cost beyond
-the tokens they gave; calibration error = mean distance between the claimed and the observed probability of a drafted
+call includes 20 to 25 ns for reading the clock) and per propose; time in control likewise; largest memory held in a
+session, and size of the state kept between sessions; speedup = tokens / summed cost of the passes, drafting time not
+charged; worst loss = largest cost, in passes without a draft, of up to 1,000 passes in a row of a session, beyond the
+tokens they committed; calibration error = mean distance between the claimed and the observed probability of a drafted
 token whose parent was right, in 20 bins.
 
-exit status: 0; 1 when an output differed from its recording or the results could not be written; 2 when an argument,
+exit status: 0 done; 1 an output differed from its recording or results could not be written; 2 an argument,
 trace, curve or snapshot cannot be used.
 )";
 
-/// Values by the names that --help and results call them.
+/// Values with their names in --help and in results.
 template <class T, class... Others>
 std::vector<std::pair<std::string_view, T>> named(T first, Others... others) {
   return {{name(first), first}, {name(others), others}...};
@@ -63,15 +63,15 @@ std::vector<Option> drafting_rows(Options& o) {
            .value = "SPEC",
            .help = "name[:key=value,...], as in ngram:index=rolling_hash,max_ngram=16 or vllm:min=2,max=5,k=5;\n"
                    "a value may be a range, k=0..15: one run each. May be given several times.\n"
-                   "default: ngram, what the library recommends",
+                   "default: ngram, as the library recommends",
            .read = texts(o.strategies),
            .repeats = true},
           {.name = "--control",
            .value = "CONTROL",
            .help = "how much of each draft is sent. May be given several times.\n"
-                   "  cost      what pays under the curve, so there is one replay for each curve\n"
+                   "  cost      the part that pays under the curve; one replay per curve\n"
                    "  all       all of it\n"
-                   "  best:K    its K best tokens, always; or a range, best:0..32: one run each\n"
+                   "  best:K    always its K best tokens; or a range, best:0..32: one run each\n"
                    "  hindsight as far into the draft as the recording agrees: more than any control can know\n"
                    "  auto      (default) cost for strategies that learn their probabilities (see --list),\n"
                    "            all for the others",
@@ -91,18 +91,18 @@ std::vector<Option> drafting_rows(Options& o) {
           {.name = "--cost-known",
            .value = "HOW",
            .help = "how control knows the curve:\n"
-                   "  told      (default) it is given it\n"
-                   "  learned   from the times of the passes alone, anew in each session. The times are\n"
+                   "  told      (default) it receives the curve\n"
+                   "  learned   from pass times only, starting again in each session. The times are\n"
                    "            simulated, 10 ms for a plain pass, and noisy\n"
-                   "  carried   likewise, but what was learned is kept from session to session, as one engine\n"
-                   "            would; these sessions are replayed one after the other",
+                   "  carried   the same, but knowledge is kept from session to session, as in one engine;\n"
+                   "            these sessions are replayed one after the other",
            .read = word(o.settings.cost_known, named(CostKnown::told, CostKnown::learned, CostKnown::carried)),
            .wanted = "told, learned or carried"},
           {"--noise", "X",
-           "of those times, standard deviation over mean, 0 to 0.5 (default 0.1). One in a hundred takes\n"
-           "ten times as long, whatever X is",
+           "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1). One pass in 100\n"
+           "takes ten times as long, whatever X is",
            real(o.settings.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
-          {"--seed", "N", "of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")}};
+          {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")}};
 }
 
 std::vector<Option> replay_rows(Options& o) {
@@ -115,26 +115,25 @@ std::vector<Option> replay_rows(Options& o) {
            .wanted = "tree or chain"},
           {.name = "--memory",
            .value = "MEMORY",
-           .help = "what is kept from session to session:\n"
+           .help = "state that is kept from session to session:\n"
                    "  session   (default) nothing\n"
-                   "  past      sessions leave their prompts, outputs and what was learned from them to the next\n"
-                   "            ones, in the order of the file, for strategies that have a memory (see --list;\n"
-                   "            the others are replayed as with session, and their results say so). A memory is\n"
-                   "            that of one trace, strategy, control and curve, and begins empty. Its sessions are\n"
-                   "            replayed one after the other",
+                   "  past      sessions leave their prompts, outputs and learned state to later ones, in the\n"
+                   "            order of the file. Strategies without a memory (see --list) are replayed as\n"
+                   "            with session, and their results say so. Each trace, strategy, control and\n"
+                   "            curve has a memory of its own, empty at first. Its sessions are replayed one\n"
+                   "            after the other",
            .read = word(o.settings.kept, named(Kept::session, Kept::past)),
            .wanted = "session or past"},
-          {"--memory-bytes", "N", "ceiling of such a memory (default 67108864, which are 64 MiB); a token takes 18.2",
+          {"--memory-bytes", "N", "upper limit of such a memory (default 67108864, 64 MiB); a token takes 18.2",
            whole(o.settings.memory_bytes, 1, std::size_t{1} << 40, "a number of bytes,")},
-          {"--snapshot-in", "FILE",
-           "memories begin with what this file holds, which may be twice --memory-bytes and 1 MiB long",
+          {"--snapshot-in", "FILE", "memories start with the contents of this file, at most 2 x --memory-bytes + 1 MiB",
            text(o.snapshot_in)},
           {"--snapshot-out", "FILE",
-           "afterwards the memory is saved there, and what was learned: of one trace, strategy, control and\n"
-           "curve (reprise/history/history_snapshot.hpp, docs/formats.md); not when the exit status is 1",
+           "saves the memory and the learned state of the only trace, strategy, control and curve there\n"
+           "(reprise/history/history_snapshot.hpp, docs/formats.md), unless the exit status is 1",
            text(o.snapshot_out)},
           {"--fingerprint", "N",
-           "of the tokenizer of these files, any number that you choose: a file of another is refused\n"
+           "fingerprint of the tokenizer, any number that you choose; a file with another one is refused\n"
            "(default 0)",
            fingerprint(o.fingerprint)}};
 }
@@ -143,18 +142,18 @@ std::vector<Option> result_rows(Options& o) {
   return {{.name = "--part",
            .value = "PART",
            .help = "all (default), or one half of the sessions, a or b, by a hash of the id (64-bit FNV-1a, even or\n"
-                   "odd): what was chosen on one half can be judged on the other",
+                   "odd): choose settings on one half, and judge them on the other",
            .read = word(o.part, named(TracePart::all, TracePart::a, TracePart::b)),
            .wanted = "all, a or b"},
           {"--limit", "N", "the first N sessions of each trace; of these, the part",
            whole(o.limit, 1, std::size_t{1} << 53, "a number of sessions of each trace,")},
           {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},
           {"--ceiling", "",
-           "also what no drafter can beat that copies from its session: one that knows, for each pass,\n"
-           "where from and how far",
+           "also an upper bound for drafters that copy from their session: an oracle that knows, for each\n"
+           "pass, where to copy from and how far",
            flag(o.ceiling)},
-          {"--reasons", "", "the table also says why drafts were not sent whole", flag(o.reasons)},
-          {"--reliability", "", "the table also draws what was claimed of drafted tokens against what came true",
+          {"--reasons", "", "add to the table why drafts were not sent whole", flag(o.reasons)},
+          {"--reliability", "", "add to the table claimed against observed probabilities of drafted tokens",
            flag(o.reliability)},
           {.name = "--format",
            .value = "FORMAT",
@@ -163,17 +162,17 @@ std::vector<Option> result_rows(Options& o) {
            .wanted = "table, json or csv"},
           {"--output", "FILE", "write there instead of to standard output", text(o.output)},
           {"--threads", "N",
-           "sessions replayed at the same time (default 1); where they go one after the other, whole runs.\n"
-           "The counts do not depend on it; the times are cleanest with 1",
+           "sessions replayed in parallel (default 1); whole runs where sessions depend on each other.\n"
+           "Counts do not depend on it; times are cleanest with 1",
            whole(o.threads, 1, 1024, "a number of threads,")},
-          {"--list", "", "the strategies with their keys, and the curves", flag(o.list)}};
+          {"--list", "", "list the strategies with their keys, and the curves", flag(o.list)}};
 }
 
 tools::OptionTable table_of(Options& o) {
   tools::OptionTable table;
   table.names_wanted_value = true;
   table.operand = [&o](const auto&, const std::string& path) {
-    if (path.empty()) throw InputError("a trace is an empty text; give the path of a file");
+    if (path.empty()) throw InputError("a TRACE is empty; give the path of a file");
     o.traces.push_back(path);
   };
   table.rows = {{"", "", purpose},
@@ -192,14 +191,14 @@ tools::OptionTable table_of(Options& o) {
   return table;
 }
 
-/// Options that have no effect together are a mistake, not a wish.
+/// Rejects combinations of options that have no effect.
 void agree(const Options& o, const tools::GivenOptions& given) {
   given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--seed"},
              "needs --cost-known learned or carried: with told, no pass times are simulated");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--snapshot-in", "--snapshot-out"},
              "needs --memory past: with --memory session, nothing is kept from session to session");
   if (given("--fingerprint") && o.snapshot_in.empty() && o.snapshot_out.empty())
-    throw InputError("--fingerprint needs --snapshot-in or --snapshot-out: it says which tokenizer such a file is of");
+    throw InputError("--fingerprint needs --snapshot-in or --snapshot-out: it identifies the tokenizer of such a file");
   if (!o.output.empty())
     for (const auto& [name, path] : {std::pair("--snapshot-in", &o.snapshot_in), {"--snapshot-out", &o.snapshot_out}})
       if (!path->empty() && tools::same_file(*path, o.output))

@@ -14,7 +14,7 @@
 namespace reprise::replay {
 namespace {
 
-/// What was learned, where the strategy is a drafter over this index.
+/// Copies the calibration if the strategy is a drafter over this index.
 template <class Index>
 void take_calibration(const AnyStrategy& used, CalibrationState& calibration) {
   if (const auto* drafter = used.get<NgramDrafter<Index>>()) calibration = drafter->calibration();
@@ -33,8 +33,8 @@ void give_room(Past& past, std::size_t max_bytes) {
   if (!made)
     throw tools::InputError("--memory-bytes " + std::to_string(max_bytes) + ": " +
                             (made.error().code == ErrorCode::out_of_memory
-                                 ? std::string("there is not so much memory; give it less")
-                                 : "that is too little; give it at least " + std::to_string(made.error().limit)));
+                                 ? std::string("there is not that much memory; give less")
+                                 : "too little; give at least " + std::to_string(made.error().limit)));
   past.memory = std::move(*made);
 }
 
@@ -51,7 +51,7 @@ void load(Past& past, const SnapshotBytes& snapshot) {
 
 std::vector<std::byte> save(const Past& past, std::uint64_t fingerprint) {
   std::vector<std::byte> bytes(snapshot_bytes_of(past.memory));
-  static_cast<void>(save_history(bytes, fingerprint, past.memory, past.calibration));  // there is room
+  static_cast<void>(save_history(bytes, fingerprint, past.memory, past.calibration));  // `bytes` is large enough
   return bytes;
 }
 

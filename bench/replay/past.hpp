@@ -16,32 +16,32 @@
 
 namespace reprise::replay {
 
-/// What the sessions of one run leave behind for the next ones. A strategy takes of it what it can use.
+/// The state that sessions of one run leave to later ones. A strategy uses the part that it supports.
 struct Past {
-  HistoryStore memory;                ///< without room, unless it is asked for
-  CalibrationState calibration;       ///< as the last session left it
-  std::shared_ptr<TokenTable> table;  ///< made by the first strategy that wants one
+  HistoryStore memory;                ///< capacity 0 unless --memory past
+  CalibrationState calibration;       ///< from the last session
+  std::shared_ptr<TokenTable> table;  ///< made by the first strategy that needs one
 
-  /// What is kept takes up so many bytes.
+  /// The size of the kept state in bytes.
   [[nodiscard]] std::size_t memory_bytes() const;
 };
 
-/// Bytes of a snapshot, and the fingerprint of the tokenizer that they have to be of.
+/// The bytes of a snapshot, and the fingerprint that its tokenizer must have.
 struct SnapshotBytes {
   std::span<const std::byte> bytes;
   std::uint64_t fingerprint = 0;
-  std::string name = {};  ///< that errors call it by
+  std::string name = {};  ///< the name in error messages
 };
 
-/// Makes room for sequences, of at most so many bytes. Throws InputError.
+/// Gives the past a history store of at most `max_bytes`. Throws InputError.
 void give_room(Past& past, std::size_t max_bytes);
-/// Begins with what was saved. Throws InputError that says what is wrong with it.
+/// Restores a saved past. Throws InputError that describes the fault of the snapshot.
 void load(Past& past, const SnapshotBytes& snapshot);
-/// What load() takes: the sequences and the calibration.
+/// The bytes that load() reads: the sequences and the calibration.
 std::vector<std::byte> save(const Past& past, std::uint64_t fingerprint);
 
-/// A session is over: its prompts and outputs are remembered, and what the strategy that was used has learned. For
-/// those that keep sequences.
+/// Records the end of a session: its prompts and outputs, and the knowledge of the strategy `used`. For strategies that
+/// keep sequences.
 void leave(Past& past, const TraceSession& session, const AnyStrategy& used);
 
 }  // namespace reprise::replay

@@ -16,8 +16,8 @@ namespace {
 
 using ReplaySession = Session<TimedStrategy<AnyStrategy>, ReplayControl>;
 
-/// The recorded tokens as the target's picks: the pick after a row is the token at its depth. That is what the
-/// target would pick only after rows that hold the recording, and no other rows are read.
+/// The recorded tokens as the target's picks: the pick after a row is the token at its depth. This is right only after
+/// rows that agree with the recording, and no other rows are read.
 class RecordedPicks {
  public:
   RecordedPicks(const Pass& pass, TokenSpan recorded) : pass_(pass), recorded_(recorded) {}
@@ -28,7 +28,7 @@ class RecordedPicks {
     past_end_ = true;
     return 0;
   }
-  /// A pick was read that lies past the end of the recording.
+  /// True if a pick past the end of the recording was read.
   [[nodiscard]] bool past_end() const { return past_end_; }
 
  private:
@@ -37,7 +37,7 @@ class RecordedPicks {
   mutable bool past_end_ = false;
 };
 
-/// One session on its way through its turns.
+/// The replay of one session, turn by turn.
 class Replay {
  public:
   Replay(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup,
@@ -79,12 +79,12 @@ class Replay {
   [[nodiscard]] const AnyStrategy& strategy() const { return session_.strategy().strategy(); }
 
  private:
-  /// Plays one turn; answers what went wrong, or nothing.
+  /// Plays one turn. Returns a description of the fault, empty if there is none.
   std::string play(bool first, const Turn& turn) {
     const TokenSpan output = turn.output;
     const TokenSpan free = output.first(std::min<std::size_t>(output.size(), 1));
     const bool no_prompt = turn.prompt.empty();
-    // A session cannot begin with nothing; where a recording has no prompt, its first token stands in.
+    // A session cannot begin empty. If the recording has no prompt, the first output token replaces it.
     const TokenSpan start = no_prompt ? free : TokenSpan(turn.prompt);
     Capabilities capabilities;
     capabilities.max_leaves = setup_.settings.trees ? unlimited : 1;
@@ -105,7 +105,7 @@ class Replay {
     return fault;
   }
 
-  /// Decodes what is recorded after the first token of a turn. Answers what went wrong, or nothing.
+  /// Decodes the recorded tokens after the first of a turn. Returns a description of the fault, empty if there is none.
   std::string decode(TokenSpan recorded) {
     const auto ends_here = [&](TokenSpan output, Token) {
       return output.size() + 1 == recorded.size() ? StopDecision::stop_after : StopDecision::proceed;
@@ -149,7 +149,7 @@ class Replay {
 
   const TraceSession& recorded_;
   const ReplaySetup& setup_;
-  TokenSpan coming_;  // what is recorded from the anchor on
+  TokenSpan coming_;  // the recorded tokens after the anchor
   ReplaySession session_;
   std::uint64_t control_ns_before_;
   std::vector<LossWindow> windows_;
@@ -196,7 +196,7 @@ ReplayControl make_control(const ReplaySetup& setup) {
       return ReplayControl(SendAll());
     case ControlKind::best:
       return ReplayControl(SendBest{setup.control.nodes});
-    case ControlKind::hindsight:  // needs the recording: see Replay
+    case ControlKind::hindsight:  // made by Replay, because it needs the recording
       return ReplayControl();
     case ControlKind::cost:
       break;

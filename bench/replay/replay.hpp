@@ -21,61 +21,63 @@
 
 namespace reprise::replay {
 
-/// What the passes of a replay cost under one curve.
+/// The cost of a replay's passes under one curve.
 struct Charge {
-  double cost = 0;        ///< summed, in passes without a draft
-  double worst_loss = 0;  ///< the most that any 1,000 passes in a row, or fewer, of a session lost; see LossWindow
+  double cost = 0;        ///< sum, in passes without a draft
+  double worst_loss = 0;  ///< largest loss of at most 1,000 consecutive passes of a session; see LossWindow
 
   Charge& operator+=(const Charge& other);
 };
 
-/// What a replay counts, of one session or of many: sums, so that ratios are made of sums and never averaged.
+/// The counts of a replay, of one session or of many. They are sums, so ratios are ratios of sums and never averages.
 struct Counts {
   std::uint64_t sessions = 0;
   std::uint64_t turns = 0;
-  std::uint64_t tokens = 0;    ///< output tokens that passes had to give: all but the first of each turn
-  std::uint64_t passes = 0;    ///< those without a draft included
-  std::uint64_t drafted = 0;   ///< draft tokens sent, those past the end of the recording included
-  std::uint64_t accepted = 0;  ///< draft tokens that were the recorded ones
-  std::array<std::uint64_t, cut_count> cuts{};  ///< passes by why their draft was not sent whole
+  std::uint64_t tokens = 0;                     ///< output tokens from passes: all except the first of each turn
+  std::uint64_t passes = 0;                     ///< including passes without a draft
+  std::uint64_t drafted = 0;                    ///< draft tokens sent, including those past the end of the recording
+  std::uint64_t accepted = 0;                   ///< draft tokens that agree with the recording
+  std::array<std::uint64_t, cut_count> cuts{};  ///< passes by the reason why their draft was not sent whole
   std::vector<Charge> charges;                  ///< for each curve
   Reliability reliability;                      ///< of the strategy's probabilities
   DraftingTime time;
   std::uint64_t control_ns = 0;  ///< time spent in control
-  std::uint64_t peak_bytes = 0;  ///< most heap that the strategy held in any one session
-  std::string fault;             ///< where the output first differed from the recording; empty: nowhere
+  std::uint64_t peak_bytes = 0;  ///< largest heap use of the strategy in any session
+  std::string fault;             ///< the first difference from the recording; empty: none
 
   [[nodiscard]] bool lossless() const { return fault.empty(); }
   Counts& operator+=(const Counts& other);
 };
 
-/// How sessions are replayed.
+/// The settings of a replay.
 struct ReplaySetup {
-  ControlSpec control = {ControlKind::all, 0};  ///< automatic is read as all
-  std::span<const CostCurve> curves = {};       ///< that passes are charged under; for cost: the one that is weighed
+  ControlSpec control = {ControlKind::all, 0};  ///< automatic counts as all
+  std::span<const CostCurve> curves = {};       ///< curves to charge passes under; ControlKind::cost weighs the first
   ReplaySettings settings = {};
-  bool calibrated = false;  ///< the strategy's probabilities can be taken as they are
+  bool calibrated = false;  ///< the strategy's probabilities are calibrated
 };
 
-/// Replays one session with a strategy, as an engine would drive it: a reprise::Session takes the recorded tokens
-/// as the target's picks.
+/// Replays one session with a strategy as an engine would: a reprise::Session takes the recorded tokens as the target's
+/// picks.
 ///
-/// The first output token of a turn is free: the prefill gives it. The turn ends as it would at an end-of-sequence
-/// token: when the last recorded token is committed. Neither session nor strategy nor control is told before how
-/// much is left, so drafts are not cut there. What is committed is compared with the recording as it goes; at the
-/// first difference the session's replay ends and the place is kept in Counts::fault.
+/// The first output token of a turn is free, because the prefill gives it. The turn ends like one with an
+/// end-of-sequence token: when the last recorded token is committed. Session, strategy and control do not know how many
+/// tokens remain, so drafts are not cut there.
 ///
-/// The counts are a pure function of the arguments; only the times are not.
+/// Committed tokens are compared with the recording. At the first difference the replay of the session ends, and
+/// Counts::fault describes the place.
+///
+/// The counts are a pure function of the arguments; the times are not.
 Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup);
-/// The same with a strategy and a control that may have a past, and are given back as they are afterwards: see
-/// Kept::past and CostKnown::carried.
+/// The same with a strategy and a control that may have a past and are updated in place: see Kept::past and
+/// CostKnown::carried.
 Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
                       ReplayControl& control);
 
-/// What `setup` asks for, with nothing learned yet. Throws InputError when control cannot take the curve.
+/// A control for `setup` that has learned nothing yet. Throws InputError if control does not accept the curve.
 ReplayControl make_control(const ReplaySetup& setup);
 
-/// Where `output` first differs from `recorded`; its size when it does not.
+/// The index at which `output` first differs from `recorded`; its size if it does not.
 std::size_t first_difference(TokenSpan output, TokenSpan recorded);
 
 }  // namespace reprise::replay

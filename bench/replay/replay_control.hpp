@@ -18,7 +18,7 @@
 
 namespace reprise::replay {
 
-/// Sends the same number of nodes of every draft, the best ones: what a length chosen in hindsight would give.
+/// Sends the same number of best nodes of every draft: the result of a draft length chosen in hindsight.
 struct SendBest {
   std::size_t nodes = 0;
 
@@ -36,10 +36,10 @@ struct SendBest {
 };
 static_assert(DraftControl<SendBest>);
 
-/// Sends the shortest part of every draft that holds all that the recording agrees with: no control can do better by
-/// cutting it, as long as a token that is accepted costs less than a plain pass.
+/// Sends the shortest prefix of every draft that holds all nodes agreeing with the recording. No other prefix is
+/// better, as long as an accepted token costs less than a plain pass.
 struct SendHindsight {
-  const TokenSpan* coming = nullptr;  ///< what is recorded from the anchor on, kept up to date by the replay
+  const TokenSpan* coming = nullptr;  ///< the recorded tokens after the anchor; the replay keeps it current
 
   void begin() noexcept {}
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const noexcept { return asked; }
@@ -61,12 +61,12 @@ struct SendHindsight {
 };
 static_assert(DraftControl<SendHindsight>);
 
-/// Any of the controls that a replay can be asked for, measured from outside like TimedStrategy.
+/// One of the controls of a replay, timed like a TimedStrategy.
 class ReplayControl {
  public:
   ReplayControl() = default;
-  // Named one by one: to ask whether a class is a control is to ask whether it can be copied, and of a ReplayControl
-  // that question would be its own answer.
+  // The types are named one by one. A requirement that C is a control asks whether C can be copied, and for a
+  // ReplayControl that question would depend on itself.
   template <class C>
   requires(std::same_as<C, SendAll> || std::same_as<C, SendBest> || std::same_as<C, SendHindsight> ||
            std::same_as<C, CostControl>) explicit ReplayControl(C control)
@@ -91,7 +91,7 @@ class ReplayControl {
     timed([&] { std::visit([&](auto& control) { control.learn(outcome, report); }, control_); });
   }
 
-  /// Time spent in all of them.
+  /// The time spent in all calls.
   [[nodiscard]] std::uint64_t total_ns() const { return total_ns_; }
 
  private:
@@ -103,7 +103,7 @@ class ReplayControl {
   }
 
   std::variant<SendAll, SendBest, SendHindsight, CostControl> control_;
-  mutable std::uint64_t total_ns_ = 0;  // choosing changes nothing of the control itself
+  mutable std::uint64_t total_ns_ = 0;  // mutable: timing does not change the control
 };
 static_assert(DraftControl<ReplayControl>);
 

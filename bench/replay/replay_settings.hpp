@@ -10,28 +10,28 @@ namespace reprise::replay {
 /// Most tokens drafted in one pass.
 inline constexpr std::size_t most_drafted_nodes = 32;
 
-/// How control knows what passes cost.
+/// The way in which control knows the cost of passes.
 enum class CostKnown : std::uint8_t {
-  told,     ///< it is given the curve
-  learned,  ///< it is given the measured time of each pass, and nothing else; anew in each session
-  carried,  ///< likewise, and what it has learned is kept from session to session, as one engine would
+  told,     ///< it receives the curve
+  learned,  ///< it receives the simulated time of each pass only; starts fresh in each session
+  carried,  ///< the same, but it keeps its knowledge from session to session, as in one engine
 };
 
-/// What sessions leave behind for the next ones.
+/// The state that sessions leave to later ones.
 enum class Kept : std::uint8_t {
-  session,  ///< nothing, what was learned included
-  past,     ///< their tokens and what was learned, where the strategy has a memory for them
+  session,  ///< nothing, not even learned state
+  past,     ///< their tokens and the learned state, if the strategy has a memory for them
 };
 
-/// What is the same for all runs of a replay.
+/// The settings shared by all runs of a replay.
 struct ReplaySettings {
-  std::size_t max_nodes = most_drafted_nodes;  ///< drafted tokens in a pass, at most
+  std::size_t max_nodes = most_drafted_nodes;  ///< most drafted tokens of a pass
   bool trees = true;                           ///< false: the best chain of each draft
   CostKnown cost_known = CostKnown::told;
-  double noise = 0.1;      ///< of pass times when the curve is learned: standard deviation over mean
-  std::uint64_t seed = 1;  ///< of that noise
+  double noise = 0.1;      ///< of pass times if the curve is learned: standard deviation over mean
+  std::uint64_t seed = 1;  ///< of the noise
   Kept kept = Kept::session;
-  std::size_t memory_bytes = std::size_t{64} << 20;  ///< ceiling of a HistoryStore
+  std::size_t memory_bytes = std::size_t{64} << 20;  ///< upper limit of a HistoryStore
 };
 
 constexpr std::string_view name(CostKnown known) {

@@ -21,11 +21,11 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
   return ratio(static_cast<double>(part), static_cast<double>(whole));
 }
 
-/// How a value is written.
+/// The format of a value.
 enum class Kind : std::uint8_t {
-  plain,  ///< as it is
-  text,   ///< in quotes where the format has them
-  json,   ///< already JSON, and in no other format
+  plain,  ///< written unchanged
+  text,   ///< quoted where the format has quotes
+  json,   ///< JSON text; left out of CSV
 };
 struct Field {
   std::string_view name;
@@ -54,7 +54,7 @@ std::string reliability(const Reliability& reliability) {
   return text.str();
 }
 
-/// The one list of fields, for both formats. New ones come last: readers of CSV count columns.
+/// The fields of both formats. Add new ones at the end, because readers of CSV count columns.
 std::vector<Field> fields(const Report& report, const Row& row) {
   const Counts& counts = row.counts;
   const Ratios r = ratios(counts);

@@ -14,7 +14,7 @@
 
 namespace reprise::replay {
 
-/// What results are made of: one for each row.
+/// The inputs of a report: rows, curves and settings.
 struct Report {
   std::span<const Row> rows;
   std::span<const CostCurve> curves;
@@ -22,7 +22,7 @@ struct Report {
   TracePart part = TracePart::all;
 };
 
-/// Ratios of sums; 0 where nothing was counted, but a speedup of nothing is 1.
+/// Ratios of sums; 0 where nothing was counted. The speedup of no tokens is 1.
 struct Ratios {
   double mat = 0;
   double acceptance_rate = 0;
@@ -34,24 +34,24 @@ struct Ratios {
 Ratios ratios(const Counts& counts);
 double speedup(const Row& row);
 
-/// {"version", "results": [...]}: for programs. Fields are there in every result, whatever their value.
+/// Writes {"version", "results": [...]} for programs. Every result has all fields.
 void write_json(std::ostream& out, const Report& report);
 
-/// The same results, a line each, with a line of names above (RFC 4180), without the fields that are no single value:
-/// cuts and reliability.
+/// Writes the same results as CSV with a header line (RFC 4180). Leaves out the fields with several values: cuts and
+/// reliability.
 void write_csv(std::ostream& out, const Report& report);
 
-/// For people: a block for each trace and category, strategies below each other, with a bar. `columns` is the width
-/// to fill; `unicode`: bars of block characters, else of '#'.
+/// Writes tables for people: a block per trace and category, with one line and one bar per strategy. `columns` is the
+/// width to fill; `unicode` selects block characters for the bars instead of '#'.
 struct TableStyle {
   std::size_t columns = 120;
   bool unicode = false;
-  bool reasons = false;      ///< also why drafts were not sent whole
-  bool reliability = false;  ///< also what was claimed of drafted tokens against what came true
+  bool reasons = false;      ///< add the reasons why drafts were not sent whole
+  bool reliability = false;  ///< add claimed against observed probabilities of drafted tokens
 };
 void write_table(std::ostream& out, const Report& report, const TableStyle& style);
 
-/// The parts of a block that are there when asked for. `name`: what the row is called.
+/// The optional parts of a block. `name` is the label of the row.
 void write_reasons(std::ostream& out, const Row& row, const std::string& name, const TableStyle& style);
 void write_reliability(std::ostream& out, const Row& row, const std::string& name, const TableStyle& style);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t narrowest_diagram = 20;
 constexpr std::size_t widest_diagram = 50;
 
-/// One line of the diagram: a bar up to what was observed, and a mark at what was claimed.
+/// One line of the diagram: a bar up to the observed share, and a mark at the claimed one.
 std::string bar_and_mark(double observed, double claimed, std::size_t width, bool unicode) {
   const auto column = [&](double share) {
     return static_cast<std::size_t>(std::llround(share * static_cast<double>(width)));
@@ -67,7 +67,7 @@ void write_reliability(std::ostream& out, const Row& row, const std::string& nam
   const std::size_t width = std::clamp(style.columns > text_width + 1 ? style.columns - text_width - 1 : 0,
                                        narrowest_diagram, widest_diagram);
   const Reliability& reliability = row.counts.reliability;
-  out << "drafted tokens of " << name << ": what was claimed against what came true\n";
+  out << "drafted tokens of " << name << ": claimed against observed probability\n";
   if (reliability.total().tests == 0) {
     out << "  none was tested\n\n";
     return;

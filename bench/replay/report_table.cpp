@@ -23,7 +23,7 @@ constexpr std::size_t narrowest_name = 14;
 constexpr std::size_t narrowest_bar = 8;
 constexpr std::size_t widest_bar = 32;
 
-/// 1.4 MB: for people.
+/// The number of bytes for people, as in 1.4 MB.
 std::string bytes(std::uint64_t value) {
   if (value < 1000) return std::to_string(value) + " B";
   constexpr std::string_view units[] = {"kB", "MB", "GB", "TB"};
@@ -33,8 +33,8 @@ std::string bytes(std::uint64_t value) {
   return tools::decimal(scaled, scaled < 9.95 ? 1 : 0) + " " + std::string(units[unit]);
 }
 
-/// A bar of `width` columns for `value` out of `most`, in eighths where the terminal can draw them; the place of
-/// plain decoding, 1, is marked where the bar does not reach it.
+/// A bar of `width` columns for `value` out of `most`, in eighths of a column if the terminal can draw them. A mark
+/// shows the place of plain decoding, 1, if the bar does not reach it.
 std::string bar(double value, double most, std::size_t width, bool unicode) {
   constexpr std::string_view eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const auto columns = static_cast<double>(width);
@@ -53,11 +53,11 @@ std::string bar(double value, double most, std::size_t width, bool unicode) {
   return text;
 }
 
-/// The rows of one trace, category, strategy and control: one for each curve.
+/// The rows of one trace, category, strategy and control; one per curve.
 using Group = std::span<const Row* const>;
 
-/// Draws the block of one trace and category: first the speedups and a bar, a line for each strategy; then what was
-/// counted, a line for each strategy and curve, or one for all curves where drafts do not depend on the curve.
+/// The block of one trace and category. First come the speedups and a bar, one line per strategy. Then come the counts,
+/// one line per strategy and curve, or one for all curves if drafts do not depend on the curve.
 class Block {
  public:
   Block(std::ostream& out, const Report& report, const TableStyle& style) : out_(out), report_(report), style_(style) {
@@ -80,7 +80,7 @@ class Block {
                     {std::begin(counts_widths), std::end(counts_widths)});
   }
 
-  /// What a row is called: its strategy, and its control where that is not what the strategy alone would say.
+  /// The label of a row: its strategy, and its control if the strategy alone is ambiguous.
   [[nodiscard]] std::string label(const Row& row) const {
     const bool alone = std::all_of(report_.rows.begin(), report_.rows.end(), [&](const Row& other) {
       return other.strategy != row.strategy || other.control == row.control;
@@ -104,7 +104,7 @@ class Block {
     for (const Group& group : groups) counted(group);
     out_ << "\n";
     if (style_.reasons) {
-      out_ << "passes by why their draft was not sent whole\n";
+      out_ << "passes by the reason why their draft was not sent whole\n";
       for (const Group& group : groups)
         for (const Row* row : group)
           if (row->weighed() || row == group.front()) write_reasons(out_, *row, full_label(*row), style_);
@@ -121,8 +121,8 @@ class Block {
     for (std::size_t i = 0; i < report_.curves.size(); ++i)
       if (report_.curves[i].linear() == nullptr)
         out_ << tools::printable(curve_label(i)) << " = " << tools::printable(report_.curves[i].spec()) << "\n";
-    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens; any: what is drafted\n"
-            "does not depend on the curve. Speedup: against plain decoding, without the time of drafting\n"
+    out_ << "MAT: tokens per pass. s=S: a pass costs 1 + S x drafted tokens; any: drafts do\n"
+            "not depend on the curve. Speedup: against plain decoding, without the time of drafting\n"
             "and control (ns/tok: per output token). Worst loss: of 1,000 passes in a row, in plain passes\n"
             "(any: under the worst of the curves). Calib. error: mean distance between the claimed and the\n"
             "observed probability of drafted tokens. Bar: the column that it is named after; plain\n"
@@ -136,7 +136,7 @@ class Block {
   static constexpr std::size_t speedup_width = 7;
   static constexpr std::size_t counts_widths[] = {7, 7, 7, 7, 7, 8, 7, 7, 8};
 
-  /// A column for names, and others of these widths.
+  /// A table with a column of names and columns of these widths.
   [[nodiscard]] tools::Table table(std::size_t name_width, const std::vector<std::size_t>& widths) const {
     std::vector<tools::Column> columns = {{name_width, tools::Align::left, true}};
     for (const std::size_t width : widths) columns.push_back({width});
@@ -209,7 +209,7 @@ class Block {
                ? stem
                : std::string(1, '[').append(std::to_string(curve + 1)).append(1, ']');
   }
-  /// The curve that the bars show: the one in the middle.
+  /// The curve of the bars: the middle one.
   [[nodiscard]] std::size_t barred() const { return (report_.curves.size() - 1) / 2; }
 
   std::ostream& out_;
@@ -228,8 +228,8 @@ bool same_block(const Row& a, const Row& b) { return a.trace == b.trace && a.cat
 void write_table(std::ostream& out, const Report& report, const TableStyle& style) {
   if (report.rows.empty() || report.curves.empty()) return;
   const Block block(out, report, style);
-  // Rows come by trace, strategy and control; people compare strategies, so they are gathered here by trace and
-  // category.
+  // Rows are sorted by trace, strategy and control, but readers compare strategies. So the rows of each trace and
+  // category are collected here.
   std::vector<bool> written(report.rows.size());
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     if (written[i]) continue;

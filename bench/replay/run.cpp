@@ -16,10 +16,10 @@ void check_categories(const Trace& trace) {
     if (session.category == all_categories)
       throw tools::InputError(
           trace.path + ": session " + session.id +
-          ": category: \"all\" names the sum of all categories; with --by-category call it otherwise");
+          ": category: \"all\" names the sum of all categories; rename it, or leave out --by-category");
 }
 
-/// The sums of a trace: of all sessions, and of each category in the order in which they first occur.
+/// The sums of a trace: all sessions first, then each category in order of first occurrence.
 std::vector<std::pair<std::string, Counts>> sums(const Trace& trace, std::span<const Counts> counts, bool by_category) {
   std::vector<std::pair<std::string, Counts>> all = {{all_categories, {}}};
   for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, Counts>> sums(const Trace& trace, std::span<c
   return all;
 }
 
-/// Sorts rows that came curve by curve, and the categories of every curve in the same order.
+/// Sorts rows by category and then by curve. They arrive curve by curve, each with the same order of categories.
 std::vector<Row> by_category(std::vector<Row> rows, std::size_t curves) {
   if (curves < 2) return rows;
   const std::size_t categories = rows.size() / curves;
@@ -44,13 +44,13 @@ std::vector<Row> by_category(std::vector<Row> rows, std::size_t curves) {
   return sorted;
 }
 
-/// One way through all sessions of a trace.
+/// One replay of all sessions of a trace.
 struct Job {
   const Trace& trace;
   const StrategyRun& run;
   ControlSpec control;
-  std::span<const CostCurve> curves;  ///< that its passes are charged under
-  std::size_t first_curve = 0;        ///< which of all curves these begin with
+  std::span<const CostCurve> curves;  ///< curves to charge its passes under
+  std::size_t first_curve = 0;        ///< index of the first of them among all curves
   std::vector<std::pair<std::string, Counts>> sums = {};
   std::uint64_t memory_bytes = 0;
 
@@ -58,7 +58,7 @@ struct Job {
   [[nodiscard]] bool remembers(const ReplaySettings& settings) const {
     return settings.kept == Kept::past && run.remembers != Remembers::nothing;
   }
-  /// Its sessions have to go one after the other.
+  /// True if its sessions must run one after the other.
   [[nodiscard]] bool chained(const ReplaySettings& settings) const {
     return remembers(settings) || (weighed() && settings.cost_known == CostKnown::carried);
   }
@@ -67,10 +67,10 @@ struct Job {
   }
 };
 
-/// The jobs of a trace with a strategy, in the order of their rows: one for each control, or each curve of it.
+/// The jobs of a trace with a strategy, in the order of their rows: one per control, or per curve of it.
 std::vector<Job> jobs_of(const Assignment& assignment, const Trace& trace, const StrategyRun& run) {
   std::vector<Job> jobs;
-  std::vector<ControlSpec> done;  // auto may be one that was asked for as well
+  std::vector<ControlSpec> done;  // `auto` may resolve to a control that was given too
   for (const ControlSpec& asked : assignment.controls) {
     const ControlSpec control = resolve(asked, run.calibrated);
     if (std::find(done.begin(), done.end(), control) != done.end()) continue;
@@ -84,13 +84,13 @@ std::vector<Job> jobs_of(const Assignment& assignment, const Trace& trace, const
   return jobs;
 }
 
-/// The strategy for a session that nothing was left to; `own` is what it has for itself.
+/// The strategy for a session without a past. State of its own goes into `own`.
 AnyStrategy strategy_alone(const StrategyRun& run, Past& own) {
-  // A table is megabytes that are zeroed when it is made: here, where nobody measures drafting time.
+  // A new table zeroes megabytes. That happens here, outside the measured drafting time.
   return run.remembers == Remembers::ngrams ? run.with_past(own) : run.strategy;
 }
 
-/// Replays the sessions of a job one after the other: each takes up what the one before has left.
+/// Replays the sessions of a job one after the other. Each starts with the state that the one before left.
 void replay_chained(const Assignment& assignment, Job& job, tools::Progress& progress) {
   const ReplaySettings& settings = assignment.settings;
   const ReplaySetup setup = {job.control, job.curves, settings, job.run.calibrated};
@@ -114,7 +114,7 @@ void replay_chained(const Assignment& assignment, Job& job, tools::Progress& pro
   if (assignment.snapshot_out != nullptr) *assignment.snapshot_out = save(past, assignment.snapshot_in.fingerprint);
 }
 
-/// Replays sessions that have nothing to do with each other.
+/// Replays independent sessions in parallel.
 void replay_freely(const Assignment& assignment, Job& job, tools::Progress& progress) {
   const ReplaySetup setup = {job.control, job.curves, assignment.settings, job.run.calibrated};
   std::vector<Counts> counts(job.trace.sessions.size());
@@ -127,7 +127,7 @@ void replay_freely(const Assignment& assignment, Job& job, tools::Progress& prog
   job.sums = sums(job.trace, counts, assignment.by_category);
 }
 
-/// Fills in what the jobs count. Those whose sessions are chained run beside each other.
+/// Runs all jobs and fills in their counts. Jobs with chained sessions run in parallel with each other.
 void replay(const Assignment& assignment, std::vector<Job>& jobs, tools::Progress& progress) {
   std::vector<Job*> chained;
   std::size_t sessions = 0;
@@ -162,7 +162,8 @@ std::vector<Row> rows_of(const Assignment& assignment, std::span<const Job> jobs
         row.control = job.control;
         row.curve = job.first_curve + i;
         row.counts = sum;
-        row.counts.charges = {i < sum.charges.size() ? sum.charges[i] : Charge()};  // no sessions, no charges
+        row.counts.charges = {i < sum.charges.size() ? sum.charges[i]
+                                                     : Charge()};  // without sessions there are no charges
         row.kept = job.remembers(assignment.settings) ? Kept::past : Kept::session;
         row.memory_bytes = job.memory_bytes;
       }
@@ -171,7 +172,7 @@ std::vector<Row> rows_of(const Assignment& assignment, std::span<const Job> jobs
   return by_category(std::move(rows), jobs.size());
 }
 
-/// The rows of what no copying drafter can beat; there is one best way for each curve.
+/// The rows of the ceiling, one optimum per curve.
 std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, tools::Progress& progress) {
   std::vector<Row> rows;
   for (std::size_t curve = 0; curve < assignment.curves.size(); ++curve) {
@@ -192,7 +193,7 @@ std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, 
 std::vector<Row> replay_all(const Assignment& assignment, tools::Progress& progress) {
   if (assignment.by_category)
     for (const Trace& trace : assignment.traces) check_categories(trace);
-  if (assignment.settings.cost_known == CostKnown::told)  // or it would be found out after minutes
+  if (assignment.settings.cost_known == CostKnown::told)  // report a bad curve now, not after minutes
     for (const StrategyRun& run : assignment.runs)
       for (const ControlSpec& control : assignment.controls)
         if (resolve(control, run.calibrated).kind == ControlKind::cost)

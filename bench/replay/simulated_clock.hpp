@@ -10,18 +10,18 @@
 
 namespace reprise::replay {
 
-/// Pass times as an engine would measure them, from what the passes cost: 10 ms for a plain one, noise that is
-/// about normal and in proportion, and once in a hundred times a pass that takes ten times as long. A stream of
-/// integers from a seed: the same on every machine.
+/// Simulated pass times. A plain pass takes 10 ms; others take time in proportion to their cost. The noise is
+/// multiplicative and about normal, and one pass in a hundred takes ten times as long. The times come from integers and
+/// a seed, so they are the same on every machine.
 class SimulatedClock {
  public:
   /// `noise`: standard deviation over mean, from 0 to 0.5.
   SimulatedClock(double noise, std::uint64_t seed) : noise_(std::llround(noise * unit)), random_(seed) {}
 
-  /// The next pass, which costs `cost` plain ones.
+  /// The time of the next pass, whose cost is `cost` plain passes.
   [[nodiscard]] std::chrono::nanoseconds time(double cost) {
     const std::int64_t exact = std::llround(std::min(cost, most_cost) * plain_ns);
-    // Three times four uniform numbers of 16 bits: their sum is about normal, with variance 1 in units of 2^16.
+    // The sum of twelve uniform 16-bit numbers is about normal, with variance 1 in units of 2^16.
     std::int64_t normal = -6 * (unit - 1);
     for (int i = 0; i < 3; ++i)
       for (std::uint64_t bits = random_.next(), j = 0; j < 4; ++j, bits >>= 16)
@@ -34,7 +34,7 @@ class SimulatedClock {
  private:
   static constexpr std::int64_t unit = 1 << 16;
   static constexpr double plain_ns = 1e7;
-  static constexpr double most_cost = 1e6;  // so that nothing overflows
+  static constexpr double most_cost = 1e6;  // prevents overflow
 
   std::int64_t noise_;
   testing::Random random_;

@@ -25,7 +25,7 @@ std::vector<std::string> values(std::string_view spec, const std::string& key, s
   const auto last = tools::parse_integer(value.substr(dots + 2));
   if (!first || !last) fail(spec, key + "=" + std::string(value) + ": a range is two whole numbers, as in k=0..15");
   if (*first > *last) fail(spec, key + "=" + std::string(value) + ": the range runs backwards");
-  // Unsigned: the distance of two 64-bit numbers does not fit a signed one.
+  // Unsigned, because the difference of two 64-bit numbers may not fit a signed one.
   if (static_cast<std::uint64_t>(*last) - static_cast<std::uint64_t>(*first) >= most_runs)
     fail(spec, key + "=" + std::string(value) + ": more than 1000 runs");
   std::vector<std::string> all;
@@ -62,7 +62,7 @@ std::vector<Spec> parse_spec(std::string_view text) {
       fail(text, std::string("'").append(setting) + "' is not key=value; the grammar is name[:key=value,...]");
     const std::string key(setting.substr(0, equals));
     for (const auto& earlier : specs.front().settings)
-      if (earlier.first == key) fail(text, "the key " + key + " is there twice");
+      if (earlier.first == key) fail(text, "the key " + key + " is given twice");
 
     std::vector<Spec> longer;
     const auto all = values(text, key, setting.substr(equals + 1));

@@ -25,13 +25,13 @@ namespace reprise::replay {
 namespace {
 
 constexpr std::int64_t longest_ngram = NgramOrders::largest;
-constexpr std::int64_t most_drafted = 32;         // the replay sends no more in one pass
-constexpr std::string_view of_preset = "preset";  // a key keeps the preset's value
+constexpr std::int64_t most_drafted = 32;         // a replay sends at most this many in one pass
+constexpr std::string_view of_preset = "preset";  // the key keeps the value of the preset
 
 KeyInfo index_key() {
   return {"index",
           "rolling_hash",
-          "how earlier text is found; the drafts are the same",
+          "index of earlier text; the drafts are the same",
           0,
           0,
           {"rolling_hash", "suffix_array", "naive"}};
@@ -142,14 +142,14 @@ AnyStrategy make_token_table(const Settings& settings, Past* past) {
   return TableStrategy(table, options, past->table);
 }
 
-/// This library's own.
+/// The strategies of this library.
 std::vector<StrategyInfo> own_strategies() {
   return {
       {"ngram",
-       "what the library recommends: drafts trees from earlier matches, with learned probabilities",
+       "recommended by the library: drafts trees from earlier matches, with learned probabilities",
        {{"index",
          "rolling_hash",
-         "how earlier text is found; suffix_array drafts less",
+         "index of earlier text; suffix_array drafts less",
          0,
          0,
          {"rolling_hash", "suffix_array", "naive"}}},
@@ -157,25 +157,25 @@ std::vector<StrategyInfo> own_strategies() {
        &make_ngram,
        Remembers::sequences},
       {"copy",
-       "copies what followed the longest earlier match, always as far as it may",
+       "copies the tokens after the longest earlier match, always as many as allowed",
        {index_key(),
         ngram_key("min_ngram", "1", "shortest n-gram looked up"),
         ngram_key("max_ngram", "16", "longest agreement that counts"),
         length_key("k", "10"),
-        {"prefer", "recent", "which of several equally long matches", 0, 0, {"recent", "earliest", "frequent"}},
+        {"prefer", "recent", "choice among equally long matches", 0, 0, {"recent", "earliest", "frequent"}},
         {"candidates", "16", "matches compared for each n-gram length", 1, 64},
-        {"past_end", "yes", "a copy that reaches the end goes on with what it copied", 0, 0, {"yes", "no"}}},
+        {"past_end", "yes", "a copy that reaches the end continues with its own tokens", 0, 0, {"yes", "no"}}},
        false,
        &make_copy},
   };
 }
 
-/// Prompt lookup as other systems have it.
+/// Prompt lookup as implemented by other systems.
 std::vector<StrategyInfo> lookup_presets() {
   using Range = std::numeric_limits<Token>;
   return {
       {"pld",
-       "prompt lookup decoding as first published: the first match with k tokens behind it",
+       "prompt lookup decoding as first published: the first match with k tokens after it",
        {ngram_key("n", "3", "longest n-gram looked up", 8), length_key("k", "10"), index_key()},
        false,
        &make_pld},
@@ -191,12 +191,12 @@ std::vector<StrategyInfo> lookup_presets() {
        false,
        &make_vllm},
       {"ngram-simple",
-       "llama.cpp's ngram-simple: the most recent match with n tokens behind it",
+       "llama.cpp's ngram-simple: the most recent match with n tokens after it",
        {ngram_key("n", "3", "n-gram looked up"), length_key("m", "10"), index_key()},
        false,
        &make_ngram_simple},
       {"ds4",
-       "ds4's lookup: the most recent match, cut behind an end-of-sequence token",
+       "ds4's lookup: the most recent match, cut after an end-of-sequence token",
        {ngram_key("n", "4", "n-gram looked up"),
         length_key("k", "7"),
         {"eos", "none", "end-of-sequence token, or none", Range::min(), Range::max(), {}, "none"},
@@ -211,23 +211,23 @@ std::vector<StrategyInfo> other_strategies() {
       {"token-table",
        "a hash table from the last n tokens to the next one (ngram-mod of llama.cpp and mlx-lm)",
        {{"preset", "none", "settings of another system", 0, 0, {"none", "llama.cpp", "mlx-lm"}},
-        {"n", of_preset, "tokens that decide what comes next", 1, longest_ngram, {}, of_preset},
-        {"min", of_preset, "nothing is drafted where the table knows fewer in a row", 1, 64, {}, of_preset},
+        {"n", of_preset, "tokens that determine the next one", 1, longest_ngram, {}, of_preset},
+        {"min", of_preset, "drafts with fewer tokens are dropped", 1, 64, {}, of_preset},
         {"k", of_preset, "most tokens drafted", 0, 64, {}, of_preset},
-        {"bytes", "16777216", "of the table, 8 for each n-gram", 1024, std::int64_t{1} << 36}},
+        {"bytes", "16777216", "size of the table, 8 bytes per n-gram", 1024, std::int64_t{1} << 36}},
        false,
        &make_token_table,
        Remembers::ngrams},
       {"hostile",
-       "for checks: drafts garbage, whole families of it, and claims what it likes",
-       {{"seed", "1", "of the garbage", 1, 1'000'000}},
+       "for checks: drafts many kinds of garbage with arbitrary probabilities",
+       {{"seed", "1", "seed of the garbage", 1, 1'000'000}},
        false,
        &make_hostile},
       {"none", "no drafting: plain decoding", {}, false, &make_none},
   };
 }
 
-/// In the order in which they are listed.
+/// All strategies, in the order of --list.
 std::vector<StrategyInfo> registry() {
   std::vector<StrategyInfo> all;
   for (const auto& group : {own_strategies(), lookup_presets(), other_strategies()})
@@ -235,7 +235,7 @@ std::vector<StrategyInfo> registry() {
   return all;
 }
 
-/// What values a key takes, for messages.
+/// A description of the values that a key accepts, for messages.
 std::string range(const KeyInfo& key) {
   if (key.words.empty()) {
     const std::string numbers = "a whole number from " + std::to_string(key.least) + " to " + std::to_string(key.most);
@@ -263,7 +263,8 @@ const StrategyInfo& find(const Spec& spec) {
     if (info.name == spec.name) return info;
     names += (names.empty() ? "" : ", ") + std::string(info.name);
   }
-  throw tools::InputError("--strategy " + spec.text() + ": there is no strategy " + spec.name + "; there are " + names);
+  throw tools::InputError("--strategy " + spec.text() + ": there is no strategy " + spec.name + "; the choices are " +
+                          names);
 }
 
 Settings settings_of(const StrategyInfo& info, const Spec& spec) {

@@ -13,15 +13,15 @@
 
 namespace reprise::replay {
 
-/// Throws InputError: there is no memory for it, or the options are not those of a table.
+/// Throws InputError if there is no memory for the table or the options are invalid.
 inline std::shared_ptr<TokenTable> make_table(const TokenTableOptions& options) {
   auto made = TokenTable::make(options);
   if (!made) throw tools::InputError(std::string(made.error().message));
   return std::make_shared<TokenTable>(std::move(*made));
 }
 
-/// A TokenTableDrafter that writes what it observes into a table: one that earlier sessions have written to, or one of
-/// its own, which every begin() makes anew. Copies share the table, as those of the drafter do.
+/// A TokenTableDrafter that writes the observed tokens into a table. The table is one of earlier sessions, or one of
+/// its own that every begin() makes again. Copies share the table, like copies of the drafter.
 class TableStrategy {
  public:
   /// `kept`: the table of earlier sessions, or nullptr.
@@ -29,7 +29,7 @@ class TableStrategy {
                 std::shared_ptr<TokenTable> kept)
       : table_options_(table), options_(options), kept_(kept != nullptr), table_(std::move(kept)), drafter_(nullptr) {}
 
-  /// Throws InputError where there is no table.
+  /// Throws InputError if the table cannot be made.
   void begin(TokenSpan tokens) {
     if (!kept_) table_ = make_table(table_options_);
     options_.learn_into = table_.get();
@@ -40,7 +40,7 @@ class TableStrategy {
   void propose(TokenSpan context, Draft& draft) const { drafter_.propose(context, draft); }
   void feedback(TokenSpan context, const Outcome& outcome) { drafter_.feedback(context, outcome); }
   void truncate(TokenSpan context, std::size_t size) { drafter_.truncate(context, size); }
-  /// With the table, where it is its own.
+  /// Includes the table if it is the strategy's own.
   [[nodiscard]] std::size_t memory_bytes() const {
     return drafter_.memory_bytes() + (kept_ || table_ == nullptr ? 0 : table_->memory_bytes());
   }

@@ -13,12 +13,12 @@
 
 namespace reprise::replay {
 
-/// Time spent in a strategy.
+/// The time spent in a strategy.
 struct DraftingTime {
   std::uint64_t total_ns = 0;        ///< begin, observe, propose and feedback
-  std::uint64_t propose_ns = 0;      ///< propose alone
-  std::uint64_t proposals = 0;       ///< calls of it
-  std::uint64_t max_propose_ns = 0;  ///< the slowest one
+  std::uint64_t propose_ns = 0;      ///< propose only
+  std::uint64_t proposals = 0;       ///< number of its calls
+  std::uint64_t max_propose_ns = 0;  ///< of the slowest call
 
   DraftingTime& operator+=(const DraftingTime& other) {
     total_ns += other.total_ns;
@@ -34,13 +34,13 @@ inline std::uint64_t nanoseconds_since(std::chrono::steady_clock::time_point sta
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
 }
 
-/// Measures another strategy from outside: its time, because the library itself reads no clock, and how true its
-/// probabilities are. Reading the clock is part of the time, about 20 to 25 ns for each call; nothing is subtracted.
+/// Measures a strategy from outside: its time, because the library reads no clock, and the reliability of its
+/// probabilities. Each time includes 20 to 25 ns for reading the clock.
 template <DraftStrategy S>
 class TimedStrategy {
  public:
-  // A template, so that copying a TimedStrategy<AnyStrategy> does not ask whether an AnyStrategy could be made of it:
-  // that question would be its own answer.
+  // A template, because otherwise copying a TimedStrategy<AnyStrategy> would ask whether an AnyStrategy can be made
+  // from it. The answer would depend on itself.
   template <std::same_as<S> T>
   explicit TimedStrategy(T strategy) : strategy_(std::move(strategy)) {}
 

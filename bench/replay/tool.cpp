@@ -36,7 +36,7 @@ void write(std::ostream& out, Format format, const Report& report, const TableSt
   }
 }
 
-/// Writes what `print` prints, to the file of the options or to standard output. The exit status.
+/// Writes the output of `print` to the file of the options or to standard output. Returns the exit status.
 template <class Print>
 int deliver(const Options& options, const Surroundings& surroundings, Print&& print) {
   if (options.output.empty()) {
@@ -46,7 +46,7 @@ int deliver(const Options& options, const Surroundings& surroundings, Print&& pr
     surroundings.error << "reprise-replay: standard output could not be written\n";
     return exit_failed;
   }
-  // The results are complete before the file is touched: nothing else can fail half way through it.
+  // Complete results first: once the file is opened, only writing can fail.
   std::ostringstream text;
   print(text);
   std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
@@ -61,12 +61,12 @@ std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// Fails early when what is asked of memories cannot be: before minutes are spent, and before a file is written.
+/// Throws InputError for impossible memory options, before minutes are spent and before a file is written.
 void check_memories(const Options& options, const Assignment& assignment) {
   if (options.settings.kept != Kept::past) return;
   if (const std::size_t count = replays(assignment); !options.snapshot_out.empty() && count != 1)
     throw tools::InputError(
-        "--snapshot-out " + options.snapshot_out + ": holds what one replay has left, but there are " +
+        "--snapshot-out " + options.snapshot_out + ": a snapshot holds the memory of one replay, but there are " +
         std::to_string(count) + " (" + counted(assignment.traces.size(), "trace") + ", " +
         counted(assignment.runs.size(), "strategy run") + ", " + counted(assignment.curves.size(), "curve") +
         "); give one TRACE, one --strategy, one --control and one --cost");
@@ -78,19 +78,19 @@ void check_memories(const Options& options, const Assignment& assignment) {
          {std::pair("--snapshot-in ", &options.snapshot_in), std::pair("--snapshot-out ", &options.snapshot_out)})
       if (!path->empty())
         throw tools::InputError(option + *path + ": " + run.spec +
-                                " has no memory that can be saved; see --list for the strategies that have");
+                                " has no memory that can be saved; see --list for strategies that do");
   }
   if (options.memory_bytes_given && !sequences)
     throw tools::InputError("--memory-bytes " + std::to_string(options.settings.memory_bytes) +
                             ": none of the strategies given keeps a memory of sessions; see --list for those that do");
-  // Too little is told here. Whether there is so much, and what is wrong with a snapshot, the first replay tells as it
-  // begins: only those with such a memory begin with a snapshot.
+  // Only sizes that are certainly too small are refused here. The first replay with such a memory reports a lack of
+  // memory or an unusable snapshot when it begins.
   if (Past past; sequences && options.settings.memory_bytes < mebibyte) give_room(past, options.settings.memory_bytes);
   if (!options.snapshot_out.empty())
     tools::check_replaceable(options.snapshot_out, "--snapshot-out " + options.snapshot_out);
 }
 
-/// What a file call said, with the system's own words where they are known.
+/// The message of a file error, with the system's own words if they are known.
 std::string words(const Error& error) {
   std::string text(error.message);
 #if !defined(_WIN32)  // there `value` is not always an errno
@@ -100,13 +100,13 @@ std::string words(const Error& error) {
   return text;
 }
 
-/// The bytes of the snapshot that memories begin with.
+/// The bytes of the snapshot that memories start with.
 Buffer<std::byte> read_snapshot(const Options& options) {
   Buffer<std::byte> bytes;
   if (options.snapshot_in.empty()) return bytes;
   const std::string name = "--snapshot-in " + options.snapshot_in + ": ";
-  // A token takes 18 bytes in a memory and less than 5 in a file: a file of this size is that of a memory many times as
-  // large.
+  // A token takes 18 bytes in a memory but less than 5 in a file. So a file of this size holds far more than such a
+  // memory can.
   const std::size_t most = 2 * options.settings.memory_bytes + mebibyte;
   if (const auto read = load_file(options.snapshot_in, bytes, most); !read) {
     const Error& error = read.error();
@@ -117,11 +117,11 @@ Buffer<std::byte> read_snapshot(const Options& options) {
                                        std::to_string(error.limit) + ")"
                                  : std::string()));
   }
-  if (bytes.size() == 0) throw tools::InputError(name + "the file is empty; give one that was saved");
+  if (bytes.size() == 0) throw tools::InputError(name + "the file is empty; give a saved snapshot");
   return bytes;
 }
 
-/// Publishes the snapshot of what the replay has left. The exit status.
+/// Saves the snapshot of the past that the replay left. Returns the exit status.
 int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes, std::ostream& error) {
   const auto saved = save_file(options.snapshot_out, bytes);
   if (saved) return exit_done;
@@ -138,7 +138,7 @@ std::vector<StrategyRun> runs_of(const Options& options) {
   return runs;
 }
 
-/// The traces, cut down to the sessions that --limit and --part leave.
+/// The traces with the sessions that --limit and --part select.
 std::vector<Trace> read_traces(const Options& options, const std::vector<std::string>& paths) {
   std::vector<Trace> traces;
   for (const std::string& path : paths) {
@@ -191,7 +191,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (options.snapshot_out.empty()) return status;
   if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
   surroundings.error << "reprise-replay: " << tools::printable(options.snapshot_out)
-                     << ": not saved, because of that\n";
+                     << ": not saved, because of the error above\n";
   return status;
 }
 
@@ -212,7 +212,7 @@ int report_faults(std::span<const Row> rows, std::ostream& error) {
   for (const Row& row : rows) {
     if (row.counts.lossless() || row.category != all_categories) continue;
     status = exit_failed;
-    if (!row.weighed() && row.curve != 0) continue;  // one replay, charged under several curves
+    if (!row.weighed() && row.curve != 0) continue;  // one replay is charged under several curves
     error << "reprise-replay: NOT LOSSLESS: "
           << tools::printable(row.trace + ": " + row.strategy + ": " + row.counts.fault) << "\n";
   }
@@ -225,7 +225,7 @@ void write_list(std::ostream& out) {
     out << "\n  " << info.name << std::string(info.name.size() < 14 ? 14 - info.name.size() : 1, ' ') << info.meaning
         << (info.name == default_strategy ? " (the default)" : "") << "\n";
     if (info.remembers == Remembers::sequences)
-      out << std::string(16, ' ') << "--memory past: keeps sessions, and what was learned; can be saved\n";
+      out << std::string(16, ' ') << "--memory past: keeps sessions and learned state; can be saved\n";
     if (info.remembers == Remembers::ngrams) out << std::string(16, ' ') << "--memory past: keeps its table\n";
     if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
     for (const KeyInfo& key : info.keys) {
@@ -238,7 +238,7 @@ void write_list(std::ostream& out) {
          "  linear:S      a pass costs 1 + S x drafted tokens; S is a number that is not negative\n"
          "  FILE.json     measured: {\"version\": 1, \"base_ns\": t, \"points\": [{\"sequences\", \"context\", "
          "\"rows\", \"ns\"}, ...]};\n"
-         "                looked for among the bundled ones (step-8.json, moe.json) when it is not in the current "
+         "                also searched among the bundled ones (step-8.json, moe.json) if it is not in the current "
          "folder\n";
 }
 

@@ -16,24 +16,24 @@ inline constexpr int exit_done = 0;
 inline constexpr int exit_failed = 1;     ///< an output differed from its recording, or results were not written
 inline constexpr int exit_bad_input = 2;  ///< an argument, trace or curve cannot be used
 
-/// Where the tool finds and leaves things.
+/// The streams and folders of the tool.
 struct Surroundings {
   std::ostream& out;
   std::ostream& error;
   std::vector<std::filesystem::path> trace_folders;    ///< see bundled_folders()
-  std::vector<std::filesystem::path> profile_folders;  ///< likewise
+  std::vector<std::filesystem::path> profile_folders;  ///< see bundled_folders()
   TableStyle table;
   bool show_progress = false;
   std::size_t progress_columns = 80;
 };
 
-/// The whole tool but main(): arguments in, exit status out.
+/// The whole program except main(). Returns the exit status.
 int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings);
 
-/// Names every output that differed from its recording; the exit status that is due.
+/// Reports every output that differs from its recording. Returns the exit status.
 int report_faults(std::span<const Row> rows, std::ostream& error);
 
-/// What --list prints.
+/// Writes the text of --list.
 void write_list(std::ostream& out);
 
 }  // namespace reprise::replay

@@ -47,7 +47,8 @@ TraceSession session_of(const tools::SessionLine& line) {
   return session;
 }
 
-/// Whether the file is a curve. A longer one than is ever measured is not looked at: traces can be large.
+/// True if the file is a cost curve. A file above 1 MiB is not read further, because traces can be large and curves are
+/// not.
 bool holds_curve(const std::string& path) {
   std::string text(std::size_t{1} << 20, '\0');
   std::ifstream in(path, std::ios::binary);

@@ -51,7 +51,7 @@ tools::OptionTable table_of(Options& o) {
   table.twice = "was given twice";
   table.shows_unknown_value = true;
   table.operand = [&o](const auto&, const std::string& path) {
-    if (path.empty()) throw InputError("a trace is an empty text; give the path of a file");
+    if (path.empty()) throw InputError("a TRACE is empty; give the path of a file");
     o.traces.push_back(path);
   };
   table.rows = {

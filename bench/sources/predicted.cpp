@@ -72,7 +72,7 @@ Options read_options(std::span<const std::string> arguments) {
         throw InputError("--max-nodes needs a whole number from 0 to 32");
       options.max_nodes = static_cast<std::size_t>(*number);
     } else if (argument.empty() || argument[0] == '-') {
-      throw InputError("there is no option " + argument + "; see --help for those there are");
+      throw InputError("there is no option " + argument + "; see --help");
     } else {
       options.traces.push_back(argument);
     }

@@ -62,7 +62,7 @@ TEST(Json, SaysWhereATextGoesWrong) {
   EXPECT_EQ(bad("[1,\n 2,\n x]"), "3:2 expected a value");
   EXPECT_EQ(bad(""), "1:1 the text ends where a value should be");
   EXPECT_EQ(bad("{\"a\" 1}"), "1:6 expected ':'");
-  EXPECT_EQ(bad("{\"a\": 1, \"a\": 2}"), "1:10 the key \"a\" is there twice");
+  EXPECT_EQ(bad("{\"a\": 1, \"a\": 2}"), "1:10 the key \"a\" occurs twice");
   EXPECT_EQ(bad("{a: 1}"), "1:2 expected a key in quotes");
   EXPECT_EQ(bad("[1 2]"), "1:4 expected ',' or ']'");
   EXPECT_EQ(bad("1 2"), "1:3 text after the end of the value");

@@ -71,7 +71,7 @@ TEST_F(OptionTables, TakeOperandsAndAfterDashesNothingElse) {
   EXPECT_THAT(operands, ElementsAre("a", "-", "--many", "-v"));
   EXPECT_THAT(many, ElementsAre("b"));
   table.ends_with_dashes = false;
-  EXPECT_EQ(refused({"--"}), "there is no option --; see --help for those there are");
+  EXPECT_EQ(refused({"--"}), "there is no option --; see --help");
 }
 TEST_F(OptionTables, GiveOperandsToAListUntilTheNextOption) {
   read({"--files", "a", "b", "--verbose", "c", "--files=d", "e", ""});
@@ -79,7 +79,7 @@ TEST_F(OptionTables, GiveOperandsToAListUntilTheNextOption) {
   EXPECT_THAT(operands, ElementsAre("c", ""));
 }
 TEST_F(OptionTables, RefuseWhatNoRowAllows) {
-  EXPECT_EQ(refused({"--none=3"}), "there is no option --none; see --help for those there are");
+  EXPECT_EQ(refused({"--none=3"}), "there is no option --none; see --help");
   EXPECT_EQ(refused({"FILE"}), "accepted") << "an operand, though a row is called so";
   EXPECT_EQ(refused({"--name", "a", "--name=b"}), "--name is given twice; once is enough");
   EXPECT_EQ(refused({"--many", "a", "--many=b"}), "accepted");
@@ -91,7 +91,7 @@ TEST_F(OptionTables, RefuseWhatNoRowAllows) {
   EXPECT_EQ(refused({"--count", "10"}), "--count 10: expected a digit from 1 to 9");
   EXPECT_EQ(refused({"--count", "7x"}), "--count 7x: expected a digit from 1 to 9");
   EXPECT_EQ(refused({"--share", "2"}), "--share 2: expected a number from 0 to 1");
-  EXPECT_EQ(refused({"--mode", "four"}), "--mode four: there are one, two and three");
+  EXPECT_EQ(refused({"--mode", "four"}), "--mode four: the choices are one, two and three");
 }
 TEST_F(OptionTables, WordMistakesAsTheProgramAsksThemTo) {
   table.twice = "was given twice";
@@ -100,8 +100,8 @@ TEST_F(OptionTables, WordMistakesAsTheProgramAsksThemTo) {
   EXPECT_EQ(refused({"--name=a", "--name=b"}), "--name was given twice");
   EXPECT_EQ(refused({"--name"}), "--name needs a value: --name TEXT");
   EXPECT_EQ(refused({"--mode"}), "--mode needs a value: --mode one, two or three");
-  EXPECT_EQ(refused({"--none=3"}), "there is no option --none=3; see --help for those there are");
-  EXPECT_EQ(refused({"--verbose=3"}), "there is no option --verbose=3; see --help for those there are");
+  EXPECT_EQ(refused({"--none=3"}), "there is no option --none=3; see --help");
+  EXPECT_EQ(refused({"--verbose=3"}), "there is no option --verbose=3; see --help");
 }
 TEST_F(OptionTables, ShowTheRowsAsHelp) {
   EXPECT_EQ(table.help(),

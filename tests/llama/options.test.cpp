@@ -107,7 +107,7 @@ TEST(LlamaOptions, RefuseWhatIsNoNumberOrOutOfBounds) {
   EXPECT_THAT(refused(with({"--threads", "0"})), HasSubstr("--threads 0: expected a whole number from 1"));
   EXPECT_THAT(refused(with({"--temperature", "hot"})), HasSubstr("--temperature hot: expected a number"));
   EXPECT_THAT(refused(with({"--temperature=1", "--seed", "4294967295"})), HasSubstr("to 4294967294"));
-  EXPECT_THAT(refused(with({"--format", "csv"})), HasSubstr("there are table and json"));
+  EXPECT_THAT(refused(with({"--format", "csv"})), HasSubstr("the choices are table and json"));
   EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--contexts", "1,"}), HasSubstr("--contexts 1,: expected"));
   EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--sequences=2,,3"}),
               HasSubstr("--sequences 2,,3: expected whole numbers with commas between them, each from 1 to 64"));
@@ -120,14 +120,14 @@ TEST(LlamaOptions, RefuseWhatIsUnknownMissingOrGivenTwice) {
   EXPECT_THAT(refused(with({"--cost=linear:1", "--cost=linear:2"})), HasSubstr("given twice"));
   EXPECT_THAT(refused({"--prompt", "a"}), HasSubstr("--model is missing"));
   EXPECT_THAT(refused({"--model", "m"}), HasSubstr("nothing to generate"));
-  EXPECT_THAT(refused(with({"--strategy", "magic"})), HasSubstr("there is no strategy magic; there are ngram"));
+  EXPECT_THAT(refused(with({"--strategy", "magic"})), HasSubstr("there is no strategy magic; the choices are ngram"));
   EXPECT_EQ(refused({"--help"}), "accepted");
 }
 
 TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
   EXPECT_THAT(refused(with({"--trace", "t"})), HasSubstr("--prompt and --trace do not go together"));
   EXPECT_THAT(refused(with({"--seed", "1"})), HasSubstr("--temperature above 0"));
-  EXPECT_THAT(refused(with({"--epsilon", "1"})), HasSubstr("--epsilon is of --compare"));
+  EXPECT_THAT(refused(with({"--epsilon", "1"})), HasSubstr("--epsilon is an option of --compare"));
   EXPECT_THAT(refused(with({"--strategy", "hf:n=1..3"})), HasSubstr("only --compare"));
   EXPECT_THAT(refused(with({"--system", "s", "--raw"})), HasSubstr("--system and --raw"));
   EXPECT_THAT(refused(with({"--limit", "1"})), HasSubstr("--limit"));

@@ -120,7 +120,7 @@ TEST_F(TraceFile, WhatIsNoTraceIsRefusedAndLeftAsItIs) {
                                 "GGUF\x03"};
   for (const std::string& bytes : others) {
     put(bytes);
-    EXPECT_THAT(refused(), HasSubstr("left as it is")) << bytes;
+    EXPECT_THAT(refused(), HasSubstr("left this file unchanged")) << bytes;
     EXPECT_THAT(refused(), HasSubstr(path)) << bytes;
     EXPECT_EQ(get(), bytes);
   }

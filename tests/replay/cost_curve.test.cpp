@@ -59,7 +59,7 @@ TEST(LinearCost, RefusesOtherSlopes) {
 
 TEST(CostCurve, SaysWhichCurvesExist) {
   for (const char* spec : {"", "linear", "quadratic:1", "curve.txt", ".jso"})
-    EXPECT_THAT(refused_spec(spec), HasSubstr("there are linear:S")) << spec;
+    EXPECT_THAT(refused_spec(spec), HasSubstr("the choices are linear:S")) << spec;
   EXPECT_THAT(refused_spec("no-such-file.json"), HasSubstr("cannot be opened"));
 }
 

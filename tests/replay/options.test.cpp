@@ -83,9 +83,9 @@ TEST(Options, HoldHowToReplay) {
 
 TEST(Options, RefuseWaysToReplayThatThereAreNot) {
   EXPECT_THAT(refused({"--control", "best:40"}), HasSubstr("from 0 to 32"));
-  EXPECT_THAT(refused({"--cost-known", "guessed"}), HasSubstr("there are told, learned and carried"));
-  EXPECT_THAT(refused({"--shape", "bush"}), HasSubstr("there are tree and chain"));
-  EXPECT_THAT(refused({"--part", "c"}), HasSubstr("there are all, a and b"));
+  EXPECT_THAT(refused({"--cost-known", "guessed"}), HasSubstr("the choices are told, learned and carried"));
+  EXPECT_THAT(refused({"--shape", "bush"}), HasSubstr("the choices are tree and chain"));
+  EXPECT_THAT(refused({"--part", "c"}), HasSubstr("the choices are all, a and b"));
   for (const char* nodes : {"0", "33", "x"})
     EXPECT_THAT(refused({"--max-nodes", nodes}), HasSubstr("from 1 to 32")) << nodes;
   for (const char* noise : {"-0.1", "0.6", "x", "nan"})
@@ -105,10 +105,10 @@ TEST(Options, TakeEverythingBehindTwoDashesAsTraces) {
 }
 
 TEST(Options, RefuseWhatTheyDoNotKnow) {
-  EXPECT_EQ(refused({"--foo"}), "there is no option --foo; see --help for those there are");
+  EXPECT_EQ(refused({"--foo"}), "there is no option --foo; see --help");
   EXPECT_THAT(refused({"-x"}), HasSubstr("no option -x"));
-  EXPECT_THAT(refused({"--format", "xml"}), HasSubstr("there are table, json and csv"));
-  EXPECT_THAT(refused({"--memory", "future"}), HasSubstr("there are session and past"));
+  EXPECT_THAT(refused({"--format", "xml"}), HasSubstr("the choices are table, json and csv"));
+  EXPECT_THAT(refused({"--memory", "future"}), HasSubstr("the choices are session and past"));
   EXPECT_THAT(refused({""}), HasSubstr("empty"));
 }
 

@@ -471,7 +471,7 @@ TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
   EXPECT_EQ(number(none, "memory_bytes"), 0);
   const Ran drawn = run({trace_, "--memory", "past", "--strategy", "ngram", "--strategy", "vllm"});
   EXPECT_THAT(drawn.out, HasSubstr("\n  past sessions are remembered: ngram (67 MB)\n"));
-  EXPECT_THAT(run({"--list"}).out, AllOf(HasSubstr("--memory past: keeps sessions, and what was learned; can be saved"),
+  EXPECT_THAT(run({"--list"}).out, AllOf(HasSubstr("--memory past: keeps sessions and learned state; can be saved"),
                                          HasSubstr("--memory past: keeps its table\n")));
 }
 
@@ -523,7 +523,7 @@ TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
   const std::string out = path("m.snapshot");
   refuses({"--snapshot-out", out, "--strategy", "ngram", "--strategy", "ngram:index=naive"},
           "--snapshot-out " + out +
-              ": holds what one replay has left, but there are 2 (1 trace, 2 strategy runs, 1 curve)");
+              ": a snapshot holds the memory of one replay, but there are 2 (1 trace, 2 strategy runs, 1 curve)");
   refuses({"--snapshot-out", out, "--cost", "linear:0"}, "there are 2 (1 trace, 1 strategy run, 2 curves)");
   refuses({"--snapshot-out", out, "--control", "all", "--control", "best:1"}, "there are 2 (");
   refuses({"--snapshot-out", out, trace_}, "there are 2 (2 traces");
@@ -537,8 +537,8 @@ TEST_F(PastTool, RefusesSnapshotsThatCannotBe) {
   refuses({"--snapshot-in", path("missing")}, "--snapshot-in " + path("missing") + ": there is no file of this name");
   refuses({"--snapshot-in", trace_}, "--snapshot-in " + trace_ + ": this does not begin like a snapshot");
   refuses({"--snapshot-in", write("empty", "")}, "the file is empty");
-  refuses({"--memory-bytes", "100"}, "--memory-bytes 100: that is too little; give it at least ");
-  refuses({"--memory-bytes", "100", "--strategy", "token-table", "--strategy", "ngram"}, "that is too little");
+  refuses({"--memory-bytes", "100"}, "--memory-bytes 100: too little; give at least ");
+  refuses({"--memory-bytes", "100", "--strategy", "token-table", "--strategy", "ngram"}, "too little");
   const std::string large = write("large", "x");
   fs::resize_file(large, 2 * 1'000'000 + (1 << 20));
   refuses({"--snapshot-in", large, "--memory-bytes", "1000000"}, "does not begin like a snapshot");

@@ -51,7 +51,7 @@ TEST(Spec, MakesOneRunOfEachValueOfARange) {
 TEST(Spec, RefusesWhatTheGrammarDoesNotAllow) {
   for (const char* spec : {"", ":k=1", "pld:", "pld:k", "pld:k=", "pld:=1", "pld:k=1,", "pld:,k=1", "pld:k=1,,n=2"})
     EXPECT_THAT(refused(spec), HasSubstr("name[:key=value,...]")) << spec;
-  EXPECT_THAT(refused("pld:k=1,k=2"), HasSubstr("the key k is there twice"));
+  EXPECT_THAT(refused("pld:k=1,k=2"), HasSubstr("the key k is given twice"));
 }
 
 TEST(Spec, RefusesBrokenRanges) {

@@ -137,9 +137,10 @@ TEST(Strategies, DraftNothingWithALengthOfZero) {
 }
 
 TEST(Strategies, ListWhatExists) {
-  EXPECT_EQ(refused("foo:k=1"),
-            "--strategy foo:k=1: there is no strategy foo; there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, "
-            "token-table, hostile, none");
+  EXPECT_EQ(
+      refused("foo:k=1"),
+      "--strategy foo:k=1: there is no strategy foo; the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, "
+      "token-table, hostile, none");
   EXPECT_EQ(refused("hf:m=1"), "--strategy hf:m=1: strategy hf has no setting 'm'; its settings are: n, k, index");
   EXPECT_EQ(refused("none:k=1"), "--strategy none:k=1: strategy none has no settings, so no 'k'");
   EXPECT_THAT(refused("hf:index=trie"), HasSubstr("index=trie: expected rolling_hash, suffix_array, naive"));

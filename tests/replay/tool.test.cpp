@@ -312,16 +312,16 @@ TEST_F(Tool, DrawsWhatIsAskedFor) {
                                           "linear:0",   "--cost", "linear:1",   trace};
   const Ran without = run(plain);
   EXPECT_THAT(without.out, AllOf(HasSubstr("\nngram             s=0 "), HasSubstr("\n                  s=1 "),
-                                 HasSubstr("\nhf                any "), Not(HasSubstr("passes by why")),
-                                 Not(HasSubstr("what was claimed"))));
+                                 HasSubstr("\nhf                any "), Not(HasSubstr("passes by the reason")),
+                                 Not(HasSubstr("claimed against"))));
   std::vector<std::string> arguments = plain;
   arguments.insert(arguments.end(), {"--reasons", "--reliability", "--control", "auto", "--control", "best:2"});
   const Ran with = run(arguments);
   EXPECT_EQ(with.status, 0) << with.error;
-  EXPECT_THAT(with.out, AllOf(HasSubstr("passes by why their draft was not sent whole\nngram cost, s=0: "),
+  EXPECT_THAT(with.out, AllOf(HasSubstr("passes by the reason why their draft was not sent whole\nngram cost, s=0: "),
                               HasSubstr("\nngram best:2: "), HasSubstr("\nhf all: none 50.0%, no_match 50.0%\n"),
-                              HasSubstr("drafted tokens of ngram cost, s=0: what was claimed"),
-                              HasSubstr("drafted tokens of hf all: what was"), HasSubstr("\n  0.95-1.00 ")));
+                              HasSubstr("drafted tokens of ngram cost, s=0: claimed against"),
+                              HasSubstr("drafted tokens of hf all: claimed against"), HasSubstr("\n  0.95-1.00 ")));
   std::istringstream lines(with.out);
   for (std::string line; std::getline(lines, line);)
     EXPECT_TRUE(line.size() <= 120 || line.find(trace) != std::string::npos) << line;
@@ -337,7 +337,7 @@ TEST(Report, DrawsClaimsAgainstWhatCameTrue) {
   std::ostringstream out;
   write_reliability(out, row, "it", {80, false});
   EXPECT_EQ(out.str(),
-            "drafted tokens of it: what was claimed against what came true\n"
+            "drafted tokens of it: claimed against observed probability\n"
             "  bin            tested  claimed     true  0                                   1\n"
             "  0.50-0.55           4    0.520    0.750  ###################|#######\n"
             "  0.95-1.00           2    0.970    0.000                                     |\n"
@@ -404,9 +404,9 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({trace, folder_.generic_string() + "/missing.jsonl"}, "missing.jsonl: cannot be opened");
   refuses({folder_.generic_string()}, "is a directory");
   refuses({"--strategy", "foo", trace},
-          "there are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-table, hostile, none");
+          "the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-table, hostile, none");
   refuses({"--strategy", "pld:q=1", trace}, "strategy pld has no setting 'q'; its settings are: n, k, index");
-  refuses({"--cost", "cubic", trace}, "there are linear:S");
+  refuses({"--cost", "cubic", trace}, "the choices are linear:S");
   refuses({"--cost", write("c.json", "{"), trace}, "c.json:1: column 2: ");
   const std::string curve = write("curve.json", "{\"base_ns\": 1,\n \"points\": []}\n");
   refuses({curve}, "reprise-replay: " + curve + " is a cost curve, not a trace; give it with --cost\n");

@@ -331,12 +331,12 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{Slip::weights_one_row_off, "WeightsOneRowOff", "V12", "the same distributions with a draft"},
         Planted{Slip::random_number_is_one, "RandomNumberIsOne", "V12", "random numbers lie in [0, 1)"},
         Planted{Slip::random_number_is_constant, "RandomNumberIsConstant", "V12", "random numbers lie in [0, 1)"},
-        Planted{Slip::truth_refused, "TruthRefused", "V14", "what plain decoding picks is allowed"},
-        Planted{Slip::asking_moves_state, "AskingMovesState", "V14", "what plain decoding picks is allowed", false,
-                true},
-        Planted{Slip::asking_differs, "AskingDiffers", "V14", "what plain decoding picks is allowed"},
-        Planted{Slip::forgotten_by_restore, "ForgottenByRestore", "V14",
-                "also after passes of which a part was rejected", true}),
+        Planted{Slip::truth_refused, "TruthRefused", "V14", "tokens that plain decoding picks are allowed"},
+        Planted{Slip::asking_moves_state, "AskingMovesState", "V14", "tokens that plain decoding picks are allowed",
+                false, true},
+        Planted{Slip::asking_differs, "AskingDiffers", "V14", "tokens that plain decoding picks are allowed"},
+        Planted{Slip::forgotten_by_restore, "ForgottenByRestore", "V14", "also after passes with rejected tokens",
+                true}),
     [](const auto& planted) { return std::string(planted.param.name); });
 
 TEST(CheckRefinements, PrintsTheParentsOfATreeAndTheRowsThatAreKept) {

@@ -26,11 +26,11 @@
 
 namespace reprise::testing {
 
-/// An engine that packs many sequences into a pass, seen from check_batch(): verify(passes) runs one
-/// (BatchPacker::add() takes its parts as they are), and answers the picks of each part: `answer[k][i]` is the token
-/// after row (anchor + i) of passes[k]. commit(sequence, rows) keeps these rows of its part, counted from the first.
-/// What is not committed is void when the next pass comes. Optional: leave(sequence), it is cancelled for good;
-/// margin(k, i), see MarginVerifier.
+/// The engine as check_batch() sees it: one that packs many sequences into a pass. verify(passes) runs one pass;
+/// BatchPacker::add() takes the parts unchanged. It returns the picks of each part: `answer[k][i]` is the token after
+/// row (anchor + i) of passes[k]. commit(sequence, rows) keeps these rows of the sequence's part, counted from the
+/// first. Rows that are not committed are void when the next pass starts. Optional: leave(sequence) cancels the
+/// sequence for good; for margin(k, i) see MarginVerifier.
 template <class S>
 concept BatchServer = requires(S& server, std::span<const SequencePass> passes, std::size_t sequence,
                                std::span<const std::size_t> rows,
@@ -39,25 +39,25 @@ concept BatchServer = requires(S& server, std::span<const SequencePass> passes, 
   server.commit(sequence, rows);
 };
 
-/// How a server is checked.
+/// The settings of check_batch().
 struct BatchCheck {
-  std::size_t tokens = 24;           ///< decoded of each sequence in each run
+  std::size_t tokens = 24;           ///< tokens to decode of each sequence, in each run
   std::size_t max_draft = 4;         ///< longest draft tried
-  std::size_t mixed_runs = 8;        ///< runs in which everything is mixed at random
-  Capabilities capabilities = {};    ///< of each sequence: what a draft may look like; trim or per_row
-  std::size_t max_rows = unlimited;  ///< of a pass, all sequences together; one row for each is always sent
-  double epsilon = 0;                ///< a pick whose margin is at most this is a near tie
+  std::size_t mixed_runs = 8;        ///< runs in which all variations are mixed at random
+  Capabilities capabilities = {};    ///< of each sequence: the shape of its drafts; rollback is trim or per_row
+  std::size_t max_rows = unlimited;  ///< of a pass, all sequences together; each sequence always sends at least one
+  double epsilon = 0;                ///< a difference at a pick whose margin is at most this is a near tie
   std::uint64_t seed = 1;
 };
 
 namespace detail {
 
-/// What one sequence does in a round.
+/// The part of one sequence in a round.
 struct BatchPart {
   Step step = {};
   bool absent = false;     ///< it is not in this pass
   bool cancelled = false;  ///< its part is never committed
-  bool leaves = false;     ///< and it does not come back
+  bool leaves = false;     ///< cancelled, and the sequence does not come back
 };
 
 template <class Make>
@@ -184,7 +184,7 @@ class BatchRuns {
     return true;
   }
 
-  /// A run of all; what fails is tried again with fewer sequences, for the shortest way to see it.
+  /// Runs all sequences. Repeats a failed run with one sequence, then with pairs, to report the smallest that fails.
   template <class Choose>
   void attempt(const Choose& choose, std::uint64_t order) {
     std::vector<bool> present(texts_.size(), true);
@@ -204,23 +204,23 @@ class BatchRuns {
     }
     note(*difference);
   }
-  /// A run, and how far each sequence is in it.
+  /// A run, and the progress of each sequence in it.
   struct Progress {
     Server server;
-    std::vector<std::size_t> places;  ///< tokens decoded, of each sequence
+    std::vector<std::size_t> places;  ///< decoded tokens of each sequence
     std::vector<bool> left;           ///< sequences that have left
-    std::string before = {};          ///< the last pass, and the rows of it that were kept
+    std::string before = {};          ///< the last pass and the rows kept from it
   };
   /// A pass of some sequences.
   struct Packed {
     std::vector<std::size_t> sequences = {};
     std::vector<ProbeDraft> drafts = {};
     std::vector<std::vector<Token>> batches = {};
-    std::vector<SequencePass> passes = {};  ///< views of the others
+    std::vector<SequencePass> passes = {};  ///< views of the vectors above
     std::string text = {};
   };
 
-  /// A run with the `present` sequences; the first difference, and in `failed` its sequence.
+  /// Runs the `present` sequences. Returns the first difference and writes its sequence to `failed`.
   template <class Choose>
   std::optional<Difference> follow(const Choose& choose, std::uint64_t order, const std::vector<bool>& present,
                                    std::size_t& failed, std::size_t& checks) {
@@ -240,7 +240,7 @@ class BatchRuns {
     }
     return {};
   }
-  /// The drafts of the sequences, each as far as the rows of the pass suffice.
+  /// Returns a pass with the drafts of these sequences, cut when the rows of the pass are used up.
   template <class Chosen>
   Packed pack(std::vector<std::size_t> sequences, const Chosen& chosen, const std::vector<std::size_t>& places) const {
     Packed packed{std::move(sequences)};
@@ -305,7 +305,7 @@ class BatchRuns {
     }
     return {};
   }
-  /// 0: as they are; 1: the other way round; else mixed.
+  /// Order 0: unchanged; 1: reversed; any other number: shuffled, with the order and the round as seed.
   static void shuffle(std::vector<std::size_t>& sequences, std::uint64_t order, std::size_t round) {
     if (order == 1) std::reverse(sequences.begin(), sequences.end());
     if (order < 2) return;
@@ -331,14 +331,15 @@ class BatchRuns {
 
 }  // namespace detail
 
-/// Does an engine that packs many sequences into a pass give each what it gives it alone? Decodes every prompt in
-/// passes of its own, then all of them together in many ways (in other orders, some absent, drafts of different lengths
-/// and forms, parts that are never committed, sequences that leave) and compares each pick. The report says so clause
-/// by clause (of each sequence, as core/verifier.hpp has them), with as few sequences as show a difference.
+/// Checks that an engine which packs many sequences into a pass gives each sequence the tokens that it gets alone.
+/// Decodes every prompt in passes of its own, then all prompts together in many ways, and compares each pick. The ways
+/// are other orders, absent sequences, drafts of different lengths and shapes, parts that are never committed, and
+/// sequences that leave. The report lists its findings by clause, numbered as in core/verifier.hpp. A difference is
+/// shown with as few sequences as possible.
 ///
-/// `make_server()` gives a fresh server, by value, in which all prompts are prefilled but for their last token. Each
-/// prompt has one token at least. Greedy; state that is saved and restored is checked sequence by sequence, by
-/// check_verifier(). Cost: about (12 + mixed_runs) x tokens passes.
+/// `make_server()` returns a fresh server, by value, in which every prompt is prefilled except its last token. Each
+/// prompt has at least one token. Decoding is greedy. Snapshots are not tried here: check_verifier() checks them for a
+/// single sequence. Cost: about (12 + mixed_runs) x tokens passes.
 template <class Make>
 Report check_batch(Make&& make_server, std::span<const std::vector<Token>> prompts, const BatchCheck& check = {}) {
   const bool empty = std::any_of(prompts.begin(), prompts.end(), [](const auto& prompt) { return prompt.empty(); });

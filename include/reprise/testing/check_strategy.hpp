@@ -20,21 +20,22 @@
 
 namespace reprise::testing {
 
-/// How a strategy is checked.
+/// The settings of check_strategy().
 struct StrategyCheck {
-  std::vector<Token> text = {};  ///< what is committed in the runs; empty: a repetitive text made from the seed
-  std::size_t prompt = 16;       ///< of it, the tokens that begin() is given
+  std::vector<Token> text = {};  ///< the committed tokens; empty: a repetitive text made from the seed
+  std::size_t prompt = 16;       ///< the length of the part of `text` that begin() receives
   std::size_t runs = 16;
   DraftBudget budget = {};
-  bool expect_drafts = true;  ///< a strategy that never drafts anything is reported as skipped, not as exact
-  /// Allocations of this program so far, from a counting operator new. Without it S3 is not checked for them.
+  bool expect_drafts = true;  ///< report a strategy that never drafts as skipped, not as exact
+  /// The number of allocations of this program so far, from a counting operator new. Without it, S3 is checked for
+  /// malformed nodes only.
   std::function<std::size_t()> allocations = {};
   std::uint64_t seed = 1;
 };
 
 namespace detail {
 
-/// A draft that outlives the call that made it.
+/// A copy of a draft that outlives the call.
 struct KeptDraft {
   std::vector<DraftNode> nodes;
   DraftKind kind = DraftKind::ordered;
@@ -47,7 +48,7 @@ struct KeptDraft {
                                                    x.auxiliary == y.auxiliary;
                                           });
   }
-  /// The same proposals, whatever is thought of them.
+  /// True if both propose the same tokens with the same parents, whatever their probabilities.
   [[nodiscard]] bool same_tokens(const KeptDraft& other) const {
     return std::equal(
         nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(),
@@ -132,7 +133,7 @@ class StrategyRuns {
     std::vector<Token> made;
     const std::size_t vocabulary = 2 + run % 5;
     while (made.size() < check_.prompt + 80) {
-      // Copies of earlier stretches with something new between: what lookups live on.
+      // Copies of earlier passages, each followed by a random token: text that lookups can draft from.
       const std::size_t from = random_.below(made.size() + 1);
       const std::size_t end = std::min(made.size(), from + random_.below(12));
       for (std::size_t i = from; i < end; ++i) made.push_back(Token{made[i]});
@@ -141,11 +142,11 @@ class StrategyRuns {
     return made;
   }
 
-  /// A strategy, and the context that it is lent in each call.
+  /// A strategy and the context that it is lent in each call.
   struct Lent {
     Strategy strategy;
     std::vector<Token> context = {};
-    bool moves = true;  ///< each call sees a copy, which is overwritten after the call
+    bool moves = true;  ///< each call receives a copy, overwritten after the call
   };
   /// Calls `call(context)` with the context of `to`.
   template <class Call>
@@ -187,7 +188,8 @@ class StrategyRuns {
     return kept;
   }
 
-  /// One round as a loop drives it: `committed` tokens follow, of which the draft may have foreseen the first.
+  /// Runs one round as a loop does. The first path of the draft is accepted as far as it agrees with `committed`; the
+  /// last committed token is the bonus token.
   KeptDraft round(Lent& with, TokenSpan committed) {
     KeptDraft draft = propose(with, check_.budget);
     std::vector<NodeIndex> path;
@@ -224,7 +226,7 @@ class StrategyRuns {
     Lent one = fed(all.first(prompt));
     Lent twin = fed(all.first(prompt));
     Lent steady = fed(all.first(prompt), false);
-    Lent again = fed(other);  // has lived through another sequence
+    Lent again = fed(other);  // has decoded another sequence before
     if constexpr (RebasableStrategy<Strategy>) leave_by_rebase(again, all);
     begin(again, all.first(prompt));
     for (std::size_t at = prompt; at < all.size();) {
@@ -247,7 +249,7 @@ class StrategyRuns {
         if (random_.chance(25)) rebase_in_place(one, all.subspan(at));
     }
   }
-  /// A copy that goes astray does not touch the one it was taken from.
+  /// Checks that a copy which observes other tokens does not change the original.
   void fork(Lent& from, TokenSpan all, std::size_t at) {
     const KeptDraft before = propose(from, check_.budget);
     Lent copy = from;
@@ -262,8 +264,8 @@ class StrategyRuns {
     begin(second, astray);
     expect_same(forks, propose(copy, check_.budget), before, at);
   }
-  /// One that has seen more and went back drafts what a fresh one drafts that never saw more. Neither has had feedback:
-  /// what was learned from it may stay.
+  /// Checks that a truncated strategy drafts like a fresh one that saw only the remaining tokens. Neither has had
+  /// feedback, because knowledge from feedback may survive truncate().
   void go_back(TokenSpan all, std::size_t at) {
     const std::size_t to = 1 + random_.below(at);
     Lent cut{make_()};
@@ -280,11 +282,11 @@ class StrategyRuns {
   }
   void rebase(Lent& to, TokenSpan context) {
     const std::vector<Token> before = std::exchange(to.context, {context.begin(), context.end()});
-    // Both move: `before` is the second lender's.
+    // Both spans move: `before` is lent by a second lender.
     LentCopy second(before.size());
     second.lend(before, [&](TokenSpan old) { lend(to, [&](TokenSpan lent) { to.strategy.rebase(old, lent); }); });
   }
-  /// A copy that is rebased to its own context drafts as the one it was taken from, now and later.
+  /// Checks that a copy rebased to its own context drafts like the original, before and after further tokens.
   void rebase_in_place(Lent& from, TokenSpan more) {
     const std::size_t at = from.context.size();
     Lent same = from;
@@ -297,7 +299,7 @@ class StrategyRuns {
     observe(same, more);
     expect_same(rebases, propose(copy, check_.budget), propose(same, check_.budget), at + more.size());
   }
-  /// Another context, cut and continued: begin() has to forget it too.
+  /// Rebases to another context, cuts it and continues it: begin() must forget that one too.
   void leave_by_rebase(Lent& with, TokenSpan all) {
     rebase(with, all.subspan(all.size() / 3));
     const std::size_t size = with.context.size();
@@ -311,17 +313,17 @@ class StrategyRuns {
   Random random_;
   Report report_;
   LentCopy lender_;
-  std::size_t longest_ = 0;  // tokens that a context of this run can have
+  std::size_t longest_ = 0;  // an upper bound on the tokens of a context in this run
   bool drafted_ = false;
 };
 
 }  // namespace detail
 
-/// Does a strategy keep S1 to S9, as far as they can be seen from outside? `make()` gives a fresh one each time, with
-/// the same settings and the same seed. Where a strategy may have learned from feedback (S1, S6) only tokens and
-/// parents of drafts are compared, else probabilities too. The context is lent at another place in each call, and
-/// overwritten after the call. Budgets need no check: the draft refuses what exceeds them. Cost: about runs x 100
-/// rounds.
+/// Checks clauses S1 to S9 as far as they are visible from outside. `make()` returns a fresh strategy each time, with
+/// the same settings and the same seed. Where a strategy may have learned from feedback (S1, S6), the check compares
+/// tokens and parents of drafts only; elsewhere also probabilities. Each call lends the context at another address and
+/// overwrites it afterwards. Budgets need no check, because the draft refuses nodes that exceed them. Cost: about runs
+/// x 100 rounds.
 template <class Make>
 Report check_strategy(Make&& make, const StrategyCheck& check = {}) {
   return detail::StrategyRuns<std::remove_reference_t<Make>>(make, check).run();

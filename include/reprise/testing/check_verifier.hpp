@@ -47,7 +47,7 @@ void check_truncate(Runs& runs) {
   if constexpr (!TruncatableVerifier<typename Runs::Engine>) {
     runs.skip("the verifier has no truncate()");
   } else if (runs.check().sampled) {
-    runs.skip("the sampler does not go back");
+    runs.skip("truncate() does not restore the sampler");
   } else {
     auto engine = runs.make(runs.prompt());
     Place place;
@@ -75,7 +75,7 @@ void check_truncate(Runs& runs) {
   }
 }
 
-/// V1 to V5, in chains, and the random end of it all.
+/// V1 to V5 with chains, then several pending tokens and truncate().
 template <class Runs, class Fail>
 void check_chains(Runs& runs, const Capabilities& can, const Fail&) {
   const std::size_t k = runs.check().max_draft;
@@ -105,7 +105,7 @@ void check_chains(Runs& runs, const Capabilities& can, const Fail&) {
   runs.repeat([&](std::size_t p) { return Step{p, p % (k + 1), p % 3, unlimited, true}; });
   runs.begin("V5", "a failed pass, then the same again");
   if constexpr (std::is_same_v<Fail, NeverFail>)
-    runs.skip("no way to make the engine fail was given");
+    runs.skip("no fail_next(verifier) was given");
   else
     runs.repeat([&](std::size_t p) { return Step{p, p % 3, 1, unlimited, false, p % 2 == 0}; });
   check_several_pending(runs);
@@ -161,18 +161,21 @@ Report check_all(Runs runs, const Fail& fail) {
 
 }  // namespace detail
 
-/// Does a verifier agree with itself? Decodes `check.tokens` tokens one by one, then the same text again in many
-/// other ways: with right, wrong and half-right drafts, with passes that are run twice, read in part or made to fail,
-/// and compares each answer. Each refinement that the verifier models is tried as well: trees (V6-V8), checkpoints
-/// (V10), candidates (V11), distributions (V12), its own walk (V13), constraints (V14). The report says so clause by
-/// clause, with the shortest run that shows a difference. For engines that pack sequences see check_batch().
+/// Checks that a verifier gives the same tokens in every way of running it. Decodes `check.tokens` tokens one by one,
+/// then the same text in many other ways, and compares each pick. Drafts are right, wrong and half-right; passes are
+/// run twice, read in part or made to fail. Each refinement that the verifier models is tried as well: trees (V6-V8),
+/// checkpoints (V10), candidates (V11), distributions (V12), its own walk (V13), constraints (V14). The report lists
+/// its findings by clause, each difference with the shortest run that shows it. For engines that pack sequences see
+/// check_batch().
 ///
-/// `make(prompt)` gives a fresh verifier, by value, prefilled with all but the last token of what it is given; a
-/// sampler starts from the same state each time. `fail_next(verifier)`, where given, makes its next verify() fail.
-/// The prompt has one token at least; give it four and more for all checks, and the plain text behind it three
-/// different tokens at least, because wrong drafts are made of them. It is decoded past any stop token. A described
-/// engine's capabilities are kept. Cost: about (20 + mixed_runs) x tokens passes, for a verifier with all refinements
-/// three times as many, and a few more when something is wrong.
+/// `make(prompt)` returns a fresh verifier, by value, prefilled with all but the last token of `prompt`; a sampler
+/// starts from the same state each time. `fail_next(verifier)` is optional and makes the next verify() fail. The prompt
+/// has at least one token; for all checks it needs four. The decoded text needs at least three different tokens,
+/// because wrong drafts are made of them. Decoding goes on past stop tokens. Passes stay within the engine's
+/// capabilities.
+///
+/// Cost: about (20 + mixed_runs) x tokens passes; with all refinements three times as many; a few more after a
+/// difference.
 template <class Make, class Fail = NeverFail>
 Report check_verifier(Make&& make, TokenSpan prompt, const VerifierCheck& check = {}, Fail&& fail_next = Fail()) {
   using Engine = std::remove_cvref_t<std::invoke_result_t<Make&, TokenSpan>>;

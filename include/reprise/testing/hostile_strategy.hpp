@@ -14,18 +14,19 @@
 
 namespace reprise::testing {
 
-/// A strategy that pushes every kind of garbage: parents that are later nodes, the node itself or out of range, cycles,
-/// duplicates, tokens outside any vocabulary, more nodes than the budget allows, rising probabilities, drafts that
-/// claim to be sampled, auxiliary nodes, nothing at all. It ignores begin(), truncate() and feedback(), and answers
-/// differently when asked twice. Among the garbage are chains and trees of small tokens that may well be right.
+/// A strategy that pushes every kind of garbage. Parents are later nodes, the node itself, out of range or form cycles.
+/// Tokens repeat or lie outside any vocabulary. Drafts exceed the budget, have rising probabilities, claim to be
+/// sampled, hold auxiliary nodes or are empty. The strategy ignores begin(), truncate() and feedback(), and a second
+/// call of propose() gives another draft. Some drafts are well-formed chains and trees of small tokens, which the
+/// target may accept.
 ///
-/// The draft refuses what breaks its form or its budget (Draft::push), and the loop has to give the output of plain
-/// decoding whatever is left.
+/// The draft refuses nodes that break its form or its budget (Draft::push). With the remaining nodes, the loop must
+/// still give the output of plain decoding.
 ///
 /// The same seed and the same calls give the same garbage. Threads: one at a time.
 class HostileStrategy {
  public:
-  /// `vocabulary`: tokens below it are legal; some proposals use them, most do not care.
+  /// `vocabulary`: tokens below it are legal. Some proposed tokens are not.
   explicit HostileStrategy(std::uint64_t seed = 1, Token vocabulary = 8) noexcept
       : random_(seed), vocabulary_(vocabulary) {}
 
@@ -37,14 +38,14 @@ class HostileStrategy {
   void truncate(TokenSpan, std::size_t) noexcept {}
   void propose(TokenSpan, Draft& draft) noexcept { write_garbage(draft); }
 
-  /// What propose() does, into anything with the functions of a Draft.
+  /// Writes the draft of propose() into anything with the functions of a Draft.
   template <class Sink>
   void write_garbage(Sink& draft) noexcept {
     const std::size_t kind = random_.below(11);
     if (kind == 0) return;
     draft.clear(random_.chance(20) ? DraftKind::sampled : DraftKind::ordered);
     const std::size_t most = std::min<std::size_t>(draft.budget().max_nodes, 4096);
-    // Often far beyond the budget.
+    // Half of the drafts exceed the budget by far.
     const std::size_t wanted = random_.chance(50) ? 2 * most + 3 : random_.below(most + 1);
     highest_ = Probability::scale;
     for (std::size_t i = 0; i < wanted; ++i) draft.push(node_of(kind, draft.size(), wanted));
@@ -57,7 +58,7 @@ class HostileStrategy {
   }
 
  private:
-  /// A node for the place `at` of a draft of this kind.
+  /// Returns node number `at` of a draft of this kind.
   DraftNode node_of(std::size_t kind, std::size_t at, std::size_t wanted) noexcept {
     DraftNode node = kind >= 8 ? branch(at) : garbage(at);
     if (kind == 1) node.parent = static_cast<NodeIndex>(at);                                     // its own parent
@@ -65,14 +66,14 @@ class HostileStrategy {
     if (kind == 3) node.parent = static_cast<NodeIndex>((at + 1) % (wanted == 0 ? 1 : wanted));  // one great cycle
     if (kind == 4) node.parent = anchor_parent;  // all of them children of the anchor
     if (kind >= 5 && kind < 8 && random_.chance(90)) node.parent = static_cast<NodeIndex>(at) - 1;  // nearly a chain
-    // Falling probabilities, mostly, or a draft would never have more than a few nodes.
+    // Probabilities mostly fall; otherwise the draft would refuse all but a few nodes.
     if (random_.chance(90)) {
       highest_ -= random_.chance(50) ? static_cast<std::uint32_t>(random_.below(highest_ / 8 + 1)) : 0;
       node.path_probability = Probability::from_raw(highest_);
     }
     return node;
   }
-  /// A node of a sound tree, except for its probability.
+  /// Returns a node of a well-formed tree, except for its probability.
   DraftNode branch(std::size_t at) noexcept {
     DraftNode node = garbage(at);
     node.token = static_cast<Token>(random_.below(static_cast<std::size_t>(vocabulary_ > 0 ? vocabulary_ : 1)));
@@ -123,7 +124,7 @@ class HostileStrategy {
   Random random_;
   Token vocabulary_;
   Token last_ = 0;
-  std::uint32_t highest_ = 0;  // probability of the nodes to come
+  std::uint32_t highest_ = 0;  // upper bound on the probability of the next node
 };
 static_assert(DraftStrategy<HostileStrategy>);
 

@@ -19,28 +19,28 @@
 
 namespace reprise::testing {
 
-/// One run of compare_lossless().
+/// The result of one run of compare_lossless().
 struct LosslessRun {
   std::vector<Token> output;
-  std::vector<Token> streamed;  ///< all that the streaming callback was given, in order
+  std::vector<Token> streamed;  ///< all tokens that the streaming callback received, in order
   FinishReason finish = FinishReason::none;
   Statistics statistics;
-  std::string error;  ///< what generate() refused, empty: nothing
+  std::string error;  ///< the error that generate() returned; empty: none
 };
 
-/// Two runs, and where they part.
+/// Two runs and their first difference.
 struct LosslessReport {
   LosslessRun plain;
   LosslessRun drafted;
-  std::size_t position = 0;  ///< of the first difference, in output tokens
-  std::string message;       ///< empty: the runs are the same
+  std::size_t position = 0;  ///< of the first difference, counted in output tokens
+  std::string message;       ///< empty: the runs are identical
 
   [[nodiscard]] bool identical() const noexcept { return message.empty(); }
 };
 
 namespace detail {
 
-/// Up to `around` tokens on either side of `at`, the one at `at` in angle brackets.
+/// Returns the token at `at` in angle brackets, with up to `around` tokens on either side.
 inline std::string excerpt(TokenSpan tokens, std::size_t at, std::size_t around = 6) {
   const std::size_t first = at > around ? at - around : 0;
   std::string text = first > 0 ? "[... " : "[";
@@ -54,7 +54,7 @@ inline std::string excerpt(TokenSpan tokens, std::size_t at, std::size_t around 
   return text + ']';
 }
 
-/// Where two sequences part; the length of both when they do not.
+/// Returns the index of the first difference, or the length of the shorter sequence if there is none.
 inline std::size_t first_difference(TokenSpan a, TokenSpan b) noexcept {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
@@ -104,10 +104,10 @@ inline void compare(LosslessReport& report) {
 
 /// Decodes the same prompt without and with `strategy` and compares output, finish reason and stream.
 ///
-/// `make(prompt)` gives a fresh verifier each time, prefilled with all but the last token of the prompt (by value, or
-/// a reference to an engine that was reset). Samplers have to start from the same seed. `control`: what decides how
-/// much of a draft is sent. Drafts that are checked by rejection sampling (DistributionStrategy) give the same
-/// distribution, not the same tokens. Cost: two generations. Throws what the verifier throws.
+/// `make(prompt)` returns a fresh verifier each time, prefilled with all but the last token of the prompt: by value, or
+/// as a reference to an engine that was reset. Samplers must start from the same seed. `control` decides how much of a
+/// draft is sent. Drafts verified by rejection sampling (DistributionStrategy) preserve the distribution, not the
+/// tokens: the comparison does not apply to them. Cost: two generations. The verifier's exceptions pass through.
 template <DraftStrategy Strategy, class Make, class Predicate = NeverStop, DraftControl Control = SendAll>
 LosslessReport compare_lossless(Make&& make, TokenSpan prompt, const Limits& limits, Strategy strategy,
                                 Predicate predicate = Predicate(), Control control = Control()) {

@@ -19,32 +19,32 @@
 
 namespace reprise::testing {
 
-/// The passes that are measured, and how often.
+/// The shapes of the measured passes and the number of repetitions.
 struct CurveSettings {
   std::vector<std::size_t> contexts = {256, 4096};                     ///< committed tokens before the pass
-  std::vector<std::size_t> rows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};  ///< of a pass, in all its sequences together
-  std::vector<std::size_t> sequences = {1};                            ///< that share a pass
+  std::vector<std::size_t> rows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};  ///< of a pass, all its sequences together
+  std::vector<std::size_t> sequences = {1};                            ///< sequences that share a pass
   std::size_t warm_up = 3;                                             ///< passes of each shape that do not count
   std::size_t repeats = 15;                                            ///< passes of each shape that count
   std::int64_t noisy_percent = 10;   ///< a point is noisy if its interquartile range is a larger share of its median
   std::int64_t falling_percent = 3;  ///< the curve falls if more rows take less time by a larger share
 };
 
-/// Why a curve should be looked at before it is used.
+/// The reasons to look at a curve before using it.
 enum class CurveDoubt : std::uint8_t {
-  noisy,    ///< times of one shape differ much: another program ran, or the clock of the device changes
-  falls,    ///< more rows take less time; real where kernels prefer some widths, else noise
-  no_time,  ///< the median is not above 0 ns: the clock is too coarse, or the pass was not waited for
-  failed,   ///< the engine answered with an error; this shape was not measured
+  noisy,    ///< the times of one shape vary: another program ran, or the device changed its clock
+  falls,    ///< more rows take less time: real if kernels prefer some widths, otherwise noise
+  no_time,  ///< the median is 0 ns or less: the clock is too coarse, or run_pass did not wait for the pass
+  failed,   ///< the engine returned an error; this shape was not measured
 };
 
 struct CurveWarning {
   CurveDoubt doubt = CurveDoubt::noisy;
   PassShape shape;
-  std::string message;  ///< shape, figures, and a hint what to do
+  std::string message;  ///< shape, figures, and a hint for a remedy
 };
 
-/// A shape of pass and its times in nanoseconds.
+/// A pass shape and its times in nanoseconds.
 struct MeasuredPoint {
   PassShape shape;
   std::int64_t median = 0;
@@ -53,7 +53,7 @@ struct MeasuredPoint {
   [[nodiscard]] std::int64_t spread() const noexcept { return upper_quartile - lower_quartile; }
 };
 
-/// Free text for the JSON of a curve.
+/// Free text that is written into the JSON of a curve.
 struct CurveOrigin {
   std::string_view hardware = {};
   std::string_view model = {};
@@ -61,9 +61,9 @@ struct CurveOrigin {
   std::string_view command = {};
 };
 
-/// The result of measure_cost_curve(). Warnings do not keep it from being used.
+/// The result of measure_cost_curve(). It is usable in spite of warnings.
 struct MeasuredCurve {
-  std::vector<MeasuredPoint> points;  ///< by sequences, context and rows
+  std::vector<MeasuredPoint> points;  ///< sorted by sequences, context and rows
   std::vector<CurveWarning> warnings;
 
   [[nodiscard]] std::vector<CostPoint> cost_points() const {
@@ -72,10 +72,10 @@ struct MeasuredCurve {
       all.push_back({point.shape.sequences, point.shape.context, point.shape.rows, static_cast<double>(point.median)});
     return all;
   }
-  /// For CostControl and BatchPlanner. Errors: those of CostCurve::from_points().
+  /// The curve for CostControl and BatchPlanner. Errors: those of CostCurve::from_points().
   [[nodiscard]] Result<CostCurve> curve() const { return CostCurve::from_points(cost_points()); }
 
-  /// A curve file of version 1, as docs/formats.md describes it; `base_ns` is the first plain pass.
+  /// A curve file of version 1 (docs/formats.md). `base_ns` is the time of the first plain pass.
   [[nodiscard]] std::string to_json(const CurveOrigin& origin = {}) const {
     const auto plain = std::find_if(points.begin(), points.end(), [](const MeasuredPoint& point) {
       return point.shape.rows == point.shape.sequences;
@@ -92,7 +92,7 @@ struct MeasuredCurve {
             quoted(origin.date) + R"(, "command": )" + quoted(origin.command) + "}\n";
     return json;
   }
-  /// A line for each point, then one for each warning.
+  /// One line per point, then one per warning.
   [[nodiscard]] std::string to_string() const {
     std::string text = "sequences context rows: median ns (quartiles)\n";
     for (const MeasuredPoint& point : points)
@@ -140,7 +140,8 @@ class CurveRuns {
     return numbers;
   }
 
-  /// All numbers of rows at one context, in turn: a machine that grows slower over time slows all of them alike.
+  /// Measures all row counts of one context in turn, so that a machine that slows down over time slows all of them
+  /// alike.
   void measure_line(std::size_t sequences, std::size_t context) {
     std::vector<std::size_t> rows = settings_.rows;
     rows.push_back(sequences);  // a curve needs the plain pass
@@ -196,21 +197,23 @@ class CurveRuns {
 
 }  // namespace detail
 
-/// Measures what passes of an engine cost by their shape. `run_pass(const PassShape&)` runs one pass of shape.rows rows
-/// over sequences that have shape.context tokens in their caches, waits for its end, rolls it back, and returns how
-/// long the pass took: std::chrono::nanoseconds, or a Result of it. Tokens do not matter, except to a mixture of
-/// experts: give it those of real drafts. Prefill when shape.context changes, outside the time. Rollback belongs to
-/// the time where drafting pays for it.
+/// Measures the cost of an engine's passes by their shape. `run_pass(const PassShape&)` runs one pass of shape.rows
+/// rows over sequences that have shape.context tokens in their caches. It waits for the end of the pass, rolls the pass
+/// back, and returns its duration as std::chrono::nanoseconds or a Result of that. Prefill outside the timed part, when
+/// shape.context changes. Include the rollback in the time if your engine needs it after a rejected draft. Tokens do
+/// not matter, except for a mixture of experts: use tokens of real drafts there.
 ///
-/// All numbers of rows take turns, for warm_up + repeats rounds; medians count, so a few outliers change nothing.
-/// Throws what run_pass throws, and std::bad_alloc. The library reads no clock: see the overload below.
+/// The row counts of a context take turns, for warm_up + repeats rounds. The result is the median, so a few outliers do
+/// not change it. Exceptions of run_pass pass through; std::bad_alloc is possible. The library reads no clock; the
+/// overload below takes one.
 template <class RunPass>
 [[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {
   return detail::CurveRuns<std::remove_reference_t<RunPass>>(run_pass, settings).run();
 }
 
-/// The same for a `run_pass` that returns nothing, timed by the caller's clock: measure_cost_curve<Clock>(run_pass)
-/// with std::chrono::steady_clock, say. For engines that prefill and roll back elsewhere, or at no cost.
+/// The same for a `run_pass` that returns nothing, timed by the caller's clock, for example
+/// measure_cost_curve<std::chrono::steady_clock>(run_pass). For engines that prefill and roll back elsewhere, or at no
+/// cost.
 template <class Clock, class RunPass>
 requires requires { Clock::now(); }
 [[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {

@@ -19,16 +19,16 @@ template <std::size_t max_tokens>
 class BasicNaiveIndex;
 }
 
-/// Looks at every position of the context, one after the other: the reference for the other indexes, and good
-/// enough for contexts of a few hundred tokens. It answers every order up to NgramOrders::largest in both match
-/// orders, whatever the options say.
+/// An index that compares every position of the context in turn. It is the reference for the other indexes, and fast
+/// enough for contexts of a few hundred tokens. It serves every order up to NgramOrders::largest, in both match orders,
+/// whatever the options.
 ///
 /// Cost: find() is linear in the context, append() in the tokens appended; 4 bytes a token.
 using NaiveIndex = detail::BasicNaiveIndex<std::numeric_limits<Position>::max()>;
 
 namespace detail {
 
-/// The class of NaiveIndex. Tests take a small limit of tokens.
+/// The implementation of NaiveIndex. Tests lower the limit of tokens.
 template <std::size_t max_tokens>
 class BasicNaiveIndex {
  public:
@@ -45,7 +45,7 @@ class BasicNaiveIndex {
   }
   ~BasicNaiveIndex() = default;
 
-  /// `tokens` may not lie in this index.
+  /// `tokens` must not point into this index.
   void append(TokenSpan tokens) noexcept {
     if (!exhausted() && grow(tokens_.size() + tokens.size())) static_cast<void>(tokens_.append(tokens));
     size_ += tokens.size();
@@ -61,7 +61,7 @@ class BasicNaiveIndex {
   Result<void> reserve(std::size_t tokens) noexcept {
     if (!grow(tokens))
       return Error{ErrorCode::out_of_memory,
-                   "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};
+                   "the index cannot hold that many tokens: reserve fewer, or raise max_bytes", tokens, 0};
     return {};
   }
 
@@ -89,7 +89,7 @@ class BasicNaiveIndex {
     return 0;
   }
 
-  /// What is indexed: all tokens, unless exhausted().
+  /// The indexed tokens: all of them, unless exhausted().
   [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return tokens_.memory_bytes(); }
@@ -104,7 +104,7 @@ class BasicNaiveIndex {
   }
 
   Buffer<Token> tokens_;
-  std::size_t size_ = 0;  // tokens appended, those that found no room too
+  std::size_t size_ = 0;  // appended tokens, including those that did not fit
   std::size_t max_bytes_ = unlimited;
 };
 

@@ -14,17 +14,17 @@ constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// A stream of numbers from a seed, the same on every machine and standard library. Not for secrets.
+/// A stream of pseudorandom numbers from a seed, the same on every machine and standard library. Not for secrets.
 class Random {
  public:
   constexpr explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
 
   constexpr std::uint64_t next() noexcept { return mix(state_++); }
-  /// 0 ... bound - 1; 0 when bound is. Slightly uneven for huge bounds, which tests do not mind.
+  /// A number in 0 ... bound - 1, or 0 if bound is 0. The distribution is slightly uneven for huge bounds.
   constexpr std::size_t below(std::size_t bound) noexcept {
     return bound == 0 ? 0 : static_cast<std::size_t>(next() % bound);
   }
-  /// True `percent` times in a hundred.
+  /// True with a probability of `percent` in 100.
   constexpr bool chance(std::size_t percent) noexcept { return below(100) < percent; }
 
  private:

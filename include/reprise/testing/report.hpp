@@ -10,8 +10,9 @@
 
 namespace reprise::testing {
 
-/// exact: as the contract says, every time. near_tie: it differed, but only where the engine's own scores of two
-/// tokens lie within the epsilon that the user declared. wrong: it differed. skipped: could not be looked at.
+/// The result of one finding. exact: every comparison agreed. near_tie: some comparisons differed, but only where the
+/// engine's scores of two tokens lie within the epsilon that the user declared. wrong: a comparison differed. skipped:
+/// the clause could not be checked.
 enum class Verdict : std::uint8_t { exact, skipped, near_tie, wrong };
 
 inline const char* to_string(Verdict verdict) noexcept {
@@ -19,28 +20,28 @@ inline const char* to_string(Verdict verdict) noexcept {
   return names[static_cast<std::size_t>(verdict)];
 }
 
-/// What was found of one clause of a contract.
+/// The result for one clause of a contract.
 struct Finding {
-  std::string clause;  ///< as numbered in core/verifier.hpp or core/strategy.hpp
-  std::string what;    ///< what was tried
+  std::string clause;  ///< number of the clause in core/verifier.hpp or core/strategy.hpp
+  std::string what;    ///< the situation that was tried
   Verdict verdict = Verdict::skipped;
   std::size_t checks = 0;     ///< comparisons made
-  std::size_t near_ties = 0;  ///< of these, differences within epsilon
-  std::string message;        ///< the first difference and how to see it again, or why it was skipped
+  std::size_t near_ties = 0;  ///< comparisons that differed within epsilon
+  std::string message;        ///< the first difference and how to reproduce it, or why the clause was skipped
 };
 
-/// The findings of a conformance check, in the order in which they were made.
+/// The findings of a conformance check, in the order of the checks.
 struct Report {
   std::vector<Finding> findings;
 
-  /// A new finding, of which nothing is wrong yet.
+  /// Adds a finding, exact until a difference is noted.
   void begin(const char* clause, const char* what) { findings.push_back({clause, what, Verdict::exact, 0, 0, {}}); }
-  /// The last finding could not be looked at.
+  /// Marks the last finding as skipped.
   void skip(const char* why) {
     findings.back().verdict = Verdict::skipped;
     findings.back().message = why;
   }
-  /// A difference, of the last finding: the first of the worst is told.
+  /// Adds a difference to the last finding. The finding keeps the message of the first difference of the worst kind.
   void note(const std::string& difference, bool near_tie) {
     Finding& finding = findings.back();
     const Verdict verdict = near_tie ? Verdict::near_tie : Verdict::wrong;
@@ -48,7 +49,7 @@ struct Report {
     finding.verdict = std::max(finding.verdict, verdict);
     finding.near_ties += near_tie ? 1 : 0;
   }
-  /// The worst verdict; a clause that was skipped does not count. `skipped` when nothing at all was checked.
+  /// The worst verdict, skipped clauses ignored; `skipped` if nothing was checked.
   [[nodiscard]] Verdict verdict() const noexcept {
     bool any = false;
     Verdict worst = Verdict::exact;
@@ -59,14 +60,14 @@ struct Report {
     }
     return any ? worst : Verdict::skipped;
   }
-  /// Nothing was wrong. Near ties pass: they are for the reader to judge.
+  /// True if nothing was wrong and something was checked. Near ties pass; the reader judges them.
   [[nodiscard]] bool passed() const noexcept { return verdict() == Verdict::exact || verdict() == Verdict::near_tie; }
-  /// The first finding of that clause; null when there is none.
+  /// The first finding with that `what`; null if there is none.
   [[nodiscard]] const Finding* find(const std::string& what) const noexcept {
     const auto at = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.what == what; });
     return at == findings.end() ? nullptr : &*at;
   }
-  /// A table for people: one line per finding, and below it what went wrong.
+  /// A table for people: one line per finding, with its message below.
   [[nodiscard]] std::string to_string() const {
     std::string text = std::string("verdict: ") + testing::to_string(verdict()) + '\n';
     for (const Finding& finding : findings) {

@@ -22,15 +22,15 @@
 
 namespace reprise::testing {
 
-/// A deterministic engine for tests, with every refinement of Verifier but the walk (SelfWalkingScriptedVerifier). It
-/// decides from its own cache and from nothing else, so a wrong rollback shows in the output, and its sampler (random
-/// stream, repetition penalty) advances when a pick is read, so a pick read too many shows as well. It watches the loop
-/// that drives it: violations() says which of V1 to V12 were broken.
+/// A deterministic engine for tests, with every refinement of Verifier except the walk (SelfWalkingScriptedVerifier).
+/// Its picks depend on its own cache only, so a wrong rollback shows in the output. Its sampler (random stream,
+/// repetition penalty) advances when a pick is read, so one pick too many shows as well. violations() lists the clauses
+/// V1 to V12 that the driving loop has broken.
 ///
-/// With Capabilities::rollback == Rollback::snapshot its cache cannot be cut: a pass is kept whole, or restored. A
-/// scripted fault strikes half-way: verify() after it has written some rows, commit() and restore() after they have cut
-/// some. A void pass is undone at the next verify(), sampler included (V5). A copy is an engine of its own.
-/// Threads: one at a time.
+/// With Capabilities::rollback == Rollback::snapshot the cache cannot be cut: a pass is kept whole or restored. A
+/// scripted fault strikes halfway: in verify() after some rows are written, in commit() and restore() after some are
+/// cut. The next verify() undoes a void pass, sampler included (V5). A copy is an independent engine. Threads: one at a
+/// time.
 class ScriptedVerifier {
  public:
   /// Picks that are computed when they are read. Valid until the next verify().
@@ -47,14 +47,14 @@ class ScriptedVerifier {
   explicit ScriptedVerifier(ScriptedOptions options = {}) : model_(std::move(options)) {
     sampler_.random = this->options().seed;
   }
-  /// Prefilled with all but the last token of `prompt`, as a session expects it.
+  /// An engine prefilled with all but the last token of `prompt`, as a session expects it.
   ScriptedVerifier(ScriptedOptions options, TokenSpan prompt) : ScriptedVerifier(std::move(options)) {
     if (prompt.empty()) return;
     prefill(prompt.first(prompt.size() - 1));
     behind_ = std::vector<Token>{prompt.back()};
   }
 
-  /// Appends tokens that nobody picked here: a prompt, a user turn.
+  /// Appends tokens that this engine did not pick: a prompt, a user turn.
   void prefill(TokenSpan tokens) {
     discard_void_pass();
     for (const Token token : tokens) cache_.push_back(token);
@@ -68,12 +68,12 @@ class ScriptedVerifier {
   Result<LazyPicks> verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     const bool sound = rows_.set_tree(parents, drafted);
     expect(sound, "V6: each drafted row has a parent, and it comes before it");
-    if (!sound) return Error{ErrorCode::verifier_failed, "a draft that is no tree"};
+    if (!sound) return Error{ErrorCode::verifier_failed, "the parents do not form a tree"};
     return run(batch, drafted, true);
   }
 
   Result<void> commit(std::size_t keep) {
-    std::vector<std::size_t> rows(std::min(keep, cache_.size() + 1));  // too many stay too many
+    std::vector<std::size_t> rows(std::min(keep, cache_.size() + 1));  // a `keep` that is too large stays too large
     for (std::size_t row = 0; row < rows.size(); ++row) rows[row] = row;
     return commit_rows(rows);
   }
@@ -86,10 +86,10 @@ class ScriptedVerifier {
     expect(legal, "V4: commit() follows a verify() and keeps pending - 1 rows at least and the batch at most");
     const bool whole = !legal || !restores() || keep == cache_.size() - rows_.base;
     expect(whole, "V10: a state that cannot be cut is kept whole, or restored");
-    if (!legal || !whole) return Error{ErrorCode::verifier_failed, "a commit that fits no pass"};
+    if (!legal || !whole) return Error{ErrorCode::verifier_failed, "the commit does not match the last pass"};
     const std::size_t committed = keep + 1 - rows_.pending;
     check_reads(committed);
-    // stop_before on the first pick gives the anchor back too, which no rollback limit is about.
+    // If stop_before refuses the first pick, the anchor is given back too. Rollback limits do not count it.
     expect(cache_.size() - rows_.base - std::max(keep, rows_.pending) <= options().capabilities.max_rollback,
            "Capabilities::max_rollback was exceeded");
     expect(is_read_path(rows), "V8: the rows that are kept are not those of the path that was read");
@@ -103,7 +103,7 @@ class ScriptedVerifier {
     close(committed);
     return {};
   }
-  /// Saves the cache, as it is before the next pass.
+  /// Saves the cache as it is before the next pass.
   void snapshot() {
     discard_void_pass();
     saved_rows_ = cache_.size();
@@ -114,7 +114,7 @@ class ScriptedVerifier {
     ++counters_.restores;
     const bool legal = open_ && pass_saved_;
     expect(legal, "V10: restore() follows a verify() that a snapshot() came before");
-    if (!legal) return Error{ErrorCode::verifier_failed, "there is nothing to go back to"};
+    if (!legal) return Error{ErrorCode::verifier_failed, "restore() without a snapshot to go back to"};
     expect(rows_.pending + committed <= cache_.size() - rows_.base,
            "V10: a pass that is kept whole is committed, not restored");
     check_reads(committed);
@@ -127,12 +127,12 @@ class ScriptedVerifier {
     close(committed);
     return {};
   }
-  /// Virtual time of the last pass: ScriptedOptions::latency.
+  /// The virtual duration of the last pass, see ScriptedOptions::latency.
   [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(last_time_));
   }
 
-  /// The ranking after row (anchor + i).
+  /// The likeliest tokens after row (anchor + i), likeliest first.
   TokenSpan top_k(std::size_t i) {
     const bool inside = open_ && i <= rows_.parents.size();
     expect(inside, "V11: candidates are those of a row of a pass that is open");
@@ -140,7 +140,7 @@ class ScriptedVerifier {
     if (inside && options().revealed > 0) ranked_ = model_.ranked(seen_by(i), options().revealed);
     return ranked_;
   }
-  /// Read in place of the pick after row (anchor + i): ScriptedModel::weigh().
+  /// The distribution after row (anchor + i), read in place of the pick; see ScriptedModel::weigh().
   std::span<const float> probabilities(std::size_t i) {
     drawn_elsewhere_ = true;
     if (!read(i)) return {};
@@ -149,8 +149,8 @@ class ScriptedVerifier {
     return probabilities_;
   }
   double uniform() { return static_cast<double>(mix(sampler_.random++) >> 11) / 9007199254740992.0; }
-  /// ScriptedOptions::rule. Everything, where it does not know what has been committed behind its cache (after
-  /// prefill(), truncate() and the like, until the next pass).
+  /// The number of leading tokens of `path` that ScriptedOptions::rule allows. Returns all while the last committed
+  /// tokens are unknown: after prefill(), truncate() and the like, until the next pass.
   [[nodiscard]] std::size_t allowed(TokenSpan path) const {
     if (!options().rule || !behind_) return path.size();
     const std::size_t rows = open_ ? rows_.base : cache_.size();
@@ -164,8 +164,8 @@ class ScriptedVerifier {
     return path.size();
   }
 
-  /// Goes back to `rows` rows of cache, sampler included. `next_row`: the row of the next pick, `rows` when a
-  /// single token is pending as usual.
+  /// Goes back to `rows` rows of the cache, sampler included. `next_row` is the row of the next pick; by default
+  /// `rows`, which is right for one pending token.
   void truncate(std::size_t rows, std::optional<std::size_t> next_row = {}) {
     lose_cache(rows);
     const std::size_t row = next_row.value_or(rows);
@@ -173,19 +173,19 @@ class ScriptedVerifier {
     sampler_ = history_[row];
     history_.resize(row);
   }
-  /// Loses the cache behind the first `rows` rows, as preemption does. The sampler stays.
+  /// Drops the cache after the first `rows` rows, as preemption does. The sampler keeps its state.
   void lose_cache(std::size_t rows) {
     discard_void_pass();
     cache_.resize(std::min(rows, cache_.size()));
     behind_.reset();
   }
 
-  /// What a greedy model picks after `context`.
+  /// The token that a greedy model picks after `context`.
   [[nodiscard]] Token greedy(TokenSpan context) const { return model_.greedy(context); }
-  /// The greedy picks of the open pass all at once, for engines that answer with a span: of a chain up to the first
+  /// All greedy picks of the open pass at once, for engines that return a span: of a chain up to the first
   /// disagreement, of a tree all. Valid until the next verify().
   [[nodiscard]] TokenSpan greedy_picks() {
-    // Whatever path is taken, these are the tokens on it.
+    // The accepted path consists of these tokens, whichever rows were drafted.
     all_at_once_ = true;
     path_.clear();
     for (std::vector<Token> text = seen_by(0); path_.size() <= rows_.parents.size(); text.push_back(path_.back()))
@@ -197,8 +197,8 @@ class ScriptedVerifier {
     }
     return all_picks_;
   }
-  /// The open pass walked at once, for engines that do so on the device. Valid until the next verify(). What is not
-  /// committed of it is given back to the sampler.
+  /// Walks the open pass at once, as engines do on the device. commit() and restore() reset the sampler to its state
+  /// after the last committed token. Valid until the next verify().
   [[nodiscard]] Accepted walk_draft() {
     all_at_once_ = true;
     path_.clear();
@@ -214,7 +214,7 @@ class ScriptedVerifier {
   [[nodiscard]] Capabilities capabilities() const { return options().capabilities; }
   [[nodiscard]] TokenSpan cache() const noexcept { return cache_; }
   [[nodiscard]] const ScriptedCounters& counters() const noexcept { return counters_; }
-  /// Breaches of V1 to V12 by the caller, in order; empty: none.
+  /// The caller's breaches of V1 to V12, in order; empty: none.
   [[nodiscard]] const std::vector<std::string>& violations() const noexcept { return violations_; }
 
  private:
@@ -239,7 +239,7 @@ class ScriptedVerifier {
              "V1: the batch does not continue the cache");
     check_capabilities(batch.size(), drafted);
     pass_saved_ = std::exchange(saved_, false);
-    expect(!restores() || drafted == 0 || pass_saved_, "V10: a draft, and no snapshot() before it");
+    expect(!restores() || drafted == 0 || pass_saved_, "V10: verify() has a draft, but no snapshot() before it");
 
     before_ = sampler_;
     path_.clear();
@@ -267,7 +267,7 @@ class ScriptedVerifier {
     open_ = false;
   }
   void close(std::size_t committed) {
-    if (drawn_elsewhere_) behind_.reset();  // those who drew know the tokens
+    if (drawn_elsewhere_) behind_.reset();  // the caller drew the tokens, so they are unknown here
     if (all_at_once_ && options().sampled && committed < path_.size()) {
       sampler_ = history_[rows_.base + rows_.pending - 1 + committed];
       history_.resize(rows_.base + rows_.pending - 1 + committed);
@@ -293,7 +293,7 @@ class ScriptedVerifier {
     expect(false, "V4: more tokens were committed than there were picks");
     path_.resize(committed);
   }
-  /// True when the drafted ones among `rows` are those whose picks were read, the last of these left out.
+  /// True if the drafted rows among `rows` lie on the path whose picks were read, in order and from its beginning.
   [[nodiscard]] bool is_read_path(std::span<const std::size_t> rows) const {
     for (std::size_t i = 0; i < std::min(rows.size(), rows_.pending); ++i)
       if (rows[i] != i) return false;
@@ -321,7 +321,8 @@ class ScriptedVerifier {
     agrees_ = agrees_ && child_of(i, path_.back()) != 0;
     return path_.back();
   }
-  /// What has to hold when the pick, or the distribution, after row (anchor + i) is read. False: there is none.
+  /// Records and checks that the pick, or the distribution, after row (anchor + i) is read. Returns false if there is
+  /// no such row.
   bool read(std::size_t i) {
     const bool inside = i <= rows_.parents.size();
     expect(inside, "V3: a pick was read past the end of the batch");
@@ -338,7 +339,7 @@ class ScriptedVerifier {
   }
   void remember(std::size_t i) {
     const std::size_t row =
-        rows_.base + rows_.pending + rows_.depth(i);  // tokens up to and with the row that the pick follows
+        rows_.base + rows_.pending + rows_.depth(i);  // tokens up to the row that the pick follows, included
     history_.resize(row - 1, sampler_);
     history_.push_back(sampler_);
   }
@@ -353,19 +354,19 @@ class ScriptedVerifier {
 
   ScriptedModel model_;
   std::vector<Token> cache_;
-  std::optional<std::vector<Token>> behind_;  // committed tokens that are not in the cache, where they are known
+  std::optional<std::vector<Token>> behind_;  // committed tokens after the end of the cache, if known
   Sampler sampler_;
-  Sampler before_;                // of the open pass
-  std::vector<Sampler> history_;  // before the pick after each row
+  Sampler before_;                // the state before the open pass
+  std::vector<Sampler> history_;  // the state before the pick after each row
   std::size_t saved_rows_ = 0;
-  bool saved_ = false;  // since the last pass
+  bool saved_ = false;  // set by snapshot(), cleared by the next pass
   ScriptedCounters counters_;
   std::vector<std::string> violations_;
 
-  // The last pass.
+  // State of the last pass.
   ScriptedRows rows_;
-  std::vector<std::size_t> reads_;  // rows whose picks were read, counted from the anchor's
-  std::vector<Token> path_;         // these picks, or the path that was walked at once
+  std::vector<std::size_t> reads_;  // rows whose picks were read; the anchor's is 0
+  std::vector<Token> path_;         // those picks, or the path walked at once
   std::vector<std::size_t> walked_rows_;
   std::vector<Token> all_picks_;
   std::vector<Token> ranked_;

@@ -5,7 +5,7 @@
 
 #include "reprise/core/result.hpp"
 
-/// \file Engines answer with a value or with a Result of one; the kit reads both alike.
+/// \file Engines return a value or a Result of one. These functions read both alike.
 namespace reprise::testing::detail {
 
 /// False if it is an Error.
@@ -16,7 +16,7 @@ bool succeeded(const T& answer) {
   else
     return true;
 }
-/// The value, of a Result that has one too.
+/// The value of the answer. Precondition: succeeded(answer).
 template <class T>
 decltype(auto) unwrapped(T& answer) {
   if constexpr (is_result<std::remove_cv_t<T>>)
@@ -24,7 +24,7 @@ decltype(auto) unwrapped(T& answer) {
   else
     return (answer);
 }
-/// Makes a call that answers with a Result or with nothing of interest; false if that is an Error.
+/// Makes a call whose value does not matter. Returns false if the call returned an Error.
 template <class Call>
 bool done(Call&& call) {
   if constexpr (is_result<std::remove_cvref_t<decltype(call())>>)

@@ -11,11 +11,11 @@
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
 
-/// \file The clauses of check_verifier() beyond V5, refinement by refinement; of those that an engine does not model
-/// the report says nothing.
+/// \file The clauses of check_verifier() after V5, refinement by refinement. The report has no finding for a refinement
+/// that the engine does not model.
 namespace reprise::testing::detail {
 
-/// A tree around `right` right tokens.
+/// A step with a tree: `right` right tokens, each with `siblings` wrong ones beside it.
 inline Step tree_step(std::size_t p, std::size_t right, std::size_t siblings, std::size_t tail, std::uint64_t order) {
   Step step;
   step.position = p;
@@ -27,13 +27,13 @@ inline Step tree_step(std::size_t p, std::size_t right, std::size_t siblings, st
   return step;
 }
 
-/// The step, and the pass is dropped: a difference is then in the pass itself.
+/// The step with its pass dropped, so that a difference can only come from this pass.
 inline Step dropped(Step step) {
   step.drop = true;
   return step;
 }
 
-/// V6: trees that are run, read and dropped.
+/// V6 with trees that are run, read and dropped.
 template <class Runs>
 void check_dropped_trees(Runs& runs) {
   const std::size_t k = runs.check().max_draft;
@@ -48,7 +48,7 @@ void check_dropped_trees(Runs& runs) {
   runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 2 * k, 1, 2 * k, 1)); });
   runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1, 8, 1, 1)); });
 }
-/// V8: trees of which a path is kept.
+/// V8 with trees from which a path is kept.
 template <class Runs>
 void check_kept_paths(Runs& runs) {
   const std::size_t k = runs.check().max_draft;
@@ -108,7 +108,7 @@ void check_checkpoints(Runs& runs, const Capabilities& can) {
     const std::size_t k = runs.check().max_draft;
     runs.begin("V10", "restored after a part of a draft was accepted");
     if (can.rollback != Rollback::snapshot) return runs.skip("Capabilities::rollback is not snapshot");
-    // Two plain passes behind each: what is wrong is not yet the next restore.
+    // Two plain passes follow each step, so that a wrong restore shows before the next one.
     for (std::size_t n = 2; n <= k; ++n) {
       std::size_t turn = 0;
       runs.repeat([&](std::size_t p) { return turn++ % 3 == 0 ? Step{p, n / 2, n - n / 2} : Step{p}; });
@@ -161,7 +161,7 @@ void check_walks(Runs& runs, const Capabilities& can) {
   }
 }
 
-/// V11. What is ranked first need not be exact, so only what is wrong more often than not is wrong.
+/// V11. Candidates need not be exact, so the clause is broken only if most of them change.
 template <class Runs>
 void check_ranks(Runs& runs) {
   if constexpr (TopKVerifier<typename Runs::Engine>) {
@@ -176,7 +176,7 @@ void check_ranks(Runs& runs) {
     runs.begin("V11", "candidates are those of their row");
     runs.repeat([&](std::size_t p) { return revealed(Step{p, k}); });
     const RankCounts& counts = runs.probe().ranks();
-    if (counts.known == 0) return runs.skip("it gives none");
+    if (counts.known == 0) return runs.skip("top_k() returned no candidates");
     if (2 * counts.changed > counts.known)
       runs.note({"the first candidate after a drafted row is mostly another one than without the draft: " +
                  std::to_string(counts.changed) + " of " + std::to_string(counts.known) + " times"});
@@ -211,7 +211,7 @@ void check_distributions(Runs& runs, const Capabilities& can) {
       most = std::max(most, number);
     }
     runs.count_checks(1000);
-    // Of a thousand independent ones that happens once in 10^40 times.
+    // For 1000 independent numbers the probability of this is below 1e-45.
     if (least > 0.1 || most < 0.9)
       runs.note({"1000 numbers lie between " + std::to_string(least) + " and " + std::to_string(most)});
   }
@@ -226,10 +226,10 @@ void check_constraints(Runs& runs) {
       step.ask = true;
       return step;
     };
-    runs.begin("V14", "what plain decoding picks is allowed");
+    runs.begin("V14", "tokens that plain decoding picks are allowed");
     for (const std::size_t right : {std::size_t{0}, k})
       runs.repeat([&](std::size_t p) { return asked(Step{p, right}); });
-    runs.begin("V14", "also after passes of which a part was rejected");
+    runs.begin("V14", "also after passes with rejected tokens");
     for (std::size_t n = 1; n <= k; ++n) runs.repeat([&](std::size_t p) { return asked(Step{p, n / 2, n - n / 2}); });
   }
 }

@@ -10,18 +10,18 @@
 
 namespace reprise::testing::detail {
 
-/// Lends copies of a context: each call sees its tokens at another place, and they are overwritten after the call. So
-/// a strategy that keeps the span and reads it later drafts other tokens than one that does not. A reader of an old
-/// span never leaves the memory of this class, up to `longest` tokens: a report is more useful than a crash.
+/// Lends copies of a context. Each call sees the tokens at another address, and they are overwritten after the call. So
+/// a strategy that keeps the span and reads it later drafts other tokens than one that does not. For contexts up to
+/// `longest` tokens, an old span still points into memory of this class: a report is more useful than a crash.
 ///
-/// Cost: two copies of the context for each call. Threads: one at a time.
+/// Cost: two copies of the context per call. Threads: one at a time.
 class LentCopy {
  public:
   explicit LentCopy(std::size_t longest = 0) {
     for (std::vector<Token>& place : places_) place.reserve(longest);
   }
 
-  /// Calls `call(copy)`, and overwrites the copy.
+  /// Calls `call(copy)`, then overwrites the copy.
   template <class Call>
   void lend(TokenSpan context, Call&& call) {
     at_ = (at_ + 1) % places_.size();

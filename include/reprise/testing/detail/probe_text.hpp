@@ -16,35 +16,36 @@
 
 namespace reprise::testing::detail {
 
-/// What plain decoding makes of a prompt, and the drafts that an engine is tried with: chains and trees whose right and
-/// wrong tokens are known.
+/// A prompt with its plain continuation, and the drafts made from it: chains and trees whose right and wrong tokens are
+/// known.
 class ProbeText {
  public:
   explicit ProbeText(TokenSpan prompt) : text_(prompt.begin(), prompt.end()), prompt_(prompt.size()) {}
 
   void push_back(Token token) { text_.push_back(token); }
-  /// Tokens that were decoded.
+  /// The number of decoded tokens.
   [[nodiscard]] std::size_t size() const noexcept { return text_.size() - prompt_; }
   /// The decoded token `p`.
   [[nodiscard]] Token operator[](std::size_t p) const noexcept { return text_[prompt_ + p]; }
-  /// Decoded tokens from `p` on, at most `most`.
+  /// The decoded tokens from `p` on, at most `most`.
   [[nodiscard]] TokenSpan from(std::size_t p, std::size_t most) const noexcept {
     return TokenSpan(text_).subspan(prompt_ + p, std::min(most, size() - p));
   }
-  /// The last `pending` of the tokens before the decoded token `p`.
+  /// The `pending` tokens before the decoded token `p`.
   [[nodiscard]] TokenSpan before(std::size_t p, std::size_t pending) const noexcept {
     return TokenSpan(text_).subspan(prompt_ + p - pending, pending);
   }
   [[nodiscard]] std::size_t prompt() const noexcept { return prompt_; }
 
-  /// The draft of a step after `p` decoded tokens, cut to what the engine can do in a pass with `pending` tokens more.
+  /// The draft of a step after `p` decoded tokens, cut to the capabilities of the engine for a pass with `pending`
+  /// further tokens.
   [[nodiscard]] ProbeDraft draft(const Step& step, std::size_t p, std::size_t pending, const Capabilities& can) const {
     std::vector<Node> nodes = proposed(step, p);
     put_in_order(nodes, step.order);
     std::size_t most = std::min({nodes.size(), can.max_rollback, can.max_rows - std::min(can.max_rows, pending)});
     most = std::min(most, can.max_context - std::min(can.max_context, prompt_ + p + 1));
     ProbeDraft draft;
-    std::vector<NodeIndex> rows(nodes.size(), anchor_parent);  // of each node, where it was sent
+    std::vector<NodeIndex> rows(nodes.size(), anchor_parent);  // the drafted row of each node
     std::vector<std::size_t> depths;
     std::size_t leaves = 0;
     for (std::size_t i = 0; i < nodes.size() && draft.tokens.size() < most; ++i) {
@@ -69,7 +70,8 @@ class ProbeText {
     return draft;
   }
 
-  /// A token of the text that plain decoding does not give at `p`: the n-th of those that differ, if there is one.
+  /// A token that differs from plain decoding at `p`: the n-th of the text's different tokens, counted from 0. For n >
+  /// 0, nullopt if the text has too few different tokens.
   [[nodiscard]] std::optional<Token> unlike(std::size_t p, std::size_t n = 0) const {
     std::vector<Token> found(1, p < size() ? (*this)[p] : text_.back());
     for (std::size_t i = 0; i < text_.size(); ++i) {
@@ -91,7 +93,7 @@ class ProbeText {
   static std::size_t at(NodeIndex node) noexcept { return static_cast<std::size_t>(node); }
 
   [[nodiscard]] std::vector<Node> proposed(const Step& step, std::size_t p) const {
-    // What follows the text is not known, so what is right ends before it does.
+    // The token after the end of the text is unknown, so right tokens end before it.
     const std::size_t right = std::min(step.right, size() - p - 1);
     std::vector<Node> nodes;
     NodeIndex last = anchor_parent;
@@ -112,7 +114,7 @@ class ProbeText {
       for (std::size_t i = right; i < step.right + step.wrong; ++i) last = push(*unlike(p + i), last, false);
     return nodes;
   }
-  /// Parents stay before their children.
+  /// Reorders the nodes as Step::order says. Parents stay before their children.
   static void put_in_order(std::vector<Node>& nodes, std::uint64_t order) {
     if (order == 1) return;
     Random random(order);

@@ -20,34 +20,35 @@
 
 namespace reprise::testing {
 
-/// Makes calls fail, to see what survives: the k-th, 2k-th, ... call of each kind; 0: none does.
+/// Makes the k-th, 2k-th, ... call of each kind fail. 0: no call fails.
 struct ScriptedFaults {
   std::uint64_t verify_every = 0;
-  std::uint64_t pick_every = 0;    ///< thrown only: reading a pick cannot answer with an Error
+  std::uint64_t pick_every = 0;    ///< always thrown: reading a pick cannot return an Error
   std::uint64_t commit_every = 0;  ///< restore() counts as a commit
-  bool as_errors = false;          ///< answer with an Error instead of throwing; always so without exceptions
+  bool as_errors = false;          ///< return an Error instead of throwing; without exceptions always
 };
 
-/// What a ScriptedVerifier is.
+/// The settings of a ScriptedVerifier.
 struct ScriptedOptions {
   std::uint64_t seed = 1;
-  std::size_t order = 2;   ///< tokens at the end of the cache that decide the next one
+  std::size_t order = 2;   ///< number of tokens at the end of the cache that decide the next token
   Token vocabulary = 100;  ///< the hashed model picks 0 ... vocabulary - 1
-  /// The model, when it is not the hashed one: the token after the last `order` tokens (fewer at the start).
+  /// The model, unless it is the hashed one: returns the token after the last `order` tokens (fewer at the start).
   std::function<Token(TokenSpan)> table = {};
-  /// What may follow the last `order` tokens, like a grammar; none: anything. Where nothing may, the rule is ignored.
+  /// Whether a token may follow the last `order` tokens, as in a grammar; empty: always. Ignored where it refuses every
+  /// token.
   std::function<bool(TokenSpan, Token)> rule = {};
-  std::size_t revealed = 4;   ///< tokens that top_k() names
+  std::size_t revealed = 4;   ///< number of tokens that top_k() returns
   bool sampled = false;       ///< draw among a few candidates, from a random stream that each pick advances
-  std::uint32_t penalty = 0;  ///< of a sampled token, for each time it is among the last 8 picks; 256 is strong
+  std::uint32_t penalty = 0;  ///< of a sampled token, for each occurrence among the last 8 picks; 256 is strong
   Capabilities capabilities = {};
   ScriptedFaults faults = {};
-  /// Virtual time of a pass, in any unit; summed up in counters().time, and pass_time() as nanoseconds.
+  /// Virtual duration of a pass, in any unit. counters().time sums it up; pass_time() returns it as nanoseconds.
   std::function<std::uint64_t(const PassShape&)> latency = {};
-  bool may_stop_before = false;  ///< a predicate may refuse a pick: one more is read than is committed
+  bool may_stop_before = false;  ///< a predicate may refuse a pick: one pick more is read than committed
 };
 
-/// What a ScriptedVerifier has done. A failed call counts as a call.
+/// The calls that a ScriptedVerifier has served. A failed call counts.
 struct ScriptedCounters {
   std::uint64_t verifies = 0;
   std::uint64_t rows = 0;
@@ -59,16 +60,16 @@ struct ScriptedCounters {
 };
 
 #if defined(__cpp_exceptions)
-/// What a scripted fault throws.
+/// The exception of a scripted fault.
 struct ScriptedFault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 #endif
 
-/// What a ScriptedVerifier decodes with: a ranking of the vocabulary after each text, decided by the end of it.
+/// The model of a ScriptedVerifier: the end of a text decides the ranking of the vocabulary after it.
 class ScriptedModel {
  public:
-  /// What drawing a token changes.
+  /// The state that drawing a token changes.
   struct Sampler {
     std::uint64_t random = 0;
     std::array<Token, 8> recent{};
@@ -81,19 +82,19 @@ class ScriptedModel {
   [[nodiscard]] bool allows(TokenSpan context, Token next) const {
     return !options_.rule || options_.rule(end_of(context), next);
   }
-  /// What a greedy model picks after `context`.
+  /// The token that a greedy model picks after `context`.
   [[nodiscard]] Token greedy(TokenSpan context) const {
     const TokenSpan end = end_of(context);
     const Token first = first_choice(end);
     return allows(end, first) ? first : ranked(context, 1).front();
   }
-  /// The likeliest tokens after `context` that the rule allows, at most `most`, the likeliest first; one at least.
+  /// The likeliest tokens after `context` that the rule allows, likeliest first: at most `most`, at least one.
   [[nodiscard]] std::vector<Token> ranked(TokenSpan context, std::size_t most) const {
     const TokenSpan end = end_of(context);
     const Token first = first_choice(end);
     const auto size = static_cast<std::uint64_t>(std::max<Token>(options_.vocabulary, 1));
     std::uint64_t step = size < 3 ? 1 : 1 + hash(end, 1) % (size - 1);
-    while (std::gcd(step, size) != 1) ++step;  // so that every token has one rank
+    while (std::gcd(step, size) != 1) ++step;  // coprime, so that every token has one rank
     std::vector<Token> tokens;
     for (std::uint64_t rank = 0; rank < size && tokens.size() < most; ++rank) {
       const auto from = static_cast<std::uint64_t>(static_cast<std::uint32_t>(first)) % size;
@@ -103,7 +104,7 @@ class ScriptedModel {
     if (tokens.empty()) tokens.push_back(first);
     return tokens;
   }
-  /// Draws a token. Penalties are of the sampler's own picks.
+  /// Draws a token. Penalties count the sampler's own picks.
   [[nodiscard]] Token sample(TokenSpan context, Sampler& sampler) const {
     const std::vector<Token> choices = ranked(context, 4);
     const std::uint64_t noise = mix(sampler.random++);
@@ -123,8 +124,8 @@ class ScriptedModel {
     sampler.recent[sampler.picks++ % sampler.recent.size()] = best;
     return best;
   }
-  /// A distribution over the vocabulary after `context`, each of the four likeliest tokens half as likely as the one
-  /// before it. It knows of no penalty.
+  /// Writes a distribution over the vocabulary after `context`. It covers the four likeliest tokens, each half as
+  /// likely as the one before it. Penalties do not apply.
   void weigh(TokenSpan context, std::vector<float>& probabilities) const {
     const std::vector<Token> choices = ranked(context, 4);
     probabilities.assign(static_cast<std::size_t>(std::max<Token>(options_.vocabulary, 1)), 0);

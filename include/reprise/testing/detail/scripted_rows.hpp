@@ -12,18 +12,18 @@
 
 namespace reprise::testing {
 
-/// The rows of a ScriptedVerifier's pass, at the end of its cache: who follows whom, who sees what. Rows are counted
-/// from the anchor's, which is 0; 1 is the first drafted one.
+/// The rows of a ScriptedVerifier's pass at the end of its cache: their parents and the tokens that they see. Row 0 is
+/// the anchor, row 1 the first drafted row.
 struct ScriptedRows {
   std::size_t base = 0;            ///< rows of the cache before the pass
   std::size_t pending = 0;         ///< rows before the draft, the anchor's included
-  std::vector<NodeIndex> parents;  ///< of the drafted rows, as in TreeVerifier
+  std::vector<NodeIndex> parents;  ///< of the drafted rows, see TreeVerifier
 
   void set_chain(std::size_t drafted) {
     parents.resize(drafted);
     for (std::size_t row = 0; row < drafted; ++row) parents[row] = static_cast<NodeIndex>(row) - 1;
   }
-  /// False, and nothing set, when they are those of no tree.
+  /// Sets the parents. Returns false and sets nothing if they do not form a tree.
   bool set_tree(std::span<const NodeIndex> tree, std::size_t drafted) {
     bool sound = tree.size() == drafted;
     for (std::size_t row = 0; sound && row < drafted; ++row)
@@ -49,7 +49,8 @@ struct ScriptedRows {
     return leaves;
   }
   [[nodiscard]] Token token(TokenSpan cache, std::size_t row) const { return cache[base + pending + row - 1]; }
-  /// The end of what a row sees, itself included: the path to it, and at least `most` tokens where there are so many.
+  /// The last tokens that a row sees, itself included. Covers the path to the row, and at least `most` tokens if the
+  /// cache has them.
   [[nodiscard]] std::vector<Token> seen_by(TokenSpan cache, std::size_t row, std::size_t most) const {
     std::vector<Token> seen;
     for (; row > 0; row = parent(row)) seen.push_back(token(cache, row));
@@ -57,7 +58,7 @@ struct ScriptedRows {
     std::reverse(seen.begin(), seen.end());
     return seen;
   }
-  /// The first drafted row behind `row` that holds `next`; 0: there is none.
+  /// The first drafted row after `row` that is its child and holds `next`; 0 if there is none.
   [[nodiscard]] std::size_t child_of(TokenSpan cache, std::size_t row, Token next) const {
     for (std::size_t child = row + 1; child <= parents.size(); ++child)
       if (parent(child) == row && token(cache, child) == next) return child;

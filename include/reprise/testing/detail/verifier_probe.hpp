@@ -23,18 +23,18 @@
 
 namespace reprise::testing::detail {
 
-/// Where a run is: tokens decoded, and how many committed ones the next pass has to carry.
+/// The progress of a run: decoded tokens, and committed tokens that the next pass has to carry.
 struct Place {
   std::size_t position = 0;
   std::size_t pending = 1;
 };
 
-/// How the tokens agree that an engine ranks highest.
+/// How often the first candidates of an engine agree with its picks and with each other.
 struct RankCounts {
   std::size_t asked = 0;
-  std::size_t picked = 0;   ///< the first was the pick
-  std::size_t known = 0;    ///< behind drafted rows, of places that a plain pass has shown as well
-  std::size_t changed = 0;  ///< of these, the first was another one
+  std::size_t picked = 0;   ///< the first candidate was the pick
+  std::size_t known = 0;    ///< after drafted rows, at places that a plain pass has shown too
+  std::size_t changed = 0;  ///< of these, the first candidate differed from that of the plain pass
 };
 
 template <class Engine>
@@ -44,15 +44,15 @@ Capabilities described(const Engine& engine) {
   return can;
 }
 
-/// Runs single passes of an engine and holds each answer against what plain decoding gave.
+/// Runs single passes of an engine and compares each answer with plain decoding.
 template <class Engine, class Fail>
 class VerifierProbe {
  public:
-  /// `tokens`: to decode; `epsilon` and `tolerance`: see VerifierCheck.
+  /// `tokens`: number to decode; `epsilon` and `tolerance`: see VerifierCheck.
   VerifierProbe(TokenSpan prompt, std::size_t tokens, double epsilon, double tolerance, Fail& fail)
       : text_(prompt), tokens_(tokens), epsilon_(epsilon), tolerance_(tolerance), fail_(fail) {}
 
-  /// Learns the text from an engine that has the prompt: one token a pass.
+  /// Records the text of plain decoding, from an engine that has the prompt: one token per pass.
   std::optional<Difference> decode_plainly(Engine& engine) {
     for (std::size_t p = 0; p < tokens_; ++p) {
       const TokenSpan anchor = text_.before(p, 1);
@@ -67,7 +67,7 @@ class VerifierProbe {
     return {};
   }
 
-  /// One pass; advances `place`. `trace` gathers what was run.
+  /// Runs one pass and advances `place`. Adds the pass to `trace`.
   std::optional<Difference> pass(Engine& engine, Step step, Place& place, Trace& trace) {
     const Capabilities can = described(engine);
     const bool restores = CheckpointVerifier<Engine> && can.rollback == Rollback::snapshot;
@@ -77,9 +77,9 @@ class VerifierProbe {
     ProbeDraft draft = text_.draft(step, place.position, place.pending, can);
     if (step.refuse)
       if (auto difference = refuse(engine, step, draft, place, trace)) return difference;
-    bool saves = (restores && (!draft.tokens.empty() || step.twice)) || step.save;  // what is given back was saved
+    bool saves = (restores && (!draft.tokens.empty() || step.twice)) || step.save;  // restore() needs a snapshot
     if (step.drop) {
-      // Nothing is kept, so what was wrong in here is seen in here; and then the text goes on plainly.
+      // The pass keeps nothing, so a difference can only come from the pass itself. Decoding goes on plainly.
       trace.add(call(step, saves, ""), batch(draft, place), draft);
       if (auto difference = read(engine, step, draft, place, saves, trace.text())) return difference;
       step = without_draft(step);
@@ -115,7 +115,7 @@ class VerifierProbe {
     return {};
   }
 
-  /// Comparisons made since the last call.
+  /// The number of comparisons since the last call.
   std::size_t take_checks() noexcept { return std::exchange(checks_, 0); }
   [[nodiscard]] const RankCounts& ranks() const noexcept { return counts_; }
   [[nodiscard]] const ProbeText& text() const noexcept { return text_; }
@@ -138,7 +138,7 @@ class VerifierProbe {
     return batch;
   }
 
-  /// Reads one pick and gives all of the pass back but the pending tokens before the anchor.
+  /// Reads one pick, then gives the whole pass back except the pending tokens before the anchor.
   std::optional<Difference> refuse(Engine& engine, const Step& step, const ProbeDraft& draft, Place& place,
                                    Trace& trace) {
     const bool restores = CheckpointVerifier<Engine> && described(engine).rollback == Rollback::snapshot;
@@ -153,7 +153,7 @@ class VerifierProbe {
     if (!restores) place.pending = 1;
     return {};
   }
-  /// Runs the pass and compares what is read of it.
+  /// Runs the pass and compares the picks that are read.
   std::optional<Difference> read(Engine& engine, const Step& step, const ProbeDraft& draft, const Place& place,
                                  bool saves, const std::string& trace) {
     if constexpr (CheckpointVerifier<Engine>)
@@ -195,7 +195,8 @@ class VerifierProbe {
   }
   std::optional<Difference> compare_walk(Engine& engine, const Accepted& walked, const ProbeDraft& draft,
                                          const Place& place, const std::string& trace) {
-    if (walked.rows.size() != walked.tokens.size()) return Difference{"as many rows as tokens are wanted of " + trace};
+    if (walked.rows.size() != walked.tokens.size())
+      return Difference{"the walk must return one row for each token: " + trace};
     for (std::size_t d = 0; d < std::min(walked.tokens.size(), draft.path.size() + 1); ++d) {
       const std::size_t i = d == 0 ? 0 : 1 + draft.path[d - 1];
       const std::string where = "tokens[" + std::to_string(d) + ']';
@@ -223,7 +224,7 @@ class VerifierProbe {
     if (MarginVerifier<Engine>) message += "; margin " + std::to_string(margin);
     return Difference{std::move(message), MarginVerifier<Engine> && margin <= epsilon_};
   }
-  /// A distribution, and whether it is the one that a plain pass showed in the same place.
+  /// Compares a distribution with the one that a plain pass showed at the same place.
   std::optional<Difference> weigh(Engine& engine, std::size_t i, std::size_t p, const ProbeDraft& draft,
                                   const std::string& trace) {
     if constexpr (DistributionVerifier<Engine>) {
@@ -231,7 +232,7 @@ class VerifierProbe {
       const std::string where = "probabilities(" + std::to_string(i) + ") of " + trace;
       double sum = 0;
       for (const float weight : weights) {
-        if (!(weight >= 0)) return Difference{"a weight is negative or no number: " + where};
+        if (!(weight >= 0)) return Difference{"a weight is negative or not a number: " + where};
         sum += static_cast<double>(weight);
       }
       ++checks_;
@@ -249,7 +250,7 @@ class VerifierProbe {
     }
     return {};
   }
-  /// Reads the candidates of all rows, from the last on.
+  /// Reads the candidates of all rows, last row first.
   void rank(Engine& engine, const ProbeDraft& draft, const Place& place) {
     if constexpr (TopKVerifier<Engine>) {
       for (std::size_t i = draft.tokens.size() + 1; i-- > 0;) {
@@ -269,7 +270,7 @@ class VerifierProbe {
       }
     }
   }
-  /// What plain decoding picks has to be allowed, and the answer has to stay.
+  /// Tokens that plain decoding picks must be allowed, and the same question must get the same answer.
   std::optional<Difference> ask(Engine& engine, const Step& step, const Place& place, const std::string& trace) {
     if constexpr (ConstrainedVerifier<Engine>) {
       const TokenSpan right = text_.from(place.position, step.right + 1);
@@ -309,7 +310,7 @@ class VerifierProbe {
 #endif
     }
   }
-  /// Ends a pass; false when the engine says that it failed.
+  /// Ends a pass. Returns false if the engine returns an error.
   static bool finish(Engine& engine, const Step& step, const std::vector<std::size_t>& rows, bool restored,
                      std::size_t committed) {
     if constexpr (CheckpointVerifier<Engine>)
@@ -327,8 +328,8 @@ class VerifierProbe {
   Fail& fail_;
   std::size_t checks_ = 0;
   RankCounts counts_;
-  std::map<std::size_t, Token> first_;                 // what plain passes ranked highest
-  std::map<std::size_t, std::vector<float>> weights_;  // what plain passes weighed
+  std::map<std::size_t, Token> first_;                 // first candidates of plain passes
+  std::map<std::size_t, std::vector<float>> weights_;  // distributions of plain passes
 };
 
 }  // namespace reprise::testing::detail

@@ -18,20 +18,20 @@
 
 namespace reprise::testing {
 
-/// How a verifier is checked.
+/// The settings of check_verifier().
 struct VerifierCheck {
-  std::size_t tokens = 32;     ///< decoded in each run
+  std::size_t tokens = 32;     ///< tokens to decode in each run
   std::size_t max_draft = 4;   ///< longest draft tried; trees have more nodes
-  std::size_t mixed_runs = 8;  ///< runs in which everything is mixed at random
-  double epsilon = 0;          ///< a pick whose margin is at most this is a near tie (MarginVerifier)
-  double tolerance = 1e-3;     ///< by how much a distribution may differ with and without a draft, in total variation
-  bool sampled = false;        ///< the picks come from a sampler whose state truncate() does not bring back
+  std::size_t mixed_runs = 8;  ///< runs in which all variations are mixed at random
+  double epsilon = 0;          ///< a difference at a pick whose margin is at most this is a near tie (MarginVerifier)
+  double tolerance = 1e-3;     ///< largest total variation distance between distributions with and without a draft
+  bool sampled = false;        ///< picks come from a sampler whose state truncate() does not restore
   std::uint64_t seed = 1;
 };
 
 namespace detail {
 
-/// Runs of an engine, each from its prompt to the last token, and what is found in them.
+/// Runs of an engine, each from its prompt to the last token, and their findings.
 template <class Make, class Fail>
 class VerifierRuns {
  public:
@@ -53,14 +53,14 @@ class VerifierRuns {
   void begin(const char* clause, const char* what) { report_.begin(clause, what); }
   void skip(const char* why) { report_.skip(why); }
   void note(const Difference& difference) { report_.note(difference.message, difference.near_tie); }
-  /// What the reader should know though nothing is wrong.
+  /// Adds a remark for the reader although nothing is wrong.
   void inform(std::string message) {
     if (report_.findings.back().message.empty()) report_.findings.back().message = std::move(message);
   }
   void count_checks(std::size_t further = 0) { report_.findings.back().checks += probe_.take_checks() + further; }
   [[nodiscard]] const Finding& finding() const noexcept { return report_.findings.back(); }
 
-  /// One run, with the steps that `choose` gives from the first token to the last.
+  /// Runs once, with the steps that `choose(p)` returns from the first token to the last.
   template <class Choose>
   void repeat(Choose choose) {
     std::vector<Step> steps;
@@ -71,7 +71,7 @@ class VerifierRuns {
     }
     attempt(steps);
   }
-  /// Runs the steps; what fails is tried again with only the last few of them, for the shortest way to see it.
+  /// Runs the steps. Repeats a failed run with only its last few steps, to report the shortest that fails.
   void attempt(const std::vector<Step>& steps) {
     std::size_t done = 0;
     auto difference = follow(steps, done);
@@ -91,18 +91,18 @@ class VerifierRuns {
   }
 
  private:
-  /// `done`: the steps that were taken.
+  /// `done`: the number of steps taken.
   std::optional<Difference> follow(const std::vector<Step>& steps, std::size_t& done) {
     Engine engine = make_(prompt_);
     Trace trace;
     Place place;
     while (place.position < check_.tokens) {
-      // An engine that takes fewer rows gets there later.
+      // An engine with fewer rows per pass arrives at a position later.
       while (done < steps.size() && steps[done].position < place.position) ++done;
       const bool special = done < steps.size() && steps[done].position == place.position;
       Step plain;
       plain.position = place.position;
-      plain.weigh = !steps.empty() && steps.front().weigh;  // a sampler that is not asked falls behind
+      plain.weigh = !steps.empty() && steps.front().weigh;  // reading probabilities does not advance a sampler
       if (auto difference = probe_.pass(engine, special ? steps[done++] : plain, place, trace)) return difference;
     }
     return {};

@@ -11,44 +11,44 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
-/// \file What check_verifier() does to an engine, and how it tells people.
+/// \file The passes that check_verifier() runs, and their description for people.
 namespace reprise::testing::detail {
 
-/// One pass that is out of the ordinary, made when `position` tokens have been decoded.
+/// One unusual pass, run when `position` tokens have been decoded.
 struct Step {
   std::size_t position = 0;
-  std::size_t right = 0;         ///< drafted tokens that plain decoding gives
-  std::size_t wrong = 0;         ///< drafted tokens behind them, the first of which it does not
-  std::size_t take = unlimited;  ///< commit at most that many tokens and read no more picks
-  bool twice = false;            ///< run it once without a commit before
-  bool fail = false;             ///< make it fail before
-  bool refuse = false;           ///< read one pick first and commit nothing of it, as a stop predicate may
+  std::size_t right = 0;         ///< drafted tokens that agree with plain decoding
+  std::size_t wrong = 0;         ///< drafted tokens after them, the first of which disagrees
+  std::size_t take = unlimited;  ///< commit at most this many tokens and read no more picks
+  bool twice = false;            ///< run the pass once without a commit before
+  bool fail = false;             ///< make the pass fail once before
+  bool refuse = false;           ///< read one pick first and commit nothing, as a stop predicate may
 
-  std::size_t siblings = 0;  ///< wrong tokens beside each right one, and behind the last
-  std::size_t tail = 0;      ///< tokens behind each of them: those that would be right behind the right one
-  std::uint64_t order = 0;   ///< of the rows of a tree: 0, the right path first; 1, last at each depth; else mixed
-  bool tree = false;         ///< by verify_tree() and commit_rows(), also where the draft is a chain
-  bool drop = false;         ///< run it and read it, then decode plainly instead
-  bool walk = false;         ///< by verify_and_walk()
-  bool save = false;         ///< snapshot() before it, also without a draft
-  bool ask = false;          ///< ask what is allowed before it
+  std::size_t siblings = 0;  ///< wrong tokens beside each right one, and after the last
+  std::size_t tail = 0;      ///< tokens after each sibling, equal to those after the right token
+  std::uint64_t order = 0;   ///< of a tree's rows: 0, right path first; 1, right token last at each depth; else mixed
+  bool tree = false;         ///< use verify_tree() and commit_rows(), for chains too
+  bool drop = false;         ///< run and read the pass, then decode plainly instead
+  bool walk = false;         ///< use verify_and_walk()
+  bool save = false;         ///< call snapshot() first, also without a draft
+  bool ask = false;          ///< call allowed() first
   bool reveal = false;       ///< read the candidates of all rows before the commit
-  bool weigh = false;        ///< read probabilities in place of picks
+  bool weigh = false;        ///< read probabilities instead of picks
 };
 
-/// The draft of a step: what the engine is given, and which of it is right.
+/// The draft of a step: the tokens that the engine receives, and the right ones among them.
 struct ProbeDraft {
   std::vector<Token> tokens;
   std::vector<NodeIndex> parents;
   std::vector<std::size_t> path;  ///< the drafted rows that hold right tokens, from the anchor's child on
 };
 
-/// How a pass is asked for and ended.
+/// The calls that begin and end a pass.
 struct ProbeCall {
   const char* verify = "verify";
   bool shows_parents = false;
   bool saves = false;
-  std::string end;  ///< "commit(2)"
+  std::string end;  ///< for example "commit(2)"
 };
 
 template <class T>
@@ -62,7 +62,7 @@ std::string listed(std::span<const T> values) {
   return text;
 }
 
-/// The passes of a run, for people.
+/// The passes of a run, as text for people.
 class Trace {
  public:
   void add_plain() {
@@ -93,7 +93,7 @@ class Trace {
   std::size_t plain_ = 0;
 };
 
-/// Where an engine parted from plain decoding.
+/// The first difference from plain decoding.
 struct Difference {
   std::string message;
   bool near_tie = false;
