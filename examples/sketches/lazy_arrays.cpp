@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine on an array framework with lazy evaluation, as MLX has it: a call builds a graph, and the time is spent
-// where a value is read. The engine reads once for each pass, all picks together; one read for each token would cost a
+// An engine on an array framework with lazy evaluation, as in MLX. A call builds a graph; the time is spent where a
+// value is read. The engine reads once for each pass, all picks together; one read for each token would cost a
 // synchronisation for each. It checks trees: a mask, a position for each row, and a gather that keeps a path.
 #include <algorithm>
 #include <chrono>

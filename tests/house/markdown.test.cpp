@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Markdown files of the project: every link inside of the project leads to a file and a heading that exist, and
-// examples/README.md lists every example. Their commands are held by commands.sh.
+// The Markdown files of the project. Every link inside of the project leads to a file and a heading that exist, and
+// examples/README.md lists every example. commands.sh holds the commands.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public face: reprise.hpp is the definition of what is public (with the
-// testing kit, the extras and the calls of the system, which are asked for by
-// name), and no public signature names a thing of the back rooms.
+// reprise.hpp is the definition of public. The testing kit, the extras and the calls of the system are public too, but
+// included by name. No public signature names a private thing.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/reference.md, held against the headers: every public header and every name that it declares is on the page, with
-// errors where a function returns a Result; and the page names nothing that does not exist.
+// Holds docs/reference.md against the headers. Every public header and every name that it declares is on the page, with
+// errors where a function returns a Result. The page names nothing that does not exist.
 #include <gtest/gtest.h>
 
 #include <algorithm>
