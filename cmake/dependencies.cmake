@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# GoogleTest and Google Benchmark: from the system where it has them, otherwise fetched (needs a network). Neither is
-# asked for unless something that is built needs it; the library itself needs nothing.
+# GoogleTest and Google Benchmark, from the system if installed, otherwise downloaded. Each is looked up only if a
+# target needs it. The library itself needs neither.
 include(FetchContent)
 
-# So that the settings below reach projects that were written for older versions of CMake.
+# Makes the settings below effective in projects written for older versions of CMake.
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)
 
-# Warnings in code that is not ours are not our errors.
+# Warnings in third-party code must not become errors.
 function(reprise_quiet)
   foreach(target IN LISTS ARGN)
     if(TARGET ${target})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the headers, the package for find_package(reprise), and the replay tool with its traces where it is built.
+# Installs the headers, the package for find_package(reprise), and the replay tool with its traces if it is built.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -9,7 +9,7 @@ install(TARGETS reprise EXPORT reprise-targets FILE_SET HEADERS)
 install(EXPORT reprise-targets NAMESPACE reprise:: DESTINATION ${package_dir})
 
 file(WRITE ${PROJECT_BINARY_DIR}/reprise-config.cmake "include(\${CMAKE_CURRENT_LIST_DIR}/reprise-targets.cmake)\n")
-# ARCH_INDEPENDENT: headers only, so a package made on one machine serves every other.
+# ARCH_INDEPENDENT, because the package has headers only and serves every machine.
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/reprise-config-version.cmake
   COMPATIBILITY SameMinorVersion

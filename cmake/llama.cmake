@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Looks for llama.cpp, for the example and the tool that run it. Sets reprise_llama_found, and links it to the target
-# reprise-llama-cpp.
+# Looks for llama.cpp, for the example and the tool that use it. Sets reprise_llama_found and links the target
+# reprise-llama-cpp to it.
 set(LLAMA_ROOT "" CACHE PATH "Where llama.cpp is: a prefix it was installed to, or site-packages of llama-cpp-python")
 add_library(reprise-llama-cpp INTERFACE)
 set(reprise_llama_found FALSE)
@@ -8,15 +8,15 @@ set(reprise_llama_found FALSE)
 set(only)
 if(LLAMA_ROOT)
   set(only PATHS ${LLAMA_ROOT} NO_DEFAULT_PATH)
-  unset(llama_DIR CACHE) # found last time, perhaps elsewhere
+  unset(llama_DIR CACHE) # a previous search may have found it elsewhere
 endif()
 find_package(llama CONFIG QUIET ${only})
 if(TARGET llama)
   target_link_libraries(reprise-llama-cpp INTERFACE llama)
   set(reprise_llama_found TRUE)
 elseif(LLAMA_ROOT)
-  # Without CMake's files, or with all in the folder of the Python package. Not kept in the cache: another LLAMA_ROOT
-  # is to be looked at anew.
+  # For installations without CMake files, or inside the Python package. Not cached, so that another LLAMA_ROOT is
+  # searched again.
   unset(LLAMA_HEADERS CACHE)
   find_path(LLAMA_HEADERS llama.h PATHS ${LLAMA_ROOT} PATH_SUFFIXES include llama_cpp/include NO_DEFAULT_PATH)
   set(libraries)

@@ -5,10 +5,10 @@
 # share a translation unit. So each file joins the first group in which all its names are free. The names are read from the
 # text: every declaration at the start of a line. A name read by mistake costs some time when compiling, nothing else.
 
-# Sets `out` to the names that `file` declares at the start of a line; of an alias, name=meaning.
+# Sets `out` to the names that `file` declares at the start of a line; for an alias, name=meaning.
 function(reprise_declared_names file out)
   file(READ ${file} text)
-  string(REGEX REPLACE "[][\\\\\"]" "" text "${text}") # lists of CMake cannot hold them
+  string(REGEX REPLACE "[][\\\\\"]" "" text "${text}") # CMake lists cannot hold these characters
   string(REPLACE ";" "!" text "${text}")
   string(REGEX MATCHALL "\n[a-zA-Z][^\n]*" lines "${text}")
   set(names)
@@ -35,7 +35,7 @@ function(reprise_declared_names file out)
   set(${out} ${names} PARENT_SCOPE)
 endfunction()
 
-# Sets `out` to whether one of `names` means something else among `taken`. Two equal aliases may meet.
+# Sets `out` to TRUE if one of `names` has another meaning among `taken`. Equal aliases do not clash.
 function(reprise_names_clash names taken out)
   set(${out} FALSE PARENT_SCOPE)
   foreach(name IN LISTS names)
@@ -53,7 +53,8 @@ function(reprise_names_clash names taken out)
   endforeach()
 endfunction()
 
-# Puts the test files of `target` into groups. Those that follow APART are compiled on their own, and so is what is no test.
+# Puts the test files of `target` into groups. Files after APART, and files that are not tests, are compiled on their
+# own.
 function(reprise_unite_tests target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "APART")
   if(NOT REPRISE_TEST_UNITY)
@@ -66,7 +67,7 @@ function(reprise_unite_tests target)
     if(NOT file MATCHES "\\.test\\.cpp$" OR file IN_LIST arg_APART)
       continue()
     endif()
-    # An edit may bring a name that another file of the group has.
+    # An edit may add a name that another file of the group has.
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     reprise_declared_names(${CMAKE_CURRENT_SOURCE_DIR}/${file} names)
     set(group 0)

@@ -17,7 +17,7 @@ namespace {
 
 /// The path of a file, existing or not, with all links resolved. Empty if it cannot be determined.
 std::filesystem::path place_of(const std::string& path) {
-  constexpr int most_links = 40;  // as many as systems follow
+  constexpr int most_links = 40;  // the usual limit of systems
   std::error_code error;
   std::filesystem::path place = std::filesystem::absolute(path, error);
   for (int i = 0; i < most_links && !error && std::filesystem::is_symlink(place, error); ++i)

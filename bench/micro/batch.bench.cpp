@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning one pass of many sequences: budget, plan and learn.
+// Time of planning one pass of many sequences: budget, plan and learn.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace reprise;
 
-/// Chains whose tokens hold with 50 to 98%, one in four sequences without a match.
+/// Chains whose tokens are accepted with 50 to 98%. One sequence in four has no match.
 class Offers {
  public:
   Offers(std::size_t sequences, std::size_t nodes) : drafts_(sequences), indices_(nodes) {
@@ -42,7 +42,7 @@ class Offers {
   std::vector<std::size_t> committed_;
 };
 
-/// A dense model: bound by memory up to 4 rows for each sequence, in proportion to the rows beyond.
+/// A dense model: memory-bound up to 4 rows per sequence; beyond that the time grows with the rows.
 CostCurve knee(std::size_t sequences) {
   const CostPoint points[] = {{1, 0, 1, 1e7}, {1, 0, 4 * sequences, 1.1e7}, {1, 0, 8 * sequences, 2.2e7}};
   return *CostCurve::from_points(points);
@@ -73,7 +73,7 @@ BENCHMARK(told)->ArgNames({"sequences", "nodes"})->ArgsProduct({{1, 4, 16, 64, 2
 BENCHMARK(learned)->ArgNames({"sequences", "nodes"})->ArgsProduct({{256}, {8, 32}});
 BENCHMARK(row_budget)->ArgNames({"sequences", "nodes"})->ArgsProduct({{256}, {8, 32}});
 
-/// The number of sequences changes in every pass, so that costs are read anew.
+/// The number of sequences changes in every pass, so the planner reads the costs again.
 void joining(benchmark::State& state) {
   const auto sequences = static_cast<std::size_t>(state.range(0));
   const Offers offers(sequences, 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to decide how much to draft: one pass is budget + choose + learn, as in a session.
+// Time of choosing a draft length. One pass is budget + choose + learn, as in a session.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t passes = 1024;
 
-/// Chains with a path probability that falls, and how many of their tokens the target agrees with.
+/// Chains with falling path probability, and the number of their tokens that the target accepts.
 struct Drafts {
   explicit Drafts(std::size_t size) {
     testing::Random random(7);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory of past sequences: what it costs to remember, in time and in bytes, to draft with it, and to read it while
-// another thread writes a million tokens a second.
+// The cost of a memory of past sequences: time and bytes of storing, time of drafting, and time of reading while
+// another thread writes. The writer adds a million tokens per second.
 #include "reprise/history/history_store.hpp"
 
 #include <benchmark/benchmark.h>
@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t context_size = std::size_t{1} << 13;
 constexpr std::size_t long_sequence = 2048;
 
-/// Seconds that this thread has run, not counting those in which others had its core; with POSIX. Elsewhere all.
+/// CPU time of this thread in seconds. Without POSIX, wall-clock time.
 double thread_seconds() {
 #ifdef CLOCK_THREAD_CPUTIME_ID
   std::timespec time{};
@@ -47,7 +47,7 @@ void remember(HistoryStore& memory, std::span<const Token> tokens, std::size_t s
   memory.end_sequence();
 }
 
-/// Text for three times what there is room for, in sequences of so many tokens.
+/// Appends three times the capacity of the memory, in sequences of `sequence_size` tokens.
 void append(benchmark::State& state, std::size_t sequence_size) {
   HistoryStore memory = memory_of(state);
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, memory.capacity() * 3);
@@ -61,7 +61,7 @@ void append(benchmark::State& state, std::size_t sequence_size) {
       static_cast<double>(counts.duplicates) / static_cast<double>(counts.duplicates + counts.stored);
 }
 
-/// A full memory, and a context that is like what is remembered.
+/// A full memory, and a context similar to the stored text.
 struct Past {
   explicit Past(const benchmark::State& state)
       : memory(memory_of(state)),
@@ -112,7 +112,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-/// What propose costs, with a clock around each (20 to 40 ns of what is shown).
+/// Time of propose(). A clock around each call adds 20 to 40 ns.
 void propose(benchmark::State& state, bool reads, std::size_t nodes, bool cold) {
   const Past past(state);
   Reader reader(past, reads, nodes);
@@ -134,7 +134,7 @@ void propose(benchmark::State& state, bool reads, std::size_t nodes, bool cold) 
   state.counters["ns/propose"] = total.count() * 1e9 / static_cast<double>(reader.asked);
 }
 
-/// Tokens a millisecond, which nobody has said before, until it is done. Answers how many.
+/// Writes 1000 new tokens per millisecond until `done`. Returns the number of tokens written.
 std::size_t write(Past& past, const std::atomic<bool>& done) {
   std::vector<Token> burst(1000);
   std::size_t said = 0;
@@ -150,7 +150,7 @@ std::size_t write(Past& past, const std::atomic<bool>& done) {
   return said;
 }
 
-/// What a token and a draft of 8 nodes cost each of some readers, in its own time, alone or beside a writer.
+/// CPU time of one token and one draft of 8 nodes, for each of several readers, with or without a writer.
 void read(benchmark::State& state, std::size_t readers, bool writes) {
   Past past(state);
   std::atomic<bool> done = false;

@@ -13,17 +13,17 @@
 #include "reprise/index/lookup_index.hpp"
 #include "support/streams.hpp"
 
-/// What every index is measured by; rolling_hash.bench.cpp and suffix_array.bench.cpp fill in the type.
+/// The benchmarks of every index; rolling_hash.bench.cpp and suffix_array.bench.cpp supply the type.
 namespace reprise::bench {
 
 using testing::Stream;
 
-/// A vocabulary of today's size: of zipf tokens, few are frequent and most never come.
+/// A stream with a large vocabulary. Of its zipf tokens, few are frequent and most never occur.
 inline std::vector<Token> bench_tokens(Stream stream, std::size_t length) {
   return testing::make_stream(stream, length, 1, 100000);
 }
 
-/// Reads through more memory than the caches hold, as a real pass of the target does between two lookups.
+/// Reads more memory than the caches hold, like a real pass of the target between two lookups.
 class CacheFlush {
  public:
   void operator()() {
@@ -43,7 +43,7 @@ inline void report_tokens(benchmark::State& state, std::size_t tokens_each, std:
   state.counters["bytes/token"] = static_cast<double>(bytes) / each;
 }
 
-/// A prompt at once into a new index: what begin() costs, allocation included.
+/// Appends a whole prompt to a new index: the cost of begin(), allocation included.
 template <LookupIndex I>
 void bulk_append(benchmark::State& state, Stream stream, const IndexOptions& options) {
   const std::vector<Token> tokens = bench_tokens(stream, static_cast<std::size_t>(state.range(0)));
@@ -57,7 +57,7 @@ void bulk_append(benchmark::State& state, Stream stream, const IndexOptions& opt
   report_tokens(state, tokens.size(), bytes);
 }
 
-/// One token after the other from an empty index up to this context, growth included.
+/// Appends token by token to an empty index up to this context, growth included.
 template <LookupIndex I>
 void stream_append(benchmark::State& state, Stream stream, const IndexOptions& options) {
   const std::vector<Token> tokens = bench_tokens(stream, static_cast<std::size_t>(state.range(0)));
@@ -71,7 +71,7 @@ void stream_append(benchmark::State& state, Stream stream, const IndexOptions& o
   report_tokens(state, tokens.size(), bytes);
 }
 
-/// One token more at this context and back again, as a rejected draft would, had it been appended.
+/// Appends tokens one by one at this context and removes them again, like rejected drafts that had been appended.
 template <LookupIndex I>
 void append_and_truncate(benchmark::State& state, Stream stream, const IndexOptions& options) {
   const auto length = static_cast<std::size_t>(state.range(0));
@@ -88,9 +88,9 @@ void append_and_truncate(benchmark::State& state, Stream stream, const IndexOpti
   state.counters.erase("bytes/token");
 }
 
-/// One lookup after each of many places of the context, each with a clock around it (20 to 40 ns of what is shown),
-/// since a lookup repeated at one place would find all it reads in the L1 cache. The index is cut back from place to
-/// place, which is not timed; cold: nor is the flush of the caches before each lookup.
+/// Times one lookup at each of many places of the context, because a repeated lookup at one place would find all its
+/// data in the L1 cache. A clock around each call adds 20 to 40 ns. The index is truncated from place to place, and
+/// with `cold` the caches are flushed before each lookup; neither is timed.
 template <LookupIndex I>
 void find(benchmark::State& state, Stream stream, const IndexOptions& options, MatchLimits limits, bool cold) {
   const auto length = static_cast<std::size_t>(state.range(0));
@@ -119,7 +119,7 @@ void find(benchmark::State& state, Stream stream, const IndexOptions& options, M
 inline constexpr std::int64_t context_sizes[] = {1 << 10, 1 << 14, 1 << 17, 1 << 20};
 inline constexpr Stream bench_streams[] = {Stream::trace_like, Stream::zipf, Stream::all_distinct};
 
-/// Registers all of the above for one index, with its name in front.
+/// Registers all benchmarks above for one index, named `index`.
 template <LookupIndex I>
 void register_index(const std::string& index) {
   using Run = void (*)(benchmark::State&, Stream, const IndexOptions&);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole rounds through a Session, with a target that costs nothing: what drafting itself costs per output token.
+// Whole rounds through a Session with a free target: the cost of drafting itself per output token.
 #include "reprise/loop/round.hpp"
 
 #include <benchmark/benchmark.h>
@@ -20,9 +20,9 @@
 namespace reprise::bench {
 namespace {
 
-constexpr std::size_t rounds_tokens = 4096;  // decoded behind the context, then cut off again
+constexpr std::size_t rounds_tokens = 4096;  // decoded after the context, then truncated
 
-/// A session as made for one of the benchmarks.
+/// The sessions of the benchmarks.
 struct Copying {
   static Session<PromptLookupDrafter<RollingHashIndex>> make() { return {}; }
 };
@@ -43,13 +43,13 @@ Capabilities trees() {
   return can;
 }
 
-/// Decodes what follows the context in the stream, round by round.
+/// Decodes the tokens after the context in the stream, round by round.
 template <class Kind>
 void rounds(benchmark::State& state, bool cold) {
   const auto length = static_cast<std::size_t>(state.range(0));
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, length + rounds_tokens + 64);
   auto session = Kind::make();
-  // A cold run is too short to spread the cost of growing over its tokens.
+  // A cold run is too short to amortise growth over its tokens.
   if (cold && !session.reserve(tokens.size())) return state.SkipWithError("reserve");
   if (!session.begin(std::span(tokens).first(length), trees())) return state.SkipWithError("begin");
   const Limits limits;
@@ -87,7 +87,7 @@ void rounds(benchmark::State& state, bool cold) {
   state.counters["bytes/token"] = static_cast<double>(session.memory_bytes()) / static_cast<double>(length);
 }
 
-/// begin(): a whole prompt.
+/// Time of begin() with a whole prompt.
 template <class Kind>
 void begin(benchmark::State& state) {
   const auto length = static_cast<std::size_t>(state.range(0));
@@ -101,7 +101,7 @@ void begin(benchmark::State& state) {
   state.counters.erase("bytes/token");
 }
 
-/// propose() alone, at the end of the context.
+/// Time of propose() alone, at the end of the context.
 template <class Kind>
 void propose(benchmark::State& state, Stream stream) {
   const auto length = static_cast<std::size_t>(state.range(0));

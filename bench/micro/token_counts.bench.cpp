@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token counts: what each token of a text costs, and what it costs to take one back.
+// Time of adding a token to TokenCounts, and of removing it.
 #include "reprise/index/token_counts.hpp"
 
 #include <benchmark/benchmark.h>
@@ -16,7 +16,7 @@
 namespace reprise::bench {
 namespace {
 
-/// Tokens that all differ. Falling: the last ones are the most frequent, because equal counts are ordered by token.
+/// Tokens that all differ. Falling: the last ones rank highest, because equal counts are ordered by token.
 std::vector<Token> distinct_tokens(std::size_t length, bool falling) {
   std::vector<Token> tokens(length);
   if (falling)
@@ -44,7 +44,7 @@ void add(benchmark::State& state, const std::string& kind) {
   report_tokens(state, tokens.size(), counts.memory_bytes());
 }
 
-/// The last tokens go and come back, so many at a time.
+/// Removes the last tokens and adds them again, a fixed number at a time.
 void remove(benchmark::State& state, const std::string& kind) {
   const std::vector<Token> tokens = text(kind, static_cast<std::size_t>(state.range(0)));
   const auto last = TokenSpan(tokens).last(static_cast<std::size_t>(state.range(1)));
@@ -57,7 +57,7 @@ void remove(benchmark::State& state, const std::string& kind) {
   }
 }
 
-/// The same for a whole drafter: truncate() by one token, and the token again.
+/// The same for a whole drafter: truncates one token and observes it again.
 void truncate_drafter(benchmark::State& state, const std::string& kind) {
   const std::vector<Token> tokens = text(kind, static_cast<std::size_t>(state.range(0)));
   NgramDrafter drafter;

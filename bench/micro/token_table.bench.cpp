@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rolling-hash token memory: learning, lookups and whole drafts, by the size of the table.
+// The rolling-hash token table: time of learning, lookups and whole drafts, by the size of the table.
 #include "reprise/extras/token_table.hpp"
 
 #include <benchmark/benchmark.h>
@@ -28,7 +28,7 @@ void report(benchmark::State& state, const TokenTable& table) {
   state.counters["full"] = static_cast<double>(table.size()) / static_cast<double>(table.capacity());
 }
 
-/// A whole text at once, again and again: what a caller does off the hot path.
+/// Learns a whole text in one call, as a caller does outside the decoding loop.
 void learn(benchmark::State& state) {
   TokenTable table = table_of(state);
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, text_size);
@@ -38,7 +38,7 @@ void learn(benchmark::State& state) {
   report(state, table);
 }
 
-/// One token after the other, as a drafter that writes does it.
+/// Learns token by token, as a drafter does that writes to its table.
 void observe(benchmark::State& state) {
   TokenTable table = table_of(state);
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, text_size);
@@ -50,8 +50,8 @@ void observe(benchmark::State& state) {
   report_tokens(state, tokens.size(), drafter.memory_bytes());
 }
 
-/// Chains of up to 32 tokens from many places of a text that the table has learned, each with a clock around it (20 to
-/// 40 ns of what is shown); cold: after a flush of the caches.
+/// Drafts chains of up to 32 tokens from many places of a text that the table has learned. A clock around each call
+/// adds 20 to 40 ns. `cold`: the caches are flushed before each call.
 void propose(benchmark::State& state, bool cold) {
   TokenTable table = table_of(state);
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, text_size);
@@ -84,7 +84,7 @@ void propose(benchmark::State& state, bool cold) {
   state.counters["ns/drafted"] = total.count() * 1e9 / static_cast<double>(drafted);
 }
 
-/// What the gate adds to begin(), per token of the prompt.
+/// Time that the gate adds to begin(), per prompt token.
 void gate_begin(benchmark::State& state) {
   const std::vector<Token> tokens = bench_tokens(Stream::trace_like, static_cast<std::size_t>(state.range(0)));
   const TokenTable table = TokenTable::make({.bytes = 4096}).value();

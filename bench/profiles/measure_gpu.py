@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a verify pass of a decoder costs by its shape, and writes the curve file that reprise reads.
+"""Measures the cost of a decoder's verify pass by its shape, and writes a curve file for reprise.
 
-A decoder of the shape of a known model, with random weights (they do not change the time), runs passes of 1 + k rows
-for each sequence: the anchor and k drafted tokens. On a GPU each shape of pass is a CUDA graph, timed by CUDA events;
-on a CPU the same code runs without graphs, which is there to try the script. Before anything is measured, a pass of
-k + 1 rows is compared with k + 1 passes of one row.
+A decoder in the shape of a known model runs passes of 1 + k rows for each sequence: the anchor and k drafted tokens.
+Its weights are random, which does not change the time. On a GPU each shape of pass is a CUDA graph, timed by CUDA
+events. On a CPU the same code runs without graphs, to try the script. Before the measurement, a pass of k + 1 rows is
+compared with k + 1 passes of one row.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ GIB = 1 << 30
 
 
 class BadInput(Exception):
-    """What the user can put right: exit code 2."""
+    """An error that the user can correct: exit code 2."""
 
 
 class Failed(Exception):
-    """What went wrong on the way: exit code 1."""
+    """A failure during the measurement: exit code 1."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ class Shape:
         return self.hidden * (2 * self.vocabulary + 1)
 
     def cache_per_token(self) -> int:
-        """Numbers in the cache of one layer."""
+        """The numbers that one token adds to the cache of one layer."""
         return 2 * self.kv_heads * self.head_dim
 
     def activations_per_row(self) -> int:
-        """More than are alive at any time."""
+        """An upper bound on the numbers that are alive at any time."""
         return self.vocabulary + 4 * self.ffn + 8 * self.hidden
 
 
@@ -79,16 +79,16 @@ SHAPES = {
     "70b": Shape("Llama-3-70B", 80, 8192, 64, 8, 128, 28672, 128256),
     "tiny": Shape("none: to try the script", 4, 64, 8, 2, 16, 128, 512),
 }
-# The stack is cut to what fits, so that every asked cache finds room beside it, unless fewer layers than this were left.
+# This shape is cut to the layers that fit beside the largest cache that leaves FEWEST_LAYERS; larger caches are skipped.
 SIZED_TO_FIT = "70b"
 FEWEST_LAYERS = 8
-# What graphs and kernels' workspaces take beside weights, cache and activations.
+# Memory of graphs and kernel workspaces, beside weights, cache and activations.
 GPU_RESERVE = 3 * GIB
 
 
 class Cache:
-    """Keys and values, [layer, sequence, position, head, number], in memory that all passes share: what is in it does
-    not change the time. The views of different numbers of sequences overlap."""
+    """Keys and values, [layer, sequence, position, head, number], in memory that all passes share. The contents do not
+    change the time. The views of different numbers of sequences overlap."""
 
     def __init__(self, memory: torch.Tensor, shape: Shape, layers: int, sequences: int, capacity: int):
         size = (2, layers, sequences, capacity, shape.kv_heads, shape.head_dim)
@@ -96,7 +96,7 @@ class Cache:
 
 
 class Decoder:
-    """RMSNorm, rotary positions, grouped-query attention, SwiGLU; logits of every row."""
+    """A decoder with RMSNorm, rotary positions, grouped-query attention and SwiGLU. Gives the logits of every row."""
 
     def __init__(self, shape: Shape, layers: int, positions: int, attention: str, device, dtype, seed: int):
         self.shape, self.layers, self.attention = shape, layers, attention
@@ -131,8 +131,9 @@ class Decoder:
         self.biases: dict[tuple[int, int], torch.Tensor] = {}
 
     def forward(self, ids: torch.Tensor, cache: Cache | None, start: int) -> torch.Tensor:
-        """Logits [sequence, row, vocabulary] of the rows `ids` [sequence, row] at positions from `start` on; their keys
-        and values are put into the cache. Without a cache: embedding and head alone, no layer."""
+        """Returns logits [sequence, row, vocabulary] for the rows `ids` [sequence, row] at positions from `start` on.
+
+        Writes their keys and values to the cache. Without a cache, runs the embedding and the head only."""
         x = F.embedding(ids, self.embedding)
         end = start + ids.shape[1]
         for layer, (norm_1, qkv, out, norm_2, gate_and_up, down) in enumerate(self.blocks if cache else ()):
@@ -157,14 +158,14 @@ class Decoder:
         return *qk.split((shape.heads, shape.kv_heads), 2), v
 
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """Row i of r sees all positions but the last r - 1 - i."""
+        """Row i of r sees all positions except the last r - 1 - i."""
         sequences, rows, heads, head_dim = q.shape
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
         if self.attention == "flash":
             bias = causal_lower_right(rows, k.shape[2])
             made = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, enable_gqa=True)
         else:
-            # The heads of a group as rows of one head: keys and values are read once for all of them.
+            # The heads of a group become rows of one head, so that their keys and values are read once.
             folded = q.reshape(sequences, k.shape[1], -1, head_dim)
             bias = self.bias(rows, k.shape[2]) if rows > 1 else None
             made = F.scaled_dot_product_attention(folded, k, v, attn_mask=bias)
@@ -172,7 +173,7 @@ class Decoder:
         return made.transpose(1, 2).flatten(2)
 
     def bias(self, rows: int, length: int) -> torch.Tensor:
-        """Made once: as a mask of truth values each layer would turn it into numbers again."""
+        """Made once, as numbers, because each layer would convert a mask of booleans again."""
         if (rows, length) not in self.biases:
             seen = torch.ones(rows, length, dtype=torch.bool, device=self.device).tril(length - rows)
             bias = torch.zeros(rows, length, dtype=self.dtype, device=self.device).masked_fill(~seen, float("-inf"))
@@ -181,12 +182,12 @@ class Decoder:
 
 
 def picks(decoder: Decoder, ids: torch.Tensor, cache: Cache | None, start: int) -> torch.Tensor:
-    """What is timed: greedy picks after each row, on the device."""
+    """The timed work: greedy picks after each row, on the device."""
     return decoder.forward(ids, cache, start).argmax(-1)
 
 
 def attention_for(wanted: str, shape: Shape, device, dtype) -> str:
-    """What "auto" stands for; refuses flash attention where torch would put something slow in its place."""
+    """Resolves "auto". Refuses flash attention if torch would replace it by a slow implementation."""
     if device.type != "cuda":
         return "masked" if wanted == "auto" else wanted
     q = torch.empty(1, shape.heads, 2, shape.head_dim, device=device, dtype=dtype)
@@ -200,9 +201,10 @@ def attention_for(wanted: str, shape: Shape, device, dtype) -> str:
 
 
 def check(like: Shape, attention: str, device, dtype, seed: int) -> float:
-    """The largest difference between the logits of one pass of many rows and those of passes of one row each, relative
-    to the largest logit. Wrong masks, positions or cache rows make it large. On the tiny shape with the heads of `like`,
-    so that the same attention kernels run."""
+    """Returns the largest difference between the logits of one pass of many rows and of passes of one row each.
+
+    The difference is relative to the largest logit. Wrong masks, positions or cache rows make it large. The check uses
+    the tiny shape with the heads of `like`, so that the same attention kernels run."""
     shape = replace(SHAPES["tiny"], heads=like.heads, kv_heads=like.kv_heads, head_dim=like.head_dim)
     sequences, prompt, rows = 3, 21, 9
     decoder = Decoder(shape, shape.layers, prompt + rows, attention, device, dtype, seed)
@@ -231,7 +233,7 @@ def check(like: Shape, attention: str, device, dtype, seed: int) -> float:
 
 
 class EagerPass:
-    """A pass that is launched kernel by kernel, timed by the clock of the CPU."""
+    """A pass launched kernel by kernel, timed by the CPU's clock."""
 
     def __init__(self, run):
         self.run = run
@@ -247,17 +249,17 @@ class EagerPass:
 
 
 class GraphPass:
-    """A pass as a CUDA graph. Launching does not wait; the time can be asked for after the device was waited for."""
+    """A pass as a CUDA graph. launch() does not wait; the time is valid after wait()."""
 
     def __init__(self, run, pool):
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
-            run()  # libraries choose kernels and take their workspaces, neither of which can be captured
+            run()  # libraries choose kernels and allocate workspaces here; a capture cannot
         torch.cuda.current_stream().wait_stream(aside)
-        self.run = run  # the graph reads the tensors that it holds
+        self.run = run  # keeps the tensors that the graph reads
         self.graph = torch.cuda.CUDAGraph()
-        # One pool for all graphs: each overwrites what the last left there, and none reads it.
+        # One pool for all graphs: each overwrites the contents of the last, and none reads them.
         with torch.cuda.graph(self.graph, pool=pool):
             self.picks = run()
         self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -281,11 +283,11 @@ class GraphPass:
 
 
 def timed(passes: list, warmup: int, samples: int, order: random.Random, progress, when_busy) -> list[list[float]]:
-    """Times of each pass, one a round, in an order shuffled anew each round, so that a slow moment hits all alike."""
+    """Returns the times of each pass, one per round. Each round has a new order, so that a slowdown hits all alike."""
     times: list[list[float]] = [[] for _ in passes]
     for at in range(-warmup, samples):
         shuffled = order.sample(passes, len(passes))
-        # The first one twice: before it the device is idle, and the time until work reaches it would count.
+        # The first pass runs twice, because the device is idle before it and the start-up time would count.
         for each in (shuffled[0], *shuffled):
             each.launch()
         if at == -1:
@@ -311,7 +313,7 @@ class Pair:
 
 
 class Fit:
-    """How many layers there are, and which pairs of sequences and context have room beside them."""
+    """The number of layers, and the pairs of sequences and context whose caches fit beside them."""
 
     def __init__(self, options, shape: Shape, pairs: list[Pair], free: int | None, reserve: int, number_bytes: int):
         most = max(options.drafted)
@@ -336,7 +338,7 @@ class Fit:
         ]  # fmt: skip
         if pairs[0] not in self.pairs:
             room = layers_beside(pairs[0])
-            advice = f"--layers {room} fits" if room > 0 else "not one layer fits: fewer rows (--drafted), or --shape 8b"
+            advice = f"--layers {room} fits" if room > 0 else "not one layer fits; give fewer --drafted, or --shape 8b"
             raise BadInput(f"{self.layers} layers of {options.shape} do not fit; {pairs[0]} alone "
                            f"{self.skipped[0]['why']}; {advice}")  # fmt: skip
 
@@ -351,7 +353,7 @@ def free_memory(device) -> int | None:
 
 
 def ask_driver(device, *fields: str) -> dict[str, str]:
-    """From nvidia-smi; empty where it is missing."""
+    """Returns the fields from nvidia-smi; empty if that is missing."""
     if device.type != "cuda":
         return {}
     gpu = f"--id=GPU-{torch.cuda.get_device_properties(device).uuid}"
@@ -379,7 +381,7 @@ def hardware(device) -> str:
 
 
 class Report:
-    """The curve file. It is written after each pair, so that what was measured outlasts an interruption."""
+    """The curve file. It is written after each pair, so that an interruption loses one pair at most."""
 
     def __init__(self, options, arguments: list[str], shape: Shape, layers: int, device, attention: str):
         self.path = options.output
@@ -439,7 +441,7 @@ class Report:
 
 @contextlib.contextmanager
 def temporary_beside(path: Path):
-    """A file in the folder of `path`, gone again if writing it fails."""
+    """Opens a temporary file in the folder of `path`. Removes it if writing fails."""
     try:
         file = tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, suffix=".part", delete=False)
     except OSError as error:
@@ -466,8 +468,8 @@ def measure(options, arguments: list[str], shape: Shape, device, dtype, attentio
     report = Report(options, arguments, shape, fit.layers, device, attention)
     report.content["skipped"] = fit.skipped
     if report.path.is_dir():
-        raise BadInput(f"--output {report.path}: is a folder; name a file")
-    with temporary_beside(report.path) as file:  # before an hour of measuring, not after
+        raise BadInput(f"--output {report.path}: is a folder; give a file")
+    with temporary_beside(report.path) as file:  # fail before an hour of measuring, not after
         pass
     os.unlink(file.name)
 
@@ -489,7 +491,7 @@ def measure(options, arguments: list[str], shape: Shape, device, dtype, attentio
 
         def made(k: int, with_layers: bool):
             say.now(f"{name}: preparing the pass with {k} drafted")
-            # The anchor is the last of the context's tokens and the only one that is not cached.
+            # The anchor is the last token of the context, and the only one that is not cached.
             run = functools.partial(
                 picks, decoder, ids[:, : k + 1].contiguous(), cache if with_layers else None, pair.context - 1
             )
@@ -513,7 +515,7 @@ def measure(options, arguments: list[str], shape: Shape, device, dtype, attentio
             say.line(f"skipped: {name}: ran out of memory")
             continue
         finally:
-            full = head = None  # graphs hold memory; that of the first plain pass stays
+            full = head = None  # frees the memory of all graphs except the first plain pass
             decoder.biases.clear()
             gc.collect()
         count = len(options.drafted)
@@ -532,7 +534,7 @@ def measure(options, arguments: list[str], shape: Shape, device, dtype, attentio
 
 
 class Progress:
-    """Lines for what is done; on a terminal, what is being done is overwritten in place."""
+    """Prints a line for each finished step. On a terminal, the current step is shown and overwritten in place."""
 
     def line(self, text: str) -> None:
         print(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
@@ -543,7 +545,7 @@ class Progress:
 
 
 def numbers(least: int, needed: int | None):
-    """Reads "1,8,32" and "0-64"; sorted, without repetitions."""
+    """Returns a reader of "1,8,32" and "0-64". The numbers are sorted, without duplicates."""
 
     def read(text: str) -> list[int]:
         found: set[int] = set()
@@ -556,7 +558,7 @@ def numbers(least: int, needed: int | None):
                 )
             found.update(range(int(first), int(last) + 1))
         if needed is not None and needed not in found:
-            raise argparse.ArgumentTypeError(f"'{text}': {needed} has to be among them, what is compared with")
+            raise argparse.ArgumentTypeError(f"'{text}': the list must include {needed}, the base of the comparison")
         return sorted(found)
 
     return read
@@ -576,7 +578,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         prog="measure_gpu.py",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="exit codes: 0 done, 1 the check or the device failed or it was interrupted, 2 bad input",
+        epilog="exit codes: 0 done; 1 the check or the device failed, or the run was interrupted; 2 bad input",
     )
     add = parser.add_argument
     add("--shape", choices=SHAPES, default="8b",
@@ -585,19 +587,19 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--device", default="cuda", help="cuda, cuda:N or cpu (default: cuda)")
     add("--output", type=Path, metavar="FILE", help="the curve file (default: SHAPE-DEVICE.json, as in 8b-cuda.json)")
     add("--sequences", type=numbers(1, 1), metavar="LIST",
-        help="in one pass, each with its own context and drafted tokens (default: 1,8,32,64; tiny: 1,2)")  # fmt: skip
+        help="sequences per pass, each with its own context and drafted tokens (default: 1,8,32,64; tiny: 1,2)")  # fmt: skip
     add("--contexts", type=numbers(1, None), metavar="LIST",
         help="committed tokens of each sequence, the anchor included (default: 1024,8192,32768; tiny: 64,256)")  # fmt: skip
     add("--drafted", type=numbers(0, 0), metavar="LIST",
         help="k: drafted tokens of each sequence (default: 0-64; tiny: 0-8)")  # fmt: skip
-    add("--samples", type=at_least(2), default=15, metavar="N", help="times each pass is timed (default: 15)")
-    add("--warmup", type=at_least(1), default=3, metavar="N", help="rounds before those (default: 3)")
+    add("--samples", type=at_least(2), default=15, metavar="N", help="measurements of each pass (default: 15)")
+    add("--warmup", type=at_least(1), default=3, metavar="N", help="rounds before the measured ones (default: 3)")
     add("--layers", type=at_least(1), metavar="N", help="build only N layers and scale the times to all of them")
     add("--dtype", choices=("bfloat16", "float16", "float32"), help="default: bfloat16 (cpu: float32)")
     add("--attention", choices=("auto", "flash", "masked"), default="auto",
         help="flash: torch's causal_lower_right, with flash attention; masked: scaled_dot_product_attention with a mask;"
-        " auto: flash where a GPU has it (default: auto)")  # fmt: skip
-    add("--seed", type=at_least(0), default=1, metavar="N", help="of weights, tokens and order (default: 1)")
+        " auto: flash if the GPU supports it (default: auto)")  # fmt: skip
+    add("--seed", type=at_least(0), default=1, metavar="N", help="seed of weights, tokens and order (default: 1)")
     add("--check", action="store_true",
         help="only compare a pass of k + 1 rows with k + 1 passes of one row on the tiny shape; measure nothing")  # fmt: skip
     options = parser.parse_args(arguments)
@@ -650,7 +652,7 @@ def main(arguments: list[str]) -> int:
         print(f"measure_gpu.py: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nmeasure_gpu.py: interrupted; the file holds what was finished, if anything was", file=sys.stderr)
+        print("\nmeasure_gpu.py: interrupted; the file holds the finished pairs, if there are any", file=sys.stderr)
         return 1
     return 0
 

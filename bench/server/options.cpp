@@ -16,8 +16,8 @@ using tools::whole;
 using tools::word;
 
 constexpr std::string_view purpose =
-    R"(Serves recorded sessions, many at a time, as a server with continuous batching would, and counts what drafting gains:
-the batch planner against no drafting and against fixed numbers of drafted tokens.
+    R"(Serves recorded sessions, many at a time, like a server with continuous batching, and measures the gain of drafting:
+the batch planner compared with no drafting and with fixed numbers of drafted tokens.
 
 usage: reprise-server [OPTION]... [TRACE]...
 
@@ -26,17 +26,17 @@ usage: reprise-server [OPTION]... [TRACE]...
 constexpr std::string_view notes = R"(  --help, --version
 
 When a session ends the next takes its place, so every pass is full; counting ends with the pass after which no session
-is left to begin. Prompts and the first token of each turn are free, and nobody knows how long a turn will be. All
-methods use the same drafter and verify the most probable nodes of its drafts. Throughput: tokens in the time of a pass
-of one row; drafting time is not charged. Planning: mean time in the planner for each pass, measured.
+is left to begin. Prompts and the first token of each turn are free, and the length of a turn is not known before. All
+methods use the same drafter and verify the likeliest nodes of its drafts. Throughput: tokens in the time of a pass
+of one row; drafting time is not charged. Planning: mean measured time in the planner per pass.
 
-exit status: 0; 1 when an output differed from its recording or the results could not be written; 2 when an argument,
+exit status: 0 done; 1 an output differed from its recording or results could not be written; 2 an argument,
 trace or curve cannot be used.
 )";
 
 constexpr std::string_view a_number = "a number";
 
-/// Numbers from 1 to `most` with commas between them.
+/// Reads numbers from 1 to `most`, separated by commas.
 tools::ReadValue numbers(std::vector<std::size_t>& into, std::size_t most) {
   return [&into, most](const std::string& name, const std::string& value) {
     into.clear();
@@ -62,27 +62,25 @@ tools::OptionTable table_of(Options& o) {
        "all files together are served, shuffled. default: the bundled ones",
        {}},
       {"", "", "\n"},
-      {"--sequences", "LIST", "how many are in every pass (default 1,2,4,8,16,32,64,128,256)",
+      {"--sequences", "LIST", "numbers of sequences in every pass (default 1,2,4,8,16,32,64,128,256)",
        numbers(o.sequences, 4096)},
-      {"--fixed", "LIST",
-       "drafted tokens of each sequence in the passes that the planner is held against (default 4,10)",
+      {"--fixed", "LIST", "drafted tokens per sequence of the fixed methods, for comparison (default 4,10)",
        numbers(o.fixed, 64)},
       {"--curve", "CURVE",
-       "what a pass takes by all its rows: FILE.json (the points of one sequence; knee-64.json is the\n"
+       "time of a pass by all its rows: FILE.json (the points of one sequence; knee-64.json is the\n"
        "default and bundled), or linear:S, 1 + S x (rows - 1)",
        text(o.curve)},
-      {"--curve-known", "HOW", "told (default): the planner is given the curve; learned: only the times of the passes",
+      {"--curve-known", "HOW", "told (default): the planner receives the curve; learned: only pass times",
        word<bool>(o.learned, {{"told", false}, {"learned", true}})},
       {"--max-rows", "N", "token budget of a pass of the planner (default: none)",
        whole(o.max_rows, 1, 1 << 20, a_number)},
       {"--max-nodes", "N", "most tokens drafted for one sequence (default 32)", whole(o.max_nodes, 1, 64, a_number)},
-      {"--shape", "SHAPE", "tree (default) or chain, for all alike",
+      {"--shape", "SHAPE", "tree (default) or chain, for all methods",
        word<bool>(o.trees, {{"chain", false}, {"tree", true}})},
-      {"--rounds", "N",
-       "at least N sessions for each place in the batch, taken from the traces again and again (default 2)",
+      {"--rounds", "N", "at least N sessions for each place in the batch, repeating the traces as needed (default 2)",
        whole(o.rounds, 1, 1000, a_number)},
-      {"--seed", "N", "of the shuffling (default 1)", whole(o.seed, 0, 1'000'000, a_number)},
-      {"--threads", "N", "simulations run at the same time (default 1). Only planning times depend on it",
+      {"--seed", "N", "seed of the shuffling (default 1)", whole(o.seed, 0, 1'000'000, a_number)},
+      {"--threads", "N", "simulations run in parallel (default 1). Only planning times depend on it",
        whole(o.threads, 1, 1024, a_number)},
       {"--format", "FORMAT", "table (default) or csv", word<bool>(o.csv, {{"table", false}, {"csv", true}})},
       {"--output", "FILE", "write there instead of to standard output", text(o.output)},

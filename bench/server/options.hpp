@@ -11,9 +11,9 @@
 
 namespace reprise::server {
 
-/// The command line.
+/// The values of the command line.
 struct Options {
-  std::vector<std::string> traces;     ///< none: the bundled ones
+  std::vector<std::string> traces;     ///< empty: the bundled ones
   std::string curve = "knee-64.json";  ///< see replay::CostCurve::parse()
   std::vector<std::size_t> sequences = {1, 2, 4, 8, 16, 32, 64, 128, 256};
   std::vector<std::size_t> fixed = {4, 10};
@@ -21,7 +21,7 @@ struct Options {
   std::size_t max_nodes = 32;
   std::size_t max_rows = unlimited;
   bool trees = true;
-  std::size_t rounds = 2;  ///< sessions for each place at least
+  std::size_t rounds = 2;  ///< least number of sessions per place in the batch
   std::size_t threads = 1;
   std::size_t seed = 1;  ///< of the order of the sessions
   bool csv = false;
@@ -30,10 +30,10 @@ struct Options {
   bool version = false;
 };
 
-/// Reads the arguments, those after the program's name. Throws tools::InputError.
+/// Reads the arguments after the program's name. Throws tools::InputError.
 Options parse_options(std::span<const std::string> arguments);
 
-/// What --help prints.
+/// The text of --help.
 std::string help_text();
 
 }  // namespace reprise::server

@@ -20,7 +20,7 @@ constexpr std::size_t chart_height = 16;
 
 double per(double sum, std::uint64_t count) { return count == 0 ? 0 : sum / static_cast<double>(count); }
 
-/// Rows of one number of sequences.
+/// The rows of one number of sequences.
 using Group = std::span<const Row>;
 std::vector<Group> groups_of(std::span<const Row> rows) {
   std::vector<Group> groups;
@@ -32,7 +32,7 @@ std::vector<Group> groups_of(std::span<const Row> rows) {
   return groups;
 }
 
-/// How the method at place `i` of `methods` is drawn.
+/// The symbol of method number `i` of `methods` in the chart.
 std::string mark(std::size_t i, std::size_t methods, bool unicode) {
   if (i + 1 == methods) return unicode ? "●" : "P";
   if (i == 0) return unicode ? "·" : ".";
@@ -41,7 +41,7 @@ std::string mark(std::size_t i, std::size_t methods, bool unicode) {
                  : std::string(1, static_cast<char>('a' + (i - 1) % 26));
 }
 
-/// Speedups over numbers of sequences. Later methods are drawn over earlier ones.
+/// Draws speedups over numbers of sequences. Later methods are drawn over earlier ones.
 void draw(std::ostream& out, const std::vector<Group>& groups, bool unicode) {
   double most = 1;
   for (const Group& group : groups)
@@ -74,7 +74,7 @@ void draw(std::ostream& out, const std::vector<Group>& groups, bool unicode) {
   out << "\n";
 }
 
-/// What the table says of one number of sequences.
+/// The cells of the table line for one number of sequences.
 std::vector<tools::Cell> cells_of(const Group& group) {
   const Row& planner = group.back();
   const ServerCounts& counts = planner.counts;
@@ -95,7 +95,7 @@ std::vector<tools::Cell> cells_of(const Group& group) {
 }  // namespace
 
 void write_csv(std::ostream& out, const Report& report) {
-  std::string curve = "\"";  // a path may hold anything
+  std::string curve = "\"";  // a path may contain commas and quotes
   for (const char c : report.curve) curve.append(c == '"' ? 2 : 1, c);
   curve += '"';
   out << "sequences,method,curve,sessions,tokens,passes,drafted,accepted,cost,throughput,speedup,planning_ns_per_"

@@ -11,27 +11,28 @@
 
 namespace reprise::server {
 
-/// One simulation.
+/// The result of one simulation.
 struct Row {
   std::size_t sequences = 1;
   Method method;
   ServerCounts counts;
-  double plain = 0;  ///< throughput without drafting, of as many sequences
+  double plain = 0;  ///< throughput of the same number of sequences without drafting
 
   [[nodiscard]] double speedup() const { return plain > 0 ? counts.throughput() / plain : 1; }
 };
 
-/// Results and what they were made of. Rows come by number of sequences, and the methods of each in the same order.
+/// The rows of a simulation and its curve. Rows are sorted by number of sequences; each number has the same order of
+/// methods.
 struct Report {
   std::span<const Row> rows;
   std::string curve;
 };
 
-/// A line for each row, and a line of names above (RFC 4180).
+/// Writes one line per row after a header line (RFC 4180).
 void write_csv(std::ostream& out, const Report& report);
 
-/// For people: a line for each number of sequences, and a chart of the speedups. `unicode`: drawn with dots, else
-/// with letters.
+/// Writes text for people: one line per number of sequences, then a chart of the speedups. `unicode` selects symbols
+/// for the chart instead of letters.
 void write_table(std::ostream& out, const Report& report, bool unicode);
 
 }  // namespace reprise::server

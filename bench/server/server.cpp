@@ -20,7 +20,7 @@ namespace {
 
 using ServedSession = Session<NgramDrafter<RollingHashIndex>, SendAll>;
 
-/// The recorded tokens as the target's picks, see replay.cpp: only rows that agree with the recording are read.
+/// The recorded tokens as the target's picks, as in replay.cpp. Only rows that agree with the recording are read.
 struct RecordedPicks {
   std::span<const std::uint32_t> depths;
   TokenSpan recorded;
@@ -28,7 +28,7 @@ struct RecordedPicks {
   Token operator[](std::size_t row) const { return recorded[row == 0 ? 0 : depths[row - 1]]; }
 };
 
-/// A place in the batch, and the session that has it.
+/// A place in the batch and its current session.
 class Place {
  public:
   explicit Place(const ServerSetup& setup)
@@ -42,7 +42,7 @@ class Place {
     done_ = 0;
     begun_ = false;
   }
-  /// Goes on to the next token that a pass has to give. False: there is none, the place is free.
+  /// Advances to the next token that needs a pass. Returns false if the session has none left: the place is free.
   bool ready() {
     while (recorded_ != nullptr && turn_ < recorded_->turns.size()) {
       const replay::Turn& turn = recorded_->turns[turn_];
@@ -66,7 +66,7 @@ class Place {
     std::size_t accepted = 0;
     std::size_t committed = 0;
   };
-  /// Its part of a pass, with `nodes` drafted tokens.
+  /// Runs the place's part of a pass, with `nodes` drafted tokens.
   Result run(std::size_t nodes, Cut why) {
     const TokenSpan output = recorded_->turns[turn_].output;
     const TokenSpan coming = output.subspan(done_);
@@ -88,11 +88,11 @@ class Place {
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
  private:
-  /// The prompt and the first token are free: the prefill gives them.
+  /// Begins a turn. The prompt and the first token are free, because the prefill gives them.
   bool begin_turn(const replay::Turn& turn) {
     const TokenSpan output = turn.output;
     const TokenSpan free = output.first(std::min<std::size_t>(output.size(), 1));
-    const bool stands_in = !begun_ && turn.prompt.empty();  // a session cannot begin with nothing
+    const bool stands_in = !begun_ && turn.prompt.empty();  // a session cannot begin empty
     if (begun_ || !turn.prompt.empty() || !free.empty()) {
       const auto taken =
           begun_ ? session_.append(turn.prompt) : session_.begin(stands_in ? free : turn.prompt, capabilities_);
@@ -115,7 +115,7 @@ class Place {
   Capabilities capabilities_;
   const replay::TraceSession* recorded_ = nullptr;
   std::size_t turn_ = 0;
-  std::size_t done_ = 0;  // output tokens of the turn, the free one included; 0: it has not begun
+  std::size_t done_ = 0;  // output tokens of the turn, including the free one; 0: the turn has not begun
   bool begun_ = false;
   std::string fault_;
 };
@@ -144,7 +144,7 @@ class Server {
     options.max_nodes = setup.max_nodes;
     return options;
   }
-  /// A session for each place; false when there are none left.
+  /// Gives every place a session. Returns false if none are left.
   bool fill() {
     for (const auto& place : places_) {
       while (!place->ready()) {
@@ -222,7 +222,7 @@ double pass_cost(const replay::CostCurve& curve, std::size_t rows, std::size_t c
 CostCurve told_curve(const replay::CostCurve& curve) {
   const replay::LinearCost* linear = curve.linear();
   if (linear == nullptr) return curve.for_control();
-  // By all rows, not by drafted ones.
+  // The planner's curve counts all rows, the linear one only drafted rows.
   const CostPoint points[] = {{1, 0, 1, 1e6}, {1, 0, 2, 1e6 * (1 + linear->slope)}};
   auto told = CostCurve::from_points(points);
   if (!told) throw tools::InputError(curve.spec() + ": " + std::string(told.error().message));

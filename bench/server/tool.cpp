@@ -26,7 +26,7 @@ using replay::TraceSession;
 using tools::in_parallel;
 using tools::InputError;
 
-/// All sessions in which anything is decoded, shuffled.
+/// All sessions with at least one decoded token, shuffled.
 std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& traces, std::size_t seed) {
   std::vector<const TraceSession*> pool;
   for (const replay::Trace& trace : traces)
@@ -39,7 +39,7 @@ std::vector<const TraceSession*> shuffled(const std::vector<replay::Trace>& trac
   return pool;
 }
 
-/// The sessions that are served to `sequences` places: each once, and again until there are enough.
+/// The sessions for `sequences` places: each session once, then repeated until there are enough.
 std::vector<const TraceSession*> queue_of(const std::vector<const TraceSession*>& pool, std::size_t sequences,
                                           std::size_t rounds) {
   std::vector<const TraceSession*> queue;
@@ -56,7 +56,7 @@ std::vector<Row> simulate(const Options& options, const replay::CostCurve& curve
   for (const std::size_t sequences : options.sequences)
     for (const Method& method : methods) rows.push_back({sequences, method, {}, 0});
   in_parallel(rows.size(), options.threads, [&](std::size_t i) {
-    // Those of many sequences take longest and go first.
+    // Simulations with many sequences take longest and start first.
     Row& row = rows[rows.size() - 1 - i];
     row.counts = serve(queue_of(pool, row.sequences, options.rounds), {.sequences = row.sequences,
                                                                        .method = row.method,
@@ -88,7 +88,7 @@ int deliver(const Options& options, const Surroundings& surroundings, const std:
 
 int serve_all(const Options& options, const Surroundings& surroundings) {
   const auto curve = replay::CostCurve::parse(options.curve, surroundings.profile_folders, "--curve");
-  static_cast<void>(told_curve(curve));  // or it would be found out after minutes
+  static_cast<void>(told_curve(curve));  // report a bad curve now, not after minutes
   const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
   std::vector<tools::InputFile> inputs = {
       {"the curve", replay::find_curve(options.curve, surroundings.profile_folders)}};

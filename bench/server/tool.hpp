@@ -13,7 +13,7 @@ inline constexpr int exit_done = 0;
 inline constexpr int exit_failed = 1;     ///< an output differed from its recording, or results were not written
 inline constexpr int exit_bad_input = 2;  ///< an argument, trace or curve cannot be used
 
-/// Where the tool finds and leaves things.
+/// The streams and folders of the tool.
 struct Surroundings {
   std::ostream& out;
   std::ostream& error;
@@ -22,7 +22,7 @@ struct Surroundings {
   bool unicode = false;
 };
 
-/// The whole tool but main(): arguments in, exit status out.
+/// The whole program except main(). Returns the exit status.
 int run_tool(std::span<const std::string> arguments, const Surroundings& surroundings);
 
 }  // namespace reprise::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draft sources side by side on a small transformer with random weights: what they get accepted of what they send, for
-// text that comes back to what it has said, and for text that hardly does. Every run is compared with plain decoding.
+// Compares draft sources on a small transformer with random weights, in accepted and drafted tokens. Some texts often
+// repeat earlier passages, others hardly do. Every run is checked against plain decoding.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,15 +39,15 @@ struct Texts {
   bool sampled;
 };
 constexpr std::array<Texts, 4> texts = {{
-    {"greedy, comes back to what it said", 2, false},
+    {"greedy, often repeats", 2, false},
     {"greedy, hardly repeats", 6, false},
-    {"sampled at 0.5, comes back", 2, true},
+    {"sampled at 0.5, often repeats", 2, true},
     {"sampled at 0.5, hardly repeats", 6, true},
 }};
 
 using Outputs = std::vector<std::vector<Token>>;
 
-/// Decodes all prompts; false when an output is not the expected one.
+/// Decodes all prompts. Returns false if an output is not the expected one.
 template <class Strategy, class Control>
 bool decode(const Texts& kind, const Strategy& strategy, const Control& control, Outputs& expected,
             reprise::Statistics& sum) {
@@ -77,14 +77,14 @@ bool decode(const Texts& kind, const Strategy& strategy, const Control& control,
   return true;
 }
 
-/// One row of the table: all nodes sent, and as many as pay under the cost curve.
+/// Prints one row of the table: first with all nodes sent, then with the number that pays under the cost curve.
 template <class Strategy>
 bool row(const char* name, const Texts& kind, const Strategy& strategy, Outputs& expected) {
   reprise::Statistics all;
   reprise::Statistics paid;
   const reprise::CostControl control({.curve = reprise::CostCurve::linear(row_cost), .calibrated = true});
   if (!decode(kind, strategy, reprise::SendAll(), expected, all) || !decode(kind, strategy, control, expected, paid)) {
-    std::printf("%s: not what plain decoding gives\n", name);
+    std::printf("%s: the output differs from plain decoding\n", name);
     return false;
   }
   const double cost = static_cast<double>(paid.passes) + row_cost * static_cast<double>(paid.drafted);

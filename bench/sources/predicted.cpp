@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it is worth to supply the old version of a text that is rewritten, as the predicted output: on recorded edits,
-// where the old version is in the context too and where it is not.
+// Measures the value of supplying the old version of a rewritten text as the predicted output. It runs on recorded
+// edits, with and without the old version in the context.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -33,22 +33,22 @@ using tools::InputError;
 constexpr std::string_view help =
     R"(usage: reprise-bench-predicted [--max-nodes N] [--csv] [TRACE ...]
 
-Replays the first turn of each session; its prompt is what the output is predicted to be. Twice: with the prompt as the
-context, and with nothing of it in the context but its last token. Default: the bundled code-edit.jsonl.
+Replays the first turn of each session, with its prompt as the predicted output. Each turn is replayed twice: with the
+prompt as the context, and with only the prompt's last token as the context. Default: the bundled code-edit.jsonl.
 
   ngram       NgramDrafter, which sees only the context
   prediction  PredictedOutputDrafter::predict()
-  document    PredictedOutputDrafter::add_reference(): the same text, at no known place
+  document    PredictedOutputDrafter::add_reference(): the same text, without a position
   union       NgramDrafter and the prediction
 
-MAT: tokens per pass, everything sent. Speed: against plain decoding where each drafted token adds 2% to a pass, and
-CostControl sends what pays.
+MAT: tokens per pass, with whole drafts sent. Speed: against plain decoding, if each drafted token adds 2% to a pass and
+CostControl cuts the drafts.
 
   --max-nodes N  drafted tokens in a pass, at most; 0..32, default 32
   --csv          comma-separated values instead of tables
   --help         this text
 
-Exit: 0 done; 1 a replay differs from the recording, or it failed; 2 an argument or a trace is of no use.
+Exit: 0 done; 1 a replay differs from the recording, or it failed; 2 an argument or a trace cannot be used.
 )";
 
 struct Options {
@@ -80,7 +80,7 @@ Options read_options(std::span<const std::string> arguments) {
   return options;
 }
 
-/// The first turns in which anything is decoded after a prompt.
+/// The first turns with a prompt and more than one output token.
 std::vector<TraceSession> read_edits(const Options& options, const std::string& argv0) {
   std::vector<std::string> paths = options.traces;
   if (paths.empty()) {
@@ -125,7 +125,7 @@ replay::Counts replay_edits(std::span<const TraceSession> edits, Source source, 
 
 double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 
-/// Prints all rows; false when an output was not the recorded one.
+/// Prints all rows. Returns false if an output differs from the recording.
 bool compare(const Options& options, std::span<const TraceSession> edits) {
   const replay::CostCurve curve = replay::CostCurve::parse("linear:0.02");
   replay::ReplaySetup all;

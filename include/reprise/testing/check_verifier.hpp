@@ -75,7 +75,7 @@ void check_truncate(Runs& runs) {
   }
 }
 
-/// V1 to V5 with chains, then several pending tokens and truncate().
+/// Checks V1 to V5 with chains, then several pending tokens and truncate().
 template <class Runs, class Fail>
 void check_chains(Runs& runs, const Capabilities& can, const Fail&) {
   const std::size_t k = runs.check().max_draft;

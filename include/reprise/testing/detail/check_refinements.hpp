@@ -33,7 +33,7 @@ inline Step dropped(Step step) {
   return step;
 }
 
-/// V6 with trees that are run, read and dropped.
+/// Checks V6 with trees that are run, read and dropped.
 template <class Runs>
 void check_dropped_trees(Runs& runs) {
   const std::size_t k = runs.check().max_draft;
@@ -48,7 +48,7 @@ void check_dropped_trees(Runs& runs) {
   runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 2 * k, 1, 2 * k, 1)); });
   runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1, 8, 1, 1)); });
 }
-/// V8 with trees from which a path is kept.
+/// Checks V8 with trees from which a path is kept.
 template <class Runs>
 void check_kept_paths(Runs& runs) {
   const std::size_t k = runs.check().max_draft;
@@ -72,7 +72,7 @@ void check_kept_paths(Runs& runs) {
     return step;
   });
 }
-/// V6 to V8.
+/// Checks V6 to V8 (trees).
 template <class Runs>
 void check_trees(Runs& runs, const Capabilities& can) {
   if constexpr (TreeVerifier<typename Runs::Engine>) {
@@ -101,7 +101,7 @@ void check_trees(Runs& runs, const Capabilities& can) {
   }
 }
 
-/// V10.
+/// Checks V10 (checkpoints).
 template <class Runs>
 void check_checkpoints(Runs& runs, const Capabilities& can) {
   if constexpr (CheckpointVerifier<typename Runs::Engine>) {
@@ -131,7 +131,7 @@ void check_checkpoints(Runs& runs, const Capabilities& can) {
   }
 }
 
-/// V13.
+/// Checks V13 (walks).
 template <class Runs>
 void check_walks(Runs& runs, const Capabilities& can) {
   if constexpr (SelfWalkingVerifier<typename Runs::Engine>) {
@@ -161,7 +161,7 @@ void check_walks(Runs& runs, const Capabilities& can) {
   }
 }
 
-/// V11. Candidates need not be exact, so the clause is broken only if most of them change.
+/// Checks V11 (candidates). Candidates need not be exact, so the clause is broken only if most of them change.
 template <class Runs>
 void check_ranks(Runs& runs) {
   if constexpr (TopKVerifier<typename Runs::Engine>) {
@@ -185,7 +185,7 @@ void check_ranks(Runs& runs) {
   }
 }
 
-/// V12.
+/// Checks V12 (distributions).
 template <class Runs>
 void check_distributions(Runs& runs, const Capabilities& can) {
   if constexpr (DistributionVerifier<typename Runs::Engine>) {
@@ -217,7 +217,7 @@ void check_distributions(Runs& runs, const Capabilities& can) {
   }
 }
 
-/// V14.
+/// Checks V14 (constraints).
 template <class Runs>
 void check_constraints(Runs& runs) {
   if constexpr (ConstrainedVerifier<typename Runs::Engine>) {
