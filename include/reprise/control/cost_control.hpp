@@ -172,7 +172,7 @@ class CostControl {
       table.least_step = std::min(table.least_step, costs[i] - std::min(costs[i], costs[i - 1]));
   }
   /// The costs of passes like `plain`: the kept ones if they have that shape, otherwise costs read into `scratch`. The
-  /// shapes differ in the first pass, and where learn() expected another number of pending rows.
+  /// shapes differ in the first pass, and where learn() expected a different number of pending rows.
   template <class Policy>
   [[nodiscard]] const CostTable& costs_at(const Policy& policy, const PassShape& plain,
                                           CostTable& scratch) const noexcept {

@@ -58,7 +58,7 @@ class LearnedCost {
   /// The largest number of drafted rows in an exploring choice.
   static constexpr std::size_t most_nodes = 64;
 
-  /// `unit`: the number of rows of a batch that one row of the curve stands for.
+  /// `unit`: the number of rows of a batch that one row of the curve represents.
   explicit LearnedCost(const LearnedCurve& curve, std::size_t unit = 1) noexcept : curve_(curve), unit_(unit) {}
 
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape.rows); }
@@ -98,14 +98,14 @@ class LearnedCost {
   /// The same for a batch, without widths.
   [[nodiscard]] std::size_t explored_rows() const noexcept { return (curve_.explored_rows() - 1) * unit_; }
 
-  /// Returns true if the next pass should be plain, to time it. `gain`: the value of the draft that is then left out,
-  /// in plain passes. While drafting seems to lose, the time of a plain pass matters more than one draft, so the result
-  /// is true more often.
+  /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
+  /// would be skipped, in plain passes. While drafting seems to lose, the time of a plain pass matters more than one
+  /// draft, so the result is true more often.
   [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
     return curve_.should_probe_plain(gain, guard.strained());
   }
 
-  /// Returns a length of uncertain cost if that is the best one at its optimistic cost and a try is due; otherwise
+  /// Returns the best length at optimistic costs if its real cost is uncertain and a trial is due. Otherwise returns
   /// `usual`.
   [[nodiscard]] LengthChoice explore(DraftKind kind, const LengthInput& input,
                                      const LengthChoice& usual) const noexcept {

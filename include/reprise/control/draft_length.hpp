@@ -34,7 +34,7 @@ using Rate = std::int64_t;
 inline constexpr Rate rate_one = UnitScale::one;
 inline constexpr Rate most_rate = UnitScale::from(Rate{16'384});
 
-/// The numbers that draft_length() weighs.
+/// The inputs of draft_length().
 struct LengthInput {
   /// sums[k] is the sum of the first k path probabilities, in UnitScale. sums[0] is 0; the last one is that of the
   /// whole draft.
@@ -54,7 +54,8 @@ struct LengthInput {
 struct LengthChoice {
   std::size_t nodes = 0;
   std::size_t padding = 0;
-  /// The reason for not sending all nodes: unlikely, throttled, width, or budget (LengthInput::costs ended).
+  /// The reason for not sending all nodes: unlikely, throttled, width, or budget (more rows than LengthInput::costs
+  /// allows).
   Cut cut = Cut::none;
 };
 

@@ -28,14 +28,14 @@ namespace reprise::inline v0 {
 /// Reading: ratios are made to rise with the rows by pool adjacent violators, weighted by the times seen. This removes
 /// most of the noise and keeps steps sharp. A curve that falls somewhere is learned as flat there.
 ///
-/// After a known row count, the curve goes on with the mean slope of the upper half of the rows up to it. Four rows of
-/// a prior slope are averaged in: CostCurve::default_per_row before the first time, 0.015 afterwards. The curve stays
-/// at or below the line to the next known row count. This estimate is low, so that lengths which were never sent are
-/// tried.
+/// After a known row count, the curve continues with the mean slope of the upper half of the rows up to it. Four rows
+/// of a prior slope are averaged in: CostCurve::default_per_row before the first time, 0.015 afterwards. The curve
+/// stays at or below the line to the next known row count. This estimate is low, so that lengths which were never sent
+/// are tried.
 ///
-/// Exploring: a ratio can be outdated, or too high because of one slow pass. optimistic_cost() is the least that such a
-/// row count may cost, and may_explore() decides whether a try is due. Tries are expected to cost at most 1/256 of all
-/// passes.
+/// Exploring: a ratio can be outdated, or too high because of one slow pass. optimistic_cost() is the lowest plausible
+/// cost of such a row count, and may_explore() decides whether a try is due. Tries are expected to cost at most 1/256
+/// of all passes.
 ///
 /// Integers only; 3 kB; nothing allocates. learn() takes about ten operations, and a hundred times that when the curve
 /// is fitted again: every time at first, every eighth time later. Threads: one at a time.
@@ -91,8 +91,8 @@ class LearnedCurve {
     const detail::RowRatio& row = rows_[rows - 1];
     return !row.trusted || row.stale(passes());
   }
-  /// The least that an uncertain row count may cost. If it was never trusted, this is the cost of the nearest certain
-  /// row count below. If it was timed long ago, this is 1 plus half of its cost above 1.
+  /// The lowest plausible cost of an uncertain row count. If it was never trusted, this is the cost of the nearest
+  /// certain row count below. If it was timed long ago, this is 1 plus half of its cost above 1.
   [[nodiscard]] Cost optimistic_cost(std::size_t rows) const noexcept {
     if (!uncertain(rows)) return cost(rows);
     if (rows_[rows - 1].trusted) return cost_one + (cost(rows) - cost_one) / 2;

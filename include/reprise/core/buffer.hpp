@@ -95,8 +95,8 @@ class Buffer {
     return true;
   }
 
-  /// Replaces the contents by `values`, which must not lie in this buffer. Returns false and changes nothing if memory
-  /// runs out.
+  /// Replaces the contents with `values`, which must not lie in this buffer. Returns false and changes nothing if
+  /// memory runs out.
   [[nodiscard]] bool assign(std::span<const T> values) noexcept {
     if (!reserve(values.size())) return false;
     size_ = 0;

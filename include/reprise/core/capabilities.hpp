@@ -32,7 +32,7 @@ class AllowedWidths {
     for (const std::size_t width : widths)
       if (!add(width)) a_width_is_0_or_there_are_more_than_96();
   }
-  /// Adds a width and returns true, also if it is in the list already. Returns false and changes nothing if `width` is
+  /// Adds a width and returns true, even if it is in the list already. Returns false and changes nothing if `width` is
   /// 0 or the list is full.
   constexpr bool add(std::size_t width) noexcept {
     const auto at = std::lower_bound(widths_.begin(), widths_.begin() + count_, width);

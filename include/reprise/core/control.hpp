@@ -35,7 +35,7 @@ struct DraftChoice {
 /// The result of a committed pass, for control to learn from.
 struct PassReport {
   PassShape plain;                                    ///< the shape that the pass would have had without a draft
-  PassShape sent;                                     ///< the shape that it had
+  PassShape sent;                                     ///< its actual shape
   std::size_t committed = 0;                          ///< tokens that it committed
   std::optional<std::chrono::nanoseconds> time = {};  ///< its duration, if the engine measures it
   /// No row of the pass stays in the cache: the tokens it committed are pending, after those that were pending before.

@@ -67,7 +67,7 @@ constexpr Probability logistic(LogOdds x) noexcept {
   return Probability::from_raw(rescaled<LogisticScale, ProbabilityScale>(std::clamp(p, least, most)));
 }
 
-/// The scale of 32-bit mantissas, from 1 up to below 2.
+/// The scale of 32-bit mantissas, which are in [1, 2).
 using MantissaScale = Fixed<31>;
 /// The scale of the index into the table of logarithms: 64 entries for a factor of two.
 using LogTableScale = Fixed<6>;

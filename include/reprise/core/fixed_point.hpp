@@ -8,7 +8,7 @@
 /// integers, so a scale costs nothing at run time and the caller chooses the width.
 namespace reprise::inline v0 {
 
-/// Fixed point with `Bits` binary places: the integer x stands for x / 2^Bits. Drafts depend on integers only, so that
+/// Fixed point with `Bits` binary places: the integer x represents x / 2^Bits. Drafts depend on integers only, so that
 /// every compiler drafts the same tokens. Products have the type of the C++ expression, so the caller widens the
 /// factors. Shifts round down, also below zero: with 16 places, multiply(-1, 1) is -1.
 template <int Bits>

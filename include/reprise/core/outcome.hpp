@@ -56,8 +56,8 @@ struct Outcome {
   std::span<const RankedToken> top_k;   ///< empty unless the verifier is a TopKVerifier
 };
 
-/// Returns the i-th token that the pass of this outcome committed: the accepted path, then the pick. Returns none
-/// beyond the pick, or if the pick was not read.
+/// Returns the i-th token that the pass of this outcome committed: the accepted path, then the pick. Returns nullopt
+/// after the pick, or if the pick was not read.
 [[nodiscard]] inline std::optional<Token> committed_token(const Outcome& outcome, std::size_t i) noexcept {
   if (i < outcome.accepted.size()) return outcome.draft[static_cast<std::size_t>(outcome.accepted[i])].token;
   return i == outcome.accepted.size() ? outcome.pick : std::nullopt;

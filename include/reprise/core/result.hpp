@@ -37,8 +37,8 @@ enum class ErrorCode : std::uint8_t {
   not_a_snapshot,      ///< the bytes do not begin like a snapshot
   newer_version,       ///< a newer version of the library wrote the snapshot
   other_byte_order,    ///< the snapshot has its most significant bytes first
-  other_token_width,   ///< the snapshot's tokens have another width
-  other_tokenizer,     ///< the snapshot belongs to another tokenizer
+  other_token_width,   ///< the snapshot's tokens have a different width
+  other_tokenizer,     ///< the snapshot belongs to a different tokenizer
   snapshot_truncated,  ///< the snapshot's end is missing
   snapshot_damaged,    ///< a checksum of the snapshot is wrong
   snapshot_forged,     ///< the checksums are right, but the snapshot breaks a rule of its format
@@ -49,7 +49,7 @@ enum class ErrorCode : std::uint8_t {
   not_a_regular_file,  ///< a folder, a link or a device instead of a regular file
   bad_file_name,       ///< no file can have this name
   file_too_large,      ///< the file is larger than the caller allows
-  file_failed,         ///< the operating system refused; `value` is its error number
+  file_failed,         ///< the operating system reported an error; `value` is its number
 
   // history: tenants.
   tenant_is_open,    ///< the tenant is open already

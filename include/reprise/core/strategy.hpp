@@ -39,16 +39,16 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///      throw. `draft` is empty at first; draft.budget() is the limit, and draft.push() refuses nodes beyond it.
 ///  S4  propose() without an observe(), feedback(), truncate(), rebase() or begin() in between gives the same draft
 ///      again, because a cancelled round is run again.
-///  S5  feedback(context, outcome) is called once for each committed round, also if nothing was sent. It comes before
+///  S5  feedback(context, outcome) is called once for each committed round, even if nothing was sent. It comes before
 ///      observe() of that round's tokens: `context` ends at the round's anchor. Cancelled rounds get none.
 ///  S6  truncate(context, size) leaves the lookup state as if only the first `size` tokens of `context` had ever been
 ///      committed. `context` is the whole context from before the cut. Knowledge of the target (calibration) may stay.
-///  S7  A copy is a fork: both go on independently.
+///  S7  A copy is a fork: the original and the copy continue independently.
 ///  S8  Drafts are a pure function of the calls above and the settings: no clock, no address, no global state. A
 ///      datastore that others write to counts as a setting: S4 and S8 hold for equal contents of it.
 ///
 /// begin, observe and truncate may allocate. A strategy that throws there (or runs out of memory) is not asked for
-/// drafts again until begin() or Session::rebase(), which also calls its begin(). Decoding goes on without it.
+/// drafts again until begin() or Session::rebase(), which also calls its begin(). Decoding continues without it.
 ///
 /// Threads: one thread at a time uses a strategy; distinct copies are independent.
 template <class S>
@@ -63,9 +63,9 @@ concept ReservableStrategy = DraftStrategy<S> && requires(S& s, std::size_t max_
 /// Optional: a strategy that keeps its knowledge of the old context when the context changes elsewhere than at its end
 /// (compaction, a removed block):
 ///
-///  S9  rebase(before, context) replaces the committed tokens `before` by `context`, as begin() would. Sizes passed to
-///      truncate() then count from the new context. Tokens seen before may go on to support drafts until begin(),
-///      whatever is truncated. Rebasing to an equal context has no visible effect. rebase() may allocate.
+///  S9  rebase(before, context) replaces the committed tokens `before` with `context`, as begin() would. Sizes passed
+///      to truncate() then count from the new context. Tokens seen before may continue to support drafts until begin(),
+///      regardless of truncation. Rebasing to an equal context has no visible effect. rebase() may allocate.
 template <class S>
 concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan before, TokenSpan context) {
   s.rebase(before, context);
@@ -94,7 +94,7 @@ concept CalibratedStrategy = DraftStrategy<S> && requires {
   requires static_cast<bool>(S::calibrated);
 };
 
-/// Optional: memory_bytes() returns the bytes of heap memory held, for ceilings and reports.
+/// Optional: memory_bytes() returns the bytes of heap memory held, for memory limits and reports.
 template <class S>
 concept MeasurableStrategy = DraftStrategy<S> && requires(const S& s) {
   { s.memory_bytes() } -> std::convertible_to<std::size_t>;

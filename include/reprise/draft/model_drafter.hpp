@@ -24,9 +24,9 @@ namespace reprise::inline v0 {
 struct ModelOptions {
   /// ordered: the model's likeliest tokens. sampled: tokens drawn from its distribution, for rejection sampling.
   DraftKind kind = DraftKind::ordered;
-  std::size_t draft_length = 8;  ///< most tokens on one path, 1..64; each takes a run of the model
+  std::size_t draft_length = 8;  ///< maximum number of tokens on one path, 1..64; each takes a run of the model
   std::size_t branches = 1;      ///< children tried per node of an ordered draft, 1..8; above 1: a tree
-  /// The least probability of a proposed path. DraftBudget::min_path_probability can only raise it. The default is
+  /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it. The default is
   /// higher than that of other drafters, because each token costs a run of the model, and control does not know that
   /// cost.
   Probability min_path_probability = Probability::ratio(1, 5);
@@ -62,7 +62,7 @@ struct ModelOptions {
 template <DraftModel Model>
 class ModelDrafter {
  public:
-  static constexpr std::size_t max_nodes = detail::ModelCache<Model>::longest_path;  ///< the most nodes of a draft
+  static constexpr std::size_t max_nodes = detail::ModelCache<Model>::longest_path;  ///< largest draft, in nodes
   static constexpr std::size_t most_branches = 8;
 
   explicit ModelDrafter(Model model = Model()) : ModelDrafter(std::move(model), ModelOptions()) {}
@@ -152,7 +152,7 @@ class ModelDrafter {
     Probability path;
     Token token = 0;
     NodeIndex parent = anchor_parent;
-    std::uint16_t depth = 0;  // 1: follows the anchor
+    std::uint16_t depth = 0;  // 1: directly after the anchor
 
     [[nodiscard]] DraftNode node() const noexcept {
       return {.token = token, .parent = parent, .path_probability = path, .source = DraftSource::model};
@@ -260,7 +260,7 @@ class ModelDrafter {
     }
   }
   using DrawScale = Fixed<42>;  // finer than a probability, because rounding changes the draw
-  struct Weights {              // of DrawScale
+  struct Weights {              // in DrawScale
     std::uint64_t total = 0;
     std::uint64_t highest = 0;
   };

@@ -28,12 +28,12 @@ namespace reprise::inline v0 {
 struct NgramOptions {
   static constexpr std::size_t max_stores = detail::Voters::max_stores;
 
-  /// The least probability of a proposed path. DraftBudget::min_path_probability can only raise it.
+  /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
   CalibrationState prior;                  ///< the calibration to start from
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
-  std::size_t max_bytes = unlimited;       ///< see IndexOptions; ceiling of the index
-  std::size_t max_evidence = 1 << 16;      ///< most tokens of evidence that rebase() keeps; 0: none
+  std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
+  std::size_t max_evidence = 1 << 16;      ///< upper bound on the tokens of evidence that rebase() keeps; 0: none
   /// Other texts whose places vote too, such as past sequences. The stores must outlive the drafter and its copies.
   /// Another thread may write to stores that allow it. Calibration is separate for each index of this list.
   std::array<DatastoreRef, max_stores> stores{};
@@ -64,7 +64,7 @@ struct NgramOptions {
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
-  /// The most nodes of a draft.
+  /// The maximum number of nodes in a draft.
   static constexpr std::size_t max_nodes = 64;
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
@@ -149,7 +149,7 @@ class NgramDrafter {
     Probability path;
     Token token = 0;
     NodeIndex parent = anchor_parent;
-    std::uint16_t depth = 0;  // 1: follows the anchor
+    std::uint16_t depth = 0;  // 1: directly after the anchor
     std::uint16_t length = 0;
     detail::VoterSet voters = 0;
     TokenCalibrator::TrainingSample sample;

@@ -21,10 +21,10 @@ namespace reprise::inline v0 {
 
 /// Settings of PredictedOutputDrafter.
 struct PredictedOutputOptions {
-  /// The least probability of a proposed path. DraftBudget::min_path_probability can only raise it.
+  /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
-  std::size_t max_bytes = unlimited;       ///< see IndexOptions; ceiling of the index over the references
+  std::size_t max_bytes = unlimited;       ///< memory limit of the index over the references; see IndexOptions
 };
 
 /// Copies from texts that the caller supplies and that are not in the context. Such a text is a document (LLMA: Yang
@@ -43,7 +43,7 @@ struct PredictedOutputOptions {
 /// it was found and how long it has agreed. AgreementCalibrator learns it from the tokens that the target picks.
 ///
 /// Combine it with NgramDrafter in a UnionDrafter, because it does not draft from the context. References stay until
-/// clear_references(), also after begin(); they may change between rounds.
+/// clear_references(), even after begin(); they may change between rounds.
 ///
 ///  - Cost of adding a reference: an append to an index over three n-gram lengths.
 ///  - Cost of observe(), per output token: a few comparisons while a reference is followed; about 320 comparisons and
@@ -54,7 +54,7 @@ struct PredictedOutputOptions {
 /// A copy of the drafter copies the references too. Threads: one at a time; copies are independent.
 class PredictedOutputDrafter {
  public:
-  /// The most nodes of a draft.
+  /// The maximum number of nodes in a draft.
   static constexpr std::size_t max_nodes = 64;
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
@@ -77,7 +77,7 @@ class PredictedOutputDrafter {
     table_ = AgreementCalibrator();
     start(context);
   }
-  /// Does the same as begin(), except that the calibration stays. Changes nothing if both contexts are equal.
+  /// Like begin(), but keeps the calibration. Changes nothing if both contexts are equal.
   void rebase(TokenSpan before, TokenSpan context) {
     if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) start(context);
   }

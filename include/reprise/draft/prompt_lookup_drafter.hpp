@@ -38,7 +38,7 @@ struct PromptLookupOptions {
   bool extend = true;
   Occurrence occurrence = Occurrence::most_recent;
   std::uint32_t candidates = 16;  ///< occurrences compared per length, 1..64
-  std::size_t draft_length = 10;  ///< most tokens drafted; Limits::draft and Session's max_draft_nodes also apply
+  std::size_t draft_length = 10;  ///< upper bound; Limits::draft and Session's max_draft_nodes also apply
   /// true: a copy that reaches the end of the context continues with its own tokens, so a repetition keeps repeating.
   bool copy_past_end = true;
   PromptLookupConditions conditions;

@@ -22,7 +22,7 @@ namespace reprise::inline v0::detail {
 /// The draft of one member of a combination, its calibrated claims, and the corresponding nodes of the combined draft.
 class SubDraft {
  public:
-  /// The most nodes of a member that are read.
+  /// The maximum number of nodes that are read from a member's draft.
   static constexpr std::size_t most = 128;
 
   template <class Member>

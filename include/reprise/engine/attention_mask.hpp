@@ -30,7 +30,7 @@
 
 namespace reprise::inline v0 {
 
-/// The values that stand for "sees" and "does not see" in a mask. For floating point the default is 0 and -infinity, to
+/// The values that represent "sees" and "does not see" in a mask. For floating point the default is 0 and -infinity, to
 /// be added to scores; for other types it is 1 and 0. For 16-bit floats, pass bits: {0x0000, 0xfc00} of type
 /// std::uint16_t.
 template <class Cell>
@@ -77,7 +77,7 @@ void attention_mask(std::span<const NodeIndex> parents, std::size_t pending, std
   }
 }
 
-/// Returns the number of 64-bit words that hold `columns` bits: the least stride of attention_mask_bits().
+/// Returns the number of 64-bit words that hold `columns` bits: the smallest stride that attention_mask_bits() accepts.
 [[nodiscard]] constexpr std::size_t mask_words(std::size_t columns) noexcept { return (columns + 63) / 64; }
 
 /// Writes the same mask in bits: cell (i, j) is bit j % 64 of mask[i * stride + j / 64], the lowest bit first; 1 is

@@ -12,8 +12,8 @@
 ///
 /// Two conditions cannot be checked:
 ///
-///  * x was really drawn from q. A strategy that states another q than it drew from changes the output. Only here is a
-///    strategy trusted; ordinary picks, drawn from p and compared with the draft, trust no strategy.
+///  * x was really drawn from q. A strategy that states a different q than it drew from changes the output. Only here
+///    is a strategy trusted; ordinary picks, drawn from p and compared with the draft, trust no strategy.
 ///  * Whether x is sent was decided before x was drawn: see DraftKind::sampled.
 ///
 /// Distributions are arrays of probabilities, index = token, that add up to one. Whatever they hold instead, only a
@@ -110,8 +110,8 @@ template <class Weight>
 }
 
 /// Returns the first index at which the running sum of the weights exceeds `threshold`, or the last index with a weight
-/// if none does. Returns none if no index has a weight. So an index without weight is never returned, however sums are
-/// rounded.
+/// if none does. Returns nullopt if no index has a weight. So an index without weight is never returned, however sums
+/// are rounded.
 template <class Weight, class Sum>
 [[nodiscard]] std::optional<std::size_t> index_at(std::size_t size, Weight&& weight, const Sum& threshold) {
   std::optional<std::size_t> last;
@@ -138,8 +138,8 @@ struct UniformDecisions {
     const auto u = static_cast<Weight>(random());
     return part >= whole || u * whole < part;
   }
-  /// Returns an index with probability weight(i) / sum. Returns none and uses no number if all weights are zero. Cost:
-  /// two scans.
+  /// Returns an index with probability weight(i) / sum. Returns nullopt and uses no random number if all weights are
+  /// zero. Cost: two scans.
   template <class Weight>
   [[nodiscard]] std::optional<std::size_t> draw(std::size_t size, Weight&& weight) {
     const auto total = total_weight(size, weight);
@@ -152,9 +152,9 @@ struct UniformDecisions {
 template <class Random>
 UniformDecisions(Random&&) -> UniformDecisions<Random>;
 
-/// Draws an index from `weights`, any array of numbers, by `u`, one number in [0, 1). The weights need not add up to
-/// one. Returns none if all are zero. For drafters, and for engines that sample from probabilities themselves. Cost:
-/// two scans.
+/// Draws an index with probability proportional to its weight. `weights`: any array of numbers; the sum need not be 1.
+/// `u`: the random number to use, in [0, 1). Returns nullopt if all weights are zero. For drafters, and for engines
+/// that sample from probabilities themselves. Cost: two scans.
 template <class Weights>
 [[nodiscard]] std::optional<std::size_t> draw_index(const Weights& weights, double u) {
   const auto read = detail::to_read(weights);
@@ -183,7 +183,7 @@ template <class Weights>
 ///
 /// In floating point, too, a rejected token is not drawn again: it is rejected only if p(x) < q(x), and the residual
 /// gives it no weight. If rounding leaves no residual at all, the token is drawn from p without x. If p has no other
-/// token, x itself is drawn and the walk goes on.
+/// token, x itself is drawn and the walk continues.
 template <class Target, class Drafter, class Random>
 class RejectionPicks {
   using Decisions = std::conditional_t<std::invocable<Random&>, UniformDecisions<Random>, Random>;

@@ -62,7 +62,7 @@ template <std::copyable Sampler>
 class SamplerHistory {
  public:
   explicit SamplerHistory(Sampler sampler) : committed_(std::move(sampler)) {}
-  /// If memory runs out, the copy lacks the open pass.
+  /// Copies the committed state and the open pass. If memory runs out, the open pass is not copied.
   SamplerHistory(const SamplerHistory& other) : committed_(other.committed_) {
     if (!grow(other.drawn_)) return;
     for (; drawn_ < other.drawn_; ++drawn_) states_[drawn_] = other.states_[drawn_];
@@ -144,7 +144,7 @@ class SamplerHistory {
   using State = std::optional<Sampler>;
   static constexpr std::size_t most_states = std::numeric_limits<std::size_t>::max() / sizeof(State) / 2;
 
-  /// Returns false and changes nothing if memory runs out.
+  /// Makes room for `most_picks` picks in a pass. Returns false and changes nothing if memory runs out.
   [[nodiscard]] bool grow(std::size_t most_picks) {
     if (most_picks <= room_) return true;
     if (most_picks > most_states) return false;

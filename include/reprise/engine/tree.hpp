@@ -42,10 +42,10 @@ void tree_depths(std::span<const NodeIndex> parents, std::span<Integer> depths) 
         static_cast<Integer>(parents[row] == anchor_parent ? 1 : depths[static_cast<std::size_t>(parents[row])] + 1);
 }
 
-/// Writes to leaves_of[j] the leaves below drafted row j: bit l stands for leaf l. For engines that distinguish paths
-/// by sequence ids, where a row belongs to every sequence whose path contains it. Returns the number of leaves, 0
-/// without rows; they are numbered from the last row on. Bits repeat after 64 leaves, so set Capabilities::max_leaves
-/// to at most 64. Cost: linear.
+/// Writes to leaves_of[j] a bit mask of the leaves at or below drafted row j: bit l represents leaf l. For engines that
+/// give each path a sequence id, so that a row belongs to every sequence whose path contains it. Returns the number of
+/// leaves, or 0 if there are no rows. Leaves are numbered from the last row backwards. Bits repeat after 64 leaves, so
+/// set Capabilities::max_leaves to at most 64. Cost: linear.
 inline std::size_t tree_leaves(std::span<const NodeIndex> parents, std::span<std::uint64_t> leaves_of) noexcept {
   REPRISE_EXPECTS(leaves_of.size() >= parents.size());
   std::fill_n(leaves_of.begin(), parents.size(), std::uint64_t{0});

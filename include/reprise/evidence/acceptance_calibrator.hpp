@@ -30,7 +30,7 @@ class AcceptanceCalibrator {
       hits_ -= hits_ / 8;
     }
   }
-  /// The probability of a token that its strategy claims to be certain, of UnitScale.
+  /// The probability of a token that its strategy claims to be certain, in UnitScale.
   [[nodiscard]] std::uint32_t factor() const noexcept {
     return static_cast<std::uint32_t>(
         UnitScale::divide(hits_ + UnitScale::from(prior_hits), tests_ + UnitScale::from(prior_tests)));
@@ -41,7 +41,7 @@ class AcceptanceCalibrator {
   static constexpr std::uint64_t prior_tests = 4;
   static constexpr std::uint64_t most_tests = 64;  // above it, an eighth is forgotten
 
-  std::uint64_t hits_ = 0;  // of UnitScale, because fading leaves fractions
+  std::uint64_t hits_ = 0;  // in UnitScale, because fading leaves fractions
   std::uint64_t tests_ = 0;
 };
 

@@ -31,7 +31,7 @@ namespace reprise::inline v0 {
 /// 136 bytes, no allocation. learn(): about ten operations per tested node. Threads: one at a time.
 class ClaimCalibrator {
  public:
-  /// One, of UnitScale, the scale of claims and of calibrated probabilities.
+  /// The value 1 in UnitScale, the scale of claims and of calibrated probabilities.
   static constexpr std::uint32_t one = UnitScale::one;
 
   ClaimCalibrator() noexcept {
@@ -46,12 +46,12 @@ class ClaimCalibrator {
     return made;
   }
 
-  /// The calibrated probability of a claim, both of UnitScale. Non-decreasing in the claim.
+  /// The calibrated probability of a claim, both in UnitScale. Non-decreasing in the claim.
   [[nodiscard]] std::uint32_t trusted(std::uint32_t claim) const noexcept {
     return rescaled<KnotScale, UnitScale>(value(span_of(claim)));
   }
 
-  /// The claim of node i, of UnitScale: its conditional_probability().
+  /// The claim of node i, in UnitScale: its conditional_probability().
   [[nodiscard]] static std::uint32_t claim(DraftView draft, std::size_t i) noexcept {
     return rescaled<ProbabilityScale, UnitScale>(conditional_probability(draft, i).raw());
   }

@@ -23,7 +23,7 @@
 /// recovering match models of PAQ compressors (Mahoney 2005).
 namespace reprise::inline v0 {
 
-/// The weight of a vote, of UnitScale; one is the weight of "something else".
+/// The weight of a vote, in UnitScale; one is the weight of "something else".
 using VoteWeight = std::uint32_t;
 
 namespace detail {
@@ -34,7 +34,7 @@ inline constexpr Weight weight_one = static_cast<Weight>(UnitScale::one);
 /// The reason why an occurrence is followed.
 enum class MatchKind : std::uint8_t {
   lookup,     ///< it agrees with the end of the context
-  insertion,  ///< the context inserted a token; the copy may continue where it was
+  insertion,  ///< the context inserted a token; the copy may continue at the same place
   omission,   ///< the context skipped tokens; the copy continues after them
 };
 
@@ -64,14 +64,14 @@ constexpr const LengthWeights& length_weights(int earlier) noexcept {
   return weights_by_length[static_cast<std::size_t>(earlier <= 2 ? earlier : earlier <= 4 ? 3 : earlier <= 8 ? 4 : 5)];
 }
 
-/// Factors by floor(log2(distance)), of FactorScale.
+/// Factors by floor(log2(distance)), in FactorScale.
 inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1068, 1231, 2347, 3758, 4183, 3796, 3323, 3232,
                                                                       4031, 3593, 2942, 2250, 1441, 2428, 1840, 1840};
 
-/// Factors by MatchKind, of FactorScale.
+/// Factors by MatchKind, in FactorScale.
 inline constexpr std::array<std::uint32_t, 3> weights_by_kind = {4096, 3547, 3892};
 
-/// The factors of the weight that do not depend on the length of the match, as one product of FactorScale. `distance`:
+/// The factors of the weight that do not depend on the length of the match, as one product in FactorScale. `distance`:
 /// tokens from the occurrence to the end of the context.
 constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKind kind) noexcept {
   constexpr std::uint32_t output = 5824;  // 1.42: the model's own tokens weigh more than the tokens of the prompt

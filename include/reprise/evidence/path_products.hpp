@@ -17,8 +17,8 @@ namespace reprise::inline v0 {
 template <std::size_t Most>
 class PathProducts {
  public:
-  /// The product of the factors on the path to node number `n` of `sendable`, of UnitScale. `factor` is the node's own,
-  /// of UnitScale. Call it for n = 0, 1, 2, ... of one draft; parents come before their children.
+  /// The product of the factors on the path to node number `n` of `sendable`, in UnitScale. `factor` is the node's own,
+  /// in UnitScale. Call it for n = 0, 1, 2, ... of one draft; parents come before their children.
   std::uint32_t extend(DraftView draft, std::span<const NodeIndex> sendable, std::size_t n,
                        std::uint32_t factor) noexcept {
     const NodeIndex parent = draft[static_cast<std::size_t>(sendable[n])].parent;

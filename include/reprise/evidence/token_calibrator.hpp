@@ -35,7 +35,7 @@ constexpr EvidenceSource store_source(std::size_t store) noexcept {
 struct TokenEvidence {
   VoteWeight votes = 0;      ///< sum over the occurrences that predict it
   VoteWeight strongest = 0;  ///< the largest of these votes
-  int longest = -1;          ///< longest agreement among these occurrences; -1: none, the token is only frequent
+  int longest = -1;          ///< longest agreement among these occurrences; -1: none, it is a candidate by frequency
   int rival = -1;            ///< longest agreement of an occurrence that predicts another token; -1: none
   int occurrences = 0;       ///< number of occurrences that predict it
   std::uint64_t count = 0;   ///< number of times the token has occurred
@@ -43,7 +43,7 @@ struct TokenEvidence {
 };
 
 /// The learned corrections for one target. A plain value of 6 KB: keep it after a sequence and start the next one with
-/// it. Biases are log-odds of BiasScale, those of single tokens of SmallBiasScale. All-zero biases leave the built-in
+/// it. Biases are log-odds in BiasScale, those of single tokens in SmallBiasScale. All-zero biases leave the built-in
 /// tables unchanged.
 struct CalibrationState {
   /// Size of a table of biases by token hash. Tokens with the same hash share a bias.
@@ -63,7 +63,7 @@ struct CalibrationState {
   TokenBiases by_previous{};          ///< by the token before
   TokenBiases by_token{};             ///< by the token itself
   TokenBiases by_token_and_length{};  ///< by the token and the longest agreement
-  std::uint32_t recent = 26214;       ///< share of recent first tokens predicted correctly, of UnitScale (0.4)
+  std::uint32_t recent = 26214;       ///< share of recent first tokens predicted correctly, in UnitScale (0.4)
   std::uint64_t lessons = 0;          ///< tokens learned from
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
 };
@@ -126,7 +126,7 @@ class TokenCalibrator {
  public:
   /// The evidence that all candidates at one position of the tree share.
   struct TreeContext {
-    LogOdds shared = 0;  ///< its part of the log-odds
+    LogOdds shared = 0;  ///< the sum of its terms, in log-odds
     std::uint8_t depth = 0;
     std::uint16_t previous = 0;
   };
@@ -214,7 +214,7 @@ class TokenCalibrator {
   }
   /// Updates CalibrationState::recent. `picked`: true if the target picked the likeliest candidate after the anchor.
   constexpr void learn_recent(bool picked) noexcept {
-    constexpr std::int32_t fifth = 13107;  // of UnitScale: the last five rounds or so dominate
+    constexpr std::int32_t fifth = 13107;  // in UnitScale: the last five rounds or so dominate
     const auto recent = static_cast<std::int32_t>(state_.recent);
     state_.recent =
         static_cast<std::uint32_t>(recent + UnitScale::multiply((picked ? most_recent : 0) - recent, fifth));
@@ -223,7 +223,7 @@ class TokenCalibrator {
   [[nodiscard]] constexpr const CalibrationState& state() const noexcept { return state_; }
 
  private:
-  // The built-in tables: fitted log-odds of LogOddsScale. Each comment names the axis and the bins.
+  // The built-in tables: fitted log-odds in LogOddsScale. Each comment names the axis and the bins.
 
   /// By depth in the draft: 0 (after the anchor), 1, 2, 3, 4, 5, 6 and more.
   static constexpr std::array<std::int16_t, 7> depth_values = {-28, -5, -26, -1, 10, -10, 18};
@@ -298,7 +298,7 @@ class TokenCalibrator {
   }
   /// The factor of the slope: 0.3 times the log-odds of the vote.
   static constexpr std::int32_t steepness(LogOdds vote) noexcept {
-    constexpr std::int32_t three_tenths = 77;  // of LogOddsScale
+    constexpr std::int32_t three_tenths = 77;  // in LogOddsScale
     return LogOddsScale::multiply(vote, three_tenths);
   }
 

@@ -207,9 +207,9 @@ class LookaheadDrafter {
     const std::uint64_t random = detail::spread(options_.key ^ (place * 0x9e3779b97f4a7c15));
     return context[static_cast<std::size_t>(random % context.size())];
   }
-  /// Adds the target's token `next` to column j. The pass commits at least one token, so the column moves on by one
-  /// position. A full column drops its first token for that. A growing one keeps its first token at the new position,
-  /// where it is a guess in any case.
+  /// Appends the target's token `next` to column j and moves the column one position forward, because a pass commits at
+  /// least one token. A full column drops its first token. A column that is still growing keeps its first token at the
+  /// new position: that token is only a guess.
   void grow(TokenSpan context, std::size_t j, Token next) noexcept {
     Column grown = column(context.size() + j);
     slot(grown.place) = {};

@@ -21,7 +21,7 @@ struct RepetitionGateOptions {
   Probability threshold = Probability::ratio(1, 50);  ///< lowest share of repeated n-grams to draft; zero: always
   bool prompt_only = true;                            ///< false: output counts too, so the gate may open later
   std::uint64_t key = IndexOptions{}.key;             ///< see IndexOptions
-  std::size_t max_bytes = unlimited;                  ///< see IndexOptions; beyond it the gate is open
+  std::size_t max_bytes = unlimited;                  ///< see IndexOptions; at the limit the gate is open
 };
 
 /// The state of the gate for one request, regardless of its score.
@@ -89,7 +89,7 @@ class RepetitionGate {
     if (counted_.size <= judged_.size) judged_ = counted_;
     strategy_.truncate(context, size);
   }
-  /// The sequence goes on, so an override stays.
+  /// Recomputes the score. Keeps the override, because the sequence is the same.
   void rebase(TokenSpan before, TokenSpan context) requires RebasableStrategy<Strategy> {
     start(context);
     strategy_.rebase(before, context);

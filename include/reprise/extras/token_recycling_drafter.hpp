@@ -124,7 +124,7 @@ class TokenRecyclingDrafter {
     Probability path;
     Token token = 0;
     NodeIndex parent = anchor_parent;
-    std::uint16_t depth = 0;  // 1: follows the anchor
+    std::uint16_t depth = 0;  // 1: directly after the anchor
     std::uint8_t rank = 0;
 
     [[nodiscard]] DraftNode node() const noexcept {
@@ -210,7 +210,7 @@ class TokenRecyclingDrafter {
     std::copy_backward(first, end, end + 1);
     *first = next;
   }
-  /// Allocates rows for `wanted` tokens, or for as many as the ceiling allows. Grows by at least a quarter where
+  /// Allocates rows for `wanted` tokens, or for as many as the byte limit allows. Grows by at least a quarter where
   /// possible, so that it seldom grows.
   void grow(std::size_t wanted) noexcept {
     const std::size_t most = most_rows();

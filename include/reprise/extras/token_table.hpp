@@ -37,7 +37,7 @@ struct TokenTableOptions {
 struct TokenTableCounts {
   std::uint64_t added = 0;    ///< new to the table
   std::uint64_t renewed = 0;  ///< known, with the same next token
-  std::uint64_t changed = 0;  ///< known, with another next token, which is overwritten
+  std::uint64_t changed = 0;  ///< known, with a different next token, which is overwritten
   std::uint64_t evicted = 0;  ///< overwritten by a new n-gram, because the bucket was full
   std::uint64_t cleared = 0;  ///< calls of clear()
   friend bool operator==(const TokenTableCounts&, const TokenTableCounts&) = default;
@@ -60,9 +60,9 @@ struct TokenTableCounts {
 /// stored if token 0 follows it: its entry reads as vacant.)
 ///
 /// The key keeps writers from targeting the entries of others. While it is secret, n-grams that others have never used
-/// evict no more than random ones would. The key does not keep a writer from learning another's n-grams with other next
-/// tokens, nor from filling the table. Text that must not be shared needs a table of its own. The hash is not
-/// cryptographic.
+/// evict no more than random ones would. The key does not prevent a writer from learning another writer's n-grams with
+/// different next tokens, nor from filling the table. Text that must not be shared needs a table of its own. The hash
+/// is not cryptographic.
 ///
 /// Cost of learn(): one cache line a token, in batches whose misses overlap. Cost of find(): one cache line. Memory: as
 /// given to make(), which touches all of it.

@@ -32,7 +32,7 @@ struct TokenTableDrafterOptions {
   /// After this many poor rounds in a row, nothing is drafted for `rest_rounds` rounds; one more poor round then starts
   /// another rest. 0: it never rests. A round is poor if less than `poor_share` of its sent tokens was accepted. By
   /// default that means none was: control decides how long a draft is worth its rows. Rounds in which control did not
-  /// ask count towards the rest too, because the text goes on in them.
+  /// ask count towards the rest too, because they also advance the text.
   std::uint32_t poor_rounds = 5;
   Probability poor_share = Probability::ratio(1, 64);
   std::uint32_t rest_rounds = 8;

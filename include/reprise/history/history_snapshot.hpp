@@ -174,14 +174,14 @@ template <class Slot, std::size_t segment_size>
 
 }  // namespace detail
 
-/// Returns the bytes that save_history() needs. Cost: a look at every segment.
+/// Returns the bytes that save_history() needs. Cost: reads every segment once.
 [[nodiscard]] inline std::size_t snapshot_bytes_of(const HistoryStore& history) noexcept {
   return detail::snapshot_bytes_of(history);
 }
 
 /// Writes a snapshot of a history and of the calibration for a target model into `room`. Returns its bytes.
 ///
-/// `tokenizer`: any number that stands for the tokenizer, see SnapshotWriter. Mix the model into it, because a
+/// `tokenizer`: any number that identifies the tokenizer, see SnapshotWriter. Mix the model into it, because a
 /// calibration belongs to a model. A sequence that has not ended is saved without its held-back tokens.
 ///
 /// Error: out_of_room (`value`: the bytes needed, see snapshot_bytes_of()). Cost: a pass over the tokens and one over
@@ -199,7 +199,7 @@ template <class Slot, std::size_t segment_size>
 /// stored.
 ///
 /// A sequence that has not ended is ended first: tokens appended later without begin_sequence() get the name 0. Names
-/// come back too, also those of sequences that were removed after the snapshot was saved: remove() them again.
+/// come back too, including those of sequences that were removed after the snapshot was saved: remove() them again.
 ///
 /// Any bytes are either loaded or refused. If they are refused, nothing changes. Errors:
 ///

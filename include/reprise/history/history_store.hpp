@@ -42,16 +42,17 @@ class BasicHistoryStore;
 ///
 /// **Cost.** 18 bytes for each token of capacity. Sequences of 2,048 tokens leave 1% of it unused, so a stored token
 /// takes 18.2 bytes. append: 0.3 to 0.5 microseconds a token; an eviction may index up to 31 segments again. find: one
-/// cache line for each of four n-gram lengths, two or three for each of up to 12 matches. remove: a look at every
-/// segment. Nothing allocates after make().
+/// cache line for each of four n-gram lengths, two or three for each of up to 12 matches. remove: reads every segment
+/// once. Nothing allocates after make().
 using HistoryStore = detail::BasicHistoryStore<std::uint32_t, 32>;
 
 struct HistoryOptions {
   /// The memory of the history. make() allocates all of it, and nothing allocates later. Values above 18 GiB have no
   /// effect.
   std::size_t max_bytes = std::size_t{64} << 20;
-  std::uint64_t key = IndexOptions{}.key;  ///< secret and random if strangers write to the history
-  /// Tokens at or beyond it are refused, also those of snapshots. Values above 2^31 - 1 have no effect.
+  std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is stored
+  /// Tokens greater than or equal to it are refused, including those of snapshots. Values above 2^31 - 1 have no
+  /// effect.
   std::uint32_t vocabulary = 0x7fffffff;
   bool prompts = true;  ///< store tokens of prompts
   bool outputs = true;  ///< store tokens that the model generated

@@ -56,8 +56,8 @@ constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_
 /// Cost: a pass over each section for its checksum, when it ends. No allocation. Threads: one at a time.
 class SnapshotWriter {
  public:
-  /// `tokenizer`: any number that stands for the tokenizer, such as a hash of its file. Only a reader with the same
-  /// number can read the snapshot, because with another tokenizer the same tokens mean other text.
+  /// `tokenizer`: any number that identifies the tokenizer, such as a hash of its file. Only a reader with the same
+  /// number can read the snapshot, because with a different tokenizer the same tokens mean different text.
   SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept : room_(room), tokenizer_(tokenizer) {}
 
   /// Begins a section and ends the previous one. Requires each kind at most once, and at most

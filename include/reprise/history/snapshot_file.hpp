@@ -51,7 +51,7 @@ inline Error file_error(int error, std::string_view otherwise) noexcept {
   return {ErrorCode::file_failed, sentence(), static_cast<std::uint64_t>(error)};
 }
 
-/// Repeats a call while signals interrupt it.
+/// Repeats `call` until no signal interrupts it, and returns its error number; 0: none.
 template <class Calls, class Call>
 int uninterrupted(const Calls& calls, Call call) noexcept {
   int error = call();

@@ -22,8 +22,8 @@ using TenantId = std::uint64_t;
 /// The data of one tenant. Nothing in it refers to another tenant's.
 struct Tenant {
   HistoryStore history;
-  /// Learned from its sequences: the NgramOptions::prior of the next one. A plain value: only one thread at a time may
-  /// write it.
+  /// The calibration learned from the tenant's sequences. Pass it to the next sequence as NgramOptions::prior. A plain
+  /// value: only one thread at a time may write it.
   CalibrationState calibration;
 };
 
@@ -40,17 +40,17 @@ struct TenantOptions {
 /// when all slots are taken, and the caller decides which one to close.
 ///
 /// **Threads.** open() and close(): one thread at a time. find(): any number of threads at the same time. A tenant
-/// keeps its address until it is closed, also if this object is moved. The thread rules of HistoryStore apply to its
+/// keeps its address until it is closed, even if this object is moved. The thread rules of HistoryStore apply to its
 /// history. Before close(), the caller makes sure that no thread uses this tenant or looks for it: the next tenant
 /// takes its slot.
 ///
-/// **Cost.** find: a look at 8 bytes for each slot, once for each sequence. open: an allocation of the tenant's bytes,
+/// **Cost.** find: reads 8 bytes for each slot, once for each sequence. open: an allocation of the tenant's bytes,
 /// which are written. Memory: TenantOptions::history.max_bytes for each open tenant, and 8 KB for each slot.
 class TenantHistories {
  public:
   static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
 
-  /// No slots: open() always fails and find() returns nullptr.
+  /// Creates an object without slots: open() always fails and find() returns nullptr.
   TenantHistories() noexcept = default;
 
   /// Allocates the slots; open() allocates the bytes of a tenant. Error: out_of_memory.

@@ -79,10 +79,10 @@ class NgramOrders {
 struct IndexOptions {
   NgramOrders orders = {1, 3, 8};  ///< the values of MatchLimits::shortest to be used with find()
   bool earliest = false;           ///< true if MatchOrder::earliest will be used with find()
-  /// Hash key. If prompts come from strangers, make it secret and random: otherwise they could construct contexts that
+  /// Hash key. If prompts are untrusted, make it secret and random: otherwise an attacker could construct contexts that
   /// are slow to look up.
   std::uint64_t key = 0x9e3779b97f4a7c15;
-  std::size_t max_bytes = unlimited;  ///< heap ceiling; above it indexing stops and decoding goes on
+  std::size_t max_bytes = unlimited;  ///< heap memory limit; at the limit indexing stops and decoding continues
 };
 
 /// Finds earlier occurrences of the end of a growing token sequence. Requirements that a compiler cannot check:
@@ -98,7 +98,7 @@ struct IndexOptions {
 ///  I3  Matches are exact: compared token by token, never by hash alone.
 ///  I4  find() neither allocates nor changes observable state. For an order that the index was not made for it returns
 ///      0.
-///  I5  When memory runs out or the ceiling is reached, indexing stops. exhausted() is then true and find() returns 0
+///  I5  When memory runs out or max_bytes is reached, indexing stops. exhausted() is then true and find() returns 0
 ///      until clear(), or until truncate() leaves only indexed tokens.
 ///  I6  A copy is a fork. A copy whose allocation failed is exhausted.
 ///

@@ -98,7 +98,7 @@ class BasicRollingHashIndex {
     tokens_.truncate(size_);
   }
 
-  /// Forgets all tokens. Keeps the memory, unless there is a ceiling: memory that an earlier sequence needed could then
+  /// Forgets all tokens. Keeps the memory, unless max_bytes is set: memory that an earlier sequence needed could then
   /// leave too little for the next one.
   void clear() noexcept {
     if (options_.max_bytes != unlimited) {
@@ -165,15 +165,16 @@ class BasicRollingHashIndex {
     for (std::size_t i = 0; i < count; ++i) chains_[i].link_batch(tokens(), begin, hashes[i]);
   }
 
-  /// Returns true if the columns and tables for `tokens` tokens fit under the ceiling. Check it before the first
-  /// allocation, which could otherwise leave too little for the last.
+  /// Returns true if the columns and tables for `tokens` tokens fit in max_bytes. Check it before the first allocation,
+  /// which could otherwise leave too little for the last.
   [[nodiscard]] bool affordable(std::size_t tokens) const noexcept {
     const std::size_t links = chains().size() * NgramChain::link_bytes(options_.earliest);
     const std::size_t tables = chains().size() * NgramTable::bytes_for(NgramTable::slots_for(tokens));
     return tokens * (sizeof(Token) + links) + tables <= options_.max_bytes;
   }
 
-  /// Reserves memory for `wanted` tokens and their links.
+  /// Reserves memory for `wanted` tokens and their links. If `growing`, tries to reserve a quarter more than before.
+  /// Returns false if memory runs out or max_bytes does not allow it.
   [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
     std::size_t capacity = tokens_.capacity();
     std::size_t tables = 0;

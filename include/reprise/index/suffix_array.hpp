@@ -157,7 +157,7 @@ class BasicSuffixArrayIndex {
     return agreement(tokens(), a, tokens_.size(), static_cast<std::uint32_t>(n)) == n;
   }
 
-  /// The sorted ends that share the last n tokens with the end of the sequence.
+  /// Returns the sorted positions whose preceding n tokens equal the last n tokens of the sequence.
   [[nodiscard]] std::span<const Position> occurrences(std::size_t n) const noexcept {
     const std::size_t end = tokens_.size();
     const auto low =

@@ -30,7 +30,7 @@ class TokenCounts {
     std::uint32_t count = 0;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  /// The most tokens that frequent() returns.
+  /// The maximum number of tokens that frequent() returns.
   static constexpr std::size_t most_frequent = 24;
 
   explicit TokenCounts(std::uint64_t key = 0) noexcept : key_(key) {}

@@ -29,8 +29,8 @@ struct Pass {
   std::size_t padding = 0;  ///< pad rows, the last of the drafted ones
   /// The parent of each drafted row: a drafted row, counted from 0, or anchor_parent. A chain has -1, 0, 1, ...
   std::span<const NodeIndex> parents;
-  /// The depth of each drafted row; 1 follows the anchor. With n tokens of context, the row's position in the sequence
-  /// is n - 1 + depth.
+  /// The depth of each drafted row: 1 for the rows directly after the anchor. With n tokens of context, the row's
+  /// position in the sequence is n - 1 + depth.
   std::span<const std::uint32_t> depths;
   /// For each drafted row, its node in the proposed draft.
   std::span<const NodeIndex> nodes;

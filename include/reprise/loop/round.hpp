@@ -31,7 +31,7 @@ namespace reprise::inline v0 {
 struct DraftRows {
   std::span<NodeIndex> nodes;       ///< the index of the row's node in the draft
   std::span<NodeIndex> parents;     ///< the row that it follows, or anchor_parent
-  std::span<std::uint32_t> depths;  ///< 1 follows the anchor
+  std::span<std::uint32_t> depths;  ///< distance from the anchor in tokens, from 1
 };
 
 /// The result of select_nodes().

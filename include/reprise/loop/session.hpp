@@ -216,8 +216,8 @@ class Session {
   /// Cancels the round and leaves the session as it was before the round. Errors: bad_ticket.
   Result<void> cancel(Ticket ticket) { return round_.cancel(ticket); }
 
-  /// Goes back to the first `size` tokens of the context (an edited turn, a rejected answer). Generation can go on from
-  /// there, even if it had finished. The engine must cut its cache to at most cached() rows. Errors: not_begun,
+  /// Goes back to the first `size` tokens of the context (an edited turn, a rejected answer). Generation can continue
+  /// from there, even if it had finished. The engine must cut its cache to at most cached() rows. Errors: not_begun,
   /// size_out_of_range.
   Result<void> truncate(std::size_t size) {
     if (!sequence_.begun()) return Sequence::not_begun();
@@ -229,13 +229,13 @@ class Session {
   }
 
   /// Replaces the context: it was compacted, or lost a block in the middle. This is begin() with the same capabilities,
-  /// except that control and statistics go on. A RebasableStrategy keeps the tokens it has seen as evidence. A new
-  /// output begins after `context`, which may be part of this session's own.
+  /// except that control and statistics keep their state. A RebasableStrategy keeps the tokens it has seen as evidence.
+  /// A new output begins after `context`, which may be part of this session's own.
   ///
   /// `cached`: the number of leading tokens of `context` whose rows the engine's cache holds, by default all except the
   /// last. Keep only the old rows of the shared prefix. Every later row was computed at another position and attended
   /// to the dropped tokens. Cut the cache there, and prefill the rest again or leave it pending. Moving old rows to
-  /// their new positions (a context shift) gives another output than prefill would. Drafting does not add to that
+  /// their new positions (a context shift) gives a different output than prefill would. Drafting does not add to that
   /// difference.
   ///
   /// Returns the number of leading tokens that the old and the new context share. Only the rows of these tokens are
@@ -269,9 +269,9 @@ class Session {
                                     before.begin());
   }
 
-  /// Sets the number of leading context tokens in the engine's cache. Fewer after preemption or eviction: the tokens
-  /// after them are pending again. More after the engine has prefilled pending tokens. Errors: not_begun,
-  /// cached_out_of_range, too_many_pending (prefill more of them first).
+  /// Sets how many leading tokens of the context are in the engine's cache. Set a lower number after preemption or
+  /// eviction: the tokens that left the cache are pending again. Set a higher number after the engine has prefilled
+  /// pending tokens. Errors: not_begun, cached_out_of_range, too_many_pending (prefill more of them first).
   Result<void> set_cached(std::size_t cached) {
     if (!sequence_.begun()) return Sequence::not_begun();
     if (auto changed = sequence_.set_cached(cached); !changed) return changed;

@@ -26,18 +26,18 @@ class Reliability {
  public:
   static constexpr std::size_t bin_count = 20;
 
-  /// The tests of one twentieth of the probabilities. Bin i holds claims from i / 20 up to below (i + 1) / 20; the last
-  /// bin includes 1.
+  /// The tests of one bin of claimed probabilities. Bin i holds the claims in [i / 20, (i + 1) / 20); the last bin also
+  /// includes 1.
   struct Bin {
     std::uint64_t tests = 0;
     std::uint64_t claimed = 0;  ///< sum of Probability::raw() of the claims
     std::uint64_t hits = 0;
 
-    /// The mean of the claims; 0 without tests.
+    /// The mean of the claims; 0 if there are no tests.
     [[nodiscard]] double mean_claim() const noexcept {
       return tests == 0 ? 0.0 : static_cast<double>(claimed) / Probability::scale / static_cast<double>(tests);
     }
-    /// The share of the tests that were hits; 0 without tests.
+    /// The share of the tests that were hits; 0 if there are no tests.
     [[nodiscard]] double observed() const noexcept {
       return tests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(tests);
     }
@@ -57,7 +57,8 @@ class Reliability {
     bins_[std::min(bin, bin_count - 1)] += {1, claimed.raw(), hit ? std::uint64_t{1} : std::uint64_t{0}};
   }
 
-  /// Records every node that `outcome` tests. Children of a node of probability zero claim nothing and are left out.
+  /// Records every node that `outcome` tests. Skips the children of nodes with probability zero, because they claim
+  /// nothing.
   void record(const Outcome& outcome) noexcept {
     for_each_tested(outcome, [&](std::size_t index, bool hit) {
       const NodeIndex parent = outcome.draft[index].parent;
@@ -74,8 +75,8 @@ class Reliability {
     for (const Bin& bin : bins_) sum += bin;
     return sum;
   }
-  /// The mean distance between claimed and observed probability over the bins, weighted by tests. 0 is perfect; 0
-  /// without tests.
+  /// The mean distance between claimed and observed probability over the bins, weighted by tests: 0 is perfect. Returns
+  /// 0 if there are no tests.
   [[nodiscard]] double expected_calibration_error() const noexcept {
     const Bin all = total();
     if (all.tests == 0) return 0.0;

@@ -70,9 +70,10 @@ struct Statistics {
   std::uint64_t padding = 0;                    ///< pad rows sent; `drafted` includes them
   std::uint64_t auxiliary = 0;                  ///< auxiliary tokens sent, never committed; `drafted` includes them
   std::array<std::uint64_t, cut_count> cuts{};  ///< passes by the reason why their draft was cut; see Cut
-  /// Tokens by depth in the draft; by_depth[0] follows the anchor. Without pad rows and auxiliary tokens.
+  /// Tokens by depth in the draft; by_depth[0] counts those directly after the anchor. Excludes pad rows and auxiliary
+  /// tokens.
   std::array<SentTokens, depth_count> by_depth{};
-  /// Tokens by DraftSource, with pad rows and without auxiliary tokens.
+  /// Tokens by DraftSource. Includes pad rows and excludes auxiliary tokens.
   std::array<SentTokens, draft_source_count> by_source{};
   SummedTime pass_time;      ///< of the passes committed with a time
   SummedTime drafting_time;  ///< see Session::add_drafting_time()
@@ -91,7 +92,7 @@ struct Statistics {
   [[nodiscard]] const SentTokens& from(DraftSource source) const noexcept {
     return by_source[static_cast<std::size_t>(source)];
   }
-  /// The counts for one depth, from 1: depth 1 follows the anchor.
+  /// The counts for one depth; depth 1 is directly after the anchor.
   [[nodiscard]] const SentTokens& at_depth(std::size_t depth) const noexcept { return by_depth[depth_bin(depth)]; }
 
   /// Adds one committed round. Cost: a few additions for each sent node.

@@ -44,8 +44,8 @@ struct BatchCheck {
   std::size_t tokens = 24;           ///< tokens to decode of each sequence, in each run
   std::size_t max_draft = 4;         ///< longest draft tried
   std::size_t mixed_runs = 8;        ///< runs in which all variations are mixed at random
-  Capabilities capabilities = {};    ///< of each sequence: the shape of its drafts; rollback is trim or per_row
-  std::size_t max_rows = unlimited;  ///< of a pass, all sequences together; each sequence always sends at least one
+  Capabilities capabilities = {};    ///< per sequence: the shape of its drafts; rollback is trim or per_row
+  std::size_t max_rows = unlimited;  ///< rows of a pass over all sequences; each sequence sends at least one
   double epsilon = 0;                ///< a difference at a pick whose margin is at most this is a near tie
   std::uint64_t seed = 1;
 };
@@ -55,8 +55,8 @@ namespace detail {
 /// The part of one sequence in a round.
 struct BatchPart {
   Step step = {};
-  bool absent = false;     ///< it is not in this pass
-  bool cancelled = false;  ///< its part is never committed
+  bool absent = false;     ///< the sequence is not in this pass
+  bool cancelled = false;  ///< its rows in this pass are never committed
   bool leaves = false;     ///< cancelled, and the sequence does not come back
 };
 

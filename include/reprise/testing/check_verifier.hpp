@@ -171,7 +171,7 @@ Report check_all(Runs runs, const Fail& fail) {
 /// `make(prompt)` returns a fresh verifier, by value, prefilled with all but the last token of `prompt`; a sampler
 /// starts from the same state each time. `fail_next(verifier)` is optional and makes the next verify() fail. The prompt
 /// has at least one token; for all checks it needs four. The decoded text needs at least three different tokens,
-/// because wrong drafts are made of them. Decoding goes on past stop tokens. Passes stay within the engine's
+/// because wrong drafts are made of them. Decoding continues past stop tokens. Passes stay within the engine's
 /// capabilities.
 ///
 /// Cost: about (20 + mixed_runs) x tokens passes; with all refinements three times as many; a few more after a

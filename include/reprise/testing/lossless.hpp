@@ -102,12 +102,13 @@ inline void compare(LosslessReport& report) {
 
 }  // namespace detail
 
-/// Decodes the same prompt without and with `strategy` and compares output, finish reason and stream.
+/// Decodes `prompt` twice, without and with `strategy`, and compares output, finish reason and stream.
 ///
-/// `make(prompt)` returns a fresh verifier each time, prefilled with all but the last token of the prompt: by value, or
-/// as a reference to an engine that was reset. Samplers must start from the same seed. `control` decides how much of a
-/// draft is sent. Drafts verified by rejection sampling (DistributionStrategy) preserve the distribution, not the
-/// tokens: the comparison does not apply to them. Cost: two generations. The verifier's exceptions pass through.
+/// `make(prompt)` returns a verifier prefilled with all but the last token of the prompt. It returns either a fresh
+/// verifier by value or a reference to an engine that it has reset. Samplers must start from the same seed. `control`
+/// decides how much of a draft is sent. Drafts verified by rejection sampling (DistributionStrategy) preserve the
+/// distribution, not the tokens: the comparison does not apply to them. Cost: two generations. The verifier's
+/// exceptions pass through.
 template <DraftStrategy Strategy, class Make, class Predicate = NeverStop, DraftControl Control = SendAll>
 LosslessReport compare_lossless(Make&& make, TokenSpan prompt, const Limits& limits, Strategy strategy,
                                 Predicate predicate = Predicate(), Control control = Control()) {

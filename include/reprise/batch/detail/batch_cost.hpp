@@ -29,9 +29,9 @@ namespace reprise::inline v0::detail {
 /// If the engine can run certain widths only, row counts are rounded up to the next one: the rows in between are paid
 /// for anyway.
 ///
-/// Learned curves have 64 lengths each. In a batch of n sequences, one length stands for n / 8 rows, rounded down to
-/// a power of two, at least 1. The curve thus reaches 8 rows for each sequence. Memory: 3 KB for each power of two up
-/// to 4,096 sequences, and 12 bytes for each drafted row. Only reserve() allocates. Threads: one at a time.
+/// Learned curves have 64 lengths each. In a batch of n sequences, one length represents n / 8 rows, rounded down to a
+/// power of two, at least 1. The curve thus reaches 8 rows for each sequence. Memory: 3 KB for each power of two up to
+/// 4,096 sequences, and 12 bytes for each drafted row. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
@@ -85,8 +85,8 @@ class BatchCost {
   [[nodiscard]] std::size_t explored_rows() const noexcept {
     return told_ ? unlimited : learned_cost().explored_rows();
   }
-  /// Returns true if the next pass should be plain, to time it. `gain`: the value of the draft that is then left out,
-  /// in plain passes.
+  /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
+  /// would be skipped, in plain passes.
   [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
     return !told_ && learned_cost().should_probe_plain(gain, guard);
   }
@@ -110,7 +110,7 @@ class BatchCost {
   static std::size_t class_of(std::size_t sequences) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(sequences)) - 1, classes - 1);
   }
-  /// The number of rows that one row of a learned curve stands for.
+  /// The number of rows of a batch that one row of a learned curve represents.
   static std::size_t unit(std::size_t sequences) noexcept {
     return std::max<std::size_t>(1, std::bit_floor(sequences) / 8);
   }

@@ -16,7 +16,8 @@
 
 namespace reprise::inline v0::detail {
 
-/// Class 0 goes before all other classes. Class c is worth 2^(-c / 32). A worth below 2^-11 does not count.
+/// Tokens are sorted into classes by worth. Class c is worth 2^(-c / 32), and class 0 comes before all others. A token
+/// worth less than 2^-11 is ignored.
 inline constexpr std::int32_t worth_halvings = 11;
 inline constexpr std::size_t worth_classes = std::size_t{worth_halvings} * coarse_steps;
 /// The worth of a class, in UnitScale.

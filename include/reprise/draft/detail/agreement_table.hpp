@@ -52,7 +52,7 @@ class AgreementCalibrator {
   static constexpr std::size_t runs = 9;
 
   struct Entry {
-    std::uint32_t value = 0;  // of UnitScale
+    std::uint32_t value = 0;  // in UnitScale
     std::int32_t examples = 0;
   };
 

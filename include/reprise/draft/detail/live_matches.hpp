@@ -23,7 +23,7 @@ struct LiveMatch {
   friend bool operator==(const LiveMatch&, const LiveMatch&) = default;
 };
 
-/// Does the same as std::popcount(), which calls a library function on processors that may lack the instruction.
+/// Equivalent to std::popcount(), which calls a library function if the target may lack the instruction.
 constexpr int bit_count(std::uint32_t bits) noexcept {
   bits -= bits >> 1 & 0x55555555U;
   bits = (bits & 0x33333333U) + (bits >> 2 & 0x33333333U);

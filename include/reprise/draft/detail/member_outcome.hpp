@@ -17,9 +17,9 @@ namespace reprise::inline v0::detail {
 /// propose. Its pick is the target's token at that point, taken from another member's node or from the end of the path.
 /// for_each_tested() then reports on the member's nodes as if all of them had been sent.
 ///
-/// `Own`: most nodes of a member. `Rows`: most nodes of the combined draft. `Reveals`: true if a member learns from
-/// ranked tokens (Outcome::top_k). Some of those were ranked at rows of other members; such rows are appended to the
-/// member's own nodes and marked as padding.
+/// `Own`: the maximum number of nodes of a member. `Rows`: the same for the combined draft. `Reveals`: true if a member
+/// learns from ranked tokens (Outcome::top_k). Some of those were ranked at rows of other members; such rows are
+/// appended to the member's own nodes and marked as padding.
 ///
 /// Cost: linear. Views are valid until the next translate(). No allocation.
 template <std::size_t Own, std::size_t Rows, bool Reveals>
@@ -81,7 +81,8 @@ class MemberOutcome {
     return known ? &rows_[static_cast<std::size_t>(node)] : nullptr;
   }
 
-  /// Appends the rows of other members, and translates the ranked tokens at all rows.
+  /// Appends the other members' sent nodes to the member's draft. Copies the ranked tokens and renumbers their nodes to
+  /// match.
   void reveal(const Outcome& combined, Outcome& outcome) noexcept {
     std::size_t nodes = 0;
     for (const DraftNode& node : outcome.draft) nodes_[nodes++] = node;

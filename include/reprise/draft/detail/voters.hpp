@@ -29,7 +29,7 @@ class StoreText {
 
   /// The place where the text begins.
   [[nodiscard]] StorePlace begin() const noexcept { return begin_; }
-  /// True if the token at `depth` has been read and is still held.
+  /// True if the token at `depth` has been read and is still buffered.
   [[nodiscard]] bool known(std::size_t depth) const noexcept { return depth - first_ < count_; }  // wraps below first_
   /// The token at `depth`. Precondition: known(depth).
   [[nodiscard]] Token operator[](std::size_t depth) const noexcept { return tokens_[depth - first_]; }
@@ -57,7 +57,7 @@ class StoreText {
 
 /// A place that votes, at each depth of the draft, for the token that follows there.
 struct Voter {
-  Position next = 0;  ///< in the text of the context; unused for a place in a store
+  Position next = 0;  ///< position in the context; unused for a place in a store
   std::uint32_t base_weight = 0;
   const LengthWeights* weights = nullptr;
   int length = 0;  ///< agreement with the context; below 0 if only the draft led there

@@ -27,7 +27,7 @@ class NgramPool {
   static constexpr std::size_t most_ways = 16;
 
   struct Ngram {
-    std::uint64_t added = 0;  ///< number of its last addition, ascending; 0: vacant
+    std::uint64_t added = 0;  ///< serial number of its latest addition; 0: vacant
     Token first = 0;
     std::uint32_t times = 0;  ///< additions since it entered the pool
     std::array<Token, most_following> following{};

@@ -110,7 +110,7 @@ struct FileCalls {
     file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return file >= 0 ? 0 : errno;
   }
-  /// Opens a file. If it is a pipe, does not wait for the other end.
+  /// Opens a file for reading. Does not block if it is a pipe without a writer.
   static int open(const PathChar* path, int& file) noexcept {
     file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     return file >= 0 ? 0 : errno;

@@ -315,7 +315,8 @@ class IndexedSegments {
     }
     return eviction;
   }
-  /// The uses of a segment. A free segment has none, even if a reader counted one after it was freed.
+  /// Returns the use count of a segment. Returns 0 for a free segment, even if a reader has incremented the counter
+  /// since.
   [[nodiscard]] std::uint8_t uses_of(Slot segment) const noexcept {
     const auto& info = text_.info(segment);
     return info.used == 0 ? std::uint8_t{0} : info.use_count.load(std::memory_order_relaxed);

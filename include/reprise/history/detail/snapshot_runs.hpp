@@ -11,15 +11,15 @@
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/snapshot.hpp"
 
-/// \file The section `runs` of a snapshot: runs as bytes, without a history. It has a header apart from
-/// history_snapshot.hpp, because tests and fuzzers forge such runs.
+/// \file The section `runs` of a snapshot: runs as bytes, without a history. It is separate from history_snapshot.hpp,
+/// because tests and fuzzers forge such runs.
 
 namespace reprise::inline v0::detail {
 
 /// A stored token in a snapshot: the token, 0 to 2^31 - 2, and its origin.
 struct RunWord {
   static constexpr std::uint32_t output = std::uint32_t{1} << 31;  ///< the model generated it (Origin::output)
-  static constexpr std::uint32_t token = output - 1;               ///< the bits of the token; never all set
+  static constexpr std::uint32_t token = output - 1;  ///< mask of the token's bits; no token has all of them set
 };
 
 /// The number of tokens that share a use count.

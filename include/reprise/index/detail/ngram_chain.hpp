@@ -17,11 +17,11 @@
 namespace reprise::inline v0::detail {
 
 /// All occurrences of every n-gram of one length, linked into chains. A part of RollingHashIndex, which owns the tokens
-/// and decides about memory. As in Match, the end of an n-gram identifies it: the links of the n-gram that ends at e
-/// are elements e - 1. Each token adds one element, so the links grow and shrink with the tokens.
+/// and manages the memory limit. As in Match, an n-gram is identified by its end position. The links of the n-gram that
+/// ends at e are stored at index e - 1. Each token adds one element, so the links grow and shrink with the tokens.
 class NgramChain {
  public:
-  /// Most tokens of a batch.
+  /// The maximum number of tokens in a batch.
   static constexpr std::size_t batch_size = 32;
   using Hashes = std::array<std::uint64_t, batch_size>;
 

@@ -100,7 +100,7 @@ class NgramTable {
     return before;
   }
 
-  /// Does the same as replace() with a known previous occurrence (0: none). Reads no tokens.
+  /// Like replace(), but the caller knows the previous occurrence `before` (0: none), so no tokens are read.
   void restore(std::uint64_t hash, Position end, Position before) noexcept {
     static_cast<void>(replace(hash, end, [before](Position held) { return held == before; }));
   }

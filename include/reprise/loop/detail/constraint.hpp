@@ -14,7 +14,7 @@ namespace reprise::inline v0 {
 enum class Constraint : std::uint8_t {
   leaf,     ///< allowed, and no other node follows it
   inner,    ///< allowed
-  refused,  ///< neither it nor the nodes that follow it may be sent
+  refused,  ///< neither this node nor its descendants may be sent
 };
 
 /// Checks a draft against a rule and writes one verdict for each node to `constraints`. `allowed(path)` returns how

@@ -38,7 +38,7 @@ class OpenRound {
     most_padding_ = rows - nodes;
     return true;
   }
-  /// The most nodes that a draft may have: the number passed to reserve().
+  /// The maximum number of nodes in a draft: the number passed to reserve().
   [[nodiscard]] std::size_t most_nodes() const noexcept { return most_nodes_; }
   /// Discards the open draft and batch; keeps the memory.
   void clear() noexcept {
@@ -98,7 +98,7 @@ class OpenRound {
     return std::min(most_padding_, max_leaves_ - (nodes - inner));
   }
 
-  /// Returns the part of control's `choice` that is sent; no draft if its pad rows do not fit.
+  /// Clamps control's `choice` to the limits of the pass. Returns an empty choice if its pad rows do not fit.
   [[nodiscard]] DraftChoice clamp(DraftChoice choice, const DraftLimit& limit, const PassLimits& room) const noexcept {
     choice = clamp_to_contract(choice, limit.nodes, room);
     if (choice.padding == 0 || choice.padding <= most_padding(choice.nodes)) return choice;

@@ -24,8 +24,8 @@ namespace reprise::inline v0 {
 /// True if the next pass must run the accepted tokens again after a rejection.
 [[nodiscard]] inline bool replays(const Capabilities& can) noexcept { return can.rollback == Rollback::snapshot; }
 
-/// Returns the number of paths that a draft may have. It is above 1 only if the caller's limits, the engine and
-/// `shape`, set by the driver of the round, all allow a tree.
+/// Returns the maximum number of paths of a draft. It is above 1 only if the caller's limits, the engine and `shape`
+/// all allow a tree. The driver of the round sets `shape`.
 [[nodiscard]] inline std::size_t max_leaves(const Limits& limits, const Capabilities& can, DraftShape shape) noexcept {
   if (shape == DraftShape::chain || limits.draft.shape == DraftShape::chain) return 1;
   return std::max<std::size_t>(1, std::min(limits.draft.max_leaves, can.max_leaves));

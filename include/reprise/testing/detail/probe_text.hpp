@@ -70,8 +70,8 @@ class ProbeText {
     return draft;
   }
 
-  /// A token that differs from plain decoding at `p`: the n-th of the text's different tokens, counted from 0. For n >
-  /// 0, nullopt if the text has too few different tokens.
+  /// Returns a token that differs from the one that plain decoding has at `p`. `n`, counted from 0, chooses among the
+  /// distinct tokens of the text. Returns nullopt if n > 0 and the text has too few distinct tokens.
   [[nodiscard]] std::optional<Token> unlike(std::size_t p, std::size_t n = 0) const {
     std::vector<Token> found(1, p < size() ? (*this)[p] : text_.back());
     for (std::size_t i = 0; i < text_.size(); ++i) {

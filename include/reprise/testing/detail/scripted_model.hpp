@@ -104,7 +104,8 @@ class ScriptedModel {
     if (tokens.empty()) tokens.push_back(first);
     return tokens;
   }
-  /// Draws a token. Penalties count the sampler's own picks.
+  /// Draws the token after `context` and adds it to the sampler's picks. Penalties apply to the sampler's last 8 picks
+  /// only.
   [[nodiscard]] Token sample(TokenSpan context, Sampler& sampler) const {
     const std::vector<Token> choices = ranked(context, 4);
     const std::uint64_t noise = mix(sampler.random++);

@@ -79,7 +79,7 @@ class VerifierProbe {
       if (auto difference = refuse(engine, step, draft, place, trace)) return difference;
     bool saves = (restores && (!draft.tokens.empty() || step.twice)) || step.save;  // restore() needs a snapshot
     if (step.drop) {
-      // The pass keeps nothing, so a difference can only come from the pass itself. Decoding goes on plainly.
+      // The pass keeps nothing, so a difference can only come from the pass itself. Plain decoding continues.
       trace.add(call(step, saves, ""), batch(draft, place), draft);
       if (auto difference = read(engine, step, draft, place, saves, trace.text())) return difference;
       step = without_draft(step);

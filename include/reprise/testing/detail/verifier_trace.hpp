@@ -26,11 +26,11 @@ struct Step {
 
   std::size_t siblings = 0;  ///< wrong tokens beside each right one, and after the last
   std::size_t tail = 0;      ///< tokens after each sibling, equal to those after the right token
-  std::uint64_t order = 0;   ///< of a tree's rows: 0, right path first; 1, right token last at each depth; else mixed
+  std::uint64_t order = 0;   ///< tree rows: 0, right path first; 1, right token last at each depth; else mixed
   bool tree = false;         ///< use verify_tree() and commit_rows(), for chains too
   bool drop = false;         ///< run and read the pass, then decode plainly instead
   bool walk = false;         ///< use verify_and_walk()
-  bool save = false;         ///< call snapshot() first, also without a draft
+  bool save = false;         ///< call snapshot() first, even without a draft
   bool ask = false;          ///< call allowed() first
   bool reveal = false;       ///< read the candidates of all rows before the commit
   bool weigh = false;        ///< read probabilities instead of picks
@@ -48,7 +48,7 @@ struct ProbeCall {
   const char* verify = "verify";
   bool shows_parents = false;
   bool saves = false;
-  std::string end;  ///< for example "commit(2)"
+  std::string end;  ///< the call that ends the pass, for example "commit(2)"
 };
 
 template <class T>
