@@ -178,7 +178,7 @@ TEST(MeasuredCurve, RefusesPointsThatSayNothing) {
   const CostPoint plain{1, 0, 1, 100};
   const std::vector<Refused> cases = {
       {{}, "at least one point", 0},
-      {{plain, {0, 0, 1, 100}}, "no sequences", 1},
+      {{plain, {0, 0, 1, 100}}, "has 0 sequences", 1},
       {{plain, {4, 0, 3, 100}}, "fewer rows than sequences", 1},
       {{plain, {1, 0, 2, 0}}, "time above 0", 1},
       {{plain, {1, 0, 2, -1}}, "time above 0", 1},

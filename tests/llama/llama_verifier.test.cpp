@@ -411,7 +411,7 @@ TEST(LlamaVerifier, RefusesWhatCannotWorkWithASentence) {
   EXPECT_EQ(sentence(attention, 1, 11), "taken");
   EXPECT_THAT(sentence(SmallContext("recurrent"), 2), HasSubstr("one state"));
   EXPECT_THAT(sentence(SmallContext("hybrid"), 2), HasSubstr("one state"));
-  EXPECT_THAT(sentence(SmallContext("encoder"), 1), HasSubstr("no memory"));
+  EXPECT_THAT(sentence(SmallContext("encoder"), 1), HasSubstr("no KV cache"));
   llama_context_params params = SmallContext::params();
   params.kv_unified = false;
   const SmallContext apart(SmallContext::small("attention"), params);

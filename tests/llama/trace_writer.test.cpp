@@ -174,7 +174,7 @@ std::string failure(TraceWriter& writer, const TraceSession& session) {
 
 TEST_F(TraceFile, AFullDiskIsTold) {
   TraceWriter writer = TraceWriter::open("/dev/full");
-  EXPECT_THAT(failure(writer, second), HasSubstr("0 sessions are complete"));
+  EXPECT_THAT(failure(writer, second), HasSubstr("0 sessions in it are complete"));
   EXPECT_FALSE(writer.has(second.id));
 }
 
@@ -188,7 +188,7 @@ TEST_F(TraceFile, WhereRoomEndsInTheMiddleOfASessionTheFileEndsBeforeIt) {
     const std::string before = get();
     {
       const FileSizeLimit limit(before.size() + trace_line(*session, one).size() / 2);
-      EXPECT_THAT(failure(writer, *session), HasSubstr("1 sessions are complete"));
+      EXPECT_THAT(failure(writer, *session), HasSubstr("1 sessions in it are complete"));
       EXPECT_EQ(get(), before);
       EXPECT_FALSE(writer.has(session->id));
     }
