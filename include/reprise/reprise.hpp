@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The public interface of reprise: all headers for users to include, alone or together.
+/// \file The public interface of reprise. It includes most public headers; each header can also be included alone.
 ///
-/// Three more parts are public but must be included by name:
+/// Three other public parts must be included by name:
 ///
 ///  * testing/: the test kit.
-///  * extras/: published methods with a weaker promise.
-///  * history/snapshot_file.hpp: calls the operating system.
+///  * extras/: published methods with a weaker stability promise.
+///  * history/snapshot_file.hpp: the only public header that calls the operating system.
 ///
 /// Headers in <layer>/detail/ are private to their layer.
 

@@ -12,17 +12,17 @@
 namespace reprise::inline v0 {
 
 /// The recommended composition. It drafts continuations found in the context and learns their probabilities from the
-/// target's acceptances. It sends as many tokens as pay off in a pass of this engine.
+/// target's acceptances. In each pass, it sends as many tokens as pay off on this engine.
 ///
 ///   Speculator speculator;                          // Learns costs from pass times.
 ///   Speculator speculator(CostCurve::linear(0.02)); // A drafted token adds 2%.
 ///
 /// Without a curve, pass the time of every pass to commit(), or let a TimedVerifier report it. Without a curve or pass
 /// times, a drafted token is assumed to cost 5% of a pass. A Speculator is a Session of NgramDrafter and CostControl;
-/// see there.
+/// see these classes for details.
 ///
-/// Memory: about 30 bytes for each token of text, 4 of them in the session, plus 30 KB. If every token is new, 55 to 80
-/// bytes for each, the most directly after the tables have grown. Threads: as Session.
+/// Memory: 30 KB plus about 30 bytes for each token of text, of which the session holds 4. If every token is new, the
+/// memory is 55 to 80 bytes for each. The maximum occurs directly after the tables have grown. Threads: as for Session.
 class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
  public:
   using Base = Session<NgramDrafter<RollingHashIndex>, CostControl>;

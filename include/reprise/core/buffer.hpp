@@ -15,11 +15,11 @@
 
 namespace reprise::inline v0 {
 
-/// A growing array of trivially copyable elements, in which running out of memory is a return value. Functions that
-/// need memory return false and leave the contents unchanged if there is none. std::vector throws instead, and a throw
-/// between the verifier's commit and the session's would leave the two out of step.
+/// A growing array of trivially copyable elements. If an allocation fails, its functions return false and leave the
+/// contents unchanged. std::vector throws instead, and an exception between the verifier's commit and the session's
+/// would leave the two out of step.
 ///
-/// Growth is by a quarter: the arrays here hold a whole context, where doubling would cost more memory than the index.
+/// The capacity grows by a quarter. The arrays hold a whole context, so doubling would cost more memory than the index.
 /// A copy that runs out of memory is empty; compare sizes to detect it.
 template <class T>
 class Buffer {
@@ -59,7 +59,8 @@ class Buffer {
   T& operator[](std::size_t i) noexcept { return REPRISE_EXPECTS(i < capacity_), data_[i]; }
   const T& operator[](std::size_t i) const noexcept { return REPRISE_EXPECTS(i < capacity_), data_[i]; }
 
-  /// Allocates memory for exactly `wanted` elements. Returns false and changes nothing if memory runs out.
+  /// Allocates memory for exactly `wanted` elements, unless the capacity suffices. Returns false and changes nothing if
+  /// memory runs out.
   [[nodiscard]] bool reserve(std::size_t wanted) noexcept {
     if (wanted <= capacity_) return true;
     if (wanted > std::numeric_limits<std::size_t>::max() / sizeof(T)) return false;
@@ -72,7 +73,8 @@ class Buffer {
     return true;
   }
 
-  /// Makes room for `extra` more elements; grows geometrically. Returns false and changes nothing if memory runs out.
+  /// Reserves memory for `extra` more elements; grows geometrically. Returns false and changes nothing if memory runs
+  /// out.
   [[nodiscard]] bool reserve_extra(std::size_t extra) noexcept {
     if (extra <= capacity_ - size_) return true;
     if (extra > std::numeric_limits<std::size_t>::max() - size_) return false;
@@ -87,7 +89,7 @@ class Buffer {
       const bool own = std::less_equal<>()(begin(), from) && std::less<>()(from, end());
       const std::ptrdiff_t offset = own ? from - data_ : 0;
       if (!reserve_extra(values.size())) return false;
-      if (own) from = data_ + offset;  // the reallocation moved it
+      if (own) from = data_ + offset;  // the reallocation moved the values
     }
     // memmove: after clear(), `values` may lie in this buffer's own memory.
     if (!values.empty()) std::memmove(data_ + size_, from, values.size() * sizeof(T));
@@ -111,7 +113,7 @@ class Buffer {
     return true;
   }
 
-  /// Appends one element. Precondition: room for it is reserved.
+  /// Appends one element. Precondition: memory for the element is reserved.
   void push_reserved(T value) noexcept {
     REPRISE_EXPECTS(size_ < capacity_);
     data_[size_++] = value;

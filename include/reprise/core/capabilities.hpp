@@ -13,27 +13,29 @@
 
 namespace reprise::inline v0 {
 
-/// How an engine discards the rows of a pass that were not accepted.
+/// How an engine discards the rejected rows of a pass.
 enum class Rollback : std::uint8_t {
-  trim,      ///< cuts the end of its cache (attention)
-  snapshot,  ///< restores a saved state; the next pass runs the accepted tokens again (recurrent, hybrid)
-  per_row,   ///< keeps one state per row of the pass; the loop treats it like trim
-  none,      ///< cannot roll back: begin() refuses it
+  trim,      ///< the engine cuts the end of its cache (attention)
+  snapshot,  ///< the engine restores a saved state; the next pass runs the accepted tokens again (recurrent, hybrid)
+  per_row,   ///< the engine keeps one state per row of the pass; the loop treats it like trim
+  none,      ///< the engine cannot roll back; Session::begin() refuses it
 };
 
-/// The row counts that a pass may have, ascending. Empty: any count. For engines that capture one graph per width.
+/// The row counts that a pass may have, in ascending order. An empty list allows any count. Engines that capture one
+/// graph per width need such a list.
 class AllowedWidths {
  public:
   static constexpr std::size_t capacity = 96;
 
   constexpr AllowedWidths() noexcept = default;
-  /// A list of constants. A width of 0, or more than `capacity` widths, does not compile; add() takes run-time values.
+  /// Creates a list from constants. A width of 0 or more than `capacity` widths does not compile. Use add() for
+  /// run-time values.
   consteval AllowedWidths(std::initializer_list<std::size_t> widths) noexcept {
     for (const std::size_t width : widths)
       if (!add(width)) a_width_is_0_or_there_are_more_than_96();
   }
-  /// Adds a width and returns true, even if it is in the list already. Returns false and changes nothing if `width` is
-  /// 0 or the list is full.
+  /// Adds a width. Returns true if the list contains it afterwards, even if it did before. Returns false and changes
+  /// nothing if `width` is 0, or if it is new and the list is full.
   constexpr bool add(std::size_t width) noexcept {
     const auto at = std::lower_bound(widths_.begin(), widths_.begin() + count_, width);
     const auto end = widths_.begin() + count_;
@@ -57,32 +59,32 @@ class AllowedWidths {
   std::ptrdiff_t count_ = 0;
 };
 
-/// The abilities of an engine for one sequence. They are a value, not a type, because one engine type serves trimmable
-/// and hybrid models alike. Session::begin() checks them and refuses a sequence that cannot work.
+/// The abilities of an engine for one sequence. They are a value, not a type, because one engine type can serve both
+/// trimmable and hybrid models. Session::begin() checks them and refuses a sequence that cannot work.
 struct Capabilities {
   std::size_t max_rows = unlimited;     ///< rows in one pass, pending tokens included
   std::size_t max_context = unlimited;  ///< committed tokens of one sequence, prompt included
   AllowedWidths allowed_widths = {};    ///< row counts that a pass with a draft may have (CUDA graphs)
-  /// A token of the vocabulary that fills rows up to an allowed width. Without one, the draft is cut to a smaller
-  /// width.
+  /// A token of the vocabulary that fills spare rows up to an allowed width. Without a pad token, the draft is cut to a
+  /// smaller width.
   std::optional<Token> pad_token = {};
   std::size_t max_depth = unlimited;  ///< drafted tokens on one path
   std::size_t max_leaves = 1;         ///< paths of a draft; 1: chains only
   Rollback rollback = Rollback::trim;
-  /// Drafted rows that the engine can roll back after a pass (sliding windows). If a predicate refuses the first pick,
-  /// the anchor's row is rolled back as well.
+  /// Maximum number of drafted rows that the engine can roll back after a pass (sliding windows). If a predicate
+  /// refuses the first pick, the anchor's row is rolled back as well.
   std::size_t max_rollback = unlimited;
-  /// With Rollback::snapshot: a pass with more pending tokens than this carries no draft, so that its tokens stay in
-  /// the cache. With a draft, one rejection would make all of them pending again.
+  /// Rollback::snapshot only: a pass with more pending tokens than this carries no draft, so its tokens stay in the
+  /// cache. With a draft, a single rejection would make all of them pending again.
   std::size_t max_replay = 16;
-  /// A row's pick does not depend on the other rows of the batch. For tools; the loop does not read it.
+  /// True if a row's pick does not depend on the other rows of the batch. Tools read it; the loop does not.
   bool deterministic = true;
 };
 
 /// The shape of a pass, for the cost curve.
 struct PassShape {
   std::size_t sequences = 1;
-  std::size_t rows = 1;     ///< of all sequences together, pending tokens included
+  std::size_t rows = 1;     ///< rows of all sequences together, pending tokens included
   std::size_t context = 0;  ///< committed tokens per sequence before the pass
 };
 

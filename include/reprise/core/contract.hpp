@@ -7,8 +7,8 @@
 /// The library handles such input, or refuses it with an Error (result.hpp). Set -DREPRISE_CONTRACTS to one of:
 ///
 ///   * 0: off, the default; generates no code.
-///   * 1: assert(), which follows NDEBUG.
-///   * 2: abort(), also in release builds.
+///   * 1: assert(), which NDEBUG disables.
+///   * 2: abort(), even in release builds.
 ///
 /// Every translation unit of a program must use the same setting.
 

@@ -15,13 +15,13 @@
 
 namespace reprise::inline v0 {
 
-/// The limits of a pass, from which control decides how much of a draft to send.
+/// The limits of a pass. Control uses them to decide how much of a draft to send.
 struct PassLimits {
   PassShape plain = {};                      ///< the pass without a draft: its rows are the pending tokens
   std::size_t nodes = unlimited;             ///< upper bound on drafted tokens
   std::span<const std::size_t> widths = {};  ///< the row counts that a pass may have, ascending; empty: any
-  bool padded = false;                       ///< the pad token may fill rows up to a width
-  /// If any drafted token is rejected, the next pass runs the accepted tokens again (Rollback::snapshot).
+  bool padded = false;                       ///< true: the pad token may fill rows up to an allowed width
+  /// True if the rejection of any drafted token makes the next pass run the accepted tokens again (Rollback::snapshot).
   bool replayed = false;
 };
 
@@ -36,29 +36,30 @@ struct DraftChoice {
 struct PassReport {
   PassShape plain;                                    ///< the shape that the pass would have had without a draft
   PassShape sent;                                     ///< its actual shape
-  std::size_t committed = 0;                          ///< tokens that it committed
+  std::size_t committed = 0;                          ///< number of tokens that the pass committed
   std::optional<std::chrono::nanoseconds> time = {};  ///< its duration, if the engine measures it
-  /// No row of the pass stays in the cache: the tokens it committed are pending, after those that were pending before.
+  /// True if no row of the pass stays in the cache. In that case, the committed tokens become pending, after the tokens
+  /// that were already pending.
   bool replayed = false;
 };
 
 /// Decides how much to draft. Only control knows the cost of a pass. A strategy states how likely each token is, the
-/// engine states its abilities, and control weighs the two. The compiler cannot check these clauses:
+/// engine states its abilities, and control combines the two. The compiler cannot check these clauses:
 ///
-///  K1  begin() starts a new sequence. Of the previous ones, only settings and measurements of the engine remain.
-///  K2  budget(asked, room) returns the budget for the strategy: never more nodes than `asked` allows. It should leave
-///      out only nodes that are not worth sending. It is a hint: choose() decides.
+///  K1  begin() starts a new sequence. Only settings and measurements of the engine remain from previous sequences.
+///  K2  budget(asked, room) returns the budget for the strategy, which never allows more nodes than `asked`. The budget
+///      should exclude only nodes that are not worth sending. It is a hint: choose() decides.
 ///  K3  choose(draft, sendable, room) returns how many of the `sendable` nodes to send. They are indices into `draft`,
 ///      parents first, and every prefix of them is a valid draft. choice.nodes <= min(sendable.size(), room.nodes).
-///      choice.nodes + choice.padding <= room.nodes, and padding is 0 unless room.padded. With widths, room.plain.rows
-///      + nodes + padding is one of them, or nothing is drafted. choose() changes nothing, because a round may be
-///      planned again.
+///      choice.nodes + choice.padding <= room.nodes, and padding is 0 unless room.padded. If room.widths is not empty,
+///      room.plain.rows + nodes + padding is one of its widths, or nothing is drafted. choose() changes nothing,
+///      because a round may be planned again.
 ///  K4  learn(outcome, report) is called once for each committed pass, before the strategy's feedback.
-///  K5  Choices are a pure function of the calls above and the settings. There is no clock: times are arguments. None
-///      of these functions allocates or throws.
-///  K6  A copy is a fork.
+///  K5  Choices are a pure function of the calls above and the settings. Control reads no clock: times are arguments.
+///      None of these functions allocates or throws.
+///  K6  A copy is a fork: the original and the copy continue independently.
 ///
-/// Threads: one at a time; distinct copies are independent.
+/// Threads: only one thread at a time may use a control; distinct copies are independent.
 template <class C>
 concept DraftControl = std::copyable<C> &&
     requires(C& control, const C& fixed, const DraftBudget& asked, DraftView draft, std::span<const NodeIndex> sendable,
@@ -79,7 +80,7 @@ concept DraftControl = std::copyable<C> &&
   return fitting;
 }
 
-/// Sends every node that fits. For drafts whose length the caller has set.
+/// Sends every node that fits. Use it for drafts whose length the caller has set.
 struct SendAll {
   void begin() noexcept {}
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const noexcept { return asked; }

@@ -10,41 +10,42 @@
 
 namespace reprise::inline v0 {
 
-/// The place of a token in a datastore. The number has a meaning for that store only.
+/// The place of a token in a datastore. Only that store can interpret the number.
 using StorePlace = std::uint64_t;
 inline constexpr StorePlace no_place = ~StorePlace{0};
 
-/// A place in a datastore that follows an occurrence of the end of a suffix.
+/// A match in a datastore: a place that directly follows an occurrence of at least the suffix's last token.
 struct StoreMatch {
-  StorePlace next = no_place;    ///< the token at that place
-  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places before `next` agrees with the suffix
+  StorePlace next = no_place;    ///< the place itself
+  std::uint32_t agreements = 0;  ///< bit i: the tokens i + 1 places before `next` and before the suffix's end are equal
   friend bool operator==(const StoreMatch&, const StoreMatch&) = default;
 };
 
 /// The result of read().
 struct StoreRun {
   std::size_t size = 0;        ///< tokens written
-  StorePlace next = no_place;  ///< the token after them; no_place: the text ends there
+  StorePlace next = no_place;  ///< the place after them; no_place: the text ends there
   friend bool operator==(const StoreRun&, const StoreRun&) = default;
 };
 
-/// Text other than the context, for drafters to copy from: past sequences, a corpus, files of a project. A drafter
-/// looks places up once for each draft and reads on from those that it needs. The compiler cannot check these clauses:
+/// Text outside the context that drafters copy from: past sequences, a corpus, the files of a project. A drafter calls
+/// find() once for each draft, and then reads from the places that it needs. The compiler cannot check these clauses:
 ///
-///  D1  find(suffix, out) writes up to out.size() places that follow at least the last token of `suffix`, the best ones
-///      first, and returns their number. Bit 0 of `agreements` is set. Each bit that is set was compared token by
-///      token, never by hash alone. A clear bit is a disagreement or a token that was not compared.
-///  D2  read(place, out) writes the tokens from `place` on, up to out.size(). It writes at least one, unless the text
-///      ends at `place` or `out` is empty. `place` comes from find() or from StoreRun::next.
-///  D3  touch(place) reports that a drafted token from that match (StoreMatch::next) was accepted. A store that evicts
-///      may keep such text longer. touch() changes nothing else.
-///  D4  None of the three allocates, throws or waits for another thread.
-///  D5  Answers are a pure function of the contents and the settings: no clock, no address, no global state.
-///  D6  A store may change while it is read, if it documents that. A place then reads as other text of the same store,
-///      or as none. Text that was never in the store is never read.
+///  D1  find(suffix, out) writes up to out.size() matches, the best ones first, and returns their number. Each follows
+///      at least the last token of `suffix`: bit 0 of `agreements` is set. A set bit means that the tokens themselves
+///      were compared, never only their hashes. A clear bit means that the tokens differ or were not compared.
+///  D2  read(place, out) writes up to out.size() tokens, beginning with the one at `place`. It writes at least one,
+///      unless the text ends at `place` or `out` is empty. `place` comes from find() or from StoreRun::next.
+///  D3  touch(place) reports that a token drafted from the match at `place` (StoreMatch::next) was accepted. A store
+///      with eviction may keep such text longer. touch() changes nothing else.
+///  D4  None of the three functions allocates, throws or waits for another thread.
+///  D5  Results are a pure function of the contents and the settings. They depend on no clock, address or global state.
+///  D6  A store may change while it is read, if it documents that. In that case, reading from a place may return other
+///      text of the same store, or none. It never returns text that was never in the store.
 ///  D7  The store outlives its readers and keeps its address.
 ///
-/// The three functions are const: many drafters may share a store, on several threads if the store documents that.
+/// The three functions are const, so many drafters may share a store. They may do so on several threads if the store
+/// documents that.
 template <class S>
 concept Datastore = requires(const S& store, TokenSpan suffix, std::span<StoreMatch> matches, StorePlace place,
                              std::span<Token> tokens) {
@@ -77,7 +78,8 @@ inline constexpr StoreCalls store_calls = {
 
 }  // namespace detail
 
-/// A reference to a Datastore of any type, or to none. Size: two pointers. The store must outlive it (D7).
+/// A reference to a Datastore of any type, or to no store. Size: two pointers. The store must outlive the reference
+/// (D7).
 class DatastoreRef {
  public:
   constexpr DatastoreRef() noexcept = default;
@@ -90,7 +92,7 @@ class DatastoreRef {
   requires(!std::same_as<S, DatastoreRef> && Datastore<S>) DatastoreRef(const S&& store)
   = delete;  // would dangle
 
-  /// True if it refers to no store. The functions below must not be called then.
+  /// True if the reference refers to no store. In that case, the functions below must not be called.
   [[nodiscard]] constexpr bool empty() const noexcept { return calls_ == nullptr; }
   [[nodiscard]] std::size_t find(TokenSpan suffix, std::span<StoreMatch> out) const noexcept {
     return calls_->find(store_, suffix, out);

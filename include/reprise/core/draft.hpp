@@ -13,8 +13,8 @@
 
 namespace reprise::inline v0 {
 
-/// The index of a node in its draft. `anchor_parent` is the parent of nodes that follow the anchor, the last committed
-/// token.
+/// The index of a node in its draft. `anchor_parent` is the parent of nodes that directly follow the anchor, which is
+/// the last committed token.
 using NodeIndex = std::int32_t;
 inline constexpr NodeIndex anchor_parent = -1;
 
@@ -22,8 +22,8 @@ inline constexpr NodeIndex anchor_parent = -1;
 ///
 ///  * ordered: nodes come in non-increasing path probability, so every prefix is the best smaller draft.
 ///  * sampled: nodes keep the order in which they were drawn from the drafter's own distribution. Each stated
-///    probability is fixed before its token is drawn; otherwise cutting on it would bias rejection sampling. For the
-///    same reason, the end of the draft depends on earlier tokens only.
+///    probability is fixed before its token is drawn; otherwise a cut by probability would bias rejection sampling. For
+///    the same reason, only earlier tokens may decide where the draft ends.
 enum class DraftKind : std::uint8_t { ordered, sampled };
 
 /// The form of a draft. In a chain, each node has at most one child.
@@ -56,19 +56,19 @@ struct DraftNode {
   Token token = 0;
   NodeIndex parent = anchor_parent;                   ///< an earlier node, or the anchor
   Probability path_probability = Probability::one();  ///< probability that the target picks this whole path
-  std::uint16_t match_length = 0;                     ///< context tokens that matched; 0: not from a lookup
+  std::uint16_t match_length = 0;                     ///< number of context tokens that matched; 0: not from a lookup
   DraftSource source = DraftSource::unknown;
   bool auxiliary = false;  ///< verified only to learn the target's pick after it; never committed
 };
 
-/// How much a strategy may propose in a round. Draft::push() enforces it.
+/// The limits on a strategy's draft in one round. Draft::push() enforces them.
 struct DraftBudget {
   std::size_t max_nodes = 32;          ///< nodes in total
   std::size_t max_depth = unlimited;   ///< tokens on one path
-  std::size_t max_leaves = unlimited;  ///< paths, that is nodes without a child
-  /// chain: at most one path. Engines that check chains only (Capabilities::max_leaves is 1) never get a tree.
+  std::size_t max_leaves = unlimited;  ///< paths, that is, nodes without a child
+  /// chain: at most one path. Engines that verify only chains (Capabilities::max_leaves is 1) never get a tree.
   DraftShape shape = DraftShape::tree;
-  Probability min_path_probability = Probability::zero();  ///< less likely nodes are refused
+  Probability min_path_probability = Probability::zero();  ///< push() refuses less likely nodes
 };
 
 /// A read-only draft: a flat array of nodes in memory that the view does not own.
@@ -83,7 +83,8 @@ class DraftView {
   [[nodiscard]] const DraftNode& operator[](std::size_t i) const noexcept { return nodes_[i]; }
   [[nodiscard]] auto begin() const noexcept { return nodes_.begin(); }
   [[nodiscard]] auto end() const noexcept { return nodes_.end(); }
-  /// Returns the first `nodes` nodes: for an ordered draft, the best draft of that size.
+  /// Returns the first `nodes` nodes, or all if there are fewer. For an ordered draft, they are the best draft of that
+  /// size.
   [[nodiscard]] DraftView prefix(std::size_t nodes) const noexcept {
     return {nodes_.first(std::min(nodes, nodes_.size())), kind_};
   }
@@ -93,36 +94,37 @@ class DraftView {
   DraftKind kind_ = DraftKind::ordered;
 };
 
-/// Returns the probability that node i is right, given that its parent is: its path probability divided by its
-/// parent's. Returns one if node i is at least as probable as its parent, even if both probabilities are zero.
+/// Returns the probability that the target picks node i after it has picked the node's parent. This is the node's path
+/// probability divided by its parent's. Returns one if node i is at least as probable as its parent, even if both
+/// probabilities are zero.
 [[nodiscard]] inline Probability conditional_probability(DraftView draft, std::size_t i) noexcept {
   const std::uint64_t path = draft[i].path_probability.raw();
   const NodeIndex parent = draft[i].parent;
   const std::uint64_t before =
       parent == anchor_parent ? Probability::scale : draft[static_cast<std::size_t>(parent)].path_probability.raw();
-  // Saves the division in chains of certain tokens.
+  // Avoids the division in chains of certain tokens.
   if (path >= before) return Probability::one();
   return Probability::from_raw(static_cast<std::uint32_t>(path * Probability::scale / before));
 }
 
-/// A draft that a strategy writes, in memory that the caller owns. It enforces its own form and budget, so a strategy
+/// A draft that a strategy writes into memory that the caller owns. The class enforces form and budget, so a strategy
 /// cannot produce a malformed draft. The capacity is fixed: writing never allocates.
 ///
 /// push() refuses a node if
 ///
-///  * the draft is full (DraftBudget::max_nodes, or the storage),
+///  * the draft is full (DraftBudget::max_nodes is reached, or the storage is used up),
 ///  * its parent is neither the anchor nor an earlier node,
 ///  * its parent has an earlier child with the same token (auxiliary nodes are exempt),
 ///  * it is auxiliary in a chain, or follows an auxiliary node without being auxiliary itself,
-///  * it is deeper than DraftBudget::max_depth, or on a path beyond DraftBudget::max_leaves,
-///  * it is less likely than DraftBudget::min_path_probability (sets left_out()),
-///  * the draft is ordered and the node is more probable than an earlier node; equal is fine.
+///  * it is deeper than DraftBudget::max_depth, or starts a path beyond DraftBudget::max_leaves,
+///  * it is less likely than DraftBudget::min_path_probability (left_out() then returns true),
+///  * the draft is ordered and the node is more probable than an earlier node. Equal probabilities are allowed.
 ///
-/// A sampled draft is a chain and is not checked for order. It ends at its first refusal, because later tokens were
-/// drawn given the refused one.
+/// A sampled draft is a chain and is not checked for order. It ends at the first refused node, because the
+/// distributions of later tokens depend on the refused one.
 ///
-/// Cost of push(): constant for a chain; for a tree sometimes a scan of the nodes after the parent. With a limit on the
-/// depth, add a walk to the anchor.
+/// Cost of push(): constant for a chain. For a tree, push() sometimes scans the nodes after the parent. With a limit on
+/// the depth, it also walks to the anchor.
 class Draft {
  public:
   Draft(std::span<DraftNode> storage, const DraftBudget& budget) noexcept : storage_(storage), budget_(budget) {
@@ -130,14 +132,14 @@ class Draft {
     if (budget_.shape == DraftShape::chain) budget_.max_leaves = std::min<std::size_t>(budget_.max_leaves, 1);
     if (budget_.max_leaves <= 1) budget_.shape = DraftShape::chain;
   }
-  // Through an empty copy a strategy could overwrite accepted nodes.
+  // A strategy could empty a copy and overwrite accepted nodes through it.
   Draft(const Draft&) = delete;
-  // By assignment a strategy could return a draft in memory of its own.
+  // A strategy could assign a draft that is stored in the strategy's own memory.
   Draft& operator=(const Draft&) = delete;
   ~Draft() = default;
 
-  /// The limits that push() enforces. max_nodes is at most the size of the storage; max_leaves is at most 1 for a
-  /// chain.
+  /// Returns the limits that push() enforces. max_nodes is at most the size of the storage; max_leaves is at most 1 for
+  /// a chain.
   [[nodiscard]] const DraftBudget& budget() const noexcept { return budget_; }
 
   /// Empties the draft and sets its kind.
@@ -165,8 +167,8 @@ class Draft {
     node.parent = size_ == 0 ? anchor_parent : static_cast<NodeIndex>(size_ - 1);
     return push(node);
   }
-  /// Keeps the first `nodes` nodes and charges the budget for these only. A sampled draft that has ended stays ended.
-  /// Cost: linear in the nodes kept.
+  /// Keeps the first `nodes` nodes; only these count towards the budget. A sampled draft that has ended stays ended.
+  /// Cost: linear in the number of nodes kept.
   void truncate(std::size_t nodes) noexcept {
     if (nodes >= size_) return;
     size_ = leaves_ = 0;
@@ -176,14 +178,14 @@ class Draft {
       append(storage_[i]);
     }
   }
-  /// Records that a candidate was less likely than the budget asks for. An empty draft then counts as Cut::unlikely,
-  /// not as Cut::no_match.
+  /// Records that a candidate was less likely than the budget allows. If the draft remains empty, it counts as
+  /// Cut::unlikely, not as Cut::no_match.
   void leave_out() noexcept { left_out_ = true; }
   [[nodiscard]] bool left_out() const noexcept { return left_out_; }
-  /// Records that the strategy has stopped drafting for now. An empty draft then counts as Cut::throttled.
+  /// Records that the strategy has stopped drafting for now. If the draft remains empty, it counts as Cut::throttled.
   void hold_back() noexcept { held_back_ = true; }
   [[nodiscard]] bool held_back() const noexcept { return held_back_; }
-  /// Records that a node was refused for its form. For strategies that pass on the draft of another strategy.
+  /// Records that a node was refused for its form. Strategies that forward the draft of another strategy need it.
   void mark_malformed() noexcept { malformed_ = true; }
   /// True if a node was refused for its form: a wrong parent, wrong order, a repetition, or an auxiliary node in a
   /// chain. Such a draft counts as Cut::shape, so that the statistics expose a faulty strategy.
@@ -191,11 +193,11 @@ class Draft {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  /// True if the node limit is reached: push() refuses every further node.
+  /// True if the node limit is reached. push() refuses every further node.
   [[nodiscard]] bool full() const noexcept { return size_ == budget_.max_nodes; }
   /// True if only one path is allowed.
   [[nodiscard]] bool chain() const noexcept { return max_leaves() <= 1; }
-  /// Returns the number of tokens on the path to `node`, itself included; 0 for the anchor.
+  /// Returns the number of tokens on the path to `node`, including `node`. Returns 0 for the anchor.
   [[nodiscard]] std::size_t depth(NodeIndex node) const noexcept {
     std::size_t depth = 0;
     for (; node != anchor_parent; node = storage_[static_cast<std::size_t>(node)].parent) ++depth;
@@ -216,7 +218,7 @@ class Draft {
     if (!node.auxiliary) children_ |= child_bit(node);
     storage_[size_++] = node;
   }
-  /// True if a path that ends with this node needs a leaf of its own: its parent is the anchor or has a child already.
+  /// True if this node starts a new path: its parent is the anchor or already has a child.
   [[nodiscard]] bool opens_path(const DraftNode& node) const noexcept {
     if (node.parent == anchor_parent) return true;
     if (node.parent < bits) return (parents_ >> node.parent & 1) != 0;
@@ -240,7 +242,7 @@ class Draft {
         static_cast<std::uint32_t>(node.token) * 0x9e3779b1U + static_cast<std::uint32_t>(node.parent) * 0x85ebca77U;
     return std::uint64_t{1} << (hash >> 26);
   }
-  /// Checks form and order as far as the node, its parent and the last node show them.
+  /// True if the node's parent, its place in the order and its auxiliary flag are valid. Does not look for repetitions.
   [[nodiscard]] bool well_formed(const DraftNode& node) const noexcept {
     if (node.parent < anchor_parent || node.parent >= static_cast<NodeIndex>(size_)) return false;
     if (node.auxiliary) {
@@ -250,7 +252,8 @@ class Draft {
     }
     return kind_ == DraftKind::sampled || size_ == 0 || node.path_probability <= storage_[size_ - 1].path_probability;
   }
-  /// True if the node may be written; then its path is counted.
+  /// True if the node may be appended. Counts its path if it starts one. Sets malformed_ or left_out_ if that is the
+  /// reason for a refusal.
   [[nodiscard]] bool admits(const DraftNode& node) noexcept {
     if (full() || ended_) return false;
     if (!well_formed(node)) return malformed_ = true, false;
@@ -259,7 +262,7 @@ class Draft {
       return false;
     }
     const bool new_leaf = opens_path(node);
-    // A node that opens no path is the first child of its parent and repeats none.
+    // A node that starts no path is the first child of its parent, so it repeats no sibling.
     if (new_leaf && repeats(node)) return malformed_ = true, false;
     if (new_leaf && leaves_ >= max_leaves()) return false;
     if (budget_.max_depth < budget_.max_nodes && depth(node.parent) >= budget_.max_depth) return false;
@@ -270,7 +273,7 @@ class Draft {
   std::span<DraftNode> storage_;
   DraftBudget budget_;
   std::size_t size_ = 0;
-  std::size_t leaves_ = 0;      // paths of the nodes so far
+  std::size_t leaves_ = 0;      // number of paths so far
   std::uint64_t parents_ = 0;   // bit i: node i has a child
   std::uint64_t children_ = 0;  // the child_bit() of every node that is not auxiliary
   DraftKind kind_ = DraftKind::ordered;

@@ -15,9 +15,9 @@
 ///
 /// There are three logarithms of different precision:
 ///
-///  * log2_q8() is the fastest and serves log-odds.
-///  * fixed_log2() is within 2^-14 and weighs tokens against time.
-///  * coarse_log2() sorts tokens into classes.
+///  * log2_q8() is the fastest. It is used for log-odds.
+///  * fixed_log2() is accurate to 2^-14. It is used to compare gains in tokens with costs in time.
+///  * coarse_log2() is the coarsest. It is used to sort tokens into classes.
 namespace reprise::inline v0 {
 
 /// Log-odds (natural logarithm), in LogOddsScale.
@@ -30,7 +30,8 @@ inline constexpr std::int32_t ln_2 = 45426;
 
 inline constexpr LogOdds log_odds_one = static_cast<LogOdds>(LogOddsScale::one);
 
-/// Returns log2(x) in LogOddsScale; 0 is read as 1. Exact for powers of two, otherwise within 5 / 256.
+/// Returns log2(x) in LogOddsScale. Treats 0 as 1. The result is exact for powers of two; otherwise its error is at
+/// most 5 / 256.
 constexpr std::int32_t log2_q8(std::uint64_t x) noexcept {
   x |= x == 0 ? 1 : 0;
   const int whole = 63 - std::countl_zero(x);
@@ -41,12 +42,12 @@ constexpr std::int32_t log2_q8(std::uint64_t x) noexcept {
   return whole * log_odds_one + part + UnitScale::floor(part * (log_odds_one - part) * bend);
 }
 
-/// Returns ln(part / rest), the log-odds of `part` against `rest`.
+/// Returns ln(part / rest), the log-odds of `part` against `rest`, in LogOddsScale.
 constexpr LogOdds log_odds(std::uint64_t part, std::uint64_t rest) noexcept {
   return UnitScale::multiply(log2_q8(part) - log2_q8(rest), ln_2);
 }
 
-/// The scale of the table below, whose entries are a quarter apart.
+/// The scale of the values in the table below. Adjacent entries are for arguments a quarter apart.
 using LogisticScale = Fixed<24>;
 /// 1 / (1 + exp(i / 4)), in LogisticScale.
 inline constexpr std::array<std::uint32_t, 49> logistic_tail = {
@@ -55,7 +56,7 @@ inline constexpr std::array<std::uint32_t, 49> logistic_tail = {
     25186,   19621,   15285,   11906,   9274,    7224,    5626,    4382,    3413,    2658,    2070,    1612,    1256,
     978,     762,     593,     462,     360,     280,     218,     170,     132,     103};
 
-/// Returns 1 / (1 + exp(-x)), clamped to 2^-15 ... 0.998: examples never prove certainty.
+/// Returns 1 / (1 + exp(-x)), clamped to 2^-15 ... 0.998, because examples never prove certainty.
 constexpr Probability logistic(LogOdds x) noexcept {
   constexpr std::uint32_t least = LogisticScale::one / 32'768;  // 2^-15
   constexpr std::uint32_t most = 16'743'424;                    // 0.998
@@ -69,15 +70,15 @@ constexpr Probability logistic(LogOdds x) noexcept {
 
 /// The scale of 32-bit mantissas, which are in [1, 2).
 using MantissaScale = Fixed<31>;
-/// The scale of the index into the table of logarithms: 64 entries for a factor of two.
+/// The scale of the index into the table of logarithms, which has 64 entries per factor of two.
 using LogTableScale = Fixed<6>;
-/// The scale of the distance from one entry to the next.
+/// The scale of a position between two adjacent entries of that table.
 using LogTableStep = Fixed<MantissaScale::bits - LogTableScale::bits>;
 
-/// Returns log2 in UnitScale of a number in MantissaScale, by repeated squaring.
+/// Returns log2(mantissa) in UnitScale, by repeated squaring. `mantissa` is in MantissaScale.
 constexpr std::uint32_t slow_log2(std::uint64_t mantissa) noexcept {
   std::uint32_t log = 0;
-  for (int bit = 0; bit < UnitScale::bits + 1; ++bit) {  // one bit more than is kept, to round
+  for (int bit = 0; bit < UnitScale::bits + 1; ++bit) {  // one extra bit, for rounding
     mantissa = MantissaScale::multiply(mantissa, mantissa);
     log *= 2;
     if (mantissa >= 2 * MantissaScale::one) {
@@ -96,7 +97,7 @@ inline constexpr std::array<std::uint32_t, 65> log2_table = [] {
   return table;
 }();
 
-/// Returns log2(x) in UnitScale, within 2^-14; 0 is read as 1.
+/// Returns log2(x) in UnitScale, accurate to 2^-14. Treats 0 as 1.
 constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
   if (x <= 1) return 0;
   const int exponent = static_cast<int>(std::bit_width(x)) - 1;
@@ -108,17 +109,17 @@ constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
          static_cast<std::int64_t>(LogTableStep::multiply(rise, LogTableStep::fraction(mantissa)));
 }
 
-/// Returns the natural logarithm of x; both are in UnitScale.
+/// Returns the natural logarithm of x. Both x and the result are in UnitScale.
 constexpr std::int64_t fixed_ln(std::uint64_t x) noexcept {
   // Division rounds towards zero; a shift would round down.
   return (fixed_log2(x) - UnitScale::from(std::int64_t{UnitScale::bits})) * ln_2 / UnitScale::one;
 }
 
-/// A scale of 32 steps for a factor of two: fine enough to order tokens, coarse enough to count them in classes.
+/// A scale of 32 steps per factor of two. It is fine enough to order tokens and coarse enough to count them in classes.
 using CoarseScale = Fixed<5>;
 inline constexpr std::int32_t coarse_steps = static_cast<std::int32_t>(CoarseScale::one);
 
-/// Returns log2(x) in CoarseScale for x > 0. It is rounded down twice, so it is less than two steps too low.
+/// Returns log2(x) in CoarseScale for x > 0. The result is rounded down twice, so it is too low by less than two steps.
 constexpr std::int32_t coarse_log2(std::uint32_t x) noexcept {
   const auto exponent = static_cast<std::int32_t>(std::bit_width(x | 1U)) - 1;
   const std::uint32_t mantissa = x << (MantissaScale::bits - exponent);
@@ -126,7 +127,7 @@ constexpr std::int32_t coarse_log2(std::uint32_t x) noexcept {
   return exponent * coarse_steps + static_cast<std::int32_t>(rescaled<UnitScale, CoarseScale>(log2_table[knot]));
 }
 
-/// Returns a table of 2^(-i / 32) in UnitScale, for i below `size`, a multiple of 32.
+/// Returns a table of 2^(-i / 32) in UnitScale for all i below `size`, which must be a multiple of 32.
 template <std::size_t size>
 constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
   std::array<std::uint32_t, size> powers{};
@@ -141,7 +142,7 @@ constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
     }
     powers[i] = static_cast<std::uint32_t>(rescaled<MantissaScale, UnitScale>(high / 2));
   }
-  // Shifted from the first 32 entries, because compilers limit the steps of a constant evaluation.
+  // All other entries are shifted copies of the first 32, because compilers limit the steps of a constant evaluation.
   for (std::size_t i = coarse_steps; i < size; ++i) powers[i] = powers[i % coarse_steps] >> (i / coarse_steps);
   return powers;
 }

@@ -12,9 +12,9 @@
 
 namespace reprise::inline v0 {
 
-/// The conditions that end a generation, and the budget of a draft. Every round reads them again, so they may change
-/// between rounds. They must stay alive from propose() until the round is committed or cancelled. The caller owns the
-/// vectors: filling or copying them may throw, and the library does neither.
+/// The conditions that end a generation, and the budget of a draft. Every round reads them again, so the caller may
+/// change them between rounds. The object must stay alive from propose() until the round is committed or cancelled. The
+/// caller owns the vectors: filling or copying them may throw, and the library does neither.
 struct Limits {
   std::size_t max_tokens = unlimited;   ///< output tokens, stop tokens included
   std::size_t max_context = unlimited;  ///< committed tokens in total, prompt included
@@ -26,13 +26,13 @@ struct Limits {
   DraftBudget draft = {};
 };
 
-/// The answer of a stop predicate about the next token. It is called as `predicate(output, next)`, once for each token
-/// in order, before the token is committed; `output` is the output before `next`. A round that is cancelled and run
-/// again calls it again, so the answer should depend on the arguments only.
+/// The decision of a stop predicate about the next token. The predicate is called as `predicate(output, next)`, once
+/// for each token in order, before the token is committed. `output` is the output before `next`. If a cancelled round
+/// is run again, the predicate is called again. Its decision should therefore depend only on its arguments.
 enum class StopDecision : std::uint8_t {
-  proceed,      ///< commit the token and go on
-  stop_after,   ///< commit the token, then end
-  stop_before,  ///< end without committing the token
+  proceed,      ///< commit the token and continue
+  stop_after,   ///< commit the token, then end generation
+  stop_before,  ///< end generation without committing the token
 };
 
 /// The stop predicate that never stops.
@@ -42,7 +42,7 @@ struct NeverStop {
 
 /// Why generation ended.
 enum class FinishReason : std::uint8_t {
-  none,           ///< it has not ended
+  none,           ///< generation has not ended
   eos,            ///< an end-of-sequence token
   stop_id,        ///< one of Limits::stop_ids
   stop_sequence,  ///< one of Limits::stop_sequences
@@ -62,7 +62,7 @@ constexpr std::string_view to_string(FinishReason reason) noexcept {
 /// The effect of one more output token on the generation.
 struct StopCheck {
   FinishReason reason = FinishReason::none;  ///< none, eos, stop_id or stop_sequence
-  std::size_t trim = 0;                      ///< tokens at the end, `next` included, that the returned output omits
+  std::size_t trim = 0;                      ///< tokens at the end, including `next`, that the returned output omits
 };
 
 namespace detail {
@@ -76,7 +76,8 @@ inline std::size_t matched_prefix(const std::vector<Token>& sequence, TokenSpan 
 
 }  // namespace detail
 
-/// Decides whether `next`, the token after `output`, ends generation. Cost: the summed lengths of the stop lists.
+/// Returns whether and why `next`, the token after `output`, ends generation. Cost: linear in the total length of the
+/// stop lists.
 inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) noexcept {
   const auto contains = [next](const std::vector<Token>& set) {
     return std::find(set.begin(), set.end(), next) != set.end();
@@ -86,7 +87,7 @@ inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) 
   StopCheck found;
   for (const auto& sequence : limits.stop_sequences) {
     const std::size_t n = sequence.size();
-    // The longest match wins, so that the returned output holds no part of a stop sequence.
+    // The longest match wins, so the returned output contains no part of a stop sequence.
     if (n <= found.trim || n == 0 || sequence.back() != next || output.size() < n - 1) continue;
     if (std::equal(sequence.begin(), sequence.end() - 1, output.end() - static_cast<std::ptrdiff_t>(n - 1)))
       found = {FinishReason::stop_sequence, n};
@@ -95,7 +96,7 @@ inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) 
 }
 
 /// Returns how many tokens at the end of `output` may be the beginning of a stop sequence. A stream holds them back
-/// until the next tokens decide.
+/// until later tokens complete the sequence or rule it out.
 inline std::size_t held_back(const Limits& limits, TokenSpan output) noexcept {
   std::size_t most = 0;
   for (const auto& sequence : limits.stop_sequences)

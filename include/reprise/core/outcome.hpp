@@ -12,18 +12,19 @@
 
 namespace reprise::inline v0 {
 
-/// Why a pass carried fewer tokens than the strategy proposed, or none: the first rule that was binding.
+/// Why a pass carried fewer tokens than the strategy proposed, or none. If several rules were binding, it is the first
+/// of them.
 enum class Cut : std::uint8_t {
   none,            ///< every proposed token was sent
   no_match,        ///< the strategy proposed nothing
-  unlikely,        ///< below DraftBudget::min_path_probability
+  unlikely,        ///< less likely than DraftBudget::min_path_probability
   throttled,       ///< control or the strategy has stopped drafting for now
   budget,          ///< the node budget of the round, or the number passed to plan()
   shape,           ///< the strategy pushed a malformed node, which the draft refused
   depth,           ///< deeper than the engine allows
   rows,            ///< the row limit of a pass
   width,           ///< no allowed width fits the whole draft
-  rollback,        ///< more tokens than the engine can roll back
+  rollback,        ///< more drafted tokens than the engine can roll back
   context,         ///< the context limit
   max_tokens,      ///< the limit on output tokens
   out_of_memory,   ///< an allocation failed: the pass carries no draft
@@ -39,39 +40,40 @@ constexpr std::string_view to_string(Cut cut) noexcept {
   return names[static_cast<std::size_t>(cut)];
 }
 
-/// A token among the target's likeliest after some row, if the verifier reports them (TopKVerifier).
+/// One of the target's likeliest tokens after a row, as reported by a TopKVerifier.
 struct RankedToken {
-  NodeIndex after = anchor_parent;  ///< the node after whose row it was ranked
+  NodeIndex after = anchor_parent;  ///< the node of that row; anchor_parent: the anchor
   std::uint16_t rank = 0;           ///< 0 is the target's first choice
   Token token = 0;
 };
 
-/// The result of a draft, and the only thing that a strategy learns from. Views are valid during feedback() only.
+/// The result of a draft. A strategy learns from nothing else. The views are valid only during feedback().
 struct Outcome {
-  DraftView draft;                      ///< as proposed, before any cut; then the pad rows of the pass, if any
-  std::span<const NodeIndex> sent;      ///< the nodes in the pass, in row order
+  DraftView draft;                  ///< the nodes as proposed, before any cut; then the pad rows of the pass, if any
+  std::span<const NodeIndex> sent;  ///< the nodes in the pass, in row order
   std::span<const NodeIndex> accepted;  ///< the committed path, from the anchor's child on
-  std::optional<Token> pick;            ///< the target's token after that path; none if it was not read
+  std::optional<Token> pick;            ///< the target's token after that path; nullopt if it was not read
   Cut cut = Cut::none;                  ///< why `sent` is shorter than `draft`
   std::span<const RankedToken> top_k;   ///< empty unless the verifier is a TopKVerifier
 };
 
-/// Returns the i-th token that the pass of this outcome committed: the accepted path, then the pick. Returns nullopt
-/// after the pick, or if the pick was not read.
+/// Returns the i-th token that the pass of this outcome committed: the accepted path, then the pick. Returns nullopt if
+/// there is no such token, for example because the pick was not read.
 [[nodiscard]] inline std::optional<Token> committed_token(const Outcome& outcome, std::size_t i) noexcept {
   if (i < outcome.accepted.size()) return outcome.draft[static_cast<std::size_t>(outcome.accepted[i])].token;
   return i == outcome.accepted.size() ? outcome.pick : std::nullopt;
 }
 
-/// Calls `visit(index, hit)` for every node that the target tested, in draft order: the children of the anchor and of
-/// the accepted nodes, sent or not. `hit` is true if the target picked that token there.
+/// Calls `visit(index, hit)` for every node that the target tested, in draft order. These are the children of the
+/// anchor and of the accepted nodes, whether they were sent or not. `hit` is true if the target picked the node's
+/// token.
 ///
-/// The other nodes are skipped: the target picked nothing at their place, and learning from them would add a bias. If
-/// the pick after the path was not read, the children of the path's last node are skipped too. Pad rows are skipped,
+/// The other nodes are skipped: the target picked no token at their position, and learning from them would add a bias.
+/// If the pick after the path was not read, the children of the path's last node are skipped too. Pad rows are skipped,
 /// because no strategy proposed them.
 template <class Visit>
 void for_each_tested(const Outcome& outcome, Visit&& visit) {
-  // Accepted nodes ascend, and children come after their parent.
+  // The indices of accepted nodes ascend, and children come after their parent.
   for (std::size_t i = 0; i < outcome.draft.size(); ++i) {
     const DraftNode& node = outcome.draft[i];
     if (node.auxiliary || node.source == DraftSource::padding) continue;

@@ -3,7 +3,7 @@
 
 namespace reprise::inline v0 {
 
-/// Prefetches a cache line that is needed soon. It is a hint: without a compiler builtin it does nothing.
+/// Prefetches the cache line at `address`. Does nothing if the compiler has no builtin for it.
 inline void prefetch(const void* address) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
   __builtin_prefetch(address);

@@ -9,9 +9,9 @@
 
 namespace reprise::inline v0 {
 
-/// A probability in fixed point (ProbabilityScale): 2^30 is one. Drafts depend on integers only, so that every compiler
-/// drafts the same tokens, at every optimisation level and with -ffast-math. Tensor-parallel ranks that draft different
-/// tokens hang.
+/// A probability in fixed point (ProbabilityScale): 2^30 represents one. Drafts depend on integers only, so they are
+/// the same with every compiler and optimisation level, even with -ffast-math. Tensor-parallel ranks hang if they draft
+/// different tokens.
 class Probability {
  public:
   static constexpr std::uint32_t scale = ProbabilityScale::one;
@@ -19,20 +19,20 @@ class Probability {
   constexpr Probability() noexcept = default;
   static constexpr Probability one() noexcept { return from_raw(scale); }
   static constexpr Probability zero() noexcept { return from_raw(0); }
-  /// Clamps values above one to one.
+  /// Returns the probability raw / 2^30, clamped to one.
   static constexpr Probability from_raw(std::uint32_t raw) noexcept {
     Probability p;
     p.raw_ = std::min(raw, scale);
     return p;
   }
-  /// Returns part / whole, rounded down and at most one; zero if `whole` is 0.
+  /// Returns part / whole, clamped to one and rounded down. Returns zero if `whole` is 0.
   static constexpr Probability ratio(std::uint32_t part, std::uint32_t whole) noexcept {
     return whole == 0 ? zero()
                       : from_raw(static_cast<std::uint32_t>(std::uint64_t{std::min(part, whole)} * scale / whole));
   }
 
   [[nodiscard]] constexpr std::uint32_t raw() const noexcept { return raw_; }
-  /// For people and reports: no decision of the library uses it.
+  /// Returns the probability as a number in [0, 1]. It is for display and reports: no decision of the library uses it.
   [[nodiscard]] constexpr double to_double() const noexcept { return static_cast<double>(raw_) / scale; }
 
   friend constexpr Probability operator*(Probability a, Probability b) noexcept {

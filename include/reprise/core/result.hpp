@@ -12,23 +12,24 @@ namespace reprise::inline v0 {
 
 /// The kind of an error, for programs. Error::message is for people.
 ///
-/// The whole library has one enum, with a section for each layer that returns errors. A Result then has one error type,
-/// and a caller handles begin(), load_file() and load_history() in one switch. An enum for each layer would need an
-/// error type for each, and a template for every function that passes errors on.
+/// The whole library has one enum, with a section for each layer that returns errors. Every Result therefore has the
+/// same error type, and a caller can handle begin(), load_file() and load_history() in one switch. With an enum for
+/// each layer, each layer would need its own error type. Every function that forwards errors would have to be a
+/// template.
 enum class ErrorCode : std::uint8_t {
   // core, loop, batch: a sequence and its rounds. Other layers also use size_out_of_range, invalid_argument and
   // out_of_memory.
-  empty_context,        ///< begin() with no token: there is no anchor to decode from
+  empty_context,        ///< begin() without tokens: there is no anchor to decode from
   context_too_long,     ///< the context does not fit the limit
-  cached_out_of_range,  ///< more cached tokens than the context has before its last
+  cached_out_of_range,  ///< more cached tokens than the context has before its last token
   too_many_pending,     ///< more pending tokens than a pass has rows
   size_out_of_range,    ///< a size outside its bounds, for example truncate() to 0 tokens or beyond the end
   invalid_argument,     ///< a setting or capability that cannot work
   out_of_memory,        ///< an allocation failed; nothing was changed
-  not_begun,            ///< no sequence: call begin() first
+  not_begun,            ///< there is no sequence: call begin() first
   not_proposed,         ///< plan() without a propose() in the same round
   finished,             ///< a stop rule or limit has ended generation
-  bad_ticket,           ///< the ticket is not the open one, was used already, or is out of order
+  bad_ticket,           ///< the ticket is not the open one, was already used, or is out of order
   bad_picks,            ///< the picks or the accepted path cannot belong to this pass
   verifier_failed,      ///< the pass could not be run; for verifiers without exceptions
 
@@ -52,25 +53,25 @@ enum class ErrorCode : std::uint8_t {
   file_failed,         ///< the operating system reported an error; `value` is its number
 
   // history: tenants.
-  tenant_is_open,    ///< the tenant is open already
+  tenant_is_open,    ///< the tenant is already open
   too_many_tenants,  ///< all tenant slots are taken: close one first
 };
 
-/// An error as a value: trivially copyable; never allocates, because the message is a string literal.
+/// An error as a value. It is trivially copyable and never allocates, because the message is a string literal.
 struct Error {
   ErrorCode code{};
-  std::string_view message;  ///< the problem and its remedy; a literal, so message.data() ends with a 0
+  std::string_view message;  ///< the problem and its remedy; message.data() is null-terminated
   std::uint64_t value = 0;   ///< the refused number, if there is one
-  std::uint64_t limit = 0;   ///< the limit that it broke
+  std::uint64_t limit = 0;   ///< the limit that this number violates
 };
 
-/// A value or an Error (std::expected is C++23). Reading the value of an error is a contract breach.
+/// A value or an Error (std::expected is C++23). Reading the value if there is an error is a contract breach.
 template <class T>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor): reads as `return x;`
+  Result(T value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor): allows `return x;`
   Result(Error error) noexcept : error_(error) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
@@ -109,7 +110,7 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> error_;
 };
 
-/// True for Result<T>: generate() accepts verifiers that return a Result.
+/// True if T is a Result: generate() accepts verifiers that return one.
 template <class T>
 inline constexpr bool is_result = false;
 template <class T>

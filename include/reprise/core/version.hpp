@@ -5,7 +5,7 @@
 
 namespace reprise::inline v0 {
 
-/// The version of these headers (semantic versioning). CMakeLists.txt reads its project version from here.
+/// The version of these headers (semantic versioning). CMakeLists.txt reads the project version from this file.
 inline constexpr int version_major = 0;
 inline constexpr int version_minor = 1;
 inline constexpr int version_patch = 0;

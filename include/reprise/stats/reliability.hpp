@@ -16,12 +16,12 @@ namespace reprise::inline v0 {
 /// calibration error as in Naeini et al. 2015).
 ///
 /// It tests the conditional probability of a node: the probability that the target picks the node after it has picked
-/// the node's parent. That is the node's path probability divided by its parent's. Each node that an outcome tests
+/// the node's parent. It equals the node's path probability divided by its parent's. Each node that an outcome tests
 /// counts once, in the bin of its claimed probability.
 ///
-/// For reports: no decision uses it. Counts are integers, so that sums do not depend on their order. A bin holds up to
-/// 2^33 tests. Memory: half a kilobyte, whatever is recorded. Cost of record(): that of for_each_tested(). Threads: one
-/// at a time; a plain value.
+/// It is for reports: no decision uses it. Counts are integers, so sums do not depend on the order of addition. A bin
+/// holds up to 2^33 tests. Memory: half a kilobyte, regardless of the number of tests. Cost of record(): that of
+/// for_each_tested(). Threads: a plain value; only one thread at a time may use it.
 class Reliability {
  public:
   static constexpr std::size_t bin_count = 20;
@@ -30,14 +30,14 @@ class Reliability {
   /// includes 1.
   struct Bin {
     std::uint64_t tests = 0;
-    std::uint64_t claimed = 0;  ///< sum of Probability::raw() of the claims
+    std::uint64_t claimed = 0;  ///< sum of the claims, each as Probability::raw()
     std::uint64_t hits = 0;
 
-    /// The mean of the claims; 0 if there are no tests.
+    /// Returns the mean of the claims; 0 if there are no tests.
     [[nodiscard]] double mean_claim() const noexcept {
       return tests == 0 ? 0.0 : static_cast<double>(claimed) / Probability::scale / static_cast<double>(tests);
     }
-    /// The share of the tests that were hits; 0 if there are no tests.
+    /// Returns the share of the tests that were hits; 0 if there are no tests.
     [[nodiscard]] double observed() const noexcept {
       return tests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(tests);
     }
@@ -69,14 +69,14 @@ class Reliability {
   }
 
   [[nodiscard]] const std::array<Bin, bin_count>& bins() const noexcept { return bins_; }
-  /// The sum of all bins.
+  /// Returns the sum of all bins.
   [[nodiscard]] Bin total() const noexcept {
     Bin sum;
     for (const Bin& bin : bins_) sum += bin;
     return sum;
   }
-  /// The mean distance between claimed and observed probability over the bins, weighted by tests: 0 is perfect. Returns
-  /// 0 if there are no tests.
+  /// Returns the mean distance between claimed and observed probability over the bins, weighted by tests; 0 is perfect.
+  /// Returns 0 if there are no tests.
   [[nodiscard]] double expected_calibration_error() const noexcept {
     const Bin all = total();
     if (all.tests == 0) return 0.0;

@@ -7,8 +7,8 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
 
-/// \file The words of reports. They are part of documented formats (docs/formats.md), so they do not change when an
-/// enumerator gets a better name.
+/// \file The words that reports use. They are part of documented formats (docs/formats.md), so they do not change when
+/// an enumerator is renamed.
 namespace reprise::inline v0 {
 
 /// Returns the word for a cut in tables and JSON.

@@ -14,7 +14,7 @@
 
 namespace reprise::inline v0 {
 
-/// Drafted tokens that were sent and accepted.
+/// The numbers of drafted tokens that were sent and that were accepted.
 struct SentTokens {
   std::uint64_t sent = 0;
   std::uint64_t accepted = 0;
@@ -33,15 +33,15 @@ struct SentTokens {
 
 /// The sum of times that the caller has measured, in nanoseconds.
 struct SummedTime {
-  std::uint64_t count = 0;        ///< measurements
+  std::uint64_t count = 0;        ///< number of measurements
   std::uint64_t nanoseconds = 0;  ///< their sum
 
-  /// Adds one measurement. A time below zero counts as 0.
+  /// Adds one measurement. A negative time counts as 0.
   void add(std::chrono::nanoseconds time) noexcept {
     ++count;
     nanoseconds += static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
   }
-  /// The mean in nanoseconds; 0 without measurements.
+  /// Returns the mean in nanoseconds; 0 if there are no measurements.
   [[nodiscard]] double mean() const noexcept {
     return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count);
   }
@@ -53,19 +53,19 @@ struct SummedTime {
   friend bool operator==(const SummedTime&, const SummedTime&) = default;
 };
 
-/// Counts of one generation: the gain and the cost of drafting, and the reasons why drafts were cut. A plain struct of
-/// 0.7 KB, without atomics or a clock: copy it, add it up, print it (statistics_text.hpp).
+/// Counts of one generation: the gain and the cost of drafting, and the reasons why drafts were cut. It is a plain
+/// struct of 0.7 KB, without atomics or a clock. It can be copied, added with += and printed (statistics_text.hpp).
 ///
-/// A session counts from begin() or its last append() on. Session::truncate() reduces `tokens`; the other counts stay,
-/// because that work was done.
+/// The counts of a session start at begin() or at its last append(). Session::truncate() reduces `tokens`; the other
+/// counts stay, because that work was done.
 struct Statistics {
-  /// Bins of `by_depth`: depths 1 to 16, and one for all greater depths.
+  /// The number of bins of `by_depth`: one for each depth from 1 to 16, and one for all greater depths.
   static constexpr std::size_t depth_count = 17;
 
   std::uint64_t tokens = 0;                     ///< output tokens committed by passes
-  std::uint64_t passes = 0;                     ///< committed verify passes, those without a draft included
+  std::uint64_t passes = 0;                     ///< committed verify passes, including those without a draft
   std::uint64_t drafted_passes = 0;             ///< passes with a draft or pad rows
-  std::uint64_t drafted = 0;                    ///< draft tokens sent, pad rows and auxiliary ones included
+  std::uint64_t drafted = 0;                    ///< draft tokens sent, including pad rows and auxiliary tokens
   std::uint64_t accepted = 0;                   ///< draft tokens committed
   std::uint64_t padding = 0;                    ///< pad rows sent; `drafted` includes them
   std::uint64_t auxiliary = 0;                  ///< auxiliary tokens sent, never committed; `drafted` includes them
@@ -75,7 +75,7 @@ struct Statistics {
   std::array<SentTokens, depth_count> by_depth{};
   /// Tokens by DraftSource. Includes pad rows and excludes auxiliary tokens.
   std::array<SentTokens, draft_source_count> by_source{};
-  SummedTime pass_time;      ///< of the passes committed with a time
+  SummedTime pass_time;      ///< times of the passes that were committed with a time
   SummedTime drafting_time;  ///< see Session::add_drafting_time()
 
   /// Returns the mean accepted tokens (MAT), tokens per pass: 1.0 without drafting, 0 before the first pass.
@@ -83,7 +83,7 @@ struct Statistics {
   /// Returns accepted / drafted; 0 if nothing was drafted.
   [[nodiscard]] double acceptance_rate() const noexcept { return ratio(accepted, drafted); }
   [[nodiscard]] double drafted_per_pass() const noexcept { return ratio(drafted, passes); }
-  /// The number of drafted rows that were verified and not accepted.
+  /// Returns the number of drafted rows that were verified and not accepted.
   [[nodiscard]] std::uint64_t wasted() const noexcept { return drafted - std::min(accepted, drafted); }
   /// Returns tokens - passes: the extra passes that plain decoding would have needed. It is negative if truncate() has
   /// removed more tokens than drafting saved passes.
@@ -92,14 +92,14 @@ struct Statistics {
   [[nodiscard]] const SentTokens& from(DraftSource source) const noexcept {
     return by_source[static_cast<std::size_t>(source)];
   }
-  /// The counts for one depth; depth 1 is directly after the anchor.
+  /// Returns the counts for one depth. Depth 1 is directly after the anchor.
   [[nodiscard]] const SentTokens& at_depth(std::size_t depth) const noexcept { return by_depth[depth_bin(depth)]; }
 
   /// Adds one committed round. Cost: a few additions for each sent node.
   ///
   ///  * `depths`: the depth of each sent node, in the order of `outcome.sent` (Pass::depths).
   ///  * `pads`: the number of pad rows. They are the last nodes of the draft, and all of them were sent.
-  ///  * `committed`: the tokens that the pass committed.
+  ///  * `committed`: the number of tokens that the pass committed.
   void record(const Outcome& outcome, std::span<const std::uint32_t> depths, std::size_t pads, std::size_t committed,
               std::optional<std::chrono::nanoseconds> time = {}) noexcept {
     ++passes;

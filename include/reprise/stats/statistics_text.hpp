@@ -13,8 +13,8 @@
 #include "reprise/stats/report_words.hpp"
 #include "reprise/stats/statistics.hpp"
 
-/// \file Statistics as text. The caller passes `write(std::string_view)`, which receives the text piece by piece.
-/// Nothing is allocated here, and `write` can serve a stream, a string or a log:
+/// \file Statistics as text. The caller passes `write(std::string_view)`, which receives the text piece by piece. The
+/// functions allocate nothing, and `write` can append to a stream, a string or a log:
 ///
 ///   std::string line;
 ///   write_json(session.statistics(), [&](std::string_view piece) { line += piece; });
@@ -22,7 +22,7 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Writes text and numbers piece by piece. Numbers are ASCII digits, whatever the locale.
+/// Writes text and numbers piece by piece. Numbers are ASCII digits, regardless of the locale.
 template <class Write>
 class StatisticsWriter {
  public:
@@ -37,8 +37,8 @@ class StatisticsWriter {
     std::array<char, 20> digits;
     text(shown(digits, value));
   }
-  /// Writes part / whole, rounded down to three decimal places; 0.000 if `whole` is 0. In integers, because some of the
-  /// supported standard libraries lack floating-point conversion or make it depend on the locale.
+  /// Writes part / whole, rounded down to three decimal places; 0.000 if `whole` is 0. Computes with integers, because
+  /// some of the supported standard libraries lack floating-point conversion or make it depend on the locale.
   void ratio(std::uint64_t part, std::uint64_t whole) {
     const std::uint64_t above = whole == 0 ? 0 : part / whole;
     // For a whole above 2^53 the decimals do not matter, and the multiplication below could overflow.
@@ -50,7 +50,7 @@ class StatisticsWriter {
     for (std::size_t i = digits.size(); i-- > 0; left /= 10) digits[i] = static_cast<char>('0' + left % 10);
     text({digits.data(), digits.size()});
   }
-  /// Writes a number right-aligned in a column of 12.
+  /// Writes a number right-aligned in a column of 12 characters.
   void column(std::uint64_t value) {
     std::array<char, 20> digits;
     const std::string_view shown_value = shown(digits, value);
@@ -58,7 +58,7 @@ class StatisticsWriter {
     text(blanks.substr(std::min(blanks.size(), shown_value.size())));
     text(shown_value);
   }
-  /// Writes a name left-aligned in a column of 20.
+  /// Writes a name left-aligned in a column of 20 characters.
   void label(std::string_view name) {
     constexpr std::string_view blanks = "                    ";
     text(name);
@@ -121,7 +121,7 @@ class JsonFields {
   std::string_view before_ = "{";
 };
 
-/// Writes the lines of the table for people.
+/// Writes the lines of the human-readable table.
 template <class Write>
 class TableLines {
  public:
@@ -155,7 +155,7 @@ class TableLines {
 }  // namespace detail
 
 /// Writes one JSON object (RFC 8259) on one line, without a line feed. All fields are always present; docs/formats.md
-/// defines their names and meaning. Cost: several hundred calls of `write`. Exceptions of `write` pass through.
+/// defines their names and meaning. Cost: several hundred calls of `write`. Exceptions from `write` pass through.
 template <std::invocable<std::string_view> Write>
 void write_json(const Statistics& statistics, Write&& write) {
   detail::JsonFields<Write> out(write);
@@ -190,8 +190,8 @@ void write_json(const Statistics& statistics, Write&& write) {
   out.close("}");
 }
 
-/// Writes a table for people: totals, then the reasons, sources and depths that occurred. Each line ends with a line
-/// feed.
+/// Writes a human-readable table: first the totals, then the cuts, sources and depths that occurred. Each line ends
+/// with a line feed.
 template <std::invocable<std::string_view> Write>
 void write_table(const Statistics& statistics, Write&& write) {
   detail::TableLines<Write> out(write);
