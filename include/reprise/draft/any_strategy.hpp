@@ -19,8 +19,8 @@ template <class S>
 concept ErasableStrategy =
     !std::same_as<std::remove_cvref_t<S>, AnyStrategy> && detail::StrategyFunctions<std::remove_cvref_t<S>>;
 
-/// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function and one allocation
-/// per copy. A default-constructed AnyStrategy, or a copy whose allocation failed, drafts nothing.
+/// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function call and one
+/// allocation per copy. A default-constructed AnyStrategy, or a copy whose allocation failed, drafts nothing.
 class AnyStrategy {
  public:
   AnyStrategy() noexcept = default;
@@ -42,7 +42,7 @@ class AnyStrategy {
     if (calls_ != nullptr) calls_->destroy(object_);
   }
 
-  /// Returns the strategy inside, or nullptr if it is not of type S.
+  /// Returns the held strategy, or nullptr if its type is not S.
   template <class S>
   [[nodiscard]] const S* get() const noexcept {
     return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<const S*>(object_) : nullptr;
@@ -70,14 +70,15 @@ class AnyStrategy {
   void reserve(std::size_t max_context) {
     if (calls_ != nullptr) calls_->reserve(object_, max_context);
   }
-  /// The number of tokens per row that the strategy learns from, see TopKLearner; 0 if it does not.
+  /// Returns the number of tokens per row that the strategy learns from (see TopKLearner), or 0 if it learns from none.
   [[nodiscard]] std::size_t top_k_wanted() const { return calls_ == nullptr ? 0 : calls_->top_k_wanted(object_); }
-  /// The distribution from which a node of a sampled draft was drawn. If the strategy does not provide it, the span is
-  /// empty, and the token counts as drawn with probability one.
+  /// Returns the distribution from which a node of a sampled draft was drawn. If the strategy does not provide it, the
+  /// span is empty, and the token counts as drawn with probability one.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
     return calls_ == nullptr ? std::span<const float>() : calls_->distribution(object_, node);
   }
-  /// The heap bytes that the strategy reports, without the strategy object itself; 0 if it does not report them.
+  /// Returns the heap bytes that the strategy reports, without the strategy object itself; 0 if it does not report
+  /// them.
   [[nodiscard]] std::size_t memory_bytes() const { return calls_ == nullptr ? 0 : calls_->memory_bytes(object_); }
 
  private:
@@ -97,7 +98,7 @@ class AnyStrategy {
     const char* type;
   };
 
-  /// Its address identifies the type. Not constant: linkers may merge equal constants.
+  /// Its address identifies the type. It is not constant, because linkers may merge equal constants.
   template <class S>
   static inline char type_of = 0;
 

@@ -16,11 +16,11 @@
 namespace reprise::inline v0 {
 
 /// A queue of the most probable items, best first; equal items keep their order of arrival. It is a sorted array of
-/// keys: for a few dozen items, moving some of them costs less than a heap. The last key bounds the items that are
-/// worth computing, see bar().
+/// keys: for a few dozen items, moving keys costs less than a heap. Items at or below the last key need not be
+/// computed; see bar().
 ///
-/// Item is a small value with a member `path`, its probability. The queue keeps as many items as are still wanted, at
-/// most `Most`.
+/// Item is a small value with a member `path`, its probability. The queue keeps only the items that are still wanted,
+/// at most `Most`.
 template <class Item, std::size_t Most>
 class Frontier {
  public:
@@ -31,12 +31,12 @@ class Frontier {
     wanted_ = wanted;
   }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  /// Items at or below this probability are not taken.
+  /// Returns the probability that a new item must exceed: the lowest in the queue if it is full, otherwise zero.
   [[nodiscard]] Probability bar() const noexcept {
     if (size_ < wanted_) return Probability::zero();
     return size_ == 0 ? Probability::one() : keys_[first_ + size_ - 1].path;
   }
-  /// Takes the item unless enough items that are at least as probable are waiting.
+  /// Adds the item, unless the queue is full of items that are at least as probable. A full queue drops its last item.
   void push(const Item& item) noexcept {
     if (size_ == wanted_) {
       if (item.path <= bar()) return;
@@ -49,13 +49,13 @@ class Frontier {
     for (; at > first_ && keys_[at - 1].path < item.path; --at) keys_[at] = keys_[at - 1];
     keys_[at] = {item.path, slot};
   }
-  /// Removes and returns the best item; valid until the next push().
+  /// Removes and returns the best item. The reference is valid until the next push().
   const Item& pop() noexcept {
     REPRISE_EXPECTS(size_ > 0);
     --size_;
     return items_[free_[freed_++] = keys_[first_++].slot];
   }
-  /// Lowers the number of wanted items by one. Call it after a popped item was used.
+  /// Lowers the number of wanted items by one. Call it after a popped item has been used.
   void want_one_less() noexcept {
     REPRISE_EXPECTS(wanted_ > 0);
     if (size_ == wanted_--) drop_last();
@@ -79,26 +79,26 @@ class Frontier {
   std::size_t size_ = 0;
   std::size_t wanted_ = 0;
   std::array<Item, Most> items_;
-  std::array<Slot, Most> free_;  // slots of items that have left
+  std::array<Slot, Most> free_;  // slots of removed items
   std::size_t freed_ = 0;
-  Slot fresh_ = 0;  // slots from here on were never used
+  Slot fresh_ = 0;  // the first slot that was never used
 };
 
 /// Grows `draft` best first: the most probable item in `frontier` is always written next. Every prefix of the draft is
 /// therefore the best smaller draft. A chain keeps only the best child of each node. Returns the number of nodes;
 /// `written[i]` becomes the item of node i.
 ///
-/// An Item has `path`, its path probability, which is at most its parent's. It also has `depth` (1 after the anchor)
-/// and `node()`, its DraftNode.
+/// An Item has `path`, its path probability, which is at most that of its parent. It also has `depth` (1: directly
+/// after the anchor) and `node()`, which returns its DraftNode.
 ///
-/// expand(parent) pushes the items that may follow `parent` to the frontier. It is called for the anchor first, then
-/// for each node as soon as that is written. It may skip items at or below `frontier.bar()`. It returns nothing, or
-/// false if it cannot expand any further. After false the waiting items are still written, but expand() is not called
-/// again.
+/// expand(parent) pushes the items that may follow `parent` to the frontier. It is called first for the anchor, and
+/// then for each node as soon as the node is written. It may skip items at or below `frontier.bar()`. It may return
+/// void. If it returns bool, false means that no further node can be expanded. In that case the waiting items are still
+/// written, but expand() is not called again.
 ///
-/// The draft enforces the budget. Two limits are also checked here, because they save calls of expand(): a full draft
-/// and a node at the greatest depth are not expanded. At the greatest depth, this also keeps the frontier free of items
-/// that the draft would refuse.
+/// The draft enforces the budget. Two limits are also checked here to save calls of expand(): a full draft and a node
+/// at the maximum depth are not expanded. The depth check also keeps the frontier free of items that the draft would
+/// refuse.
 ///
 /// Precondition: `draft` is empty and ordered.
 template <class Item, std::size_t Most, class Expand>

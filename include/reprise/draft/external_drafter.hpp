@@ -17,17 +17,17 @@ namespace reprise::inline v0 {
 /// A draft made by the caller: parallel arrays with one entry per node.
 struct ExternalNodes {
   TokenSpan tokens;
-  std::span<const NodeIndex> parents = {};    ///< an earlier node or anchor_parent for each; empty: a chain
-  std::span<const float> probabilities = {};  ///< for each, given that its parent is right; empty: one for all
+  std::span<const NodeIndex> parents = {};    ///< per node: an earlier node or anchor_parent; empty: a chain
+  std::span<const float> probabilities = {};  ///< per node, given that its parent is right; empty: all one
   /// ordered: nodes in any order with parents first; they are sorted by path probability. sampled: nodes in the order
-  /// in which they were drawn, which is kept. The draft then ends at the first node that is not a child of the node
-  /// before.
+  /// in which they were drawn; this order is kept. A sampled draft ends at the first node that is not a child of the
+  /// previous node.
   ///
   /// The probability of a sampled node must not depend on its token, or rejection sampling would be biased. It may
-  /// depend on earlier tokens; an example is the acceptance rate of tokens at that depth.
+  /// depend on earlier tokens. For example, it can be the acceptance rate of tokens at that depth.
   DraftKind kind = DraftKind::ordered;
   /// The distributions from which sampled nodes were drawn, concatenated, with `vocabulary` weights each. The caller
-  /// owns them and must keep them until the round is committed. Empty: the draft is checked by agreement.
+  /// owns them and must keep them until the round is committed. Empty: the draft is verified by agreement.
   std::span<const float> distributions = {};
   std::size_t vocabulary = 0;
 };
@@ -39,8 +39,8 @@ struct ExternalNodes {
 /// The nodes are for the current context: begin(), observe() and truncate() delete them. A cancelled round may be run
 /// again with the same nodes. The draft takes as many as its budget allows and refuses the rest.
 ///
-/// Cost: set() copies and sorts the nodes; it does not allocate up to the size given to reserve_nodes(). propose()
-/// copies them. Threads: one at a time; copies are independent, but share the distributions.
+/// Cost: set() copies and sorts the nodes. It does not allocate if reserve_nodes() has reserved enough. propose()
+/// copies the nodes. Threads: one at a time; copies are independent, but share the distributions.
 class ExternalDrafter {
  public:
   void begin(TokenSpan) noexcept { clear(); }
@@ -48,9 +48,9 @@ class ExternalDrafter {
   void truncate(TokenSpan, std::size_t) noexcept { clear(); }
   void feedback(TokenSpan, const Outcome&) noexcept {}
 
-  /// Sets the nodes of the next draft. Earlier nodes are deleted, even if these are refused. Probabilities above one
-  /// count as one. Errors: out_of_memory; invalid_argument if arrays differ in length, a parent is not an earlier node,
-  /// or a probability is negative or NaN.
+  /// Sets the nodes of the next draft. Deletes the earlier nodes, even if the new ones are refused. Probabilities above
+  /// one count as one. Errors: out_of_memory; invalid_argument if arrays differ in length, a parent is not an earlier
+  /// node, or a probability is negative or NaN.
   Result<void> set(const ExternalNodes& nodes) noexcept {
     clear();
     if (auto checked = check(nodes); !checked) return checked;
@@ -109,7 +109,7 @@ class ExternalDrafter {
     }
   }
 
-  /// The distribution from which a node of the last draft was drawn; empty if none was set.
+  /// Returns the distribution from which a node of the last draft was drawn, or an empty span if none was set.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
     if (distributions_.empty()) return {};
     const auto found = std::find(written_.begin(), written_.end(), node);
@@ -117,7 +117,7 @@ class ExternalDrafter {
     return distributions_.subspan(static_cast<std::size_t>(found - written_.begin()) * vocabulary_, vocabulary_);
   }
 
-  /// The number of nodes set for this round.
+  /// Returns the number of nodes set for this round.
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return nodes_.memory_bytes() + order_.memory_bytes() + written_.memory_bytes();
@@ -164,9 +164,9 @@ class ExternalDrafter {
     return nodes_[static_cast<std::size_t>(i)].path_probability;
   }
 
-  Buffer<DraftNode> nodes_;    // as set
-  Buffer<NodeIndex> order_;    // the order in which they are proposed
-  Buffer<NodeIndex> written_;  // for each, its node in the last draft
+  Buffer<DraftNode> nodes_;    // in the order given to set(), with path probabilities
+  Buffer<NodeIndex> order_;    // the order in which the nodes are proposed
+  Buffer<NodeIndex> written_;  // for each node, its index in the last draft
   DraftKind kind_ = DraftKind::ordered;
   std::span<const float> distributions_;
   std::size_t vocabulary_ = 0;

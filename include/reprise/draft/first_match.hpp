@@ -14,15 +14,15 @@
 
 namespace reprise::inline v0 {
 
-/// Takes the draft of the first strategy that proposes any node; later strategies are not asked. For strategies that
-/// are expensive to ask, in a known order of quality.
+/// Uses the draft of the first strategy that proposes any node; propose() of later strategies is not called. Suits
+/// strategies that are expensive and whose order of quality is known.
 ///
-/// The draft is passed on unchanged, a sampled one with its distributions. Rejection sampling stays unbiased: the
+/// The draft is passed on unchanged. A sampled draft keeps its distributions. Rejection sampling stays unbiased: the
 /// choice of a member depends only on the members before it, not on the tokens that it drew. Every member gets feedback
-/// in every round. If it drafted nothing or was not asked, its outcome has an empty draft.
+/// in every round. If a member drafted nothing or its propose() was not called, its outcome has an empty draft.
 ///
-/// Cost: that of the members asked. Size: 3 KB, or 25 KB if a member is a TopKLearner; no allocation of its own.
-/// Threads: one at a time; copies are independent.
+/// Cost: that of the members whose propose() is called. Size: 3 KB, or 25 KB if a member is a TopKLearner; no
+/// allocation of its own. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
 class FirstMatch : public Members<Strategies...> {
   using Base = Members<Strategies...>;
@@ -76,8 +76,8 @@ class FirstMatch : public Members<Strategies...> {
     chosen_ = none;
   }
 
-  /// The distribution from which a node of the draft was drawn, if the member that proposed it provides one; else
-  /// empty.
+  /// Returns the distribution from which a node of the draft was drawn. Returns an empty span if the member that
+  /// proposed the draft provides none.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const
       requires(DistributionStrategy<Strategies> || ...) {
     return distribution_of<0>(node);

@@ -12,16 +12,16 @@
 
 namespace reprise::inline v0 {
 
-/// A source of tokens without an alternative: a grammar engine, or a handle to one. Requirements that a compiler cannot
-/// check:
+/// A source of forced tokens, which have no alternative: a grammar engine, or a handle to one. Requirements that a
+/// compiler cannot check:
 ///
 ///  F1  forced(out) writes the tokens that must follow the committed context, and returns their number. It stops where
 ///      more than one token is allowed, or when `out` is full. It changes nothing, does not allocate and does not
 ///      throw.
-///  F2  Either the caller keeps the source in step with the committed tokens, or the source follows them itself. It
-///      then has the functions of a DraftStrategy: begin(context), observe(context, fresh, origin) and
-///      truncate(context, size). It may also have rebase(before, context), reserve(max_context) and memory_bytes().
-///  F3  Copies of a handle share the object that it points to: a fork of the sequence needs a fork of the grammar.
+///  F2  Either the caller keeps the source in step with the committed tokens, or the source follows them itself. A
+///      source that follows them has the functions of a DraftStrategy: begin(context), observe(context, fresh, origin)
+///      and truncate(context, size). It may also have rebase(before, context), reserve(max_context) and memory_bytes().
+///  F3  Copies of a handle share the object that it points to, so a fork of the sequence needs a fork of the grammar.
 template <class S>
 concept JumpForwardSource = std::copyable<S> && requires(S& s, std::span<Token> out) {
   { s.forced(out) } -> std::convertible_to<std::size_t>;
@@ -42,20 +42,22 @@ static_assert(JumpForwardSource<Forced>);
 ///
 /// The tokens are drafted instead of being committed as pending tokens that the target never picked, for three reasons:
 ///
-///  - Plain decoding picks them too. For each committed token a sampler advances its random stream, penalties and
-///    mirostat are updated, and logprobs may be requested. Without these picks, a seeded run would give different
+///  - Plain decoding picks them too. For each committed token, the sampler advances its random stream and updates
+///    penalties and mirostat, and the user may request logprobs. Without these picks, a seeded run would give different
 ///    tokens later.
-///  - A grammar forces text, and text has more than one tokenisation. Only the target can tell which one the model
-///    would pick, above all at the end of the forced text. A wrong guess costs rows, never the output.
+///  - A grammar forces text, and a text has more than one tokenisation. Only the target knows which tokenisation it
+///    would pick, above all at the end of the forced text. A wrong guess costs rows, but does not change the output.
 ///  - Pending tokens would save nothing: a forced token takes one row of a pass either way.
 ///
-/// An engine may still want them pending, because it verifies no drafts or needs the rows for other drafts. It then
-/// appends them to the session and to its sampler state itself, and the output may differ from plain decoding.
+/// An engine may still prefer pending tokens, because it verifies no drafts or needs the rows for other drafts. In that
+/// case the engine appends the tokens to the session and to its sampler state, and the output may differ from plain
+/// decoding.
 ///
-/// Cost: the source's. Limit: 64 tokens per draft. Threads: as the source; copies share the object that it points to.
+/// Cost: that of the source. Limit: 64 tokens per draft. Threads: as for the source; copies of a handle share its
+/// object.
 template <JumpForwardSource Source>
 class JumpForwardDrafter {
-  // A source with one of these would be skipped silently and get out of step.
+  // A function with one of these signatures would never be called, and the source would silently get out of step.
   static_assert(
       !requires(Source & s, TokenSpan tokens, Origin origin) { s.observe(tokens, origin); } &&
           !requires(Source & s, std::size_t size) { s.truncate(size); } &&
@@ -89,7 +91,7 @@ class JumpForwardDrafter {
   void feedback(TokenSpan, const Outcome&) noexcept {}
 
   void propose(TokenSpan, Draft& draft) {
-    // A grammar may do work for each token, so it is asked for no more than the draft can take.
+    // A grammar may do work for each token, so no more tokens are requested than the draft can hold.
     const std::size_t most = std::min({draft.budget().max_nodes, draft.budget().max_depth, max_tokens});
     if (most == 0) return;
     std::array<Token, max_tokens> tokens{};

@@ -11,8 +11,8 @@
 
 namespace reprise::inline v0 {
 
-/// The base of combinators: several strategies that see the same sequence. Forwards the calls that are the same for
-/// all.
+/// The base of combinators. It holds several strategies that follow the same sequence, and forwards the calls that are
+/// the same for all of them.
 template <DraftStrategy... Strategies>
 class Members {
   static_assert(sizeof...(Strategies) > 0, "a combinator needs at least one strategy");
@@ -43,20 +43,20 @@ class Members {
       if constexpr (ReservableStrategy<Member>) member.reserve(max_context);
     });
   }
-  /// The heap bytes of those members that report them.
+  /// Returns the heap bytes of the members that report them.
   [[nodiscard]] std::size_t memory_bytes() const {
     std::size_t bytes = 0;
     std::apply([&](const auto&... members) { ((bytes += bytes_of(members)), ...); }, members_);
     return bytes;
   }
-  /// The largest top_k_wanted() of the members.
+  /// Returns the largest top_k_wanted() of the members.
   [[nodiscard]] std::size_t top_k_wanted() const requires(TopKLearner<Strategies> || ...) {
     std::size_t most = 0;
     std::apply([&](const auto&... members) { ((most = std::max(most, wanted_by(members))), ...); }, members_);
     return most;
   }
 
-  /// The i-th member, in the order of the template arguments.
+  /// Returns the i-th member, in the order of the template arguments.
   template <std::size_t i>
   [[nodiscard]] auto& member() noexcept {
     return std::get<i>(members_);
@@ -69,7 +69,7 @@ class Members {
  protected:
   explicit Members(Strategies... strategies) : members_(std::move(strategies)...) {}
 
-  /// Calls visit(member, i) for each member in order, from i = 0.
+  /// Calls visit(member, i) for each member in order, starting with i = 0.
   template <class Visit>
   void for_each_member(Visit visit) {
     std::size_t i = 0;

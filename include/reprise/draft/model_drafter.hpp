@@ -24,8 +24,8 @@ namespace reprise::inline v0 {
 struct ModelOptions {
   /// ordered: the model's likeliest tokens. sampled: tokens drawn from its distribution, for rejection sampling.
   DraftKind kind = DraftKind::ordered;
-  std::size_t draft_length = 8;  ///< maximum number of tokens on one path, 1..64; each takes a run of the model
-  std::size_t branches = 1;      ///< children tried per node of an ordered draft, 1..8; above 1: a tree
+  std::size_t draft_length = 8;  ///< maximum number of tokens on one path, 1..64; each costs a run of the model
+  std::size_t branches = 1;      ///< maximum number of children per node of an ordered draft, 1..8; above 1: a tree
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it. The default is
   /// higher than that of other drafters, because each token costs a run of the model, and control does not know that
   /// cost.
@@ -33,30 +33,31 @@ struct ModelOptions {
   std::uint64_t seed = 1;  ///< seed of sampled drafts; see ModelDrafter::reseed()
 };
 
-/// Drafts with a small model of the same vocabulary (Leviathan et al. 2023; Chen et al. 2023).
+/// Drafts with a small model that has the target's vocabulary (Leviathan et al. 2023; Chen et al. 2023).
 ///
-/// *Ordered* drafts consist of the likeliest tokens, by the model's own probabilities multiplied along the path. With
-/// one branch the draft is a greedy chain; with more it is a tree, grown best first. A change to another path costs a
-/// run of the model over the tokens by which the paths differ.
+/// *Ordered* drafts consist of the likeliest tokens. The probability of a path is the product of the model's own
+/// probabilities. With one branch the draft is a greedy chain; with more it is a tree that grows best first. Switching
+/// to a different path costs a run of the model over the tokens that the paths do not share.
 ///
 /// *Sampled* drafts are chains of tokens drawn from the model's distribution; distribution() returns it. The
 /// probability of a node is fixed before its token is drawn. It is the acceptance rate of drafted tokens, learned from
-/// feedback for each depth and each class of the model's highest probability.
+/// feedback separately for each class of depth and of the model's highest probability.
 ///
 /// The model's distributions are the only floating-point numbers here. Each weight is first rounded to fixed point:
 /// 2^-30 for ordered drafts, 2^-42 for sampled ones. A weight that is NaN counts as zero.
 ///
-/// The drawn tokens are a function of the seed and the position in the sequence, so a repeated request gives the same
-/// draft. A fork, a truncated sequence and another sequence with the same seed therefore draw alike. If outputs must be
-/// independent of each other, reseed() them. These seeds must be independent of the target's.
+/// The random numbers depend only on the seed and the position in the sequence, so a repeated request gives the same
+/// draft. Forks, truncated sequences and other sequences with the same seed therefore use the same random numbers. If
+/// outputs must be independent of each other, give each drafter its own seed with reseed(). These seeds must be
+/// independent of the target's.
 ///
-/// propose() alone feeds the model, starting with the tokens committed since the last call; the first call feeds the
-/// whole prompt. begin() empties the model's cache; rebase() keeps the tokens that both contexts begin with.
+/// Only propose() feeds the model. It starts with the tokens committed since its last call; the first call feeds the
+/// whole prompt. begin() empties the model's cache; rebase() keeps the common beginning of both contexts.
 ///
 ///  - Cost of propose(): one run of the model per drafted token and one for the committed tokens. Each includes up to
 ///    three passes over the vocabulary.
-///  - Memory: the model's. Sampled drafts add 4 bytes x vocabulary x draft_length, allocated in begin(); if that fails,
-///    nothing is drafted.
+///  - Memory: that of the model. Sampled drafts add 4 bytes x vocabulary x draft_length, allocated in begin(); if that
+///    fails, nothing is drafted.
 ///
 /// Throws whatever the model throws. Threads: one at a time; copies are as independent as copies of the model.
 template <DraftModel Model>
@@ -113,7 +114,7 @@ class ModelDrafter {
   }
 
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
-    // Rejection sampling tests sent nodes only. An unsent node is no example, even if the target happens to pick its
+    // Rejection sampling tests sent nodes only. An unsent node gives no example, even if the target happens to pick its
     // token.
     if (options_.kind == DraftKind::sampled)
       for_each_tested(outcome, [&](std::size_t i, bool picked) {
@@ -124,24 +125,24 @@ class ModelDrafter {
     proposed_ = 0;
   }
 
-  /// The distribution from which the token of this node of the last draft was drawn; empty for ordered drafts. Valid
-  /// until the drafter changes. See DistributionStrategy.
+  /// Returns the distribution from which this node of the last draft was drawn, or an empty span for ordered drafts.
+  /// The span is valid until the drafter changes. See DistributionStrategy.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
     if (options_.kind != DraftKind::sampled || node < 0 || static_cast<std::size_t>(node) >= proposed_) return {};
     return {drawn_from_.data() + static_cast<std::size_t>(node) * vocabulary(), vocabulary()};
   }
-  /// Starts another random stream.
+  /// Starts a different random stream and forgets the last draft.
   void reseed(std::uint64_t seed) noexcept {
     options_.seed = seed;
     proposed_ = 0;
   }
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
-  /// The model, for inspection only: a feed() or truncate() from outside would put its cache out of step with the
+  /// Returns the model, for inspection only: calling its feed() or truncate() would put its cache out of step with the
   /// sequence.
   [[nodiscard]] Model& model() noexcept { return cache_.model(); }
   [[nodiscard]] const Model& model() const noexcept { return cache_.model(); }
-  /// Heap bytes held, without the model's own memory.
+  /// Returns the heap bytes held, without the model's own memory.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return drawn_from_.memory_bytes(); }
 
  private:
@@ -175,7 +176,7 @@ class ModelDrafter {
                                              2 * sureness_classes));
   }
 
-  /// Converts a weight to the fixed point of Scale. A product with a power of two is exact.
+  /// Converts a weight to fixed point in Scale. Multiplying by a power of two is exact.
   template <class Scale>
   static std::uint64_t fixed(float weight) noexcept {
     constexpr std::uint64_t one = Scale::one;
@@ -187,8 +188,7 @@ class ModelDrafter {
     return std::max(options_.min_path_probability, draft.budget().min_path_probability);
   }
 
-  /// Runs the model after `parent` and pushes the best tokens to the frontier. Returns false if the model could not
-  /// run.
+  /// Runs the model up to `parent` and pushes the best next tokens to the frontier. Returns false if the model fails.
   bool expand(TokenSpan context, NodeIndex parent, Draft& draft) {
     std::size_t depth = 0;
     Probability path = Probability::one();
@@ -196,7 +196,7 @@ class ModelDrafter {
       const Node& node = nodes_[static_cast<std::size_t>(parent)];
       depth = node.depth;
       path = node.path;
-      // No child could be more probable than the items that are waiting already.
+      // No child can be more probable than an item that is already waiting.
       if (depth >= options_.draft_length || path <= frontier_.bar()) return true;
       std::size_t at = depth;
       for (NodeIndex i = parent; i != anchor_parent; i = nodes_[static_cast<std::size_t>(i)].parent)
@@ -216,7 +216,7 @@ class ModelDrafter {
     }
     return true;
   }
-  /// Writes the most probable tokens, the likeliest first, and returns their number.
+  /// Writes the most probable tokens to `best`, likeliest first, and returns their number.
   static std::size_t likeliest(std::span<const float> distribution, std::span<Choice> best) noexcept {
     std::size_t count = 0;
     for (std::size_t token = 0; token < distribution.size(); ++token) {
@@ -234,7 +234,7 @@ class ModelDrafter {
   void draw(TokenSpan context, Draft& draft) {
     const std::size_t size = vocabulary();
     if (drawn_from_.size() < options_.draft_length * size) return;
-    // The draft refuses further nodes by itself, but only after a run of the model for each.
+    // The draft would refuse further nodes, but only after a run of the model for each of them.
     const DraftBudget& budget = draft.budget();
     const std::size_t most = std::min({budget.max_nodes, budget.max_depth, options_.draft_length});
     const Probability least = least_probability(draft);
@@ -244,7 +244,7 @@ class ModelDrafter {
       if (distribution.empty() || distribution.size() != size) return;
       const Weights weights = weights_of(distribution);
       if (weights.total == 0) return;
-      // Until draft.extend() nothing may depend on the token that is drawn, or rejection sampling would be biased.
+      // Until draft.extend(), nothing may depend on the drawn token, or rejection sampling would be biased.
       const std::size_t sureness =
           std::min<std::size_t>(DrawScale::floor(weights.highest * sureness_classes), sureness_classes - 1);
       const std::size_t lesson = std::min(depth, depth_classes - 1) * sureness_classes + sureness;
@@ -273,7 +273,7 @@ class ModelDrafter {
     }
     return weights;
   }
-  /// Picks the token at `place`. The weight of a token is the number of consecutive places that it takes up.
+  /// Returns the token at `place`. Each token occupies consecutive places, and its weight is their number.
   static Token pick(std::span<const float> distribution, std::uint64_t place) noexcept {
     std::size_t token = 0;
     for (; token + 1 < distribution.size(); ++token) {
@@ -283,14 +283,14 @@ class ModelDrafter {
     }
     return static_cast<Token>(token);
   }
-  /// The random number for one position of the sequence.
+  /// Returns the random number for one position of the sequence.
   [[nodiscard]] std::uint64_t random(std::uint64_t place) const noexcept {
     return detail::spread(detail::spread(options_.seed + 0x9e3779b97f4a7c15) + place * 0x9e3779b97f4a7c15);
   }
 
   ModelOptions options_;
   detail::ModelCache<Model> cache_;
-  Buffer<float> drawn_from_;  // a distribution for each node of a sampled draft
+  Buffer<float> drawn_from_;  // the distribution of each node of a sampled draft
   std::array<HitRate, depth_classes * sureness_classes> rates_;
 
   // The current draft, with the data that feedback() needs.

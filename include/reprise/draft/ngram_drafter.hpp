@@ -30,30 +30,30 @@ struct NgramOptions {
 
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
-  CalibrationState prior;                  ///< the calibration to start from
+  CalibrationState prior;                  ///< the initial calibration
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
-  std::size_t max_evidence = 1 << 16;      ///< upper bound on the tokens of evidence that rebase() keeps; 0: none
-  /// Other texts whose places vote too, such as past sequences. The stores must outlive the drafter and its copies.
-  /// Another thread may write to stores that allow it. Calibration is separate for each index of this list.
+  std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
+  /// Other texts, such as past sequences, whose places vote too. The stores must outlive the drafter and its copies.
+  /// Other threads may write to stores that allow it. Each index of this array has its own calibration.
   std::array<DatastoreRef, max_stores> stores{};
 };
 
 /// Drafts tokens that followed similar text earlier in the context, and states how likely they are.
 ///
-/// Earlier places that end like the context vote for the next token; n-grams of 4, 2 and 1 tokens find them. So do the
-/// places that the output is currently copying (match_weight.hpp). Shares of the vote become probabilities, which are
-/// calibrated by the tokens that the target accepts (token_calibrator.hpp).
+/// Earlier places that end like the context vote for the next token; lookups of its last 4, 2 and 1 tokens find them.
+/// The places that the output is currently copying vote too (match_weight.hpp). Shares of the votes become
+/// probabilities, which are calibrated by the tokens that the target accepts (token_calibrator.hpp).
 ///
-/// The draft is a tree that grows best first: the most probable open path always comes next. Every prefix of the draft
-/// is therefore the best smaller draft. If the budget asks for a chain, only the best child of each node is taken.
-/// Control decides how many nodes to send.
+/// The draft is a tree that grows best first: the most probable path that is not yet drafted is always added next.
+/// Every prefix of the draft is therefore the best smaller draft. If the budget asks for a chain, only the best child
+/// of each node is drafted. Control decides how many nodes to send.
 ///
-/// Datastores add the places in them that end like the context: at most 12 per store and 32 in all (detail::Voters).
-/// Each draft looks them up again, so a draft is a function of the context and of the contents of the stores at that
-/// time. When a copied token is accepted, its place is touched in its store.
+/// Places in datastores that end like the context vote too: at most 12 per store and 32 in all (detail::Voters). They
+/// are looked up again for each draft, so a draft is a function of the context and of the stores' contents at that
+/// time. When a token copied from a store is accepted, its place is touched in that store.
 ///
-///  - Cost of propose(): a few dozen nanoseconds per node, for any length of the context. A HistoryStore adds one to
+///  - Cost of propose(): a few dozen nanoseconds per node, regardless of the context length. A HistoryStore adds one to
 ///    three microseconds.
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
@@ -89,11 +89,12 @@ class NgramDrafter {
     context_.truncate(size);
   }
   /// Replaces the context; see RebasableStrategy. The old tokens between the common beginning and the common end of the
-  /// two contexts become evidence. Of all evidence the latest NgramOptions::max_evidence tokens stay. The calibration
-  /// stays too. If NgramOptions::max_bytes or the memory does not suffice for both, the evidence is dropped.
+  /// two contexts become evidence. At most the latest NgramOptions::max_evidence tokens of evidence are kept. The
+  /// calibration is kept too. If NgramOptions::max_bytes or the memory does not suffice for evidence and context, the
+  /// evidence is dropped.
   ///
-  /// Cost: that of begin() with evidence and context, also in memory, plus 4 temporary bytes for each of these tokens.
-  /// If the context has only grown: that of observe().
+  /// Cost in time and memory: that of begin() with evidence and context, plus 4 temporary bytes for each of these
+  /// tokens. If the context has only grown, the cost is that of observe().
   void rebase(TokenSpan before, TokenSpan context) {
     forget_proposal();
     context_.rebase(before, context, options_.max_evidence);
@@ -102,7 +103,7 @@ class NgramDrafter {
   /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output.
   void reserve(std::size_t max_context) { context_.reserve(max_context); }
 
-  /// Reads the index's own text, [evidence | context], instead of the lent context.
+  /// Drafts from the index's own text, [evidence | context], not from the span passed in.
   void propose(TokenSpan, Draft& draft) {
     forget_proposal();
     if (exhausted() || context_.context().empty() || draft.full()) return;
@@ -128,14 +129,14 @@ class NgramDrafter {
   }
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
-  /// The index over the text [evidence | context]; see rebase().
+  /// Returns the index over the text [evidence | context]; see rebase().
   [[nodiscard]] const Index& index() const noexcept { return context_.index(); }
-  /// The number of tokens of evidence that rebase() has kept.
+  /// Returns the number of evidence tokens that rebase() has kept.
   [[nodiscard]] std::size_t evidence() const noexcept { return context_.evidence(); }
-  /// The calibration learned since begin(). It can be the prior of the next sequence.
+  /// Returns the calibration learned since begin(). It can be the prior of the next sequence.
   [[nodiscard]] const CalibrationState& calibration() const noexcept { return calibration_.state(); }
-  /// True if indexing has stopped because memory ran out (see NgramOptions::max_bytes). Nothing is then drafted until
-  /// begin(), or until truncate() leaves only indexed tokens.
+  /// True if indexing has stopped because memory ran out (see NgramOptions::max_bytes). In that case nothing is drafted
+  /// until begin(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return context_.index().exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
 
@@ -168,7 +169,7 @@ class NgramDrafter {
     Token token = 0;
     TokenCalibrator::TrainingSample sample;
   };
-  /// A position of the draft for which candidates are collected: after `parent`.
+  /// The position after `parent`, for which candidates are collected.
   struct Place {
     NodeIndex parent = anchor_parent;
     std::size_t depth = 0;  // tokens of the draft before this position
@@ -182,7 +183,7 @@ class NgramDrafter {
     proposed_ = 0;
     root_count_ = 0;
   }
-  /// Reports the text that led to the last accepted token to its stores, so that eviction keeps it.
+  /// Reports to the stores which of their places led to the last accepted token, so that eviction keeps these places.
   void touch_stores(const Outcome& outcome) const noexcept {
     if (outcome.accepted.empty()) return;
     const auto last = static_cast<std::size_t>(outcome.accepted.back());
@@ -206,15 +207,16 @@ class NgramDrafter {
     score(place, candidates);
   }
 
-  /// Collects all candidates for this position, each with its evidence. All sources of evidence meet here and only
-  /// here. A new source (such as the target's own top-k, or n-gram counts) adds evidence to known candidates or adds
-  /// new ones. The order matters: of equally probable tokens the first one is drafted first.
+  /// Collects all candidates for this position, each with its evidence. All sources of evidence are combined here and
+  /// nowhere else. A new source (such as the target's own top-k, or n-gram counts) can add evidence to known candidates
+  /// or add new ones. The order of the sources matters: of equally probable tokens, the one added first is drafted
+  /// first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
     count_votes(place, candidates);
     add_frequent(place, candidates);
   }
 
-  /// Adds the tokens that the voters of the context and of the stores predict.
+  /// Adds the tokens that the voters predict, in the context and in the stores, with their votes.
   void count_votes(const Place& place, Candidates& candidates) noexcept {
     for (detail::VoterSet left = place.voters; left != 0; left &= left - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(left));
@@ -244,7 +246,8 @@ class NgramDrafter {
     candidates.longest = longest;
   }
 
-  /// Adds the most frequent tokens of the context, if the path leads to "something else" with a probability above 1/20.
+  /// Adds the most frequent tokens of the context, if this path followed by "something else" has a probability above
+  /// 1/20.
   void add_frequent(const Place& place, Candidates& candidates) const noexcept {
     const std::uint64_t path = place.path.raw();
     const std::uint64_t total = candidates.total;
@@ -254,9 +257,9 @@ class NgramDrafter {
     for (const TokenCounts::Entry& entry : context_.counts().frequent()) {
       if (candidates.contains(entry.token, voted)) continue;
       const VoteWeight votes = detail::frequency_weight(entry.count, context_.counts().total());
-      // The list is sorted by count: once the share of one token is too small, so are those of all later tokens. The
-      // bar of the frontier would end the loop sooner. But it is higher for smaller drafts, and those must be prefixes
-      // of larger ones.
+      // The list is sorted by count: if the share of one token is too small, so are the shares of all later tokens.
+      // Comparing with frontier_.bar() would end the loop sooner. But the bar is higher for smaller drafts, and smaller
+      // drafts must be prefixes of larger ones.
       if (path * votes < least_.raw() * total) break;
       TokenEvidence& evidence = candidates.add(entry.token).evidence;
       evidence.votes = votes;
@@ -292,13 +295,13 @@ class NgramDrafter {
     }
   }
 
-  /// The token that this voter predicts, or nullopt if its text ends.
+  /// Returns the token that this voter predicts, or nullopt if the voter's text has ended.
   [[nodiscard]] std::optional<Token> predicted_token(std::size_t voter, const Place& place) noexcept {
     if (voters_.is_stored(voter)) return voters_.stored_token(voter, place.depth);
     return token_at(voters_[voter].next + place.depth, place.parent);
   }
-  /// The token at a position of the text, continued by the path to `parent`. A copy that runs past the end of the
-  /// context thus continues in the draft.
+  /// Returns the token at a position of the text, which the path to `parent` continues. A copy that runs past the end
+  /// of the context thus continues in the draft.
   [[nodiscard]] Token token_at(std::size_t position, NodeIndex parent) const noexcept {
     const TokenSpan tokens = context_.tokens();
     if (position < tokens.size()) return tokens[position];
@@ -308,11 +311,11 @@ class NgramDrafter {
     return node->token;
   }
 
-  /// Adds voters to a node: the latest places where the last two tokens of its path, or the last one, occurred. The
-  /// draft may have led to text that the context knows.
+  /// Adds up to two voters to a node: the latest places where the last two tokens and the last token of its path
+  /// occurred. The draft may have reached text that occurs in the context.
   void requery(Node& node) noexcept {
     const TokenSpan tokens = context_.tokens();
-    std::array<Token, compared_again> end;  // the last tokens of context and path, in order
+    std::array<Token, compared_again> end;  // the last tokens of [context | path], in order
     const std::size_t known = std::min(end.size(), tokens.size() + node.depth);
     const Node* at = &node;
     for (std::size_t i = 1; i <= known; ++i) {
@@ -344,7 +347,7 @@ class NgramDrafter {
   std::size_t proposed_ = 0;
   std::array<RootCandidate, most_candidates> root_candidates_;
   std::size_t root_count_ = 0;
-  std::size_t likeliest_ = 0;  // index into these
+  std::size_t likeliest_ = 0;  // index of the likeliest candidate in root_candidates_
   Probability least_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace reprise::inline v0 {
 
-/// Drafts nothing: plain decoding, the baseline that everything is compared with.
+/// Drafts nothing. The result is plain decoding, the baseline of every comparison.
 struct NoDrafter {
   void begin(TokenSpan) noexcept {}
   void observe(TokenSpan, std::size_t, Origin) noexcept {}

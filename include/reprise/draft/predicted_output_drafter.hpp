@@ -31,25 +31,26 @@ struct PredictedOutputOptions {
 /// et al. 2023) or a prediction of the output (the "predicted outputs" of hosted APIs). A typical prediction is the old
 /// version of a file that is being rewritten.
 ///
-/// When output begins, every prediction is followed from its beginning. Where the output deviates, it may continue at
-/// one of several places:
+/// When output begins, every prediction is followed from its beginning. Where the output deviates from it, the output
+/// may continue at one of several places:
 ///
-///  - after the mismatched token, if that was replaced;
+///  - after the mismatched token, if this token was replaced;
 ///  - at the mismatched token, if something was inserted before it;
-///  - at a nearby place that ends as the output does now, if something was deleted or a longer passage rewritten;
-///  - at the last such place in any reference.
+///  - at a nearby place that ends like the output, if something was deleted or a longer passage was rewritten;
+///  - at the last place in all references that ends like the output.
 ///
-/// All of them are followed, drafted as a tree, and dropped when they are wrong. The probability of each depends on how
-/// it was found and how long it has agreed. AgreementCalibrator learns it from the tokens that the target picks.
+/// All these places are followed, drafted as a tree, and dropped when they prove wrong. The probability of a place
+/// depends on how it was found and how long it has agreed. AgreementCalibrator learns these probabilities from the
+/// tokens that the target picks.
 ///
-/// Combine it with NgramDrafter in a UnionDrafter, because it does not draft from the context. References stay until
+/// It does not draft from the context, so combine it with NgramDrafter in a UnionDrafter. References stay until
 /// clear_references(), even after begin(); they may change between rounds.
 ///
 ///  - Cost of adding a reference: an append to an index over three n-gram lengths.
-///  - Cost of observe(), per output token: a few comparisons while a reference is followed; about 320 comparisons and
-///    three lookups while none is.
-///  - Cost of propose(): less than that of NgramDrafter. truncate() follows at most 64 tokens again.
-///  - Memory: 30 to 45 bytes per token of reference, 2 per token of context, and 20 KB.
+///  - Cost of observe(), per output token: a few comparisons while a reference is followed; otherwise about 320
+///    comparisons and three lookups.
+///  - Cost of propose(): less than that of NgramDrafter. Cost of truncate(): at most 64 tokens are followed again.
+///  - Memory: 30 to 45 bytes per reference token, 2 bytes per context token, and 20 KB.
 ///
 /// A copy of the drafter copies the references too. Threads: one at a time; copies are independent.
 class PredictedOutputDrafter {
@@ -61,9 +62,9 @@ class PredictedOutputDrafter {
   explicit PredictedOutputDrafter(const PredictedOutputOptions& options = {})
       : options_(options), index_(IndexOptions{.orders = orders, .key = options.key, .max_bytes = options.max_bytes}) {}
 
-  /// Adds a text that may be copied from at any place. Errors: out_of_memory, with nothing added.
+  /// Adds a text from which drafts may copy at any place. Errors: out_of_memory; in that case nothing is added.
   Result<void> add_reference(TokenSpan reference) { return add(reference, false); }
-  /// Adds a prediction of the output, from its first token on. Errors: as add_reference().
+  /// Adds a prediction of the output, starting with its first token. Errors: as for add_reference().
   Result<void> predict(TokenSpan output) { return add(output, true); }
   void clear_references() {
     index_.clear();
@@ -120,7 +121,7 @@ class PredictedOutputDrafter {
     if (!cursors_.cursors().empty()) draft.leave_out();
   }
 
-  /// Every followed place learns how far the target agreed with it, whatever was drafted.
+  /// Learns for every followed place how far the target agreed with it, regardless of the draft.
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
     if (!usable()) return;
     lessons_ = table_;  // a copy, so that learning does not change the ranking below
@@ -137,7 +138,7 @@ class PredictedOutputDrafter {
     table_ = lessons_;
   }
 
-  /// The number of tokens of all references.
+  /// Returns the total number of tokens in the references.
   [[nodiscard]] std::size_t reference_size() const noexcept { return references_; }
   [[nodiscard]] const PredictedOutputOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -154,7 +155,7 @@ class PredictedOutputDrafter {
     Position end = 0;
     bool predicted = false;
   };
-  /// The saved places at one position, for truncate().
+  /// The cursors saved at one position, for truncate().
   struct Checkpoint {
     Position position = 0;
     detail::PredictedOutputCursors cursors;
@@ -180,14 +181,15 @@ class PredictedOutputDrafter {
     documents_.push_reserved(
         {static_cast<Position>(references_), static_cast<Position>(references_ + tokens.size()), predicted});
     references_ += tokens.size();
-    checkpoints_.clear();  // they belong to the old references
+    checkpoints_.clear();  // they were made with the old references
     restart();
     return {};
   }
 
-  /// False if this is a copy whose references got no memory. They are read by position, so none may be missing.
+  /// Returns false if this is a copy without memory for its references. References are read by position, so none may be
+  /// missing.
   [[nodiscard]] bool usable() const noexcept { return index_.tokens().size() == references_; }
-  /// Keeps the end of the context: references may be added before the next call that lends it.
+  /// Copies the end of the context, because adding a reference needs it but does not receive the context.
   void remember(TokenSpan context) noexcept {
     size_ = context.size();
     const TokenSpan end = context.last(std::min(size_, end_.size()));
@@ -204,7 +206,7 @@ class PredictedOutputDrafter {
     checkpoints_.truncate(checkpoints_before(size_));
     mark(size_);
   }
-  /// Moves the cursors by the last token of `text`.
+  /// Advances the cursors by the last token of `text`.
   void follow(TokenSpan text) noexcept {
     if (!usable()) return cursors_.reset();
     cursors_.advance(index_.tokens(), text.back());
@@ -212,7 +214,7 @@ class PredictedOutputDrafter {
     cursors_.look_near(index_.tokens(), text);
     look_anywhere(text);
   }
-  /// Follows the last place in all references that ends as `text` does, by the longest n-gram that is found.
+  /// Follows the last place in all references that ends like `text`. The longest n-gram that is found decides.
   void look_anywhere(TokenSpan text) noexcept {
     for (std::size_t i = orders.size(); i-- > 0;) {
       if (text.size() < orders[i]) continue;
@@ -237,11 +239,11 @@ class PredictedOutputDrafter {
                                                               bool first) noexcept {
     const std::size_t run = cursor.run + depth;
     const auto kind = run >= detail::PredictedOutputCursors::settled ? detail::CursorKind::followed : cursor.kind;
-    // After its first token a place no longer competes with others.
+    // After its first token, a place no longer competes with other places.
     return AgreementCalibrator::evidence(static_cast<std::size_t>(kind), run, first || depth > 0);
   }
-  /// Calls visit(cursor, first, repeats) for the followed places, the likeliest first. `first`: true for the likeliest.
-  /// `repeats`: true if an earlier one predicts the same token.
+  /// Calls visit(cursor, first, repeats) for each followed place, likeliest first. `first`: true for the likeliest
+  /// place. `repeats`: true if a likelier place predicts the same token.
   template <class Visit>
   void for_each_ranked(Visit visit) const noexcept {
     const std::span<const Cursor> cursors = cursors_.cursors();
@@ -278,17 +280,17 @@ class PredictedOutputDrafter {
   }
 
   PredictedOutputOptions options_;
-  RollingHashIndex index_;  // of all references, concatenated
+  RollingHashIndex index_;  // over all references, concatenated
   Buffer<Document> documents_;
-  std::size_t references_ = 0;  // their tokens
+  std::size_t references_ = 0;  // total number of tokens in the references
   detail::OriginRuns origins_;
-  std::size_t size_ = 0;                                             // of the context
-  std::array<Token, detail::PredictedOutputCursors::compared> end_;  // the end of the context: cursors compare no more
+  std::size_t size_ = 0;                                             // number of tokens in the context
+  std::array<Token, detail::PredictedOutputCursors::compared> end_;  // the last tokens of the context, for comparisons
   detail::PredictedOutputCursors cursors_;
   Buffer<Checkpoint> checkpoints_;
   AgreementCalibrator table_;
-  AgreementCalibrator lessons_;                // scratch of feedback()
-  detail::MergedDraft<2 * max_nodes> merged_;  // scratch of propose()
+  AgreementCalibrator lessons_;                // scratch space for feedback()
+  detail::MergedDraft<2 * max_nodes> merged_;  // scratch space for propose()
 };
 static_assert(RebasableStrategy<PredictedOutputDrafter>);
 

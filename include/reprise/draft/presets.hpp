@@ -12,7 +12,7 @@
 /// baselines for comparisons, and as a first step in a migration. L is the length of the context, anchor included.
 namespace reprise::inline v0::presets {
 
-/// The common settings: lookup of every length, and copies that end at the end of the context.
+/// Returns the common settings: lookup of every n-gram length, and copies that end at the end of the context.
 inline PromptLookupOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngram, std::size_t draft_length) noexcept {
   PromptLookupOptions options;
   options.min_ngram = min_ngram;
@@ -25,8 +25,9 @@ inline PromptLookupOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngr
   return options;
 }
 
-/// Prompt lookup decoding as first published (Saxena 2023): lengths n down to 1. Takes the earliest occurrence that
-/// ends more than its own length before L and is followed by `draft_length` tokens. Copies exactly that many.
+/// Prompt lookup decoding as first published (Saxena 2023): tries lengths from n down to 1. Uses the earliest
+/// occurrence that ends more than its own length before L and is followed by `draft_length` tokens. Copies exactly that
+/// many tokens.
 inline PromptLookupOptions prompt_lookup(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   PromptLookupOptions options = lookup(1, n, draft_length);
   options.conditions.apart = true;
@@ -34,20 +35,21 @@ inline PromptLookupOptions prompt_lookup(std::uint32_t n = 3, std::size_t draft_
   return options;
 }
 
-/// Hugging Face transformers, prompt_lookup_num_tokens: the same without these two conditions; the copy ends at L.
+/// Hugging Face transformers, prompt_lookup_num_tokens: like prompt_lookup() without its two conditions; the copy ends
+/// at L.
 inline PromptLookupOptions hugging_face(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   return lookup(1, n, draft_length);
 }
 
-/// vLLM's ngram proposer (prompt_lookup_min, prompt_lookup_max, num_speculative_tokens): takes the longest length that
-/// occurs earlier, and of that length the earliest occurrence.
+/// vLLM's ngram proposer (prompt_lookup_min, prompt_lookup_max, num_speculative_tokens): uses the longest n-gram that
+/// occurs earlier, at its earliest occurrence.
 inline PromptLookupOptions vllm(std::uint32_t min_ngram = 2, std::uint32_t max_ngram = 5,
                                 std::size_t draft_length = 5) noexcept {
   return lookup(min_ngram, max_ngram, draft_length);
 }
 
-/// llama.cpp's ngram-simple: the most recent occurrence of the last n tokens, in the context without its anchor and not
-/// at its very beginning. Drafts nothing if fewer than n tokens follow.
+/// llama.cpp's ngram-simple: uses the most recent occurrence of the last n tokens in the context without its anchor,
+/// except at the very beginning. Drafts nothing if fewer than n tokens follow the occurrence.
 inline PromptLookupOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   PromptLookupOptions options = lookup(n, n, draft_length < n ? 0 : draft_length);
   options.occurrence = Occurrence::most_recent;
@@ -60,7 +62,7 @@ inline PromptLookupOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t dra
   return options;
 }
 
-/// ds4: the most recent occurrence of the last n tokens; the copy ends after an end-of-sequence token.
+/// ds4: uses the most recent occurrence of the last n tokens; the copy ends after an end-of-sequence token.
 inline PromptLookupOptions ds4(std::uint32_t n = 4, std::size_t draft_length = 7,
                                std::optional<Token> eos = {}) noexcept {
   PromptLookupOptions options = lookup(n, n, draft_length);

@@ -15,17 +15,17 @@
 
 namespace reprise::inline v0 {
 
-/// The choice among several earlier occurrences. The longest agreement wins; this setting decides ties.
+/// How to choose among several earlier occurrences: the longest agreement wins, and this setting decides ties.
 enum class Occurrence : std::uint8_t { most_recent, earliest, most_frequent };
 
-/// Conditions for a draft that other systems impose. The defaults have no effect; presets.hpp sets them.
+/// Conditions that other systems impose on a draft. The defaults have no effect; presets.hpp sets other values.
 struct PromptLookupConditions {
-  std::size_t min_context = 0;     ///< with a shorter context nothing is drafted
-  std::size_t min_distance = 1;    ///< least tokens from the end of the occurrence to the end of the context
-  bool apart = false;              ///< that distance is larger than the n-gram
-  std::size_t min_copy = 1;        ///< least tokens that follow the occurrence
-  bool without_anchor = false;     ///< the last token of the context is never copied
-  bool never_from_start = false;   ///< an occurrence at the very beginning of the context is not used
+  std::size_t min_context = 0;     ///< minimum number of context tokens for a draft
+  std::size_t min_distance = 1;    ///< minimum distance in tokens from the occurrence's end to the context's end
+  bool apart = false;              ///< true: that distance must exceed the length of the n-gram
+  std::size_t min_copy = 1;        ///< minimum number of tokens that follow the occurrence
+  bool without_anchor = false;     ///< true: the last token of the context is never copied
+  bool never_from_start = false;   ///< true: an occurrence at the very beginning of the context is not used
   std::optional<Token> cut_after;  ///< the copy ends after this token
 };
 
@@ -34,10 +34,10 @@ struct PromptLookupOptions {
   std::uint32_t min_ngram = 1;   ///< shortest n-gram that is looked up, 1..32
   std::uint32_t max_ngram = 16;  ///< longest agreement that counts, min_ngram..32
   /// true: look up a few lengths from min_ngram to max_ngram, longest first, and measure how long each occurrence
-  /// agrees. false: look up every length, longest first, without measuring more (at most 8 lengths).
+  /// agrees. false: look up every length (at most 8), longest first, and measure no further.
   bool extend = true;
   Occurrence occurrence = Occurrence::most_recent;
-  std::uint32_t candidates = 16;  ///< occurrences compared per length, 1..64
+  std::uint32_t candidates = 16;  ///< maximum number of occurrences compared per length, 1..64
   std::size_t draft_length = 10;  ///< upper bound; Limits::draft and Session's max_draft_nodes also apply
   /// true: a copy that reaches the end of the context continues with its own tokens, so a repetition keeps repeating.
   bool copy_past_end = true;
@@ -46,20 +46,21 @@ struct PromptLookupOptions {
   std::size_t max_bytes = unlimited;       ///< see IndexOptions
 };
 
-/// The n-gram lengths that these settings look up, if PromptLookupDrafter::make() accepts the settings. Lengths outside
-/// 1..32 are omitted.
+/// Returns the n-gram lengths that these settings look up, if PromptLookupDrafter::make() accepts the settings. Lengths
+/// outside 1..32 are omitted.
 inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
   NgramOrders orders;
   const std::uint32_t longest = std::min(options.max_ngram, NgramOrders::largest);
-  // Steps of factor 2.5 keep the number of tables small; agreement beyond a looked-up length is measured on the tokens.
+  // Growing lengths by a factor of 2.5 keeps the number of tables small. Agreement beyond a looked-up length is
+  // measured on the tokens.
   for (std::uint32_t n = std::max(options.min_ngram, 1U); n <= longest && orders.size() < NgramOrders::capacity;
        n = options.extend ? (5 * n + 1) / 2 : n + 1)
     orders.add(n);
   return orders;
 }
 
-/// Drafts by lookup: finds an earlier occurrence of the end of the context and copies the tokens that followed. (Prompt
-/// lookup decoding, Saxena 2023; LLMA, Yang et al. 2023.)
+/// Drafts by lookup: finds an earlier occurrence of the end of the context and copies the tokens that followed it.
+/// (Prompt lookup decoding, Saxena 2023; LLMA, Yang et al. 2023.)
 ///
 /// Every token is proposed with probability one: this drafter does not estimate probabilities. `draft_length` limits
 /// its drafts.
@@ -88,7 +89,7 @@ class PromptLookupDrafter {
   void truncate(TokenSpan, std::size_t size) { index_.truncate(size); }
   void reserve(std::size_t max_context) { static_cast<void>(index_.reserve(max_context)); }
 
-  /// Reads the index's own text, which is shorter than the context if memory ran out.
+  /// Drafts from the index's own text, which is shorter than the context if memory ran out.
   void propose(TokenSpan, Draft& draft) const {
     if (index_.exhausted() || index_.tokens().size() < options_.conditions.min_context) return;
     for (std::size_t i = orders_.size(); i-- > 0;) {
@@ -99,8 +100,8 @@ class PromptLookupDrafter {
 
   [[nodiscard]] const PromptLookupOptions& options() const noexcept { return options_; }
   [[nodiscard]] const Index& index() const noexcept { return index_; }
-  /// True if indexing has stopped because memory ran out (see PromptLookupOptions::max_bytes). Nothing is then drafted
-  /// until begin(), or until truncate() leaves only indexed tokens.
+  /// True if indexing has stopped because memory ran out (see PromptLookupOptions::max_bytes). In that case nothing is
+  /// drafted until begin(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return index_.exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return index_.memory_bytes(); }
 
@@ -133,7 +134,7 @@ class PromptLookupDrafter {
     return {orders, options.occurrence == Occurrence::earliest, options.key, options.max_bytes};
   }
 
-  /// Chooses the occurrence of the last n tokens to copy from; nullopt if none is usable.
+  /// Returns the occurrence of the last n tokens to copy from, or nullopt if none is usable.
   [[nodiscard]] std::optional<Match> best_match(std::uint32_t n) const {
     std::array<Match, max_candidates> found;
     const MatchLimits limits{
@@ -157,7 +158,8 @@ class PromptLookupDrafter {
            !(conditions.never_from_start && match.end <= n);
   }
 
-  /// Chooses among the matches of this length by the frequency of their next token; of equal ones the most recent.
+  /// Returns the match of this length with the most frequent next token. Of equally frequent ones, returns the most
+  /// recent.
   [[nodiscard]] Match most_frequent(std::span<const Match> matches, std::uint32_t length) const noexcept {
     const TokenSpan tokens = index_.tokens();
     Match best;
@@ -176,7 +178,7 @@ class PromptLookupDrafter {
     return best;
   }
 
-  /// Drafts the tokens that followed the match. Returns false if the conditions forbid it.
+  /// Drafts the tokens that followed the match. Returns false if the conditions forbid the copy.
   bool copy(const Match& match, Draft& draft) const noexcept {
     const TokenSpan tokens = index_.tokens();
     const PromptLookupConditions& conditions = options_.conditions;

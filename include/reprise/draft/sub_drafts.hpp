@@ -43,9 +43,9 @@ class SubDraft {
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
   [[nodiscard]] std::span<const NodeIndex> places() const noexcept { return std::span(places_).first(size_); }
 
-  /// Calibrates every claim with `trust`. Returns the sum of all path probabilities, 2^30 for one: the number of tokens
-  /// that this draft is expected to save. Forced and auxiliary nodes keep their claims: forced tokens are certain, and
-  /// the target never confirms or rejects auxiliary ones.
+  /// Calibrates every claim with `trust`. Returns the sum of all path probabilities, in units of 2^-30. This is the
+  /// number of tokens that the draft is expected to save. Forced and auxiliary nodes keep their claims: forced tokens
+  /// are certain, and the target never confirms or rejects auxiliary ones.
   std::uint64_t weigh(const ClaimCalibrator& trust) noexcept {
     std::uint64_t sum = 0;
     std::array<Probability, most> paths;  // NOLINT(*-member-init): filled as far as it is read
@@ -60,7 +60,8 @@ class SubDraft {
     return sum;
   }
 
-  /// Adds the calibrated claims to a tree. A node that does not fit is omitted with its children.
+  /// Adds the calibrated claims to a tree, and sets places() to their nodes in it. A node that does not fit is omitted
+  /// with its children.
   template <std::size_t Most>
   void add_to(MergedDraft<Most>& merged) noexcept {
     place([&](std::size_t i, NodeIndex parent) {
@@ -72,7 +73,7 @@ class SubDraft {
                                  .auxiliary = node.auxiliary});
     });
   }
-  /// Finds the corresponding nodes of a tree without adding any.
+  /// Sets places() to the corresponding nodes of a tree, without adding any.
   template <std::size_t Most>
   void find_in(const MergedDraft<Most>& merged) noexcept {
     place([&](std::size_t i, NodeIndex parent) {
@@ -134,7 +135,7 @@ class SubDrafts : public Members<Strategies...> {
     forget();
     Base::truncate(context, size);
   }
-  /// Keeps the calibrators of the members.
+  /// Rebases the members, and keeps their calibrators.
   void rebase(TokenSpan before, TokenSpan context) requires(RebasableStrategy<Strategies> || ...) {
     forget();
     Base::rebase(before, context);
@@ -152,13 +153,13 @@ class SubDrafts : public Members<Strategies...> {
 
   static constexpr bool calibrated = true;  ///< see CalibratedStrategy
 
-  /// The calibrator of the i-th member's claims.
+  /// Returns the calibrator of the i-th member's claims.
   [[nodiscard]] const ClaimCalibrator& trust(std::size_t i) const noexcept { return trusts_[i]; }
 
  protected:
   explicit SubDrafts(Strategies... strategies) : Base(std::move(strategies)...) {}
 
-  /// Asks all members for drafts. Returns the expected savings of each, see detail::SubDraft::weigh().
+  /// Calls propose() of all members. Returns the expected savings of each draft; see detail::SubDraft::weigh().
   std::array<std::uint64_t, sizeof...(Strategies)> propose_all(TokenSpan context, const DraftBudget& budget) {
     std::array<std::uint64_t, sizeof...(Strategies)> worth{};
     this->for_each_member([&](auto& member, std::size_t i) {

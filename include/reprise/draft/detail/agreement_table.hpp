@@ -11,12 +11,12 @@
 
 namespace reprise::inline v0 {
 
-/// Estimates how likely the output is to continue as another text does at a given place. The table is indexed by the
-/// kind of the place and by the number of tokens that agreed so far. It learns from the tokens that the target picks.
-/// For PredictedOutputDrafter.
+/// Estimates how likely the output is to continue like another text at a given place. The table is indexed by the kind
+/// of the place and by the number of tokens that agreed so far. It learns from the tokens that the target picks. Used
+/// by PredictedOutputDrafter.
 ///
-/// Every entry is a mean. It starts at a built-in value with the weight of `prior` examples, and fades over `memory`
-/// examples. Integers only. 1 KB, no allocation. Threads: one at a time.
+/// Every entry is a mean. It starts at a built-in value with the weight of `prior` examples. Older examples fade over
+/// `memory` examples. The arithmetic uses integers only. Size: 1 KB; no allocation. Threads: one at a time.
 class AgreementCalibrator {
  public:
   static constexpr std::size_t kinds = 6;  ///< number of cursor kinds, see CursorKind
@@ -25,7 +25,7 @@ class AgreementCalibrator {
   struct Evidence {
     std::uint8_t kind = 0;
     std::uint8_t run = 0;    ///< the class of the run length, see class_of()
-    bool contested = false;  ///< a likelier place predicts another token
+    bool contested = false;  ///< a likelier place predicts a different token
   };
 
   [[nodiscard]] static constexpr Evidence evidence(std::size_t kind, std::size_t run, bool alone) noexcept {
@@ -34,7 +34,7 @@ class AgreementCalibrator {
   [[nodiscard]] constexpr Probability probability(const Evidence& evidence) const noexcept {
     return Probability::from_raw(rescaled<UnitScale, ProbabilityScale>(entries_[place(evidence)].value));
   }
-  /// Learns from one pick. `picked`: true if it is the predicted token.
+  /// Learns from one pick. `picked`: true if the pick is the predicted token.
   constexpr void learn(const Evidence& evidence, bool picked) noexcept {
     Entry& entry = entries_[place(evidence)];
     const std::int32_t error = (picked ? one : 0) - static_cast<std::int32_t>(entry.value);
@@ -56,7 +56,7 @@ class AgreementCalibrator {
     std::int32_t examples = 0;
   };
 
-  /// Classes of run lengths: 0, 1, 2, 3, 4-5, 6-7, 8-15, 16-31, 32 and more.
+  /// Returns the class of a run length. The classes are 0, 1, 2, 3, 4-5, 6-7, 8-15, 16-31, 32 and more.
   static constexpr std::uint8_t class_of(std::size_t run) noexcept {
     constexpr std::array<std::uint8_t, 8> few = {0, 1, 2, 3, 4, 4, 5, 5};
     if (run < few.size()) return few[run];
@@ -65,8 +65,8 @@ class AgreementCalibrator {
   static constexpr std::size_t place(const Evidence& evidence) noexcept {
     return (std::size_t{evidence.kind} * runs + evidence.run) * 2 + (evidence.contested ? 1 : 0);
   }
-  /// Initial values in thousandths. Rows: CursorKind; columns: class_of() the run. Counted on edited texts. Contested
-  /// entries start at a quarter of these.
+  /// Initial values in thousandths, measured on edited texts. Rows: CursorKind; columns: class_of() of the run length.
+  /// Contested entries start at a quarter of these values.
   static constexpr std::array<std::array<std::uint16_t, runs>, kinds> beginnings = {{
       {{700, 900, 910, 920, 930, 940, 950, 975, 995}},
       {{200, 270, 600, 700, 800, 860, 950, 975, 995}},

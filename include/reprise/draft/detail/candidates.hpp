@@ -14,7 +14,7 @@
 
 namespace reprise::inline v0::detail {
 
-/// A set of voters, as bits by their index in Voters.
+/// A set of voters: bit i represents voter i of Voters.
 using VoterSet = std::uint64_t;
 
 /// A token that may follow a node of the draft.
@@ -25,9 +25,9 @@ struct Candidate {
 };
 
 /// The tokens that may follow one node, each with its evidence. Sources add tokens in any order; of equally probable
-/// tokens the one that was added first wins.
+/// tokens, the one added first wins.
 ///
-/// It is a local variable that is filled and read once. Its storage stays uninitialised, so unused elements cost
+/// Use it as a local variable that is filled and read once. Its storage stays uninitialised, so unused elements cost
 /// nothing.
 template <std::size_t Most>
 class Candidates {
@@ -44,23 +44,23 @@ class Candidates {
   }
   /// True if this token is among the first `count` candidates.
   [[nodiscard]] bool contains(Token token, std::size_t count) noexcept { return find(token, count) != count; }
-  /// Adds a candidate without evidence. Precondition: there is none for this token.
+  /// Adds a candidate without evidence. Precondition: this token has no candidate yet.
   Candidate& add(Token token) noexcept {
     REPRISE_EXPECTS(size_ < Most);
     Candidate& candidate = *std::construct_at(begin() + size_++);
     candidate.token = token;
     return candidate;
   }
-  /// All candidates so far, in the order in which they were added. Valid until the next one is added.
+  /// Returns all candidates so far, in the order in which they were added. Valid until the next one is added.
   [[nodiscard]] std::span<Candidate> all() noexcept { return {begin(), size_}; }
 
-  VoteWeight total = weight_one;  ///< all votes, plus that of "something else"
+  VoteWeight total = weight_one;  ///< sum of all votes, including that of "something else"
   int longest = -1;               ///< the longest agreement of a vote; -1: no votes
 
  private:
   static_assert(std::is_trivially_destructible_v<Candidate>);
   [[nodiscard]] Candidate* begin() noexcept { return reinterpret_cast<Candidate*>(storage_); }
-  // A plain loop: there are rarely more than a few candidates, and for those the unrolling in std::find_if() is slower.
+  // A plain loop: there are rarely more than a few candidates, and for so few the unrolled std::find_if() is slower.
   [[nodiscard]] std::size_t find(Token token, std::size_t count) noexcept {
     const Candidate* const known = begin();
     std::size_t i = 0;

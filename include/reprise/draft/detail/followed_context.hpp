@@ -18,7 +18,7 @@
 
 namespace reprise::inline v0::detail {
 
-/// The numbers of tokens at both ends that two texts have in common. The two ends do not overlap.
+/// The lengths of the common beginning (head) and the common end (tail) of two texts, in tokens. They do not overlap.
 struct CommonEnds {
   std::size_t head = 0;
   std::size_t tail = 0;
@@ -36,16 +36,17 @@ inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
 /// token origins.
 ///
 /// The indexed text is [evidence | context]. Tokens that rebase() removes from the context become evidence. The
-/// evidence comes first, so the context always is one piece at the end of the text and can be truncated as usual.
-/// Positions are positions in this text.
+/// evidence comes first, so the context is always one piece at the end of the text and can be truncated as usual. All
+/// positions refer to this text.
 ///
-/// The matches depend on how the context came about: one that survived an edit is not found again by lookup. They are
-/// therefore saved every 256 tokens. truncate() restores the last saved ones and follows the tokens after them again.
-/// That costs at most 320 tokens more than it removes. If more than 64 tokens come at once, only the last 64 are
-/// followed.
+/// The matches depend on how the context has grown: a lookup does not find a match that has survived an edit. The
+/// matches are therefore saved every 256 tokens. truncate() restores the last saved matches and follows the tokens
+/// after them again. Its cost is that of the removed tokens plus at most 320 others. If one call adds more than 64
+/// tokens, only the last 64 are followed.
 ///
-/// A copy that runs out of memory may find less to draft. So may the original, if there is no memory for saved matches.
-/// Without memory for the index, nothing is followed until clear(), or until truncate() leaves only indexed tokens.
+/// A copy that runs out of memory may find less to draft. The original may also find less, if there is no memory for
+/// saved matches. Without memory for the index, nothing is followed until clear(), or until truncate() leaves only
+/// indexed tokens.
 template <LookupIndex Index>
 class FollowedContext {
  public:
@@ -73,8 +74,8 @@ class FollowedContext {
   }
 
   /// Replaces the context. The old tokens between the common beginning and the common end become evidence, with the 32
-  /// tokens before and after them. Of all evidence the latest `max_evidence` tokens stay. New tokens count as prompt.
-  /// Precondition: neither span points into this index.
+  /// tokens before and after them. At most the latest `max_evidence` tokens of evidence are kept. New tokens count as
+  /// prompt. Precondition: neither span points into this index.
   void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_evidence) {
     REPRISE_EXPECTS(before.size() == size_ - evidence_);
     const CommonEnds common = common_ends(before, fresh);
@@ -135,11 +136,11 @@ class FollowedContext {
   }
 
   [[nodiscard]] const Index& index() const noexcept { return index_; }
-  /// The indexed part of the text.
+  /// Returns the indexed part of the text.
   [[nodiscard]] TokenSpan tokens() const noexcept { return index_.tokens(); }
-  /// The indexed part of the context.
+  /// Returns the indexed part of the context.
   [[nodiscard]] TokenSpan context() const noexcept { return tokens().subspan(std::min(evidence_, tokens().size())); }
-  /// The number of tokens of evidence before the context.
+  /// Returns the number of evidence tokens before the context.
   [[nodiscard]] std::size_t evidence() const noexcept { return evidence_; }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return matches_.matches(); }
   [[nodiscard]] const TokenCounts& counts() const noexcept { return counts_; }
@@ -150,8 +151,8 @@ class FollowedContext {
 
  private:
   static constexpr NgramOrders orders = {1, 2, 4};
-  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // most lookup results, for each order
-  static constexpr std::size_t followed = 64;  // of a long run, only its last 64 tokens move the matches
+  static constexpr std::array<std::uint32_t, 3> occurrences = {4, 4, 2};  // maximum number of lookup results per order
+  static constexpr std::size_t followed = 64;  // only the last 64 tokens of a long run advance the matches
   static constexpr std::size_t checkpoint_distance = 256;
   static constexpr std::size_t seam = 32;  // tokens kept around evidence, so that matches can enter and leave it
 
@@ -162,7 +163,7 @@ class FollowedContext {
 
   /// The saved matches at one position, for truncate().
   struct Checkpoint {
-    enum class Next : std::uint8_t { few, many };  // tokens in the call that came next
+    enum class Next : std::uint8_t { few, many };  // number of tokens in the next call
     Position position = 0;
     Next next = Next::few;
     LiveMatches matches;
@@ -184,7 +185,7 @@ class FollowedContext {
       follow(token);
     }
   }
-  /// Starts again with a text whose first `evidence` tokens are evidence.
+  /// Replaces everything with a text whose first `evidence` tokens are evidence.
   void restart(TokenSpan text, OriginRuns origins, std::size_t evidence) {
     clear();
     origins_ = std::move(origins);
@@ -228,7 +229,7 @@ class FollowedContext {
     const Checkpoint here{static_cast<Position>(index_.tokens().size()), next, matches_};
     if (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position == here.position)
       checkpoints_.truncate(checkpoints_.size() - 1);
-    if (checkpoints_.reserve_extra(1)) checkpoints_.push_reserved(here);  // without one, truncate() is less exact
+    if (checkpoints_.reserve_extra(1)) checkpoints_.push_reserved(here);  // if this fails, truncate() is less exact
   }
 
   /// Cuts the index to `size` tokens, and follows the matches again from the last checkpoint before `size`.
@@ -253,7 +254,7 @@ class FollowedContext {
       index_.append(TokenSpan(&token, 1));
       move_matches();
     }
-    // Tokens that follow now would otherwise seem to belong to the long run after that checkpoint.
+    // Without a new checkpoint, later tokens would seem to belong to the long run after the last one.
     if (checkpoints_.empty() || checkpoints_[checkpoints_.size() - 1].next == Checkpoint::Next::many)
       mark(Checkpoint::Next::few);
   }
@@ -263,8 +264,8 @@ class FollowedContext {
   OriginRuns origins_;
   LiveMatches matches_;
   Buffer<Checkpoint> checkpoints_;
-  std::size_t size_ = 0;      // tokens of the text, including those without memory in the index
-  std::size_t evidence_ = 0;  // of these, tokens before the context
+  std::size_t size_ = 0;      // tokens in the text, including those that did not fit in the index
+  std::size_t evidence_ = 0;  // tokens of evidence, which come before the context
   std::size_t reserved_ = 0;
 };
 

@@ -16,9 +16,9 @@ namespace reprise::inline v0::detail {
 
 /// An earlier place that the context currently seems to repeat.
 struct LiveMatch {
-  Position next = 0;             ///< the position of the next token there
-  std::uint32_t agreements = 0;  ///< bit i: the tokens i + 1 places back agree
-  std::uint16_t length = 0;      ///< tokens of unbroken agreement
+  Position next = 0;             ///< position of the token that this match predicts
+  std::uint32_t agreements = 0;  ///< bit i: whether the tokens i + 1 places back agree
+  std::uint16_t length = 0;      ///< length of the unbroken agreement in tokens
   MatchKind kind = MatchKind::lookup;
   friend bool operator==(const LiveMatch&, const LiveMatch&) = default;
 };
@@ -40,8 +40,8 @@ inline std::uint32_t agreements_of(TokenSpan a, TokenSpan b) noexcept {
   return agreements;
 }
 
-/// The few earlier places that are followed while the context grows. propose() then need not search for them again, and
-/// a copy with an edit in it resumes after the edit. (The recovering match model of PAQ compressors.)
+/// The few earlier places that are followed while the context grows. propose() need not search for these places again,
+/// and a copy that was edited resumes after the edit. (The recovering match model of PAQ compressors.)
 ///
 /// A pure function of the tokens since reset() and of the lookup results.
 class LiveMatches {
@@ -51,7 +51,7 @@ class LiveMatches {
   void reset() noexcept { size_ = 0; }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return std::span(matches_).first(size_); }
 
-  /// Advances every match by the last token of `tokens`, or drops it. Call it after each new token.
+  /// Advances every match past the last token of `tokens`, or drops the match. Call it after each new token.
   void advance(TokenSpan tokens) noexcept {
     const std::size_t last = tokens.size() - 1;
     const Token token = tokens[last];
@@ -76,7 +76,7 @@ class LiveMatches {
     for (std::size_t i = 0; i < resumed.size; ++i) add(resumed.matches[i]);
   }
 
-  /// Follows another place, unless it is followed already or all others are better.
+  /// Starts to follow `place`, unless it is already followed or the list is full of matches that are at least as good.
   void look_at(TokenSpan tokens, Position place) noexcept {
     if (follows(place)) return;
     const std::uint32_t agreements = agreements_of(tokens.first(place), tokens);
@@ -86,7 +86,7 @@ class LiveMatches {
  private:
   static constexpr std::size_t resumed_length = 8;  // a shorter copy is not resumed after an edit
   static constexpr std::size_t omitted_at_most = 8;
-  static constexpr int enough_agreement = 12;  // agreeing tokens of the last 16
+  static constexpr int enough_agreement = 12;  // minimum number of agreeing tokens among the last 16
   static constexpr int longest_counted = 1000;
 
   struct Resumed {
@@ -94,7 +94,7 @@ class LiveMatches {
     std::size_t size = 0;
   };
 
-  /// The places where a copy may continue after a mismatch at the last token.
+  /// Returns the places where a copy may continue after a mismatch at the last token.
   static Resumed resume(const LiveMatch& match, TokenSpan tokens) noexcept {
     const std::size_t last = tokens.size() - 1;
     Resumed resumed;
@@ -124,8 +124,8 @@ class LiveMatches {
                                         [](const LiveMatch& a, const LiveMatch& b) { return value(a) < value(b); });
     if (value(*worst) < value(match)) *worst = match;
   }
-  /// Ranks matches: each token of unbroken agreement counts 4, for up to 16 tokens. Each agreeing token before the
-  /// mismatch counts 1. Of equal matches the later place is better.
+  /// Returns the rank of a match; higher is better. Each token of unbroken agreement counts 4, for up to 16 tokens.
+  /// Each agreeing token before the mismatch counts 1. Of equal matches, the later place is better.
   static std::uint64_t value(const LiveMatch& match) noexcept {
     const int unbroken = std::min<int>(match.length, 16);
     const int before = bit_count(match.agreements >> std::min<int>(match.length, 31));

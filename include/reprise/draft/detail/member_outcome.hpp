@@ -11,25 +11,26 @@
 
 namespace reprise::inline v0::detail {
 
-/// Translates the outcome of a combined draft to the outcome for one member, as if its draft alone had been proposed.
+/// Translates the outcome of a combined draft into the outcome for one member, as if only that member's draft had been
+/// proposed.
 ///
-/// Its accepted nodes are the member's nodes along the committed path, up to the first token that the member did not
-/// propose. Its pick is the target's token at that point, taken from another member's node or from the end of the path.
-/// for_each_tested() then reports on the member's nodes as if all of them had been sent.
+/// The accepted nodes are the member's nodes along the committed path, up to the first token that the member did not
+/// propose. The pick is the target's token at that point: the token of another member's node, or the pick after the
+/// path. for_each_tested() then reports on the member's nodes as if all of them had been sent.
 ///
-/// `Own`: the maximum number of nodes of a member. `Rows`: the same for the combined draft. `Reveals`: true if a member
-/// learns from ranked tokens (Outcome::top_k). Some of those were ranked at rows of other members; such rows are
-/// appended to the member's own nodes and marked as padding.
+/// `Own`: the maximum number of nodes in a member's draft. `Rows`: the maximum number of nodes in the combined draft.
+/// `Reveals`: true if a member learns from ranked tokens (Outcome::top_k). Some tokens were ranked at rows of other
+/// members; such rows are appended to the member's own nodes and marked as padding.
 ///
-/// Cost: linear. Views are valid until the next translate(). No allocation.
+/// Cost: linear. The returned views are valid until the next translate(). No allocation.
 template <std::size_t Own, std::size_t Rows, bool Reveals>
 class MemberOutcome {
  public:
-  /// Translates `combined` for one member.
+  /// Returns the outcome `combined`, translated for one member.
   ///
-  /// `own`: the member's draft. `places`: for each of its nodes the corresponding node of the combined draft, or
-  /// anchor_parent. No two nodes share one, and the parents of corresponding nodes correspond. `left_out`: see
-  /// Draft::leave_out(). `reveal`: whether to translate Outcome::top_k.
+  /// `own`: the member's draft. `places`: for each node of `own`, the corresponding node of the combined draft, or
+  /// anchor_parent. No two nodes correspond to the same node, and the parents of corresponding nodes correspond.
+  /// `left_out`: see Draft::leave_out(). `reveal`: whether to translate Outcome::top_k.
   Outcome translate(DraftView own, std::span<const NodeIndex> places, bool left_out, const Outcome& combined,
                     bool reveal) noexcept {
     rows_.fill({});
@@ -72,7 +73,7 @@ class MemberOutcome {
  private:
   /// A node of the combined draft.
   struct Row {
-    NodeIndex own = anchor_parent;  // the node of the member's draft
+    NodeIndex own = anchor_parent;  // the corresponding node of the member's draft
     bool sent = false;
   };
 

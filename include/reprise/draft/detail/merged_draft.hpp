@@ -14,7 +14,7 @@ namespace reprise::inline v0::detail {
 /// Merges several drafts into one tree. The same token under the same parent is one node, which keeps the highest
 /// claim. write() turns the tree into an ordered draft within a budget.
 ///
-/// `Most`: the capacity in nodes; further ones are left out. Cost: add() searches the children of the parent; write()
+/// `Most`: the capacity in nodes; further nodes are left out. Cost: add() searches the children of the parent; write()
 /// sorts the nodes. No allocation.
 template <std::size_t Most>
 class MergedDraft {
@@ -26,7 +26,7 @@ class MergedDraft {
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// A claim for one token. `probability`: given that the tokens before it are right.
+  /// A claim for one token. `probability`: its probability, given that the tokens before it are right.
   struct Claim {
     Token token = 0;
     Probability probability;
@@ -51,7 +51,7 @@ class MergedDraft {
       stands_alone();
       return known;
     }
-    if (size_ == Most) return anchor_parent;  // and siblings of a forced claim stay, as there is no room for it
+    if (size_ == Most) return anchor_parent;  // a forced claim without room does not exclude its siblings
     stands_alone();
     const auto added = static_cast<NodeIndex>(size_++);
     NodeIndex& first = parent == anchor_parent ? first_ : at(parent).child;
@@ -70,8 +70,8 @@ class MergedDraft {
     return i;
   }
 
-  /// Writes the tree as an ordered draft until the draft is full. The most probable paths come first, and of equal ones
-  /// the path that was added first. A chain takes the most probable child of each node.
+  /// Writes the tree as an ordered draft until the draft is full. The most probable paths come first; of equally
+  /// probable paths, the one added first. A chain gets only the most probable child of each node.
   void write(Draft& draft) noexcept {
     // With fewer than 17 elements g++ 12 reports an overflow in std::sort, which treats the first 16 separately.
     std::array<NodeIndex, std::max<std::size_t>(Most, 17)> order;  // NOLINT(*-member-init): filled up to `size_`
@@ -87,7 +87,7 @@ class MergedDraft {
               [this](NodeIndex a, NodeIndex b) { return at(a).path != at(b).path ? at(a).path > at(b).path : a < b; });
     for (std::size_t i = 0; i < size_ && !draft.full(); ++i) {
       Node& node = at(order[i]);
-      // push() would refuse this node too, but then every node after it one by one.
+      // push() would also refuse this node, but then all later nodes too, one by one.
       if (node.path < draft.budget().min_path_probability) return draft.leave_out();
       const bool root = node.parent == anchor_parent;
       if (!root && at(node.parent).written == anchor_parent) continue;
@@ -104,7 +104,7 @@ class MergedDraft {
       node.written = static_cast<NodeIndex>(draft.size() - 1);
     }
   }
-  /// Returns the draft node that write() made of this node, or anchor_parent if it was left out.
+  /// Returns the draft node that write() made of this node, or anchor_parent if this node was left out.
   [[nodiscard]] NodeIndex written(NodeIndex node) const noexcept {
     return nodes_[static_cast<std::size_t>(node)].written;
   }
@@ -116,10 +116,10 @@ class MergedDraft {
     Claim claim;
     NodeIndex parent = anchor_parent;
     NodeIndex child = none;    // the child added last
-    NodeIndex sibling = none;  // the sibling added before
+    NodeIndex sibling = none;  // the previously added sibling
     Probability path;
     NodeIndex written = anchor_parent;
-    bool forced = false;  // has a forced child
+    bool forced = false;  // true: the node has a forced child
   };
 
   [[nodiscard]] Node& at(NodeIndex i) noexcept { return nodes_[static_cast<std::size_t>(i)]; }
@@ -128,7 +128,7 @@ class MergedDraft {
   std::array<Node, Most> nodes_;
   std::size_t size_ = 0;
   NodeIndex first_ = none;  // the anchor's child that was added last
-  bool forced_ = false;     // the anchor has a forced child
+  bool forced_ = false;     // true: the anchor has a forced child
 };
 
 }  // namespace reprise::detail

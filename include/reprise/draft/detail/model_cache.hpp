@@ -14,11 +14,11 @@
 namespace reprise::inline v0::detail {
 
 /// Keeps the cache of a draft model in step with the committed tokens. The model is fed lazily, when a distribution is
-/// requested. Tokens that the cache holds are not fed again: a committed draft is already there. Rejected tokens are
-/// cut off before the next feed.
+/// requested. Tokens that the cache holds, such as those of a committed draft, are not fed again. Rejected tokens are
+/// removed before the next feed().
 ///
-/// The cache holds the first fed_ tokens of the context. If these are the whole context, it also holds tail_, the path
-/// that was drafted last. Memory: the model's.
+/// The cache holds the first fed_ tokens of the context. If these are the whole context, the cache also holds tail_,
+/// the path that was drafted last. Memory: that of the model.
 template <DraftModel Model>
 class ModelCache {
  public:
@@ -26,9 +26,9 @@ class ModelCache {
 
   explicit ModelCache(Model model) : model_(std::move(model)) {}
 
-  /// Starts a new sequence: no token in the cache is valid any more.
+  /// Starts a new sequence. Marks all tokens in the cache as invalid.
   void begin() noexcept { forget(0); }
-  /// Keeps the tokens in the cache that both contexts begin with.
+  /// Replaces the context. Keeps the tokens in the cache that belong to the common beginning of both contexts.
   void rebase(TokenSpan before, TokenSpan context) noexcept {
     const TokenSpan fed = before.first(std::min(fed_, before.size()));
     forget(same_tokens(fed, context));
@@ -48,19 +48,19 @@ class ModelCache {
     if (size < context.size()) forget(std::min(fed_, size));
   }
 
-  /// Returns the distribution after `context` and `path`. Preconditions: `context` is not empty, and the first `path`
-  /// after each change of the context is empty.
+  /// Returns the distribution after `context` and `path`. Preconditions: `context` is not empty, and `path` is empty in
+  /// the first call after each change of the context.
   std::span<const float> after(TokenSpan context, TokenSpan path) {
     const std::size_t size = context.size();
     REPRISE_EXPECTS(size > 0 && path.size() <= longest_path && (path.empty() || fed_ == size));
     std::size_t keep = fed_;
     if (fed_ == size) keep += same_tokens(TokenSpan(tail_.data(), tail_size_), path);
-    // The last token is always fed, even if the cache holds it: only the last distribution is kept by the model.
+    // The last token is always fed, even if the cache holds it, because the model keeps only its last distribution.
     keep = std::min(keep, size + path.size() - 1);
     const bool longer = uncertain_ || fed_ + tail_size_ > keep;
     fed_ = std::min(keep, size);
     tail_size_ = keep - fed_;
-    uncertain_ = true;  // until feed() succeeds: if it throws, only the first `keep` tokens are sure
+    uncertain_ = true;  // until feed() succeeds; if it throws, only the first `keep` tokens are certain
     if (longer) model_.truncate(keep);
     const TokenSpan next = keep < size ? context.subspan(keep) : path.subspan(keep - size);
     const std::span<const float> distribution = model_.feed(next);
@@ -76,7 +76,7 @@ class ModelCache {
   [[nodiscard]] const Model& model() const noexcept { return model_; }
 
  private:
-  /// The length of the common beginning.
+  /// Returns the length of the common beginning of `a` and `b`.
   [[nodiscard]] static std::size_t same_tokens(TokenSpan a, TokenSpan b) noexcept {
     return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
   }
@@ -91,7 +91,7 @@ class ModelCache {
   std::size_t fed_ = 0;
   std::array<Token, longest_path> tail_{};
   std::size_t tail_size_ = 0;
-  bool uncertain_ = false;  // the cache may hold more than fed_ and the tail
+  bool uncertain_ = false;  // the cache may hold more than the fed_ tokens and the tail
 };
 
 }  // namespace reprise::detail

@@ -10,8 +10,8 @@
 
 namespace reprise::inline v0::detail {
 
-/// The origins of the tokens of a sequence, as runs: a conversation has few of them. If there is no memory for another
-/// run, the last one is extended.
+/// The origins of the tokens of a sequence, stored as runs, because a conversation has few runs. If there is no memory
+/// for a new run, the last run is extended.
 class OriginRuns {
  public:
   void clear() noexcept { runs_.clear(); }
@@ -21,7 +21,7 @@ class OriginRuns {
     if (!runs_.empty() && runs_[runs_.size() - 1].origin == origin) return;
     if (runs_.reserve_extra(1)) runs_.push_reserved({static_cast<Position>(begin), origin});
   }
-  /// Sets the origins from position `at` on to those that `other` has from `begin` to `end`.
+  /// Copies the origins of positions `begin` to `end` of `other` to the positions from `at` on.
   void append(std::size_t at, const OriginRuns& other, std::size_t begin, std::size_t end) noexcept {
     if (begin >= end) return;
     append(at, other.of(begin));

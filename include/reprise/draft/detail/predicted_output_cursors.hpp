@@ -12,23 +12,23 @@
 
 namespace reprise::inline v0::detail {
 
-/// The reason why a place of a reference is expected to come next.
+/// The reason why the text is expected to continue at a place of a reference.
 enum class CursorKind : std::uint8_t {
   followed,   ///< the text has followed the reference for a while, or from its start
-  near,       ///< the only place near the last mismatch that ends as the text does
-  ambiguous,  ///< the next one of several such places
-  replaced,   ///< after the mismatched token: it was replaced
-  inserted,   ///< at the mismatched token: something was inserted before it
-  anywhere    ///< the last place in all references that ends as the text does
+  near,       ///< near the last mismatch, the only place with the longest agreement
+  ambiguous,  ///< near the last mismatch, one of several places with the longest agreement
+  replaced,   ///< after the mismatched token, which was replaced
+  inserted,   ///< at the mismatched token, before which something was inserted
+  anywhere    ///< the last place in all references that ends like the text
 };
 inline constexpr std::size_t cursor_kinds = 6;
 
 /// A place in a reference that the text seems to have reached.
 struct Cursor {
-  Position next = 0;   ///< the position of the next token there
-  Position begin = 0;  ///< of the reference
+  Position next = 0;   ///< position of the next token in the references
+  Position begin = 0;  ///< first position of the reference
   Position end = 0;
-  std::uint16_t run = 0;  ///< agreeing tokens since it was found, and those compared before
+  std::uint16_t run = 0;  ///< number of agreeing tokens, including those before the place was found
   CursorKind kind = CursorKind::followed;
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
@@ -47,7 +47,7 @@ class PredictedOutputCursors {
     left_ = {};
   }
   [[nodiscard]] std::span<const Cursor> cursors() const noexcept { return std::span(cursors_).first(size_); }
-  /// True if one run is so long that no other place needs to be searched for.
+  /// True if one cursor has such a long run that no other place needs to be searched for.
   [[nodiscard]] bool sure() const noexcept {
     return std::any_of(cursors_.begin(), cursors_.begin() + static_cast<std::ptrdiff_t>(size_),
                        [](const Cursor& cursor) { return cursor.run >= settled; });
@@ -59,7 +59,8 @@ class PredictedOutputCursors {
     add({begin, begin, end, 0, CursorKind::followed});
     left_ = {begin, begin, end};
   }
-  /// Advances by `token`, the new last token of the text. `references`: all references, concatenated.
+  /// Advances the cursors by `token`, the new last token of the text, and drops those that disagree. `references`: all
+  /// references, concatenated.
   void advance(TokenSpan references, Token token) noexcept {
     std::size_t kept = 0;
     Cursor broken;
@@ -80,8 +81,9 @@ class PredictedOutputCursors {
     add({broken.next + 1, broken.begin, broken.end, 0, CursorKind::replaced});
     add({broken.next, broken.begin, broken.end, 0, CursorKind::inserted});
   }
-  /// Searches near the last mismatch for a place that ends as the text does. Takes the longest agreement; of equal ones
-  /// the first at or after the mismatch, else the nearest before it. Cost: a comparison at up to 320 places.
+  /// Searches near the last mismatch for places that end like the text. Follows the one with the longest agreement. Of
+  /// equal ones, follows the first at or after the mismatch, otherwise the nearest before it. Cost: comparisons at up
+  /// to 320 places.
   void look_near(TokenSpan references, TokenSpan text) noexcept {
     if (left_.begin == left_.end || text.empty()) return;
     const Position from = left_.place - std::min(left_.place - left_.begin, near_before);
@@ -124,7 +126,7 @@ class PredictedOutputCursors {
   [[nodiscard]] static std::uint16_t run_of(std::uint32_t length) noexcept {
     return static_cast<std::uint16_t>(length);
   }
-  /// The number of tokens before `place` that agree with the end of the text, at most `compared`.
+  /// Returns the number of tokens before `place` that agree with the end of the text, at most `compared`.
   [[nodiscard]] static std::uint32_t agreement_of(TokenSpan references, Position place, TokenSpan text) noexcept {
     const auto most = static_cast<std::uint32_t>(std::min<std::size_t>({place, text.size(), compared}));
     std::uint32_t n = 0;

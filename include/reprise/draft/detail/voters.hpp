@@ -21,20 +21,21 @@
 
 namespace reprise::inline v0::detail {
 
-/// The text of a datastore from one place on. Tokens are read on demand, a few at a time.
+/// The text of a datastore, starting at one place. Tokens are read on demand, a few at a time.
 class StoreText {
  public:
   StoreText() noexcept = default;
   explicit StoreText(StorePlace begin) noexcept : begin_(begin), next_(begin) {}
 
-  /// The place where the text begins.
+  /// Returns the place where the text begins.
   [[nodiscard]] StorePlace begin() const noexcept { return begin_; }
   /// True if the token at `depth` has been read and is still buffered.
   [[nodiscard]] bool known(std::size_t depth) const noexcept { return depth - first_ < count_; }  // wraps below first_
-  /// The token at `depth`. Precondition: known(depth).
+  /// Returns the token at `depth`. Precondition: known(depth).
   [[nodiscard]] Token operator[](std::size_t depth) const noexcept { return tokens_[depth - first_]; }
-  /// Reads until `depth` is known. Returns false if the text ends before. Any order of depths works, but going back
-  /// reads from the beginning again. A draft never goes back: each place votes along one path, parents first.
+  /// Reads until the token at `depth` is known. Returns false if the text ends before that token. Any order of depths
+  /// works, but a depth before the buffered tokens restarts the reading from the beginning. A draft never does this,
+  /// because each place votes along one path, parents first.
   [[nodiscard]] bool read(const DatastoreRef& store, std::size_t depth) noexcept {
     if (depth < first_) *this = StoreText(begin_);
     while (!known(depth)) {
@@ -49,29 +50,29 @@ class StoreText {
 
  private:
   StorePlace begin_ = no_place;
-  StorePlace next_ = no_place;  // of the first token not read yet
+  StorePlace next_ = no_place;  // place of the first unread token
   std::size_t first_ = 0;       // the depth of tokens_[0]
   std::size_t count_ = 0;       // valid tokens in tokens_
   std::array<Token, 4> tokens_{};
 };
 
-/// A place that votes, at each depth of the draft, for the token that follows there.
+/// A place in a text. At each depth of the draft, it votes for the text's token at that depth.
 struct Voter {
   Position next = 0;  ///< position in the context; unused for a place in a store
   std::uint32_t base_weight = 0;
   const LengthWeights* weights = nullptr;
-  int length = 0;  ///< agreement with the context; below 0 if only the draft led there
+  int length = 0;  ///< length of agreement with the context; negative if only the draft led to this place
 };
 
-/// The places that vote on one draft: those that the context follows, those found in its stores, and those that the
-/// draft itself leads to. A VoterSet has one bit for each.
+/// The places that vote on one draft: those that the context follows, those found in the stores, and those that the
+/// draft itself reaches. A VoterSet has one bit per place.
 ///
-/// All stores together have at most 32 places. They have equal shares, of at most 12 places: one or two stores have 12
-/// each, three have 10, four have 8. An unused share is not passed on, so that the votes of one store do not depend on
-/// the contents of another.
+/// All stores together have at most 32 places. Each store gets an equal share, at most 12 places: with one or two
+/// stores 12 each, with three 10, with four 8. Unused places are not given to other stores, so the votes of one store
+/// do not depend on the contents of another.
 class Voters {
  public:
-  static constexpr std::size_t max_own = 32;  ///< places of the context
+  static constexpr std::size_t max_own = 32;  ///< maximum number of places in the context
   static constexpr std::size_t max_from_stores = 32;
   static constexpr std::size_t max_from_store = 12;
   static constexpr std::size_t max_stores = 4;
@@ -81,7 +82,7 @@ class Voters {
     for (const DatastoreRef& store : stores) store_count_ += store.empty() ? 0 : 1;
   }
 
-  /// Collects the places that the context leads to, before anything is drafted.
+  /// Collects the places that the context follows and the places in the stores. Call it before each draft.
   template <class Context>
   void collect(const Context& context) noexcept {
     const TokenSpan tokens = context.tokens();
@@ -97,7 +98,7 @@ class Voters {
     if (store_count_ != 0) collect_stored(tokens.last(std::min<std::size_t>(tokens.size(), compared)));
   }
 
-  /// Adds a place of the context to which the draft has led. Returns its bit.
+  /// Adds a place of the context that the draft has reached. Returns the bit of this place.
   VoterSet add(const Voter& voter) noexcept {
     REPRISE_EXPECTS(!full());
     ++own_;
@@ -107,7 +108,7 @@ class Voters {
   /// True if no more places of the context can be added.
   [[nodiscard]] bool full() const noexcept { return own_ == max_own; }
 
-  /// The set of all voters. Precondition: no add() since collect(), so that bits remain unused.
+  /// Returns the set of all voters. Precondition: no add() since collect(), which ensures that bits remain unused.
   [[nodiscard]] VoterSet all() const noexcept { return (VoterSet{1} << size_) - 1; }
   [[nodiscard]] const Voter& operator[](std::size_t i) const noexcept { return voters_[i]; }
   [[nodiscard]] bool is_stored(std::size_t i) const noexcept { return (stored_ >> i & 1) != 0; }
@@ -118,21 +119,22 @@ class Voters {
     return false;
   }
 
-  /// The weight of the vote of place i after `depth` agreeing tokens of the draft.
+  /// Returns the weight of the vote of place i after `depth` agreeing tokens of the draft.
   [[nodiscard]] VoteWeight weight(std::size_t i, std::size_t depth) const noexcept {
     const Voter& voter = voters_[i];
     const std::size_t length = static_cast<std::size_t>(voter.length) + depth;
     return 1 + static_cast<VoteWeight>(
                    FactorScale::multiply(std::uint64_t{voter.base_weight}, (*voter.weights)[length_class(length)]));
   }
-  /// The token `depth` tokens after a place in a store, or nullopt if its text ends before.
+  /// Returns the token `depth` tokens after place i, which is in a store, or nullopt if the text ends before that
+  /// token.
   [[nodiscard]] std::optional<Token> stored_token(std::size_t i, std::size_t depth) noexcept {
     StoreText& text = texts_[i - first_stored_];
     if (!text.known(depth) && !text.read(stores_[store_of(i)], depth)) return std::nullopt;
     return text[depth];
   }
 
-  /// The source of the evidence that these voters give.
+  /// Returns the source of the evidence that these voters give.
   [[nodiscard]] EvidenceSource source_of(VoterSet voters) const noexcept {
     const VoterSet in_stores = voters & stored_;
     if (in_stores == 0) return EvidenceSource::context;
@@ -150,7 +152,7 @@ class Voters {
   }
 
  private:
-  static constexpr std::size_t compared = 32;  // tokens at the end of the context passed to a store
+  static constexpr std::size_t compared = 32;  // number of tokens at the end of the context that a store receives
 
   /// Collects the places in the stores that end like `suffix`.
   void collect_stored(TokenSpan suffix) noexcept {
@@ -177,12 +179,12 @@ class Voters {
   }
 
   std::array<DatastoreRef, max_stores> stores_;
-  std::size_t store_count_ = 0;  // stores that are not empty
+  std::size_t store_count_ = 0;  // number of stores that are not empty
   std::array<Voter, capacity> voters_;
   std::size_t size_ = 0;
-  std::size_t own_ = 0;           // of these, places of the context
-  std::size_t first_stored_ = 0;  // places in stores are adjacent and start here
-  VoterSet stored_ = 0;           // all places in stores
+  std::size_t own_ = 0;           // number of voters that are places of the context
+  std::size_t first_stored_ = 0;  // index of the first place in a store; all such places are adjacent
+  VoterSet stored_ = 0;           // the set of all places in stores
   std::array<VoterSet, max_stores> from_store_{};
   std::array<StoreText, max_from_stores> texts_;
 };
