@@ -31,7 +31,7 @@ struct Pass {
   /// The depth of each drafted row: 1 for the rows directly after the anchor. With n tokens of context, the row's
   /// position in the sequence is n - 1 + depth.
   std::span<const std::uint32_t> depths;
-  /// For each drafted row, its node in the proposed draft.
+  /// For each drafted row, the index of its node in the proposed draft.
   std::span<const NodeIndex> nodes;
   DraftKind kind = DraftKind::ordered;  ///< kind of the proposed draft; rejection sampling may check a sampled draft
   PassShape shape;

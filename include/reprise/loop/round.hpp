@@ -90,8 +90,8 @@ struct Walk {
   std::optional<Token> pick;  ///< the pick after the accepted path, if it was read
 };
 
-/// The input of walk(). walk() writes only to `text`: it puts accepted tokens after the output, so that the predicate
-/// and the stop rules see one contiguous output. No other code reads these tokens before commit.
+/// The input of walk(). Of these members, walk() writes only to `text`: it puts accepted tokens after the output, so
+/// that the predicate and the stop rules see one contiguous output. No other code reads these tokens before commit.
 struct WalkInput {
   std::span<Token> text;    ///< the output so far, then room for every token that the pass can commit
   std::size_t output = 0;   ///< output tokens so far
