@@ -20,38 +20,39 @@ namespace reprise::inline v0 {
 /// One sequence of the next pass.
 struct BatchEntry {
   Offer offer;                                   ///< from Session::offer(); its draft may be empty
-  std::size_t context = 0;                       ///< its committed tokens
-  const AcceptanceCalibrator* credit = nullptr;  ///< corrects its probabilities; null: they are used as they are
+  std::size_t context = 0;                       ///< number of its committed tokens
+  const AcceptanceCalibrator* credit = nullptr;  ///< corrects the draft's probabilities; null: no correction
 };
 
 /// Settings of BatchPlanner. All have working defaults.
 struct BatchOptions {
-  /// The cost of passes by their total rows. Without a curve, costs are learned from the times passed to learn(); until
-  /// the first time, the default curve applies. Use CostCurve::linear(0) where a token budget alone decides.
+  /// The cost of a pass as a function of its total rows. Without a curve, costs are learned from the times passed to
+  /// learn(); until the first measured time, the default curve applies. Use CostCurve::linear(0) if only a token budget
+  /// should limit drafts.
   std::optional<CostCurve> curve = {};
   std::size_t max_rows = unlimited;  ///< token budget of a pass: all rows, pending and other rows included
   /// Upper bound on the drafted rows of one sequence. Values above BatchPlanner::most_nodes have no effect.
   std::size_t max_nodes = 32;
   /// Upper bound on the drafted rows of a pass. Values above 65,536 have no effect.
   std::size_t max_drafted = 512;
-  /// The row counts that the engine runs (captured graphs); the caller pads the rows of a plan up to the next one. They
-  /// apply to the whole pass or, if `uniform`, to each sequence.
+  /// The row counts that the engine can run (captured graphs). The caller pads the rows of a plan up to the next
+  /// allowed count. The counts apply to the whole pass or, if `uniform`, to each sequence.
   AllowedWidths widths = {};
-  /// All sequences of a pass with drafts have the same number of rows; the caller pads shorter ones. For kernels that
-  /// take one query length.
+  /// True if all sequences of a pass with drafts must have the same number of rows; the caller pads shorter sequences.
+  /// For kernels that require one query length for all sequences.
   bool uniform = false;
 };
 
 /// The number of tokens that each sequence drafts. The view is valid until the next plan() or shrink().
 struct BatchPlan {
-  std::span<const std::uint32_t> nodes;  ///< one element per entry, in their order; see nodes_of()
+  std::span<const std::uint32_t> nodes;  ///< one element per entry, in the same order; see nodes_of()
   std::size_t drafted = 0;               ///< sum of `nodes`
   std::size_t rows = 0;                  ///< rows of the pass, without padding
   std::size_t width = 0;                 ///< rows of the pass, with padding
-  std::size_t row_width = 0;             ///< if uniform and anything is drafted: padded rows of each sequence; else 0
-  Cut cut = Cut::none;                   ///< why less than the offers is drafted; for Session::plan()
+  std::size_t row_width = 0;             ///< padded rows of each sequence, if uniform and drafted > 0; else 0
+  Cut cut = Cut::none;                   ///< why some offered nodes are not drafted; pass it to Session::plan()
 
-  /// Returns nodes[i], or 0 for a plan that ran out of memory (Cut::out_of_memory): its `nodes` is empty.
+  /// Returns nodes[i], or 0 for a plan that ran out of memory (Cut::out_of_memory), because its `nodes` is empty.
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return i < nodes.size() ? nodes[i] : 0; }
 };
 

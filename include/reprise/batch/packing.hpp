@@ -15,38 +15,39 @@
 
 namespace reprise::inline v0 {
 
-/// Names a sequence to the engine, for example by the number of its cache.
+/// Identifies a sequence to the engine; for example, the number of its cache.
 using BatchSlot = std::int32_t;
 /// The slot of pad rows that belong to no sequence.
 inline constexpr BatchSlot no_sequence = -1;
 
-/// The part of one sequence in a pass of many. BatchPacker packs it; check_batch() passes it to the server under test.
+/// The part of one sequence in a pass of several sequences. BatchPacker packs it; check_batch() passes it to the server
+/// under test.
 struct SequencePass {
-  std::size_t sequence = 0;                 ///< names it to the engine; in check_batch(), its index among the prompts
+  std::size_t sequence = 0;                 ///< identifies it to the engine; in check_batch(): its prompt index
   TokenSpan batch;                          ///< [pending | draft]
   std::size_t drafted = 0;                  ///< drafted tokens at the end of `batch`
-  std::span<const NodeIndex> parents = {};  ///< as in TreeVerifier; of a chain -1, 0, 1, ...
+  std::span<const NodeIndex> parents = {};  ///< as in TreeVerifier; for a chain: -1, 0, 1, ...
   std::size_t context = 0;                  ///< committed tokens of the sequence, the pending ones included
 
   [[nodiscard]] std::size_t pending() const noexcept { return batch.size() - drafted; }
-  /// The number of its tokens in the cache.
+  /// Returns the number of the sequence's tokens that are in the cache.
   [[nodiscard]] std::size_t cached() const noexcept { return context - pending(); }
 };
 
-/// One pass of several sequences, in the form that engines with continuous batching take: flat arrays with one element
-/// per row. The rows of a sequence are contiguous. The views are valid until the packer changes.
+/// One pass of several sequences, in the form that engines with continuous batching expect: flat arrays with one
+/// element per row. The rows of a sequence are contiguous. The views are valid until the packer changes.
 struct PackedBatch {
   TokenSpan tokens;
   std::span<const std::int32_t> positions;  ///< position of the row in its sequence, from 0
   std::span<const BatchSlot> sequences;     ///< slot whose cache the row sees and extends
-  /// The row that this one follows, counted from the first row of its sequence; anchor_parent: it follows the cache. A
-  /// row sees the cache, itself, its parent, and all ancestors of its parent.
+  /// The row that this one follows, counted from the first row of its sequence; anchor_parent: the row follows the
+  /// cache. A row sees the cache, itself, its parent, and all ancestors of its parent.
   std::span<const NodeIndex> parents;
   std::span<const std::uint8_t> wants_logits;  ///< 1: a pick after this row may be read
-  /// Sequence i has the rows from offsets[i] to offsets[i + 1] - 1. There is one more element than sequences, and none
-  /// without sequences.
+  /// Sequence i has the rows from offsets[i] to offsets[i + 1] - 1. The array has one element more than there are
+  /// sequences, or none if there are no sequences.
   std::span<const std::uint32_t> offsets;
-  /// The rows with wants_logits, ascending. An engine may compute the logits of these alone and read the picks by
+  /// The rows with wants_logits = 1, ascending. An engine may compute logits for these rows only; see
   /// BatchPacker::compact_picks_of().
   std::span<const std::uint32_t> logit_rows;
 
@@ -57,21 +58,21 @@ struct PackedBatch {
 ///
 ///   packer.clear();
 ///   for each: packer.add(id, pass, session.context().size());
-///   packer.pad_to(plan.width, pad);                       // where the engine has captured widths
+///   packer.pad_to(plan.width, pad);                       // if the engine has captured widths
 ///   picks = run(packer.batch());                          // one pick for each row
 ///   for each i: session.resolve(ticket[i], packer.picks_of(i, picks));
 ///
-/// An engine that picks after batch().logit_rows alone reads compact_picks_of(i, picks).
+/// If the engine picks only after batch().logit_rows, call compact_picks_of(i, picks) instead.
 ///
-/// For uniform rows, pass the width to add(). The rows after a sequence's own are then pads that see only its cache.
-/// Drop the cache entries of pads.
+/// For uniform rows, pass the width to add(). It appends pad rows to each sequence; they see only the cache of that
+/// sequence. Drop the cache entries of pad rows.
 ///
-/// Only reserve(), add() and pad_to() allocate; the last two do so only beyond the reserved size. Memory: 21 bytes a
-/// row, 8 bytes a sequence. Threads: one at a time.
+/// Only reserve(), add() and pad_to() allocate; the last two do so only beyond the reserved size. Memory: 21 bytes per
+/// row, 8 bytes per sequence. Threads: one at a time.
 class BatchPacker {
  public:
-  /// Reserves memory for `sequences` and `rows`. Errors: out_of_memory; the batch is unchanged, and add() grows as
-  /// needed.
+  /// Reserves memory for `sequences` sequences and `rows` rows in total. Errors: out_of_memory; in that case the batch
+  /// is unchanged, and add() allocates on demand.
   Result<void> reserve(std::size_t sequences, std::size_t rows) noexcept {
     const bool done = sequences < unlimited && tokens_.reserve(rows) && positions_.reserve(rows) &&
                       sequences_.reserve(rows) && parents_.reserve(rows) && wants_logits_.reserve(rows) &&
@@ -88,8 +89,8 @@ class BatchPacker {
     anchors_.clear();
   }
 
-  /// Adds the part of a sequence. `row_width`: its rows are padded with `pad` up to that number. Returns false and
-  /// changes nothing if out of memory.
+  /// Adds the part of one sequence, and pads its rows with `pad` up to `row_width` rows. Returns false and changes
+  /// nothing if out of memory.
   [[nodiscard]] bool add(const SequencePass& pass, std::size_t row_width = 0, Token pad = 0) noexcept {
     REPRISE_EXPECTS(offsets_.empty() ? tokens_.empty() : offsets_[offsets_.size() - 1] == tokens_.size());
     const std::size_t rows = pass.batch.size();
@@ -114,14 +115,14 @@ class BatchPacker {
     offsets_.push_reserved(static_cast<std::uint32_t>(tokens_.size()));
     return true;
   }
-  /// The same for the planned pass of sequence `id`, whose session has `context` committed tokens.
+  /// Like add() above, for the planned pass of sequence `id`, whose session has `context` committed tokens.
   [[nodiscard]] bool add(BatchSlot id, const Pass& pass, std::size_t context, std::size_t row_width = 0,
                          Token pad = 0) noexcept {
     return add({static_cast<std::size_t>(id), pass.batch, pass.drafted, pass.parents, context}, row_width, pad);
   }
 
-  /// Adds pad rows of no sequence until the batch has `rows` rows. No sequence can be added after them. Returns false
-  /// and changes nothing if out of memory.
+  /// Adds pad rows that belong to no sequence, until the batch has `rows` rows. No sequence can be added afterwards.
+  /// Returns false and changes nothing if out of memory.
   [[nodiscard]] bool pad_to(std::size_t rows, Token pad = 0) noexcept {
     const std::size_t padding = rows - std::min(rows, tokens_.size());
     if (!grow(padding)) return false;
@@ -139,17 +140,17 @@ class BatchPacker {
             {offsets_.data(), offsets_.size()},
             {logit_rows_.data(), logit_rows_.size()}};
   }
-  /// The number of sequences added.
+  /// Returns the number of sequences added.
   [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
 
-  /// The picks of sequence i, as Session::resolve() reads them. `flat` has one element per row of the batch. The result
-  /// begins at the anchor's row and has one element more than drafted rows. Elements of pad rows follow; they are never
-  /// read.
+  /// Returns the picks of sequence i, as Session::resolve() reads them. `flat` has one element per row of the batch.
+  /// The result begins at the anchor's row and has one element more than there are drafted rows. The elements of pad
+  /// rows follow; they are never read.
   template <class T>
   [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
     return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);
   }
-  /// The same part of `compact`, which has one element per row of PackedBatch::logit_rows.
+  /// Returns the picks of sequence i from `compact`, which has one element per row of PackedBatch::logit_rows.
   template <class T>
   [[nodiscard]] std::span<T> compact_picks_of(std::size_t i, std::span<T> compact) const noexcept {
     const auto place = [&](std::uint32_t row) {
@@ -158,7 +159,7 @@ class BatchPacker {
     };
     return compact.subspan(place(anchors_[i]), place(offsets_[i + 1]) - place(anchors_[i]));
   }
-  /// The batch row of row `row` of sequence i: for Decision::rows and CommittedToken::row.
+  /// Returns the batch row that is row `row` of sequence i. Use it to convert Decision::rows and CommittedToken::row.
   [[nodiscard]] std::size_t flat_row(std::size_t i, std::size_t row) const noexcept { return offsets_[i] + row; }
 
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -205,10 +206,10 @@ class BatchPacker {
 /// agree unless their inputs differ. To detect a difference in the step where it happens:
 ///
 ///   digest = batch_digest(packer.batch(), digest);
-///   // exchange it between the ranks (8 bytes: the least and the greatest must be equal); if they differ, stop
+///   // exchange it between the ranks (8 bytes: the minimum and the maximum must be equal); if they differ, stop
 ///
-/// Where that is too expensive in every step, compare every hundredth: a difference persists. The value is the same on
-/// every machine and compiler; it is not a cryptographic hash. Cost: about 2 ns a row.
+/// If that is too expensive in every step, compare in every hundredth step: a difference persists. The value is the
+/// same on every machine and compiler; it is not a cryptographic hash. Cost: about 2 ns per row.
 [[nodiscard]] inline std::uint64_t batch_digest(const PackedBatch& batch, std::uint64_t before = 0) noexcept {
   std::uint64_t hash = before ^ 0x9E3779B97F4A7C15;
   const auto add = [&](std::uint64_t value) {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The planner of shared passes: it decides how much each of many sequences drafts.
+/// \file The planner of shared passes: it decides how many tokens each of several sequences drafts.
 ///
-/// Requests are served to their end, so the time for a given amount of text counts. A pass of n sequences takes the
-/// time c. Sequence i gets 1 + s_i tokens from it on average, so it advances at the rate (1 + s_i) / c. The logarithms
-/// of these rates add up to
+/// Every request is decoded to its end, so the time for a given amount of text counts. A pass of n sequences takes time
+/// c. Sequence i gets 1 + s_i tokens from it on average, so it advances at the rate (1 + s_i) / c. The logarithms of
+/// these rates add up to
 ///
 ///   ln(1 + s_1) + ... + ln(1 + s_n) - n ln(c).
 ///
-/// Raising that sum is best for the text at hand. A token of path probability p is worth p / (1 + s_i): one more
-/// token matters less where there are many. With one sequence this is the rule of draft_length.hpp, where a token is
-/// priced by the yield of the pass at hand. As there, waiting for better evidence is an option that has a price: near
-/// plain decoding, the time of a lone sequence is weighed 1.3 times. Among n sequences, the price is that of one of
-/// them.
+/// Maximizing this sum is best for the current text. A token of path probability p is worth p / (1 + s_i): one more
+/// token matters less to a sequence that already gets many. With one sequence, this is the rule in draft_length.hpp,
+/// where the yield of the current pass sets the price of a token. As in that rule, waiting for better evidence is an
+/// option that has a price. Near plain decoding, the time of a single sequence therefore has a weight of 1.3. With n
+/// sequences, only one of them has that weight.
 ///
-/// The drafts are merged by that worth, the highest first. It falls along each draft, so each contributes a prefix. A
-/// histogram (OfferedNodes) counts nodes by worth. Walking down it gives the number of rows, so nothing is sorted and
-/// each offered node is looked at once. The last class is given out sequence by sequence as far as it fits, beginning
-/// with a different sequence in each pass. Sources: marginal allocation of concave gains (Fox 1966); proportional
-/// fairness (Kelly 1997).
+/// The drafts are merged by worth, the highest first. The worth falls along each draft, so each draft contributes a
+/// prefix. A histogram (OfferedNodes) counts nodes by worth. Reading it from the highest class down gives the number of
+/// rows, so nothing is sorted and each offered node is read once. If the last class does not fit in full, its rows go
+/// to one sequence after the other. Each pass begins with a different sequence. Sources: marginal allocation of concave
+/// gains (Fox 1966); proportional fairness (Kelly 1997).
 
 #include <algorithm>
 #include <chrono>
@@ -48,8 +48,8 @@
 namespace reprise::inline v0 {
 
 /// Plans passes of many sequences under one token budget, one cost curve, or both. Use one planner per engine. It keeps
-/// nothing of any sequence, so sequences may come and go freely. Their sessions must use SendAll as control, or
-/// Session::offer() does not compile. A pass:
+/// no state of any sequence, so sequences may join and leave at any time. Their sessions must use SendAll as control,
+/// or Session::offer() does not compile. A pass:
 ///
 ///   limits.draft = planner.budget(asked, {sequences, pending rows, mean context});
 ///   for each: session.propose(limits), and an entry from session.offer()
@@ -58,22 +58,22 @@ namespace reprise::inline v0 {
 ///   one pass of the engine; for each: resolve, commit
 ///   planner.learn(committed, time);
 ///
-/// Loss bound: any 1,000 consecutive passes lose at most the time of 10 plain ones, in the costs that the planner reads
-/// (LossGuard, over the whole batch). A learned curve can be wrong. A strategy whose claims are wrong takes rows from
-/// others: give its entry an AcceptanceCalibrator.
+/// Loss bound: any 1,000 consecutive passes lose at most the time of 10 plain ones (LossGuard, for the whole batch).
+/// The loss is measured in the costs that the planner reads. A learned curve can be wrong. A strategy that states wrong
+/// probabilities takes rows from other sequences: set BatchEntry::credit to an AcceptanceCalibrator.
 ///
-/// Sampled drafts: a node may be sent or not depending only on numbers stated before its token was drawn; otherwise
+/// Sampled drafts: the decision to send a node may depend only on numbers stated before its token was drawn; otherwise
 /// rejection sampling is biased. Each sampled draft continues while the next stated probability is worth the price of a
-/// row at the size of the last pass. Sampled drafts go before ordered ones. If rows are uniform and any draft is
-/// sampled, the width grows step by step. It grows while the first node of the next step is worth it over all
-/// sequences.
+/// row at the size of the last pass. Sampled drafts get rows before ordered ones. If rows are uniform and any draft is
+/// sampled, the width grows step by step. It grows while the first row of the next step, summed over all sequences, is
+/// worth its cost.
 ///
-/// Plans are a pure function of the settings and of earlier calls, times included; integers decide. Ranks that plan
-/// independently must be given the same times (those of one rank). Among equal nodes, those of earlier sequences are
-/// sent first, counting from a sequence that moves on with each pass.
+/// Plans are a pure function of the settings and of earlier calls, times included; all decisions use integer
+/// arithmetic. Ranks that plan independently must get the same times (those of one rank). Among nodes of equal worth,
+/// those of earlier sequences are sent first. The sequence that counts as the first changes with each pass.
 ///
-/// Only reserve() and a plan for more sequences than ever before allocate. Memory: 7 KB of histograms, 39 KB of learned
-/// curves, and 2 bytes for each of the max_nodes nodes of each sequence. Threads: one at a time.
+/// Allocates only in reserve() and in a plan for more sequences than ever before. Memory: 7 KB of histograms, 39 KB of
+/// learned curves, and 2 bytes for each of the max_nodes nodes of each sequence. Threads: one at a time.
 class BatchPlanner {
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
@@ -84,16 +84,17 @@ class BatchPlanner {
               options_.max_drafted),
         offered_(options_.max_nodes, options_.uniform) {}
 
-  /// Reserves memory for plans of `sequences` sequences. Errors: out_of_memory; earlier memory stays, and plans grow as
-  /// needed.
+  /// Reserves memory for plans of `sequences` sequences. Errors: out_of_memory; in that case earlier memory stays, and
+  /// plan() allocates on demand.
   Result<void> reserve(std::size_t sequences) noexcept {
     if (!grow(sequences))
       return Error{ErrorCode::out_of_memory, "no memory for plans of so many sequences: reserve fewer", sequences, 0};
     return {};
   }
 
-  /// Returns the budget of strategies before a pass like `plain`, narrowed from `asked`. The rows of `plain` are all
-  /// pending and other rows. The result has no nodes if none could pay at this load, so that drafting costs nothing.
+  /// Returns the budget of strategies for a pass like `plain`, narrowed from `asked`. The rows of `plain` are all
+  /// pending and other rows. max_nodes is 0 if no node could be worth its cost at this load, so that no time is spent
+  /// on drafting.
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
@@ -111,9 +112,9 @@ class BatchPlanner {
     return narrowed;
   }
 
-  /// Returns how much each of `entries` drafts. `other_rows`: rows of the pass that belong to none of them (a prefill).
-  /// Planning again gives the same plan. If out of memory, nothing is drafted (Cut::out_of_memory) and BatchPlan::nodes
-  /// is empty.
+  /// Returns how many nodes each of `entries` drafts. `other_rows`: rows of the pass that belong to none of them (a
+  /// prefill). Until learn(), a second call with the same arguments returns the same plan. If memory runs out, nothing
+  /// is drafted (Cut::out_of_memory) and BatchPlan::nodes is empty.
   BatchPlan plan(std::span<const BatchEntry> entries, std::size_t other_rows = 0) noexcept {
     plain_ = {entries.size(), other_rows, 0};
     for (const BatchEntry& entry : entries) {
@@ -130,8 +131,8 @@ class BatchPlanner {
     return shrink(options_.max_rows);
   }
 
-  /// Returns the same plan with at most `rows` rows in all, padding not counted; for example when the KV cache is full.
-  /// Each draft becomes a prefix of the earlier one. If more than `rows` rows are pending, nothing is drafted.
+  /// Returns the last plan, reduced to at most `rows` rows in total, without padding; for example if the KV cache is
+  /// full. Each draft becomes a prefix of its earlier draft. If more than `rows` rows are pending, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
     if (nodes_.empty())
@@ -144,9 +145,9 @@ class BatchPlanner {
                             : plan_by(detail::RaggedPlanner(), rows);
   }
 
-  /// Learns from the pass of the last plan, after its commit. `committed`: the tokens that each entry got from it; 0 if
-  /// the entry failed or was stopped before its first token. `time`: the time of the pass, if measured. Do not call it
-  /// for a pass that failed as a whole.
+  /// Learns from the pass of the last plan, after its commit. `committed`: the number of tokens that the pass committed
+  /// for each entry; 0 if the entry failed or was stopped before its first token. `time`: the duration of the pass, if
+  /// measured. Do not call it for a pass that failed as a whole.
   void learn(std::span<const std::size_t> committed, std::optional<std::chrono::nanoseconds> time = {}) noexcept {
     ++turn_;
     if (committed.empty() || nodes_.empty()) return;
@@ -157,14 +158,14 @@ class BatchPlanner {
     const std::int64_t took = cost_.extra(paid_) + cost_one;
     throughput_.add(tokens, took * sequences);
     pace_.add(tokens, std::int64_t{cost_one} * sequences);
-    // In plain passes; each gives one token to every sequence.
+    // In units of plain passes, each of which gives one token to every sequence.
     const std::int64_t saved = (static_cast<std::int64_t>(tokens) - sequences) * cost_one / sequences;
     guard_.add(saturated_cost(paid_ == 0 ? took : cost_.charged(took)), saturated_cost(saved + cost_one), 1);
     cost_.learn(paid_, time);
     last_paid_ = paid_;
   }
 
-  /// The recent number of tokens per sequence in the time of a plain pass.
+  /// Returns the recent number of tokens per sequence in the time of a plain pass.
   [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
   [[nodiscard]] const LossGuard& guard() const noexcept { return guard_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -183,21 +184,22 @@ class BatchPlanner {
     if (sequences > unlimited / most_nodes) return false;
     return cost_.reserve() && offered_.reserve(sequences) && nodes_.reserve(sequences);
   }
-  /// The largest number of drafted rows in a pass with `plain_rows` plain rows and at most `rows` rows in all.
+  /// Returns the largest number of drafted rows in a pass with `plain_rows` plain rows and at most `rows` rows in
+  /// total.
   [[nodiscard]] std::size_t row_limit(std::size_t plain_rows, std::size_t rows) const noexcept {
     return std::min({rows - std::min(rows, plain_rows), cost_.width_limit(plain_rows), cost_.most_worthwhile(),
                      cost_.explored_rows()});
   }
-  /// The weight of the logarithm of the time of a pass, in UnitScale: 1 for each sequence but one, and for that one the
-  /// price of the option to wait.
+  /// Returns the weight of the logarithm of the pass time, in UnitScale. One sequence adds the price of the option to
+  /// wait; every other sequence adds 1.
   [[nodiscard]] std::int64_t price() const noexcept {
     const Rate rate = std::min(throughput_.rate(), cost_.max_throughput());
-    // The option is priced for one sequence: with several, weighing time more only lost.
+    // Only one sequence adds that price, because more weight on time was only a loss with several.
     return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * rate_one +
            UnitScale::divide(value_of_time(rate, cost_.max_throughput()), rate);
   }
-  /// The lower bound on the tokens that a sequence is assumed to get: 0.6 of the recent mean. Without it, one hard
-  /// token would make the tokens after it look worthwhile.
+  /// Returns the minimum number of tokens that a sequence is assumed to get, in UnitScale: 0.6 of the recent mean.
+  /// Without this minimum, one hard token would make the tokens after it look worthwhile.
   [[nodiscard]] Rate least_tokens() const noexcept { return pace_.rate() * 6 / 10; }
 
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {
@@ -207,8 +209,8 @@ class BatchPlanner {
             .stop_class = detail::class_below(UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }
-  /// The price of a row at the size of the last pass, in units of BatchCost::log(). It is the mean over one more row
-  /// for each sequence, because single rows may be free.
+  /// Returns the price of a row at the size of the last pass, in units of BatchCost::log(). It is the mean over one
+  /// more row for each sequence, because single rows may be free.
   [[nodiscard]] std::int64_t step_of_last_pass() const noexcept {
     const std::size_t from = std::min(last_paid_, options_.max_drafted);
     const std::size_t to = std::min(from + plain_.sequences, options_.max_drafted);
@@ -234,7 +236,8 @@ class BatchPlanner {
             .row_width = best.row_width,
             .cut = why(best, drafted, terms.row_limit)};
   }
-  /// Returns true if the next pass should be plain, to time it. Learned costs need that now and then.
+  /// Returns true if the next pass should be plain, so that it is timed. Learned costs need a timed plain pass now and
+  /// then.
   [[nodiscard]] bool is_time_for_plain(const detail::RowChoice& best) const noexcept {
     const auto sequences = static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences));
     const std::int64_t gain = offered_.any_sampled() ? std::int64_t{most_rate} : best.gain / sequences;

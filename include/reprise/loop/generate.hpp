@@ -22,7 +22,7 @@
 
 namespace reprise::inline v0 {
 
-/// The result of a generation. `tokens` is in the session's memory and valid until the session changes.
+/// The result of a generation. `tokens` points into the session's memory and is valid until the session changes.
 struct Generation {
   TokenSpan tokens;  ///< the output, without the stop tokens that ended it
   FinishReason finish = FinishReason::none;
@@ -36,22 +36,22 @@ struct IgnoreTokens {
 
 namespace detail {
 
-/// Cancels the round at the end of the scope unless it was committed. The session is then as before the round, even if
-/// the verifier throws.
+/// Cancels the round at the end of the scope unless it was committed. A cancelled round leaves the session as it was
+/// before the round, even if the verifier throws.
 template <class Session>
 class CancelAtEnd {
  public:
   CancelAtEnd(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
   CancelAtEnd(const CancelAtEnd&) = delete;
   CancelAtEnd& operator=(const CancelAtEnd&) = delete;
-  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // refused after a commit; changes nothing
+  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // after a commit, it is refused and changes nothing
 
  private:
   Session& session_;
   Ticket ticket_;
 };
 
-/// Calls a function that returns Result<void> or void; returns its result or success.
+/// Calls a function that returns Result<void> or void. Returns its result, or success if it returns void.
 template <class Call>
 Result<void> attempt(Call&& call) {
   if constexpr (is_result<std::remove_cvref_t<std::invoke_result_t<Call&>>>)
@@ -80,7 +80,7 @@ Result<void> keep_rows(V& verifier, const Capabilities& can, const Decision& dec
   return attempt([&] { return verifier.commit(decision.keep); });
 }
 
-/// Passes the target's likeliest tokens to the session, row by row, if verifier and strategy support it.
+/// Passes the target's likeliest tokens to the session, row by row, if the verifier and the strategy support this.
 template <class Strategy, class Control, class V>
 void report_top_k(Session<Strategy, Control>& session, const Pass& pass, V& verifier) {
   if constexpr (TopKVerifier<V> && TopKLearner<Strategy>) {
@@ -92,7 +92,7 @@ void report_top_k(Session<Strategy, Control>& session, const Pass& pass, V& veri
   }
 }
 
-/// Decides on a sampled draft by rejection sampling.
+/// Decides on a sampled draft by rejection sampling, and returns the decision.
 template <class Strategy, class Control, DistributionVerifier V, class Predicate>
 Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass& pass, V& verifier,
                                 Predicate& predicate) {
@@ -110,7 +110,7 @@ Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass&
   return decision;
 }
 
-/// Decides by the verifier's answer and commits the decision.
+/// Decides from the picks or the path in `answer`, and commits the decision to the verifier and the session.
 template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
 Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer&& answer,
                          Predicate& predicate) {
@@ -120,8 +120,8 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
   }
   auto decision = [&]() -> Result<Decision> {
     if constexpr (DistributionVerifier<V> && DistributionStrategy<Strategy>)
-      // With fixed widths, the number of tokens sent depends on the draft's length, and thus on the drawn tokens.
-      // Agreement stays exact then; rejection sampling does not.
+      // With fixed widths, the number of tokens sent depends on the draft's length, and thus on the drawn tokens. In
+      // that case agreement stays exact, but rejection sampling does not.
       if (pass.kind == DraftKind::sampled && session.capabilities().allowed_widths.empty())
         return reject_or_take(session, pass, verifier, predicate);
     if constexpr (may_fail)
@@ -177,7 +177,7 @@ Result<Capabilities> capabilities_of(const V& verifier) {
   return can;
 }
 
-/// Passes tokens to the callback. Returns false if the callback does; a callback that returns nothing never stops.
+/// Passes tokens to the callback. Returns false only if the callback returns false.
 template <class OnTokens>
 bool stream(OnTokens& on_tokens, TokenSpan tokens) {
   if (tokens.empty()) return true;
@@ -189,20 +189,21 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 
 }  // namespace detail
 
-/// Decodes until a stop rule or limit ends generation: propose, plan, verify, resolve, commit, and again. Precondition:
-/// the session has begun. Drafts are chains, unless the verifier is a TreeVerifier and the session began with
-/// capabilities of more than one leaf.
+/// Repeats propose, plan, verify, resolve and commit until a stop rule or limit ends generation. Precondition: the
+/// session has begun. Drafts are chains, unless the verifier is a TreeVerifier and the session began with
+/// Capabilities::max_leaves above 1.
 ///
 /// `on_tokens(TokenSpan)` streams committed tokens as soon as they can no longer belong to a stop sequence. Returning
-/// false ends generation (FinishReason::caller). If a limit ends generation, the rest is streamed too. Going on with a
-/// higher limit can then complete a stop sequence whose beginning was streamed. `predicate`: see StopDecision.
+/// false ends generation (FinishReason::caller). If a limit ends generation, the tokens held back are streamed too.
+/// Continuing with a higher limit can therefore complete a stop sequence whose beginning was already streamed.
+/// `predicate`: see StopDecision.
 ///
-/// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and errors of the verifier. After
-/// an error the session is as before the round. generate() can be called again to go on.
+/// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and errors from the verifier. After
+/// an error, the session is as it was before the round, and generate() can be called again to continue.
 ///
-/// Throws: exceptions of the verifier, the predicate, the callback and the strategy pass through. After an exception of
-/// the verifier or the predicate, the session is as before the round. The callback and the strategy throw after the
-/// round was committed, and tokens passed to a callback that throws count as streamed.
+/// Throws: exceptions from the verifier, the predicate, the callback and the strategy pass through. After an exception
+/// from the verifier or the predicate, the session is as it was before the round. If the callback or the strategy
+/// throws, the round is already committed. Tokens passed to a callback that throws count as streamed.
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, const Limits& limits,
@@ -216,14 +217,15 @@ Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, co
     if (auto done = detail::run_pass(session, *pass, verifier, predicate); !done) return done.error();
     if (!detail::stream(on_tokens, session.take_settled(limits))) session.finish();
   }
-  // If a limit is reached before the first pass, tokens that an earlier call held back are settled.
+  // If a limit is reached before the first pass, the tokens that an earlier call held back become settled.
   if (session.finish_reason() != FinishReason::caller)
     static_cast<void>(detail::stream(on_tokens, session.take_settled(limits)));
   return Generation{session.output(), session.finish_reason(), session.statistics()};
 }
 
-/// Decodes from a prompt: begins the session with the verifier's capabilities, then decodes as above. Precondition: the
-/// engine has prefilled all tokens of the prompt except the last. Further errors: those of Session::begin().
+/// Begins the session with `prompt` and the verifier's capabilities, then decodes like the overload above.
+/// Precondition: the engine has prefilled all tokens of the prompt except the last. Additional errors: those of
+/// Session::begin().
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, TokenSpan prompt, const Limits& limits,

@@ -14,8 +14,7 @@
 /// \file The values that a Session and an engine exchange in a round.
 namespace reprise::inline v0 {
 
-/// Identifies one planned pass of one session. A ticket is good for one commit() or cancel(); planning again replaces
-/// it.
+/// Identifies one planned pass of one session. A ticket is valid for one commit() or cancel(). Planning again voids it.
 struct Ticket {
   std::uint64_t id = 0;
   friend bool operator==(Ticket, Ticket) = default;
@@ -26,38 +25,38 @@ struct Pass {
   TokenSpan batch;          ///< [pending | draft]
   std::size_t pending = 0;  ///< leading tokens that are not in the cache; the last is the anchor
   std::size_t drafted = 0;  ///< drafted tokens after them, pad rows included
-  std::size_t padding = 0;  ///< pad rows, the last of the drafted ones
-  /// The parent of each drafted row: a drafted row, counted from 0, or anchor_parent. A chain has -1, 0, 1, ...
+  std::size_t padding = 0;  ///< pad rows: the last of the drafted rows
+  /// The parent of each drafted row: the index of a drafted row, from 0, or anchor_parent. For a chain: -1, 0, 1, ...
   std::span<const NodeIndex> parents;
   /// The depth of each drafted row: 1 for the rows directly after the anchor. With n tokens of context, the row's
   /// position in the sequence is n - 1 + depth.
   std::span<const std::uint32_t> depths;
-  /// For each drafted row, its node in the proposed draft.
+  /// For each drafted row, the index of its node in the proposed draft.
   std::span<const NodeIndex> nodes;
-  DraftKind kind = DraftKind::ordered;  ///< of that draft; rejection sampling may check a sampled one
+  DraftKind kind = DraftKind::ordered;  ///< kind of the proposed draft; rejection sampling may check a sampled draft
   PassShape shape;
   Ticket ticket;
 };
 
 /// The part of a round's draft that a planner of several sequences may send; see Session::offer(). Valid until the next
-/// call.
+/// call on the session.
 struct Offer {
-  DraftView draft;  ///< as proposed
-  /// The nodes that fit. If passes have no fixed widths, each prefix of them can be planned.
+  DraftView draft;  ///< the draft as proposed
+  /// The nodes that fit into the pass. If passes have no fixed widths, every prefix of these nodes can be planned.
   std::span<const NodeIndex> sendable;
-  std::size_t pending = 0;  ///< rows of the pass without a draft
+  std::size_t pending = 0;  ///< rows that the pass has without a draft
 };
 
-/// The decision taken from the picks of a pass. Nothing has changed yet: commit() makes it true. Its views are valid
-/// until the next plan().
+/// The decision made from the picks of a pass. It has no effect before commit(). Its views are valid until the next
+/// plan().
 struct Decision {
   std::span<const CommittedToken> tokens;
   /// The rows of the batch that stay in the cache, ascending: the pending ones, then the accepted path. For a chain
   /// they are a prefix. The last committed token has no row.
   std::span<const std::size_t> rows;
-  std::size_t keep = 0;  ///< the number of these rows
-  /// Not every row stays, so the engine must restore the state before the pass instead (Rollback::snapshot). The
-  /// committed tokens are pending then.
+  std::size_t keep = 0;  ///< the number of elements of `rows`
+  /// True if the engine must restore its state from before the pass instead, because not every row stays
+  /// (Rollback::snapshot). In that case, the committed tokens are pending.
   bool restore = false;
   std::size_t accepted = 0;  ///< committed tokens that were drafted
   FinishReason finish = FinishReason::none;

@@ -27,24 +27,25 @@
 
 namespace reprise::inline v0 {
 
-/// The rows of a draft in a pass, in order: three arrays of one size, to write.
+/// The rows of a draft in a pass, in order: three output arrays of equal size.
 struct DraftRows {
   std::span<NodeIndex> nodes;       ///< the index of the row's node in the draft
-  std::span<NodeIndex> parents;     ///< the row that it follows, or anchor_parent
+  std::span<NodeIndex> parents;     ///< the row that this row follows, or anchor_parent
   std::span<std::uint32_t> depths;  ///< distance from the anchor in tokens, from 1
 };
 
 /// The result of select_nodes().
 struct SelectedNodes {
-  std::size_t nodes = 0;   ///< rows written; every prefix of them is a draft
-  bool too_deep = false;   ///< a node was left out for its depth
+  std::size_t nodes = 0;   ///< rows written; every prefix of them is a valid draft
+  bool too_deep = false;   ///< a node was left out because it is too deep
   bool refused = false;    ///< a node was left out because a constraint refused it
   bool auxiliary = false;  ///< at least one written node is auxiliary
 };
 
-/// Writes the nodes of `draft` that the pass can verify, in their order. A node is left out if it is deeper than
-/// `max_depth`, if `constraints` refuse it, or if its parent was left out. Empty `constraints` refuse none. Form and
-/// budget are not checked, because Draft::push() enforces them. Cost: linear, unless a tree has nodes left out.
+/// Writes to `rows` the nodes of `draft` that the pass can verify, in draft order, and returns their number. A node is
+/// left out if it is deeper than `max_depth`, if `constraints` refuse it, or if its parent was left out. Empty
+/// `constraints` refuse no node. Form and budget are not checked, because Draft::push() enforces them. Cost: linear,
+/// except for a tree with nodes left out.
 inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const DraftRows& rows,
                                   std::span<const Constraint> constraints = {}) noexcept {
   SelectedNodes found;
@@ -76,8 +77,8 @@ inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const 
 /// A token that a pass has committed.
 struct CommittedToken {
   Token token = 0;
-  std::size_t row = 0;   ///< the row of the batch with its logits
-  bool drafted = false;  ///< the draft contained it
+  std::size_t row = 0;   ///< the row of the batch after which the target picked it
+  bool drafted = false;  ///< true if the draft contained it
 };
 
 /// The result of walk().
@@ -89,22 +90,22 @@ struct Walk {
   std::optional<Token> pick;  ///< the pick after the accepted path, if it was read
 };
 
-/// The session as walk() sees it. walk() writes to one place in it: accepted tokens go after the output in `text`, so
-/// that predicate and stop rules see one contiguous output. No other code reads them there before commit.
+/// The input of walk(). Of these members, walk() writes only to `text`: it puts accepted tokens after the output, so
+/// that the predicate and the stop rules see one contiguous output. No other code reads these tokens before commit.
 struct WalkInput {
   std::span<Token> text;    ///< the output so far, then room for every token that the pass can commit
   std::size_t output = 0;   ///< output tokens so far
   std::size_t context = 0;  ///< committed tokens in total
   std::size_t max_context = unlimited;
   TokenSpan draft;                       ///< the drafted rows
-  std::span<const NodeIndex> parents;    ///< for each, the drafted row that it follows, or anchor_parent
+  std::span<const NodeIndex> parents;    ///< the drafted row that each one follows, or anchor_parent
   std::span<const bool> auxiliary = {};  ///< true for rows that are never accepted; empty: none
   std::size_t anchor_row = 0;            ///< row of the anchor in the batch
-  std::size_t picked_rows = unlimited;   ///< rows with a pick, from the anchor's on; reading stops there
+  std::size_t picked_rows = unlimited;   ///< number of rows with a pick, from the anchor's row on
   std::size_t most_picks = unlimited;    ///< upper bound on picks to read
 };
 
-/// The memory that walk() writes to. `path` has room for the draft, `committed` for one token more.
+/// The memory that walk() writes to. `path` has one element per drafted row; `committed` has one element more.
 struct WalkOutput {
   std::span<CommittedToken> committed;
   std::span<NodeIndex> path;  ///< the accepted drafted rows
@@ -115,8 +116,8 @@ inline std::size_t pick_after(NodeIndex row) noexcept {
   return row == anchor_parent ? 0 : static_cast<std::size_t>(row) + 1;
 }
 
-/// Returns the first drafted row that follows `parent`, holds `token` and may be accepted; anchor_parent if there is
-/// none.
+/// Returns the first drafted row that follows `parent`, holds `token` and may be accepted. Returns anchor_parent if
+/// there is none.
 inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) noexcept {
   for (std::size_t row = pick_after(parent); row < in.draft.size(); ++row)
     if (in.parents[row] == parent && in.draft[row] == token && (in.auxiliary.empty() || !in.auxiliary[row]))
@@ -124,20 +125,22 @@ inline NodeIndex find_child(const WalkInput& in, NodeIndex parent, Token token) 
   return anchor_parent;
 }
 
-/// The picks along a path that the engine has walked itself, in the order of reading; the index is ignored.
+/// The picks along a path that the engine has walked itself, in reading order. Each access returns the next pick; the
+/// index is ignored.
 struct PathPicks {
   TokenSpan tokens;
   std::size_t read = 0;
   Token operator[](std::size_t) noexcept { return tokens[read++]; }
 };
 
-/// Follows the draft along the picks, and writes `out`. Accepted tokens also go after the output in `in.text`; after a
-/// cancelled round they are left there unread. Each pick is read at most once, in order. None is read after the first
-/// that no child agrees with, or after the token that ends generation.
+/// Follows the draft while it agrees with the picks. Writes the committed tokens and the accepted rows to `out`, and
+/// returns their numbers. Also writes accepted tokens after the output in `in.text`; if the round is cancelled, nothing
+/// reads them. Each pick is read at most once, in order. No pick is read after the first one that matches no child, or
+/// after the token that ends generation.
 template <Picks P, class Predicate>
 Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& predicate, const WalkOutput& out) {
   Walk walked;
-  NodeIndex last = anchor_parent;  // the row whose pick comes next
+  NodeIndex last = anchor_parent;  // the row whose pick is read next
   for (std::size_t i = 0; i < in.most_picks; ++i) {
     const std::size_t pick = pick_after(last);
     if (pick >= in.picked_rows) break;

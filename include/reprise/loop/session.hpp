@@ -31,25 +31,28 @@
 
 namespace reprise::inline v0 {
 
-/// One sequence being decoded, without the engine: it returns the next batch to run and takes the picks.
+/// The state of one sequence during decoding. A session does not call the engine: it returns the next batch to run and
+/// reads the picks.
 ///
 ///   begin -> { propose -> plan -> (you run the batch) -> resolve -> commit } until finished() -> append -> ...
 ///
-/// It commits exactly the tokens of plain decoding, whatever strategy and control do: neither is trusted. A round
-/// changes nothing before commit(): it can be cancelled at any point and run again. One round is open at a time.
+/// A session commits exactly the tokens of plain decoding, whatever strategy and control do: neither is trusted. A
+/// round changes nothing before commit(): it can be cancelled at any point and run again. One round is open at a time.
 ///
-/// Memory: 4 bytes per token of context, the strategy's, and that of a round. propose() never allocates. begin(),
-/// append() and plan() may; if memory runs out, they return out_of_memory and leave the session as it was.
+/// Memory: 4 bytes per token of context, plus the memory of the strategy and of a round. propose() never allocates.
+/// begin(), append() and plan() may allocate; if memory runs out, they return out_of_memory and leave the session as it
+/// was.
 ///
-/// Throws: nothing of its own. Exceptions of the predicate and of the strategy's begin, observe and truncate pass
-/// through, and the session stays usable. A strategy that threw is not called again until begin().
+/// Throws: no exceptions of its own. Exceptions from the predicate and from the strategy's begin, observe and truncate
+/// pass through, and the session stays usable. A strategy that threw is not called again until begin().
 ///
-/// Threads: one at a time per session; different sessions are independent. A session that was moved from can only be
-/// assigned to or destroyed.
+/// Threads: one at a time per session; different sessions are independent. A moved-from session can only be assigned to
+/// or destroyed.
 template <DraftStrategy Strategy, DraftControl Control = SendAll>
 class Session {
  public:
-  /// `max_draft_nodes`: upper bound on the nodes of a draft, in any round. Pad rows come on top, at most as many again.
+  /// `max_draft_nodes`: upper bound on the nodes of a draft in any round. A pass may have up to as many pad rows in
+  /// addition.
   explicit Session(Strategy strategy, std::size_t max_draft_nodes = 64) requires std::default_initializable<Control>
       : Session(std::move(strategy), Control(), max_draft_nodes) {}
   Session(Strategy strategy, Control control, std::size_t max_draft_nodes = 64)
@@ -65,9 +68,9 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session() = default;
 
-  /// Allocates memory for `max_context` tokens, in this and all further sequences. Until that size nothing else
-  /// allocates, if no more tokens are pending than at begin() and the strategy's reserve() covers its part. Cancels an
-  /// open round. Errors: out_of_memory; the session then grows step by step.
+  /// Allocates memory for `max_context` tokens, in this and all further sequences. Up to that size, no other call
+  /// allocates, provided that no more tokens are pending than at begin() and the strategy's reserve() covers its part.
+  /// Cancels an open round. Errors: out_of_memory; in that case the session grows on demand.
   Result<void> reserve(std::size_t max_context) {
     round_.close();
     if (!sequence_.reserve(max_context)) return Sequence::no_memory();
@@ -75,8 +78,8 @@ class Session {
     return {};
   }
 
-  /// Starts a sequence. The engine has prefilled: its cache holds the first `cached` tokens of `context`, by default
-  /// all except the last. The others are pending and are part of the first pass.
+  /// Starts a sequence. Precondition: the engine's cache holds the first `cached` tokens of `context`, by default all
+  /// except the last. The other tokens are pending, and the first pass runs them.
   ///
   /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, invalid_argument, out_of_memory.
   /// After an error the session is unchanged, except that out_of_memory cancels an open round.
@@ -93,12 +96,13 @@ class Session {
     return {};
   }
 
-  /// Adds tokens that the engine did not generate here: the next user turn, a tool result, or a first token from the
+  /// Appends tokens that this session did not generate: the next user turn, a tool result, or a first token from the
   /// prefill. They count as context, not as output; a new output begins after them. `tokens` may be part of this
   /// session's own context.
   ///
-  /// `cached` counts from the start of the context, as in begin(). The default, all tokens except the last, includes
-  /// the previous last token. No pass has put that one into the cache, so the engine must prefill it too.
+  /// `cached` counts from the start of the context, as in begin(). The default is all tokens except the last, so it
+  /// includes the token that was last before this call. No pass has put that token into the cache, so the engine must
+  /// prefill it too.
   ///
   /// Errors: not_begun, and those of begin(). After an error the session is unchanged.
   Result<void> append(TokenSpan tokens, Origin origin = Origin::prompt, std::optional<std::size_t> cached = {}) {
@@ -110,8 +114,8 @@ class Session {
   }
 
   /// Asks the strategy for a draft and returns it. The view is valid until the next call that changes the session. If a
-  /// limit is reached already, the draft is empty and finished() is true. `limits` must live until the round ends.
-  /// `shape`: pass chain if a tree cannot be verified in this round, whatever limits and capabilities say.
+  /// limit has already been reached, the draft is empty and finished() is true. `limits` must live until the round
+  /// ends. `shape`: pass DraftShape::chain if this round cannot verify a tree, regardless of limits and capabilities.
   DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) {
     round_.open(limits);
     if (!sequence_.begun()) return {};
@@ -129,12 +133,12 @@ class Session {
     round_.propose(draft, asked.max_leaves, asked.max_nodes != 0 && budget.max_nodes == 0);
     return round_.draft();
   }
-  DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // read until the round ends
+  DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // limits must live until the round ends
 
   /// Removes the nodes that a rule does not allow from this round's draft. `allowed(path)` returns how many leading
-  /// tokens of `path`, which begins after the anchor, may follow the committed tokens; see ConstrainedVerifier. Call it
-  /// between propose() and plan(); an open ticket becomes void. It skips sampled drafts, because looking at their
-  /// tokens would bias rejection sampling. Exceptions of `allowed` pass through.
+  /// tokens of `path`, which begins after the anchor, may follow the committed tokens; see ConstrainedVerifier. Call
+  /// constrain() between propose() and plan(); an open ticket becomes void. Sampled drafts are skipped, because reading
+  /// their tokens would bias rejection sampling. Exceptions of `allowed` pass through.
   template <std::invocable<TokenSpan> Allowed>
   void constrain(Allowed&& allowed) {
     round_.constrain(allowed);
@@ -144,7 +148,7 @@ class Session {
   /// sequences. The planner chooses how many nodes each may send and passes that number to plan(). An open ticket
   /// becomes void.
   ///
-  /// Requires a control that is SendAll or derived from it: any other would shorten the plan of the batch again.
+  /// Requires that Control is SendAll or derived from it: any other control would shorten the planned draft again.
   /// Errors: those of plan() except out_of_memory.
   template <std::same_as<Control> C = Control>  // checked when called, so that every session can be instantiated
   Result<Offer> offer() {
@@ -160,8 +164,8 @@ class Session {
   }
 
   /// Returns the pass to run. It carries as many of the fitting draft nodes as control chooses, and at most `max_nodes`
-  /// drafted rows. `why` is the Cut to count if `max_nodes` is the binding rule. A second call in the same round voids
-  /// the older ticket. Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the
+  /// drafted rows. `why` is the Cut to report if `max_nodes` is the binding rule. A second call in the same round voids
+  /// the previous ticket. Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the
   /// round.
   Result<Pass> plan(std::size_t max_nodes = unlimited, Cut why = Cut::budget) {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
@@ -173,24 +177,24 @@ class Session {
     return round_.pass(sequence_);
   }
 
-  /// Reads the picks of the pass and returns the tokens and rows to commit. cancel() undoes everything it changes.
-  /// `picks[i]` is the target's token after row (anchor + i); if `picks` has a size(), reading stops there. Errors:
-  /// bad_ticket; bad_picks if there is no pick at all.
+  /// Reads the picks of the pass and returns the tokens and rows to commit. cancel() undoes all changes that resolve()
+  /// makes. `picks[i]` is the target's token after row (anchor + i); if `picks` has a size(), reading stops after that
+  /// many picks. Errors: bad_ticket; bad_picks if there are no picks.
   template <Picks P, class Predicate = NeverStop>
   Result<Decision> resolve(Ticket ticket, P&& picks, Predicate&& predicate = Predicate()) {
     return round_.resolve(sequence_, ticket, picks, predicate);
   }
 
-  /// Decides by a path that the engine has walked itself. Its rows and tokens are checked against the draft. Errors:
-  /// bad_ticket; bad_picks if they are not a path of this draft.
+  /// Returns the decision for a path that the engine has walked itself. Checks the rows and tokens of the path against
+  /// the draft. Errors: bad_ticket; bad_picks if they are not a path of this draft.
   template <class Predicate = NeverStop>
   Result<Decision> resolve(Ticket ticket, Accepted accepted, Predicate&& predicate = Predicate()) {
     return round_.resolve(sequence_, ticket, accepted, predicate);
   }
 
   /// Passes the target's likeliest tokens after row (anchor + i) of the pass to the strategy, the likeliest first. Rows
-  /// that were not accepted may be reported too (TopKVerifier). Call it between plan() and commit(), for each row at
-  /// most once. May allocate. Errors: bad_ticket.
+  /// that were not accepted may be reported too (TopKVerifier). Call it between plan() and commit(), at most once for
+  /// each row. May allocate. Errors: bad_ticket.
   Result<void> report_top_k(Ticket ticket, std::size_t i, TokenSpan tokens) {
     return round_.report_top_k(ticket, i, tokens);
   }
@@ -216,9 +220,9 @@ class Session {
   /// Cancels the round and leaves the session as it was before the round. Errors: bad_ticket.
   Result<void> cancel(Ticket ticket) { return round_.cancel(ticket); }
 
-  /// Goes back to the first `size` tokens of the context (an edited turn, a rejected answer). Generation can continue
-  /// from there, even if it had finished. The engine must cut its cache to at most cached() rows. Errors: not_begun,
-  /// size_out_of_range.
+  /// Removes all but the first `size` tokens of the context, for example after an edited turn or a rejected answer.
+  /// Generation can continue afterwards, even if it had finished. The engine must cut its cache to at most cached()
+  /// rows. Errors: not_begun, size_out_of_range.
   Result<void> truncate(std::size_t size) {
     if (!sequence_.begun()) return Sequence::not_begun();
     const TokenSpan before = context();  // stays readable: truncation does not overwrite the memory
@@ -228,20 +232,20 @@ class Session {
     return {};
   }
 
-  /// Replaces the context: it was compacted, or lost a block in the middle. This is begin() with the same capabilities,
-  /// except that control and statistics keep their state. A RebasableStrategy keeps the tokens it has seen as evidence.
-  /// A new output begins after `context`, which may be part of this session's own.
+  /// Replaces the context, for example after it was compacted or a block was removed from its middle. Like begin() with
+  /// the same capabilities, except that control and statistics keep their state. A RebasableStrategy keeps the tokens
+  /// it has seen as evidence. A new output begins after `context`, which may be part of this session's own context.
   ///
   /// `cached`: the number of leading tokens of `context` whose rows the engine's cache holds, by default all except the
-  /// last. Keep only the old rows of the shared prefix. Every later row was computed at another position and attended
-  /// to the dropped tokens. Cut the cache there, and prefill the rest again or leave it pending. Moving old rows to
-  /// their new positions (a context shift) gives a different output than prefill would. Drafting does not add to that
-  /// difference.
+  /// last. Of the old rows, keep only those of the shared prefix. Every later row was computed at a different position
+  /// and attended to the removed tokens. Cut the cache after the shared prefix, and prefill the remaining tokens again
+  /// or leave them pending. Moving old rows to their new positions (a context shift) gives a different output than
+  /// prefill would. Drafting does not add to that difference.
   ///
   /// Returns the number of leading tokens that the old and the new context share. Only the rows of these tokens are
-  /// worth keeping in the engine's cache. An engine that needs this number to cut its cache cuts it afterwards and
-  /// calls set_cached(). It passes the number, or context.size() - 1 if that is smaller: the last token is never in the
-  /// cache.
+  /// worth keeping in the engine's cache. If the engine needs this number to cut its cache, cut the cache after this
+  /// call and then call set_cached(). Pass the number, or context.size() - 1 if that is smaller: the last token is
+  /// never in the cache.
   ///
   /// Errors: not_begun, and those of begin(). After an error the session is unchanged, except that out_of_memory
   /// cancels an open round.
@@ -259,7 +263,7 @@ class Session {
     if constexpr (RebasableStrategy<Strategy>) {
       if (in_step)
         strategy_.rebase(before, now);
-      else  // it threw, and may have lost track of the tokens
+      else  // the strategy threw, and may have lost track of the tokens
         strategy_.begin(now);
     } else {
       strategy_.begin(now);
@@ -289,7 +293,7 @@ class Session {
     return other;
   }
 
-  /// Ends generation on behalf of the caller, until append(), truncate() or begin(). No effect without a sequence.
+  /// Ends generation on behalf of the caller, until append(), truncate() or begin(). Has no effect before begin().
   void finish() noexcept {
     if (!sequence_.begun()) return;
     round_.close();
@@ -298,30 +302,30 @@ class Session {
 
   [[nodiscard]] bool finished() const noexcept { return finish_reason() != FinishReason::none; }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return sequence_.finish_reason(); }
-  /// All committed tokens. Valid until the session changes.
+  /// Returns all committed tokens. The view is valid until the session changes.
   [[nodiscard]] TokenSpan context() const noexcept { return sequence_.context(); }
-  /// The output since begin() or the last append(), without the stop tokens that ended it.
+  /// Returns the output since begin() or the last append(), without the stop tokens that ended it.
   [[nodiscard]] TokenSpan output() const noexcept { return sequence_.output(); }
-  /// The leading part of output() that is safe to stream: no stop sequence can remove it any more. After generation has
-  /// ended it is the whole output. If a raised limit lets generation go on, a stop sequence that began there may still
-  /// be completed.
+  /// Returns the leading part of output() that is safe to stream, because no stop sequence can remove it any more.
+  /// After generation has ended, returns the whole output. If a raised limit lets generation continue, a stop sequence
+  /// that began in the returned part may still be completed.
   [[nodiscard]] TokenSpan settled_output(const Limits& limits) const noexcept {
     return sequence_.settled_output(limits);
   }
-  /// Returns the part of settled_output() that no earlier call has returned, for streaming. Valid until the session
-  /// changes.
+  /// Returns the part of settled_output() that no earlier call has returned, for streaming. The view is valid until the
+  /// session changes.
   [[nodiscard]] TokenSpan take_settled(const Limits& limits) noexcept { return sequence_.take_settled(limits); }
-  /// The number of output tokens that take_settled() has returned.
+  /// Returns the number of output tokens that take_settled() has returned.
   [[nodiscard]] std::size_t taken() const noexcept { return sequence_.taken(); }
-  /// The number of context tokens whose rows are in the engine's cache.
+  /// Returns the number of context tokens whose rows are in the engine's cache.
   [[nodiscard]] std::size_t cached() const noexcept { return sequence_.cached(); }
   [[nodiscard]] TokenSpan pending() const noexcept { return sequence_.pending(); }
   [[nodiscard]] const Capabilities& capabilities() const noexcept { return sequence_.capabilities(); }
-  /// Counts since begin() or the last append(); rebase() does not reset them.
+  /// Returns the counts since begin() or the last append(); rebase() does not reset them.
   [[nodiscard]] const Statistics& statistics() const noexcept { return sequence_.statistics(); }
   /// Adds time that the caller has spent on drafting, for example in propose() and plan(): this library reads no clock.
-  /// Call it once for each round if the mean is to be that of a round. For statistics only: no decision uses it. For a
-  /// drafting cost that control weighs, see CostOptions::drafting.
+  /// To get the mean time per round, call it once in each round. The time is for statistics only: no decision uses it.
+  /// For a drafting cost that control takes into account, see CostOptions::drafting.
   void add_drafting_time(std::chrono::nanoseconds time) noexcept { sequence_.statistics().drafting_time.add(time); }
   [[nodiscard]] Strategy& strategy() noexcept { return strategy_; }
   [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
@@ -334,7 +338,8 @@ class Session {
   }
 
  private:
-  /// Calls the strategy. If it throws, it has lost step with the context and is not called again.
+  /// Calls the strategy, unless it has thrown before. A strategy that throws may no longer match the context, so it is
+  /// not called again until begin() or rebase().
   template <class Call>
   void in_step(Call&& call) {
     if (!strategy_in_step_) return;

@@ -22,12 +22,12 @@
 
 namespace reprise::inline v0::detail {
 
-/// The cost of a pass of several sequences by its drafted rows. It is read from a given curve, or from curves that are
-/// learned, one for each power of two of the number of sequences. Costs are kept between calls while the shape of the
-/// plain pass is the same. Contexts are rounded down to their three leading bits: 1,000 counts as 896.
+/// The cost of a pass of several sequences as a function of its drafted rows. It is read from a given curve or from
+/// learned curves, one for each power of two of the number of sequences. Costs are cached while the shape of the plain
+/// pass stays the same. Contexts are rounded down to their three leading bits: 1,000 counts as 896.
 ///
-/// If the engine can run certain widths only, row counts are rounded up to the next one: the rows in between are paid
-/// for anyway.
+/// If the engine can run certain widths only, row counts are rounded up to the next width. The engine runs the rows in
+/// between in any case.
 ///
 /// Learned curves have 64 lengths each. In a batch of n sequences, one length represents n / 8 rows, rounded down to a
 /// power of two, at least 1. The curve thus reaches 8 rows for each sequence. Memory: 3 KB for each power of two up to
@@ -38,12 +38,12 @@ class BatchCost {
   BatchCost(std::optional<CostCurve> told, const AllowedWidths& widths, std::size_t most) noexcept
       : told_(std::move(told)), widths_(widths), most_(most) {}
 
-  /// Allocates the tables. Returns false if out of memory: every pass then seems as cheap as a plain one, and no draft
-  /// may be sent.
+  /// Allocates the tables. Returns false if memory runs out. In that case every pass seems as cheap as a plain one, so
+  /// the caller must not send drafts.
   [[nodiscard]] bool reserve() noexcept { return costs_.resize(most_ + 1, cost_one) && logs_.resize(most_ + 1, 0); }
   [[nodiscard]] bool reserved() const noexcept { return costs_.size() > most_; }
 
-  /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are kept from the last call.
+  /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are cached from the last call.
   void prepare(PassShape plain) noexcept {
     plain.sequences = std::max<std::size_t>(plain.sequences, 1);
     plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
@@ -54,34 +54,36 @@ class BatchCost {
     passes_ = told_ ? 0 : learned().passes();
     read();
   }
-  /// The cost of the prepared pass with k drafted rows, in plain passes.
+  /// Returns the cost of the prepared pass with k drafted rows, in plain passes.
   [[nodiscard]] Cost cost(std::size_t k) const noexcept { return costs_[k]; }
-  /// The extra cost of k drafted rows.
+  /// Returns the extra cost of k drafted rows, in plain passes.
   [[nodiscard]] std::int64_t extra(std::size_t k) const noexcept {
     return std::int64_t{costs_[k]} - std::int64_t{costs_[0]};
   }
-  /// The natural logarithm of the time of a pass with k drafted rows, divided by the time without them; in UnitScale.
+  /// Returns the natural logarithm of a ratio, in UnitScale: the pass time with k drafted rows, divided by that without
+  /// them.
   [[nodiscard]] std::int64_t log(std::size_t k) const noexcept { return logs_[k]; }
-  /// The highest throughput that any draft can reach.
+  /// Returns the highest throughput that any draft can reach.
   [[nodiscard]] Rate max_throughput() const noexcept { return max_throughput_; }
-  /// The largest number of drafted rows that can pay if every one is accepted; 0 if none can at this load.
+  /// Returns the largest number of drafted rows that can be worth their cost if all are accepted; 0 if there is none at
+  /// this load.
   [[nodiscard]] std::size_t most_worthwhile() const noexcept { return worthwhile_; }
-  /// The smallest increase of log() by one more row, up to most_worthwhile() rows.
+  /// Returns the smallest increase of log() for one more row, up to most_worthwhile() rows.
   [[nodiscard]] std::int64_t least_step() const noexcept { return least_step_; }
-  /// The number of rows that the engine runs for `rows` rows: the next allowed width, or `rows` itself if there is
-  /// none.
+  /// Returns the number of rows that the engine runs for `rows` rows: the next allowed width, or `rows` itself if there
+  /// is none.
   [[nodiscard]] std::size_t width(std::size_t rows) const noexcept {
     const auto widths = widths_.values();
     const auto at = std::lower_bound(widths.begin(), widths.end(), rows);
     return at == widths.end() ? rows : *at;
   }
-  /// The largest number of drafted rows that fit an allowed width after `rows` plain rows.
+  /// Returns the largest number of drafted rows that fit into an allowed width after `rows` plain rows.
   [[nodiscard]] std::size_t width_limit(std::size_t rows) const noexcept {
     if (widths_.empty()) return unlimited;
     return widths_.values().back() - std::min(rows, widths_.values().back());
   }
 
-  /// The largest number of drafted rows that the times learned so far allow.
+  /// Returns the largest number of drafted rows that the times learned so far allow.
   [[nodiscard]] std::size_t explored_rows() const noexcept {
     return told_ ? unlimited : learned_cost().explored_rows();
   }
@@ -90,7 +92,7 @@ class BatchCost {
   [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
     return !told_ && learned_cost().should_probe_plain(gain, guard);
   }
-  /// The cost that the loss guard charges for a pass with a draft.
+  /// Returns the cost that the loss guard charges for a pass with a draft.
   [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
     return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
   }
@@ -110,7 +112,7 @@ class BatchCost {
   static std::size_t class_of(std::size_t sequences) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(sequences)) - 1, classes - 1);
   }
-  /// The number of rows of a batch that one row of a learned curve represents.
+  /// Returns the number of rows of a batch that one row of a learned curve represents.
   static std::size_t unit(std::size_t sequences) noexcept {
     return std::max<std::size_t>(1, std::bit_floor(sequences) / 8);
   }
@@ -120,7 +122,7 @@ class BatchCost {
   }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_[class_of(plain_.sequences)]; }
   [[nodiscard]] LearnedCost learned_cost() const noexcept { return LearnedCost(learned(), unit(plain_.sequences)); }
-  /// Returns the three leading bits of a context, the others cleared.
+  /// Returns `context` with all bits cleared except the three leading ones.
   static std::size_t rounded_context(std::size_t context) noexcept {
     const std::size_t third_bit = std::max<std::size_t>(1, std::bit_floor(context) / 4);
     return context - context % third_bit;
@@ -138,7 +140,7 @@ class BatchCost {
       logs_[k] = static_cast<std::int32_t>(fixed_ln(time(k)) - first);
       const std::uint64_t relative = time(k);
       if ((sequences + k) * cost > tokens * relative) tokens = sequences + k, cost = relative;
-      // The gain if all rows are accepted and spread evenly over the sequences, where they help most. Rows are
+      // The gain if all rows are accepted and spread evenly over the sequences, which is the best case. Rows are
       // worthwhile only if 31/32 of that gain exceeds their cost.
       const std::int64_t gain = fixed_ln(UnitScale::divide(sequences + k, sequences));
       if (gain * 31 / 32 > logs_[k]) worthwhile_ = k;
@@ -165,7 +167,7 @@ class BatchCost {
                               : costs[most_];
     }
   }
-  /// The time of a pass with k drafted rows. That of a plain pass is 1, even if both carry other rows.
+  /// Returns the time of a pass with k drafted rows, in UnitScale. A plain pass takes 1, even if both carry other rows.
   [[nodiscard]] std::uint64_t time(std::size_t k) const noexcept {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(1, extra(k) + cost_one));
   }
@@ -176,7 +178,7 @@ class BatchCost {
   AllowedWidths widths_;
   std::size_t most_;
   std::array<LearnedCurve, classes> learned_{};
-  PassShape plain_{1, unlimited, 0};  // no such pass
+  PassShape plain_{1, unlimited, 0};  // matches no pass
   std::uint32_t passes_ = 0;          // passes() of the learned curve at the last read
   Buffer<Cost> costs_;
   Buffer<std::int32_t> logs_;

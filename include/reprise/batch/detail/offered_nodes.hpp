@@ -17,20 +17,20 @@
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/evidence/path_products.hpp"
 
-/// \file The nodes offered to a pass, counted by worth: the histogram that both planners walk down.
+/// \file The nodes offered to a pass, counted by worth: the histogram that both planners read.
 namespace reprise::inline v0::detail {
 
-/// The costs and limits by which a pass is planned.
+/// The costs and limits used to plan a pass.
 struct PlanTerms {
   const BatchCost& cost;
   const LossGuard& guard;
-  std::int64_t price = 0;      ///< price of the logarithm of the time of a pass, in UnitScale
+  std::int64_t price = 0;      ///< weight of the logarithm of the pass time, in UnitScale
   std::size_t row_limit = 0;   ///< upper bound on drafted rows
   std::size_t plain_rows = 0;  ///< pending rows and other rows
   std::size_t other_rows = 0;  ///< the part of plain_rows that belongs to no sequence of the plan
 
   [[nodiscard]] bool allowed(std::size_t k) const noexcept { return cost.extra(k) <= guard.allowance(); }
-  /// The price of the time that k drafted rows add.
+  /// Returns the price of the time that k drafted rows add, in UnitScale.
   [[nodiscard]] std::int64_t price_of(std::size_t k) const noexcept { return UnitScale::multiply(price, cost.log(k)); }
 };
 
@@ -39,9 +39,9 @@ struct RowChoice {
   std::size_t rows = 0;       ///< drafted rows, padding included if uniform
   std::size_t row_width = 0;  ///< if uniform: rows of each sequence
   std::int64_t gain = 0;
-  bool guarded = false;  ///< true if other lengths exceeded the allowance of the guard
+  bool guarded = false;  ///< true if better row counts exceeded the allowance of the guard
 
-  /// Takes k rows if their gain is higher and the guard allows them. Returns true if it took them.
+  /// Changes the choice to k rows if their gain is higher and the guard allows them. Returns true if it changed.
   bool offer(const PlanTerms& terms, std::size_t k, std::int64_t other_gain) noexcept {
     if (other_gain <= gain) return false;
     if (!terms.allowed(k)) {
@@ -57,14 +57,14 @@ struct RowChoice {
 /// The nodes of all entries of a plan, by class of worth and, if uniform, by row.
 class OfferedNodes {
  public:
-  static constexpr std::size_t most_nodes = 256;      // of one sequence
-  static constexpr std::size_t most_row_width = 512;  // of a uniform pass
+  static constexpr std::size_t most_nodes = 256;      // upper bound for one sequence
+  static constexpr std::size_t most_row_width = 512;  // upper bound for a uniform pass
 
   /// The bounds beyond which a node is not counted.
   struct Bounds {
-    std::uint64_t least_tokens = 0;  ///< lower bound on the tokens of a sequence, in UnitScale
-    std::size_t least_class = 0;     ///< first class that never pays
-    std::size_t stop_class = 0;      ///< the same for sampled drafts, by the size of the last pass
+    std::uint64_t least_tokens = 0;  ///< tokens that a sequence is assumed to get at least, in UnitScale
+    std::size_t least_class = 0;     ///< first class whose nodes are never worth their cost
+    std::size_t stop_class = 0;      ///< the same for sampled drafts, at the size of the last pass
     std::size_t row_limit = 0;       ///< upper bound on drafted rows
   };
 
@@ -82,7 +82,7 @@ class OfferedNodes {
     offered_ = 0;
     worthwhile_ = 0;
     any_sampled_ = false;
-    std::size_t enough = 2 * bounds.row_limit;  // worthwhile nodes after which classes out of reach are dropped
+    std::size_t enough = 2 * bounds.row_limit;  // worthwhile nodes after which unreachable classes are dropped
     for (const BatchEntry& entry : entries) {
       if (worthwhile_ > enough && !uniform_) {
         bounds.least_class = std::min(bounds.least_class, first_left_out(bounds.row_limit));
@@ -93,20 +93,20 @@ class OfferedNodes {
   }
 
   [[nodiscard]] std::size_t sequences() const noexcept { return sequences_.size(); }
-  /// The number of nodes in all drafts.
+  /// Returns the number of nodes in all drafts.
   [[nodiscard]] std::size_t offered() const noexcept { return offered_; }
-  /// The number of worthwhile nodes in all drafts.
+  /// Returns the number of worthwhile nodes in all drafts.
   [[nodiscard]] std::size_t worthwhile() const noexcept { return worthwhile_; }
   [[nodiscard]] bool any_sampled() const noexcept { return any_sampled_; }
-  /// The number of nodes in class c.
+  /// Returns the number of nodes in class c.
   [[nodiscard]] std::uint32_t in_class(std::size_t c) const noexcept { return counts_[c]; }
-  /// The summed worth of the nodes that are sent only if each sequence has more than `row` rows: those in row `row`,
-  /// counted from 0.
+  /// Returns the summed worth of the nodes in row `row`, counted from 0. They are sent only if each sequence has more
+  /// than `row` rows.
   [[nodiscard]] std::int64_t in_row(std::size_t row) const noexcept { return by_row_[row]; }
-  /// The number of worthwhile nodes of sequence i. pending_of(): the number of its pending rows.
+  /// Return the number of worthwhile nodes (nodes_of) and of pending rows (pending_of) of sequence i.
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return sequences_[i].nodes; }
   [[nodiscard]] std::size_t pending_of(std::size_t i) const noexcept { return sequences_[i].pending; }
-  /// The classes of the nodes of sequence i, in non-decreasing order.
+  /// Returns the classes of the nodes of sequence i, in non-decreasing order.
   [[nodiscard]] const std::uint16_t* classes_of(std::size_t i) const noexcept {
     return classes_.data() + i * max_nodes_;
   }
@@ -115,7 +115,7 @@ class OfferedNodes {
   }
 
  private:
-  /// The row counts of one sequence.
+  /// The node and row counts of one sequence.
   struct Sequence {
     std::uint32_t nodes = 0;
     std::uint32_t pending = 0;
@@ -134,7 +134,7 @@ class OfferedNodes {
     std::size_t n = 0;
     for (; n < size; ++n) {
       const std::uint32_t path = path_of(entry, n);
-      // Classes never fall, so that even a draft out of order is cut to a prefix.
+      // Classes never decrease, so that even a draft that is out of order is cut to a prefix.
       last = std::max(last, worth_class(path, sum, least_tokens));
       if (last >= first_refused) break;
       sum += rescaled<ProbabilityScale, UnitScale>(path);
@@ -147,8 +147,7 @@ class OfferedNodes {
     offered_ += offer.sendable.size();
     any_sampled_ = any_sampled_ || (sampled && n > 0);
   }
-  /// The path probability of node number `n` in ProbabilityScale, corrected by the calibrator of the entry if it has
-  /// one.
+  /// Returns the path probability of node number `n`, in ProbabilityScale. The entry's calibrator, if any, corrects it.
   [[nodiscard]] std::uint32_t path_of(const BatchEntry& entry, std::size_t n) noexcept {
     const Offer& offer = entry.offer;
     const std::uint32_t path = offer.draft[static_cast<std::size_t>(offer.sendable[n])].path_probability.raw();
@@ -156,7 +155,7 @@ class OfferedNodes {
     const std::uint32_t factor = paths_.extend(offer.draft, offer.sendable, n, entry.credit->factor());
     return static_cast<std::uint32_t>(UnitScale::multiply(std::uint64_t{path}, std::uint64_t{factor}));
   }
-  /// The first class of which nothing can be sent, because the classes before it already hold `rows` nodes.
+  /// Returns the first class from which no node can be sent, because the classes before it already hold `rows` nodes.
   [[nodiscard]] std::size_t first_left_out(std::size_t rows) const noexcept {
     std::size_t c = 0;
     for (std::size_t nodes = 0; c < worth_classes && nodes < rows; ++c) nodes += counts_[c];
@@ -171,7 +170,7 @@ class OfferedNodes {
   std::array<std::uint32_t, worth_classes> counts_{};
   std::array<std::int64_t, most_row_width> by_row_{};
   PathProducts<most_nodes> paths_;
-  Buffer<std::uint16_t> classes_;  // sequence i has the elements from i x max_nodes_ on
+  Buffer<std::uint16_t> classes_;  // the elements of sequence i begin at index i x max_nodes_
   Buffer<Sequence> sequences_;
 };
 

@@ -12,11 +12,11 @@
 
 namespace reprise::inline v0::detail {
 
-/// Plans passes whose sequences may have different numbers of rows. The nodes of the highest worth get the rows.
+/// Plans passes whose sequences may have different numbers of rows. The nodes with the highest worth get the rows.
 class RaggedPlanner {
  public:
-  /// Returns the number of rows with the highest gain. Nodes of sampled drafts (class 0) come first and are not
-  /// weighed: only the guard and the row limit bound them.
+  /// Returns the number of rows with the highest gain. Nodes of sampled drafts (class 0) come first, and their worth is
+  /// not compared: only the guard and the row limit bound them.
   [[nodiscard]] static RowChoice choose(const OfferedNodes& offered, const PlanTerms& terms) noexcept {
     const std::size_t most = std::min(offered.worthwhile(), terms.row_limit);
     const std::size_t sampled = offered.in_class(0);
@@ -34,12 +34,13 @@ class RaggedPlanner {
     return best;
   }
 
-  /// Shares the rows out, nodes of the highest worth first, and returns the number of drafted nodes. Within the last
-  /// class, sequence number `turn` is served first, then the sequences after it.
+  /// Distributes the rows, first to the nodes with the highest worth. Writes the number of drafted nodes of each
+  /// sequence to `nodes`, and returns their sum. Within the last class, sequence number `turn` gets rows first, then
+  /// the sequences after it.
   static std::size_t share_out(const OfferedNodes& offered, const RowChoice& choice, std::size_t turn,
                                std::span<std::uint32_t> nodes) noexcept {
     std::size_t rows = choice.rows;
-    std::size_t last = 0;  // the first class that does not fit whole
+    std::size_t last = 0;  // the first class that does not fit in full
     while (last < worth_classes && offered.in_class(last) <= rows) rows -= offered.in_class(last++);
     const auto take = [&](std::size_t i, std::size_t bound, std::size_t most) {
       const std::uint16_t* const classes = offered.classes_of(i);

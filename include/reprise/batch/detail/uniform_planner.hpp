@@ -14,7 +14,7 @@ namespace reprise::inline v0::detail {
 /// Plans passes whose sequences all have the same number of rows; shorter ones are padded.
 class UniformPlanner {
  public:
-  /// `widths`: the allowed numbers of rows of a sequence; empty: any.
+  /// `widths`: the allowed numbers of rows per sequence; empty: any number.
   explicit UniformPlanner(const AllowedWidths& widths) noexcept : widths_(widths) {}
 
   /// Returns the width with the highest gain.
@@ -28,7 +28,7 @@ class UniformPlanner {
          width = next_width(width + 1)) {
       const std::size_t k = width * offered.sequences() + terms.other_rows - terms.plain_rows;
       if (k > terms.row_limit) break;
-      if (offered.any_sampled()) {  // looks no further ahead than the first node of the step
+      if (offered.any_sampled()) {  // uses only the worth of the first row of the step
         gain += offered.in_row(counted) * static_cast<std::int64_t>(width - counted);
         counted = width;
       }
@@ -40,7 +40,7 @@ class UniformPlanner {
     return best;
   }
 
-  /// Gives each sequence its nodes that fit into the width. Returns the number of drafted nodes.
+  /// Writes to `nodes` how many nodes of each sequence fit into the width. Returns the number of drafted nodes.
   static std::size_t share_out(const OfferedNodes& offered, const RowChoice& choice, std::size_t,
                                std::span<std::uint32_t> nodes) noexcept {
     std::size_t drafted = 0;
@@ -53,7 +53,7 @@ class UniformPlanner {
   }
 
  private:
-  /// The smallest allowed width that is at least `row_width`; unlimited if there is none.
+  /// Returns the smallest allowed width that is at least `row_width`, or unlimited if there is none.
   [[nodiscard]] std::size_t next_width(std::size_t row_width) const noexcept {
     const auto widths = widths_.values();
     if (widths.empty()) return row_width;

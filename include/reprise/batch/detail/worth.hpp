@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The worth of a drafted token in a batch, in classes of 1/32 of a factor of two. The classes are fine enough to
-/// order tokens, and few enough to count tokens in a histogram instead of sorting them.
+/// \file The worth of a drafted token in a batch, in classes; the ratio of adjacent classes is 2^(1/32). The classes
+/// are fine enough to order tokens, and few enough to count tokens in a histogram instead of sorting them.
 
 #include <algorithm>
 #include <array>
@@ -20,12 +20,12 @@ namespace reprise::inline v0::detail {
 /// worth less than 2^-11 is ignored.
 inline constexpr std::int32_t worth_halvings = 11;
 inline constexpr std::size_t worth_classes = std::size_t{worth_halvings} * coarse_steps;
-/// The worth of a class, in UnitScale.
+/// The worth of each class, in UnitScale.
 inline constexpr std::array<std::uint32_t, worth_classes> worth_of_class = falling_powers<worth_classes>();
 
-/// The class of a token with path probability `path` (in ProbabilityScale). `sum` (in UnitScale) is the sum of the path
-/// probabilities before it in its sequence. The worth is ln(1 + sum + path) - ln(1 + sum), which is about path / (1 +
-/// sum + path / 2). `least` is a lower bound on the divisor. Returns worth_classes if the token does not count.
+/// Returns the class of a token with path probability `path` (in ProbabilityScale). `sum` (in UnitScale) is the sum of
+/// the path probabilities before it in its sequence. The worth is ln(1 + sum + path) - ln(1 + sum), which is about path
+/// / (1 + sum + path / 2). `least` is a lower bound on the divisor. Returns worth_classes if the token is ignored.
 inline std::size_t worth_class(std::uint32_t path, std::uint64_t sum, std::uint64_t least) noexcept {
   if (path == 0) return worth_classes;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
@@ -35,7 +35,7 @@ inline std::size_t worth_class(std::uint32_t path, std::uint64_t sum, std::uint6
   return static_cast<std::size_t>(std::clamp<std::int32_t>(below, 1, worth_classes));
 }
 
-/// The first class that is worth less than `value` (in UnitScale), up to rounding. Two classes further down, the worth
+/// Returns the first class that is worth less than `value` (in UnitScale), up to rounding. Two classes later, the worth
 /// is certainly lower.
 inline std::size_t class_below(std::int64_t value) noexcept {
   if (value >= cost_one) return 1;

@@ -19,11 +19,11 @@ enum class Constraint : std::uint8_t {
 
 /// Checks a draft against a rule and writes one verdict for each node to `constraints`. `allowed(path)` returns how
 /// many leading tokens of `path`, which begins after the anchor, may follow the committed tokens. It is called once for
-/// each path, not for each token, because grammar engines advance cheaply and go back expensively. Auxiliary nodes are
-/// not text and are not checked.
+/// each path, not for each token, because advancing a grammar engine is cheap and rolling it back is expensive.
+/// Auxiliary nodes are not text and are not checked.
 ///
-/// Requires room for draft.size() tokens in `path`, which is scratch. Cost: one call and one walk for each leaf.
-/// Exceptions of `allowed` pass through.
+/// Requires room for draft.size() tokens in `path`, a scratch buffer. Cost: one call of `allowed` and one walk to the
+/// anchor for each leaf. Exceptions from `allowed` pass through.
 template <class Allowed>
 void constrain(DraftView draft, Allowed&& allowed, std::span<Constraint> constraints, std::span<Token> path) {
   const auto at = [](NodeIndex node) { return static_cast<std::size_t>(node); };
@@ -38,7 +38,7 @@ void constrain(DraftView draft, Allowed&& allowed, std::span<Constraint> constra
     if (draft[leaf].auxiliary || constraints[leaf] != Constraint::leaf) continue;
     std::size_t depth = 0;
     std::size_t node = leaf;
-    bool reachable = true;  // malformed nodes and those after a refused or auxiliary one are never sent
+    bool reachable = true;  // malformed nodes and descendants of refused or auxiliary nodes are never sent
     for (;;) {
       reachable = reachable && constraints[node] != Constraint::refused && !draft[node].auxiliary;
       path[path.size() - ++depth] = draft[node].token;

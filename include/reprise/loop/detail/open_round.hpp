@@ -22,11 +22,11 @@ namespace reprise::inline v0 {
 /// its own memory, because walking a tree writes the accepted path after the context.
 ///
 /// Memory: about 72 bytes per node of the largest draft, twice that if pad rows are allowed, and 12 bytes per pending
-/// token. Only reserve() and build() allocate. Threads: as the session.
+/// token. Only reserve() and build() allocate. Threads: as for the session.
 class OpenRound {
  public:
   /// Allocates memory for drafts of `nodes` nodes, and as many pad rows if `padded`, after `pending` tokens. Returns
-  /// false if memory runs out. The open draft and batch must be discarded in either case.
+  /// false if memory runs out. The caller must discard the open draft and batch in either case.
   [[nodiscard]] bool reserve(std::size_t nodes, bool padded, std::size_t pending) noexcept {
     if (nodes > unlimited / 4 || pending > unlimited / 4) return false;
     const std::size_t rows = padded ? 2 * nodes : nodes;
@@ -38,7 +38,7 @@ class OpenRound {
     most_padding_ = rows - nodes;
     return true;
   }
-  /// The maximum number of nodes in a draft: the number passed to reserve().
+  /// Returns the maximum number of nodes in a draft: the number passed to reserve().
   [[nodiscard]] std::size_t most_nodes() const noexcept { return most_nodes_; }
   /// Discards the open draft and batch; keeps the memory.
   void clear() noexcept {
@@ -54,7 +54,8 @@ class OpenRound {
   [[nodiscard]] Draft blank(const DraftBudget& budget) noexcept {
     return Draft(std::span(nodes_.data(), most_nodes_), budget);
   }
-  /// Takes the draft that was written to blank(). `max_leaves`: paths of the pass, pad rows included.
+  /// Stores the draft that the strategy wrote to blank(). `max_leaves`: upper bound on the paths of the pass, pad rows
+  /// included.
   void propose(const Draft& draft, std::size_t max_leaves) noexcept {
     draft_ = draft.view();
     malformed_ = draft.malformed();
@@ -64,8 +65,8 @@ class OpenRound {
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
   [[nodiscard]] DraftView draft() const noexcept { return draft_; }
 
-  /// Marks the nodes that `allowed` refuses, until the next draft. Skips a sampled draft: looking at its tokens before
-  /// they are sent would bias rejection sampling, and the target refuses them anyway.
+  /// Marks the nodes that `allowed` refuses, until the next draft. Skips a sampled draft: reading its tokens before
+  /// they are sent would bias rejection sampling, and the target refuses disallowed tokens anyway.
   template <class Allowed>
   void constrain(Allowed&& allowed) {
     if (draft_.kind() == DraftKind::sampled || draft_.empty()) return;
@@ -73,7 +74,7 @@ class OpenRound {
     // The batch is not built yet, so its memory can hold the path.
     reprise::constrain(draft_, allowed, {constraints_.data(), draft_.size()}, {batch_.data(), draft_.size()});
   }
-  /// Selects the nodes that the pass can verify.
+  /// Selects the nodes that the pass can verify; see select_nodes().
   SelectedNodes select(std::size_t max_depth) noexcept {
     const SelectedNodes found = select_nodes(
         draft_, max_depth, {{sent_.data(), most_nodes_}, {parents_.data(), most_nodes_}, {depths_.data(), most_nodes_}},
@@ -82,12 +83,13 @@ class OpenRound {
     any_auxiliary_ = found.auxiliary;
     return found;
   }
-  /// The nodes that select() wrote. Valid until build().
+  /// Returns the nodes that select() wrote. Valid until build().
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return {sent_.data(), selected_}; }
   [[nodiscard]] bool chain() const noexcept { return max_leaves_ <= 1; }
 
-  /// Returns the number of pad rows that fit. They need memory and, in a tree, free paths after the first `nodes`
-  /// sendable nodes. In a chain they extend the only path, whose depth bounds them.
+  /// Returns the maximum number of pad rows. Pad rows need memory. In a tree, each one also needs a path of its own, in
+  /// addition to the paths of the first `nodes` sendable nodes. In a chain, they extend the only path, so the depth
+  /// limit bounds them.
   [[nodiscard]] std::size_t most_padding(std::size_t nodes) const noexcept {
     if (chain()) return most_padding_;
     std::size_t inner = 0;  // rows that have a child
@@ -129,13 +131,14 @@ class OpenRound {
   [[nodiscard]] std::span<const NodeIndex> parents() const noexcept { return {parents_.data(), drafted_}; }
   [[nodiscard]] std::span<const NodeIndex> nodes() const noexcept { return {sent_.data(), drafted_}; }
   [[nodiscard]] std::span<const std::uint32_t> depths() const noexcept { return {depths_.data(), drafted_}; }
-  /// Flags the drafted rows that are never accepted. Empty: there are none.
+  /// Returns a flag for each drafted row: true if the row is never accepted. Returns an empty span if there are no such
+  /// rows.
   [[nodiscard]] std::span<const bool> auxiliary() const noexcept {
     return {auxiliary_.data(), any_auxiliary_ ? drafted_ : 0};
   }
 
-  /// Stores the target's likeliest tokens after row (anchor + i). Drops them if memory runs out: they only inform
-  /// drafts.
+  /// Stores the target's likeliest tokens after row (anchor + i). Drops them if memory runs out, because they only
+  /// inform drafts.
   void report_top_k(std::size_t i, TokenSpan tokens) noexcept {
     if (i > drafted_ || !top_k_.reserve_extra(tokens.size())) return;
     const NodeIndex after = i == 0 ? anchor_parent : sent_[i - 1];
@@ -145,10 +148,10 @@ class OpenRound {
   }
 
   /// True if `accepted` is a path of the batch. It must begin at the anchor's row. Each further row must follow the row
-  /// before it and hold the token that was picked there.
+  /// before it and hold the token that was picked after that row.
   ///
-  /// The path may pass through an auxiliary row, because the engine does not know which rows are auxiliary. walk() then
-  /// ends there, or takes a sibling row with the same token.
+  /// The path may pass through an auxiliary row, because the engine does not know which rows are auxiliary. In that
+  /// case, walk() ends before that row, or takes a sibling row with the same token.
   [[nodiscard]] bool holds(const Accepted& accepted) const noexcept {
     if (accepted.rows.empty() || accepted.rows.size() != accepted.tokens.size()) return false;
     if (accepted.rows[0] != pending_ - 1) return false;
@@ -170,7 +173,7 @@ class OpenRound {
     const std::span<const CommittedToken> tokens(committed_.data(), walked.committed);
     kept_.clear();
     for (std::size_t row = 0; row + 1 < pending_; ++row) kept_.push_reserved(row);
-    // The row after which a committed token was picked is kept: the anchor's, then those of the earlier tokens.
+    // Each row after which a committed token was picked is kept: the anchor's, then those of all but the last token.
     for (const CommittedToken& token : tokens) kept_.push_reserved(token.row);
     return {.tokens = tokens,
             .rows = {kept_.data(), kept_.size()},
@@ -178,8 +181,8 @@ class OpenRound {
             .accepted = walked.accepted,
             .finish = walked.finish};
   }
-  /// Returns the outcome of a walk for strategy and control. Call it once. Its views are valid until the next draft is
-  /// written.
+  /// Returns the outcome of a walk for strategy and control. Call it only once. Its views are valid until the next
+  /// draft is written.
   [[nodiscard]] Outcome outcome(const Walk& walked, Cut cut) noexcept {
     for (std::size_t i = 0; i < walked.accepted; ++i) path_[i] = sent_[static_cast<std::size_t>(path_[i])];
     return {DraftView({nodes_.data(), draft_.size() + padding_}, draft_.kind()),
@@ -200,11 +203,12 @@ class OpenRound {
   [[nodiscard]] const DraftNode& node_of(std::size_t row) const noexcept {
     return nodes_[static_cast<std::size_t>(sent_[row])];
   }
-  /// Writes the pad rows: nodes after those of the draft, rows after its rows.
+  /// Writes the pad rows: their nodes after the nodes of the draft, and their rows after its rows.
   void add_padding(Token pad) noexcept {
     const std::size_t first = drafted_ - padding_;
     const bool follows = chain() && first > 0;
-    // Kept in variables, not read back from the arrays, which g++ 12 miscompiles at -O3 (loop distribution).
+    // Kept in variables, because g++ 12 at -O3 miscompiles a loop that reads them back from the arrays (loop
+    // distribution).
     NodeIndex parent = follows ? sent_[first - 1] : anchor_parent;
     std::uint32_t depth = follows ? depths_[first - 1] + 1 : 1;
     for (std::size_t i = 0; i < padding_; ++i) {

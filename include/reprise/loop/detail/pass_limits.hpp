@@ -35,20 +35,20 @@ namespace reprise::inline v0 {
 [[nodiscard]] inline PassShape plain_shape(const Sequence& sequence) noexcept {
   return {1, sequence.pending().size(), sequence.context().size()};
 }
-/// Returns the limits, for control, of a pass with at most `rows` drafted rows.
+/// Returns the limits that control gets for a pass with at most `rows` drafted rows.
 [[nodiscard]] inline PassLimits pass_limits(const Sequence& sequence, std::size_t rows) noexcept {
   const Capabilities& can = sequence.capabilities();
   return {plain_shape(sequence), rows, can.allowed_widths.values(), pads(can), replays(can)};
 }
 
-/// Returns the number of rows that a pass may have, pending ones included.
+/// Returns the maximum number of rows of a pass, pending rows included.
 [[nodiscard]] inline std::size_t most_rows(const Limits& limits, const Capabilities& can) noexcept {
   return std::min(limits.max_rows, can.max_rows);
 }
 
 /// Returns how many nodes of the round's draft the next pass may carry, and selects these nodes. `max_nodes` is the
 /// caller's bound on drafted rows; `why` is the Cut to report if that bound applies. Precondition: the pending tokens
-/// fit.
+/// fit into a pass.
 ///
 /// The rules are in order of priority: if several allow the same number of nodes, the first one is reported.
 inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, std::size_t max_nodes, Cut why,
@@ -59,11 +59,11 @@ inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, st
   const std::size_t tokens_left = sequence.tokens_left(limits);
   const std::size_t deepest = std::min({limits.draft.max_depth, can.max_depth, context_left, tokens_left});
   const SelectedNodes selected = round.select(deepest);
-  // A depth limit removes single nodes. `selected` counts the rest for the smallest depth limit only, so only that one
-  // is a rule.
+  // A depth limit removes single nodes. `selected` counts the remaining nodes for the smallest depth limit only, so
+  // only that limit is a rule.
   const auto by_depth = [&](std::size_t depth) { return depth == deepest ? selected.nodes : unlimited; };
-  // The accepted tokens of a replayed pass are pending in the next one, where they fit as they do here. Beyond
-  // max_replay pending tokens, a pass without a draft brings them into the cache.
+  // The accepted tokens of a replayed pass are pending in the next pass. They fit into it, because they fit into this
+  // one. If more than max_replay tokens are pending, a pass without a draft brings them into the cache.
   const bool settles = replays(can) && pending > can.max_replay;
 
   struct Rule {

@@ -17,10 +17,10 @@
 
 namespace reprise::inline v0 {
 
-/// The committed state of a session: tokens, the number of them in the engine's cache, the start of the output, finish
-/// reason and statistics. It knows nothing of drafts. Refused calls change nothing.
+/// The committed state of a session: tokens, the number of tokens in the engine's cache, the start of the output,
+/// finish reason and statistics. It knows nothing of drafts. Refused calls change nothing.
 ///
-/// Memory: 4 bytes per token. Threads: as the session.
+/// Memory: 4 bytes per token. Threads: as for the session.
 class Sequence {
  public:
   [[nodiscard]] static Error no_memory() { return {ErrorCode::out_of_memory, "out of memory; nothing was changed"}; }
@@ -32,7 +32,7 @@ class Sequence {
             pending, rows};
   }
 
-  /// Returns the error that begin() would give, if any.
+  /// Checks the arguments of begin(). Returns an error if begin() must refuse them.
   [[nodiscard]] static Result<void> check_begin(TokenSpan context, const Capabilities& capabilities,
                                                 std::optional<std::size_t> cached) {
     if (context.empty())
@@ -66,8 +66,8 @@ class Sequence {
     restart(cached);
     return true;
   }
-  /// Starts again from `context`, as begin() does, but keeps capabilities and statistics. `old` receives the previous
-  /// context. Returns false if memory runs out.
+  /// Like begin(), but keeps capabilities and statistics, and moves the previous context to `old`. Returns false if
+  /// memory runs out.
   [[nodiscard]] bool rebase(TokenSpan context, std::optional<std::size_t> cached, Buffer<Token>& old) {
     Buffer<Token> fresh;
     if (!fresh.reserve(std::max(context.size() + headroom, reserved_))) return false;
@@ -119,7 +119,7 @@ class Sequence {
     cached_ = cached;
     return {};
   }
-  /// Becomes a copy of `other`. Returns false if memory runs out.
+  /// Copies the state of `other`. Returns false if memory runs out.
   [[nodiscard]] bool copy(const Sequence& other) noexcept {
     if (!tokens_.reserve(std::max(other.tokens_.size() + headroom, other.reserved_))) return false;
     static_cast<void>(tokens_.assign(other.tokens_));
@@ -134,15 +134,15 @@ class Sequence {
     return true;
   }
 
-  /// Appends the tokens of a pass, of which `keep` rows stay in the cache. Precondition: memory for the tokens is
-  /// reserved.
+  /// Appends the committed tokens of a pass. `keep`: number of its rows that stay in the cache. Precondition: memory
+  /// for the tokens is reserved.
   void commit(std::span<const CommittedToken> tokens, const Walk& walked, std::size_t keep) noexcept {
     cached_ += keep;
     for (const CommittedToken& committed : tokens) tokens_.push_reserved(committed.token);
     finish_ = walked.finish;
     trim_ = walked.trim;
   }
-  /// Sets the finish reason if a limit is reached. Clears it if it was a limit that no longer applies.
+  /// Sets the finish reason if a limit is reached. Clears the finish reason if it was a limit that no longer applies.
   void apply(const Limits& limits) noexcept {
     if (at_limit()) finish_ = FinishReason::none;
     if (finish_ == FinishReason::none && output_size() >= limits.max_tokens) finish_ = FinishReason::max_tokens;
@@ -152,16 +152,16 @@ class Sequence {
     if (finish_ == FinishReason::none || at_limit()) finish_ = FinishReason::caller;
   }
 
-  /// False before the first begin(). Afterwards the context has at least one token.
+  /// Returns true after the first begin(). From then on, the context has at least one token.
   [[nodiscard]] bool begun() const noexcept { return !tokens_.empty(); }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return finish_; }
   [[nodiscard]] TokenSpan context() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] std::size_t cached() const noexcept { return cached_; }
   [[nodiscard]] TokenSpan pending() const noexcept { return context().subspan(cached_); }
-  /// The number of tokens since the output began, stop tokens included.
+  /// Returns the number of output tokens, stop tokens included.
   [[nodiscard]] std::size_t output_size() const noexcept { return tokens_.size() - output_begin_; }
   [[nodiscard]] TokenSpan output() const noexcept { return context().subspan(output_begin_, output_size() - trim_); }
-  /// The output, stop tokens included, then the rest of the reserved memory.
+  /// Returns the output, stop tokens included, followed by the rest of the reserved memory.
   [[nodiscard]] std::span<Token> output_and_room() noexcept {
     return {tokens_.data() + output_begin_, tokens_.capacity() - output_begin_};
   }
@@ -179,8 +179,8 @@ class Sequence {
   [[nodiscard]] std::size_t max_context(const Limits& limits) const noexcept {
     return std::min(limits.max_context, capabilities_.max_context);
   }
-  /// The number of draft tokens that fit and leave room for the bonus token: in the context (context_left) and in the
-  /// requested output (tokens_left). 0 if a limit was lowered within the round.
+  /// Return the number of draft tokens that fit in addition to the bonus token: into the context (context_left) or into
+  /// the requested output (tokens_left). Return 0 if a limit was lowered below the current size during the round.
   [[nodiscard]] std::size_t context_left(const Limits& limits) const noexcept {
     return left(max_context(limits), tokens_.size());
   }
@@ -204,7 +204,7 @@ class Sequence {
     return {};
   }
   static std::size_t left(std::size_t limit, std::size_t used) noexcept { return limit > used ? limit - used - 1 : 0; }
-  /// True if a limit ended generation; the caller may raise it.
+  /// True if a limit ended generation; the caller may raise that limit.
   [[nodiscard]] bool at_limit() const noexcept {
     return finish_ == FinishReason::max_tokens || finish_ == FinishReason::context_full;
   }

@@ -24,10 +24,11 @@
 
 namespace reprise::inline v0 {
 
-/// The round of a session with its order of calls: open, propose, plan, resolve, commit, each with the newest ticket.
-/// Calls out of order are refused and change nothing. It knows the sequence, but neither strategy nor control.
+/// Enforces the order of calls in a session's round: open, propose, plan, resolve, commit. A call that takes a ticket
+/// needs the newest one. Calls out of order are refused and change nothing. The class uses the sequence, but neither
+/// strategy nor control.
 ///
-/// Memory: that of OpenRound. Only reserve() and plan() allocate. Threads: as the session.
+/// Memory: the same as OpenRound. Only reserve() and plan() allocate. Threads: as for the session.
 class TicketedRound {
  public:
   [[nodiscard]] static Error bad_ticket() noexcept {
@@ -53,14 +54,16 @@ class TicketedRound {
     gated_ = false;
     unlikely_ = false;
   }
-  /// Voids the ticket and keeps the draft. The pass must not be run or read any more: its arrays will be overwritten.
+  /// Voids the ticket and keeps the draft. The pass must not be run or read any more, because its arrays will be
+  /// overwritten.
   void give_pass_up() noexcept {
     if (phase_ != Phase::closed) phase_ = Phase::open;
   }
 
   /// Returns an empty draft in this round's memory, for the strategy to write.
   [[nodiscard]] Draft blank(const DraftBudget& budget) noexcept { return arrays_.blank(budget); }
-  /// Takes the draft that was written to blank(). `max_leaves`: paths of the pass. `gated`: control asked for no draft.
+  /// Stores the draft that the strategy wrote to blank(). `max_leaves`: upper bound on the paths of the pass. `gated`:
+  /// true if control asked for no draft.
   void propose(const Draft& draft, std::size_t max_leaves, bool gated) noexcept {
     arrays_.propose(draft, max_leaves);
     gated_ = gated || draft.held_back();
@@ -90,7 +93,7 @@ class TicketedRound {
     }
     return limit_draft(sequence, *limits_, max_nodes, why, arrays_);
   }
-  /// The nodes that limit() selected for verification. Valid until plan().
+  /// Returns the nodes that limit() selected for verification. Valid until plan().
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return arrays_.sendable(); }
   /// Returns the part of control's `choice` that can be planned.
   [[nodiscard]] DraftChoice clamp(const DraftChoice& choice, const DraftLimit& limit,
@@ -100,7 +103,7 @@ class TicketedRound {
 
   /// Plans the pass with `choice`, a result of clamp(), or without a draft if memory runs out. A new ticket replaces
   /// the old one. `in_step` is false after the strategy has thrown. Returns false and closes the round if memory runs
-  /// out for the pass without a draft too.
+  /// out even for the pass without a draft.
   [[nodiscard]] bool plan(Sequence& sequence, DraftChoice choice, const DraftLimit& limit, bool in_step) noexcept {
     if (!build(sequence, choice) && !build(sequence, choice = {0, 0, Cut::out_of_memory})) {
       close();
@@ -125,7 +128,7 @@ class TicketedRound {
             .ticket = ticket_};
   }
 
-  /// Decides by the picks of the pass. Errors: bad_ticket; bad_picks if there are none.
+  /// Returns the decision made from the picks of the pass. Errors: bad_ticket; bad_picks if there are no picks.
   template <Picks P, class Predicate>
   Result<Decision> resolve(Sequence& sequence, Ticket ticket, P&& picks, Predicate&& predicate) {
     if (!is_open(ticket, Phase::planned)) return bad_ticket();
@@ -134,7 +137,8 @@ class TicketedRound {
     if (rows == 0) return Error{ErrorCode::bad_picks, "no picks: return at least the token after the anchor's row"};
     return decide(sequence, picks, predicate, rows, unlimited);
   }
-  /// Decides by a path that the engine has walked. Errors: bad_ticket; bad_picks if it is not a path of this draft.
+  /// Returns the decision for a path that the engine has walked. Errors: bad_ticket; bad_picks if it is not a path of
+  /// this draft.
   template <class Predicate>
   Result<Decision> resolve(Sequence& sequence, Ticket ticket, Accepted accepted, Predicate&& predicate) {
     if (!is_open(ticket, Phase::planned)) return bad_ticket();
@@ -153,7 +157,7 @@ class TicketedRound {
     return {};
   }
 
-  /// True if commit() may follow.
+  /// True if the pass of `ticket` is resolved, so that commit() may follow.
   [[nodiscard]] bool resolved(Ticket ticket) const noexcept { return is_open(ticket, Phase::resolved); }
   /// Returns the report of the pass, for control. Precondition: resolved, and not yet committed.
   [[nodiscard]] PassReport report(const Sequence& sequence,
@@ -169,7 +173,7 @@ class TicketedRound {
     sequence.commit(arrays_.walk_output().committed.first(walked_.committed), walked_, keep_);
     const Outcome outcome = arrays_.outcome(walked_, cut_);
     sequence.statistics().record(outcome, arrays_.depths(), arrays_.padding(), walked_.committed, pass_time);
-    close();  // the memory of the outcome remains
+    close();  // the outcome's memory remains valid
     return outcome;
   }
   /// Closes the round without a commit. Errors: bad_ticket.
@@ -184,8 +188,8 @@ class TicketedRound {
 
   [[nodiscard]] bool is_open(Ticket ticket, Phase phase) const noexcept { return ticket == ticket_ && phase == phase_; }
 
-  /// Writes the batch, and reserves memory in the sequence for every token that the pass can commit, before the engine
-  /// runs it. Returns false if memory runs out.
+  /// Before the engine runs the pass, writes the batch and reserves memory in the sequence for every token that the
+  /// pass can commit. Returns false if memory runs out.
   [[nodiscard]] bool build(Sequence& sequence, const DraftChoice& choice) noexcept {
     return sequence.reserve_extra(choice.nodes + choice.padding + 1) &&
            arrays_.build(sequence.pending(), choice, sequence.capabilities().pad_token.value_or(0));
@@ -225,10 +229,10 @@ class TicketedRound {
 
   Phase phase_ = Phase::closed;
   Ticket ticket_;
-  const Limits* limits_ = nullptr;  // of the open round
+  const Limits* limits_ = nullptr;  // the limits of the open round
   OpenRound arrays_;
   bool gated_ = false;     // control asked for no draft, or the strategy has stopped
-  bool unlikely_ = false;  // the strategy left out nodes below the least probability
+  bool unlikely_ = false;  // the strategy left out nodes below the minimum probability
   Cut cut_ = Cut::none;
   Walk walked_;
   std::size_t keep_ = 0;
