@@ -24,8 +24,8 @@ namespace reprise::inline v0 {
 
 /// Settings of CostControl. All have working defaults.
 struct CostOptions {
-  /// The cost of passes. Without a curve, costs are learned from PassReport::time; until the first time, the default
-  /// curve applies.
+  /// The cost of passes. Without a curve, control learns the costs from PassReport::time. Until the first measured
+  /// time, the default curve applies.
   std::optional<CostCurve> curve = {};
   Cost rollback = 0;  ///< extra cost of a pass whose draft is not accepted in full, in plain passes (see to_cost())
   Cost drafting = 0;  ///< cost of asking the strategy for a draft, in plain passes
@@ -34,34 +34,34 @@ struct CostOptions {
   bool calibrated = false;  ///< true: the strategy's probabilities are used as they are, without calibration
 };
 
-/// Sends as much of a draft as its probabilities and the cost curve make worthwhile (draft_length.hpp), within the loss
-/// bound of loss_guard.hpp. The reasons that it reports:
+/// Sends the part of a draft that is worth its cost (draft_length.hpp), within the loss bound of loss_guard.hpp. It
+/// reports these reasons for not sending a whole draft:
 ///
-///  * Cut::throttled: the loss guard was binding, the pass times a plain pass, or the strategy is not asked in this
-///    round.
-///  * Cut::unlikely: sending more would not have paid.
-///  * Cut::width: sending more would have paid with other allowed widths.
-///  * Cut::budget: max_nodes was binding, or longer drafts have not been timed yet.
+///  * Cut::throttled: the loss guard set the limit, a plain pass must be timed, or this round does not ask the strategy
+///    for a draft.
+///  * Cut::unlikely: more nodes would not be worth their cost.
+///  * Cut::width: more nodes would be worth their cost if other widths were allowed.
+///  * Cut::budget: max_nodes set the limit, or longer drafts have not been timed yet.
 ///
-/// begin() forgets the knowledge of the sequence: throughput, debt, calibration of claims. Learned pass costs stay,
-/// because they are a property of the engine. A new CostControl starts without them.
+/// begin() resets everything learned about the sequence: throughput, debt and calibration of claims. It keeps the
+/// learned pass costs, because they are a property of the engine. A new CostControl starts without learned costs.
 ///
 /// With a learned curve:
 ///
 ///  * Nothing is learned from passes of several sequences.
 ///  * The limit on draft length grows as longer drafts are timed.
-///  * Now and then a draft of little value is left out to time a plain pass. This happens at the latest in the 256th
-///    pass after the last plain one, or in the 16th while drafting seems to lose.
-///  * The guard holds in learned costs. Each drafted pass is charged 1/32 more to cover their error.
-///  * In true cost the guard holds after 1,500 passes, provided that the row counts sent have been sent before.
+///  * Occasionally a draft of little value is skipped to time a plain pass. This happens at the latest after 256 passes
+///    without a plain one, or after 16 while drafting seems to lose.
+///  * The loss bound holds in learned costs. Each drafted pass is charged 1/32 more to cover the error of these costs.
+///  * In true costs, the loss bound holds after 1,500 passes, if every row count that is sent has been sent before.
 ///    docs/decisions/0006 has the figures.
 ///
-/// Costs are read for contexts rounded down to a multiple of 64.
+/// Costs are read at the context length rounded down to a multiple of 64.
 ///
 /// Cost: about 65 ns a pass for a draft of eight nodes with a linear curve. A measured curve adds about one microsecond
 /// every 64 tokens of context; an uncalibrated strategy adds about 10 ns a node. Only copies allocate, for the curve.
-/// Threads: const functions may be called by many threads at once, the others one at a time; distinct copies are
-/// independent.
+/// Threads: many threads may call const functions at once; only one thread at a time may call the others. Distinct
+/// copies are independent.
 class CostControl {
  public:
   static constexpr std::size_t most_nodes = LearnedCost::most_nodes;
@@ -105,8 +105,8 @@ class CostControl {
     if (!options_.calibrated) claims_.learn(outcome);
     if (!options_.curve && report.sent.sequences == 1)
       learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time);
-    // Reads the costs of the next pass now, as far as its shape is known: budget() and choose() must not change
-    // anything.
+    // Reads the costs of the next pass now, because budget() and choose() must not change anything. The shape of that
+    // pass is an estimate; see costs_at().
     PassShape next{1, 1, report.plain.context + report.committed};
     if (report.replayed) next.rows = report.plain.rows + report.committed;
     with_policy([&](const auto& policy) {
@@ -118,17 +118,17 @@ class CostControl {
   [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
   [[nodiscard]] const LossGuard& guard() const noexcept { return guard_; }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_; }
-  /// The estimated cost of a pass of this shape.
+  /// Returns the estimated cost of a pass of this shape.
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept {
     return with_policy([&](const auto& policy) { return policy.cost(shape); });
   }
-  /// The heap memory in bytes.
+  /// Returns the heap memory in bytes.
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return options_.curve ? options_.curve->memory_bytes() : 0;
   }
 
  private:
-  /// The cost of the pass with k = 0 ... max_nodes drafted rows, and figures derived from these costs.
+  /// The costs of a pass with k = 0 ... max_nodes drafted rows, and figures derived from these costs.
   struct CostTable {
     template <class Policy>
     [[nodiscard]] bool holds(const Policy& policy, const PassShape& shape) const noexcept {
@@ -140,11 +140,11 @@ class CostControl {
     std::uint32_t revision = 0;
     Rate max_throughput = rate_one;
     Cost least_step = 0;
-    std::array<Cost, most_nodes + 1> costs;  // NOLINT(*-member-init): filled by read_costs(); zeros would take time
+    std::array<Cost, most_nodes + 1> costs;  // NOLINT(*-member-init): filled by read_costs(); zeroing would take time
   };
 
-  /// The guard of a new sequence. An uncalibrated strategy may lose half a plain pass before its first gain, because
-  /// sessions can be short.
+  /// Returns the guard for a new sequence. An uncalibrated strategy may lose at most half a plain pass before its first
+  /// gain, because sessions can be short.
   [[nodiscard]] LossGuard first_guard() const noexcept {
     return options_.calibrated ? LossGuard() : LossGuard(cost_one / 2);
   }
@@ -154,8 +154,8 @@ class CostControl {
     return options_.curve ? use(ToldCost(*options_.curve)) : use(LearnedCost(learned_));
   }
 
-  /// The shape for which costs are read: the context is rounded down to a multiple of 64, or 0 where it does not
-  /// matter.
+  /// Returns the shape for which costs are read. Its context is rounded down to a multiple of 64, or 0 if costs do not
+  /// depend on the context.
   template <class Policy>
   static PassShape key_of(const Policy& policy, const PassShape& plain) noexcept {
     return {plain.sequences, plain.rows, policy.depends_on_context() ? plain.context / 64 * 64 : 0};
@@ -171,8 +171,8 @@ class CostControl {
     for (std::size_t i = 1; i < costs.size(); ++i)
       table.least_step = std::min(table.least_step, costs[i] - std::min(costs[i], costs[i - 1]));
   }
-  /// The costs of passes like `plain`: the kept ones if they have that shape, otherwise costs read into `scratch`. The
-  /// shapes differ in the first pass, and where learn() expected a different number of pending rows.
+  /// Returns the costs of passes like `plain`: the stored costs if they are for that shape, otherwise costs read into
+  /// `scratch`. The shapes differ in the first pass, and if learn() expected a different number of pending rows.
   template <class Policy>
   [[nodiscard]] const CostTable& costs_at(const Policy& policy, const PassShape& plain,
                                           CostTable& scratch) const noexcept {
@@ -212,8 +212,8 @@ class CostControl {
     return {choice.nodes, choice.padding, choice.cut};
   }
 
-  /// Sets sums[k] to the sum of the first k path probabilities. Claims of an uncalibrated strategy count as far as past
-  /// outcomes support them.
+  /// Sets sums[k] to the sum of the first k path probabilities. The claims of an uncalibrated strategy are first
+  /// calibrated by past outcomes.
   void add_up(DraftView draft, std::span<const NodeIndex> sendable, std::span<std::uint32_t> sums) const noexcept {
     sums[0] = 0;
     if (options_.calibrated) {
@@ -230,8 +230,8 @@ class CostControl {
     }
   }
 
-  /// The gain of a choice, in plain passes. For a sampled draft, only the stated probability of its first node may
-  /// decide whether anything is sent.
+  /// Returns the expected gain of a choice, in plain passes. For a sampled draft, only the stated probability of its
+  /// first node may decide whether anything is sent.
   [[nodiscard]] std::int64_t gain_of(DraftKind kind, const LengthInput& input,
                                      const LengthChoice& choice) const noexcept {
     const bool sampled = kind == DraftKind::sampled;
@@ -251,7 +251,7 @@ class CostControl {
     Cost sent = drafted <= options_.max_nodes ? known.costs[drafted] : policy.cost(report.sent);
     if (outcome.accepted.size() < drafted) sent = saturated_cost(std::int64_t{sent} + options_.rollback);
     throughput_.add(report.committed, std::int64_t{sent} + (rest_ > 0 ? 0 : options_.drafting));
-    // The next pass pays for the rows that are run again, but this draft causes them, so this pass is charged.
+    // The next pass runs the replayed rows, but this draft causes the replay, so this pass is charged for it.
     const PassShape next{1, report.plain.rows + report.committed, report.plain.context};
     const std::int64_t again = report.replayed ? std::max(policy.cost(next), cost_one) - cost_one : 0;
     const Cost charged = drafted == 0 ? sent : saturated_cost(charged_by(policy, sent, report));
@@ -266,7 +266,8 @@ class CostControl {
     return policy.charged(sent, report.sent.rows, *report.time);
   }
 
-  /// Decides when to ask the strategy: in one round of 16 only, while asking costs more than its drafts save.
+  /// Decides whether the next round asks the strategy for a draft. While asking costs more than the drafts save, only
+  /// one round in 16 asks.
   void weigh_drafting(std::int64_t more, std::size_t committed) noexcept {
     constexpr std::int64_t rounds = 16;
     if (rest_ > 0) {
@@ -284,8 +285,8 @@ class CostControl {
   LossGuard guard_;
   ClaimCalibrator claims_;
   LearnedCurve learned_;
-  std::int64_t gain_ = rate_one;  // mean gain of the rounds in which the strategy was asked, in plain passes
-  std::uint32_t rest_ = 0;        // rounds left in which the strategy is not asked
+  std::int64_t gain_ = rate_one;  // mean gain of the rounds that asked the strategy, in plain passes
+  std::uint32_t rest_ = 0;        // number of coming rounds that do not ask the strategy
   CostTable costs_{};             // costs of the expected next pass
 };
 static_assert(DraftControl<CostControl>);

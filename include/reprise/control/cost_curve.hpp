@@ -16,7 +16,7 @@
 namespace reprise::inline v0 {
 
 /// The cost of a pass, in UnitScale. The unit is a plain pass, which has one row per sequence. The range is 2^-16 to
-/// just below 65,536 plain passes; costs outside it saturate.
+/// just below 65,536 plain passes; costs outside this range saturate.
 using Cost = std::uint32_t;
 inline constexpr Cost cost_one = UnitScale::one;
 
@@ -25,8 +25,8 @@ constexpr Cost saturated_cost(std::int64_t cost) noexcept {
   return static_cast<Cost>(std::clamp<std::int64_t>(cost, 0, std::numeric_limits<Cost>::max()));
 }
 
-/// Returns a number of plain passes as a Cost, rounded to the nearest. Negative numbers give 0, and large ones
-/// saturate. For settings: only this function and CostCurve's makers take a double.
+/// Returns a number of plain passes as a Cost, rounded to the nearest. Returns 0 for negative numbers; large numbers
+/// saturate. Use it for settings: only this function and the static functions that make a CostCurve accept a double.
 constexpr Cost to_cost(double plain_passes) noexcept {
   if (!(plain_passes > 0)) return 0;
   return plain_passes < 65535 ? static_cast<Cost>((plain_passes * 2 * cost_one + 1) / 2)
@@ -37,28 +37,29 @@ constexpr Cost to_cost(double plain_passes) noexcept {
 struct CostPoint {
   std::size_t sequences = 1;
   std::size_t context = 0;  ///< committed tokens per sequence before the pass
-  std::size_t rows = 1;     ///< in all sequences together
+  std::size_t rows = 1;     ///< rows of all sequences together
   double nanoseconds = 0;
 };
 
-/// The cost of a pass by its shape: its time divided by the time of a plain pass at the same context. A plain pass has
-/// one row per sequence. The cost need not rise with the rows: captured graphs step, and kernels have favourite widths.
+/// Maps the shape of a pass to its cost: its time divided by the time of a plain pass at the same context. A plain pass
+/// has one row per sequence. The cost need not rise with the rows: captured graphs cause steps, and kernels are faster
+/// at some widths.
 ///
-///  * Between measured rows and between measured contexts, times are interpolated linearly.
-///  * Beyond the last rows, the last slope continues; a falling slope counts as flat.
+///  * Between measured row counts and between measured contexts, times are interpolated linearly.
+///  * Beyond the largest measured row count, the last slope continues; a falling slope counts as flat.
 ///  * Outside the measured contexts, the nearest context applies.
-///  * Between measured numbers of sequences, the nearest number below applies, or the smallest if there is none. The
-///    plain pass is then the time of `sequences` rows there. Interpolation would need a model of batching that the
-///    points do not hold.
+///  * Between measured numbers of sequences, the next smaller measured number applies, or the smallest if there is
+///    none. In that case, the time of the plain pass is that of `sequences` rows at the measured number. Interpolation
+///    would need a model of batching, which the points do not provide.
 ///
-/// Computes with integers after construction. The error is at most 2^-15: relative for costs of 1/4 and more, absolute
-/// below.
+/// After construction, the curve uses integers only. The error is at most 2^-15: relative for costs of at least 1/4,
+/// absolute for smaller costs.
 ///
-/// Cost of cost(): a few binary searches. Only from_points() and copies allocate, 24 bytes a point. A copy that runs
-/// out of memory becomes the default curve. Threads: const functions may be called by many threads at once.
+/// Cost of cost(): a few binary searches. Only from_points() and copies allocate: 24 bytes per point. A copy that runs
+/// out of memory becomes the default curve. Threads: many threads may call const functions at once.
 class CostCurve {
  public:
-  /// Drafted rows of an unknown engine are assumed to cost a twentieth of a plain pass each.
+  /// The assumed cost of a drafted row in an unknown engine: a twentieth of a plain pass.
   static constexpr double default_per_row = 0.05;
 
   CostCurve() noexcept : slope_(slope(default_per_row)) {}
@@ -70,8 +71,8 @@ class CostCurve {
     return curve;
   }
 
-  /// Returns the curve through measurements, in any order. Every pair of sequences and context needs the time of a
-  /// plain pass (rows = sequences).
+  /// Returns the curve through measured points, which can be in any order. Each pair of `sequences` and `context` needs
+  /// the time of a plain pass (rows = sequences).
   ///
   /// Errors: invalid_argument, with the index of the refused point in Error::value; out_of_memory.
   [[nodiscard]] static Result<CostCurve> from_points(std::span<const CostPoint> points) noexcept {
@@ -113,7 +114,7 @@ class CostCurve {
     return ratio(section.time(shape.rows), section.time(shape.sequences));
   }
 
-  /// Sets out[k] to the cost of `plain` with k more rows. Faster than one call of cost() for each.
+  /// Sets out[k] to the cost of `plain` with k more rows. This is faster than a call of cost() for each k.
   void costs(PassShape plain, std::span<Cost> out) const noexcept {
     if (!points_.empty()) {
       const Section section = section_at(plain);
@@ -133,7 +134,7 @@ class CostCurve {
 
  private:
   static constexpr std::size_t largest_size = std::numeric_limits<std::uint32_t>::max();
-  using SlopeScale = Fixed<32>;  // plain passes for each row
+  using SlopeScale = Fixed<32>;  // plain passes per row
   using TimeScale = Fixed<20>;   // nanoseconds
   static constexpr double time_one = static_cast<double>(TimeScale::one);
   static constexpr double most_nanoseconds = static_cast<double>(std::uint64_t{1} << 40);
@@ -152,7 +153,7 @@ class CostCurve {
       if (a.sequences != b.sequences) return a.sequences < b.sequences;
       return a.context != b.context ? a.context < b.context : a.rows < b.rows;
     }
-    /// The index in `points` of the nth point with this shape.
+    /// Returns the index in `points` of the nth point with this shape; n counts from 1.
     [[nodiscard]] std::size_t index_in(std::span<const CostPoint> points, std::size_t nth) const noexcept {
       for (std::size_t i = 0; i < points.size(); ++i)
         if (points[i].sequences == sequences && points[i].context == context && points[i].rows == rows && --nth == 0)
@@ -160,16 +161,16 @@ class CostCurve {
       return 0;
     }
   };
-  /// The points with one number of sequences and one context, by ascending rows.
+  /// The points that share a number of sequences and a context, by ascending rows.
   using Line = std::span<const Point>;
 
-  /// The lines at the measured contexts around a context, which lies `part` / `whole` of the way from `below` to
-  /// `above`.
+  /// The lines at the two measured contexts that enclose a given context. The given context lies `part` / `whole` of
+  /// the way from `below` to `above`.
   struct Section {
     Line below;
     Line above;
-    std::uint64_t part = 0;   // of `whole`
-    std::uint64_t whole = 0;  // 0: `below` alone
+    std::uint64_t part = 0;   // distance from `below`, in tokens
+    std::uint64_t whole = 0;  // distance between the lines, in tokens; 0: use `below` alone
 
     [[nodiscard]] std::uint64_t time(std::size_t rows) const noexcept {
       const std::uint64_t low = at_rows(below, rows);
@@ -239,7 +240,7 @@ class CostCurve {
     return a / c * b + a % c * b / c;
   }
   static Cost ratio(std::uint64_t time, std::uint64_t base) noexcept {
-    const int shift = std::max(0, static_cast<int>(std::bit_width(base)) - 47);  // the remainder needs 16 bits more
+    const int shift = std::max(0, static_cast<int>(std::bit_width(base)) - 47);  // the remainder needs 16 more bits
     time >>= shift;
     base >>= shift;
     if (time / base >= cost_one) return std::numeric_limits<Cost>::max();
@@ -247,7 +248,7 @@ class CostCurve {
     return static_cast<Cost>(std::clamp<std::uint64_t>(cost, 1, std::numeric_limits<Cost>::max()));
   }
 
-  Buffer<Point> points_;  // sorted; empty: linear
+  Buffer<Point> points_;  // sorted; empty if the curve is linear
   std::uint64_t slope_;
 };
 

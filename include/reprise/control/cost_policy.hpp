@@ -17,15 +17,16 @@
 #include "reprise/core/draft.hpp"
 
 /// \file The sources of pass costs: two policies with one interface, shared by CostControl (one sequence) and
-/// BatchPlanner (many sequences). Both are views: the curve must outlive them, and they keep nothing between calls.
+/// BatchPlanner (many sequences). Both policies are views: the curve must outlive them, and they keep no state between
+/// calls.
 namespace reprise::inline v0 {
 
-/// Returns the length of a draft by the rule for its kind.
+/// Returns how much of a draft to send, by the rule for its kind.
 inline LengthChoice length_of(DraftKind kind, const LengthInput& input) noexcept {
   return kind == DraftKind::sampled ? stopping_length(input) : draft_length(input);
 }
 
-/// Costs from a given curve. They are certain, so nothing is explored.
+/// Costs from a given curve. These costs count as certain, so no choice explores.
 class ToldCost {
  public:
   explicit ToldCost(const CostCurve& curve) noexcept : curve_(curve) {}
@@ -33,13 +34,13 @@ class ToldCost {
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape); }
   /// Sets out[k] to the cost of `plain` with k more rows.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept { curve_.costs(plain, out); }
-  /// The version of the costs: costs read earlier are valid while it stays the same.
+  /// Returns the version of the costs. Costs read earlier stay valid until it changes.
   [[nodiscard]] static constexpr std::uint32_t revision() noexcept { return 0; }
   [[nodiscard]] bool depends_on_context() const noexcept { return curve_.depends_on_context(); }
 
-  /// The cost that the loss guard charges for a pass with a draft.
+  /// Returns the cost that the loss guard charges for a pass with a draft.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost; }
-  /// The largest number of drafted rows that may be sent.
+  /// Returns the maximum number of drafted rows that may be sent.
   [[nodiscard]] static constexpr std::size_t explored_rows(const PassLimits&) noexcept { return unlimited; }
   [[nodiscard]] static constexpr bool should_probe_plain(std::int64_t, const LossGuard&) noexcept { return false; }
   /// Returns the choice to send: always `usual`, because there is nothing to learn.
@@ -52,10 +53,11 @@ class ToldCost {
   const CostCurve& curve_;
 };
 
-/// Costs learned from pass times. They can be wrong, so passes with a draft are charged more, and some choices explore.
+/// Costs learned from pass times. They can be wrong, so passes with a draft are charged more, and some choices try
+/// lengths of uncertain cost.
 class LearnedCost {
  public:
-  /// The largest number of drafted rows in an exploring choice.
+  /// The maximum number of drafted rows in an exploring choice.
   static constexpr std::size_t most_nodes = 64;
 
   /// `unit`: the number of rows of a batch that one row of the curve represents.
@@ -79,23 +81,23 @@ class LearnedCost {
   [[nodiscard]] std::uint32_t revision() const noexcept { return curve_.passes(); }
   [[nodiscard]] static constexpr bool depends_on_context() noexcept { return false; }
 
-  /// Returns `cost` plus 1/32 for the error of learned costs.
+  /// Returns `cost` plus 1/32 of it, to cover the error of learned costs.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
-  /// The same for a pass of `rows` rows that took `time`. For an uncertain row count, the mean of learned and measured
-  /// cost counts if it is the higher one.
+  /// Returns the charge for a pass of `rows` rows that took `time`. If the row count is uncertain, the charge uses the
+  /// mean of learned and measured cost if that is higher than `cost`.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     return charged(curve_.uncertain(rows) ? std::max(cost, cost / 2 + curve_.measured(rows, time) / 2) : cost);
   }
 
-  /// The largest number of drafted rows within LearnedCurve::explored_rows(). With widths, the limit rounds up to the
-  /// next one.
+  /// Returns the maximum number of drafted rows for which the pass stays within LearnedCurve::explored_rows(). With
+  /// widths, that limit is rounded up to the next width.
   [[nodiscard]] std::size_t explored_rows(const PassLimits& room) const noexcept {
     std::size_t rows = curve_.explored_rows();
     const auto width = std::lower_bound(room.widths.begin(), room.widths.end(), std::max(rows, room.plain.rows + 1));
     if (width != room.widths.end()) rows = *width;
     return rows - std::min(rows, room.plain.rows);
   }
-  /// The same for a batch, without widths.
+  /// Returns the maximum number of drafted rows of a batch without widths.
   [[nodiscard]] std::size_t explored_rows() const noexcept { return (curve_.explored_rows() - 1) * unit_; }
 
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
@@ -115,7 +117,8 @@ class LearnedCost {
     LengthInput other_input = input;
     other_input.costs = std::span(optimistic).first(input.costs.size());
     if (kind == DraftKind::sampled) {
-      // Neither the drawn tokens nor their number may decide whether to try, so the highest possible cost decides.
+      // Neither the drawn tokens nor their number may decide whether to try, so the decision uses the highest possible
+      // cost.
       const std::int64_t most = std::int64_t{input.costs.back()} - input.costs[0];
       const bool affordable = curve_.may_explore(most) && most + input.rollback <= input.allowance;
       return affordable ? stopping_length(other_input) : usual;
@@ -124,7 +127,7 @@ class LearnedCost {
     const std::size_t rows = other.nodes + other.padding;
     if (rows == 0 || !curve_.uncertain(input.plain_rows + rows)) return usual;
     const std::int64_t loss = std::int64_t{input.costs[rows]} - input.costs[usual.nodes + usual.padding];
-    // The price of a rejection comes from the optimistic costs, as the length does.
+    // The cost of a rejection is computed from the optimistic costs, as is the length.
     const std::int64_t more =
         std::int64_t{input.costs[rows]} - input.costs[0] + detail::highest_rejection_cost(other_input, rows);
     return curve_.may_explore(loss) && more <= input.allowance ? other : usual;

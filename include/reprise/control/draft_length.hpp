@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The number of nodes of a draft to send: pure functions of probabilities and costs.
+/// \file Computes how many nodes of a draft to send, with pure functions of probabilities and costs.
 ///
-/// A drafted token saves the cost of producing it later. In a long run at L tokens per plain pass, a token costs 1/L of
-/// a plain pass. A draft of k nodes therefore gains (summed path probabilities) - L x (c(k) - c(0)) tokens. This
-/// marginal rule is wrong in two respects, which the rule here corrects:
+/// A drafted token saves the cost of producing it later. At a long-run throughput of L tokens per plain pass, a token
+/// costs 1/L of a plain pass. A draft of k nodes therefore gains (sum of path probabilities) - L x (c(k) - c(0))
+/// tokens. L is thus the price of a plain pass, in tokens. This marginal rule is wrong in two respects, which the rule
+/// in this file corrects:
 ///
-///  * Text has easy and hard stretches. Easy tokens are easy in the next pass too, so a token that is left out is
-///    produced at the price of *this* stretch, not of the long run. The rule therefore takes two steps. It chooses k at
-///    the price of the long run and computes the yield of such a pass, R = (1 + sum) / c(k). Then it chooses k again at
-///    the price R. R is at least 0.6 L, or one hard token would make long drafts look cheap.
-///  * A token that is not drafted now can be drafted later, with better evidence: waiting is an option, and an option
-///    has a price. The price is 30% (333/256) while L is far below the highest throughput that any draft can reach. It
-///    falls to zero at that limit: see value_of_time().
+///  * Text has easy and hard stretches. Easy tokens are easy in the next pass too. So a token that is left out is
+///    produced at the throughput of *this* stretch, not at L. The rule therefore has two steps. It first chooses k at
+///    the price L and computes the throughput of a pass with that k, R = (1 + sum) / c(k). Then it chooses k again at
+///    the price R. R is at least 0.6 L; otherwise one hard token would make long drafts look cheap.
+///  * A token that is not drafted now can be drafted later, with better evidence. This option to wait raises the price.
+///    The surcharge is 30% (a factor of 333/256) while L is far below the highest throughput that any draft can reach.
+///    It falls to zero as L reaches that limit: see value_of_time().
 ///
-/// Numbers are fixed point in UnitScale. Cost: two passes over the candidates, with at most two divisions each.
+/// Numbers are fixed point in UnitScale. Cost: two loops over the candidates, with at most two divisions each.
 
 #include <algorithm>
 #include <cstddef>
@@ -36,21 +37,21 @@ inline constexpr Rate most_rate = UnitScale::from(Rate{16'384});
 
 /// The inputs of draft_length().
 struct LengthInput {
-  /// sums[k] is the sum of the first k path probabilities, in UnitScale. sums[0] is 0; the last one is that of the
-  /// whole draft.
+  /// sums[k] is the sum of the first k path probabilities, in UnitScale. sums[0] is 0; the last element is the sum over
+  /// the whole draft.
   std::span<const std::uint32_t> sums;
-  std::span<const Cost> costs;  ///< costs[k]: cost of a pass with k drafted rows, k = 0 ... the largest allowed
+  std::span<const Cost> costs;  ///< costs[k]: cost of a pass with k drafted rows, for k from 0 to the maximum
   std::size_t plain_rows = 1;   ///< rows of the pass without a draft
-  std::span<const std::size_t> widths = {};  ///< rows that a pass may have, ascending; empty: any
+  std::span<const std::size_t> widths = {};  ///< row counts that a pass may have, ascending; empty: any
   bool padded = false;                       ///< rows without a node may fill a pass up to a width
   Rate throughput = rate_one;                ///< long-run tokens per plain pass
   Rate max_throughput = rate_one;            ///< see highest_throughput()
-  std::int64_t allowance = most_rate;        ///< upper bound on the cost of a pass above a plain one
+  std::int64_t allowance = most_rate;        ///< upper bound on the extra cost of a pass over a plain one
   Cost rollback = 0;                         ///< extra cost of a pass whose draft is not accepted in full
-  bool replayed = false;                     ///< accepted tokens of such a pass are run again, see PassLimits::replayed
+  bool replayed = false;                     ///< after such a pass, accepted tokens are run again: PassLimits::replayed
 };
 
-/// The number of nodes to send.
+/// The number of nodes and of pad rows to send.
 struct LengthChoice {
   std::size_t nodes = 0;
   std::size_t padding = 0;
@@ -75,16 +76,16 @@ void for_each_row_count(std::span<const std::size_t> widths, std::size_t plain_r
   }
 }
 
-/// The cost of a rejection after `accepted` accepted rows. If the engine puts a saved state back, the next pass carries
-/// the accepted rows and the pending ones again.
+/// Returns the cost of a rejection after `accepted` accepted rows. If the engine restores a saved state, the next pass
+/// runs the accepted rows and the pending rows again.
 inline std::int64_t rejection_cost(const LengthInput& input, std::size_t accepted) noexcept {
   if (!input.replayed) return input.rollback;
   const Cost next = input.costs[std::min(accepted + 1, input.costs.size() - 1)];
   return std::int64_t{input.rollback} + (next - std::min(next, cost_one));
 }
 
-/// The highest rejection_cost() that `rows` drafted rows can cause. All cases count, because pass times need not rise
-/// with the rows.
+/// Returns the highest rejection_cost() that `rows` drafted rows can cause. Every number of accepted rows is checked,
+/// because pass times need not rise with the rows.
 inline std::int64_t highest_rejection_cost(const LengthInput& input, std::size_t rows) noexcept {
   std::int64_t highest = rejection_cost(input, rows - 1);
   if (input.replayed)
@@ -93,8 +94,8 @@ inline std::int64_t highest_rejection_cost(const LengthInput& input, std::size_t
   return highest;
 }
 
-/// The row count with the highest value offered so far: the first of equals, and 0 until a value is above 0. Call
-/// offer() in ascending order.
+/// The row count with the highest value offered so far. Among equal values, the first one wins. The row count is 0
+/// until a value above 0 is offered. Call offer() in ascending order of row counts.
 struct BestRows {
   std::size_t rows = 0;
   std::int64_t value = 0;
@@ -106,36 +107,38 @@ struct BestRows {
   }
 };
 
-/// The value of each number of drafted rows, at a price per plain pass.
+/// Computes the value of a number of drafted rows, at a given price of a plain pass.
 class LengthScale {
  public:
   LengthScale(const LengthInput& input, Rate price) noexcept
       : input_(input), price_(price), rejections_cost_(input.rollback != 0 || input.replayed) {}
 
   [[nodiscard]] std::size_t nodes() const noexcept { return input_.sums.size() - 1; }
-  /// The largest number of rows with a known cost.
+  /// Returns the largest number of rows with a known cost.
   [[nodiscard]] std::size_t row_limit() const noexcept { return input_.costs.size() - 1; }
-  /// The largest number of rows worth weighing. It exceeds the number of nodes only where padding can fill the rest.
+  /// Returns the largest number of rows to evaluate. It exceeds the number of nodes only if padding can fill the other
+  /// rows.
   [[nodiscard]] std::size_t most_rows() const noexcept {
     const bool padded = input_.padded && !input_.widths.empty();
     return padded ? row_limit() : std::min(row_limit(), nodes());
   }
 
-  /// The expected tokens of `rows` drafted rows, minus the price of the time that they add.
+  /// Returns the expected number of tokens from `rows` drafted rows, minus the price of the time that these rows add.
   [[nodiscard]] std::int64_t value(std::size_t rows) const noexcept {
-    // A cost is below 2^32, and below 2^34 with a rejection. No draft is worth 2^33 (131,072 plain passes). The price
-    // is at most 2^30, so the product fits 64 bits.
+    // A cost is below 2^32, or below 2^34 if it includes a rejection. No draft is worth 2^33 (131,072 plain passes).
+    // The price is at most 2^30, so the product fits in 64 bits.
     constexpr std::int64_t most = UnitScale::from(std::int64_t{131'072}) - 1;
     std::int64_t more = std::int64_t{input_.costs[rows]} - input_.costs[0];
     if (rejections_cost_) more = std::min(more + rejection(rows), most);
     return std::int64_t{input_.sums[std::min(rows, nodes())]} - UnitScale::multiply(price_, more);
   }
-  /// Returns true if the pass stays within the allowance even when every drafted token is rejected.
+  /// Returns true if the pass stays within the allowance even if every drafted token is rejected.
   [[nodiscard]] bool affordable(std::size_t rows) const noexcept {
     return std::int64_t{input_.costs[rows]} + highest_rejection_cost(input_, rows) <=
            input_.allowance + input_.costs[0];
   }
-  /// The expected cost of a rejection. A whole draft is accepted as often as its last node; padding never is.
+  /// Returns the expected cost of a rejection. The whole draft is accepted with the probability of its last node;
+  /// padding is never accepted.
   [[nodiscard]] std::int64_t rejection(std::size_t rows) const noexcept {
     if (!rejections_cost_ || rows == 0) return 0;
     const std::uint32_t sum = input_.sums[std::min(rows, nodes())];
@@ -156,7 +159,8 @@ struct BestLength {
   std::int64_t cost = 0;  // includes the expected cost of a rejection
 };
 
-/// The length with the highest value at a price per plain pass; the shortest of equals.
+/// Returns the length with the highest value at a given price of a plain pass. Among equal values, returns the shortest
+/// length.
 inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   BestRows best;
@@ -170,8 +174,8 @@ inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
           .cost = input.costs[best.rows] + scale.rejection(best.rows)};
 }
 
-/// The same, with the reason for not sending the whole draft. To find the reason, it also keeps the best of the lengths
-/// that the allowance forbids, and the best length regardless of widths.
+/// Like best_length(), but also returns the reason for not sending the whole draft. To find the reason, it also tracks
+/// the best length that the allowance forbids, and the best length regardless of widths.
 inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   const std::size_t nodes = scale.nodes();
@@ -201,7 +205,8 @@ inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
 
 }  // namespace detail
 
-/// The highest throughput that a draft can reach, with all its nodes accepted; at least that of plain decoding.
+/// Returns the highest throughput that a draft can reach if all its nodes are accepted. It is at least the throughput
+/// of plain decoding.
 inline Rate highest_throughput(std::span<const Cost> costs, std::span<const std::size_t> widths = {},
                                std::size_t plain_rows = 1) noexcept {
   std::uint64_t tokens = 1;
@@ -211,22 +216,22 @@ inline Rate highest_throughput(std::span<const Cost> costs, std::span<const std:
     tokens = rows + 1;
     cost = costs[rows];
   });
-  // Two factors of UnitScale: one belongs to the rate, the other cancels that of the cost.
+  // There are two factors of UnitScale: one scales the rate, and the other cancels the scale of the cost.
   return std::min(static_cast<Rate>(UnitScale::divide(UnitScale::from(tokens), cost)), most_rate);
 }
 
-/// The value of the time of a plain pass, in tokens, while decoding at `rate`. It is top x m x / (1 - x + m x), with
-/// top = `max_throughput`, x = rate / top and m = 333/256. Far below the top this is close to m x rate; at the top it
-/// is the top itself.
+/// Returns the value of the time of a plain pass, in tokens, while decoding at `rate`. The formula is (top * m * x) /
+/// (1 - x + m * x), with top = `max_throughput`, x = rate / top and m = 333/256. If the rate is far below top, the
+/// value is close to m * rate. If the rate equals top, the value is top.
 inline Rate value_of_time(Rate rate, Rate max_throughput) noexcept {
-  constexpr Rate price_of_waiting = 333;  // m, of Fixed<8>: 1.3
+  constexpr Rate price_of_waiting = 333;  // m in Fixed<8>: 1.3
   const Rate x = std::min(UnitScale::divide(rate, max_throughput), rate_one);
   const Rate mx = Fixed<8>::multiply(x, price_of_waiting);
   return max_throughput * mx / (rate_one - x + mx);
 }
 
-/// The lowest path probability worth proposing, if one more row costs at least `least_step`. It is never below 0.002,
-/// because rows can be free and every node would then be worthwhile.
+/// Returns the lowest path probability worth proposing if one more row costs at least `least_step`. It is never below
+/// 0.002; otherwise every node would be worthwhile whenever rows are free.
 inline Probability least_worthwhile(Rate throughput, Cost least_step) noexcept {
   constexpr std::int64_t least_proposed = rescaled<Fixed<24>, ProbabilityScale>(std::int64_t{33554});  // 0.002
   const std::int64_t least = rescaled<UnitScale, ProbabilityScale>(UnitScale::multiply(throughput, least_step));
@@ -244,9 +249,10 @@ inline LengthChoice draft_length(const LengthInput& input) noexcept {
   return detail::best_choice(input, value_of_time(std::min(now, top), top));
 }
 
-/// The same for a sampled draft. A node may be sent or not depending only on probabilities that were stated before its
-/// token was drawn; otherwise rejection sampling is biased. The rule therefore looks at one node at a time and never
-/// ahead. It continues while the next stated probability pays for the rows that it adds.
+/// Returns the number of nodes of a sampled draft to send. Whether a node is sent may depend only on probabilities
+/// stated before its token was drawn; otherwise rejection sampling is biased. The rule therefore considers one node at
+/// a time and never looks ahead. It continues while the stated probability of the next node is worth the cost of the
+/// rows that it adds.
 inline LengthChoice stopping_length(const LengthInput& input) noexcept {
   const Rate price = value_of_time(std::min(input.throughput, input.max_throughput), input.max_throughput);
   const std::size_t nodes = input.sums.size() - 1;
@@ -272,8 +278,8 @@ inline LengthChoice stopping_length(const LengthInput& input) noexcept {
 }
 
 /// Tokens per plain pass over about the last 50 passes. Tokens and costs are averaged separately, because the mean of
-/// their ratios is a different number. The rate begins at 1.3, as if ten plain passes had given 13 tokens. It is never
-/// below 1, the rate of plain decoding.
+/// their ratios is a different number. The rate starts at 1.3, as if ten plain passes had produced 13 tokens. It is
+/// never below 1, the rate of plain decoding.
 class Throughput {
  public:
   [[nodiscard]] Rate rate() const noexcept { return rate_; }

@@ -9,17 +9,18 @@
 
 namespace reprise::inline v0 {
 
-/// The acceptance rate of a strategy in one sequence, for strategies without calibrated probabilities when only the
-/// accepted count of each pass is known. A prompt-lookup drafter, for example, claims certainty for every token.
+/// Estimates the acceptance rate of a strategy in one sequence. It is for strategies without calibrated probabilities,
+/// if only the number of accepted tokens of each pass is known. A prompt-lookup drafter, for example, claims certainty
+/// for every token.
 ///
 /// The estimate is one factor per token of a path: hits / tests. It starts at two hits in four tests; old tests fade
-/// over about 64. Keep one beside each session, and a new one for each new sequence. ClaimCalibrator is finer; use it
-/// where outcomes are known.
+/// over about 64 new ones. Keep one calibrator per session, and make a new one for each sequence. ClaimCalibrator is
+/// more precise; use it if outcomes are known.
 ///
-/// Sixteen bytes, no allocation. Threads: as its session.
+/// It takes 16 bytes and does not allocate. Threads: the same rules as for its session.
 class AcceptanceCalibrator {
  public:
-  /// Learns from a pass that sent `sent` drafted tokens, of which `accepted` were accepted.
+  /// Learns from a pass that sent `sent` drafted tokens and accepted `accepted` of them.
   void learn(std::size_t sent, std::size_t accepted) noexcept {
     if (sent == 0) return;
     accepted = std::min(accepted, sent);
@@ -30,7 +31,7 @@ class AcceptanceCalibrator {
       hits_ -= hits_ / 8;
     }
   }
-  /// The probability of a token that its strategy claims to be certain, in UnitScale.
+  /// Returns the probability of a token that the strategy claims to be certain, in UnitScale.
   [[nodiscard]] std::uint32_t factor() const noexcept {
     return static_cast<std::uint32_t>(
         UnitScale::divide(hits_ + UnitScale::from(prior_hits), tests_ + UnitScale::from(prior_tests)));
@@ -39,7 +40,7 @@ class AcceptanceCalibrator {
  private:
   static constexpr std::uint64_t prior_hits = 2;
   static constexpr std::uint64_t prior_tests = 4;
-  static constexpr std::uint64_t most_tests = 64;  // above it, an eighth is forgotten
+  static constexpr std::uint64_t most_tests = 64;  // above this limit, an eighth is forgotten
 
   std::uint64_t hits_ = 0;  // in UnitScale, because fading leaves fractions
   std::uint64_t tests_ = 0;

@@ -14,21 +14,23 @@
 
 namespace reprise::inline v0 {
 
-/// Calibrates a strategy that is not calibrated itself: maps each claimed probability to the share of such claims that
-/// the target confirmed. A claim is the probability of a token given that the tokens before it are right;
-/// PromptLookupDrafter claims one for every token.
+/// Calibrates the probabilities of an uncalibrated strategy: maps each claimed probability to the share of such claims
+/// that the target confirmed. A claim is the stated probability of a token, given that the tokens before it are right.
+/// PromptLookupDrafter claims 1 for every token.
 ///
-/// The map is non-decreasing: seventeen knots at 0, 1/16, ..., 1, with linear interpolation. Initially it halves every
-/// claim, and this prior weighs as much as four tests. For a calibrated strategy it starts as the identity, which
-/// weighs as much as sixty.
+/// The map is non-decreasing: seventeen knots at 0, 1/16, ..., 1, with linear interpolation. Initially the map halves
+/// every claim; this prior counts as much as four tests. For a calibrated strategy, the map starts as the identity,
+/// which counts as much as sixty tests.
 ///
-/// Every tested node moves the two knots around its claim towards the outcome: by 1 / (tests + 4), but at least by 1 /
-/// 260. Old tests thus fade over a few hundred. The error is measured against the interpolated value. Where claims are
-/// right, the map therefore converges to the identity, up to noise. Neighbours that get out of order are pooled (pool
-/// adjacent violators: Ayer et al. 1955), so a higher claim never maps to a lower probability. The form follows the
-/// adaptive probability maps of PAQ (Mahoney 2005).
+/// Every tested node moves the two knots around its claim towards the outcome. The step is 1 / (tests + 4) of the
+/// error, but at least 1 / 260 of it. Old tests therefore fade over a few hundred new ones. The error is the difference
+/// between the outcome and the interpolated value. If the claims are right, the map therefore converges to the
+/// identity, up to noise. Neighbours that are out of order are pooled (pool adjacent violators: Ayer et al. 1955), so a
+/// higher claim never maps to a lower probability. The form follows the adaptive probability maps of PAQ (Mahoney
+/// 2005).
 ///
-/// 136 bytes, no allocation. learn(): about ten operations per tested node. Threads: one at a time.
+/// It takes 136 bytes and does not allocate. learn() takes about ten operations per tested node. Threads: one at a
+/// time.
 class ClaimCalibrator {
  public:
   /// The value 1 in UnitScale, the scale of claims and of calibrated probabilities.
@@ -38,7 +40,7 @@ class ClaimCalibrator {
     for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(i * (full / (knots - 1)) / 2);
   }
 
-  /// The initial map for a strategy that is already calibrated.
+  /// Returns the initial map for a strategy that is already calibrated.
   [[nodiscard]] static ClaimCalibrator of_calibrated() noexcept {
     ClaimCalibrator made;
     for (std::size_t i = 0; i < knots; ++i)
@@ -46,12 +48,12 @@ class ClaimCalibrator {
     return made;
   }
 
-  /// The calibrated probability of a claim, both in UnitScale. Non-decreasing in the claim.
+  /// Returns the calibrated probability of a claim, both in UnitScale. The result is non-decreasing in the claim.
   [[nodiscard]] std::uint32_t trusted(std::uint32_t claim) const noexcept {
     return rescaled<KnotScale, UnitScale>(value(span_of(claim)));
   }
 
-  /// The claim of node i, in UnitScale: its conditional_probability().
+  /// Returns the claim of node i, in UnitScale: its conditional_probability().
   [[nodiscard]] static std::uint32_t claim(DraftView draft, std::size_t i) noexcept {
     return rescaled<ProbabilityScale, UnitScale>(conditional_probability(draft, i).raw());
   }
@@ -74,19 +76,19 @@ class ClaimCalibrator {
  private:
   static constexpr std::size_t knots = 17;
   static constexpr std::uint32_t step = one / (knots - 1);
-  using KnotScale = Fixed<24>;  // finer than claims, or small steps would be lost
+  using KnotScale = Fixed<24>;  // finer than UnitScale; otherwise small steps would be lost
   static constexpr std::uint32_t full = KnotScale::one;
-  static constexpr std::uint32_t prior = 4 * step;     // the initial map weighs as much as 4 tests
+  static constexpr std::uint32_t prior = 4 * step;     // the initial map counts as much as 4 tests
   static constexpr std::uint32_t memory = 256 * step;  // a knot remembers at most 256 tests
 
   struct Knot {
     std::uint32_t value = 0;
-    std::uint32_t tests = 0;  // in units of 1/step
+    std::uint32_t tests = 0;  // number of tests, in units of 1/step
   };
   /// Two neighbouring knots with a claim between them.
   struct KnotSpan {
-    std::size_t knot;    // the lower one
-    std::uint32_t part;  // the distance of the claim from it: 0 ... `step`
+    std::size_t knot;    // index of the lower knot
+    std::uint32_t part;  // distance of the claim from the lower knot: 0 ... `step`
   };
 
   static KnotSpan span_of(std::uint32_t claim) noexcept {
@@ -106,7 +108,7 @@ class ClaimCalibrator {
   }
   void restore_order() noexcept {
     detail::IsotonicPools<knots> pools;
-    // An untested knot weighs only 1/16 of a test, so it follows its neighbours instead of holding them back.
+    // An untested knot counts as only 1/16 of a test, so it follows its neighbours instead of holding them back.
     for (std::size_t i = 0; i < knots; ++i) pools.add(knots_[i].value, 1 + knots_[i].tests / (step / 16));
     for (std::size_t i = 0; i < knots; ++i) knots_[i].value = static_cast<std::uint32_t>(pools.next());
   }

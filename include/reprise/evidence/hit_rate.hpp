@@ -11,7 +11,8 @@ namespace reprise::inline v0 {
 /// The recent success rate of a repeated guess: a mean over about the last 128 cases. It starts at an initial estimate.
 ///
 /// The rate stays between 1/256 and 255/256. So a guess that has failed for a long time is still tried where that is
-/// cheap, and the rate never claims certainty. Integers only. Cost: one division per case. A plain value.
+/// cheap, and the rate never claims certainty. It is a plain value and computes with integers only. Cost: one division
+/// per case.
 class HitRate {
  public:
   /// `guess` is the initial rate and counts as 8 cases.

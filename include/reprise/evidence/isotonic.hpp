@@ -9,12 +9,12 @@
 
 namespace reprise::inline v0::detail {
 
-/// Isotonic regression: the non-decreasing sequence that is closest to a given one. Neighbours that are out of order
-/// are pooled to their weighted mean (pool adjacent violators: Ayer et al. 1955).
+/// Isotonic regression: computes the non-decreasing sequence that is closest to a given one. Neighbours that are out of
+/// order are replaced with their weighted mean (pool adjacent violators: Ayer et al. 1955).
 ///
-/// First add() all values, at most `Most`; then call next() once for each, in the same order. Weights must be above 0.
-/// The sum of all values times their weights, multiplied by the sum of all weights, must fit in 64 bits. Total cost:
-/// linear.
+/// First call add() for each value, at most `Most` times. Then call next() once per value: it returns the results in
+/// the same order. Weights must be above 0. The sum of all values times their weights, multiplied by the sum of all
+/// weights, must fit in 64 bits. Total cost: linear in the number of values.
 template <std::size_t Most>
 class IsotonicPools {
  public:
@@ -47,7 +47,7 @@ class IsotonicPools {
   std::array<Pool, Most> pools_;  // NOLINT(*-member-init): filled up to `count_`
   std::size_t count_ = 0;
   std::size_t pool_ = 0;  // the pool that next() reads
-  std::size_t read_ = 0;  // values of that pool returned so far
+  std::size_t read_ = 0;  // number of values of that pool returned so far
 };
 
 }  // namespace reprise::detail

@@ -14,13 +14,13 @@
 
 /// \file The weight of an earlier occurrence when several occurrences predict different tokens.
 ///
-/// Every occurrence votes for the token that followed it. The weight of the vote is a product of table values. They
-/// depend on the length of the agreement with the context, the agreement before the last mismatch, the distance, the
-/// origin and the MatchKind. The weight of "something else" is one.
+/// Every occurrence votes for the token that followed it. The weight of the vote is a product of table values. These
+/// values depend on the length of the agreement with the context, the agreement before the last mismatch, the distance,
+/// the origin and the MatchKind. The weight of "something else" is one.
 ///
-/// The tables were fitted to recorded outputs by maximum likelihood (docs/decisions/0005). Longer contexts weigh more,
-/// as in prediction by partial matching (Cleary and Witten 1984). Agreement before a mismatch counts too, as in the
-/// recovering match models of PAQ compressors (Mahoney 2005).
+/// The tables were fitted to recorded outputs by maximum likelihood (docs/decisions/0005). Longer agreement has more
+/// weight, as in prediction by partial matching (Cleary and Witten 1984). Agreement before a mismatch also counts, as
+/// in the recovering match models of PAQ compressors (Mahoney 2005).
 namespace reprise::inline v0 {
 
 /// The weight of a vote, in UnitScale; one is the weight of "something else".
@@ -41,15 +41,16 @@ enum class MatchKind : std::uint8_t {
 inline constexpr std::array<std::uint8_t, 34> length_classes = {
     0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7, 8, 8, 8, 8, 9, 9, 9, 9, 9, 9, 9, 9, 10, 10, 10, 10, 10, 10, 10, 10, 11};
 
-/// The class of a length of unbroken agreement, in tokens.
+/// Returns the class of `length`, the number of tokens of unbroken agreement.
 constexpr std::size_t length_class(std::size_t length) noexcept {
   return length_classes[std::min<std::size_t>(length, 33)];
 }
 
-/// Weights by length_class(), for one amount of agreement before the last mismatch.
+/// Weights by length_class(), for one number of agreeing tokens before the last mismatch.
 using LengthWeights = std::array<Weight, 12>;
 
-/// Rows: agreeing tokens before the last mismatch: 0, 1, 2, 3 or 4, 5 to 8, more. Columns: length_class().
+/// Rows: the number of agreeing tokens before the last mismatch (0, 1, 2, 3 or 4, 5 to 8, more). Columns:
+/// length_class().
 inline constexpr std::array<LengthWeights, 6> weights_by_length = {{
     {{162, 9647, 31019, 71780, 125411, 150746, 277161, 392525, 593834, 1224882, 3221491, 6519804}},
     {{268, 11264, 40797, 67870, 117284, 135044, 270859, 522487, 567136, 830975, 985944, 6519804}},
@@ -59,7 +60,7 @@ inline constexpr std::array<LengthWeights, 6> weights_by_length = {{
     {{2185, 78304, 169288, 297853, 613144, 582075, 364891, 421407, 1140931, 1165144, 1045865, 6519804}},
 }};
 
-/// The row for `earlier` agreeing tokens, counted among the compared tokens before the last mismatch.
+/// Returns the row for `earlier` agreeing tokens among the compared tokens before the last mismatch.
 constexpr const LengthWeights& length_weights(int earlier) noexcept {
   return weights_by_length[static_cast<std::size_t>(earlier <= 2 ? earlier : earlier <= 4 ? 3 : earlier <= 8 ? 4 : 5)];
 }
@@ -71,10 +72,10 @@ inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1068, 1231
 /// Factors by MatchKind, in FactorScale.
 inline constexpr std::array<std::uint32_t, 3> weights_by_kind = {4096, 3547, 3892};
 
-/// The factors of the weight that do not depend on the length of the match, as one product in FactorScale. `distance`:
-/// tokens from the occurrence to the end of the context.
+/// Returns the product of the factors that do not depend on the length of the match, in FactorScale. `distance`: number
+/// of tokens from the occurrence to the end of the context.
 constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKind kind) noexcept {
-  constexpr std::uint32_t output = 5824;  // 1.42: the model's own tokens weigh more than the tokens of the prompt
+  constexpr std::uint32_t output = 5824;  // 1.42: the model's own tokens have more weight than prompt tokens
   const std::size_t magnitude = static_cast<std::size_t>(std::bit_width(distance | 1)) - 1;
   const std::uint32_t weight = FactorScale::multiply(weights_by_distance[std::min<std::size_t>(magnitude, 15)],
                                                      weights_by_kind[static_cast<std::size_t>(kind)]);
@@ -91,7 +92,7 @@ inline constexpr std::array<Weight, 64> weights_by_rarity = {
     735,    629,   538,   460,   394,   337,   288,   247,   211,   181,   154,   132,   113,   97,    83,    71,
     61,     52,    44,    38,    32,    28,    24,    20,    17,    15,    13,    11,    9,     8,     7,     6};
 
-/// The weight of a token that no occurrence predicts, seen `count` times among `total`.
+/// Returns the weight of a token that no occurrence predicts and that occurred `count` times among `total` tokens.
 constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noexcept {
   using Quarters = Fixed<2>;
   const std::int32_t rarity = rounded<LogOddsScale, Quarters>(log2_q8(total + 20) - log2_q8(count));

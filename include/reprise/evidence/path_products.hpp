@@ -13,12 +13,12 @@
 namespace reprise::inline v0 {
 
 /// Multiplies one factor per node along each path of a draft, to discount the claims of a strategy node by node. Holds
-/// the first `Most` sendable nodes. No allocation; the memory is left uninitialised.
+/// the products of at most `Most` sendable nodes. It does not allocate, and it leaves its memory uninitialised.
 template <std::size_t Most>
 class PathProducts {
  public:
-  /// The product of the factors on the path to node number `n` of `sendable`, in UnitScale. `factor` is the node's own,
-  /// in UnitScale. Call it for n = 0, 1, 2, ... of one draft; parents come before their children.
+  /// Returns the product of the factors on the path to sendable[n], in UnitScale. `factor` is that node's own factor,
+  /// in UnitScale. Call it for n = 0, 1, 2, ... of one draft. In `sendable`, parents must precede their children.
   std::uint32_t extend(DraftView draft, std::span<const NodeIndex> sendable, std::size_t n,
                        std::uint32_t factor) noexcept {
     const NodeIndex parent = draft[static_cast<std::size_t>(sendable[n])].parent;

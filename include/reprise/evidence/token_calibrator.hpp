@@ -17,7 +17,7 @@ namespace reprise::inline v0 {
 
 /// Where the occurrences that predict a token were found.
 enum class EvidenceSource : std::uint8_t {
-  context,  ///< only in the context, or no occurrence: the token is frequent
+  context,  ///< only in the context; or nowhere, for a token that is merely frequent
   history,  ///< only in the first datastore
   both,     ///< in the context and in a datastore
   second_store,
@@ -25,52 +25,53 @@ enum class EvidenceSource : std::uint8_t {
   fourth_store,
   stores  ///< in several datastores, not in the context
 };
-/// The source of occurrences in one datastore only. `store` is its index in NgramOptions::stores. Each store is
-/// calibrated separately.
+/// Returns the source of occurrences in one datastore only. `store` is the index of the datastore in
+/// NgramOptions::stores. Each store is calibrated separately.
 constexpr EvidenceSource store_source(std::size_t store) noexcept {
   return store == 0 ? EvidenceSource::history : static_cast<EvidenceSource>(store + 2);
 }
 
 /// The evidence for one token at one position of a draft.
 struct TokenEvidence {
-  VoteWeight votes = 0;      ///< sum over the occurrences that predict it
+  VoteWeight votes = 0;      ///< sum of the votes of the occurrences that predict the token
   VoteWeight strongest = 0;  ///< the largest of these votes
   int longest = -1;          ///< longest agreement among these occurrences; -1: none, it is a candidate by frequency
-  int rival = -1;            ///< longest agreement of an occurrence that predicts another token; -1: none
-  int occurrences = 0;       ///< number of occurrences that predict it
+  int rival = -1;            ///< longest agreement of an occurrence that predicts a different token; -1: none
+  int occurrences = 0;       ///< number of occurrences that predict the token
   std::uint64_t count = 0;   ///< number of times the token has occurred
   EvidenceSource source = EvidenceSource::context;
 };
 
-/// The learned corrections for one target. A plain value of 6 KB: keep it after a sequence and start the next one with
-/// it. Biases are log-odds in BiasScale, those of single tokens in SmallBiasScale. All-zero biases leave the built-in
-/// tables unchanged.
+/// The learned corrections for one target. It is a plain value of 6 KB: keep it after a sequence, and start the next
+/// sequence with it. Biases are log-odds in BiasScale; the biases of single tokens are in SmallBiasScale. All-zero
+/// biases leave the built-in tables unchanged.
 struct CalibrationState {
-  /// Size of a table of biases by token hash. Tokens with the same hash share a bias.
+  /// The size of a table of biases by token hash. Tokens with the same hash share a bias.
   static constexpr std::size_t token_classes = 1024;
   using TokenBiases = std::array<std::int16_t, token_classes>;
   static constexpr std::size_t length_classes = 7;
   static constexpr std::size_t depth_classes = 4;
-  std::int32_t all = 0;                                  ///< for every token
-  std::array<std::int32_t, length_classes> by_length{};  ///< by the longest agreement
-  std::array<std::int32_t, depth_classes> by_depth{};    ///< by the depth in the draft
-  /// First index: EvidenceSource::history, EvidenceSource::both. Second index: the longest agreement. Added to
-  /// `by_length`, which is for every source.
+  std::int32_t all = 0;                                  ///< bias for every token
+  std::array<std::int32_t, length_classes> by_length{};  ///< biases by the longest agreement
+  std::array<std::int32_t, depth_classes> by_depth{};    ///< biases by the depth in the draft
+  /// Biases by source and by the longest agreement. The first index is 0 for EvidenceSource::history and 1 for
+  /// EvidenceSource::both. They are added to the biases in `by_length`, which apply to every source.
   std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
-  /// The same for EvidenceSource::second_store and later. Snapshots omit these: they start at zero in each process.
+  /// Like `by_source`, but for EvidenceSource::second_store and later. Snapshots omit these biases, so they start at
+  /// zero in each process.
   std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
-  std::int32_t slope = 0;             ///< learned change of slope: multiplies 0.3 times the log-odds of the vote
-  TokenBiases by_previous{};          ///< by the token before
-  TokenBiases by_token{};             ///< by the token itself
-  TokenBiases by_token_and_length{};  ///< by the token and the longest agreement
-  std::uint32_t recent = 26214;       ///< share of recent first tokens predicted correctly, in UnitScale (0.4)
-  std::uint64_t lessons = 0;          ///< tokens learned from
+  std::int32_t slope = 0;             ///< learned change of slope: a factor of 0.3 times the log-odds of the vote
+  TokenBiases by_previous{};          ///< biases by the previous token
+  TokenBiases by_token{};             ///< biases by the token itself
+  TokenBiases by_token_and_length{};  ///< biases by the token and the longest agreement
+  std::uint32_t recent = 26214;       ///< share of recent first tokens predicted correctly, in UnitScale; initially 0.4
+  std::uint64_t lessons = 0;          ///< number of tokens learned from
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
 };
 
 namespace detail {
 
-/// The biases, by longest agreement, of a source other than EvidenceSource::context.
+/// Returns the biases of a source other than EvidenceSource::context, by longest agreement.
 template <class State>
 constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
   const auto i = static_cast<std::size_t>(source);
@@ -79,7 +80,7 @@ constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
 
 }  // namespace detail
 
-/// The mean of two states, each weighted by its `lessons`; the result has the lessons of both.
+/// Returns the mean of two states, each weighted by its `lessons`. The `lessons` of the result is the sum of both.
 constexpr CalibrationState merge(const CalibrationState& a, const CalibrationState& b) noexcept {
   // Weights saturate at 2^20 lessons, which keeps the products below in range.
   const auto weigh = [](std::uint64_t lessons) {
@@ -115,13 +116,13 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 /// The probability is the logistic function of a sum of log-odds (a generalised additive model). Three kinds of terms
 /// are added:
 ///
-///  - the share of the vote, as log-odds, mapped through a curve;
+///  - the token's share of the votes, as log-odds, mapped through a curve;
 ///  - built-in table values for the other evidence, fitted to recorded outputs (docs/decisions/0005);
 ///  - biases that are learned while decoding, by stochastic gradient descent on the log-loss.
 ///
-/// Use learn() only for tokens at positions where the target has made a pick; see for_each_tested().
+/// Use learn() only for tokens at positions where the target has picked a token; see for_each_tested().
 ///
-/// Cost: a dozen table reads per token; no allocation. Size: 6 KB. Threads: one at a time.
+/// Cost: a dozen table reads per token. It does not allocate. Size: 6 KB. Threads: one at a time.
 class TokenCalibrator {
  public:
   /// The evidence that all candidates at one position of the tree share.
@@ -130,7 +131,7 @@ class TokenCalibrator {
     std::uint8_t depth = 0;
     std::uint16_t previous = 0;
   };
-  /// The terms from which a probability was computed. learn() needs them.
+  /// A probability and the terms from which it was computed. learn() needs both.
   struct TrainingSample {
     Probability probability;
     std::int16_t vote = 0;  ///< log-odds of the vote
@@ -142,7 +143,7 @@ class TokenCalibrator {
     std::uint16_t token_and_length = 0;
   };
 
-  /// Accepts any state: values beyond the bounds of learning are clamped to them.
+  /// Accepts any state: values outside the bounds of learning are clamped to these bounds.
   explicit constexpr TokenCalibrator(const CalibrationState& state = {}) noexcept : state_(state) {
     adjust(state_.all, 0, limit);
     adjust(state_.slope, 0, slope_limit);
@@ -158,7 +159,8 @@ class TokenCalibrator {
     state_.recent = std::min<std::uint32_t>(state_.recent, most_recent);
   }
 
-  /// `depth`: 0 after the anchor. `previous`: the token before this position. `count`: the number of its occurrences.
+  /// Returns the evidence that all candidates at one position share. `depth`: 0 directly after the anchor. `previous`:
+  /// the token before this position. `count`: the number of occurrences of `previous`.
   [[nodiscard]] constexpr TreeContext tree_context(std::size_t depth, Token previous,
                                                    std::uint64_t count) const noexcept {
     const std::size_t by_depth = std::min<std::size_t>(depth, CalibrationState::depth_classes - 1);
@@ -171,7 +173,7 @@ class TokenCalibrator {
   }
 
   /// Computes the probability that the target picks `token` at this position: the logistic function of a sum of
-  /// log-odds. `total`: all votes of occurrences at this position, plus that of "something else".
+  /// log-odds. `total`: the sum of all votes of occurrences at this position, plus the weight of "something else".
   [[nodiscard]] constexpr TrainingSample weigh(Token token, const TokenEvidence& evidence, VoteWeight total,
                                                const TreeContext& at) const noexcept {
     const std::size_t length = agreement_class(evidence.longest);
@@ -212,9 +214,10 @@ class TokenCalibrator {
     adjust(state_.by_token_and_length[sample.token_and_length], 12 * step);
     ++state_.lessons;
   }
-  /// Updates CalibrationState::recent. `picked`: true if the target picked the likeliest candidate after the anchor.
+  /// Updates CalibrationState::recent. `picked`: true if the target picked the most likely candidate directly after the
+  /// anchor.
   constexpr void learn_recent(bool picked) noexcept {
-    constexpr std::int32_t fifth = 13107;  // in UnitScale: the last five rounds or so dominate
+    constexpr std::int32_t fifth = 13107;  // 0.2 in UnitScale: roughly the last five rounds dominate
     const auto recent = static_cast<std::int32_t>(state_.recent);
     state_.recent =
         static_cast<std::uint32_t>(recent + UnitScale::multiply((picked ? most_recent : 0) - recent, fifth));
@@ -225,20 +228,21 @@ class TokenCalibrator {
  private:
   // The built-in tables: fitted log-odds in LogOddsScale. Each comment names the axis and the bins.
 
-  /// By depth in the draft: 0 (after the anchor), 1, 2, 3, 4, 5, 6 and more.
+  /// By depth in the draft: 0 (directly after the anchor), 1, 2, 3, 4, 5, 6 and more.
   static constexpr std::array<std::int16_t, 7> depth_values = {-28, -5, -26, -1, 10, -10, 18};
-  /// By the count of the previous token, in magnitude()s: 0, 1-2, 3-6, 7-14, 15-30, ... , 2,047 and more.
+  /// By magnitude() of the count of the previous token: 0, 1-2, 3-6, 7-14, 15-30, ... , 2,047 and more.
   static constexpr std::array<std::int16_t, 12> previous_count_values = {0,   93,  39, -16, -47, -31,
                                                                          -65, -36, 61, -41, 0,   0};
   /// By CalibrationState::recent, in eighths.
   static constexpr std::array<std::int16_t, 8> recent_values = {-82, -55, -24, -9, 19, 27, 29, 52};
-  /// By the number of occurrences that predict the token, in occurrence_class()es: 0-1, 2, 3, 4-5, 6-8, 9-16, more.
+  /// By occurrence_class() of the number of occurrences that predict the token: 0-1, 2, 3, 4-5, 6-8, 9-16, more.
   static constexpr std::array<std::int16_t, 7> occurrence_values = {-325, -165, -48, 100, 212, 161, 22};
-  /// By the count of the token itself, in magnitude()s.
+  /// By magnitude() of the count of the token itself.
   static constexpr std::array<std::int16_t, 12> count_values = {0, 23, 81, 131, 124, 140, 78, -78, -291, -246, -3, 0};
-  /// By the share of the votes that the strongest occurrence holds, in sixths.
+  /// By the strongest occurrence's share of the votes for the token, in sixths.
   static constexpr std::array<std::int16_t, 6> strongest_values = {-136, -152, -50, 29, 118, 148};
-  /// Rows: agreement_class() of the longest agreement for the token. Columns: agreement_class() of its longest rival.
+  /// Rows: agreement_class() of the longest agreement for the token. Columns: agreement_class() of the longest
+  /// agreement for a rival.
   static constexpr std::array<std::array<std::int16_t, 7>, 7> rivalry_values = {{
       {{44, -69, -92, -19, -1, 0, 0}},
       {{261, 67, 49, 45, 58, 55, 59}},
@@ -254,15 +258,15 @@ class TokenCalibrator {
 
   static constexpr LogOdds memory_value = -100;  // for evidence from stores alone: other texts predict less reliably
 
-  using ErrorScale = Fixed<15>;                              // the error of a probability
-  using RateScale = Fixed<11>;                               // of `rate`
-  using StepScale = Fixed<15 + 11>;                          // of their product
+  using ErrorScale = Fixed<15>;                              // scale of the error of a probability
+  using RateScale = Fixed<11>;                               // scale of `rate`
+  using StepScale = Fixed<15 + 11>;                          // scale of their product
   static constexpr std::int32_t rate = 41;                   // 0.02 in log-odds for an error of one
-  static constexpr std::int32_t limit = BiasScale::from(3);  // of a bias
+  static constexpr std::int32_t limit = BiasScale::from(3);  // largest absolute bias
   static constexpr std::int32_t slope_limit = BiasScale::from(1);
   static constexpr std::int32_t most_recent = UnitScale::one - 1;
 
-  /// A bias in the scale of the sums.
+  /// Returns a bias in LogOddsScale, the scale of the sums.
   static constexpr LogOdds loaded(std::int32_t bias) noexcept { return rescaled<BiasScale, LogOddsScale>(bias); }
   static constexpr LogOdds loaded(std::int16_t bias) noexcept { return rescaled<SmallBiasScale, LogOddsScale>(bias); }
   [[nodiscard]] constexpr LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
@@ -283,26 +287,26 @@ class TokenCalibrator {
   static constexpr std::size_t occurrence_class(int occurrences) noexcept {
     return occurrence_classes[static_cast<std::size_t>(std::min(occurrences, 17))];
   }
-  /// A multiplicative hash (Knuth) to 0 ... 1,023: the ten topmost bits of the product.
+  /// Returns a multiplicative hash (Knuth) in 0 ... 1,023: the top ten bits of the product.
   static constexpr std::size_t token_class(std::uint32_t token) noexcept { return token * 2654435769U >> (32 - 10); }
 
-  /// The log-odds of the vote, clamped to -6 ... just below 6.
+  /// Returns the log-odds of the vote, clamped to -6 ... just below 6.
   static constexpr LogOdds vote_of(VoteWeight votes, VoteWeight total) noexcept {
     return std::clamp(detail::log_odds(votes, total > votes ? total - votes : 1), -6 * detail::log_odds_one,
                       6 * detail::log_odds_one - 1);
   }
-  /// The share of the votes that the strongest occurrence holds, in sixths: 0 ... 5. Votes are below 2^28, so the
-  /// product fits.
+  /// Returns the strongest occurrence's share of the votes for the token, in sixths: 0 ... 5. Votes are below 2^28, so
+  /// the product fits in 32 bits.
   static constexpr std::size_t sixths_of(const TokenEvidence& evidence) noexcept {
     return evidence.strongest >= evidence.votes ? 5 : std::min<VoteWeight>(evidence.strongest * 6 / evidence.votes, 5);
   }
-  /// The factor of the slope: 0.3 times the log-odds of the vote.
+  /// Returns the number that the slope multiplies: 0.3 times the log-odds of the vote.
   static constexpr std::int32_t steepness(LogOdds vote) noexcept {
     constexpr std::int32_t three_tenths = 77;  // in LogOddsScale
     return LogOddsScale::multiply(vote, three_tenths);
   }
 
-  /// The log-odds of the vote mapped through `curve_values`.
+  /// Returns the log-odds of the vote, mapped through `curve_values`.
   static constexpr LogOdds curve(LogOdds vote) noexcept {
     const LogOdds shifted = vote + 6 * detail::log_odds_one;
     const auto knot = static_cast<std::size_t>(LogOddsScale::floor(shifted));

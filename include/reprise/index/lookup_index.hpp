@@ -15,7 +15,7 @@
 
 namespace reprise::inline v0 {
 
-/// A position in a sequence: the number of tokens before it. An index holds at most 2^32 - 1 tokens; further ones are
+/// A position in a sequence: the number of tokens before it. An index holds at most 2^32 - 1 tokens; further tokens are
 /// not indexed.
 using Position = std::uint32_t;
 
@@ -45,12 +45,14 @@ class NgramOrders {
   static constexpr std::uint32_t largest = 32;
 
   constexpr NgramOrders() noexcept = default;
-  /// From constants. An order outside 1 ... largest does not compile, nor do more than `capacity` distinct ones.
+  /// Makes a set from constants. An order outside 1 ... largest does not compile, and neither do more than `capacity`
+  /// distinct orders.
   consteval NgramOrders(std::initializer_list<std::uint32_t> orders) noexcept {
     for (const std::uint32_t n : orders)
       if (!add(n) && !contains(n)) an_order_is_not_1_to_32_or_there_are_more_than_8();
   }
-  /// Adds an order. Returns false and adds nothing if `n` is outside 1 ... largest, is in the set, or the set is full.
+  /// Adds an order. Returns false and adds nothing if `n` is outside 1 ... largest or already in the set, or if the set
+  /// is full.
   constexpr bool add(std::uint32_t n) noexcept {
     if (n == 0 || n > largest || contains(n) || size_ == capacity) return false;
     std::size_t i = size_++;
@@ -75,34 +77,35 @@ class NgramOrders {
   std::size_t size_ = 0;
 };
 
-/// Settings of an index. An index ignores those that do not apply to it.
+/// Settings of an index. An index ignores the settings that do not apply to it.
 struct IndexOptions {
   NgramOrders orders = {1, 3, 8};  ///< the values of MatchLimits::shortest to be used with find()
   bool earliest = false;           ///< true if MatchOrder::earliest will be used with find()
   /// Hash key. If prompts are untrusted, make it secret and random: otherwise an attacker could construct contexts that
   /// are slow to look up.
   std::uint64_t key = 0x9e3779b97f4a7c15;
-  std::size_t max_bytes = unlimited;  ///< heap memory limit; at the limit indexing stops and decoding continues
+  std::size_t max_bytes = unlimited;  ///< heap memory limit; when it is reached, indexing stops and decoding continues
 };
 
 /// Finds earlier occurrences of the end of a growing token sequence. Requirements that a compiler cannot check:
 ///
-///  I1  append(tokens) adds tokens at the end. truncate(size) leaves exactly the first `size`, as if no more had ever
-///      been appended; clear() leaves none. Cost: proportional to the tokens added or removed, unless the index
-///      documents otherwise. After reserve(size) succeeds, append() does not allocate up to `size` tokens in all. After
-///      an error append() still grows as it can.
-///  I2  find(limits, out) visits earlier occurrences of the last limits.shortest tokens, in limits.order. It takes the
-///      first min(limits.candidates, out.size()), writes one Match for each in that order, and returns their number.
-///      Occurrences may overlap the end; the end itself is not one (match.end < tokens().size()). Match::length is the
-///      whole agreement up to limits.longest, and never below limits.shortest.
-///  I3  Matches are exact: compared token by token, never by hash alone.
-///  I4  find() neither allocates nor changes observable state. For an order that the index was not made for it returns
-///      0.
+///  I1  append(tokens) adds tokens at the end. truncate(size) leaves exactly the first `size` tokens, as if no more had
+///      ever been appended; clear() leaves none. Cost: proportional to the tokens added or removed, unless the index
+///      documents otherwise. After reserve(size) succeeds, append() does not allocate until the index holds more than
+///      `size` tokens. If reserve() fails, append() still grows on demand.
+///  I2  find(limits, out) visits earlier occurrences of the last limits.shortest tokens, in limits.order. It writes one
+///      Match for each of the first min(limits.candidates, out.size()) of them, in that order, and returns their
+///      number. Occurrences may overlap the end of the context; the end itself does not count as one (match.end <
+///      tokens().size()). Match::length is the full length of the agreement, limited to limits.longest but never below
+///      limits.shortest.
+///  I3  Matches are exact: find() compares them token by token, never by hash alone.
+///  I4  find() neither allocates nor changes observable state. It returns 0 for an order that the index was not made
+///      for.
 ///  I5  When memory runs out or max_bytes is reached, indexing stops. exhausted() is then true and find() returns 0
 ///      until clear(), or until truncate() leaves only indexed tokens.
 ///  I6  A copy is a fork. A copy whose allocation failed is exhausted.
 ///
-/// Threads: find() and the other const members may run at the same time; nothing else may.
+/// Threads: many threads may call const members at once; no other member may run at the same time as any call.
 template <class I>
 concept LookupIndex = std::copyable<I> && std::constructible_from<I, const IndexOptions&> &&
     requires(I& index, const I& fixed, TokenSpan tokens, std::size_t size, const MatchLimits& limits,
@@ -117,11 +120,11 @@ concept LookupIndex = std::copyable<I> && std::constructible_from<I, const Index
   { index.reserve(size) } -> std::same_as<Result<void>>;
 };
 
-/// Optional: an index that also finds tokens other than the end of the context, such as the end of a draft.
+/// Optional: an index that can also look up tokens other than the end of the context, such as the end of a draft.
 ///
 ///  I7  latest(ngram) returns the end of the last occurrence of these tokens, or 0 if there is none. The end of the
-///      context is an occurrence too. It may return 0 if ngram.size() is not an order that the index was made for. Like
-///      find(), it is exact, does not allocate and changes nothing.
+///      context counts as an occurrence. It may return 0 if ngram.size() is not an order that the index was made for.
+///      Like find(), it is exact, does not allocate and changes nothing.
 template <class I>
 concept NgramIndex = LookupIndex<I> && requires(const I& fixed, TokenSpan ngram) {
   { fixed.latest(ngram) } -> std::same_as<Position>;
@@ -129,7 +132,8 @@ concept NgramIndex = LookupIndex<I> && requires(const I& fixed, TokenSpan ngram)
 
 namespace detail {
 
-/// The number of equal tokens before `a` and before `b`, at most `most`. Precondition: a < b <= tokens.size().
+/// Returns how many consecutive tokens directly before `a` and directly before `b` are equal, at most `most`.
+/// Precondition: a < b <= tokens.size().
 inline std::uint32_t agreement(TokenSpan tokens, std::size_t a, std::size_t b, std::uint32_t most) noexcept {
   std::uint32_t n = 0;
   while (n < most && n < a && tokens[a - 1 - n] == tokens[b - 1 - n]) ++n;

@@ -24,25 +24,26 @@ template <std::size_t max_tokens>
 class BasicRollingHashIndex;
 }
 
-/// Links every position to the previous occurrence of the same n tokens, for each order of IndexOptions::orders.
-/// append() finds that occurrence in a hash table of the distinct n-grams. find() then needs no hashing: it follows the
-/// links from the end, and every step is an exact occurrence.
+/// Links every position to the previous occurrence of the same n tokens, for each order in IndexOptions::orders.
+/// append() finds that occurrence in a hash table of the distinct n-grams. find() therefore needs no hashing: it
+/// follows the links from the end of the context, and every link leads to an exact occurrence.
 ///
-/// Cost per order n: append() and truncate() touch one table entry and one earlier position per token. find() reads
-/// limits.candidates links and, at each, limits.longest tokens, whatever the length of the context. A full table is
-/// rebuilt from the tokens at 1.5 times its size, in time linear in the context; reserve() avoids that.
+/// Cost per order n: append() and truncate() touch one table entry and one earlier position per token. find() reads at
+/// most limits.candidates links and at most limits.longest tokens for each, regardless of the length of the context. A
+/// full table is rebuilt from the tokens at 1.5 times its size, in time linear in the context; reserve() avoids that.
 ///
 /// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and 6.7 to 10 bytes per distinct
-/// n-gram. Growing token by token leaves up to a fifth of the per-token part unused.
+/// n-gram. If the index grows token by token, up to a fifth of the per-token part is unused.
 ///
-/// A secret key protects the tables against prompts that are made to collide; it is not cryptography.
+/// A secret key protects the tables against prompts that are constructed to collide, but the hash is not cryptographic.
 ///
-/// Method: prompt lookup (Saxena 2023) over hash chains, as LZ77 compressors keep them (zlib), but of whole n-grams.
+/// Method: prompt lookup (Saxena 2023) over hash chains like those of LZ77 compressors (zlib), but with one chain per
+/// distinct n-gram.
 using RollingHashIndex = detail::BasicRollingHashIndex<std::numeric_limits<Position>::max()>;
 
 namespace detail {
 
-/// Implements RollingHashIndex. Tests instantiate it with a small limit of tokens.
+/// Implements RollingHashIndex. Tests instantiate it with a small `max_tokens`.
 template <std::size_t max_tokens>
 class BasicRollingHashIndex {
  public:
@@ -72,8 +73,8 @@ class BasicRollingHashIndex {
     std::swap(chains_, other.chains_);
   }
 
-  /// Appends tokens. One call with many tokens is cheaper than one call per token, because their cache misses overlap.
-  /// Precondition: `tokens` does not point into this index. Tokens that do not fit are counted and dropped.
+  /// Appends tokens. One call with many tokens is cheaper than one call per token, because cache misses overlap.
+  /// Precondition: `tokens` does not point into this index. Tokens that do not fit are counted but not stored.
   void append(TokenSpan tokens) noexcept {
     const bool whole = !exhausted();
     size_ += tokens.size();
@@ -98,8 +99,8 @@ class BasicRollingHashIndex {
     tokens_.truncate(size_);
   }
 
-  /// Forgets all tokens. Keeps the memory, unless max_bytes is set: memory that an earlier sequence needed could then
-  /// leave too little for the next one.
+  /// Forgets all tokens. Keeps the memory unless max_bytes is set: with a limit, memory kept from one sequence could
+  /// leave too little for the next.
   void clear() noexcept {
     if (options_.max_bytes != unlimited) {
       forget();
@@ -111,9 +112,9 @@ class BasicRollingHashIndex {
     size_ = 0;
   }
 
-  /// Reserves memory for `tokens` tokens in all, even if none of their n-grams repeats: append() does not allocate up
-  /// to that size. Errors: out_of_memory, also above options.max_bytes and when exhausted(). After an error append()
-  /// still grows as it can.
+  /// Reserves memory for `tokens` tokens in total, even if none of their n-grams repeats: append() does not allocate up
+  /// to that size. Errors: out_of_memory, also if options.max_bytes is too low or the index is exhausted(). After an
+  /// error, append() still grows on demand.
   Result<void> reserve(std::size_t tokens) noexcept {
     const Error no_room{ErrorCode::out_of_memory,
                         "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};
@@ -132,7 +133,7 @@ class BasicRollingHashIndex {
     return 0;
   }
 
-  /// See NgramIndex.
+  /// See I7 of NgramIndex.
   [[nodiscard]] Position latest(TokenSpan ngram) const noexcept {
     if (exhausted()) return 0;
     for (const NgramChain& chain : chains()) {
@@ -141,7 +142,7 @@ class BasicRollingHashIndex {
     return 0;
   }
 
-  /// The indexed tokens: all of them, unless exhausted().
+  /// Returns the indexed tokens: all appended tokens, unless exhausted().
   [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -157,7 +158,7 @@ class BasicRollingHashIndex {
   void append_batch(TokenSpan batch) noexcept {
     const std::size_t begin = tokens_.size();
     for (const Token token : batch) tokens_.push_reserved(token);
-    // Every step runs over all orders, so that even for a single token the cache misses of the orders overlap.
+    // Each step runs over all orders, so that the cache misses of the orders overlap even for a single token.
     std::array<NgramChain::Hashes, NgramOrders::capacity> hashes;
     const std::size_t count = options_.orders.size();
     for (std::size_t i = 0; i < count; ++i) chains_[i].hash_batch(tokens(), begin, hashes[i]);
@@ -165,8 +166,8 @@ class BasicRollingHashIndex {
     for (std::size_t i = 0; i < count; ++i) chains_[i].link_batch(tokens(), begin, hashes[i]);
   }
 
-  /// Returns true if the columns and tables for `tokens` tokens fit in max_bytes. Check it before the first allocation,
-  /// which could otherwise leave too little for the last.
+  /// Returns true if the columns and tables for `tokens` tokens fit in max_bytes. Check this before the first
+  /// allocation, because the first allocation could leave too little memory for the last one.
   [[nodiscard]] bool affordable(std::size_t tokens) const noexcept {
     const std::size_t links = chains().size() * NgramChain::link_bytes(options_.earliest);
     const std::size_t tables = chains().size() * NgramTable::bytes_for(NgramTable::slots_for(tokens));
@@ -195,12 +196,12 @@ class BasicRollingHashIndex {
     return false;
   }
 
-  /// Makes a table larger by at least `batch` n-grams. Returns false if it cannot. `remaining`: tokens that this
-  /// append() still has to add.
+  /// Enlarges a table so that at least `batch` more n-grams fit. Returns false if memory runs out or max_bytes does not
+  /// allow it. `remaining`: number of tokens that this append() still has to add.
   [[nodiscard]] bool grow(NgramChain& chain, std::size_t batch, std::size_t remaining) noexcept {
     const std::size_t distinct = chain.table().distinct();
     const std::size_t room = chain.table().room();
-    // Assumes that the share of distinct n-grams stays as it was: a long append then rebuilds its tables only a few
+    // Assumes that the share of distinct n-grams stays the same, so that a long append rebuilds its tables only a few
     // times.
     std::uint64_t expected = tokens_.size() + remaining;
     if (!tokens_.empty()) expected = expected * distinct / tokens_.size();
@@ -210,8 +211,8 @@ class BasicRollingHashIndex {
         chain, {std::max<std::size_t>({distinct + batch, room + room / 2, leap, 32}), distinct + batch + distinct / 8});
   }
 
-  /// Rebuilds a table with space for `choices` n-grams: the first of these sizes that can be allocated. Returns false
-  /// if none can. Then the old table is restored; if that fails too, nothing is indexed any more.
+  /// Rebuilds a table with the first size in `choices` that can be allocated; sizes are numbers of n-grams. Returns
+  /// false if none can. In that case it restores the old table; if that fails too, it drops all indexed tokens.
   [[nodiscard]] bool resize_table(NgramChain& chain, std::initializer_list<std::size_t> choices) noexcept {
     const std::size_t old_slots = chain.table().slots();
     const std::size_t others = memory_bytes() - chain.table().memory_bytes();
@@ -226,7 +227,8 @@ class BasicRollingHashIndex {
     return false;
   }
 
-  /// Drops all indexed tokens and releases the memory. `size_` stays, so the index is exhausted() unless it was empty.
+  /// Drops all indexed tokens and releases the memory. `size_` does not change, so the index is exhausted() unless it
+  /// was empty.
   void forget() noexcept {
     for (NgramChain& chain : chains()) chain.release();
     tokens_.release();

@@ -21,27 +21,28 @@ class BasicSuffixArrayIndex;
 }
 
 /// Sorts all positions of the sequence by the tokens before them, read backwards: a suffix array of the reversed
-/// sequence (Manber and Myers 1993). Positions that share the last n tokens are adjacent, for every n at once. find()
-/// therefore accepts every order up to NgramOrders::largest, in both match orders, whatever IndexOptions::orders says.
+/// sequence (Manber and Myers 1993). Positions that share the n tokens before them are adjacent, for every n at once.
+/// find() therefore accepts every n up to NgramOrders::largest, in both match orders, regardless of
+/// IndexOptions::orders.
 ///
-/// The index stays usable while the sequence grows. The latest tokens form an unsorted tail that find() scans: at most
-/// 256, or 1/256 of the sorted tokens if that is more. A full tail is sorted in. Sorting compares only the last 32
-/// tokens, so repetitive text costs no more than other text.
+/// The index can be searched while the sequence grows. The latest tokens form an unsorted tail that find() scans: at
+/// most 256 tokens, or 1/256 of the sorted tokens if that is more. A full tail is merged into the sorted part. Each
+/// comparison reads at most 32 tokens, so repetitive text costs no more than other text.
 ///
 /// Cost for N tokens:
 ///
-///  - find(): O(log N), plus time linear in the tail and in all occurrences of the last limits.shortest tokens. Few
-///    wanted candidates do not make it cheaper: choose this index where occurrences are few, or to find all of them.
-///  - append() of one token: O(1) until the tail is full. Sorting the tail in takes O(log N) comparisons per token of
-///    it and moves up to 4 N bytes. A long append sorts everything: O(N log N).
-///  - truncate(): O(1) into the tail, O(N) into the sorted part.
+///  - find(): O(log N), plus time linear in the tail and in all occurrences of the last limits.shortest tokens. A small
+///    limits.candidates does not make it cheaper: choose this index if occurrences are few, or if you want all of them.
+///  - append() of one token: O(1) until the tail is full. Merging a full tail takes O(log N) comparisons per token of
+///    the tail and moves up to 4 N bytes. A long append sorts all tokens again: O(N log N).
+///  - truncate(): O(1) if it removes only tokens of the tail, O(N) if it also removes sorted tokens.
 ///
-/// Memory: 8.5 bytes per token and 2 KiB. Growing token by token leaves up to a fifth of it unused.
+/// Memory: 8.5 bytes per token and 2 KiB. If the index grows token by token, up to a fifth of this memory is unused.
 using SuffixArrayIndex = detail::BasicSuffixArrayIndex<std::numeric_limits<Position>::max()>;
 
 namespace detail {
 
-/// Implements SuffixArrayIndex. Tests instantiate it with a small limit of tokens.
+/// Implements SuffixArrayIndex. Tests instantiate it with a small `max_tokens`.
 template <std::size_t max_tokens>
 class BasicSuffixArrayIndex {
  public:
@@ -68,8 +69,8 @@ class BasicSuffixArrayIndex {
     incoming_.swap(other.incoming_);
   }
 
-  /// Precondition: `tokens` does not point into this index. If there is no memory for all of them, the whole append is
-  /// counted and dropped.
+  /// Appends tokens. Precondition: `tokens` does not point into this index. If there is no memory for all of them, all
+  /// of them are counted but not stored.
   void append(TokenSpan tokens) noexcept {
     const bool whole = !exhausted();
     size_ += tokens.size();
@@ -94,8 +95,8 @@ class BasicSuffixArrayIndex {
     size_ = 0;
   }
 
-  /// Reserves memory for `tokens` tokens in all, so that append() does not allocate up to that size. Errors:
-  /// out_of_memory, also above options.max_bytes and when exhausted(). After an error append() still grows as it can.
+  /// Reserves memory for `tokens` tokens in total: append() does not allocate up to that size. Errors: out_of_memory,
+  /// also if options.max_bytes is too low or the index is exhausted(). After an error, append() still grows on demand.
   Result<void> reserve(std::size_t tokens) noexcept {
     if (exhausted() || !reserve_columns(tokens, false))
       return Error{ErrorCode::out_of_memory,
@@ -117,7 +118,7 @@ class BasicSuffixArrayIndex {
     return found;
   }
 
-  /// The indexed tokens: all of them, unless exhausted().
+  /// Returns the indexed tokens: all appended tokens, unless exhausted().
   [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
@@ -130,15 +131,17 @@ class BasicSuffixArrayIndex {
   [[nodiscard]] static constexpr std::size_t tail_limit(std::size_t sorted) noexcept {
     return std::max<std::size_t>(256, sorted / 256);
   }
-  /// The largest tail that is merged into `sorted` ends. With a larger one, sort_tail() sorts everything again.
+  /// Returns the size of the largest tail that is merged into `sorted` ends. If the tail is larger, sort_tail() sorts
+  /// all ends again.
   [[nodiscard]] static constexpr std::size_t scratch_for(std::size_t sorted) noexcept {
     return std::max<std::size_t>(512, sorted / 8);
   }
-  /// The number of tokens that are not sorted in yet. sorted_ holds exactly the ends 1 ... sorted_.size().
+  /// Returns the number of tokens in the unsorted tail. sorted_ holds exactly the ends 1 ... sorted_.size().
   [[nodiscard]] std::size_t tail() const noexcept { return tokens_.size() - sorted_.size(); }
 
-  /// Compares at most `most` tokens before a with those before b, read backwards. Returns a number below, equal to or
-  /// above 0 as a sorts before, with or after b. A text that is a proper suffix of the other sorts first.
+  /// Compares the tokens before a with those before b, read backwards, at most `most` of each. Returns a number below 0
+  /// if a sorts before b, 0 if they are equal, and a number above 0 otherwise. If one text is a proper suffix of the
+  /// other, the shorter one sorts first.
   [[nodiscard]] int compare(std::size_t a, std::size_t b, std::size_t most) const noexcept {
     const Token* data = tokens_.data();
     const std::size_t shared = std::min({a, b, most});
@@ -166,8 +169,8 @@ class BasicSuffixArrayIndex {
     return {low, high};
   }
 
-  /// Writes the best sorted occurrences by `better`, best first, and returns their number. Uses a heap with the worst
-  /// on top.
+  /// Writes the best of the sorted occurrences to `out`, best first, and returns their number. `better` compares two of
+  /// them. Uses a heap with the worst occurrence on top.
   template <class Better>
   [[nodiscard]] std::size_t select(std::size_t n, std::span<Match> out, Better better) const noexcept {
     const auto before = [better](const Match& a, const Match& b) { return better(a.end, b.end); };
@@ -210,14 +213,15 @@ class BasicSuffixArrayIndex {
     const auto before = [this](Position a, Position b) { return comes_before(a, b); };
     const std::size_t old = sorted_.size();
     const std::size_t added = tail();
-    // Sorting everything again is cheaper than merging so many.
+    // For so many ends, sorting everything again is cheaper than merging.
     const bool again = added > scratch_for(old);
     Buffer<Position>& target = again ? sorted_ : incoming_;
     for (std::size_t end = old + 1; end <= tokens_.size(); ++end) target.push_reserved(static_cast<Position>(end));
     std::sort(target.begin(), target.end(), before);
     if (again) return;
 
-    // From the greatest down: the ends after its insertion point move right by the number of ends still to insert.
+    // Inserts the ends from the greatest down. The ends after an insertion point move right by the number of ends still
+    // to insert.
     static_cast<void>(sorted_.resize(old + added, 0));
     Position* const data = sorted_.data();
     std::size_t open = old;
@@ -231,7 +235,9 @@ class BasicSuffixArrayIndex {
     incoming_.clear();
   }
 
-  /// Reserves memory for `wanted` tokens, their sorted ends, and the scratch of sort_tail().
+  /// Reserves memory for `wanted` tokens, their sorted ends, and the scratch of sort_tail(). If `growing`, tries to
+  /// reserve a quarter more than before. Returns false if memory runs out, or if max_bytes or max_tokens does not allow
+  /// it.
   [[nodiscard]] bool reserve_columns(std::size_t wanted, bool growing) noexcept {
     const std::size_t capacity = std::min(tokens_.capacity(), sorted_.capacity());
     if (wanted <= capacity && incoming_.capacity() >= scratch_for(wanted)) return true;
@@ -249,7 +255,7 @@ class BasicSuffixArrayIndex {
   std::size_t size_ = 0;  // tokens appended, including dropped ones
   std::size_t max_bytes_ = unlimited;
   Buffer<Token> tokens_;
-  Buffer<Position> sorted_;    // the ends 1 ... sorted_.size(), by the 32 tokens before them, then by position
+  Buffer<Position> sorted_;    // the ends 1 ... sorted_.size(), ordered by the 32 tokens before them, then by position
   Buffer<Position> incoming_;  // the tail while it is merged; empty otherwise
 };
 

@@ -17,12 +17,13 @@ namespace reprise::inline v0 {
 
 /// Counts how often each token of a sequence has occurred, and lists the most frequent tokens.
 ///
-/// Cost: add() and remove() touch one slot of a hash table per token. If a remove() affects a listed token, it searches
-/// for the most frequent tokens again. To that end each block of 512 slots has an upper bound. The search reads all
-/// bounds, about 30 blocks, and one more block for each removed token that was the most frequent one of its block.
+/// Cost: add() and remove() touch one slot of a hash table per token. If remove() affects a listed token, it searches
+/// for the most frequent tokens again. For this search, each block of 512 slots has an upper bound. The search reads
+/// all bounds and about 30 blocks. It reads one more block for each removed token that was the most frequent one in its
+/// block.
 ///
-/// Memory: 11 to 21 bytes per distinct token. When memory runs out, tokens that are not in the table yet are not
-/// counted. Threads: const members may run at the same time; nothing else may.
+/// Memory: 11 to 21 bytes per distinct token. If memory runs out, tokens that are not in the table yet are not counted.
+/// Threads: many threads may call const members at once; no other member may run at the same time as any call.
 class TokenCounts {
  public:
   struct Entry {
@@ -51,7 +52,7 @@ class TokenCounts {
     raise_bound(slot);
     promote(table_[slot]);
   }
-  /// Removes occurrences. Precondition: these tokens were added, and not removed since.
+  /// Removes one occurrence per token. Precondition: these occurrences were added and have not been removed since.
   void remove(TokenSpan tokens) noexcept {
     bool listed = false;
     for (const Token token : tokens) {
@@ -71,7 +72,7 @@ class TokenCounts {
     used_ = listed_ = 0;
     total_ = 0;
   }
-  /// Reserves memory for `distinct` distinct tokens. Errors: out_of_memory, with nothing changed.
+  /// Reserves memory for `distinct` distinct tokens. Errors: out_of_memory; in that case nothing changes.
   Result<void> reserve(std::size_t distinct) noexcept {
     const Error no_memory{ErrorCode::out_of_memory, "no memory to count so many distinct tokens: reserve fewer",
                           distinct, 0};
@@ -85,11 +86,12 @@ class TokenCounts {
   [[nodiscard]] std::uint32_t count(Token token) const noexcept {
     return table_.empty() ? 0 : table_[slot_of(token)].count;
   }
-  /// The number of all counted occurrences.
+  /// Returns the number of all counted occurrences.
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
-  /// The most frequent tokens by descending count; of equal counts the smaller token first.
+  /// Returns the most frequent tokens by descending count. Among equal counts, the smaller token is first.
   [[nodiscard]] std::span<const Entry> frequent() const noexcept { return std::span(list_).first(listed_); }
-  /// The number of slots and bounds that the last remove() read in its search for the most frequent tokens. For tests.
+  /// Returns the number of slots and bounds that the last remove() read in its search for the most frequent tokens. For
+  /// tests.
   [[nodiscard]] std::size_t looked_at() const noexcept { return looked_at_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return table_.memory_bytes(); }
 
@@ -107,7 +109,7 @@ class TokenCounts {
   [[nodiscard]] std::size_t home(Token token) const noexcept {
     return static_cast<std::size_t>(detail::token_hash(key_, token)) & mask_;
   }
-  /// The slot of the token, or the slot where it would be inserted.
+  /// Returns the slot of the token, or the slot where it would be inserted.
   [[nodiscard]] std::size_t slot_of(Token token) const noexcept {
     std::size_t slot = home(token);
     while (table_[slot].count != 0 && table_[slot].token != token) slot = (slot + 1) & mask_;
@@ -139,14 +141,14 @@ class TokenCounts {
     }
     return true;
   }
-  /// Keeps the invariant that no entry of a block ranks above the block's bound. remove() need not lower bounds: they
-  /// also hold for smaller counts.
+  /// Keeps the invariant that no entry of a block ranks above the block's bound. remove() need not lower a bound,
+  /// because it also holds for smaller counts.
   void raise_bound(std::size_t slot) noexcept {
     Entry& bound = table_[mask_ + 1 + slot / block];
     if (before(table_[slot], bound)) bound = table_[slot];
   }
-  /// Rebuilds the list of the most frequent tokens. Most listed tokens still belong there. Once they are back, few
-  /// blocks have a bound that ranks above the last of them.
+  /// Rebuilds the list of the most frequent tokens. Most of the tokens listed so far still belong in the list. Once
+  /// they are back in it, few blocks have a bound that ranks above its last entry.
   void list_again() noexcept {
     const std::array<Entry, most_frequent> old = list_;
     const std::size_t count = std::exchange(listed_, 0);
@@ -157,7 +159,7 @@ class TokenCounts {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (all[i].count != 0 && (listed_ < most_frequent || before(all[i], list_[listed_ - 1]))) list_block(i);
   }
-  /// Offers the entries of a block to the list, and lowers the bound to the block's best entry.
+  /// Offers the entries of a block to the list, and lowers the block's bound to its best entry.
   void list_block(std::size_t i) noexcept {
     Entry best{};
     const std::size_t end = std::min(mask_ + 1, (i + 1) * block);
@@ -169,7 +171,8 @@ class TokenCounts {
     bounds()[i] = best;
     looked_at_ += end - i * block;
   }
-  /// Moves or inserts an entry whose count has grown to its rank in the list, if it ranks high enough.
+  /// Inserts an entry into the list, or moves it up to its rank after its count has grown. Does nothing if it ranks too
+  /// low.
   void promote(const Entry& entry) noexcept {
     if (listed_ == most_frequent && !before(entry, list_[listed_ - 1])) return;
     std::size_t at = 0;
@@ -180,7 +183,7 @@ class TokenCounts {
   }
 
   std::uint64_t key_;
-  Buffer<Entry> table_;   // the slots, then the bounds: a copy that runs out of memory has both or none
+  Buffer<Entry> table_;   // the slots, then the bounds: a copy that runs out of memory has both or neither
   std::size_t mask_ = 0;  // number of slots - 1, if there are any
   std::size_t used_ = 0;
   std::uint64_t total_ = 0;

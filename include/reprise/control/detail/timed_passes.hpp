@@ -16,13 +16,14 @@ namespace reprise::inline v0::detail {
 /// Nanoseconds in steps of 2^-8.
 using TimeScale = Fixed<8>;
 
-/// The usual relative error of a time against its expectation. Errors are clamped to three times this value, so one
-/// pass in a hundred may take ten times as long without harm.
+/// The usual relative deviation of a time from its expected value. Errors are clamped to three times this deviation, so
+/// one pass in a hundred may take ten times as long without harm.
 class UsualError {
  public:
-  /// Returns (sample - value) / value in UnitScale, clamped to three usual deviations, and learns from it.
+  /// Returns (sample - value) / value in UnitScale, clamped to three usual deviations. Also updates the usual
+  /// deviation.
   std::int64_t bounded(std::uint64_t sample, std::uint64_t value) noexcept {
-    constexpr std::uint64_t most_times = 64;  // times the expected value; keeps the division within 64 bits
+    constexpr std::uint64_t most_times = 64;  // limit of sample / value; keeps the division within 64 bits
     sample = std::min(sample, value * most_times);
     const std::int64_t error = sample >= value ? relative(sample - value, value) : -relative(value - sample, value);
     const std::int64_t bound = 3 * deviation_;
@@ -33,32 +34,32 @@ class UsualError {
 
  private:
   static constexpr std::int64_t least = 64;   // 0.1%: times are never exact
-  static constexpr std::int64_t memory = 32;  // errors that the mean covers
+  static constexpr std::int64_t memory = 32;  // number of errors in the mean
 
   static std::int64_t relative(std::uint64_t part, std::uint64_t whole) noexcept {
     while (part >= std::uint64_t{1} << 47) part /= 2, whole /= 2;
     return static_cast<std::int64_t>(UnitScale::divide(part, std::max<std::uint64_t>(whole, 1)));
   }
 
-  std::int64_t deviation_ = UnitScale::one / 4;  // mean size of an error
+  std::int64_t deviation_ = UnitScale::one / 4;  // mean absolute error
 };
 
-/// A value learned from samples: seeded by the first three, then moved by relative errors.
+/// A value learned from samples. The first three samples seed it; each later sample moves it by its relative error.
 struct LearnedValue {
   static constexpr std::uint32_t seeds = 3;    // samples that seed the value
-  static constexpr std::uint32_t memory = 64;  // largest number of samples averaged
+  static constexpr std::uint32_t memory = 64;  // maximum number of samples averaged
 
   std::uint64_t value = 0;
   std::array<std::uint64_t, 2> early{};
   std::uint32_t count = 0;
   std::uint32_t seen = 0;  // pass number of the last sample
-  bool trusted = false;    // seen often enough, or close to its expectation
+  bool trusted = false;    // sampled often enough, or close to its expected value
 
   [[nodiscard]] bool seeding() const noexcept { return count < seeds; }
 
-  /// Takes one of the first samples. The value becomes the smaller of two, then the median of three, because a pass is
-  /// often slow by accident and hardly ever fast. A first sample within a factor of 4/3 of `expected` is averaged with
-  /// it.
+  /// Adds one of the first three samples. The value becomes the smaller of two, then the median of three, because
+  /// passes are often accidentally slow but hardly ever fast. If the first sample is within a factor of 4/3 of
+  /// `expected`, the value is the mean of both.
   void seed(std::uint64_t sample, std::uint64_t expected) noexcept {
     trusted = trusted || count + 1 >= seeds || alike(sample, count == 0 ? expected : value);
     if (count == 0 && 3 * std::max(sample, expected) <= 4 * std::min(sample, expected))
@@ -77,14 +78,15 @@ struct LearnedValue {
   void count_sample() noexcept { count = std::min(count + 1, memory); }
 
  private:
-  /// Returns true within a factor of 2.5: steps and noise cause less than that, accidents more.
+  /// Returns true if the numbers differ by at most a factor of 2.5. Steps and noise cause smaller differences;
+  /// accidental delays cause larger ones.
   static bool alike(std::uint64_t a, std::uint64_t b) noexcept { return 2 * a <= 5 * b && 2 * b <= 5 * a; }
 };
 
 /// The time of a plain pass, which drifts as the context grows.
 struct PlainTime : LearnedValue {
-  /// Samples after which the time counts as settled. Later ones move it by 1/24 of their error, and ratios stay as they
-  /// are.
+  /// The number of samples after which the time counts as settled. Later samples move it by 1/24 of their error and do
+  /// not change the ratios.
   static constexpr std::uint32_t settled = 24;
 
   [[nodiscard]] bool known() const noexcept { return count > 0; }
@@ -95,22 +97,22 @@ struct PlainTime : LearnedValue {
     count_sample();
     correct(usual.bounded(time, value), std::min(count, settled));
   }
-  /// The cost of a pass that took `nanoseconds`, in UnitScale. Requires at most 2^39 ns.
+  /// Returns the cost of a pass that took `nanoseconds`, in UnitScale. Requires nanoseconds <= 2^39.
   [[nodiscard]] std::uint64_t cost_of(std::uint64_t nanoseconds) const noexcept {
     return UnitScale::divide(TimeScale::from(nanoseconds), value);
   }
-  /// Returns true if a longer pass took less than half of the plain time, which has few samples yet. The plain pass was
-  /// then slow by accident.
+  /// Returns true if a longer pass took less than half of the plain time while the plain time has few samples. In that
+  /// case, the plain pass was accidentally slow.
   [[nodiscard]] bool refuted_by(std::uint64_t nanoseconds) const noexcept {
     return seeding() && 2 * TimeScale::from(nanoseconds) < value;
   }
 };
 
-/// The cost of one row count: its time divided by that of a plain pass, in UnitScale.
+/// The cost of one row count: the time of such a pass divided by the time of a plain pass, in UnitScale.
 struct RowRatio : LearnedValue {
   static constexpr std::uint64_t least = cost_one / 64;
   static constexpr std::uint64_t most = std::uint64_t{cost_one} * 1024;
-  static constexpr std::uint32_t stale_after = 512;  // passes; engines warm up, contexts grow
+  static constexpr std::uint32_t stale_after = 512;  // passes; engines warm up and contexts grow
 
   [[nodiscard]] bool stale(std::uint32_t pass) const noexcept { return pass - seen >= stale_after; }
 
@@ -118,7 +120,7 @@ struct RowRatio : LearnedValue {
   void learn(std::uint64_t nanoseconds, std::uint64_t expected, std::uint32_t pass, PlainTime& plain,
              UsualError& usual) noexcept {
     constexpr std::uint32_t well_known = 16;    // samples after which a ratio may correct the plain time
-    constexpr std::uint32_t long_unseen = 128;  // passes since the last plain one
+    constexpr std::uint32_t long_unseen = 128;  // minimum number of passes since the last plain one
     const std::uint64_t sample = std::clamp(plain.cost_of(nanoseconds), least, most);
     if (stale(pass)) count = std::min(count, 2 * seeds);
     seen = pass;
@@ -126,8 +128,8 @@ struct RowRatio : LearnedValue {
     count_sample();
     const std::int64_t error = usual.bounded(sample, value);
     correct(error, count);
-    // An error can come from the ratio or from the plain time. It corrects the plain time only if that was not timed
-    // lately: if both corrected each other all the time, they would drift off together.
+    // An error can come from the ratio or from the plain time. It corrects the plain time only if no plain pass was
+    // timed recently. If ratio and plain time always corrected each other, both would drift.
     if (count >= well_known && pass - plain.seen >= long_unseen) plain.correct(error, well_known);
     value = std::clamp(value, least, most);
   }
@@ -146,8 +148,8 @@ struct RowRatio : LearnedValue {
   }
 };
 
-/// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for each of the two, so each is expected
-/// to cost at most that share.
+/// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring and the same amount for
+/// probing. So each of them is expected to cost at most that share.
 class ExplorationBudget {
  public:
   /// Records whether the time of a pass was measured.
@@ -159,17 +161,18 @@ class ExplorationBudget {
   /// Records that an uncertain row count was sent.
   void spend() noexcept { explored_ = passes_; }
 
-  /// The number of passes whose time was learned from.
+  /// Returns the number of passes whose time was learned.
   [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
 
   /// See LearnedCurve::should_probe_plain().
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely, const PlainTime& plain) const noexcept {
     constexpr std::int64_t longest_wait = 256;
     constexpr std::int64_t longest_close_wait = 16;
-    if (passes_ == 0 || !plain_timed_) return false;  // an engine that does not time plain passes is not asked for them
+    if (passes_ == 0 || !plain_timed_) return false;  // never probes an engine that does not time plain passes
     const std::int64_t since = passes_ - plain.seen;
     if (since >= (closely ? longest_close_wait : longest_wait)) return true;
-    // Each pass saves half a plain pass before the first plain time is known, then 1/16, ..., 1/256.
+    // Each pass saves half a plain pass until the first plain time is known. After that, the share falls from 1/16 to
+    // 1/256.
     const std::int64_t share = cost_one / (plain.known() ? 8 * std::int64_t{std::min(1 + plain.count, 32U)} : 2);
     return loss <= since * share;
   }

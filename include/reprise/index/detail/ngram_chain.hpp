@@ -16,9 +16,10 @@
 
 namespace reprise::inline v0::detail {
 
-/// All occurrences of every n-gram of one length, linked into chains. A part of RollingHashIndex, which owns the tokens
-/// and manages the memory limit. As in Match, an n-gram is identified by its end position. The links of the n-gram that
-/// ends at e are stored at index e - 1. Each token adds one element, so the links grow and shrink with the tokens.
+/// All occurrences of every n-gram of one length, linked into chains. This class is a part of RollingHashIndex, which
+/// owns the tokens and manages the memory limit. As in Match, an n-gram is identified by its end position. The links of
+/// the n-gram that ends at e are stored at index e - 1. Each token adds one element, so the links grow and shrink with
+/// the tokens.
 class NgramChain {
  public:
   /// The maximum number of tokens in a batch.
@@ -42,14 +43,14 @@ class NgramChain {
   [[nodiscard]] bool reserve_links(std::size_t tokens) noexcept {
     return previous_.reserve(tokens) && (!forward_ || next_.reserve(tokens));
   }
-  /// Returns false for a copy whose allocation failed.
+  /// Returns true if the sizes are equal. For a copy, false means that its allocation failed.
   [[nodiscard]] bool same_size_as(const NgramChain& other) const noexcept {
     return table_.same_size_as(other.table_) && previous_.size() == other.previous_.size() &&
            next_.size() == other.next_.size();
   }
 
-  // Appending a batch, tokens[begin...], takes three steps: each prefetches the memory that the next one reads. Only
-  // fetch_batch() is optional.
+  // Appending a batch, tokens[begin...], takes three steps. Each step prefetches the memory that the next one reads.
+  // Only fetch_batch() is optional.
 
   /// Hashes the n-grams and prefetches their slots.
   void hash_batch(TokenSpan tokens, std::size_t begin, Hashes& hashes) noexcept {
@@ -65,7 +66,7 @@ class NgramChain {
       if (likely != 0) prefetch(tokens.data() + likely - n_);
     }
   }
-  /// Links the n-grams. Precondition: the table and the links have room for them.
+  /// Links each n-gram to its previous occurrence. Precondition: the table and the links have room for them.
   void link_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) noexcept {
     for (std::size_t i = begin; i < tokens.size(); ++i) {
       const auto end = static_cast<Position>(i + 1);
@@ -82,7 +83,8 @@ class NgramChain {
     }
   }
 
-  /// Forgets all but the first `size` tokens, the last ones first. Precondition: `tokens` still holds all of them.
+  /// Forgets all but the first `size` tokens, the last token first. Precondition: `tokens` still holds all of the
+  /// tokens.
   void truncate(TokenSpan tokens, std::size_t size) noexcept {
     for (std::size_t i = previous_.size(); i-- > size;) {
       if (i + 1 >= n_) {
@@ -98,7 +100,8 @@ class NgramChain {
 
   /// Forgets everything and keeps the memory.
   void clear(TokenSpan tokens) noexcept {
-    // Wiping costs one byte per slot: after a large reserve() far more than removing a few tokens one by one.
+    // Wiping writes one byte per slot. After a large reserve(), this costs far more than removing a few tokens one by
+    // one.
     if (tokens.size() < table_.slots() / 64) return truncate(tokens, 0);
     table_.clear();
     hash_ = {};
@@ -109,8 +112,8 @@ class NgramChain {
   /// Forgets everything and releases the memory.
   void release() noexcept { *this = NgramChain(n_, key_, forward_); }
 
-  /// Moves all n-grams to a new table of `slots` slots. Returns false if out of memory. The chain then has no table,
-  /// and only another refill(), release() or destruction is allowed.
+  /// Moves all n-grams to a new table of `slots` slots. Returns false if memory runs out. In that case the chain has no
+  /// table, and only refill(), release() and destruction are allowed.
   [[nodiscard]] bool refill(TokenSpan tokens, std::size_t slots) noexcept {
     if (!table_.reset(slots)) return false;
     hash_ = {};
@@ -128,8 +131,7 @@ class NgramChain {
   [[nodiscard]] std::size_t find(TokenSpan tokens, const MatchLimits& limits, std::span<Match> out) const noexcept {
     const bool recent = limits.order == MatchOrder::most_recent;
     if (tokens.size() < n_ || (!recent && !forward_)) return 0;
-    // Follows the chain first, because each of its reads depends on the one before, and prefetches the tokens on the
-    // way.
+    // First follows the chain, because each of its reads depends on the previous one. Prefetches the tokens on the way.
     const auto last = static_cast<Position>(tokens.size());
     const Position* links = recent ? previous_.data() : next_.data();
     const Position stop = recent ? 0 : last;
@@ -146,7 +148,7 @@ class NgramChain {
     return found;
   }
 
-  /// The end of the last occurrence of these n tokens, or 0 if there is none.
+  /// Returns the end of the last occurrence of these n tokens, or 0 if there is none.
   [[nodiscard]] Position latest(TokenSpan tokens, TokenSpan ngram) const noexcept {
     if (table_.slots() == 0) return 0;
     CyclicHash hash;
@@ -178,10 +180,10 @@ class NgramChain {
   std::uint32_t n_ = 1;
   bool forward_ = false;  // next_ is maintained
   std::uint64_t key_ = 0;
-  CyclicHash hash_;            // of the last n tokens
-  NgramTable table_;           // distinct n-grams, with the last end of each
+  CyclicHash hash_;            // hash of the last n tokens
+  NgramTable table_;           // the distinct n-grams, each with the end of its last occurrence
   Buffer<Position> previous_;  // the end of the previous occurrence; 0: none
-  Buffer<Position> next_;      // the end of the next occurrence; of the last one: the end of the first
+  Buffer<Position> next_;      // the end of the next occurrence; the last one links to the first
 };
 
 }  // namespace reprise::detail

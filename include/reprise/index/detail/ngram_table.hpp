@@ -13,11 +13,11 @@
 
 namespace reprise::inline v0::detail {
 
-/// The distinct n-grams of one length, each with the end of its last occurrence. A hash table with open addressing and
-/// linear probing, at most three quarters full.
+/// The distinct n-grams of one length, each with the end of its last occurrence. It is a hash table with open
+/// addressing and linear probing, at most three quarters full.
 ///
 /// A slot takes 5 bytes, in two arrays. A probe first reads a tag of one byte; the tags mostly stay in the L2 cache. It
-/// reads the end (4 bytes) only where the tag agrees. The table does not store the n-grams themselves: the caller
+/// reads the end (4 bytes) only if the tag matches. The table does not store the n-grams themselves: the caller
 /// compares tokens.
 ///
 /// There are no tombstones. N-grams are erased in the reverse order of insertion, so no later n-gram can have probed
@@ -26,21 +26,21 @@ class NgramTable {
  public:
   [[nodiscard]] std::size_t slots() const noexcept { return tags_.size(); }
   [[nodiscard]] std::size_t distinct() const noexcept { return distinct_; }
-  /// The number of distinct n-grams that fit.
+  /// Returns the maximum number of distinct n-grams.
   [[nodiscard]] std::size_t room() const noexcept { return slots() - (slots() + 3) / 4; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return tags_.memory_bytes() + ends_.memory_bytes(); }
 
-  /// The number of slots for `distinct` n-grams.
+  /// Returns the number of slots needed for `distinct` n-grams.
   static constexpr std::size_t slots_for(std::size_t distinct) noexcept { return distinct + distinct / 3 + 2; }
   static constexpr std::size_t bytes_for(std::size_t slots) noexcept {
     return slots * (sizeof(std::uint8_t) + sizeof(Position));
   }
-  /// home() computes a slot from 32 bits of the hash.
+  /// The maximum number of slots: home() computes a slot from 32 bits of the hash.
   static constexpr std::size_t most_slots = std::numeric_limits<std::uint32_t>::max();
 
-  /// Makes an empty table of `slots` slots. The old arrays are released first, because two tables at once would set
-  /// the peak of memory. The caller refills the table from the tokens anyway. Returns false if out of memory; then
-  /// there are no slots.
+  /// Makes an empty table of `slots` slots. Releases the old arrays first, because two tables at once would determine
+  /// the peak memory use. The caller refills the table from the tokens anyway. Returns false if memory runs out; in
+  /// that case there are no slots.
   [[nodiscard]] bool reset(std::size_t slots) noexcept {
     release();
     if (slots > most_slots) return false;
@@ -59,7 +59,7 @@ class NgramTable {
     std::fill(tags_.begin(), tags_.end(), vacant);
     distinct_ = 0;
   }
-  /// Returns false for a copy whose allocation failed.
+  /// Returns true if the sizes are equal. For a copy, false means that its allocation failed.
   [[nodiscard]] bool same_size_as(const NgramTable& other) const noexcept {
     return tags_.size() == other.tags_.size() && ends_.size() == other.ends_.size();
   }
@@ -70,14 +70,14 @@ class NgramTable {
     prefetch(ends_.data() + slot);
   }
 
-  /// The end in the first slot whose tag agrees, or 0 if there is none. It may belong to another n-gram, so it is good
-  /// for prefetching only.
+  /// Returns the end in the first slot whose tag matches, or 0 if there is none. The slot may belong to a different
+  /// n-gram, so use the result for prefetching only.
   [[nodiscard]] Position guess(std::uint64_t hash) const noexcept {
     const std::size_t slot = probe(hash, [](Position) { return true; });
     return tags_[slot] == vacant ? 0 : ends_[slot];
   }
 
-  /// The end of the last occurrence of an n-gram, or 0 if there is none. `equal`: see replace().
+  /// Returns the end of the last occurrence of an n-gram, or 0 if there is none. `equal`: see replace().
   template <class Equal>
   [[nodiscard]] Position last(std::uint64_t hash, Equal equal) const noexcept {
     const std::size_t slot = probe(hash, equal);
@@ -85,7 +85,7 @@ class NgramTable {
   }
 
   /// Makes `end` the last occurrence of its n-gram. `equal(e)` returns true if the n-gram that ends at e is the same.
-  /// Returns the end of the previous occurrence, or 0 for the first one. Precondition for a first one: distinct() <
+  /// Returns the end of the previous occurrence, or 0 if there is none. Precondition for a new n-gram: distinct() <
   /// room().
   template <class Equal>
   Position replace(std::uint64_t hash, Position end, Equal equal) noexcept {
@@ -105,7 +105,7 @@ class NgramTable {
     static_cast<void>(replace(hash, end, [before](Position held) { return held == before; }));
   }
 
-  /// Undoes the last replace() that is not undone yet: puts `before` back in place of `end`.
+  /// Undoes the latest replace() that has not been undone: replaces `end` with `before` again.
   void undo(std::uint64_t hash, Position end, Position before) noexcept {
     const std::size_t slot = probe(hash, [end](Position held) { return held == end; });
     REPRISE_EXPECTS(tags_[slot] != vacant);
@@ -123,17 +123,18 @@ class NgramTable {
   [[nodiscard]] static std::uint8_t tag(std::uint64_t hash) noexcept {
     return static_cast<std::uint8_t>(std::max<std::uint64_t>(hash & 0xff, 1));
   }
-  /// A multiplication and a shift instead of a remainder (Lemire 2019). They work for any number of slots, so tables
-  /// can grow by less than a factor of two.
+  /// Returns the slot at which probes for a hash begin. Uses a multiplication and a shift instead of a remainder
+  /// (Lemire 2019). This works for any number of slots, so tables can grow by less than a factor of two.
   [[nodiscard]] std::size_t home(std::uint64_t hash) const noexcept {
     return static_cast<std::size_t>(((hash >> 32) * static_cast<std::uint64_t>(slots())) >> 32);
   }
   [[nodiscard]] std::size_t after(std::size_t slot) const noexcept { return slot + 1 == slots() ? 0 : slot + 1; }
 
-  /// The first slot whose tag agrees and whose end is accepted, otherwise the vacant slot where the probe ends.
+  /// Returns the first slot whose tag matches and whose end is accepted, or else the vacant slot at which the probe
+  /// ends.
   ///
-  /// It compares one tag at a time. Comparing eight at once was measured: it is faster for text without repetition
-  /// only. In repetitive text most probes end at the home slot, and there it was slower.
+  /// It compares one tag at a time. Comparing eight at once was measured: it is faster only for text without
+  /// repetition. In repetitive text most probes end at the home slot, where comparing eight was slower.
   template <class Accept>
   [[nodiscard]] std::size_t probe(std::uint64_t hash, Accept accept) const noexcept {
     const std::uint8_t wanted = tag(hash);
