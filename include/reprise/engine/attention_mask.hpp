@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file Attention masks in the form that kernels take. There is a row for each row of the pass. There is a column for
-/// each cached row, then one for each row of the pass. `parents` are those of the drafted rows: Pass::parents, or the
-/// argument of TreeVerifier::verify_tree(). They must form a tree: see is_tree().
+/// \file Attention masks in the form that kernels expect. A mask has one row for each row of the pass. It has one
+/// column for each cached row, followed by one for each row of the pass. `parents` holds the parents of the drafted
+/// rows: Pass::parents, or the argument of TreeVerifier::verify_tree(). They must form a tree: see is_tree().
 ///
 /// Row i sees all `cached` rows and itself. A pending row also sees the pending rows before it; a drafted row sees all
 /// pending rows and its ancestors. With 2 rows cached, 1 pending row and the parents {-1, -1, 0}:
@@ -11,10 +11,10 @@
 ///     1 1 | 1 0 0 0     The anchor.
 ///     1 1 | 1 1 0 0     Two children of the anchor: they do not see each other.
 ///     1 1 | 1 0 1 0
-///     1 1 | 1 1 0 1     A child of the first one.
+///     1 1 | 1 1 0 1     A child of the first of them.
 ///
-/// For a chain the mask is the causal one. With `cached` 0 it covers the rows of the pass only, for engines whose
-/// kernels see the whole cache anyway. With `pending` 0 as well, it covers the drafted rows only.
+/// For a chain, this is the causal mask. If `cached` is 0, the mask covers only the rows of the pass, for kernels that
+/// always see the whole cache. If `pending` is 0 too, the mask covers only the drafted rows.
 ///
 /// Source of the masks: Miao et al. 2023 ("SpecInfer", topology-aware causal mask), Cai et al. 2024 ("Medusa").
 
@@ -30,9 +30,9 @@
 
 namespace reprise::inline v0 {
 
-/// The values that represent "sees" and "does not see" in a mask. For floating point the default is 0 and -infinity, to
-/// be added to scores; for other types it is 1 and 0. For 16-bit floats, pass bits: {0x0000, 0xfc00} of type
-/// std::uint16_t.
+/// The values that represent "sees" and "does not see" in a mask. The defaults are 0 and -infinity for floating-point
+/// types, for adding to scores, and 1 and 0 for other types. For 16-bit floats, pass their bits: {0x0000, 0xfc00} of
+/// type std::uint16_t.
 template <class Cell>
 struct MaskCells {
   Cell seen = static_cast<Cell>(std::floating_point<Cell> ? 0 : 1);
@@ -41,11 +41,11 @@ struct MaskCells {
 
 namespace detail {
 
-/// The rows of the pass that row i sees besides itself: those that its parent sees, or the first `causal` rows.
+/// The rows of the pass that row i sees besides itself: the rows that its parent sees, or the first `causal` rows.
 struct SeenRows {
   std::size_t causal = 0;  // the number of visible rows, from the first row of the pass
   bool has_parent = false;
-  std::size_t parent = 0;  // the row of the pass whose mask this row repeats
+  std::size_t parent = 0;  // the row of the pass whose mask is copied
 
   static SeenRows of(std::span<const NodeIndex> parents, std::size_t pending, std::size_t i) noexcept {
     if (i < pending || parents[i - pending] == anchor_parent) return {std::min(i, pending)};
@@ -55,9 +55,9 @@ struct SeenRows {
 
 }  // namespace detail
 
-/// Writes cell (i, j) of the mask to mask[i * stride + j], for the pending + parents.size() rows of the pass. Columns
+/// Writes cell (i, j) of the mask to mask[i * stride + j]. The pass has rows = pending + parents.size() rows. Columns
 /// from cached + rows to the end of the stride are hidden, for kernels that need a multiple of 64 columns. Requires
-/// stride >= cached + rows and mask.size() >= rows * stride. Cost: one write for each cell; allocates nothing.
+/// stride >= cached + rows and mask.size() >= rows * stride. Cost: one write per cell; no allocation.
 template <class Cell>
 void attention_mask(std::span<const NodeIndex> parents, std::size_t pending, std::size_t cached, std::size_t stride,
                     std::span<Cell> mask, const MaskCells<Cell>& cells = {}) noexcept {
@@ -80,9 +80,9 @@ void attention_mask(std::span<const NodeIndex> parents, std::size_t pending, std
 /// Returns the number of 64-bit words that hold `columns` bits: the smallest stride that attention_mask_bits() accepts.
 [[nodiscard]] constexpr std::size_t mask_words(std::size_t columns) noexcept { return (columns + 63) / 64; }
 
-/// Writes the same mask in bits: cell (i, j) is bit j % 64 of mask[i * stride + j / 64], the lowest bit first; 1 is
-/// "sees". `stride` counts words. Bits from cached + rows on are 0. Requires 64 * stride >= cached + rows and
-/// mask.size() >= rows * stride.
+/// Like attention_mask(), but writes one bit per cell: 1 means "sees", 0 "does not see". Cell (i, j) is bit j % 64 of
+/// mask[i * stride + j / 64], counted from the lowest bit. `stride` is in words. Bits from cached + rows on are 0.
+/// Requires 64 * stride >= cached + rows and mask.size() >= rows * stride.
 inline void attention_mask_bits(std::span<const NodeIndex> parents, std::size_t pending, std::size_t cached,
                                 std::size_t stride, std::span<std::uint64_t> mask) noexcept {
   const std::size_t rows = pending + parents.size();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file Rejection sampling for drafts that were drawn from a distribution of the drafter's own. A drafted token x,
-/// drawn from q, is accepted with probability min(1, p(x) / q(x)), where p is the target's distribution. After a
-/// rejection a token is drawn from max(p - q, 0), normalised. The resulting tokens are distributed as p.
+/// \file Rejection sampling for drafts that were drawn from the drafter's own distribution q. A drafted token x is
+/// accepted with probability min(1, p(x) / q(x)), where p is the target's distribution. After a rejection, a token is
+/// drawn from max(p - q, 0), normalised. The resulting tokens follow the distribution p.
 ///
 /// Sources:
 ///
@@ -12,23 +12,24 @@
 ///
 /// Two conditions cannot be checked:
 ///
-///  * x was really drawn from q. A strategy that states a different q than it drew from changes the output. Only here
-///    is a strategy trusted; ordinary picks, drawn from p and compared with the draft, trust no strategy.
-///  * Whether x is sent was decided before x was drawn: see DraftKind::sampled.
+///  * x was really drawn from q. If a strategy draws from one distribution and states a different one, the output
+///    changes. Only rejection sampling trusts the strategy; ordinary picks are drawn from p and compared with the
+///    draft.
+///  * The decision whether to send x was made before x was drawn: see DraftKind::sampled.
 ///
-/// Distributions are arrays of probabilities, index = token, that add up to one. Whatever they hold instead, only a
-/// token to which p gives weight is ever committed, and no index is out of range:
+/// A distribution is an array of probabilities that add up to one, indexed by token. Even if an array breaks this rule,
+/// only a token with weight in p is ever committed, and no index is out of range:
 ///
-///  * NaN, infinite and negative values are read as zero. -ffast-math can break the first two: then any token of the
-///    array may be drawn, but none outside.
-///  * p and q may differ in size: tokens that one of them lacks have probability zero there.
+///  * NaN, infinite and negative values are read as zero. -ffast-math can break this for NaN and infinity: in that case
+///    any token of the array may be drawn, but none outside it.
+///  * p and q may differ in size: a token that is missing from one of them has probability zero in it.
 ///  * Rounding errors in the arrays shift the output probabilities by the same amount. Arrays that do not add up to one
-///    are not scaled: draws from p alone remain correct, the rejection rule does not.
-///  * If q(x) = 0, x is outside q, or q is empty, x was not drawn from q. Then x is judged as a point mass, q = 1 at x:
-///    it is accepted with probability p(x), otherwise a token is drawn from p without x. In effect that is one draw
+///    are not scaled: draws from p alone remain correct, but the rejection rule does not.
+///  * If q(x) = 0, x is outside q, or q is empty, x was not drawn from q. In that case a point mass at x replaces q. So
+///    x is accepted with probability p(x); otherwise, a token is drawn from p without x. This is equivalent to one draw
 ///    from p, compared with x.
 ///
-/// Everything is generic over the type of number, so that rational arithmetic can prove the method.
+/// Everything is generic over the number type, so that the method can be proved with rational arithmetic.
 
 #include <concepts>
 #include <cstddef>
@@ -45,7 +46,7 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// The type of sums of weights. At least double precision, because vocabularies are large.
+/// The type in which weights are summed: for floating point, at least double precision, because vocabularies are large.
 template <class Number>
 struct WeightType {
   using type = Number;
@@ -55,7 +56,7 @@ struct WeightType<Number> {
   using type = std::common_type_t<Number, double>;
 };
 
-/// Returns a span of constants over the range. A temporary array does not compile, because the span would dangle.
+/// Returns a read-only span over the range. Passing a temporary array does not compile, because the span would dangle.
 template <class Range>
 auto to_read(Range&& range) {
   const std::span values(std::forward<Range>(range));
@@ -64,7 +65,7 @@ auto to_read(Range&& range) {
 
 }  // namespace detail
 
-/// The type in which weights of this type of number are added and compared.
+/// The type in which weights of type Number are added and compared.
 template <class Number>
 using WeightOf = typename detail::WeightType<std::remove_cv_t<Number>>::type;
 
@@ -79,8 +80,8 @@ template <class Number, std::size_t extent>
   return weight > none ? weight : none;
 }
 
-/// Returns max(p(i) - q(i), 0), the weight of token i in the draw after a rejection. It is zero for the rejected token,
-/// which was rejected because q gives it more than p.
+/// Returns max(p(i) - q(i), 0), the weight of token i in the draw after a rejection. It is zero if i is the rejected
+/// token, because a token is rejected only if q(i) > p(i).
 template <class Number, std::size_t target_extent, std::size_t drafter_extent>
 [[nodiscard]] WeightOf<Number> residual_at(std::span<const Number, target_extent> target,
                                            std::span<const Number, drafter_extent> drafter, std::size_t i) {
@@ -93,7 +94,7 @@ template <class Number, std::size_t target_extent, std::size_t drafter_extent>
 template <class Number, std::size_t target_extent, std::size_t drafter_extent>
 [[nodiscard]] WeightOf<Number> acceptance_probability(std::span<const Number, target_extent> target,
                                                       std::span<const Number, drafter_extent> drafter, Token token) {
-  const auto x = static_cast<std::size_t>(token);  // a negative token becomes huge
+  const auto x = static_cast<std::size_t>(token);  // a negative token becomes a huge index
   const WeightOf<Number> one(1);
   const WeightOf<Number> p = weight_at(target, x);
   const WeightOf<Number> q = weight_at(drafter, x);
@@ -109,9 +110,9 @@ template <class Weight>
   return total;
 }
 
-/// Returns the first index at which the running sum of the weights exceeds `threshold`, or the last index with a weight
-/// if none does. Returns nullopt if no index has a weight. So an index without weight is never returned, however sums
-/// are rounded.
+/// Returns the first index at which the running sum of the weights exceeds `threshold`. If there is none, returns the
+/// last index with a weight. Returns nullopt if no index has a weight. So an index without weight is never returned,
+/// however sums are rounded.
 template <class Weight, class Sum>
 [[nodiscard]] std::optional<std::size_t> index_at(std::size_t size, Weight&& weight, const Sum& threshold) {
   std::optional<std::size_t> last;
@@ -126,20 +127,21 @@ template <class Weight, class Sum>
   return last;
 }
 
-/// Random decisions that each use one number in [0, 1) from a source. A source passed as an lvalue is held by
-/// reference; any other is stored.
+/// Makes random decisions. Each uses one number in [0, 1) from a source. A source passed as an lvalue is held by
+/// reference; any other source is stored.
 template <class Random>
 struct UniformDecisions {
   Random random;
 
-  /// Returns true with probability min(1, part / whole). Always true if part >= whole, however products are rounded.
+  /// Returns true with probability min(1, part / whole). Always returns true if part >= whole, however products are
+  /// rounded.
   template <class Weight>
   [[nodiscard]] bool chance(const Weight& part, const Weight& whole) {
     const auto u = static_cast<Weight>(random());
     return part >= whole || u * whole < part;
   }
-  /// Returns an index with probability weight(i) / sum. Returns nullopt and uses no random number if all weights are
-  /// zero. Cost: two scans.
+  /// Returns index i with probability weight(i) / (sum of the weights). Returns nullopt and uses no random number if
+  /// all weights are zero. Cost: two scans.
   template <class Weight>
   [[nodiscard]] std::optional<std::size_t> draw(std::size_t size, Weight&& weight) {
     const auto total = total_weight(size, weight);
@@ -153,37 +155,37 @@ template <class Random>
 UniformDecisions(Random&&) -> UniformDecisions<Random>;
 
 /// Draws an index with probability proportional to its weight. `weights`: any array of numbers; the sum need not be 1.
-/// `u`: the random number to use, in [0, 1). Returns nullopt if all weights are zero. For drafters, and for engines
-/// that sample from probabilities themselves. Cost: two scans.
+/// `u`: the random number to use, in [0, 1). Returns nullopt if all weights are zero. Use it in drafters, and in
+/// engines that sample from probabilities themselves. Cost: two scans.
 template <class Weights>
 [[nodiscard]] std::optional<std::size_t> draw_index(const Weights& weights, double u) {
   const auto read = detail::to_read(weights);
   return UniformDecisions{[u] { return u; }}.draw(read.size(), [&](std::size_t i) { return weight_at(read, i); });
 }
 
-/// Rejection sampling as Picks for Session::resolve(): the ordinary walk decides, with the usual stop rules and limits.
-/// `picks[i]` is drafted token i if it is accepted. Otherwise it is a token drawn from the residual, which ends the
-/// walk. After the last drafted token, and for pad rows, picks are drawn from p.
+/// Picks for Session::resolve() that are chosen by rejection sampling. The walk is the ordinary one, with the usual
+/// stop rules and limits. `picks[i]` is drafted token i if this token is accepted. Otherwise, the pick is drawn from
+/// the residual and ends the walk. After the last drafted token, and for pad rows, picks are drawn from p.
 ///
 ///     RejectionPicks picks(draft, [&](std::size_t i) { return engine.probabilities(i); },   // p after row anchor + i
 ///                          [&](std::size_t i) { return drafter.distribution(i); },         // q of drafted token i
 ///                          [&] { return engine.uniform(); });
 ///     auto decision = session.resolve(ticket, picks);
 ///
-///  * `draft`: the sampled tokens that were sent, a chain.
+///  * `draft`: the sampled tokens that were sent; they form a chain.
 ///  * `target(i)`: the distribution after row (anchor + i), i = 0 ... draft.size().
 ///  * `drafter(i)`: the distribution from which draft[i] was drawn; empty for a token that was not drawn.
 ///  * `random`: a callable that returns numbers in [0, 1), or an object with chance() and draw() like UniformDecisions.
 ///
-/// `target` and `drafter` return spans of the same type of number, in memory that lasts until the next call. Each is
+/// `target` and `drafter` return spans of the same number type, in memory that stays valid until the next call. Each is
 /// called once for each pick, in order. Callables passed as lvalues are held by reference; others are stored.
 ///
 /// Each drafted token uses one random number, and so does each draw. Cost: constant for an accepted token; a draw scans
-/// the vocabulary twice. Allocates nothing. Exceptions of the callables pass through.
+/// the vocabulary twice. Allocates nothing. Exceptions from the callables pass through.
 ///
-/// In floating point, too, a rejected token is not drawn again: it is rejected only if p(x) < q(x), and the residual
-/// gives it no weight. If rounding leaves no residual at all, the token is drawn from p without x. If p has no other
-/// token, x itself is drawn and the walk continues.
+/// Even in floating point, a rejected token is not drawn again: it is rejected only if p(x) < q(x), and the residual
+/// gives it no weight. If rounding leaves no residual at all, a token is drawn from p without x. If p gives weight to
+/// no other token, x itself is drawn and the walk continues.
 template <class Target, class Drafter, class Random>
 class RejectionPicks {
   using Decisions = std::conditional_t<std::invocable<Random&>, UniformDecisions<Random>, Random>;
@@ -201,7 +203,8 @@ class RejectionPicks {
     return judge(draft_[i], target, detail::to_read(drafter_(i)));
   }
 
-  /// True if a distribution of the target had no weight at all. The pass cannot be used then; its pick was token 0.
+  /// Returns true if a distribution of the target had no weight at all. The pick was token 0 in that case, and the pass
+  /// cannot be used.
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
  private:

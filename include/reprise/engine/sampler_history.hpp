@@ -32,9 +32,9 @@ class DrawnPicks {
   Sample sample_;
 };
 
-/// A sampler with state (random stream, penalties, mirostat, grammar) that advances only for committed tokens, once for
-/// each. A seeded run thus gives the same tokens with and without drafting. An engine holds one per sequence instead of
-/// the bare sampler, and needs three lines:
+/// Holds a sampler with state (random stream, penalties, mirostat, grammar) and advances it once for each committed
+/// token, and never otherwise. A seeded run thus gives the same tokens with and without drafting. An engine holds one
+/// SamplerHistory per sequence instead of the bare sampler, and needs three lines:
 ///
 ///     auto verify(TokenSpan batch, std::size_t drafted) {
 ///       run the batch; pending_ = batch.size() - drafted;
@@ -48,16 +48,16 @@ class DrawnPicks {
 ///
 /// An engine that restores a snapshot calls sampler_.commit(committed) in restore(committed).
 ///
-/// A copy of the sampler draws each pick, from the state after the previous pick. commit(n) makes the state after n
-/// picks the current one. A void pass therefore leaves the sampler alone (clause V5). A pick that is read but not
-/// committed leaves no trace either: a predicate may stop before it, or a stop rule may end the pass earlier.
+/// A copy of the sampler draws each pick, starting from the state after the previous pick. commit(n) makes the state
+/// after n picks the current one. A void pass therefore does not change the sampler (clause V5). Neither does a pick
+/// that is read but not committed, because a predicate stops before it or a stop rule ends the pass earlier.
 ///
-/// Prompt tokens that the sampler must see are added by edit(), between passes.
+/// If the sampler must see prompt tokens, add them through edit(), between passes.
 ///
-/// Cost: one copy of the sampler for each pick. Memory: one sampler more than the most picks of a pass. It is kept, so
-/// in steady state only the copy assignment of a sampler may allocate. Errors: out_of_memory, before a pass draws
-/// anything. Throws nothing of its own; exceptions from copying and drawing pass through, and the pass is void.
-/// Threads: as the engine.
+/// Cost: one copy of the sampler for each pick. Memory: one sampler more than the maximum number of picks in a pass.
+/// The memory is kept, so in steady state only the copy assignment of a sampler may allocate. Error: out_of_memory,
+/// before a pass draws anything. Throws no exceptions of its own. Exceptions from copying and drawing pass through, and
+/// the pass is void. Threads: the rules of the engine apply.
 template <std::copyable Sampler>
 class SamplerHistory {
  public:
@@ -82,8 +82,8 @@ class SamplerHistory {
   }
   ~SamplerHistory() = default;
 
-  /// Allocates memory for `most_picks` picks of a pass; a pass reads at most drafted + 1. Errors: out_of_memory,
-  /// nothing changed.
+  /// Allocates memory for `most_picks` picks in a pass; a pass reads at most drafted + 1 picks. Error: out_of_memory;
+  /// nothing changes.
   Result<void> reserve(std::size_t most_picks) {
     if (!grow(most_picks))
       return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler: reserve fewer picks", most_picks,
@@ -91,9 +91,9 @@ class SamplerHistory {
     return {};
   }
 
-  /// Begins a pass with `drafted` drafted tokens. `sample(sampler, i)` returns the token after row (anchor + i). The
-  /// picks are valid until the next pass, as long as this object and everything that `sample` refers to exist. Errors:
-  /// out_of_memory; then there is no pass.
+  /// Begins a pass with `drafted` drafted tokens and returns its picks. `sample(sampler, i)` returns the token after
+  /// row (anchor + i). The picks are valid until the next pass, as long as this object and everything that `sample`
+  /// refers to exist. Error: out_of_memory; in that case no pass begins.
   template <class Sample>
   [[nodiscard]] Result<DrawnPicks<SamplerHistory, Sample>> picks(std::size_t drafted, Sample sample) {
     if (!begin_pass(drafted))
@@ -101,13 +101,14 @@ class SamplerHistory {
     return DrawnPicks<SamplerHistory, Sample>{*this, std::move(sample)};
   }
 
-  /// The first part of picks(), for engines that write their own. Discards the picks drawn since the last commit and
-  /// allocates memory for drafted + 1 picks. Returns false if memory runs out.
+  /// The first part of picks(), for engines that write their own version of it. Discards the picks drawn since the last
+  /// commit and allocates memory for drafted + 1 picks. Returns false if memory runs out.
   [[nodiscard]] bool begin_pass(std::size_t drafted) {
     drawn_ = 0;
     return drafted < most_states && grow(drafted + 1);
   }
-  /// The second part of picks(): draws the next token by `sample(sampler)`, at most drafted + 1 times in a pass.
+  /// The second part of picks(): draws the next token with `sample(sampler)` and returns it. Call it at most drafted +
+  /// 1 times in a pass.
   template <class Sample>
   Token draw(Sample&& sample) {
     REPRISE_EXPECTS(drawn_ < room_);
@@ -117,7 +118,7 @@ class SamplerHistory {
     else
       next = states_[drawn_ - 1];
     const auto token = static_cast<Token>(sample(*next));
-    ++drawn_;  // only now: a draw that throws does not count
+    ++drawn_;  // last, because a draw that throws does not count
     return token;
   }
 
@@ -129,18 +130,18 @@ class SamplerHistory {
     drawn_ = 0;
   }
 
-  /// The number of picks drawn in the open pass.
+  /// Returns the number of picks drawn in the open pass.
   [[nodiscard]] std::size_t drawn() const noexcept { return drawn_; }
-  /// The sampler in its state after the committed tokens.
+  /// Returns the sampler in its state after the committed tokens.
   [[nodiscard]] const Sampler& sampler() const noexcept { return committed_; }
-  /// The same sampler, to change: prompt tokens, other settings. Discards the open pass.
+  /// Returns the same sampler for changes, such as prompt tokens or new settings. Discards the open pass.
   [[nodiscard]] Sampler& edit() noexcept {
     drawn_ = 0;
     return committed_;
   }
 
  private:
-  // Empty until first needed. Later picks assign to it, which reuses the memory of an older state.
+  // A state is empty until it is first needed. Later picks assign to it, which reuses its memory.
   using State = std::optional<Sampler>;
   static constexpr std::size_t most_states = std::numeric_limits<std::size_t>::max() / sizeof(State) / 2;
 
@@ -157,7 +158,7 @@ class SamplerHistory {
   }
 
   Sampler committed_;
-  // The states after 1, 2, ... picks of the open pass; the rest is memory from earlier passes.
+  // The states after 1, 2, ... picks of the open pass. The remaining states are memory kept from earlier passes.
   std::unique_ptr<State[]> states_;
   std::size_t room_ = 0;
   std::size_t drawn_ = 0;

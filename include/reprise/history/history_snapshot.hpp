@@ -13,17 +13,17 @@
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot.hpp"
 
-/// \file A HistoryStore and the calibration learned with it, as a snapshot in a span of bytes. snapshot_file.hpp writes
-/// and reads files.
+/// \file Saves a HistoryStore and the calibration learned with it as a snapshot in memory, and loads such snapshots.
+/// snapshot_file.hpp writes and reads files.
 ///
-/// A snapshot has the contents of a history, not its layout: tokens, their origins, the names of their sequences and
-/// their use counts. Neither its size nor its hash key is in a snapshot.
+/// A snapshot holds the contents of a history, not its layout: tokens, their origins, the names of their sequences and
+/// their use counts. It contains neither the size nor the hash key of the history.
 
 namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Calls visit(number) for all numbers of a state, in the order in which a snapshot has them.
+/// Calls visit(number) for all numbers of a state, in the order in which a snapshot stores them.
 template <class State, class Visit>
 constexpr void for_each_number(State& state, Visit visit) {
   visit(state.all);
@@ -48,22 +48,22 @@ constexpr std::size_t bytes_of_numbers() noexcept {
 
 }  // namespace detail
 
-/// The length of a section of kind `calibration`.
+/// The length in bytes of a section of kind `calibration`.
 inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
 
-// The state has no padding, so this assertion finds a new field. The biases of further stores are not written: which
-// stores a drafter reads is a setting of one process.
+// The state has no padding, so this assertion fails if a field is added. The biases of further stores are not written,
+// because each process chooses which stores a drafter reads.
 static_assert(calibration_bytes == 6264 &&
                   sizeof(CalibrationState) == calibration_bytes + sizeof(CalibrationState::by_store),
               "the state has changed: write every field, and give the section a new kind");
 
-/// Writes a section of kind `calibration`: calibration_bytes.
+/// Writes `state` as a section of kind `calibration`, calibration_bytes long.
 inline void write_calibration(SnapshotWriter& writer, const CalibrationState& state) noexcept {
   writer.begin_section(SectionKind::calibration);
   detail::for_each_number(state, [&](const auto& number) { writer.put(number); });
 }
 
-/// Returns the state in a section of kind `calibration`. TokenCalibrator clamps numbers beyond the bounds of learning,
+/// Returns the state in a section of kind `calibration`. TokenCalibrator clamps numbers outside the bounds of learning,
 /// so any bytes of the right length give a valid state. Error: snapshot_forged if the length is wrong (`value`: the
 /// length, `limit`: the expected one).
 [[nodiscard]] inline Result<CalibrationState> read_calibration(SnapshotCursor section) noexcept {
@@ -77,10 +77,10 @@ inline void write_calibration(SnapshotWriter& writer, const CalibrationState& st
   return TokenCalibrator(state).state();
 }
 
-// The public functions below, for any slot type and segment size.
+// Implementations of the public functions below, for any slot type and segment size.
 namespace detail {
 
-/// A run of a history as a RunSource.
+/// Presents a run of a history as a RunSource.
 template <class History>
 class HistoryRunSource {
  public:
@@ -167,26 +167,27 @@ template <class Slot, std::size_t segment_size>
     }
   };
   history.end_sequence();
-  static_cast<void>(for_each_run(*runs, restore));  // valid, as checked above
+  static_cast<void>(for_each_run(*runs, restore));  // cannot fail, because check_runs() has accepted the runs
   history.end_sequence();
   return {};
 }
 
 }  // namespace detail
 
-/// Returns the bytes that save_history() needs. Cost: reads every segment once.
+/// Returns the number of bytes that save_history() needs. Cost: reads every segment once.
 [[nodiscard]] inline std::size_t snapshot_bytes_of(const HistoryStore& history) noexcept {
   return detail::snapshot_bytes_of(history);
 }
 
-/// Writes a snapshot of a history and of the calibration for a target model into `room`. Returns its bytes.
+/// Writes a snapshot of a history and of the calibration for a target model into `room`. Returns the part of `room`
+/// that holds the snapshot.
 ///
-/// `tokenizer`: any number that identifies the tokenizer, see SnapshotWriter. Mix the model into it, because a
-/// calibration belongs to a model. A sequence that has not ended is saved without its held-back tokens.
+/// `tokenizer`: any number that identifies the tokenizer, see SnapshotWriter. Make the number depend on the model too,
+/// because a calibration belongs to one model. A sequence that has not ended is saved without its held-back tokens.
 ///
 /// Error: out_of_room (`value`: the bytes needed, see snapshot_bytes_of()). Cost: a pass over the tokens and one over
-/// the bytes; no allocation. Threads: call it from the writer of the history, or while nobody writes; readers may
-/// continue.
+/// the bytes; no allocation. Threads: call it on the thread that writes the history, or while nobody writes; readers
+/// may continue.
 [[nodiscard]] inline Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
                                                                      const HistoryStore& history,
                                                                      const CalibrationState& calibration) noexcept {
@@ -194,24 +195,24 @@ template <class Slot, std::size_t segment_size>
 }
 
 /// Adds the contents of a snapshot to a history of any size; clear() the history first to replace its contents. The
-/// history indexes them under its own key and evicts as usual when it is full. `calibration` becomes that of the
-/// snapshot. Parts that the snapshot lacks stay as they are. Tokens of an origin that HistoryOptions excludes are not
-/// stored.
+/// history indexes the tokens under its own key and evicts as usual when it is full. Replaces `calibration` with the
+/// calibration in the snapshot. Parts that the snapshot lacks stay unchanged. Tokens of an origin that HistoryOptions
+/// excludes are not stored.
 ///
-/// A sequence that has not ended is ended first: tokens appended later without begin_sequence() get the name 0. Names
-/// come back too, including those of sequences that were removed after the snapshot was saved: remove() them again.
+/// Ends the current sequence first: tokens appended later without begin_sequence() get the name 0. Loading restores
+/// names too, including those of sequences that were removed after the snapshot was saved: remove() them again.
 ///
-/// Any bytes are either loaded or refused. If they are refused, nothing changes. Errors:
+/// Any bytes are either loaded or refused. If the bytes are refused, nothing changes. Errors:
 ///
 ///  * those of SnapshotReader::open() and read_calibration().
 ///  * snapshot_forged: a run is malformed.
 ///  * token_out_of_range: the largest token (`value`) is not below HistoryOptions::vocabulary (`limit`). The snapshot
-///    belongs to another model or is forged.
+///    belongs to a different model or is forged.
 ///
-/// A file forged with correct checksums and tokens in the vocabulary can cost speed only: the target rejects drafts
-/// made of it. Set HistoryOptions::vocabulary, or drafts can contain any token.
+/// A forged file with correct checksums and tokens in the vocabulary can only cost speed: the target rejects drafts
+/// made from it. Set HistoryOptions::vocabulary; otherwise, drafts can contain any token.
 ///
-/// Cost: three passes over the bytes, then that of append(); no allocation. Threads: as append().
+/// Cost: three passes over the bytes, plus the cost of append(); no allocation. Threads: the rules of append() apply.
 [[nodiscard]] inline Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,
                                                HistoryStore& history, CalibrationState& calibration) noexcept {
   return detail::load_history(bytes, tokenizer, history, calibration);

@@ -22,70 +22,72 @@ template <class SlotT, std::size_t segment_size>
 class BasicHistoryStore;
 }
 
-/// Past sequences in a fixed number of bytes, with an index over their n-grams: text that a drafter can copy from, in
-/// addition to its own context.
+/// Stores past sequences in a fixed number of bytes, with an index over their n-grams. A drafter can copy from this
+/// text in addition to its own context.
 ///
 /// **Duplicates.** Known text is not stored again. A repetition of 64 tokens or more counts as a use of the stored
 /// text. Only its last 16 tokens are stored again, and only if new text follows them.
 ///
 /// **Eviction.** A full history evicts segments of 32 tokens, the oldest first. Each segment has a use count: accepted
-/// drafts and repetitions raise it. A segment with uses gets a second chance and loses half of them (the clock
+/// drafts and repetitions raise it. A segment with uses gets a second chance, and its count is halved (the clock
 /// algorithm; Corbato 1968). If the 32 oldest segments all have uses, the one with the fewest is evicted. Consecutive
-/// sequences of the same name share a segment. Other sequences begin a new one, so a short one takes the room of 32
-/// tokens.
+/// sequences with the same name share a segment. A sequence with a different name begins a new segment, so even a short
+/// sequence occupies the space of 32 tokens.
 ///
-/// **Threads.** One writer at a time and any number of readers at the same time, without locks and without waiting.
-/// Writers are all members that are not const, and those that say so. Neither snapshots nor epochs are needed, because
-/// a reader trusts nothing. Tokens and links are single atomic words, and a match has been compared token by token.
-/// Text that is overwritten meanwhile makes a bad draft, not a bad token. A reader never sees text that was not in this
-/// history. The object must not be moved while it is read: a drafter holds its address.
+/// **Threads.** One thread at a time may write while any number of threads read, without locks and without waiting.
+/// Non-const members are for the writer only, and so are the members that say so. Neither snapshots nor epochs are
+/// needed, because a reader trusts nothing that it reads. Tokens and links are single atomic words, and each match has
+/// been compared token by token. Text that is overwritten during a read leads to a bad draft, not to a bad token. A
+/// reader never sees text that was not in this history. Do not move the object while it is read, because drafters hold
+/// its address.
 ///
-/// **Cost.** 18 bytes for each token of capacity. Sequences of 2,048 tokens leave 1% of it unused, so a stored token
-/// takes 18.2 bytes. append: 0.3 to 0.5 microseconds a token; an eviction may index up to 31 segments again. find: one
-/// cache line for each of four n-gram lengths, two or three for each of up to 12 matches. remove: reads every segment
-/// once. Nothing allocates after make().
+/// **Cost.** 18 bytes for each token of capacity. With sequences of 2,048 tokens, 1% of the capacity stays unused, so a
+/// stored token costs 18.2 bytes. append: 0.3 to 0.5 microseconds per token; an eviction may index up to 31 segments
+/// again. find: one cache line for each of four n-gram lengths, and two or three for each of up to 12 matches. remove:
+/// reads every segment once. Nothing allocates after make().
 using HistoryStore = detail::BasicHistoryStore<std::uint32_t, 32>;
 
 struct HistoryOptions {
-  /// The memory of the history. make() allocates all of it, and nothing allocates later. Values above 18 GiB have no
-  /// effect.
+  /// The memory of the history, in bytes. make() allocates all of it, and nothing allocates later. Values above 18 GiB
+  /// have no effect.
   std::size_t max_bytes = std::size_t{64} << 20;
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is stored
-  /// Tokens greater than or equal to it are refused, including those of snapshots. Values above 2^31 - 1 have no
-  /// effect.
+  /// Tokens greater than or equal to this value are refused, including those in snapshots. Values above 2^31 - 1 have
+  /// no effect.
   std::uint32_t vocabulary = 0x7fffffff;
-  bool prompts = true;  ///< store tokens of prompts
-  bool outputs = true;  ///< store tokens that the model generated
+  bool prompts = true;  ///< if true, stores tokens of prompts
+  bool outputs = true;  ///< if true, stores tokens that the model generated
 };
 
 namespace detail {
 
-/// The template of HistoryStore. Tests use small slots and segments, so that numbers wrap and tables fill up.
+/// The class template of HistoryStore. Tests use small slot types and segments, so that numbers wrap and tables fill
+/// up.
 template <class SlotT, std::size_t segment_size>
 class BasicHistoryStore {
   using Text = IndexedSegments<SlotT, segment_size>;
 
  public:
-  using Slot = SlotT;  ///< names a stored token
+  using Slot = SlotT;  ///< identifies a stored token
   using HistoryMatch = BasicHistoryMatch<Slot>;
   using HistoryRun = BasicHistoryRun<Slot>;
   static constexpr Slot nowhere = Text::nowhere;
   static constexpr std::size_t segment_tokens = segment_size;
-  static constexpr auto orders = Text::orders;  ///< lengths of the n-grams that are found, longest first
-  static constexpr std::size_t most_matches = Text::most_matches;  ///< largest number of matches of one find()
+  static constexpr auto orders = Text::orders;                     ///< lengths of the indexed n-grams, longest first
+  static constexpr std::size_t most_matches = Text::most_matches;  ///< maximum number of matches per find()
   static constexpr std::size_t least_duplicate = 64;               ///< a shorter repetition is stored again
-  static constexpr std::size_t lead = 16;  ///< tokens of a repetition that are stored before the new text
+  static constexpr std::size_t lead = 16;  ///< last tokens of a repetition, stored again before new text
 
-  /// A history without capacity: it stores and finds nothing.
+  /// Creates a history without capacity, which stores and finds nothing.
   BasicHistoryStore() noexcept = default;
 
-  /// The value of HistoryOptions::max_bytes for a capacity of at least `tokens` tokens.
+  /// Returns the value of HistoryOptions::max_bytes for a capacity of at least `tokens` tokens.
   static constexpr std::size_t bytes_for(std::size_t tokens) noexcept {
     return Text::bytes_for(std::max<std::size_t>(1, (tokens + segment_size - 1) / segment_size));
   }
 
-  /// Returns an empty history that has allocated its memory, at most 18 GiB. Errors: out_of_memory; size_out_of_range
-  /// if max_bytes is too small for one segment (`limit`: the bytes needed).
+  /// Allocates the memory, at most 18 GiB, and returns an empty history. Errors: out_of_memory; size_out_of_range if
+  /// max_bytes is too small for one segment (`limit`: the bytes needed).
   static Result<BasicHistoryStore> make(const HistoryOptions& options = {}) noexcept {
     std::size_t segments = std::min(options.max_bytes / (Text::bytes_for(1024) / 1024), Text::most_segments);
     while (segments > 0 && Text::bytes_for(segments) > options.max_bytes) --segments;
@@ -104,16 +106,18 @@ class BasicHistoryStore {
 
   // For readers.
 
-  /// Writes matches of at least one token whose text continues, at most min(out.size(), most_matches), and returns
-  /// their number. Matches of longer n-grams come first, and within one length the latest.
+  /// Writes up to min(out.size(), most_matches) matches to `out` and returns their number. Each match agrees in at
+  /// least one token, and its text continues after it. Matches of longer n-grams come first; within one length, the
+  /// latest match comes first.
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<HistoryMatch> out) const noexcept {
     return text_.find(end, out);
   }
-  /// The same, for readers that do not know the type of the store. See Datastore.
+  /// Like the overload above, but for readers that do not know the type of the store. See Datastore.
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<StoreMatch> out) const noexcept {
     return text_.find(end, out);
   }
-  /// Writes the tokens from `place` on until the sequence ends. `place` comes from find() or read(). See Datastore.
+  /// Writes the tokens from `place` on, until `out` is full or the sequence ends. `place` must come from find() or
+  /// read(). See Datastore.
   [[nodiscard]] StoreRun read(StorePlace place, std::span<Token> out) const noexcept {
     StoreRun run{0, place};
     auto at = static_cast<Slot>(place);
@@ -126,14 +130,15 @@ class BasicHistoryStore {
     run.next = at == nowhere ? no_place : StorePlace{at};
     return run;
   }
-  /// The token at a slot that find(), after() or for_each_run() has returned; an empty word if the sequence ends there.
+  /// Returns the token at a slot that comes from find(), after() or for_each_run(). Returns an empty word if the
+  /// sequence ends before this slot.
   [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
-  /// The slot after this one; `nowhere` at the end.
+  /// Returns the slot after this one, or `nowhere` at the end.
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
-  /// Counts a use of the text at `place`, because a drafted token from there was accepted. Any reader may call it. See
-  /// Datastore.
+  /// Counts a use of the text at `place`, because a drafted token from this place was accepted. Any reader may call it.
+  /// See Datastore.
   void touch(StorePlace place) const noexcept { count_up(text_.use_count(static_cast<Slot>(place))); }
-  /// The number of uses and repetitions of the text around a slot; halved at each second chance.
+  /// Returns the use count of the text around a slot: its uses and repetitions, halved at each second chance.
   [[nodiscard]] std::uint8_t use_count(Slot slot) const noexcept {
     return text_.use_count(slot).load(std::memory_order_relaxed);
   }
@@ -142,10 +147,10 @@ class BasicHistoryStore {
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return text_.count() == 0 ? 0 : Text::bytes_for(text_.count());
   }
-  /// The capacity in tokens.
+  /// Returns the capacity in tokens.
   [[nodiscard]] std::size_t capacity() const noexcept { return text_.count() * segment_size; }
 
-  // For the writer, or when nobody writes.
+  // For the writer, or for any thread while nobody writes.
 
   [[nodiscard]] const HistoryCounts& counts() const noexcept { return text_.counts(); }
 
@@ -158,20 +163,20 @@ class BasicHistoryStore {
 
   // For the writer.
 
-  /// Begins a sequence and ends the one before.
+  /// Ends the current sequence and begins a new one.
   void begin_sequence(SequenceTag name) noexcept {
     end_sequence();
     name_ = name;
   }
-  /// Appends any number of tokens to the sequence. A drafter finds a sequence that has not ended like a past one.
-  /// Append a request's text when the request is done, or its own words count twice. Without begin_sequence(), the name
-  /// is 0.
+  /// Appends any number of tokens to the sequence. Drafters can find its text before the sequence has ended. Append a
+  /// request's text only when the request is done; otherwise, the request's drafter counts this text twice. Without
+  /// begin_sequence(), the name of the sequence is 0.
   void append(TokenSpan tokens, Origin origin) noexcept {
     for (const Token token : tokens)
       if (accepts(token, origin)) add({token, origin});
   }
-  /// Appends a token of another history, with the use count it had there. The token is stored even if the history
-  /// already holds this text.
+  /// Appends a token from a different history, with the use count that it had in that history. The token is stored even
+  /// if the history already holds this text.
   void restore(Token token, Origin origin, std::uint8_t use_count) noexcept {
     if (!accepts(token, origin)) return;
     store_held();
@@ -184,14 +189,15 @@ class BasicHistoryStore {
     name_ = 0;
   }
 
-  /// Removes all text that was stored under this name. If the current sequence has this name, it continues with the
-  /// next tokens. Text shared with other sequences is removed if it was stored under this name, and stays if it was
-  /// stored under another name before. Readers at work may still see single tokens of it until their draft is done.
+  /// Removes all text that was stored under this name. If the current sequence has this name, it stays open for further
+  /// tokens. Text shared with other sequences is removed if it was stored under this name. It stays if it was stored
+  /// earlier under a different name. Concurrent readers may still see single tokens of removed text until their draft
+  /// is done.
   void remove(SequenceTag name) noexcept {
     if (name == name_) forget_held();
     text_.remove(name);
   }
-  /// Removes everything.
+  /// Removes all text, ends the current sequence and resets the counts.
   void clear() noexcept {
     forget_held();
     name_ = 0;
@@ -199,10 +205,10 @@ class BasicHistoryStore {
   }
 
  private:
-  static constexpr std::size_t head = orders[0];  // tokens of one lookup
+  static constexpr std::size_t head = orders[0];  // number of tokens in one lookup
 
   // Tokens are held back while the store may already hold them. `held` counts the tokens since the last stored one.
-  // `known` means that the store has the last 8 tokens elsewhere and continues there.
+  // `known` means that the last 8 tokens are also stored elsewhere and that the stored text continues after them.
   //
   //   state     held  next token                            becomes
   //   fresh     < 7   hold it                               fresh
@@ -210,30 +216,30 @@ class BasicHistoryStore {
   //   storing   0     store it; known?                      matching, else storing
   //   matching  any   the match continues with it: hold it  matching.
   //   matching  >= 8  known elsewhere: hold it              matching, with the other match (text stored in two runs).
-  //   matching  any   neither: store the held tokens, or    storing, and the token is handled as there
+  //   matching  any   neither: store the held tokens, or    storing, and that row handles the token
   //                   a new run of the last 16 if held >= 64.
   //
-  // The end of the run stores fewer than 64 held tokens, or drops 64 and more. It leads to `fresh` from every state.
+  // At the end of the run, fewer than 64 held tokens are stored; 64 or more are dropped. The state becomes `fresh`.
   enum class State : std::uint8_t { fresh, storing, matching };
 
-  /// The tokens held back. Counts all of them and keeps the last 64.
+  /// The tokens that are held back: counts all of them and keeps the last 64.
   class HeldTokens {
    public:
     static constexpr std::size_t kept = least_duplicate;
 
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
-    /// The held token `back` places before the latest one. Requires back < kept.
+    /// Returns the held token `back` places before the latest one. Requires back < kept.
     [[nodiscard]] HistoryWord last(std::size_t back) const noexcept { return ring_[(count_ - 1 - back) % kept]; }
     void push(HistoryWord word) noexcept { ring_[count_++ % kept] = word; }
     void clear() noexcept { count_ = 0; }
-    void wipe() noexcept { *this = {}; }  // leaves no token in memory either
+    void wipe() noexcept { *this = {}; }  // also erases the tokens from memory
 
    private:
     std::size_t count_ = 0;
     std::array<HistoryWord, kept> ring_;
   };
 
-  /// Returns true if the token is to be stored; otherwise ends the run.
+  /// Returns true if the options allow the token to be stored. Otherwise ends the run and returns false.
   [[nodiscard]] bool accepts(Token token, Origin origin) noexcept {
     if (text_.count() == 0) return false;
     const bool known = static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, HistoryWord::most_tokens);
@@ -265,8 +271,9 @@ class BasicHistoryStore {
     }
   }
 
-  /// Begins a match: the stored text may continue after `last` as the sequence does. `begin`: the slot of the first
-  /// token that is held, or is held next; `nowhere` if the held tokens are not all in one run.
+  /// Begins a match, because the stored text after `last` may equal the next tokens of the sequence. `begin`: the slot
+  /// that matches the first held token, or the next token if none is held. It is `nowhere` if the held tokens are not
+  /// all in one run.
   void begin_match(Slot last, Slot begin) noexcept {
     state_ = State::matching;
     match_next_ = text_.after(last);
@@ -275,7 +282,8 @@ class BasicHistoryStore {
   [[nodiscard]] bool continue_match(HistoryWord word) noexcept {
     if (match_next_ == nowhere || !text_.word(match_next_).is(word.token())) return false;
     held_.push(word);
-    // At 64 tokens the match is a duplicate: touches its segments so far, and from then on each segment that it enters.
+    // At 64 tokens, the match becomes a duplicate. It touches the segments matched so far, and from then on each
+    // segment that it enters.
     if (held_.count() == least_duplicate) {
       Slot slot = match_begin_;
       for (std::size_t i = 0; i < least_duplicate && slot != nowhere; ++i, slot = text_.after(slot))
@@ -298,7 +306,8 @@ class BasicHistoryStore {
     if (held_.count() >= least_duplicate) text_.touch(segment_of(last));
     return true;
   }
-  /// Stores the held tokens: new text follows them, or the store does not have them. Of 64 or more, only the last 16.
+  /// Stores the held tokens, because new text follows them or the store does not have them. If there are 64 or more,
+  /// stores only the last 16.
   void store_held() noexcept {
     std::size_t stored = held_.count();
     if (stored >= least_duplicate) {
@@ -338,7 +347,7 @@ class BasicHistoryStore {
   SequenceTag name_ = 0;
   State state_ = State::fresh;
   HeldTokens held_;
-  Slot match_begin_ = nowhere;  // the slot of the first held token; nowhere if they are not all in one run
+  Slot match_begin_ = nowhere;  // the slot that matches the first held token; see begin_match()
   Slot match_next_ = nowhere;   // the slot after the match; nowhere if the text ends there
 };
 

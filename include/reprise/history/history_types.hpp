@@ -8,14 +8,14 @@
 
 namespace reprise::inline v0 {
 
-/// The caller's name for a stored sequence, for remove(). Several sequences may share a name.
+/// The caller's name for a stored sequence, which remove() needs. Several sequences may share a name.
 using SequenceTag = std::uint64_t;
 
-/// Counts of a history since it was made or cleared.
+/// Event counts of a history since it was made or cleared.
 struct HistoryCounts {
   std::uint64_t stored = 0;      ///< tokens stored
   std::uint64_t duplicates = 0;  ///< tokens not stored, because the history held them already
-  std::uint64_t refused = 0;     ///< tokens below 0, or at or beyond HistoryOptions::vocabulary
+  std::uint64_t refused = 0;     ///< tokens that are negative or at least HistoryOptions::vocabulary
   std::uint64_t evicted = 0;     ///< tokens that were evicted to make room for others
   /// Segments that were next in eviction order and were kept because of their uses.
   std::uint64_t second_chances = 0;
@@ -53,11 +53,11 @@ class HistoryWord {
 
 namespace detail {
 
-/// A match in a history: the text before a slot ends like the looked-up text.
+/// A match in a history: a slot whose preceding text ends like the looked-up text.
 template <class Slot>
 struct BasicHistoryMatch {
-  Slot next = 0;                 ///< the slot of the token that follows
-  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places back agrees
+  Slot next = 0;                 ///< the slot of the token after the match
+  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places before `next` agrees
   friend bool operator==(const BasicHistoryMatch&, const BasicHistoryMatch&) = default;
 };
 

@@ -15,8 +15,8 @@
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 
-/// \file The container of a snapshot: a header, then sections, each with a checksum; docs/formats.md has every byte.
-/// history_snapshot.hpp writes and reads the contents of the sections.
+/// \file The container of a snapshot: a header, then sections, each with a checksum. docs/formats.md documents every
+/// byte. history_snapshot.hpp writes and reads the contents of the sections.
 
 namespace reprise::inline v0 {
 
@@ -33,25 +33,25 @@ concept StoredNumber = std::integral<T> && !std::same_as<T, bool>;
 
 /// The constants of the format.
 struct SnapshotFormat {
-  /// The first byte is not ASCII, and the line ends expose a transfer as text; modelled on the signature of PNG.
+  /// The first byte is not ASCII, and the line endings reveal a transfer in text mode. Modelled on the PNG signature.
   static constexpr std::array<std::uint8_t, 8> magic = {0x93, 'R', 'P', 'S', '\r', '\n', 0x1a, '\n'};
   static constexpr std::uint32_t byte_order = 0x01020304;
   static constexpr std::uint32_t version = 1;
   static constexpr std::size_t header_bytes = 48;
   static constexpr std::size_t section_header_bytes = 28;
-  /// Few enough that all pairs can be compared.
+  /// The maximum number of sections, small enough for comparing all pairs.
   static constexpr std::size_t most_sections = 64;
 };
 
-/// The size of a snapshot with sections of these lengths, in bytes.
+/// Returns the size in bytes of a snapshot with sections of these lengths.
 constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_lengths) noexcept {
   std::size_t bytes = SnapshotFormat::header_bytes;
   for (const std::size_t length : section_lengths) bytes += SnapshotFormat::section_header_bytes + length;
   return bytes;
 }
 
-/// Writes a snapshot into memory of the caller; snapshot_bytes() returns the size it needs. Bytes beyond that memory
-/// are not written, only counted, and finish() then reports the number needed.
+/// Writes a snapshot into the caller's memory; snapshot_bytes() returns the size that it needs. Bytes beyond this
+/// memory are only counted, not written. In that case finish() reports the number needed.
 ///
 /// Cost: a pass over each section for its checksum, when it ends. No allocation. Threads: one at a time.
 class SnapshotWriter {
@@ -60,8 +60,8 @@ class SnapshotWriter {
   /// number can read the snapshot, because with a different tokenizer the same tokens mean different text.
   SnapshotWriter(std::span<std::byte> room, std::uint64_t tokenizer) noexcept : room_(room), tokenizer_(tokenizer) {}
 
-  /// Begins a section and ends the previous one. Requires each kind at most once, and at most
-  /// SnapshotFormat::most_sections sections.
+  /// Ends the previous section and begins a new one. Requires that each kind is begun at most once, and that there are
+  /// at most SnapshotFormat::most_sections sections.
   void begin_section(SectionKind kind) noexcept {
     REPRISE_EXPECTS(sections_ < SnapshotFormat::most_sections && !has_begun(kind));
     end_section();
@@ -79,7 +79,8 @@ class SnapshotWriter {
     position_ += sizeof(T);
   }
 
-  /// Returns the bytes of the snapshot, in the caller's memory. Error: out_of_room (`value`: the bytes needed).
+  /// Ends the snapshot and returns its bytes, which are in the caller's memory. Error: out_of_room (`value`: the bytes
+  /// needed).
   [[nodiscard]] Result<std::span<const std::byte>> finish() noexcept {
     end_section();
     for (std::size_t i = 0; i < SnapshotFormat::magic.size(); ++i) store(i, SnapshotFormat::magic[i]);
@@ -123,7 +124,7 @@ class SnapshotWriter {
   std::size_t position_ = SnapshotFormat::header_bytes;
   std::size_t section_ = 0;  // offset of the open section; 0: none is open
   std::size_t sections_ = 0;
-  std::array<SectionKind, SnapshotFormat::most_sections> kinds_{};  // of the sections begun
+  std::array<SectionKind, SnapshotFormat::most_sections> kinds_{};  // the kinds of the sections begun
 };
 
 /// Reads numbers one after the other, and never beyond the end. A plain value: a copy continues from the same offset.
@@ -134,7 +135,7 @@ class SnapshotCursor {
   [[nodiscard]] constexpr std::size_t offset() const noexcept { return offset_; }
   [[nodiscard]] constexpr std::size_t left() const noexcept { return bytes_.size() - offset_; }
 
-  /// Returns nullopt and does not advance if fewer bytes remain.
+  /// Returns the next number and advances. Returns nullopt and does not advance if too few bytes remain.
   template <StoredNumber T>
   [[nodiscard]] constexpr std::optional<T> take() noexcept {
     if (left() < sizeof(T)) return std::nullopt;
@@ -158,16 +159,16 @@ class SnapshotCursor {
 /// Threads: any number may read.
 class SnapshotReader {
  public:
-  /// Opens a snapshot. Any bytes either are a snapshot or give one of these errors:
+  /// Checks the bytes and returns a reader for them. Bytes that are not a valid snapshot give one of these errors:
   ///
   ///  * not_a_snapshot.
-  ///  * other_byte_order: `value` as read, `limit` as expected.
-  ///  * other_token_width: `value` bytes in the snapshot, `limit` bytes here.
-  ///  * newer_version: `value` in the snapshot, `limit` the newest known here.
-  ///  * other_tokenizer: `value` in the snapshot, `limit` expected.
-  ///  * snapshot_truncated: `value` bytes given, `limit` bytes promised.
-  ///  * snapshot_damaged and snapshot_forged: `value` is the offset of the header or section, `limit` the section's
-  ///    kind (0 for the header). Forged bytes have correct checksums and break a rule that SnapshotWriter never breaks.
+  ///  * other_byte_order (`value`: the order that was read, `limit`: the order expected).
+  ///  * other_token_width (`value`: bytes per token in the snapshot, `limit`: bytes per token in this build).
+  ///  * newer_version (`value`: the version of the snapshot, `limit`: the newest version that this build knows).
+  ///  * other_tokenizer (`value`: the number in the snapshot, `limit`: the number expected).
+  ///  * snapshot_truncated (`value`: the bytes given, `limit`: the bytes expected).
+  ///  * snapshot_damaged and snapshot_forged (`value`: the offset of the header or section, `limit`: the section's
+  ///    kind, 0 for the header). Forged bytes have correct checksums but break a rule that SnapshotWriter never breaks.
   ///
   /// Cost: a pass over the bytes; no allocation.
   [[nodiscard]] static Result<SnapshotReader> open(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {
@@ -179,7 +180,7 @@ class SnapshotReader {
     if (bytes.size() < Format::header_bytes) return truncated(bytes.size(), Format::header_bytes);
     SnapshotCursor header(bytes.subspan(Format::magic.size()));
     const auto order = *header.take<std::uint32_t>();
-    // Checked before the checksum, whose bytes would be reversed too. No single wrong bit leads here.
+    // Checked before the checksum, whose bytes would be reversed too. No single wrong bit produces this value.
     if (order == 0x04030201)
       return Error{ErrorCode::other_byte_order,
                    "the snapshot has its highest bytes first: write it with SnapshotWriter, which never does", order,
@@ -216,7 +217,7 @@ class SnapshotReader {
     return reader;
   }
 
-  /// Returns the contents of a section; nullopt if the snapshot has none of this kind.
+  /// Returns the contents of the section of this kind, or nullopt if the snapshot has none.
   [[nodiscard]] constexpr std::optional<SnapshotCursor> section(SectionKind kind) const noexcept {
     SnapshotCursor rest = after_header();
     for (std::size_t i = 0; i < sections_; ++i) {
@@ -247,7 +248,7 @@ class SnapshotReader {
   }
   static constexpr std::optional<Section> take_section(SnapshotCursor& rest) noexcept {
     if (rest.left() < SnapshotFormat::section_header_bytes) return std::nullopt;
-    // Takes the fields in the order of the bytes: initialisers in braces are evaluated from left to right.
+    // Reads the fields in the order in which they are stored: initialisers in braces are evaluated from left to right.
     return Section{*rest.take<std::uint32_t>(), *rest.take<std::uint64_t>(), *rest.take<std::uint64_t>(),
                    *rest.take<std::uint64_t>()};
   }

@@ -16,15 +16,15 @@
 #include "reprise/core/token.hpp"
 #include "reprise/history/detail/file_calls.hpp"
 
-/// \file Snapshots in files. Only this header and file_calls.hpp call the operating system; the umbrella reprise.hpp
-/// does not include them.
+/// \file Saves and loads snapshots as files. Only this header and file_calls.hpp call the operating system; the
+/// umbrella reprise.hpp does not include them.
 
 namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Returns an Error with a sentence of advice for this error number if there is one, else with the sentence of the
-/// step.
+/// Returns an Error for this error number. Its message is the advice for this number if there is any, and `otherwise`
+/// if there is none.
 inline Error file_error(int error, std::string_view otherwise) noexcept {
   const auto sentence = [&]() -> std::string_view {
     switch (error) {
@@ -72,7 +72,7 @@ class OpenFile {
   int close() noexcept {
     const int closing = std::exchange(number, -1);
     if (closing < 0) return 0;
-    // Never closed twice: the number may already belong to another file.
+    // Never closes twice, because the number may already belong to a different file.
     const int error = calls_.close(closing);
     return calls_.interrupted(error) ? 0 : error;
   }
@@ -81,7 +81,8 @@ class OpenFile {
   Calls& calls_;
 };
 
-/// A file that is written beside its final path. The destructor removes it unless become() has moved it there.
+/// A file that is written in the folder of its final path. The destructor removes it unless become() has moved it to
+/// that path.
 template <class Calls>
 class TemporaryFile {
  public:
@@ -94,7 +95,8 @@ class TemporaryFile {
   }
 
   Result<void> create(std::basic_string_view<PathChar> path) noexcept {
-    // Names can be taken: by another thread that is saving, or by a process with this number that died while saving.
+    // A name can be in use: by a different thread that is saving, or by a process with this number that died while
+    // saving.
     constexpr std::uint64_t attempts = 1000;
     int error = EEXIST;
     for (std::uint64_t attempt = 0; attempt < attempts && error == EEXIST; ++attempt) {
@@ -117,7 +119,7 @@ class TemporaryFile {
       if (error != 0 || written == 0) return not_written(error);
       bytes = bytes.subspan(written);
     }
-    // Not repeated: after a failed sync, the system may count lost bytes as written.
+    // A failed sync is not repeated, because the system may by now count the lost bytes as written.
     if (const int error = uninterrupted(calls_, [&] { return calls_.sync(file_.number); })) return not_written(error);
     if (const int error = file_.close()) return not_written(error);
     return {};
@@ -135,7 +137,7 @@ class TemporaryFile {
   static Error not_written(int error) noexcept {
     return file_error(error, "the bytes cannot be written: check the disk; the old file is unchanged");
   }
-  /// Sets the name to path.process-attempt.tmp. Returns false if out of memory.
+  /// Sets the name to path.process-attempt.tmp. Returns false if memory runs out.
   bool make_name(std::basic_string_view<PathChar> path, std::uint64_t attempt) noexcept {
     constexpr std::size_t most_digits = std::numeric_limits<std::uint64_t>::digits10 + 1;
     name_.clear();
@@ -168,7 +170,7 @@ inline Error not_a_regular_file() noexcept {
   return {ErrorCode::not_a_regular_file, "the path is a folder, a link or a device: give the path of a regular file"};
 }
 
-/// Refuses an empty name and a name with a NUL: the system would read only the part before the NUL.
+/// Refuses an empty name and a name with a NUL, because the system would read only the part before the NUL.
 inline Result<void> check_name(std::basic_string_view<PathChar> name) noexcept {
   if (!name.empty() && name.find(PathChar{0}) == name.npos) return {};
   return Error{ErrorCode::bad_file_name, "the name of the file is empty or has a NUL in it: give another one"};
@@ -182,7 +184,7 @@ Result<void> save_file(Calls& calls, const std::filesystem::path& path, std::spa
   if (const int error = calls.look(path.c_str(), kind))
     return file_error(error, "the file cannot be examined: check the folders in its path");
   if (kind == FileKind::other) return not_a_regular_file();
-  // Opened before anything is written: a folder that cannot be opened cannot be synced at the end.
+  // Opens the folder before anything is written, because a folder that cannot be opened cannot be synced at the end.
   const std::size_t folder_length = name.rfind(PathChar{'/'}) + 1;
   Buffer<PathChar> folder_name;
   if (!folder_name.reserve(folder_length + 2) || !folder_name.append(name.substr(0, folder_length)))
@@ -241,30 +243,33 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 
 }  // namespace detail
 
-/// Publishes `bytes` as a file, all or nothing. A reader of `path` finds the old file or the new one, also after a
-/// crash. The bytes go to a new file in the same folder. That file is synced and replaces the old one; then the folder
-/// is synced. Only its owner may read the file. On Windows, the permissions of the folder apply instead.
+/// Saves `bytes` as a file, all or nothing. A reader of `path` finds either the old file or the new one, even after a
+/// crash. The bytes are written to a new file in the same folder. This file is synced and replaces the old one, and
+/// then the folder is synced. Only its owner may read the file. On Windows, the permissions of the folder apply
+/// instead.
 ///
 /// On any error the old file is unchanged and the new one is removed, with one exception. If only the last sync fails,
 /// the new file is in place, and the message says so. A process that is killed while it saves may leave a file
-/// path.PROCESS-NUMBER.tmp with the bytes unencrypted. Nothing removes that file: do so when no save is running.
+/// path.PROCESS-NUMBER.tmp with the bytes unencrypted. The library never removes such a file: remove it yourself when
+/// no save is running.
 ///
-/// Errors: bad_file_name; not_a_regular_file; out_of_memory; file_failed (`value`: a number of <cerrno>, or 0 if there
-/// was none). If `path` is a folder, device or link, it is never replaced: not_a_regular_file. Only names allocate.
+/// Errors: bad_file_name; not_a_regular_file; out_of_memory; file_failed (`value`: a number from <cerrno>, or 0 if
+/// there was none). A folder, device or link at `path` is never replaced: the error is not_a_regular_file. Allocates
+/// memory for names only.
 ///
-/// On Windows, a link counts as the file that it leads to, and may itself be replaced. An open file cannot be replaced
-/// there: file_failed; try again. Threads: any, also for the same path; the last one wins.
+/// On Windows, a link counts as the file that it points to, and the link itself may be replaced. Windows cannot replace
+/// an open file: the error is file_failed; try again. Threads: any, even for the same path; the last one wins.
 [[nodiscard]] inline Result<void> save_file(const std::filesystem::path& path,
                                             std::span<const std::byte> bytes) noexcept {
   detail::FileCalls calls;
   return detail::save_file(calls, path, bytes);
 }
 
-/// Reads a file into `bytes` and allocates exactly its size. On an error `bytes` is empty.
+/// Reads a file into `bytes` and allocates exactly its size. After an error, `bytes` is empty.
 ///
-/// Errors: bad_file_name; no_such_file; not_a_regular_file (links are followed; on Windows a folder gives file_failed);
-/// file_too_large (`value`: its bytes, `limit`: the bytes allowed); out_of_memory; file_failed (`value` as for
-/// save_file()). Threads: any.
+/// Errors: bad_file_name; no_such_file; not_a_regular_file; file_too_large (`value`: its size in bytes, `limit`:
+/// max_bytes); out_of_memory; file_failed (`value` as for save_file()). Links are followed. On Windows, a folder gives
+/// file_failed. Threads: any.
 [[nodiscard]] inline Result<void> load_file(const std::filesystem::path& path, Buffer<std::byte>& bytes,
                                             std::size_t max_bytes = unlimited) noexcept {
   detail::FileCalls calls;

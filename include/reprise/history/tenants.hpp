@@ -15,11 +15,11 @@
 
 namespace reprise::inline v0 {
 
-/// The caller's number for a tenant: a customer, a user, a conversation. Parties with the same number share everything.
-/// Numbers made from names must be hashes with a secret key.
+/// The caller's number for a tenant: a customer, a user, a conversation. Parties with the same number share all data. A
+/// number that is derived from a name must be a hash with a secret key.
 using TenantId = std::uint64_t;
 
-/// The data of one tenant. Nothing in it refers to another tenant's.
+/// The data of one tenant. Nothing in it refers to the data of a different tenant.
 struct Tenant {
   HistoryStore history;
   /// The calibration learned from the tenant's sequences. Pass it to the next sequence as NgramOptions::prior. A plain
@@ -28,24 +28,24 @@ struct Tenant {
 };
 
 struct TenantOptions {
-  std::size_t tenants = 16;  ///< largest number of tenants open at the same time
-  HistoryOptions history;    ///< settings of each tenant, max_bytes included; but open() gives the key
+  std::size_t tenants = 16;  ///< maximum number of tenants open at the same time
+  HistoryOptions history;    ///< settings of each tenant, including max_bytes; open() overrides the key
 };
 
-/// One history for each tenant, so that tenants learn nothing of each other. Parties share a history only if the caller
-/// gives them the same number. Without a tenant, a drafter reads only its own context.
+/// Keeps one history for each tenant, so that tenants learn nothing about each other. Parties share a history only if
+/// the caller gives them the same number. Without a tenant, a drafter reads only its own context.
 ///
 /// Each tenant has its own tokens, index, hash key, counts and calibration, and a fixed number of bytes. There is no
-/// common budget, because one tenant could measure how much of it the others use. open() therefore refuses a new tenant
-/// when all slots are taken, and the caller decides which one to close.
+/// common budget, because a tenant could measure how much of it the others use. open() therefore refuses a new tenant
+/// when all slots are in use, and the caller decides which tenant to close.
 ///
 /// **Threads.** open() and close(): one thread at a time. find(): any number of threads at the same time. A tenant
-/// keeps its address until it is closed, even if this object is moved. The thread rules of HistoryStore apply to its
-/// history. Before close(), the caller makes sure that no thread uses this tenant or looks for it: the next tenant
-/// takes its slot.
+/// keeps its address until it is closed, even if this object is moved. The thread rules of HistoryStore apply to the
+/// tenant's history. Before close(), the caller must make sure that no thread uses this tenant or calls find() for it,
+/// because the next tenant reuses the slot.
 ///
-/// **Cost.** find: reads 8 bytes for each slot, once for each sequence. open: an allocation of the tenant's bytes,
-/// which are written. Memory: TenantOptions::history.max_bytes for each open tenant, and 8 KB for each slot.
+/// **Cost.** find: reads 8 bytes for each slot; one call per sequence is enough. open: allocates the tenant's bytes and
+/// writes all of them. Memory: TenantOptions::history.max_bytes for each open tenant, and 8 KB for each slot.
 class TenantHistories {
  public:
   static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
@@ -53,7 +53,7 @@ class TenantHistories {
   /// Creates an object without slots: open() always fails and find() returns nullptr.
   TenantHistories() noexcept = default;
 
-  /// Allocates the slots; open() allocates the bytes of a tenant. Error: out_of_memory.
+  /// Creates the object and allocates its slots; open() allocates the bytes of a tenant. Error: out_of_memory.
   static Result<TenantHistories> make(const TenantOptions& options = {}) noexcept {
     TenantHistories all;
     all.options_ = options;
@@ -70,8 +70,9 @@ class TenantHistories {
     return all;
   }
 
-  /// Opens a tenant with an empty history. `key`: its hash key, secret and random, see docs/security.md; it stays in
-  /// this process. Errors: tenant_is_open; too_many_tenants; invalid_argument (nobody); those of HistoryStore::make().
+  /// Opens a tenant with an empty history and returns it. `key`: its hash key, which must be secret and random (see
+  /// docs/security.md); it stays in this process. Errors: tenant_is_open; too_many_tenants; invalid_argument if `id` is
+  /// `nobody`; those of HistoryStore::make().
   Result<Tenant*> open(TenantId id, std::uint64_t key) noexcept {
     if (id == nobody)
       return Error{ErrorCode::invalid_argument, "TenantHistories::nobody is not a tenant: use another number", id, 0};
@@ -85,17 +86,17 @@ class TenantHistories {
     auto memory = HistoryStore::make(options);
     if (!memory) return memory.error();
     tenants_[slot].history = *std::move(memory);
-    ids_[slot].store(id, std::memory_order_release);  // published last: find() returns a complete tenant
+    ids_[slot].store(id, std::memory_order_release);  // published last, so that find() returns only complete tenants
     return &tenants_[slot];
   }
 
-  /// Returns the open tenant of this number, or nullptr.
+  /// Returns the open tenant with this number, or nullptr if there is none.
   [[nodiscard]] Tenant* find(TenantId id) const noexcept {
     const std::size_t slot = id == nobody ? slots_ : slot_of(id);
     return slot == slots_ ? nullptr : &tenants_[slot];
   }
 
-  /// Deletes a tenant and frees its bytes. Does nothing if there is no such tenant.
+  /// Deletes a tenant's data and frees its bytes. Does nothing if there is no such tenant.
   void close(TenantId id) noexcept {
     Tenant* const gone = find(id);
     if (gone == nullptr) return;
@@ -103,7 +104,8 @@ class TenantHistories {
     *gone = Tenant();
   }
 
-  /// The bytes of the open tenants and of all slots. Do not call it at the same time as open() or close().
+  /// Returns the number of bytes of all open tenants and all slots. Do not call it at the same time as open() or
+  /// close().
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = slots_ * (sizeof(TenantId) + sizeof(Tenant));
     for (std::size_t i = 0; i < slots_; ++i) bytes += tenants_[i].history.memory_bytes();

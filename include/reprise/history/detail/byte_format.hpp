@@ -12,7 +12,7 @@
 
 namespace reprise::inline v0::detail {
 
-/// Reads a number, lowest byte first, on every machine and from any address.
+/// Returns the number stored at `from`, lowest byte first, on every machine. The address need not be aligned.
 template <std::integral T>
 constexpr T load_little(const std::byte* from) noexcept {
   std::uint64_t bits = 0;
@@ -26,9 +26,9 @@ constexpr void store_little(T value, std::byte* to) noexcept {
   for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<std::byte>(bits >> (8 * i) & 255);
 }
 
-/// One table for each of the eight bytes taken in a step ("slicing by 8", Kounavis and Berry 2005).
+/// One table for each of the eight bytes processed in a step ("slicing by 8", Kounavis and Berry 2005).
 inline constexpr auto crc64_tables = [] {
-  constexpr std::uint64_t polynomial = 0xc96c5795d7870f42;  // that of ECMA-182, lowest bit first
+  constexpr std::uint64_t polynomial = 0xc96c5795d7870f42;  // the polynomial of ECMA-182, lowest bit first
   std::array<std::array<std::uint64_t, 256>, 8> tables{};
   for (std::size_t i = 0; i < 256; ++i) {
     std::uint64_t crc = i;
@@ -40,9 +40,10 @@ inline constexpr auto crc64_tables = [] {
   return tables;
 }();
 
-/// CRC-64/XZ. Detects every single wrong bit and every run of up to 64 wrong bits, at any length; other damage escapes
-/// in one case of 2^64. CRC-32C would guarantee no more for these sizes (its distance of 4 ends at 256 MiB) and would
-/// miss one damaged section in 2^32. It is not a signature: anyone who can write the bytes can write the checksum.
+/// Returns the CRC-64/XZ of the bytes. It detects every single wrong bit and every burst of up to 64 wrong bits, at any
+/// length. Other damage goes undetected in one case out of 2^64. CRC-32C would guarantee no more for these sizes (its
+/// Hamming distance of 4 ends at 256 MiB) and would miss one damaged section in 2^32. The checksum is not a signature:
+/// anyone who can write the bytes can write the checksum.
 ///
 /// Cost: a pass over the bytes, eight at a time; tables of 16 KB.
 constexpr std::uint64_t crc64(std::span<const std::byte> bytes) noexcept {

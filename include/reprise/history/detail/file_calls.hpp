@@ -13,7 +13,7 @@
 #include <process.h>
 #include <share.h>
 #include <sys/stat.h>
-// Declared here as in <windows.h>, which would bring thousands of macros.
+// Declared here as in <windows.h>, because including that header would define thousands of macros.
 extern "C" __declspec(dllimport) int __stdcall MoveFileExW(const wchar_t*, const wchar_t*, unsigned long);
 extern "C" __declspec(dllimport) unsigned long __stdcall GetLastError();
 #else
@@ -28,13 +28,13 @@ enum class FileKind : std::uint8_t { missing, regular, other };
 
 using PathChar = std::filesystem::path::value_type;
 
-/// One call of the operating system per function. Each returns 0 or an error number of <cerrno>. Tests replace them
-/// with calls that fail.
+/// Each function makes one call to the operating system and returns 0 or an error number from <cerrno>. Tests replace
+/// the functions with ones that fail.
 struct FileCalls {
 #if defined(_WIN32)
   static bool interrupted(int /*error*/) noexcept { return false; }
   static auto process() noexcept { return static_cast<std::uint64_t>(_getpid()); }
-  /// Sets the kind of the file at `path`; a link counts as the file that it leads to.
+  /// Sets the kind of the file at `path`; a link counts as the file that it points to.
   static int look(const PathChar* path, FileKind& kind) noexcept {
     struct _stat64 status = {};
     return told(_wstat64(path, &status), status, kind);
@@ -66,7 +66,7 @@ struct FileCalls {
     return MoveFileExW(from, to, replace_existing | write_through) != 0 ? 0 : error_number(GetLastError());
   }
   static int remove(const PathChar* path) noexcept { return _wunlink(path) == 0 ? 0 : errno; }
-  /// Folders need no sync here: the move is written through.
+  /// Opens nothing: replace() writes through to the disk, so folders need no sync on Windows.
   static int open_folder(const PathChar* /*path*/, int& folder) noexcept {
     folder = -1;
     return 0;
@@ -74,7 +74,7 @@ struct FileCalls {
   static int sync_folder(int /*folder*/) noexcept { return 0; }
 
  private:
-  /// Returns the number that the C library reports for such an error.
+  /// Returns the number that the C library reports for this Windows error.
   static int error_number(unsigned long error) noexcept {
     switch (error) {
       case 2:  // ERROR_FILE_NOT_FOUND
@@ -105,7 +105,7 @@ struct FileCalls {
     bytes = static_cast<std::uint64_t>(status.st_size);
     return error;
   }
-  /// Only the owner may read the file, because snapshots hold text of users.
+  /// Creates a file that only its owner may read, because snapshots hold users' text.
   static int create(const PathChar* path, int& file) noexcept {
     file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return file >= 0 ? 0 : errno;
@@ -123,8 +123,8 @@ struct FileCalls {
   }
   static int sync(int file) noexcept {
 #if defined(F_FULLFSYNC)
-    // On macOS, fsync() leaves the bytes in the cache of the disk. F_FULLFSYNC writes them, but not on every file
-    // system.
+    // On macOS, fsync() leaves the bytes in the cache of the disk. F_FULLFSYNC writes them to the disk, but not every
+    // file system supports it.
     if (::fcntl(file, F_FULLFSYNC) == 0) return 0;
 #endif
     return ::fsync(file) == 0 ? 0 : errno;
@@ -136,7 +136,7 @@ struct FileCalls {
     folder = ::open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
     return folder >= 0 ? 0 : errno;
   }
-  /// EINVAL: this file system does not sync folders.
+  /// Ignores EINVAL, which means that the file system cannot sync folders.
   static int sync_folder(int folder) noexcept { return ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno; }
 
  private:

@@ -24,9 +24,10 @@ namespace reprise::inline v0::detail {
 /// A fixed number of segments and an index over their n-grams. New text evicts the oldest segments, except those that
 /// have been used.
 ///
-/// A sequence is stored in runs. If the next run begins in the same segment, an empty word (the break) separates them.
+/// A sequence is stored in runs. If the next run begins in the same segment, an empty word (the break) separates the
+/// two runs.
 ///
-/// One writer and any number of readers, see Segments and NgramSets.
+/// One thread may write while any number of threads read, see Segments and NgramSets.
 template <class Slot, std::size_t Size>
 class IndexedSegments {
  public:
@@ -34,7 +35,8 @@ class IndexedSegments {
   static constexpr Slot nowhere = static_cast<Slot>(-1);
   static constexpr std::array<std::uint32_t, 4> orders = {8, 4, 2, 1};  ///< lengths of the n-grams, longest first
   static constexpr std::size_t most_matches = 12;
-  static constexpr std::size_t most_compared = 32;                                           ///< tokens per match
+  /// The maximum number of tokens compared for one match.
+  static constexpr std::size_t most_compared = 32;
   static constexpr std::size_t most_segments = std::numeric_limits<Slot>::max() / 4 / Size;  ///< leaves bits for a tag
 
   static constexpr std::size_t bytes_for(std::size_t segments) noexcept {
@@ -43,9 +45,9 @@ class IndexedSegments {
     return bytes;
   }
 
-  /// No segments.
+  /// Creates an object without segments.
   IndexedSegments() noexcept = default;
-  /// Returns `segments` free segments. Error: out_of_memory.
+  /// Creates an object with `segments` free segments. Error: out_of_memory.
   static Result<IndexedSegments> make(std::size_t segments, std::uint64_t key) noexcept {
     IndexedSegments made;
     made.key_ = key;
@@ -65,11 +67,12 @@ class IndexedSegments {
 
   [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
-  /// The use count of the segment of this slot.
+  /// Returns the use count of the segment that contains this slot.
   [[nodiscard]] std::atomic<std::uint8_t>& use_count(Slot slot) const noexcept { return text_.info_of(slot).use_count; }
 
-  /// Writes matches whose text ends like `end`, and returns their number. Longer n-grams come first, and within one
-  /// length the latest. `Found` is constructed from a slot and its agreements.
+  /// Writes matches to `out` and returns their number. A match is a place whose preceding text ends like `end`. Longer
+  /// n-grams come first; within one length, the latest match comes first. `Found` is constructed from a slot and its
+  /// agreements.
   template <class Found>
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<Found> out) const noexcept {
     if (count() == 0) return 0;
@@ -100,8 +103,8 @@ class IndexedSegments {
 
   // For the writer alone.
 
-  /// The latest slot at which this n-gram ends and after which the text continues; `nowhere` if there is none. The slot
-  /// stored last does not count.
+  /// Returns the latest slot at which this n-gram ends and after which the text continues, or `nowhere` if there is
+  /// none. Ignores the slot stored last.
   [[nodiscard]] Slot find_latest(std::span<const Token, orders[0]> ngram) const noexcept {
     Slot latest = nowhere;
     index_[0].for_each(hashes_of(ngram)[0], [&](Slot slot) {
@@ -114,13 +117,13 @@ class IndexedSegments {
     });
     return latest;
   }
-  /// The slot `back` tokens before this one, in the same run.
+  /// Returns the slot `back` tokens before this one, in the same run.
   [[nodiscard]] Slot before(Slot slot, std::size_t back) const noexcept {
     for (; back > 0; --back) slot = text_.before(slot);
     return slot;
   }
 
-  /// Stores a token after the last one.
+  /// Stores a token after the last one. Takes a new segment if necessary, which may evict text.
   void store(HistoryWord word, SequenceTag sequence) noexcept {
     if (segment_ != nowhere && text_.info(segment_).sequence != sequence) segment_ = nowhere;
     if (segment_ == nowhere || text_.info(segment_).used == Size) {
@@ -135,7 +138,7 @@ class IndexedSegments {
     recent_.back() = word.token();
     index(recent_, ++run_size_, last_);
   }
-  /// Ends the run: the next stored token begins another one.
+  /// Ends the run: the next stored token begins a new run.
   void end_run() noexcept {
     if (run_size_ == 0) return;
     run_size_ = 0;
@@ -147,17 +150,17 @@ class IndexedSegments {
     else
       ++used;  // a break
   }
-  /// The number of tokens of the run so far.
+  /// Returns the number of tokens in the run so far.
   [[nodiscard]] std::size_t run_size() const noexcept { return run_size_; }
-  /// The last tokens of the run. Only the last run_size() of them are meaningful.
+  /// Returns the last tokens of the run. Only the last run_size() of them are meaningful.
   [[nodiscard]] std::span<const Token, orders[0]> recent() const noexcept { return recent_; }
 
-  /// Counts a use of this segment, because its text was written again, and makes its n-grams the latest.
+  /// Counts a use of this segment, because its text was written again, and makes its n-grams the latest in the index.
   void touch(Slot segment) noexcept {
     count_up(text_.info(segment).use_count);
     index_again(segment);
   }
-  /// Raises the use count of the segment being written to at least `least`.
+  /// Raises the use count of the current segment to `least` if it is lower.
   void raise_use_count(std::uint8_t least) noexcept {
     auto& now = text_.info(segment_).use_count;
     now.store(std::max(least, now.load(std::memory_order_relaxed)), std::memory_order_relaxed);
@@ -213,16 +216,17 @@ class IndexedSegments {
   using Text = Segments<Slot, Size>;
   using Sets = NgramSets<Slot>;
   using Hashes = std::array<std::uint64_t, orders.size()>;
-  static constexpr std::size_t most_considered = 32;  // segments considered for one eviction
+  static constexpr std::size_t most_considered = 32;  // maximum number of segments considered for one eviction
   static_assert(Size >= 2 && Size < 65536);
 
-  /// The number of sets for one n-gram length: one entry for each slot, or a quarter of that for single tokens, since
-  /// few of them are distinct.
+  /// Returns the number of sets for one n-gram length. There is one entry for each slot, or a quarter as many for
+  /// single tokens, because few of them are distinct.
   static constexpr std::size_t sets_for(std::uint32_t order, std::size_t segments) noexcept {
     return std::max<std::size_t>(1, segments * Size / (order == 1 ? 4 * Sets::ways : Sets::ways));
   }
 
-  /// The hashes of the n-grams at the end: the values of CyclicHash, summed from the end.
+  /// Returns the hashes of the n-grams at the end of the text. They equal CyclicHash::value(), but are summed from the
+  /// end.
   [[nodiscard]] Hashes hashes_of(TokenSpan end) const noexcept {
     Hashes hashes{};
     std::uint64_t sum = 0;
@@ -234,8 +238,8 @@ class IndexedSegments {
     }
     return hashes;
   }
-  /// Compares the tokens up to and including `slot` with the end of a text. Bit i is set if the tokens i places before
-  /// the two ends agree. Text in another segment is read only if everything agrees up to there.
+  /// Compares the tokens up to and including `slot` with the end of a text. Returns a bit mask: bit i is set if the
+  /// tokens i places before the two ends agree. Reads the previous segment only if all tokens after it agree.
   [[nodiscard]] std::uint32_t agreements_before(Slot slot, TokenSpan end) const noexcept {
     std::uint32_t agreements = 0;
     const std::size_t compared = std::min(end.size(), most_compared);
@@ -258,7 +262,7 @@ class IndexedSegments {
     for (std::size_t i = 0; i < orders.size(); ++i)
       if (known >= orders[i]) index_[i].insert(hashes[i], slot);
   }
-  /// Makes the n-grams of a segment the latest of the index, which forgets n-grams by age.
+  /// Makes the n-grams of a segment the latest in the index, because the index evicts its oldest entries first.
   void index_again(Slot segment) noexcept {
     std::array<Token, orders[0]> end{};
     std::size_t known = 0;
@@ -285,7 +289,7 @@ class IndexedSegments {
   Slot take_segment(SequenceTag sequence) noexcept {
     const Eviction eviction = choose_evicted();
     for (const Slot segment : std::span(eviction.passed_over).first(eviction.passed)) give_second_chance(segment);
-    // If there is no other segment, the one that is written to is evicted.
+    // If there is no other segment, the current one is evicted.
     const Slot evicted = eviction.segment != nowhere ? eviction.segment : std::exchange(segment_, nowhere);
     counts_.evicted += text_.free(evicted);
     text_.info(evicted).sequence = sequence;
@@ -298,8 +302,8 @@ class IndexedSegments {
     std::array<Slot, most_considered> passed_over{};
     std::size_t passed = 0;
   };
-  /// Returns the oldest segment without uses. If the 32 oldest segments all have uses: the one with the fewest uses,
-  /// and the oldest of these.
+  /// Returns the oldest segment without uses. If the 32 oldest segments all have uses, returns the one with the fewest
+  /// uses, and the oldest of these in a tie.
   [[nodiscard]] Eviction choose_evicted() const noexcept {
     Eviction eviction;
     std::uint8_t fewest = 0;
@@ -321,8 +325,8 @@ class IndexedSegments {
     const auto& info = text_.info(segment);
     return info.used == 0 ? std::uint8_t{0} : info.use_count.load(std::memory_order_relaxed);
   }
-  /// Gives a used segment its second chance, as in the clock algorithm: it moves to the end of the queue and loses half
-  /// its uses.
+  /// Gives a used segment its second chance, as in the clock algorithm: moves it to the end of the queue and halves its
+  /// use count.
   void give_second_chance(Slot segment) noexcept {
     halve(text_.info(segment).use_count);
     index_again(segment);
@@ -342,10 +346,10 @@ class IndexedSegments {
   HistoryCounts counts_;
 
   // The run that is being written.
-  Slot segment_ = nowhere;                 // the segment written to; nowhere: the next token takes another one
+  Slot segment_ = nowhere;                 // the current segment; nowhere: the next token needs a new one
   Slot last_ = nowhere;                    // the slot of the token stored last
   std::size_t run_size_ = 0;               // tokens
-  std::array<Token, orders[0]> recent_{};  // the last of them
+  std::array<Token, orders[0]> recent_{};  // the last tokens of the run
 };
 
 }  // namespace reprise::detail

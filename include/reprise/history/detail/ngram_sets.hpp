@@ -14,16 +14,17 @@
 
 namespace reprise::inline v0::detail {
 
-/// The slots where n-grams of one length occurred last: a set-associative table of fixed size, like a CPU cache. A hash
-/// selects a set of sixteen slots, the latest first, in one cache line. An entry also holds a tag of the hash, in the
-/// bits that a slot number does not need. The tag avoids most useless comparisons. The n-grams themselves are not
-/// stored: the caller compares tokens.
+/// Maps n-grams of one length to the slots where they occurred last: a set-associative table of fixed size, like a CPU
+/// cache. A hash selects a set of sixteen slots, the latest first, in one cache line. An entry also holds a tag, taken
+/// from the hash, in the bits that the slot number does not need. The tag avoids most useless comparisons. The n-grams
+/// themselves are not stored: the caller compares tokens.
 ///
 /// A full set evicts its oldest entry. An n-gram that has used up its share of a set evicts its own oldest entry, so
-/// that frequent n-grams do not drive out rare ones.
+/// that frequent n-grams do not evict rare ones.
 ///
-/// One writer and any number of readers: each entry is one atomic word. A reader that runs during an insertion may see
-/// an entry twice, or miss one. Cost: one cache line. Memory: 4 bytes an entry for slots of 32 bits.
+/// One thread may write while any number of threads read, because each entry is one atomic word. A reader that runs
+/// during an insertion may see an entry twice, or miss one. Cost: one cache line. Memory: 4 bytes per entry with 32-bit
+/// slots.
 template <class Slot>
 class NgramSets {
  public:
@@ -32,10 +33,10 @@ class NgramSets {
 
   static constexpr std::size_t bytes_for(std::size_t sets) noexcept { return sets * ways * sizeof(Slot); }
 
-  /// No table.
+  /// Creates an object without a table.
   NgramSets() noexcept = default;
-  /// A table of `sets` sets, for slots below `slots`; one n-gram holds at most `share` entries of a set.
-  /// Error: out_of_memory.
+  /// Creates a table of `sets` sets for slots below `slots`. One n-gram uses at most `share` entries of a set. Error:
+  /// out_of_memory.
   static Result<NgramSets> make(std::size_t sets, std::size_t slots, std::size_t share) noexcept {
     NgramSets made;
     made.entries_.reset(new (std::nothrow) Set[sets]);
@@ -43,7 +44,7 @@ class NgramSets {
       return Error{ErrorCode::out_of_memory, "no memory for the index of a history", bytes_for(sets)};
     made.sets_ = sets;
     made.share_ = share;
-    made.slot_bits_ = static_cast<int>(std::bit_width(slots));  // so that all ones is no slot
+    made.slot_bits_ = static_cast<int>(std::bit_width(slots));  // so that no slot has all bits set
     made.clear();
     return made;
   }
@@ -54,7 +55,7 @@ class NgramSets {
 
   void prefetch(std::uint64_t hash) const noexcept { reprise::prefetch(&home(hash)); }
 
-  /// Calls visit(Slot) for the slots whose tag agrees, the latest first, until it returns false.
+  /// Calls visit(Slot) for the slots whose tag agrees, the latest first, until visit returns false.
   template <class Visit>
   void for_each(std::uint64_t hash, Visit visit) const noexcept {
     for (const std::atomic<Slot>& way : home(hash).ways) {
@@ -64,7 +65,7 @@ class NgramSets {
     }
   }
 
-  /// Makes a slot the latest of its set: the n-gram occurred there now, or its entry must stay longer.
+  /// Makes a slot the latest in its set, because the n-gram has just occurred at it or its entry must stay longer.
   void insert(std::uint64_t hash, Slot slot) noexcept {
     auto& set = home(hash).ways;
     const auto entry = static_cast<Slot>(tag(hash) << slot_bits_ | slot);

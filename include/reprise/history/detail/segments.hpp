@@ -14,12 +14,12 @@
 
 namespace reprise::inline v0::detail {
 
-/// The tokens of a history, in segments of a fixed size. Segments are linked to sequences, like the pages of a paged KV
-/// cache. A slot holds one token and never moves. The segments form a queue in eviction order.
+/// The tokens of a history, in segments of a fixed size. Links join segments into sequences, like the pages of a paged
+/// KV cache. A slot holds one token and never moves. The segments form a queue in eviction order.
 ///
-/// One writer and any number of readers. Words and links are single atomics: a reader that follows a sequence while it
-/// is overwritten reads another sequence, which is never unsafe. Words are stored with release order and read with
-/// acquire order. A reader that has read a new word therefore also sees that the old links are gone.
+/// One thread may write while any number of threads read. Words and links are single atomics: a reader that follows a
+/// sequence while it is overwritten reads a different sequence, which is safe. Words are stored with release order and
+/// read with acquire order. A reader that has read a new word therefore no longer sees the old links.
 template <class Slot, std::size_t Size>
 class Segments {
  public:
@@ -33,7 +33,7 @@ class Segments {
     std::atomic<std::uint8_t> use_count = 0;  ///< uses and repetitions of its text; halved at each second chance
 
     // For the writer alone.
-    std::uint16_t used = 0;  ///< words, breaks included; 0: the segment is free
+    std::uint16_t used = 0;  ///< number of words, including breaks; 0: the segment is free
     Slot older = nowhere;    ///< neighbour in the queue
     Slot newer = nowhere;    ///< neighbour in the queue
     SequenceTag sequence = 0;
@@ -42,9 +42,9 @@ class Segments {
     return segments * (Size * sizeof(std::uint32_t) + sizeof(Info));
   }
 
-  /// No segments.
+  /// Creates an object without segments.
   Segments() noexcept = default;
-  /// Returns `segments` free segments. Error: out_of_memory.
+  /// Creates an object with `segments` free segments. Error: out_of_memory.
   static Result<Segments> make(std::size_t segments) noexcept {
     Segments made;
     made.words_.reset(new (std::nothrow) Words[segments]);
@@ -59,7 +59,7 @@ class Segments {
     }
     return made;
   }
-  /// The number of segments; 0 after a move.
+  /// Returns the number of segments; 0 after a move.
   [[nodiscard]] std::size_t count() const noexcept { return words_ == nullptr ? 0 : count_; }
   [[nodiscard]] Info& info(std::size_t segment) noexcept { return info_[segment]; }
   [[nodiscard]] const Info& info(std::size_t segment) const noexcept { return info_[segment]; }
@@ -69,13 +69,13 @@ class Segments {
     return HistoryWord::from_bits(stored(slot).load(std::memory_order_acquire));
   }
   [[nodiscard]] const void* address(Slot slot) const noexcept { return &stored(slot); }
-  /// The slot after this one in its sequence, or `nowhere`. It may hold no token.
+  /// Returns the slot after this one in its sequence, or `nowhere`. The returned slot may be empty.
   [[nodiscard]] Slot after(Slot slot) const noexcept {
     if ((slot + std::size_t{1}) % Size != 0) return static_cast<Slot>(slot + 1);
     const Slot segment = info_of(slot).next.load(std::memory_order_relaxed);
     return segment == nowhere ? nowhere : static_cast<Slot>(segment * Size);
   }
-  /// The slot before this one in its sequence, or `nowhere`. It may hold no token.
+  /// Returns the slot before this one in its sequence, or `nowhere`. The returned slot may be empty.
   [[nodiscard]] Slot before(Slot slot) const noexcept {
     if (slot % Size != 0) return static_cast<Slot>(slot - 1);
     const Slot segment = info_of(slot).previous.load(std::memory_order_relaxed);
@@ -111,9 +111,9 @@ class Segments {
     oldest_ = segment;
     return tokens;
   }
-  /// The first segment in eviction order; info().newer leads to the next one.
+  /// Returns the first segment in eviction order; info().newer is the next one.
   [[nodiscard]] Slot oldest() const noexcept { return oldest_; }
-  /// Makes a segment the last one in eviction order.
+  /// Moves a segment to the end of the eviction order.
   void make_newest(Slot segment) noexcept {
     unqueue(segment);
     push_back(segment);
@@ -121,7 +121,7 @@ class Segments {
 
  private:
   static_assert(std::has_single_bit(Size));
-  /// Aligned to touch as few cache lines as possible.
+  /// The words of a segment, aligned so that they span as few cache lines as possible.
   struct alignas(Size < 32 ? Size * sizeof(std::uint32_t) : 128) Words {
     std::array<std::atomic<std::uint32_t>, Size> at;
   };

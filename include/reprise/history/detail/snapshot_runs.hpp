@@ -11,34 +11,34 @@
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/snapshot.hpp"
 
-/// \file The section `runs` of a snapshot: runs as bytes, without a history. It is separate from history_snapshot.hpp,
-/// because tests and fuzzers forge such runs.
+/// \file The section `runs` of a snapshot: runs as bytes, without a history. This file is separate from
+/// history_snapshot.hpp, because tests and fuzzers forge such runs.
 
 namespace reprise::inline v0::detail {
 
 /// A stored token in a snapshot: the token, 0 to 2^31 - 2, and its origin.
 struct RunWord {
-  static constexpr std::uint32_t output = std::uint32_t{1} << 31;  ///< the model generated it (Origin::output)
+  static constexpr std::uint32_t output = std::uint32_t{1} << 31;  ///< set for a generated token (Origin::output)
   static constexpr std::uint32_t token = output - 1;  ///< mask of the token's bits; no token has all of them set
 };
 
 /// The number of tokens that share a use count.
 inline constexpr std::size_t tokens_per_use_count = 32;
 
-/// The bytes of a run of `tokens` tokens in a section of kind `runs`.
+/// Returns the size in bytes of a run of `tokens` tokens in a section of kind `runs`.
 constexpr std::size_t run_bytes(std::size_t tokens) noexcept {
   return sizeof(std::uint64_t) + sizeof(std::uint32_t) + tokens * sizeof(std::uint32_t) +
          (tokens + tokens_per_use_count - 1) / tokens_per_use_count;
 }
 
-/// A run: the name of its sequence, its words, and one use count for every 32 words or part of 32. Users read the words
-/// first, in order and once each; then the use counts.
+/// A run: the name of its sequence, its words, and one use count for every 32 words (the last group may be smaller).
+/// Callers first read all words, then all use counts, each once and in order.
 template <class R>
 concept RunSource = requires(R& run, std::size_t i) {
   { run.sequence() } -> std::convertible_to<std::uint64_t>;
   { run.size() } -> std::convertible_to<std::size_t>;         // tokens: 1 to 2^32 - 1
-  { run.word(i) } -> std::convertible_to<std::uint32_t>;      // of token i, see RunWord
-  { run.use_count(i) } -> std::convertible_to<std::uint8_t>;  // of the tokens from 32 * i on
+  { run.word(i) } -> std::convertible_to<std::uint32_t>;      // the word of token i, see RunWord
+  { run.use_count(i) } -> std::convertible_to<std::uint8_t>;  // the use count of the tokens from 32 * i on
 };
 
 /// A view of a run in the bytes of a snapshot.
@@ -68,7 +68,8 @@ class RunView {
 };
 static_assert(RunSource<RunView>);
 
-/// Writes a run of run_bytes() into the section begun last. Requires a section of kind `runs` and 1 to 2^32 - 1 tokens.
+/// Writes a run, which needs run_bytes() bytes, into the section begun last. Requires a section of kind `runs` and 1 to
+/// 2^32 - 1 tokens.
 template <RunSource R>
 void write_run(SnapshotWriter& writer, R&& run) noexcept {
   const std::size_t size = run.size();
@@ -79,13 +80,13 @@ void write_run(SnapshotWriter& writer, R&& run) noexcept {
   for (std::size_t i = 0; i * tokens_per_use_count < size; ++i) writer.put(static_cast<std::uint8_t>(run.use_count(i)));
 }
 
-/// Calls visit(RunView) for the runs of a section of kind `runs`, in their order. For all-or-nothing semantics, call it
-/// twice: first to validate, then to apply.
+/// Calls visit(RunView) for the runs of a section of kind `runs`, in the order in which they are stored. For
+/// all-or-nothing semantics, call it twice: first to validate, then to apply.
 ///
 /// Error: snapshot_forged (`value`: the offset of the run in the section). A run is refused if it has no tokens, more
-/// tokens than the section has bytes, or a word without a token. The visits end before that run.
+/// tokens than the section has bytes for, or a word without a token. Does not call visit for that run or any later one.
 ///
-/// Cost: a pass over the words, and the cost of the visits; no allocation.
+/// Cost: a pass over the words, plus the cost of the visits; no allocation.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_run(SnapshotCursor section, Visit visit) noexcept {
   while (section.left() != 0) {
