@@ -19,50 +19,50 @@ namespace reprise::inline v0 {
 
 /// Settings of LookaheadDrafter. With the defaults a draft has at most 30 nodes.
 struct LookaheadOptions {
-  std::size_t window = 5;      ///< W: columns of the lookahead branch, 1..16
-  std::size_t ngram = 4;       ///< N: tokens of an n-gram, 2..8; a column grows to N - 1 rows
-  std::size_t candidates = 5;  ///< G: n-grams verified in a pass, and kept for each first token, 1..16
-  /// Upper bound on the n-grams of the pool; at least `candidates`. Values above 2^24 x candidates have no effect.
+  std::size_t window = 5;      ///< W: number of columns of the lookahead branch, 1..16
+  std::size_t ngram = 4;       ///< N: number of tokens in an n-gram, 2..8; a column grows to N - 1 rows
+  std::size_t candidates = 5;  ///< G: maximum number of n-grams per pass, and in the pool per first token, 1..16
+  /// Maximum number of n-grams in the pool; at least `candidates`. Values above 2^24 x candidates have no effect.
   std::size_t pool_ngrams = 2048;
   Probability min_path_probability = Probability::ratio(1, 500);  ///< DraftBudget can only raise it
-  std::uint64_t key = IndexOptions{}.key;                         ///< see IndexOptions; also picks the first guesses
+  std::uint64_t key = IndexOptions{}.key;                         ///< see IndexOptions; also the seed of guesses
 };
 
-/// Lookahead decoding (Fu, Bailis, Stoica and Zhang 2024). The target itself generates n-grams beside the text that it
-/// writes. A pool keeps them, and they are drafted when their first token is committed. This needs neither a second
-/// model nor a text that repeats, but a target with rows to spare.
+/// Lookahead decoding (Fu, Bailis, Stoica and Zhang 2024). While it decodes, the target itself also generates n-grams.
+/// A pool stores them, and they are drafted when their first token is committed. This needs neither a second model nor
+/// repetitive text, only passes with spare rows.
 ///
 /// A draft has two parts:
 ///
-///  * *Verification*: up to G n-grams of the pool that begin with the anchor, as ordinary nodes. Their probabilities
-///    are learned by depth, by rank (the n-gram found last is first), and by whether an n-gram was found more than
-///    once.
+///  * *Verification*: up to G n-grams from the pool that begin with the anchor, as ordinary nodes. Their probabilities
+///    are learned separately by depth, by rank (most recently found first), and by whether the n-gram was found more
+///    than once.
 ///  * *Lookahead*: W columns of auxiliary nodes, which are never committed. Column j holds up to N - 1 tokens. Its
-///    first token is guessed; each further one is the target's own token after the one before it.
+///    first token is a guess; each later token is the one that the target gave after the token before it.
 ///
-/// The first tokens of all columns form a chain from the anchor. Each other token follows the one below it in its own
-/// column. The mask and depths of this tree are those of lookahead decoding.
+/// The first tokens of all columns form a chain from the anchor. Within a column, each token is the child of the token
+/// below it. The mask and depths of this tree are those of lookahead decoding.
 ///
-/// When the target reveals its token after the top of a column, the column grows by that token. A full column instead
-/// gives an n-gram to the pool and drops its bottom token. The window moves on with the committed tokens: over several
-/// columns at once if a pass commits several tokens. New columns begin with a guess, which is a token of the context.
-/// Equal nodes share one row.
+/// When the target reveals its token after the top of a column, the column appends that token. A full column also adds
+/// its tokens and the new one to the pool, as one n-gram, and drops its bottom token. The window advances with the
+/// committed tokens: by several columns if a pass commits several tokens. A new column begins with a guess: a token
+/// from the context. Equal nodes share one row.
 ///
-/// The path probability of auxiliary nodes is the measured worth of their rows: accepted tokens for each auxiliary row
-/// sent. Control therefore weighs both parts in one unit.
+/// The path probability of an auxiliary node is the measured worth of such rows: accepted tokens per auxiliary row
+/// sent. So control evaluates both parts in the same unit.
 ///
-/// Needs a TopKVerifier that checks trees, or an engine that calls Session::report_top_k(). After four passes with
-/// lookahead rows that revealed nothing, it drafts no such rows until begin(). For engines that check chains only, the
-/// draft is the best n-gram. If there is none, it is the first columns that form a chain, as ordinary nodes, which may
-/// even be right (Jacobi decoding, Santilli et al. 2023). truncate() keeps the pool and the columns: they hold the
-/// target's answers to guesses, not text.
+/// Needs a TopKVerifier that verifies trees, or an engine that calls Session::report_top_k(). After four passes with
+/// lookahead rows for which the engine revealed no candidates, it drafts no such rows until begin(). If the engine
+/// verifies only chains, the draft is the best n-gram. If the pool has none, the draft is the leading columns as far as
+/// they form a chain. They are ordinary nodes, which may even be accepted (Jacobi decoding, Santilli et al. 2023).
+/// truncate() keeps the pool and the columns, because they hold the target's answers to guesses, not text.
 ///
-/// Cost of propose: one look into the pool and some comparisons for each node. Memory: 48 bytes for each n-gram of the
-/// pool (61 KB by default), and 5 KB. Only begin() allocates; without memory for the pool it drafts lookahead alone.
+/// Cost of propose(): one pool lookup, and a few comparisons per node. Memory: 48 bytes per n-gram in the pool (61 KB
+/// by default), plus 5 KB. Only begin() allocates. Without memory for the pool, only lookahead nodes are drafted.
 /// Threads: one at a time; copies are independent.
 class LookaheadDrafter {
  public:
-  static constexpr std::size_t max_nodes = 64;  ///< largest number of nodes of a draft
+  static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft
 
   LookaheadDrafter() noexcept : LookaheadDrafter(LookaheadOptions()) {}
 
@@ -123,7 +123,7 @@ class LookaheadDrafter {
     else if (rows > 0 && unrevealed_ < patience)
       ++unrevealed_;
     if (!context.empty())
-      for (std::size_t j = options_.window; j-- > 0;)  // a column moves to the place of the next one
+      for (std::size_t j = options_.window; j-- > 0;)  // last column first: each moves to the position of the next
         for (const RankedToken& candidate : outcome.top_k)
           if (tops_[j] != anchor_parent && candidate.after == tops_[j] && candidate.rank == 0) {
             grow(context, j, candidate.token);
@@ -136,9 +136,9 @@ class LookaheadDrafter {
   /// Returns 1, for the target's first choice. See TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept { return 1; }
   [[nodiscard]] const LookaheadOptions& options() const noexcept { return options_; }
-  /// The estimated worth of an auxiliary row: tokens accepted later.
+  /// Returns the estimated worth of an auxiliary row, in accepted tokens.
   [[nodiscard]] Probability worth() const noexcept {
-    // Prior: counts like 64 rows that gave an eighth of a token each.
+    // The prior is equivalent to 64 rows, each worth an eighth of a token.
     const std::uint64_t guess = UnitScale::from(std::uint64_t{memory});
     return Probability::from_raw(static_cast<std::uint32_t>(
         std::min<std::uint64_t>(ProbabilityScale::divide(accepted_ + guess / 8, rows_ + guess), Probability::scale)));
@@ -156,10 +156,10 @@ class LookaheadDrafter {
 
   struct Column {
     std::size_t place = 0;   // position of its first token in the sequence
-    std::size_t height = 0;  // 0: the target has not even seen its first token
+    std::size_t height = 0;  // number of tokens; 0: the target has not yet seen the first one
     std::array<Token, most_levels> tokens{};
   };
-  /// A token of the n-grams that begin with the anchor. These form a tree, in which they share common beginnings.
+  /// A token in the tree of the n-grams that begin with the anchor. N-grams with a common prefix share its tokens.
   struct Found {
     Probability path;
     Token token = 0;
@@ -170,7 +170,7 @@ class LookaheadDrafter {
   /// The facts about a node of the draft that feedback() needs.
   struct Node {
     std::uint8_t lesson = 0;
-    bool auxiliary = false;  // part of the lookahead; in a chain it is written as an ordinary node
+    bool auxiliary = false;  // part of the lookahead; a chain holds it as an ordinary node
   };
 
   /// Requires valid settings.
@@ -194,15 +194,15 @@ class LookaheadDrafter {
     proposed_ = 0;
     columns_.fill({});
   }
-  /// The column kept for a position. Columns keep their positions while the window moves on, so a sequence that is
-  /// rolled back finds them again.
+  /// Returns the slot of the column at a position. Columns keep their positions while the window advances, so a
+  /// sequence that is rolled back finds them again.
   [[nodiscard]] Column& slot(std::size_t place) noexcept { return columns_[place % columns_.size()]; }
   [[nodiscard]] Column column(std::size_t place) noexcept {
     const Column& known = slot(place);
     if (known.height > 0 && known.place == place) return known;
     return {.place = place};
   }
-  /// The guessed first token of a new column: a token of the context, chosen by a hash of the position.
+  /// Returns the guessed first token of a new column: a token from the context, chosen by a hash of the position.
   [[nodiscard]] Token guess(TokenSpan context, std::uint64_t place) const noexcept {
     const std::uint64_t random = detail::spread(options_.key ^ (place * 0x9e3779b97f4a7c15));
     return context[static_cast<std::size_t>(random % context.size())];
@@ -227,8 +227,7 @@ class LookaheadDrafter {
   }
 
   [[nodiscard]] Found& found_at(std::size_t rank) noexcept { return tree_[order_[rank]]; }
-  /// Collects the n-grams of the anchor from the pool into one tree, and orders its tokens by path probability, parents
-  /// first.
+  /// Collects the anchor's n-grams from the pool into one tree. Orders its tokens by path probability, parents first.
   void collect(Token anchor, Probability least, Draft& draft) noexcept {
     found_ = 0;
     std::size_t made = 0;
@@ -286,7 +285,7 @@ class LookaheadDrafter {
       tops_[j] = top;
     }
   }
-  /// Writes a node, or finds an equal one, and returns its index. Returns anchor_parent if the draft refused it.
+  /// Writes a node, or finds an equal one, and returns its index. Returns anchor_parent if the draft refuses the node.
   NodeIndex add(Token token, NodeIndex parent, Probability path, std::uint8_t lesson, bool auxiliary,
                 Draft& draft) noexcept {
     for (std::size_t i = 0; i < proposed_; ++i)
@@ -304,7 +303,7 @@ class LookaheadDrafter {
 
   LookaheadOptions options_;
   detail::NgramPool pool_;
-  std::array<Column, 2 * most_columns> columns_;  // by position, modulo their number
+  std::array<Column, 2 * most_columns> columns_;  // indexed by position modulo their number
   std::array<HitRate, depth_classes * rank_classes * 2> rates_;
   std::uint64_t rows_ = 0;      // recent auxiliary rows sent, in UnitScale
   std::uint64_t accepted_ = 0;  // recent accepted tokens, in UnitScale

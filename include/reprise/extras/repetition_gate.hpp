@@ -18,37 +18,37 @@ namespace reprise::inline v0 {
 /// Settings of RepetitionGate.
 struct RepetitionGateOptions {
   std::uint32_t ngram = 3;                            ///< length of the counted n-grams, 1..32
-  Probability threshold = Probability::ratio(1, 50);  ///< lowest share of repeated n-grams to draft; zero: always
+  Probability threshold = Probability::ratio(1, 50);  ///< minimum share of repeated n-grams; zero: always open
   bool prompt_only = true;                            ///< false: output counts too, so the gate may open later
   std::uint64_t key = IndexOptions{}.key;             ///< see IndexOptions
-  std::size_t max_bytes = unlimited;                  ///< see IndexOptions; at the limit the gate is open
+  std::size_t max_bytes = unlimited;                  ///< see IndexOptions; at this limit, the gate opens
 };
 
-/// The state of the gate for one request, regardless of its score.
+/// An override of the gate for one request. It applies whatever the score is.
 enum class GateOverride : std::uint8_t {
   none,    ///< the score decides
-  open,    ///< draft
-  closed,  ///< do not draft
+  open,    ///< the strategy drafts
+  closed,  ///< the strategy does not draft
 };
 
-/// A strategy that drafts only where the text repeats itself. It passes the drafts of another strategy on unchanged
-/// while the share of the prompt's n-grams that occurred before is at least a threshold. Source: the gate of mlx-lm's
-/// PR 1297, which looks at the prompt of each request once.
+/// Wraps a strategy and lets it draft only where the text repeats itself. While at least a given share of the prompt's
+/// n-grams occurred earlier, the strategy's drafts pass unchanged; otherwise nothing is drafted. Source: the gate of
+/// mlx-lm's PR 1297, which scores the prompt of each request once.
 ///
 /// It is meant for users of that gate. It knows neither the cost of a pass nor the acceptance of earlier drafts. It
-/// stays closed for prompts without any repetition, where a history across requests still pays. Control decides better,
-/// because it learns, and is the default of the library.
+/// stays closed for prompts without any repetition, although a history across requests still saves passes there.
+/// Control decides better, because it learns. It is the library's default.
 ///
-/// The score is that of the context when the caller last added tokens to it: begin(), observe() of a prompt, rebase().
-/// After truncate() to a smaller size, the score is that of the remaining tokens. An override holds for one sequence:
-/// begin() removes it.
+/// By default, the score covers the context up to the tokens that the caller last added: by begin(), by observe() of a
+/// prompt, or by rebase(). After truncate() to a smaller size, the score covers the remaining tokens. An override holds
+/// for one sequence: begin() removes it.
 ///
 /// Rounds with a closed gate count as Cut::throttled in statistics. The state of the gate depends on the context alone,
 /// so sampled drafts stay unbiased.
 ///
-/// Cost, added to that of the strategy: one append to an index and one lookup in it per token; propose: none. Memory:
-/// 12 to 18 bytes per token of context. Only begin(), observe() and rebase() allocate. When memory runs out, the gate
-/// is open until begin(), or until truncate() to a size that fits. Threads: one at a time; copies are independent.
+/// Additional cost: one index append and one index lookup per token; none in propose(). Memory: 12 to 18 bytes per
+/// token of context. Only begin(), observe() and rebase() allocate. If memory runs out, the gate stays open until
+/// begin(), or until truncate() to a size that fits. Threads: one at a time; copies are independent.
 template <DraftStrategy Strategy>
 class RepetitionGate {
  public:
@@ -107,13 +107,14 @@ class RepetitionGate {
     return index_.memory_bytes();
   }
 
-  /// Sets the override of this sequence, from now on.
+  /// Sets the override of this sequence. It takes effect immediately.
   void override_with(GateOverride value) noexcept { override_ = value; }
   [[nodiscard]] bool open() const noexcept {
     if (override_ != GateOverride::none) return override_ == GateOverride::open;
     return index_.exhausted() || score() >= options_.threshold;
   }
-  /// The share of n-grams that occurred before, among all counted n-grams; zero while there is only one.
+  /// Returns the share of the counted n-grams that occurred before. Returns zero while fewer than two n-grams are
+  /// counted.
   [[nodiscard]] Probability score() const noexcept {
     const Counted& in = options_.prompt_only ? judged_ : counted_;
     if (in.size <= options_.ngram) return Probability::zero();
@@ -125,8 +126,8 @@ class RepetitionGate {
 
  private:
   struct Counted {
-    std::size_t size = 0;      // tokens counted, from the first one on
-    std::size_t repeated = 0;  // n-grams in them that occurred before
+    std::size_t size = 0;      // number of leading tokens that are counted
+    std::size_t repeated = 0;  // n-grams among them that occurred before
   };
 
   /// Requires valid settings.
@@ -157,8 +158,8 @@ class RepetitionGate {
     }
     if (origin == Origin::prompt) judged_ = counted_;
   }
-  /// Resets the counts if the index has lost its tokens: an index that ran out of memory, or whose copy did, may have
-  /// forgotten all of them.
+  /// Resets the counts if the index has lost tokens. An index may lose all its tokens if it runs out of memory, or if
+  /// copying it does.
   void check_memory() noexcept {
     if (index_.tokens().size() < counted_.size) counted_ = judged_ = {};
   }

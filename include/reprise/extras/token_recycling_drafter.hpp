@@ -18,30 +18,32 @@ namespace reprise::inline v0 {
 
 /// Settings of TokenRecyclingDrafter.
 struct TokenRecyclingOptions {
-  std::size_t candidates = 8;  ///< candidates remembered for each token, 1..16
-  /// Tokens for which begin() allocates memory at once. 0: memory grows with the highest token met.
+  std::size_t candidates = 8;  ///< maximum number of candidates stored per token, 1..16
+  /// The number of tokens for which begin() allocates memory at once. 0: memory grows with the highest token seen.
   std::size_t vocabulary = 0;
-  /// Upper bound on the bytes of the matrix. Nothing is learned about tokens beyond it, nor about negative ones.
+  /// Memory limit of the matrix, in bytes. Nothing is learned about tokens whose row does not fit, nor about negative
+  /// tokens.
   std::size_t max_bytes = std::size_t{32} << 20;
   Probability min_path_probability = Probability::ratio(1, 200);  ///< DraftBudget can only raise it
 };
 
 /// Drafts from the target's earlier rankings. For each token, it remembers the candidates that the target ranked
-/// highest when it last processed that token, also on a rejected path. From the anchor on, candidates of candidates
-/// form a tree, grown best first, so every prefix is the best smaller draft. Source: Token Recycling (Luo et al. 2024),
-/// which fills one fixed tree. Here the probability of each rank, by depth, is learned from the target's picks.
+/// highest when it last processed that token, even on a rejected path. Starting from the anchor, candidates of
+/// candidates form a tree. The tree grows best first, so every prefix is the best smaller draft. Source: Token
+/// Recycling (Luo et al. 2024), which fills one fixed tree. Here, the probability of each rank at each depth is learned
+/// from the target's picks.
 ///
-/// It learns from a TopKVerifier, through Outcome::top_k. Without one it learns from the picks alone: the tokens that
-/// followed each token, the latest first. begin() forgets all candidates. truncate() forgets none, because they are
-/// habits of the target, not text.
+/// With a TopKVerifier, it learns from Outcome::top_k. Otherwise, it learns from the picks alone: the tokens that
+/// followed each token, latest first. begin() forgets all candidates. truncate() forgets none, because they describe
+/// the target, not the text.
 ///
-/// Cost of propose: 16 table reads and some moves in a short sorted list for each node. feedback: a copy of the
-/// candidates. Memory: 4 x candidates + 1 bytes for each token up to the highest one met, and 4 KB. With 8 candidates,
-/// 128,000 tokens take 4.2 MB. Only begin() and observe() allocate; if memory runs out, it knows fewer tokens. Threads:
-/// one at a time; copies are independent.
+/// Cost of propose(): 16 table reads and a few moves in a short sorted list per node. Cost of feedback(): a copy of the
+/// candidates. Memory: 4 x candidates + 1 bytes for each token up to the highest one seen, plus 4 KB. With 8
+/// candidates, 128,000 tokens take 4.2 MB. Only begin() and observe() allocate. If memory runs out, it learns about
+/// fewer tokens. Threads: one at a time; copies are independent.
 class TokenRecyclingDrafter {
  public:
-  static constexpr std::size_t max_nodes = 64;  ///< largest number of nodes of a draft
+  static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft
   static constexpr std::size_t most_candidates = 16;
 
   TokenRecyclingDrafter() noexcept : TokenRecyclingDrafter(TokenRecyclingOptions()) {}
@@ -86,14 +88,14 @@ class TokenRecyclingDrafter {
     const TokenSpan known = top_k(anchor);
     for (std::size_t rank = 0; first && rank < known.size(); ++rank) rate(0, rank).learn(known[rank] == *first);
 
-    // The picks, for verifiers that reveal nothing.
+    // Learns from the picks, because some verifiers reveal no candidates.
     Token before = anchor;
     for (std::size_t i = 0; const std::optional<Token> token = committed_token(outcome, i); ++i) {
       put_first(before, *token);
       before = *token;
     }
-    // Rows off the accepted path come first: if a token occurs on and off the path, the row on the path overwrites the
-    // other.
+    // Rows off the accepted path are written first. If a token occurs on and off the path, its row on the path
+    // overwrites the other.
     for (const bool accepted : {false, true})
       for (std::size_t i = 0; i < outcome.top_k.size(); ++i) {
         const RankedToken& candidate = outcome.top_k[i];
@@ -105,16 +107,16 @@ class TokenRecyclingDrafter {
       }
   }
 
-  /// See TopKLearner.
+  /// Returns the number of candidates per token. See TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept { return options_.candidates; }
-  /// The candidates known to follow `token`, the likeliest first. Valid until the drafter changes.
+  /// Returns the candidates known to follow `token`, likeliest first. The span is valid until the drafter changes.
   [[nodiscard]] TokenSpan top_k(Token token) const noexcept {
     if (!has_row(token)) return {};
     const auto row = static_cast<std::size_t>(token);
     return {matrix_.data() + row * options_.candidates, known_[row]};
   }
   [[nodiscard]] const TokenRecyclingOptions& options() const noexcept { return options_; }
-  /// The number of rows of the matrix, which has tokens 0 ... rows() - 1.
+  /// Returns the number of rows of the matrix, which holds tokens 0 ... rows() - 1.
   [[nodiscard]] std::size_t rows() const noexcept { return known_.size(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return matrix_.memory_bytes() + known_.memory_bytes(); }
 
@@ -141,8 +143,8 @@ class TokenRecyclingDrafter {
   void forget() noexcept {
     matrix_.clear();
     known_.clear();
-    // Initial guesses, until something is learned: about the share of the first choice, then a tail like that of word
-    // frequencies.
+    // Initial guesses until something is learned: a typical probability of the first choice, and a tail like that of
+    // word frequencies.
     for (auto& rates : rates_)
       for (std::size_t rank = 0; rank < most_candidates; ++rank)
         rates[rank] = HitRate(Probability::ratio(2, static_cast<std::uint32_t>(5 * (rank + 1) * (rank + 1))));
@@ -150,7 +152,7 @@ class TokenRecyclingDrafter {
     proposed_ = 0;
   }
 
-  /// Pushes the candidates after `parent` to the frontier.
+  /// Pushes the candidates after `parent` onto the frontier.
   void expand(Token anchor, NodeIndex parent, Draft& draft) noexcept {
     const bool first = parent == anchor_parent;
     const Node before =
@@ -185,7 +187,8 @@ class TokenRecyclingDrafter {
     if (token >= 0 && static_cast<std::size_t>(token) < most_rows())
       wanted_ = std::max(wanted_, static_cast<std::size_t>(token) + 1);
   }
-  /// Writes a candidate into the row of `token`. Candidates of one row come in the order of their ranks.
+  /// Writes a candidate to the row of `token`. Rank 0 clears the row first. A candidate that is out of rank order is
+  /// ignored.
   void put(Token token, const RankedToken& candidate) noexcept {
     want(token);
     if (!has_row(token) || candidate.rank >= options_.candidates) return;
@@ -210,8 +213,8 @@ class TokenRecyclingDrafter {
     std::copy_backward(first, end, end + 1);
     *first = next;
   }
-  /// Allocates rows for `wanted` tokens, or for as many as the byte limit allows. Grows by at least a quarter where
-  /// possible, so that it seldom grows.
+  /// Allocates rows for `wanted` tokens, or for as many as the byte limit allows. Grows by at least a quarter if
+  /// possible, so that growth is rare.
   void grow(std::size_t wanted) noexcept {
     const std::size_t most = most_rows();
     wanted = std::min(wanted, most);
@@ -228,7 +231,7 @@ class TokenRecyclingDrafter {
   TokenRecyclingOptions options_;
   Buffer<Token> matrix_;
   Buffer<std::uint8_t> known_;  // number of candidates in each row
-  std::size_t wanted_ = 0;      // rows needed, one for each token that was met
+  std::size_t wanted_ = 0;      // number of rows needed: the highest token seen + 1
   std::array<std::array<HitRate, most_candidates>, depth_classes> rates_;
 
   // The current draft, and the facts about it that feedback() needs.

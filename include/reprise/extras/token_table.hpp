@@ -26,8 +26,8 @@ class BasicTokenTable;
 
 /// Settings of TokenTable. All have working defaults.
 struct TokenTableOptions {
-  std::uint32_t ngram = 16;  ///< tokens that predict the next one, 1..32
-  /// Heap memory of the table, 8 bytes for each n-gram. The table never uses more. Values above 128 GiB have no effect.
+  std::uint32_t ngram = 16;  ///< number of tokens that predict the next one, 1..32
+  /// Limit on the heap memory of the table, in bytes. Each n-gram takes 8 bytes. Values above 128 GiB have no effect.
   std::size_t bytes = std::size_t{16} << 20;
   /// Hash key. If the writers do not trust each other, it must be secret, random, and different for each table.
   std::uint64_t key = IndexOptions{}.key;
@@ -43,50 +43,51 @@ struct TokenTableCounts {
   friend bool operator==(const TokenTableCounts&, const TokenTableCounts&) = default;
 };
 
-/// A memory of constant size and constant time. It maps the hash of the last n tokens to the token that followed them
-/// when they were last learned. (A rolling-hash token memory, as in llama.cpp's ngram-mod, PR 19164, and mlx-lm's PR
-/// 1297; with a key, with fingerprints, and without resets.)
+/// A table of constant size, with lookups in constant time. It maps the hash of the last n tokens to the token that
+/// followed them when they were last learned. It is a rolling-hash token memory, as in llama.cpp's ngram-mod (PR 19164)
+/// and mlx-lm's PR 1297, but with a key, with fingerprints, and without resets.
 ///
-/// An entry is one 64-bit word: 32 bits of the hash as fingerprint, and the token. Four entries make a bucket of 32
+/// An entry is one 64-bit word: 32 bits of the hash as a fingerprint, and the token. Four entries make a bucket of 32
 /// bytes. A learned n-gram moves to the front of its bucket, whether it is new or known. A full bucket evicts the entry
-/// that was learned longest ago (counted in TokenTableCounts::evicted); there is no other ageing. A reset by occupancy
-/// is not needed: only a table without fingerprints returns foreign tokens as it fills. A reset by acceptance would be
-/// wrong: a bad streak of one sequence says little about the text of the others. TokenTableDrafter rests the sequence
-/// instead.
+/// that was learned longest ago (counted in TokenTableCounts::evicted); there is no other ageing. No reset is needed
+/// when the table is nearly full: only a table without fingerprints returns tokens of other n-grams as it fills. A
+/// reset after low acceptance would be wrong: a run of poor drafts in one sequence says little about the text of the
+/// others. Instead, TokenTableDrafter pauses that sequence.
 ///
-/// An n-gram that was never learned gets a token with a probability of at most 2^-foreign_bits (2^-30) over the keys.
-/// This holds however full the table is, because four fingerprints of 32 bits are compared. With n <= 32, two given
-/// n-grams have the same hash with a probability of at most 2^-33, see token_hash.hpp. (One n-gram in 2^32 is not
-/// stored if token 0 follows it: its entry reads as vacant.)
+/// For an n-gram that was never learned, find() returns a token with a probability of at most 2^-foreign_bits (2^-30)
+/// over random keys. This holds however full the table is, because find() compares only four fingerprints of 32 bits.
+/// With n <= 32, two given n-grams have the same hash with a probability of at most 2^-33; see token_hash.hpp. Of the
+/// n-grams that token 0 follows, one in 2^32 is not stored, because its entry would read as vacant.
 ///
-/// The key keeps writers from targeting the entries of others. While it is secret, n-grams that others have never used
-/// evict no more than random ones would. The key does not prevent a writer from learning another writer's n-grams with
-/// different next tokens, nor from filling the table. Text that must not be shared needs a table of its own. The hash
-/// is not cryptographic.
+/// The key prevents writers from targeting the entries of other writers. While the key is secret, n-grams that no other
+/// writer has used evict no more entries than random n-grams would. The key does not prevent a writer from learning
+/// another writer's n-grams with different next tokens, nor from filling the table. Text that must not be shared needs
+/// its own table. The hash is not cryptographic.
 ///
-/// Cost of learn(): one cache line a token, in batches whose misses overlap. Cost of find(): one cache line. Memory: as
-/// given to make(), which touches all of it.
+/// Cost of learn(): one cache line per token, in batches whose misses overlap. Cost of find(): one cache line. Memory:
+/// at most TokenTableOptions::bytes; make() writes to all of it.
 ///
 /// Threads: one writer (learn, clear) and any number of readers (the const functions) at the same time. Readers take no
-/// locks and write nothing. An entry is never seen in part. An entry that is being moved within its bucket may be
-/// missed, which costs a draft. The table must not be moved meanwhile.
+/// locks and write nothing. They never see part of an entry. They may miss an entry that is being moved within its
+/// bucket, which costs a draft. The table object must not be moved while other threads use it.
 using TokenTable = detail::BasicTokenTable<32>;
 
 namespace detail {
 
-/// The template of TokenTable. Tests use fewer bits, so that fingerprints collide.
+/// The implementation of TokenTable. Tests use fewer bits, so that fingerprints collide.
 template <unsigned fingerprint_bits>
 class BasicTokenTable {
   static_assert(fingerprint_bits > 2 && fingerprint_bits <= 32);
   using Word = std::atomic<std::uint64_t>;
 
  public:
-  using Hash = CyclicHash;  ///< of n tokens; hash() makes it, advance() moves it on by a token
+  using Hash = CyclicHash;  ///< hash of n tokens; hash() computes it, advance() moves it forward by one token
   static constexpr std::uint32_t largest_ngram = NgramOrders::largest;
-  static constexpr std::size_t ways = 4;  ///< entries of a bucket
+  static constexpr std::size_t ways = 4;  ///< entries per bucket
   static constexpr unsigned foreign_bits = fingerprint_bits - 2;
 
-  /// Returns an empty table. Errors: invalid_argument (n-gram length, too few bytes); out_of_memory.
+  /// Returns an empty table. Errors: invalid_argument if `ngram` is out of range or `bytes` is too small;
+  /// out_of_memory.
   static Result<BasicTokenTable> make(const TokenTableOptions& options = {}) noexcept {
     if (options.ngram == 0 || options.ngram > largest_ngram)
       return Error{ErrorCode::invalid_argument, "ngram has to be between 1 and 32", options.ngram, largest_ngram};
@@ -111,8 +112,8 @@ class BasicTokenTable {
     return table;
   }
 
-  /// Stores each tokens[i], i >= from, as the token after the n tokens before it; the first n tokens are not stored.
-  /// For a growing text, pass its size at the last call as `from`. Tokens may be any numbers. Writer only.
+  /// For each i >= max(from, n), stores tokens[i] as the token after the n tokens before it. For a growing text, pass
+  /// its size at the last call as `from`. Any token value is allowed. Writer only.
   void learn(TokenSpan tokens, std::size_t from = 0) noexcept {
     std::size_t next = std::max<std::size_t>(from, ngram_);
     if (next >= tokens.size()) return;
@@ -132,19 +133,20 @@ class BasicTokenTable {
     add(counts);
   }
 
-  /// Forgets everything. Cost: the whole table is written. Writer only.
+  /// Removes all n-grams. Cost: a write to the whole table. Writer only.
   void clear() noexcept {
     for (std::uint64_t i = 0; i < buckets_ * ways; ++i) entries()[i].store(0, std::memory_order_relaxed);
     bump(cleared_count, 1);
     words_[size_count].store(0, std::memory_order_relaxed);
   }
 
-  /// Returns the token that came after the last n of `tokens` when they were last learned; nullopt for fewer than n.
+  /// Returns the token that followed the last n of `tokens` when they were last learned. Returns nullopt if they are
+  /// unknown, or if `tokens` has fewer than n tokens.
   [[nodiscard]] std::optional<Token> find(TokenSpan tokens) const noexcept {
     if (tokens.size() < ngram_) return {};
     return find(hash(tokens));
   }
-  /// The same for a hash that advances token by token: hash(), then advance().
+  /// Like find(TokenSpan), for a hash from hash() that advance() moves forward token by token.
   [[nodiscard]] std::optional<Token> find(const Hash& hash) const noexcept {
     const std::uint64_t value = hash.value();
     const Word* const entry = bucket(value);
@@ -155,35 +157,36 @@ class BasicTokenTable {
     }
     return {};
   }
-  /// The hash of the last n tokens. Requires at least n tokens.
+  /// Returns the hash of the last n tokens. Requires at least n tokens.
   [[nodiscard]] Hash hash(TokenSpan tokens) const noexcept {
     Hash hash;
     for (const Token token : tokens.last(ngram_)) hash.advance(token_hash(key_, token));
     return hash;
   }
-  /// Advances a hash by one token. `entering` is that token, `leaving` the token n places before it.
+  /// Advances a hash by one token. `entering` is that token, and `leaving` is the token n places before it.
   void advance(Hash& hash, Token entering, Token leaving) const noexcept {
     hash.advance(token_hash(key_, entering), token_hash(key_, leaving), ngram_);
   }
 
   [[nodiscard]] std::uint32_t ngram() const noexcept { return ngram_; }
-  /// The number of n-grams that fit. Evictions begin before the table is full: after `capacity()` different n-grams,
-  /// about a fifth of them are gone.
+  /// Returns the maximum number of stored n-grams. Evictions begin before the table is full: after `capacity()`
+  /// different n-grams, about a fifth of them have been evicted.
   [[nodiscard]] std::uint64_t capacity() const noexcept { return buckets_ * ways; }
-  /// The number of stored n-grams.
+  /// Returns the number of stored n-grams.
   [[nodiscard]] std::uint64_t size() const noexcept { return read(size_count); }
-  /// The counts since the table was made. Each is right by itself; during a write they may belong to different moments.
+  /// Returns the counts since the table was made. Each count is correct; during a write, they may be from different
+  /// moments.
   [[nodiscard]] TokenTableCounts counts() const noexcept {
     return {read(added_count), read(renewed_count), read(changed_count), read(evicted_count), read(cleared_count)};
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return bytes_; }
 
  private:
-  static constexpr std::size_t alignment = 64;  // size of a cache line, so that none holds half a bucket
+  static constexpr std::size_t alignment = 64;  // size of a cache line, so that no bucket spans two lines
   static constexpr std::size_t bucket_bytes = ways * sizeof(std::uint64_t);
-  static constexpr std::size_t batch = 16;  // cache misses that overlap
+  static constexpr std::size_t batch = 16;  // number of cache misses that overlap
   static constexpr std::uint64_t vacant = 0;
-  // The first words are counters, in a line that no reader of entries touches.
+  // The first words are counters, in a cache line that readers of entries never touch.
   enum Counter : std::size_t { added_count, renewed_count, changed_count, evicted_count, cleared_count, size_count };
   static constexpr std::size_t counter_count = alignment / sizeof(std::uint64_t);
   static constexpr std::size_t overhead = 2 * alignment;
@@ -230,7 +233,7 @@ class BasicTokenTable {
       ++counts.added;
       counts.evicted += i == ways ? 1 : 0;
     }
-    // Shifts from the back, within one cache line: a reader, who looks from the front, then seldom misses another
+    // Shifts entries from the back, within one cache line. Readers search from the front, so they seldom miss a shifted
     // entry.
     for (i = std::min(i, ways - 1); i > 0; --i)
       entry[i].store(entry[i - 1].load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -240,7 +243,7 @@ class BasicTokenTable {
   [[nodiscard]] std::uint64_t read(Counter counter) const noexcept {
     return words_[counter].load(std::memory_order_relaxed);
   }
-  // Not fetch_add: there is one writer.
+  // No fetch_add is needed, because there is only one writer.
   void bump(Counter counter, std::uint64_t by) noexcept {
     words_[counter].store(read(counter) + by, std::memory_order_relaxed);
   }

@@ -14,55 +14,56 @@
 
 namespace reprise::inline v0 {
 
-/// Settings of TokenTableDrafter. token_table_presets.hpp has those of other systems.
+/// Settings of TokenTableDrafter. token_table_presets.hpp has the settings of other systems.
 struct TokenTableDrafterOptions {
-  /// Lower bound on the tokens that the table knows in a row; with fewer, nothing is drafted. It applies even if the
-  /// budget of the draft is smaller. Values above max_draft count as max_draft.
+  /// Minimum number of consecutive tokens that the table must know; with fewer, nothing is drafted. It applies even if
+  /// the budget of the draft is smaller. Values above max_draft count as max_draft.
   std::size_t min_draft = 1;
   std::size_t max_draft = 32;  ///< upper bound on drafted tokens; Limits::draft and Session's max_draft_nodes apply too
-  /// The table into which the drafter writes the tokens that it observes, usually the table that it reads. Only for a
-  /// single thread: see Threads. nullptr: the caller writes, with TokenTable::learn().
+  /// The table into which the drafter writes the tokens that it observes, usually the table that it reads. Only one
+  /// thread may write to a table: see Threads. nullptr: the caller calls TokenTable::learn().
   TokenTable* learn_into = nullptr;
-  /// Observed tokens are learned in batches: as soon as there are more than this many tokens from the first unlearned
-  /// n-gram on. begin() learns at once.
+  /// Observed tokens are learned in batches. A batch is learned once the tokens from the start of the first unlearned
+  /// n-gram on number more than this. begin() learns at once.
   std::size_t learn_gap = 0;
-  /// If true, the last token of the context is learned one token later, and nothing is drafted until an n-gram lies
-  /// before it.
+  /// If true, the last token of the context is learned one token later, and nothing is drafted until n tokens precede
+  /// it.
   bool without_anchor = false;
-  /// After this many poor rounds in a row, nothing is drafted for `rest_rounds` rounds; one more poor round then starts
-  /// another rest. 0: it never rests. A round is poor if less than `poor_share` of its sent tokens was accepted. By
-  /// default that means none was: control decides how long a draft is worth its rows. Rounds in which control did not
-  /// ask count towards the rest too, because they also advance the text.
+  /// After this many consecutive poor rounds, nothing is drafted for `rest_rounds` rounds. After such a rest, one more
+  /// poor round starts the next. 0: never rests. A round is poor if less than `poor_share` of its sent tokens are
+  /// accepted. By default, this means that none is: control already decides how many tokens are worth their rows.
+  /// Rounds in which control requests no draft also count towards the rest, because they advance the text too.
   std::uint32_t poor_rounds = 5;
   Probability poor_share = Probability::ratio(1, 64);
   std::uint32_t rest_rounds = 8;
 };
 
-/// Drafts a chain by repeated lookups in a TokenTable: the token after the last n tokens, then the token after the last
-/// n including that one, and so on. (llama.cpp's ngram-mod, PR 19164; mlx-lm's PR 1297.)
+/// Drafts a chain by repeated lookups in a TokenTable: it finds the token after the last n tokens, appends it, and
+/// repeats. Sources: llama.cpp's ngram-mod (PR 19164) and mlx-lm's PR 1297.
 ///
-/// Writers: many sequences share one table, and a table has one writer. By default the drafter therefore only reads.
-/// The engine calls TokenTable::learn(context, size at the last call) when a request ends, or now and then while it
+/// Writers: many sequences share one table, and a table has one writer. By default, the drafter therefore only reads,
+/// and the engine calls TokenTable::learn(context, size at the last call) when a request ends, or occasionally while it
 /// runs. An engine with one thread for all sequences may let the drafters write (learn_into).
 ///
-/// A bad streak concerns only its own sequence. The two systems above empty the table for everybody after three to five
-/// poor rounds of one sequence. A sequence that drafts badly, even on purpose, thus costs all others their memory. Here
-/// such a sequence stops asking for a while (Cut::throttled), and stale entries are overwritten in time.
+/// A run of poor rounds affects only its own sequence. The two systems above empty the table for all sequences after
+/// three to five poor rounds of one sequence. There, a sequence that drafts badly, even on purpose, deletes the entries
+/// of all others. Here, such a sequence pauses drafting for a while (Cut::throttled), and stale entries are overwritten
+/// over time.
 ///
-/// Probabilities are those of the next token at depths 1, 2, 3 and beyond. They are learned from the target's picks, so
-/// that control can decide how much is sent.
+/// Probabilities are learned from the target's picks, separately for depths 1, 2, 3 and beyond, so that control can
+/// decide how much to send.
 ///
-/// Drafts also come from text that other sequences have written: S1, S6, S7 and S8 hold as long as nobody writes to the
-/// table. If several ranks must draft the same, their tables need the same key and must learn the same text in the same
-/// round. Otherwise, one rank drafts for all.
+/// Drafts also depend on the text of other sequences in the table, so S1, S6, S7 and S8 hold only while nobody writes
+/// to it. If several ranks must draft the same tokens, their tables need the same key and must learn the same text in
+/// the same round. Otherwise, let one rank draft for all.
 ///
-/// Cost of propose: n hashes, and one cache line of the table for each token. At least min_draft tokens are looked up
-/// if the table knows them. Memory: that of the table; the drafter allocates nothing. Threads: one at a time; copies
-/// are independent. Any number of drafters may read a table while one thread writes to it; with learn_into a drafter is
-/// that writer. The table must outlive the drafters.
+/// Cost of propose(): n hashes, plus one cache line of the table per token. At least min_draft tokens are looked up if
+/// the table knows them. Memory: that of the table; the drafter allocates nothing. Threads: one at a time; copies are
+/// independent. Any number of drafters may read a table while one thread writes to it. With learn_into, the drafter's
+/// thread is that thread. The table must outlive the drafters.
 class TokenTableDrafter {
  public:
-  /// `table`: null is allowed, and then nothing is drafted.
+  /// `table`: if null, nothing is drafted.
   explicit TokenTableDrafter(const TokenTable* table, const TokenTableDrafterOptions& options = {}) noexcept
       : table_(table), options_(options) {}
 
@@ -75,7 +76,7 @@ class TokenTableDrafter {
   }
   void observe(TokenSpan context, std::size_t, Origin) noexcept { learn(context, options_.learn_gap); }
   void truncate(TokenSpan context, std::size_t size) noexcept { forget(std::min(size, context.size())); }
-  /// Keeps the probabilities learned from the target, and learns the tokens from the first difference on.
+  /// Keeps the probabilities learned from the target. Learns the tokens of `context` from the first difference on.
   void rebase(TokenSpan before, TokenSpan context) noexcept {
     forget(static_cast<std::size_t>(std::mismatch(before.begin(), before.end(), context.begin(), context.end()).first -
                                     before.begin()));
@@ -86,17 +87,17 @@ class TokenTableDrafter {
     if (rest_ > 0) return draft.hold_back();
     const std::size_t unlearned = options_.without_anchor ? 1 : 0;
     if (table_ == nullptr || context.size() < table_->ngram() + unlearned) return;
-    // The draft itself refuses more, but each token not looked up saves a cache miss in the table.
+    // The draft would refuse further tokens, but each skipped lookup saves a cache miss in the table.
     const std::size_t most = std::min({options_.max_draft, draft.budget().max_nodes, draft.budget().max_depth});
     if (most == 0) return;
     const std::size_t least = std::min(options_.min_draft, options_.max_draft);
     const std::size_t n = table_->ngram();
     detail::CyclicHash hash = table_->hash(context);
-    std::array<Token, TokenTable::largest_ngram> last;  // NOLINT(*-member-init): the n that decide, the oldest at i % n
+    std::array<Token, TokenTable::largest_ngram> last;  // NOLINT(*-member-init): the last n, oldest at known % n
     std::copy(context.end() - static_cast<std::ptrdiff_t>(n), context.end(), last.begin());
     Probability path = Probability::one();
     bool open = true;       // false once the draft has refused a token
-    std::size_t known = 0;  // tokens known in a row
+    std::size_t known = 0;  // consecutive tokens that the table knows
     for (; known < least || (open && known < most); ++known) {
       const std::optional<Token> token = table_->find(hash);
       if (!token) break;
@@ -124,7 +125,7 @@ class TokenTableDrafter {
     const auto accepted = std::count_if(outcome.accepted.begin(), outcome.accepted.end(), ours);
     const bool poor = Probability::ratio(static_cast<std::uint32_t>(accepted), static_cast<std::uint32_t>(sent)) <
                       options_.poor_share;
-    poor_ = poor ? poor_ + 1 : 0;  // a rest does not reset it: one more poor round is then enough
+    poor_ = poor ? poor_ + 1 : 0;  // a rest does not reset it, so one more poor round is enough after a rest
     if (poor_ >= options_.poor_rounds) rest_ = options_.rest_rounds;
   }
 
@@ -140,7 +141,7 @@ class TokenTableDrafter {
     return {guess, guess, guess, guess};
   }
 
-  /// Takes back the learning of tokens from `size` on, which have changed: n-grams that contain them are learned again.
+  /// Marks the n-grams that contain tokens from `size` on as unlearned, because these tokens have changed.
   void forget(std::size_t size) noexcept {
     if (options_.learn_into != nullptr)
       next_ = std::min(next_, size - std::min<std::size_t>(size, options_.learn_into->ngram()));
@@ -156,9 +157,9 @@ class TokenTableDrafter {
 
   const TokenTable* table_;
   TokenTableDrafterOptions options_;
-  std::size_t next_ = 0;  // where the first unlearned n-gram begins
+  std::size_t next_ = 0;  // position at which the first unlearned n-gram begins
   std::array<HitRate, depths> rates_ = initial_rates();
-  std::uint32_t poor_ = 0;  // poor rounds in a row
+  std::uint32_t poor_ = 0;  // consecutive poor rounds
   std::uint32_t rest_ = 0;
 };
 

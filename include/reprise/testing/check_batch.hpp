@@ -26,11 +26,11 @@
 
 namespace reprise::testing {
 
-/// The engine as check_batch() sees it: one that packs many sequences into a pass. verify(passes) runs one pass;
-/// BatchPacker::add() takes the parts unchanged. It returns the picks of each part: `answer[k][i]` is the token after
-/// row (anchor + i) of passes[k]. commit(sequence, rows) keeps these rows of the sequence's part, counted from the
-/// first. Rows that are not committed are void when the next pass starts. Optional: leave(sequence) cancels the
-/// sequence for good; for margin(k, i) see MarginVerifier.
+/// An engine that packs many sequences into a pass, as check_batch() calls it. verify(passes) runs one pass and returns
+/// the picks of each part. `answer[k][i]` is the token after row (anchor + i) of passes[k]. Each part fits
+/// BatchPacker::add() unchanged. commit(sequence, rows) keeps these rows of the sequence's part; rows are counted from
+/// the start of the part. Rows that are not committed become void when the next pass starts. Two functions are
+/// optional: leave(sequence) removes the sequence for good, and margin(k, i) is described in MarginVerifier.
 template <class S>
 concept BatchServer = requires(S& server, std::span<const SequencePass> passes, std::size_t sequence,
                                std::span<const std::size_t> rows,
@@ -41,11 +41,11 @@ concept BatchServer = requires(S& server, std::span<const SequencePass> passes, 
 
 /// The settings of check_batch().
 struct BatchCheck {
-  std::size_t tokens = 24;           ///< tokens to decode of each sequence, in each run
-  std::size_t max_draft = 4;         ///< longest draft tried
+  std::size_t tokens = 24;           ///< tokens to decode per sequence in each run
+  std::size_t max_draft = 4;         ///< longest draft tried, in tokens
   std::size_t mixed_runs = 8;        ///< runs in which all variations are mixed at random
-  Capabilities capabilities = {};    ///< per sequence: the shape of its drafts; rollback is trim or per_row
-  std::size_t max_rows = unlimited;  ///< rows of a pass over all sequences; each sequence sends at least one
+  Capabilities capabilities = {};    ///< limits of each sequence's drafts; rollback is trim or per_row
+  std::size_t max_rows = unlimited;  ///< maximum rows of a pass over all sequences; each sends at least one
   double epsilon = 0;                ///< a difference at a pick whose margin is at most this is a near tie
   std::uint64_t seed = 1;
 };
@@ -57,7 +57,7 @@ struct BatchPart {
   Step step = {};
   bool absent = false;     ///< the sequence is not in this pass
   bool cancelled = false;  ///< its rows in this pass are never committed
-  bool leaves = false;     ///< cancelled, and the sequence does not come back
+  bool leaves = false;     ///< cancelled, and the sequence never returns
 };
 
 template <class Make>
@@ -184,7 +184,8 @@ class BatchRuns {
     return true;
   }
 
-  /// Runs all sequences. Repeats a failed run with one sequence, then with pairs, to report the smallest that fails.
+  /// Runs all sequences. Repeats a failed run with one sequence, then with pairs, to report the smallest set of
+  /// sequences that fails.
   template <class Choose>
   void attempt(const Choose& choose, std::uint64_t order) {
     std::vector<bool> present(texts_.size(), true);
@@ -207,11 +208,11 @@ class BatchRuns {
   /// A run, and the progress of each sequence in it.
   struct Progress {
     Server server;
-    std::vector<std::size_t> places;  ///< decoded tokens of each sequence
+    std::vector<std::size_t> places;  ///< number of decoded tokens per sequence
     std::vector<bool> left;           ///< sequences that have left
-    std::string before = {};          ///< the last pass and the rows kept from it
+    std::string before = {};          ///< the last pass and the rows kept from it, as text
   };
-  /// A pass of some sequences.
+  /// A pass over some of the sequences.
   struct Packed {
     std::vector<std::size_t> sequences = {};
     std::vector<ProbeDraft> drafts = {};
@@ -220,7 +221,8 @@ class BatchRuns {
     std::string text = {};
   };
 
-  /// Runs the `present` sequences. Returns the first difference and writes its sequence to `failed`.
+  /// Runs the `present` sequences. Returns the first difference and writes its sequence to `failed`. Returns nullopt if
+  /// there is none.
   template <class Choose>
   std::optional<Difference> follow(const Choose& choose, std::uint64_t order, const std::vector<bool>& present,
                                    std::size_t& failed, std::size_t& checks) {
@@ -240,7 +242,7 @@ class BatchRuns {
     }
     return {};
   }
-  /// Returns a pass with the drafts of these sequences, cut when the rows of the pass are used up.
+  /// Returns a pass with the drafts of these sequences. Cuts drafts once the rows of the pass are used up.
   template <class Chosen>
   Packed pack(std::vector<std::size_t> sequences, const Chosen& chosen, const std::vector<std::size_t>& places) const {
     Packed packed{std::move(sequences)};
@@ -305,7 +307,8 @@ class BatchRuns {
     }
     return {};
   }
-  /// Order 0: unchanged; 1: reversed; any other number: shuffled, with the order and the round as seed.
+  /// Reorders the sequences. Order 0: unchanged; 1: reversed; any other number: shuffled, with the order and the round
+  /// as the seed.
   static void shuffle(std::vector<std::size_t>& sequences, std::uint64_t order, std::size_t round) {
     if (order == 1) std::reverse(sequences.begin(), sequences.end());
     if (order < 2) return;
@@ -331,15 +334,15 @@ class BatchRuns {
 
 }  // namespace detail
 
-/// Checks that an engine which packs many sequences into a pass gives each sequence the tokens that it gets alone.
-/// Decodes every prompt in passes of its own, then all prompts together in many ways, and compares each pick. The ways
-/// are other orders, absent sequences, drafts of different lengths and shapes, parts that are never committed, and
-/// sequences that leave. The report lists its findings by clause, numbered as in core/verifier.hpp. A difference is
-/// shown with as few sequences as possible.
+/// Checks that an engine that packs many sequences into a pass gives each sequence the same tokens as alone. Decodes
+/// each prompt in its own passes, then all prompts together in many ways, and compares each pick. The ways are
+/// different orders, absent sequences, drafts of different lengths and shapes, parts that are never committed, and
+/// sequences that leave. The report lists its findings by clause, numbered as in core/verifier.hpp. It shows each
+/// difference with as few sequences as possible.
 ///
 /// `make_server()` returns a fresh server, by value, in which every prompt is prefilled except its last token. Each
-/// prompt has at least one token. Decoding is greedy. Snapshots are not tried here: check_verifier() checks them for a
-/// single sequence. Cost: about (12 + mixed_runs) x tokens passes.
+/// prompt must have at least one token, and decoding must be greedy. Snapshots are not tried here: check_verifier()
+/// checks them for a single sequence. Cost: about (12 + mixed_runs) x tokens passes.
 template <class Make>
 Report check_batch(Make&& make_server, std::span<const std::vector<Token>> prompts, const BatchCheck& check = {}) {
   const bool empty = std::any_of(prompts.begin(), prompts.end(), [](const auto& prompt) { return prompt.empty(); });

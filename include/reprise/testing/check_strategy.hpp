@@ -23,12 +23,12 @@ namespace reprise::testing {
 /// The settings of check_strategy().
 struct StrategyCheck {
   std::vector<Token> text = {};  ///< the committed tokens; empty: a repetitive text made from the seed
-  std::size_t prompt = 16;       ///< the length of the part of `text` that begin() receives
+  std::size_t prompt = 16;       ///< number of leading tokens of `text` that begin() receives
   std::size_t runs = 16;
   DraftBudget budget = {};
   bool expect_drafts = true;  ///< report a strategy that never drafts as skipped, not as exact
-  /// The number of allocations of this program so far, from a counting operator new. Without it, S3 is checked for
-  /// malformed nodes only.
+  /// Returns the number of allocations of this program so far, from a counting operator new. If it is not set, S3 is
+  /// checked for malformed nodes only.
   std::function<std::size_t()> allocations = {};
   std::uint64_t seed = 1;
 };
@@ -48,7 +48,7 @@ struct KeptDraft {
                                                    x.auxiliary == y.auxiliary;
                                           });
   }
-  /// True if both propose the same tokens with the same parents, whatever their probabilities.
+  /// Returns true if both propose the same tokens with the same parents, whatever their probabilities.
   [[nodiscard]] bool same_tokens(const KeptDraft& other) const {
     return std::equal(
         nodes.begin(), nodes.end(), other.nodes.begin(), other.nodes.end(),
@@ -133,7 +133,7 @@ class StrategyRuns {
     std::vector<Token> made;
     const std::size_t vocabulary = 2 + run % 5;
     while (made.size() < check_.prompt + 80) {
-      // Copies of earlier passages, each followed by a random token: text that lookups can draft from.
+      // Lookups can draft from copies of earlier passages, each followed by a random token.
       const std::size_t from = random_.below(made.size() + 1);
       const std::size_t end = std::min(made.size(), from + random_.below(12));
       for (std::size_t i = from; i < end; ++i) made.push_back(Token{made[i]});
@@ -142,13 +142,13 @@ class StrategyRuns {
     return made;
   }
 
-  /// A strategy and the context that it is lent in each call.
+  /// A strategy and the context that each call lends to it.
   struct Lent {
     Strategy strategy;
     std::vector<Token> context = {};
-    bool moves = true;  ///< each call receives a copy, overwritten after the call
+    bool moves = true;  ///< true: each call receives a copy, which is overwritten after the call
   };
-  /// Calls `call(context)` with the context of `to`.
+  /// Calls `call(context)` with the context of `to`, or with a copy of it.
   template <class Call>
   void lend(const Lent& to, Call&& call) {
     if (to.moves)
@@ -188,8 +188,8 @@ class StrategyRuns {
     return kept;
   }
 
-  /// Runs one round as a loop does. The first path of the draft is accepted as far as it agrees with `committed`; the
-  /// last committed token is the bonus token.
+  /// Runs one round as the loop does, and returns its draft. Accepts the first path of the draft as far as it agrees
+  /// with `committed`. The last committed token is the bonus token.
   KeptDraft round(Lent& with, TokenSpan committed) {
     KeptDraft draft = propose(with, check_.budget);
     std::vector<NodeIndex> path;
@@ -226,7 +226,7 @@ class StrategyRuns {
     Lent one = fed(all.first(prompt));
     Lent twin = fed(all.first(prompt));
     Lent steady = fed(all.first(prompt), false);
-    Lent again = fed(other);  // has decoded another sequence before
+    Lent again = fed(other);  // has decoded a different sequence before
     if constexpr (RebasableStrategy<Strategy>) leave_by_rebase(again, all);
     begin(again, all.first(prompt));
     for (std::size_t at = prompt; at < all.size();) {
@@ -249,7 +249,7 @@ class StrategyRuns {
         if (random_.chance(25)) rebase_in_place(one, all.subspan(at));
     }
   }
-  /// Checks that a copy which observes other tokens does not change the original.
+  /// Checks that a copy that observes different tokens does not change the original.
   void fork(Lent& from, TokenSpan all, std::size_t at) {
     const KeptDraft before = propose(from, check_.budget);
     Lent copy = from;
@@ -264,8 +264,8 @@ class StrategyRuns {
     begin(second, astray);
     expect_same(forks, propose(copy, check_.budget), before, at);
   }
-  /// Checks that a truncated strategy drafts like a fresh one that saw only the remaining tokens. Neither has had
-  /// feedback, because knowledge from feedback may survive truncate().
+  /// Checks that a truncated strategy drafts like a fresh one that saw only the remaining tokens. Neither strategy
+  /// receives feedback, because knowledge from feedback may survive truncate().
   void go_back(TokenSpan all, std::size_t at) {
     const std::size_t to = 1 + random_.below(at);
     Lent cut{make_()};
@@ -282,7 +282,7 @@ class StrategyRuns {
   }
   void rebase(Lent& to, TokenSpan context) {
     const std::vector<Token> before = std::exchange(to.context, {context.begin(), context.end()});
-    // Both spans move: `before` is lent by a second lender.
+    // Both spans must move, so a second lender lends `before`.
     LentCopy second(before.size());
     second.lend(before, [&](TokenSpan old) { lend(to, [&](TokenSpan lent) { to.strategy.rebase(old, lent); }); });
   }
@@ -299,7 +299,7 @@ class StrategyRuns {
     observe(same, more);
     expect_same(rebases, propose(copy, check_.budget), propose(same, check_.budget), at + more.size());
   }
-  /// Rebases to another context, cuts it and continues it: begin() must forget that one too.
+  /// Rebases to a different context, truncates it and adds a token. begin() must forget that context too.
   void leave_by_rebase(Lent& with, TokenSpan all) {
     rebase(with, all.subspan(all.size() / 3));
     const std::size_t size = with.context.size();
@@ -313,17 +313,17 @@ class StrategyRuns {
   Random random_;
   Report report_;
   LentCopy lender_;
-  std::size_t longest_ = 0;  // an upper bound on the tokens of a context in this run
+  std::size_t longest_ = 0;  // upper bound on the tokens of a context in this run
   bool drafted_ = false;
 };
 
 }  // namespace detail
 
-/// Checks clauses S1 to S9 as far as they are visible from outside. `make()` returns a fresh strategy each time, with
-/// the same settings and the same seed. Where a strategy may have learned from feedback (S1, S6), the check compares
-/// tokens and parents of drafts only; elsewhere also probabilities. Each call lends the context at another address and
-/// overwrites it afterwards. Budgets need no check, because the draft refuses nodes that exceed them. Cost: about runs
-/// x 100 rounds.
+/// Checks clauses S1 to S9 as far as a caller can observe them. `make()` returns a fresh strategy each time, with the
+/// same settings and the same seed. Where a strategy may have learned from feedback (S1, S6), the check compares only
+/// the tokens and parents of drafts. Elsewhere, it also compares probabilities. Each call lends the context at a
+/// different address and overwrites it afterwards. Budgets need no check, because the draft refuses nodes that exceed
+/// them. Cost: about runs x 100 rounds.
 template <class Make>
 Report check_strategy(Make&& make, const StrategyCheck& check = {}) {
   return detail::StrategyRuns<std::remove_reference_t<Make>>(make, check).run();

@@ -161,21 +161,20 @@ Report check_all(Runs runs, const Fail& fail) {
 
 }  // namespace detail
 
-/// Checks that a verifier gives the same tokens in every way of running it. Decodes `check.tokens` tokens one by one,
-/// then the same text in many other ways, and compares each pick. Drafts are right, wrong and half-right; passes are
-/// run twice, read in part or made to fail. Each refinement that the verifier models is tried as well: trees (V6-V8),
-/// checkpoints (V10), candidates (V11), distributions (V12), its own walk (V13), constraints (V14). The report lists
-/// its findings by clause, each difference with the shortest run that shows it. For engines that pack sequences see
+/// Checks that a verifier gives the same tokens however it is run. Decodes `check.tokens` tokens one by one, then the
+/// same text in many other ways, and compares each pick. Drafts are right, wrong or half-right; passes are run twice,
+/// read in part or made to fail. Also tries each refinement that the verifier models: trees (V6-V8), checkpoints (V10),
+/// candidates (V11), distributions (V12), its own walk (V13), and constraints (V14). The report lists its findings by
+/// clause. It shows each difference with the shortest run that reproduces it. For engines that pack sequences, see
 /// check_batch().
 ///
 /// `make(prompt)` returns a fresh verifier, by value, prefilled with all but the last token of `prompt`; a sampler
 /// starts from the same state each time. `fail_next(verifier)` is optional and makes the next verify() fail. The prompt
-/// has at least one token; for all checks it needs four. The decoded text needs at least three different tokens,
-/// because wrong drafts are made of them. Decoding continues past stop tokens. Passes stay within the engine's
-/// capabilities.
+/// must have at least one token; some checks need four. The decoded text needs at least three different tokens, because
+/// wrong drafts are made of them. Decoding continues past stop tokens. Passes stay within the engine's capabilities.
 ///
-/// Cost: about (20 + mixed_runs) x tokens passes; with all refinements three times as many; a few more after a
-/// difference.
+/// Cost: about (20 + mixed_runs) x tokens passes, or three times as many with all refinements. A difference costs a few
+/// more.
 template <class Make, class Fail = NeverFail>
 Report check_verifier(Make&& make, TokenSpan prompt, const VerifierCheck& check = {}, Fail&& fail_next = Fail()) {
   using Engine = std::remove_cvref_t<std::invoke_result_t<Make&, TokenSpan>>;

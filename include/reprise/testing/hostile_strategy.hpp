@@ -14,19 +14,19 @@
 
 namespace reprise::testing {
 
-/// A strategy that pushes every kind of garbage. Parents are later nodes, the node itself, out of range or form cycles.
-/// Tokens repeat or lie outside any vocabulary. Drafts exceed the budget, have rising probabilities, claim to be
-/// sampled, hold auxiliary nodes or are empty. The strategy ignores begin(), truncate() and feedback(), and a second
-/// call of propose() gives another draft. Some drafts are well-formed chains and trees of small tokens, which the
-/// target may accept.
+/// A strategy that proposes every kind of invalid draft. Parents are later nodes, the node itself or out of range, or
+/// they form cycles. Tokens repeat or lie outside any vocabulary. Drafts exceed the budget, have rising probabilities,
+/// claim to be sampled, hold auxiliary nodes or are empty. The strategy ignores begin(), truncate() and feedback(), and
+/// a second call of propose() gives a different draft. Some drafts are well-formed chains and trees of valid tokens,
+/// which the target may accept.
 ///
-/// The draft refuses nodes that break its form or its budget (Draft::push). With the remaining nodes, the loop must
-/// still give the output of plain decoding.
+/// Draft::push() refuses nodes that violate the draft's form or budget. With the remaining nodes, the loop must still
+/// give the output of plain decoding.
 ///
-/// The same seed and the same calls give the same garbage. Threads: one at a time.
+/// The same seed and the same calls give the same drafts. Threads: one at a time.
 class HostileStrategy {
  public:
-  /// `vocabulary`: tokens below it are legal. Some proposed tokens are not.
+  /// `vocabulary`: tokens 0 ... vocabulary - 1 are valid. Some proposed tokens are not.
   explicit HostileStrategy(std::uint64_t seed = 1, Token vocabulary = 8) noexcept
       : random_(seed), vocabulary_(vocabulary) {}
 
@@ -38,14 +38,14 @@ class HostileStrategy {
   void truncate(TokenSpan, std::size_t) noexcept {}
   void propose(TokenSpan, Draft& draft) noexcept { write_garbage(draft); }
 
-  /// Writes the draft of propose() into anything with the functions of a Draft.
+  /// Writes the draft of propose() to any object that has the functions of a Draft.
   template <class Sink>
   void write_garbage(Sink& draft) noexcept {
     const std::size_t kind = random_.below(11);
     if (kind == 0) return;
     draft.clear(random_.chance(20) ? DraftKind::sampled : DraftKind::ordered);
     const std::size_t most = std::min<std::size_t>(draft.budget().max_nodes, 4096);
-    // Half of the drafts exceed the budget by far.
+    // Half of the drafts far exceed the budget.
     const std::size_t wanted = random_.chance(50) ? 2 * most + 3 : random_.below(most + 1);
     highest_ = Probability::scale;
     for (std::size_t i = 0; i < wanted; ++i) draft.push(node_of(kind, draft.size(), wanted));
@@ -63,8 +63,8 @@ class HostileStrategy {
     DraftNode node = kind >= 8 ? branch(at) : garbage(at);
     if (kind == 1) node.parent = static_cast<NodeIndex>(at);                                     // its own parent
     if (kind == 2) node.parent = static_cast<NodeIndex>(at + 1);                                 // a later node
-    if (kind == 3) node.parent = static_cast<NodeIndex>((at + 1) % (wanted == 0 ? 1 : wanted));  // one great cycle
-    if (kind == 4) node.parent = anchor_parent;  // all of them children of the anchor
+    if (kind == 3) node.parent = static_cast<NodeIndex>((at + 1) % (wanted == 0 ? 1 : wanted));  // one large cycle
+    if (kind == 4) node.parent = anchor_parent;  // all nodes are children of the anchor
     if (kind >= 5 && kind < 8 && random_.chance(90)) node.parent = static_cast<NodeIndex>(at) - 1;  // nearly a chain
     // Probabilities mostly fall; otherwise the draft would refuse all but a few nodes.
     if (random_.chance(90)) {
@@ -73,11 +73,11 @@ class HostileStrategy {
     }
     return node;
   }
-  /// Returns a node of a well-formed tree, except for its probability.
+  /// Returns a node that is well formed, except for its probability.
   DraftNode branch(std::size_t at) noexcept {
     DraftNode node = garbage(at);
     node.token = static_cast<Token>(random_.below(static_cast<std::size_t>(vocabulary_ > 0 ? vocabulary_ : 1)));
-    // Most follow one of the last nodes, so that some paths are long.
+    // Most nodes follow one of the last few, so that some paths are long.
     const std::size_t back = random_.below(random_.chance(70) ? 3 : at + 1);
     node.parent = static_cast<NodeIndex>(at - std::min(at, back)) - 1;
     node.auxiliary = false;

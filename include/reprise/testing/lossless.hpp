@@ -25,15 +25,15 @@ struct LosslessRun {
   std::vector<Token> streamed;  ///< all tokens that the streaming callback received, in order
   FinishReason finish = FinishReason::none;
   Statistics statistics;
-  std::string error;  ///< the error that generate() returned; empty: none
+  std::string error;  ///< message of the error that generate() returned; empty: none
 };
 
 /// Two runs and their first difference.
 struct LosslessReport {
   LosslessRun plain;
   LosslessRun drafted;
-  std::size_t position = 0;  ///< of the first difference, counted in output tokens
-  std::string message;       ///< empty: the runs are identical
+  std::size_t position = 0;  ///< position of the first difference, in output tokens
+  std::string message;       ///< describes the first difference; empty: the runs are identical
 
   [[nodiscard]] bool identical() const noexcept { return message.empty(); }
 };
@@ -107,8 +107,8 @@ inline void compare(LosslessReport& report) {
 /// `make(prompt)` returns a verifier prefilled with all but the last token of the prompt. It returns either a fresh
 /// verifier by value or a reference to an engine that it has reset. Samplers must start from the same seed. `control`
 /// decides how much of a draft is sent. Drafts verified by rejection sampling (DistributionStrategy) preserve the
-/// distribution, not the tokens: the comparison does not apply to them. Cost: two generations. The verifier's
-/// exceptions pass through.
+/// distribution, not the tokens: the comparison does not apply to them. Cost: two generations. Exceptions from the
+/// verifier propagate.
 template <DraftStrategy Strategy, class Make, class Predicate = NeverStop, DraftControl Control = SendAll>
 LosslessReport compare_lossless(Make&& make, TokenSpan prompt, const Limits& limits, Strategy strategy,
                                 Predicate predicate = Predicate(), Control control = Control()) {

@@ -22,15 +22,15 @@ namespace reprise::testing {
 /// The shapes of the measured passes and the number of repetitions.
 struct CurveSettings {
   std::vector<std::size_t> contexts = {256, 4096};                     ///< committed tokens before the pass
-  std::vector<std::size_t> rows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};  ///< of a pass, all its sequences together
-  std::vector<std::size_t> sequences = {1};                            ///< sequences that share a pass
-  std::size_t warm_up = 3;                                             ///< passes of each shape that do not count
-  std::size_t repeats = 15;                                            ///< passes of each shape that count
-  std::int64_t noisy_percent = 10;   ///< a point is noisy if its interquartile range is a larger share of its median
-  std::int64_t falling_percent = 3;  ///< the curve falls if more rows take less time by a larger share
+  std::vector<std::size_t> rows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};  ///< rows of a pass, over all its sequences
+  std::vector<std::size_t> sequences = {1};                            ///< numbers of sequences that share a pass
+  std::size_t warm_up = 3;                                             ///< passes of each shape that are discarded
+  std::size_t repeats = 15;                                            ///< passes of each shape that are evaluated
+  std::int64_t noisy_percent = 10;   ///< a point is noisy if its interquartile range exceeds this share of its median
+  std::int64_t falling_percent = 3;  ///< the curve falls if more rows take less time by more than this share
 };
 
-/// The reasons to look at a curve before using it.
+/// The reasons to inspect a curve before using it.
 enum class CurveDoubt : std::uint8_t {
   noisy,    ///< the times of one shape vary: another program ran, or the device changed its clock
   falls,    ///< more rows take less time: real if kernels prefer some widths, otherwise noise
@@ -41,7 +41,7 @@ enum class CurveDoubt : std::uint8_t {
 struct CurveWarning {
   CurveDoubt doubt = CurveDoubt::noisy;
   PassShape shape;
-  std::string message;  ///< shape, figures, and a hint for a remedy
+  std::string message;  ///< the shape, the figures and a suggested remedy
 };
 
 /// A pass shape and its times in nanoseconds.
@@ -53,7 +53,7 @@ struct MeasuredPoint {
   [[nodiscard]] std::int64_t spread() const noexcept { return upper_quartile - lower_quartile; }
 };
 
-/// Free text that is written into the JSON of a curve.
+/// Free text that is written to the JSON of a curve.
 struct CurveOrigin {
   std::string_view hardware = {};
   std::string_view model = {};
@@ -61,7 +61,7 @@ struct CurveOrigin {
   std::string_view command = {};
 };
 
-/// The result of measure_cost_curve(). It is usable in spite of warnings.
+/// The result of measure_cost_curve(). It is usable even if it has warnings.
 struct MeasuredCurve {
   std::vector<MeasuredPoint> points;  ///< sorted by sequences, context and rows
   std::vector<CurveWarning> warnings;
@@ -72,10 +72,11 @@ struct MeasuredCurve {
       all.push_back({point.shape.sequences, point.shape.context, point.shape.rows, static_cast<double>(point.median)});
     return all;
   }
-  /// The curve for CostControl and BatchPlanner. Errors: those of CostCurve::from_points().
+  /// Returns the curve for CostControl and BatchPlanner. Errors: those of CostCurve::from_points().
   [[nodiscard]] Result<CostCurve> curve() const { return CostCurve::from_points(cost_points()); }
 
-  /// A curve file of version 1 (docs/formats.md). `base_ns` is the time of the first plain pass.
+  /// Returns the text of a curve file of version 1 (docs/formats.md). `base_ns` is the median time of the first plain
+  /// pass; 0 if there is none.
   [[nodiscard]] std::string to_json(const CurveOrigin& origin = {}) const {
     const auto plain = std::find_if(points.begin(), points.end(), [](const MeasuredPoint& point) {
       return point.shape.rows == point.shape.sequences;
@@ -92,7 +93,7 @@ struct MeasuredCurve {
             quoted(origin.date) + R"(, "command": )" + quoted(origin.command) + "}\n";
     return json;
   }
-  /// One line per point, then one per warning.
+  /// Returns a readable text: a header, one line per point, then one line per warning.
   [[nodiscard]] std::string to_string() const {
     std::string text = "sequences context rows: median ns (quartiles)\n";
     for (const MeasuredPoint& point : points)
@@ -140,8 +141,8 @@ class CurveRuns {
     return numbers;
   }
 
-  /// Measures all row counts of one context in turn, so that a machine that slows down over time slows all of them
-  /// alike.
+  /// Measures all row counts of one context in turn, so that a gradual slowdown of the machine affects all of them
+  /// equally.
   void measure_line(std::size_t sequences, std::size_t context) {
     std::vector<std::size_t> rows = settings_.rows;
     rows.push_back(sequences);  // a curve needs the plain pass
@@ -151,7 +152,7 @@ class CurveRuns {
     const std::size_t rounds = settings_.warm_up + std::max<std::size_t>(settings_.repeats, 1);
     for (std::size_t round = 0; round < rounds; ++round)
       for (std::size_t i = 0; i < rows.size(); ++i)
-        if (times[i].size() == round) time_pass({sequences, rows[i], context}, times[i]);  // else it has failed
+        if (times[i].size() == round) time_pass({sequences, rows[i], context}, times[i]);  // otherwise it has failed
     const std::size_t first = result_.points.size();
     for (std::size_t i = 0; i < rows.size(); ++i)
       if (times[i].size() == rounds)
@@ -197,23 +198,24 @@ class CurveRuns {
 
 }  // namespace detail
 
-/// Measures the cost of an engine's passes by their shape. `run_pass(const PassShape&)` runs one pass of shape.rows
-/// rows over sequences that have shape.context tokens in their caches. It waits for the end of the pass, rolls the pass
-/// back, and returns its duration as std::chrono::nanoseconds or a Result of that. Prefill outside the timed part, when
-/// shape.context changes. Include the rollback in the time if your engine needs it after a rejected draft. Tokens do
-/// not matter, except for a mixture of experts: use tokens of real drafts there.
+/// Measures how long an engine's passes take, for each shape. `run_pass(const PassShape&)` runs one pass of shape.rows
+/// rows over shape.sequences sequences, which have shape.context tokens in their caches. It waits for the end of the
+/// pass, rolls the pass back, and returns its duration as std::chrono::nanoseconds or a Result of that type. When
+/// shape.context changes, prefill outside the timed part. Include the rollback in the time if your engine needs it
+/// after a rejected draft. The tokens do not matter, except for a mixture-of-experts model: use tokens from real drafts
+/// for it.
 ///
-/// The row counts of a context take turns, for warm_up + repeats rounds. The result is the median, so a few outliers do
-/// not change it. Exceptions of run_pass pass through; std::bad_alloc is possible. The library reads no clock; the
-/// overload below takes one.
+/// Runs the row counts of a context in turn, for warm_up + repeats rounds. Each point is the median of its passes, so a
+/// few outliers do not change it. Exceptions from run_pass propagate; std::bad_alloc is possible. This overload reads
+/// no clock; the overload below reads the caller's clock.
 template <class RunPass>
 [[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {
   return detail::CurveRuns<std::remove_reference_t<RunPass>>(run_pass, settings).run();
 }
 
-/// The same for a `run_pass` that returns nothing, timed by the caller's clock, for example
-/// measure_cost_curve<std::chrono::steady_clock>(run_pass). For engines that prefill and roll back elsewhere, or at no
-/// cost.
+/// Like the overload above, for a `run_pass` that returns nothing. Times it with the caller's clock, for example
+/// measure_cost_curve<std::chrono::steady_clock>(run_pass). Use it for engines that prefill and roll back elsewhere, or
+/// at no cost.
 template <class Clock, class RunPass>
 requires requires { Clock::now(); }
 [[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {

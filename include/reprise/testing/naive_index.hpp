@@ -20,15 +20,15 @@ class BasicNaiveIndex;
 }
 
 /// An index that compares every position of the context in turn. It is the reference for the other indexes, and fast
-/// enough for contexts of a few hundred tokens. It serves every order up to NgramOrders::largest, in both match orders,
-/// whatever the options.
+/// enough for contexts of a few hundred tokens. It supports every n-gram length up to NgramOrders::largest and both
+/// match orders, whatever the options are.
 ///
-/// Cost: find() is linear in the context, append() in the tokens appended; 4 bytes a token.
+/// Cost: find() is linear in the context, and append() is linear in the appended tokens. Memory: 4 bytes per token.
 using NaiveIndex = detail::BasicNaiveIndex<std::numeric_limits<Position>::max()>;
 
 namespace detail {
 
-/// The implementation of NaiveIndex. Tests lower the limit of tokens.
+/// The implementation of NaiveIndex. Tests lower the token limit.
 template <std::size_t max_tokens>
 class BasicNaiveIndex {
  public:
@@ -45,7 +45,7 @@ class BasicNaiveIndex {
   }
   ~BasicNaiveIndex() = default;
 
-  /// `tokens` must not point into this index.
+  /// Appends `tokens`, which must not point into this index.
   void append(TokenSpan tokens) noexcept {
     if (!exhausted() && grow(tokens_.size() + tokens.size())) static_cast<void>(tokens_.append(tokens));
     size_ += tokens.size();
@@ -89,7 +89,7 @@ class BasicNaiveIndex {
     return 0;
   }
 
-  /// The indexed tokens: all of them, unless exhausted().
+  /// Returns the indexed tokens. Unless exhausted(), these are all appended tokens.
   [[nodiscard]] TokenSpan tokens() const noexcept { return {tokens_.data(), tokens_.size()}; }
   [[nodiscard]] bool exhausted() const noexcept { return tokens_.size() < size_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return tokens_.memory_bytes(); }
@@ -104,7 +104,7 @@ class BasicNaiveIndex {
   }
 
   Buffer<Token> tokens_;
-  std::size_t size_ = 0;  // appended tokens, including those that did not fit
+  std::size_t size_ = 0;  // number of appended tokens, including those that did not fit
   std::size_t max_bytes_ = unlimited;
 };
 

@@ -10,9 +10,9 @@
 
 namespace reprise::testing {
 
-/// The result of one finding. exact: every comparison agreed. near_tie: some comparisons differed, but only where the
-/// engine's scores of two tokens lie within the epsilon that the user declared. wrong: a comparison differed. skipped:
-/// the clause could not be checked.
+/// The verdict of one finding. exact: every comparison agreed. near_tie: some comparisons differed, but only where the
+/// engine's scores of two tokens lie within the epsilon that the user declared. wrong: a comparison differed and was
+/// not a near tie. skipped: the clause could not be checked.
 enum class Verdict : std::uint8_t { exact, skipped, near_tie, wrong };
 
 inline const char* to_string(Verdict verdict) noexcept {
@@ -25,8 +25,8 @@ struct Finding {
   std::string clause;  ///< number of the clause in core/verifier.hpp or core/strategy.hpp
   std::string what;    ///< the situation that was tried
   Verdict verdict = Verdict::skipped;
-  std::size_t checks = 0;     ///< comparisons made
-  std::size_t near_ties = 0;  ///< comparisons that differed within epsilon
+  std::size_t checks = 0;     ///< number of comparisons
+  std::size_t near_ties = 0;  ///< number of comparisons that differed within epsilon
   std::string message;        ///< the first difference and how to reproduce it, or why the clause was skipped
 };
 
@@ -34,7 +34,7 @@ struct Finding {
 struct Report {
   std::vector<Finding> findings;
 
-  /// Adds a finding, exact until a difference is noted.
+  /// Adds a finding, which is exact until a difference is noted.
   void begin(const char* clause, const char* what) { findings.push_back({clause, what, Verdict::exact, 0, 0, {}}); }
   /// Marks the last finding as skipped.
   void skip(const char* why) {
@@ -49,7 +49,7 @@ struct Report {
     finding.verdict = std::max(finding.verdict, verdict);
     finding.near_ties += near_tie ? 1 : 0;
   }
-  /// The worst verdict, skipped clauses ignored; `skipped` if nothing was checked.
+  /// Returns the worst verdict, ignoring skipped clauses. Returns `skipped` if nothing was checked.
   [[nodiscard]] Verdict verdict() const noexcept {
     bool any = false;
     Verdict worst = Verdict::exact;
@@ -60,14 +60,14 @@ struct Report {
     }
     return any ? worst : Verdict::skipped;
   }
-  /// True if nothing was wrong and something was checked. Near ties pass; the reader judges them.
+  /// Returns true if something was checked and nothing was wrong. Near ties pass; the reader judges them.
   [[nodiscard]] bool passed() const noexcept { return verdict() == Verdict::exact || verdict() == Verdict::near_tie; }
-  /// The first finding with that `what`; null if there is none.
+  /// Returns the first finding with that `what`; nullptr if there is none.
   [[nodiscard]] const Finding* find(const std::string& what) const noexcept {
     const auto at = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.what == what; });
     return at == findings.end() ? nullptr : &*at;
   }
-  /// A table for people: one line per finding, with its message below.
+  /// Returns a readable table: one line per finding, with its message below.
   [[nodiscard]] std::string to_string() const {
     std::string text = std::string("verdict: ") + testing::to_string(verdict()) + '\n';
     for (const Finding& finding : findings) {

@@ -23,14 +23,14 @@
 namespace reprise::testing {
 
 /// A deterministic engine for tests, with every refinement of Verifier except the walk (SelfWalkingScriptedVerifier).
-/// Its picks depend on its own cache only, so a wrong rollback shows in the output. Its sampler (random stream,
-/// repetition penalty) advances when a pick is read, so one pick too many shows as well. violations() lists the clauses
-/// V1 to V12 that the driving loop has broken.
+/// Its picks depend only on its own cache, so a wrong rollback shows in the output. Its sampler (random stream,
+/// repetition penalty) advances when a pick is read, so reading too many picks shows as well. violations() lists the
+/// caller's violations of clauses V1 to V12.
 ///
-/// With Capabilities::rollback == Rollback::snapshot the cache cannot be cut: a pass is kept whole or restored. A
-/// scripted fault strikes halfway: in verify() after some rows are written, in commit() and restore() after some are
-/// cut. The next verify() undoes a void pass, sampler included (V5). A copy is an independent engine. Threads: one at a
-/// time.
+/// With Capabilities::rollback == Rollback::snapshot the cache cannot be truncated: a pass is kept whole or restored. A
+/// scripted fault occurs halfway: in verify() after some rows are written, and in commit() and restore() after some are
+/// removed. The next verify() undoes a void pass, including its effect on the sampler (V5). A copy is an independent
+/// engine. Threads: one at a time.
 class ScriptedVerifier {
  public:
   /// Picks that are computed when they are read. Valid until the next verify().
@@ -47,14 +47,14 @@ class ScriptedVerifier {
   explicit ScriptedVerifier(ScriptedOptions options = {}) : model_(std::move(options)) {
     sampler_.random = this->options().seed;
   }
-  /// An engine prefilled with all but the last token of `prompt`, as a session expects it.
+  /// Makes an engine prefilled with all but the last token of `prompt`, as a session expects it.
   ScriptedVerifier(ScriptedOptions options, TokenSpan prompt) : ScriptedVerifier(std::move(options)) {
     if (prompt.empty()) return;
     prefill(prompt.first(prompt.size() - 1));
     behind_ = std::vector<Token>{prompt.back()};
   }
 
-  /// Appends tokens that this engine did not pick: a prompt, a user turn.
+  /// Appends tokens that this engine did not pick, for example a prompt or a user turn.
   void prefill(TokenSpan tokens) {
     discard_void_pass();
     for (const Token token : tokens) cache_.push_back(token);
@@ -89,7 +89,7 @@ class ScriptedVerifier {
     if (!legal || !whole) return Error{ErrorCode::verifier_failed, "the commit does not match the last pass"};
     const std::size_t committed = keep + 1 - rows_.pending;
     check_reads(committed);
-    // If stop_before refuses the first pick, the anchor is given back too. Rollback limits do not count it.
+    // If stop_before refuses the first pick, the anchor is rolled back too. Rollback limits do not count that row.
     expect(cache_.size() - rows_.base - std::max(keep, rows_.pending) <= options().capabilities.max_rollback,
            "Capabilities::max_rollback was exceeded");
     expect(is_read_path(rows), "V8: the rows that are kept are not those of the path that was read");
@@ -103,7 +103,7 @@ class ScriptedVerifier {
     close(committed);
     return {};
   }
-  /// Saves the cache as it is before the next pass.
+  /// Saves the state of the cache before the next pass, for restore().
   void snapshot() {
     discard_void_pass();
     saved_rows_ = cache_.size();
@@ -127,12 +127,12 @@ class ScriptedVerifier {
     close(committed);
     return {};
   }
-  /// The virtual duration of the last pass, see ScriptedOptions::latency.
+  /// Returns the virtual duration of the last pass; see ScriptedOptions::latency.
   [[nodiscard]] std::chrono::nanoseconds pass_time() const noexcept {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(last_time_));
   }
 
-  /// The likeliest tokens after row (anchor + i), likeliest first.
+  /// Returns the likeliest tokens after row (anchor + i), likeliest first.
   TokenSpan top_k(std::size_t i) {
     const bool inside = open_ && i <= rows_.parents.size();
     expect(inside, "V11: candidates are those of a row of a pass that is open");
@@ -140,7 +140,8 @@ class ScriptedVerifier {
     if (inside && options().revealed > 0) ranked_ = model_.ranked(seen_by(i), options().revealed);
     return ranked_;
   }
-  /// The distribution after row (anchor + i), read in place of the pick; see ScriptedModel::weigh().
+  /// Returns the distribution after row (anchor + i), which the caller reads instead of the pick. See
+  /// ScriptedModel::weigh().
   std::span<const float> probabilities(std::size_t i) {
     drawn_elsewhere_ = true;
     if (!read(i)) return {};
@@ -149,8 +150,8 @@ class ScriptedVerifier {
     return probabilities_;
   }
   double uniform() { return static_cast<double>(mix(sampler_.random++) >> 11) / 9007199254740992.0; }
-  /// The number of leading tokens of `path` that ScriptedOptions::rule allows. Returns all while the last committed
-  /// tokens are unknown: after prefill(), truncate() and the like, until the next pass.
+  /// Returns the number of leading tokens of `path` that ScriptedOptions::rule allows. Returns path.size() while the
+  /// last committed tokens are unknown, for example after prefill() or truncate(), until the next pass.
   [[nodiscard]] std::size_t allowed(TokenSpan path) const {
     if (!options().rule || !behind_) return path.size();
     const std::size_t rows = open_ ? rows_.base : cache_.size();
@@ -164,8 +165,8 @@ class ScriptedVerifier {
     return path.size();
   }
 
-  /// Goes back to `rows` rows of the cache, sampler included. `next_row` is the row of the next pick; by default
-  /// `rows`, which is right for one pending token.
+  /// Truncates the cache to `rows` rows and restores the sampler to its state before the pick of row `next_row`. By
+  /// default, `next_row` is `rows`, which is right for one pending token.
   void truncate(std::size_t rows, std::optional<std::size_t> next_row = {}) {
     lose_cache(rows);
     const std::size_t row = next_row.value_or(rows);
@@ -180,10 +181,10 @@ class ScriptedVerifier {
     behind_.reset();
   }
 
-  /// The token that a greedy model picks after `context`.
+  /// Returns the token that a greedy model picks after `context`.
   [[nodiscard]] Token greedy(TokenSpan context) const { return model_.greedy(context); }
-  /// All greedy picks of the open pass at once, for engines that return a span: of a chain up to the first
-  /// disagreement, of a tree all. Valid until the next verify().
+  /// Returns all greedy picks of the open pass at once, like engines that return a span. For a chain, these are the
+  /// picks up to the first disagreement; for a tree, all picks. The span is valid until the next verify().
   [[nodiscard]] TokenSpan greedy_picks() {
     // The accepted path consists of these tokens, whichever rows were drafted.
     all_at_once_ = true;
@@ -197,8 +198,8 @@ class ScriptedVerifier {
     }
     return all_picks_;
   }
-  /// Walks the open pass at once, as engines do on the device. commit() and restore() reset the sampler to its state
-  /// after the last committed token. Valid until the next verify().
+  /// Walks the open pass at once, as engines do on the device, and returns the accepted path. commit() and restore()
+  /// reset the sampler to its state after the last committed token. The result is valid until the next verify().
   [[nodiscard]] Accepted walk_draft() {
     all_at_once_ = true;
     path_.clear();
@@ -214,7 +215,7 @@ class ScriptedVerifier {
   [[nodiscard]] Capabilities capabilities() const { return options().capabilities; }
   [[nodiscard]] TokenSpan cache() const noexcept { return cache_; }
   [[nodiscard]] const ScriptedCounters& counters() const noexcept { return counters_; }
-  /// The caller's breaches of V1 to V12, in order; empty: none.
+  /// Returns the caller's violations of V1 to V12, in order; empty if there are none.
   [[nodiscard]] const std::vector<std::string>& violations() const noexcept { return violations_; }
 
  private:
@@ -293,7 +294,7 @@ class ScriptedVerifier {
     expect(false, "V4: more tokens were committed than there were picks");
     path_.resize(committed);
   }
-  /// True if the drafted rows among `rows` lie on the path whose picks were read, in order and from its beginning.
+  /// Returns true if the drafted rows among `rows` lie on the path whose picks were read, in order and from its start.
   [[nodiscard]] bool is_read_path(std::span<const std::size_t> rows) const {
     for (std::size_t i = 0; i < std::min(rows.size(), rows_.pending); ++i)
       if (rows[i] != i) return false;
@@ -321,8 +322,8 @@ class ScriptedVerifier {
     agrees_ = agrees_ && child_of(i, path_.back()) != 0;
     return path_.back();
   }
-  /// Records and checks that the pick, or the distribution, after row (anchor + i) is read. Returns false if there is
-  /// no such row.
+  /// Records that the pick or the distribution after row (anchor + i) is read, and checks that this is allowed. Returns
+  /// false if there is no such row.
   bool read(std::size_t i) {
     const bool inside = i <= rows_.parents.size();
     expect(inside, "V3: a pick was read past the end of the batch");
@@ -339,7 +340,7 @@ class ScriptedVerifier {
   }
   void remember(std::size_t i) {
     const std::size_t row =
-        rows_.base + rows_.pending + rows_.depth(i);  // tokens up to the row that the pick follows, included
+        rows_.base + rows_.pending + rows_.depth(i);  // tokens up to and including the row before the pick
     history_.resize(row - 1, sampler_);
     history_.push_back(sampler_);
   }
@@ -356,8 +357,8 @@ class ScriptedVerifier {
   std::vector<Token> cache_;
   std::optional<std::vector<Token>> behind_;  // committed tokens after the end of the cache, if known
   Sampler sampler_;
-  Sampler before_;                // the state before the open pass
-  std::vector<Sampler> history_;  // the state before the pick after each row
+  Sampler before_;                // the sampler's state before the open pass
+  std::vector<Sampler> history_;  // the sampler's state before the pick after each row
   std::size_t saved_rows_ = 0;
   bool saved_ = false;  // set by snapshot(), cleared by the next pass
   ScriptedCounters counters_;
@@ -365,8 +366,8 @@ class ScriptedVerifier {
 
   // State of the last pass.
   ScriptedRows rows_;
-  std::vector<std::size_t> reads_;  // rows whose picks were read; the anchor's is 0
-  std::vector<Token> path_;         // those picks, or the path walked at once
+  std::vector<std::size_t> reads_;  // rows whose picks were read; the anchor is row 0
+  std::vector<Token> path_;         // the picks that were read, or the path that was walked at once
   std::vector<std::size_t> walked_rows_;
   std::vector<Token> all_picks_;
   std::vector<Token> ranked_;

@@ -13,8 +13,8 @@
 
 namespace reprise::testing {
 
-/// A ScriptedVerifier that walks the draft itself, as engines do on their device. It is a class of its own because
-/// generate() calls nothing but verify_and_walk() where that exists.
+/// A ScriptedVerifier that walks the draft itself, as engines do on their device. It is a separate class, because
+/// generate() calls only verify_and_walk() if a verifier has it.
 class SelfWalkingScriptedVerifier : public ScriptedVerifier {
  public:
   using ScriptedVerifier::ScriptedVerifier;

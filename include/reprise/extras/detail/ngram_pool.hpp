@@ -15,26 +15,27 @@
 
 namespace reprise::inline v0::detail {
 
-/// N-grams by their first token: the latest ones, in a table of fixed size. Each token has a place in the table, which
-/// it may share with other tokens. When a place is full, the n-gram that was added longest ago is evicted. The token
-/// itself is compared, so n-grams of another token are never returned.
+/// Stores the latest n-grams by their first token, in a table of fixed size. Each token maps to one place in the table,
+/// which it may share with other tokens. A full place evicts the n-gram that was added longest ago. Lookups compare the
+/// token itself, so n-grams of other tokens are never returned.
 ///
-/// Cost: add and find look at one place, a few dozen n-grams at most. Memory: 48 bytes for each n-gram. Only prepare()
-/// allocates; without memory nothing is found. Threads: one at a time.
+/// Cost: add() and find() read one place, a few dozen n-grams at most. Memory: 48 bytes per n-gram. Only prepare()
+/// allocates. Without memory, nothing is stored or found. Threads: one at a time.
 class NgramPool {
  public:
-  static constexpr std::size_t most_following = 7;  ///< tokens after the first
+  static constexpr std::size_t most_following = 7;  ///< maximum number of tokens after the first
   static constexpr std::size_t most_ways = 16;
 
   struct Ngram {
     std::uint64_t added = 0;  ///< serial number of its latest addition; 0: vacant
     Token first = 0;
-    std::uint32_t times = 0;  ///< additions since it entered the pool
+    std::uint32_t times = 0;  ///< number of additions since it entered the pool
     std::array<Token, most_following> following{};
   };
 
-  /// `following`: tokens after the first one, 1 to most_following. `ways`: n-grams in each place, 1 to most_ways.
-  /// `ngrams`: upper bound on all n-grams, at least `ways`; values above 2^24 x ways have no effect.
+  /// `following`: number of tokens after the first, 1 to most_following. `ways`: number of n-grams per place, 1 to
+  /// most_ways. `ngrams`: maximum number of n-grams in the pool, at least `ways`; values above 2^24 x ways have no
+  /// effect.
   NgramPool(std::size_t following, std::size_t ways, std::size_t ngrams, std::uint64_t key) noexcept
       : following_(following),
         ways_(ways),
@@ -66,8 +67,8 @@ class NgramPool {
     *oldest = {.added = ++clock_, .first = first, .times = 1};
     std::copy(following.begin(), following.end(), oldest->following.begin());
   }
-  /// Writes the n-grams that begin with `first`, the latest first, and returns their number. They are valid until
-  /// add().
+  /// Writes pointers to the n-grams that begin with `first`, latest first, and returns their number. The pointers are
+  /// valid until add().
   std::size_t find(Token first, std::span<const Ngram*> out) noexcept {
     if (table_.empty()) return 0;
     std::array<const Ngram*, most_ways> found{};

@@ -5,10 +5,10 @@
 
 #include "reprise/core/result.hpp"
 
-/// \file Engines return a value or a Result of one. These functions read both alike.
+/// \file Engines return a value or a Result of a value. These functions accept both.
 namespace reprise::testing::detail {
 
-/// False if it is an Error.
+/// Returns false if the answer is an Error.
 template <class T>
 bool succeeded(const T& answer) {
   if constexpr (is_result<T>)
@@ -16,7 +16,7 @@ bool succeeded(const T& answer) {
   else
     return true;
 }
-/// The value of the answer. Precondition: succeeded(answer).
+/// Returns the value of the answer. Precondition: succeeded(answer).
 template <class T>
 decltype(auto) unwrapped(T& answer) {
   if constexpr (is_result<std::remove_cv_t<T>>)
@@ -24,7 +24,7 @@ decltype(auto) unwrapped(T& answer) {
   else
     return (answer);
 }
-/// Makes a call whose value does not matter. Returns false if the call returned an Error.
+/// Calls `call()` and ignores its value. Returns false if it returns an Error.
 template <class Call>
 bool done(Call&& call) {
   if constexpr (is_result<std::remove_cvref_t<decltype(call())>>)

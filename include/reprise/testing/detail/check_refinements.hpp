@@ -11,11 +11,11 @@
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/report.hpp"
 
-/// \file The clauses of check_verifier() after V5, refinement by refinement. The report has no finding for a refinement
-/// that the engine does not model.
+/// \file The checks of check_verifier() for the clauses after V5, one refinement at a time. The report has no finding
+/// for a refinement that the engine does not model.
 namespace reprise::testing::detail {
 
-/// A step with a tree: `right` right tokens, each with `siblings` wrong ones beside it.
+/// Returns a step with a tree: `right` right tokens, each with `siblings` wrong siblings.
 inline Step tree_step(std::size_t p, std::size_t right, std::size_t siblings, std::size_t tail, std::uint64_t order) {
   Step step;
   step.position = p;
@@ -27,7 +27,7 @@ inline Step tree_step(std::size_t p, std::size_t right, std::size_t siblings, st
   return step;
 }
 
-/// The step with its pass dropped, so that a difference can only come from this pass.
+/// Returns the step with `drop` set, so that a difference can only come from its pass.
 inline Step dropped(Step step) {
   step.drop = true;
   return step;
@@ -161,7 +161,7 @@ void check_walks(Runs& runs, const Capabilities& can) {
   }
 }
 
-/// Checks V11 (candidates). Candidates need not be exact, so the clause is broken only if most of them change.
+/// Checks V11 (candidates). Candidates need not be exact, so they break the clause only if most of them change.
 template <class Runs>
 void check_ranks(Runs& runs) {
   if constexpr (TopKVerifier<typename Runs::Engine>) {

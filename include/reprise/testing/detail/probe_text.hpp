@@ -16,29 +16,29 @@
 
 namespace reprise::testing::detail {
 
-/// A prompt with its plain continuation, and the drafts made from it: chains and trees whose right and wrong tokens are
-/// known.
+/// A prompt and its continuation by plain decoding. Makes drafts from them: chains and trees whose right and wrong
+/// tokens are known.
 class ProbeText {
  public:
   explicit ProbeText(TokenSpan prompt) : text_(prompt.begin(), prompt.end()), prompt_(prompt.size()) {}
 
   void push_back(Token token) { text_.push_back(token); }
-  /// The number of decoded tokens.
+  /// Returns the number of decoded tokens.
   [[nodiscard]] std::size_t size() const noexcept { return text_.size() - prompt_; }
-  /// The decoded token `p`.
+  /// Returns the decoded token at position `p`.
   [[nodiscard]] Token operator[](std::size_t p) const noexcept { return text_[prompt_ + p]; }
-  /// The decoded tokens from `p` on, at most `most`.
+  /// Returns the decoded tokens from `p` on, at most `most` of them.
   [[nodiscard]] TokenSpan from(std::size_t p, std::size_t most) const noexcept {
     return TokenSpan(text_).subspan(prompt_ + p, std::min(most, size() - p));
   }
-  /// The `pending` tokens before the decoded token `p`.
+  /// Returns the `pending` tokens before the decoded token at position `p`.
   [[nodiscard]] TokenSpan before(std::size_t p, std::size_t pending) const noexcept {
     return TokenSpan(text_).subspan(prompt_ + p - pending, pending);
   }
   [[nodiscard]] std::size_t prompt() const noexcept { return prompt_; }
 
-  /// The draft of a step after `p` decoded tokens, cut to the capabilities of the engine for a pass with `pending`
-  /// further tokens.
+  /// Returns the draft of a step after `p` decoded tokens. Cuts it to the engine's capabilities, for a pass that also
+  /// carries `pending` tokens.
   [[nodiscard]] ProbeDraft draft(const Step& step, std::size_t p, std::size_t pending, const Capabilities& can) const {
     std::vector<Node> nodes = proposed(step, p);
     put_in_order(nodes, step.order);
@@ -114,7 +114,7 @@ class ProbeText {
       for (std::size_t i = right; i < step.right + step.wrong; ++i) last = push(*unlike(p + i), last, false);
     return nodes;
   }
-  /// Reorders the nodes as Step::order says. Parents stay before their children.
+  /// Reorders the nodes as Step::order specifies. Parents stay before their children.
   static void put_in_order(std::vector<Node>& nodes, std::uint64_t order) {
     if (order == 1) return;
     Random random(order);

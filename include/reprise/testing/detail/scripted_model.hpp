@@ -20,53 +20,55 @@
 
 namespace reprise::testing {
 
-/// Makes the k-th, 2k-th, ... call of each kind fail. 0: no call fails.
+/// Each number k makes the k-th, 2k-th, ... call of its kind fail. 0: no call fails.
 struct ScriptedFaults {
   std::uint64_t verify_every = 0;
   std::uint64_t pick_every = 0;    ///< always thrown: reading a pick cannot return an Error
   std::uint64_t commit_every = 0;  ///< restore() counts as a commit
-  bool as_errors = false;          ///< return an Error instead of throwing; without exceptions always
+  bool as_errors = false;          ///< return an Error instead of throwing; always true without exceptions
 };
 
 /// The settings of a ScriptedVerifier.
 struct ScriptedOptions {
   std::uint64_t seed = 1;
-  std::size_t order = 2;   ///< number of tokens at the end of the cache that decide the next token
+  std::size_t order = 2;   ///< number of tokens at the end of the cache that determine the next token
   Token vocabulary = 100;  ///< the hashed model picks 0 ... vocabulary - 1
-  /// The model, unless it is the hashed one: returns the token after the last `order` tokens (fewer at the start).
+  /// Replaces the hashed model: returns the token after the last `order` tokens (fewer at the start). Empty: the hashed
+  /// model.
   std::function<Token(TokenSpan)> table = {};
-  /// Whether a token may follow the last `order` tokens, as in a grammar; empty: always. Ignored where it refuses every
-  /// token.
+  /// Returns true if a token may follow the last `order` tokens, as in a grammar. Empty: every token may follow. It is
+  /// ignored where it refuses every token.
   std::function<bool(TokenSpan, Token)> rule = {};
   std::size_t revealed = 4;   ///< number of tokens that top_k() returns
-  bool sampled = false;       ///< draw among a few candidates, from a random stream that each pick advances
-  std::uint32_t penalty = 0;  ///< of a sampled token, for each occurrence among the last 8 picks; 256 is strong
+  bool sampled = false;       ///< draw from a few candidates, with a random stream that each pick advances
+  std::uint32_t penalty = 0;  ///< penalty of a sampled token per occurrence in the last 8 picks; 256 is strong
   Capabilities capabilities = {};
   ScriptedFaults faults = {};
-  /// Virtual duration of a pass, in any unit. counters().time sums it up; pass_time() returns it as nanoseconds.
+  /// Returns the virtual duration of a pass, in any unit. counters().time is the sum of all passes. pass_time() returns
+  /// that of the last pass as nanoseconds.
   std::function<std::uint64_t(const PassShape&)> latency = {};
-  bool may_stop_before = false;  ///< a predicate may refuse a pick: one pick more is read than committed
+  bool may_stop_before = false;  ///< a predicate may refuse a pick, so one more pick is read than committed
 };
 
-/// The calls that a ScriptedVerifier has served. A failed call counts.
+/// Counts of the calls that a ScriptedVerifier has served. Failed calls count too.
 struct ScriptedCounters {
   std::uint64_t verifies = 0;
   std::uint64_t rows = 0;
   std::uint64_t picks = 0;
-  std::uint64_t commits = 0;  ///< restores included
+  std::uint64_t commits = 0;  ///< commits and restores
   std::uint64_t restores = 0;
   std::uint64_t faults = 0;
   std::uint64_t time = 0;
 };
 
 #if defined(__cpp_exceptions)
-/// The exception of a scripted fault.
+/// The exception that a scripted fault throws.
 struct ScriptedFault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 #endif
 
-/// The model of a ScriptedVerifier: the end of a text decides the ranking of the vocabulary after it.
+/// The model of a ScriptedVerifier: the end of a text determines the ranking of the vocabulary after it.
 class ScriptedModel {
  public:
   /// The state that drawing a token changes.
@@ -82,13 +84,13 @@ class ScriptedModel {
   [[nodiscard]] bool allows(TokenSpan context, Token next) const {
     return !options_.rule || options_.rule(end_of(context), next);
   }
-  /// The token that a greedy model picks after `context`.
+  /// Returns the token that a greedy model picks after `context`.
   [[nodiscard]] Token greedy(TokenSpan context) const {
     const TokenSpan end = end_of(context);
     const Token first = first_choice(end);
     return allows(end, first) ? first : ranked(context, 1).front();
   }
-  /// The likeliest tokens after `context` that the rule allows, likeliest first: at most `most`, at least one.
+  /// Returns the likeliest tokens after `context` that the rule allows, likeliest first: at least one, at most `most`.
   [[nodiscard]] std::vector<Token> ranked(TokenSpan context, std::size_t most) const {
     const TokenSpan end = end_of(context);
     const Token first = first_choice(end);

@@ -13,11 +13,11 @@
 namespace reprise::testing {
 
 /// The rows of a ScriptedVerifier's pass at the end of its cache: their parents and the tokens that they see. Row 0 is
-/// the anchor, row 1 the first drafted row.
+/// the anchor, and row 1 is the first drafted row.
 struct ScriptedRows {
   std::size_t base = 0;            ///< rows of the cache before the pass
-  std::size_t pending = 0;         ///< rows before the draft, the anchor's included
-  std::vector<NodeIndex> parents;  ///< of the drafted rows, see TreeVerifier
+  std::size_t pending = 0;         ///< rows before the draft, including the anchor's
+  std::vector<NodeIndex> parents;  ///< parents of the drafted rows; see TreeVerifier
 
   void set_chain(std::size_t drafted) {
     parents.resize(drafted);
@@ -49,8 +49,8 @@ struct ScriptedRows {
     return leaves;
   }
   [[nodiscard]] Token token(TokenSpan cache, std::size_t row) const { return cache[base + pending + row - 1]; }
-  /// The last tokens that a row sees, itself included. Covers the path to the row, and at least `most` tokens if the
-  /// cache has them.
+  /// Returns the last tokens that a row sees, including its own. They cover the path to the row, and at least `most`
+  /// tokens if the cache has them.
   [[nodiscard]] std::vector<Token> seen_by(TokenSpan cache, std::size_t row, std::size_t most) const {
     std::vector<Token> seen;
     for (; row > 0; row = parent(row)) seen.push_back(token(cache, row));
@@ -58,7 +58,7 @@ struct ScriptedRows {
     std::reverse(seen.begin(), seen.end());
     return seen;
   }
-  /// The first drafted row after `row` that is its child and holds `next`; 0 if there is none.
+  /// Returns the first child of `row` that holds `next`; 0 if there is none.
   [[nodiscard]] std::size_t child_of(TokenSpan cache, std::size_t row, Token next) const {
     for (std::size_t child = row + 1; child <= parents.size(); ++child)
       if (parent(child) == row && token(cache, child) == next) return child;

@@ -23,18 +23,19 @@
 
 namespace reprise::testing::detail {
 
-/// The progress of a run: decoded tokens, and committed tokens that the next pass has to carry.
+/// The progress of a run: the number of decoded tokens, and the number of committed tokens that the next pass must
+/// carry.
 struct Place {
   std::size_t position = 0;
   std::size_t pending = 1;
 };
 
-/// How often the first candidates of an engine agree with its picks and with each other.
+/// Counts of how often an engine's first candidates agree with its picks and with each other.
 struct RankCounts {
   std::size_t asked = 0;
-  std::size_t picked = 0;   ///< the first candidate was the pick
-  std::size_t known = 0;    ///< after drafted rows, at places that a plain pass has shown too
-  std::size_t changed = 0;  ///< of these, the first candidate differed from that of the plain pass
+  std::size_t picked = 0;   ///< times that the first candidate was the pick
+  std::size_t known = 0;    ///< candidates after drafted rows, at positions that a plain pass has also shown
+  std::size_t changed = 0;  ///< times among `known` that the first candidate differed from the plain pass's
 };
 
 template <class Engine>
@@ -48,11 +49,11 @@ Capabilities described(const Engine& engine) {
 template <class Engine, class Fail>
 class VerifierProbe {
  public:
-  /// `tokens`: number to decode; `epsilon` and `tolerance`: see VerifierCheck.
+  /// `tokens`: number of tokens to decode; `epsilon` and `tolerance`: see VerifierCheck.
   VerifierProbe(TokenSpan prompt, std::size_t tokens, double epsilon, double tolerance, Fail& fail)
       : text_(prompt), tokens_(tokens), epsilon_(epsilon), tolerance_(tolerance), fail_(fail) {}
 
-  /// Records the text of plain decoding, from an engine that has the prompt: one token per pass.
+  /// Decodes one token per pass with an engine that has the prompt, and records the text.
   std::optional<Difference> decode_plainly(Engine& engine) {
     for (std::size_t p = 0; p < tokens_; ++p) {
       const TokenSpan anchor = text_.before(p, 1);
@@ -79,7 +80,7 @@ class VerifierProbe {
       if (auto difference = refuse(engine, step, draft, place, trace)) return difference;
     bool saves = (restores && (!draft.tokens.empty() || step.twice)) || step.save;  // restore() needs a snapshot
     if (step.drop) {
-      // The pass keeps nothing, so a difference can only come from the pass itself. Plain decoding continues.
+      // The pass keeps nothing, so a difference can only come from the pass itself. Plain decoding continues after it.
       trace.add(call(step, saves, ""), batch(draft, place), draft);
       if (auto difference = read(engine, step, draft, place, saves, trace.text())) return difference;
       step = without_draft(step);
@@ -115,7 +116,7 @@ class VerifierProbe {
     return {};
   }
 
-  /// The number of comparisons since the last call.
+  /// Returns the number of comparisons since the last call, and resets it to 0.
   std::size_t take_checks() noexcept { return std::exchange(checks_, 0); }
   [[nodiscard]] const RankCounts& ranks() const noexcept { return counts_; }
   [[nodiscard]] const ProbeText& text() const noexcept { return text_; }
@@ -138,7 +139,7 @@ class VerifierProbe {
     return batch;
   }
 
-  /// Reads one pick, then gives the whole pass back except the pending tokens before the anchor.
+  /// Reads one pick, then rolls back the whole pass except the pending tokens before the anchor.
   std::optional<Difference> refuse(Engine& engine, const Step& step, const ProbeDraft& draft, Place& place,
                                    Trace& trace) {
     const bool restores = CheckpointVerifier<Engine> && described(engine).rollback == Rollback::snapshot;
@@ -224,7 +225,7 @@ class VerifierProbe {
     if (MarginVerifier<Engine>) message += "; margin " + std::to_string(margin);
     return Difference{std::move(message), MarginVerifier<Engine> && margin <= epsilon_};
   }
-  /// Compares a distribution with the one that a plain pass showed at the same place.
+  /// Compares a distribution with the one that a plain pass showed at the same position.
   std::optional<Difference> weigh(Engine& engine, std::size_t i, std::size_t p, const ProbeDraft& draft,
                                   const std::string& trace) {
     if constexpr (DistributionVerifier<Engine>) {
@@ -270,7 +271,7 @@ class VerifierProbe {
       }
     }
   }
-  /// Tokens that plain decoding picks must be allowed, and the same question must get the same answer.
+  /// Checks that allowed() allows the tokens that plain decoding picks, and that equal calls return equal numbers.
   std::optional<Difference> ask(Engine& engine, const Step& step, const Place& place, const std::string& trace) {
     if constexpr (ConstrainedVerifier<Engine>) {
       const TokenSpan right = text_.from(place.position, step.right + 1);
@@ -328,8 +329,8 @@ class VerifierProbe {
   Fail& fail_;
   std::size_t checks_ = 0;
   RankCounts counts_;
-  std::map<std::size_t, Token> first_;                 // first candidates of plain passes
-  std::map<std::size_t, std::vector<float>> weights_;  // distributions of plain passes
+  std::map<std::size_t, Token> first_;                 // first candidates of plain passes, by position
+  std::map<std::size_t, std::vector<float>> weights_;  // distributions of plain passes, by position
 };
 
 }  // namespace reprise::testing::detail

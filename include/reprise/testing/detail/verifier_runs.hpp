@@ -21,10 +21,10 @@ namespace reprise::testing {
 /// The settings of check_verifier().
 struct VerifierCheck {
   std::size_t tokens = 32;     ///< tokens to decode in each run
-  std::size_t max_draft = 4;   ///< longest draft tried; trees have more nodes
+  std::size_t max_draft = 4;   ///< longest draft tried, in tokens; trees have more nodes
   std::size_t mixed_runs = 8;  ///< runs in which all variations are mixed at random
   double epsilon = 0;          ///< a difference at a pick whose margin is at most this is a near tie (MarginVerifier)
-  double tolerance = 1e-3;     ///< largest total variation distance between distributions with and without a draft
+  double tolerance = 1e-3;     ///< maximum total variation distance between distributions with and without draft
   bool sampled = false;        ///< picks come from a sampler whose state truncate() does not restore
   std::uint64_t seed = 1;
 };
@@ -53,14 +53,14 @@ class VerifierRuns {
   void begin(const char* clause, const char* what) { report_.begin(clause, what); }
   void skip(const char* why) { report_.skip(why); }
   void note(const Difference& difference) { report_.note(difference.message, difference.near_tie); }
-  /// Adds a remark for the reader although nothing is wrong.
+  /// Adds a remark to the last finding, unless it has a message. The verdict does not change.
   void inform(std::string message) {
     if (report_.findings.back().message.empty()) report_.findings.back().message = std::move(message);
   }
   void count_checks(std::size_t further = 0) { report_.findings.back().checks += probe_.take_checks() + further; }
   [[nodiscard]] const Finding& finding() const noexcept { return report_.findings.back(); }
 
-  /// Runs once, with the steps that `choose(p)` returns from the first token to the last.
+  /// Runs once, with the steps that `choose(p)` returns for positions p from the first token to the last.
   template <class Choose>
   void repeat(Choose choose) {
     std::vector<Step> steps;
@@ -71,7 +71,7 @@ class VerifierRuns {
     }
     attempt(steps);
   }
-  /// Runs the steps. Repeats a failed run with only its last few steps, to report the shortest that fails.
+  /// Runs the steps. Repeats a failed run with only its last few steps, to report the shortest run that fails.
   void attempt(const std::vector<Step>& steps) {
     std::size_t done = 0;
     auto difference = follow(steps, done);
@@ -91,13 +91,13 @@ class VerifierRuns {
   }
 
  private:
-  /// `done`: the number of steps taken.
+  /// Runs the steps and returns the first difference. Writes the number of steps taken to `done`.
   std::optional<Difference> follow(const std::vector<Step>& steps, std::size_t& done) {
     Engine engine = make_(prompt_);
     Trace trace;
     Place place;
     while (place.position < check_.tokens) {
-      // An engine with fewer rows per pass arrives at a position later.
+      // An engine with fewer rows per pass needs more passes to reach a position.
       while (done < steps.size() && steps[done].position < place.position) ++done;
       const bool special = done < steps.size() && steps[done].position == place.position;
       Step plain;

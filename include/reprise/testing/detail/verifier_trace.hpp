@@ -11,7 +11,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/token.hpp"
 
-/// \file The passes that check_verifier() runs, and their description for people.
+/// \file The passes that check_verifier() runs, and their readable descriptions.
 namespace reprise::testing::detail {
 
 /// One unusual pass, run when `position` tokens have been decoded.
@@ -20,15 +20,15 @@ struct Step {
   std::size_t right = 0;         ///< drafted tokens that agree with plain decoding
   std::size_t wrong = 0;         ///< drafted tokens after them, the first of which disagrees
   std::size_t take = unlimited;  ///< commit at most this many tokens and read no more picks
-  bool twice = false;            ///< run the pass once without a commit before
-  bool fail = false;             ///< make the pass fail once before
-  bool refuse = false;           ///< read one pick first and commit nothing, as a stop predicate may
+  bool twice = false;            ///< first run the pass once without a commit
+  bool fail = false;             ///< first make the pass fail once
+  bool refuse = false;           ///< first read one pick and commit nothing, as if a stop predicate refused it
 
-  std::size_t siblings = 0;  ///< wrong tokens beside each right one, and after the last
+  std::size_t siblings = 0;  ///< number of wrong siblings of each right token, and of wrong tokens after the last
   std::size_t tail = 0;      ///< tokens after each sibling, equal to those after the right token
-  std::uint64_t order = 0;   ///< tree rows: 0, right path first; 1, right token last at each depth; else mixed
-  bool tree = false;         ///< use verify_tree() and commit_rows(), for chains too
-  bool drop = false;         ///< run and read the pass, then decode plainly instead
+  std::uint64_t order = 0;   ///< tree row order. 0: right path first; 1: right token last at each depth; else: mixed
+  bool tree = false;         ///< use verify_tree() and commit_rows(), even for chains
+  bool drop = false;         ///< run and read the pass without a commit, then decode plainly instead
   bool walk = false;         ///< use verify_and_walk()
   bool save = false;         ///< call snapshot() first, even without a draft
   bool ask = false;          ///< call allowed() first
@@ -62,7 +62,7 @@ std::string listed(std::span<const T> values) {
   return text;
 }
 
-/// The passes of a run, as text for people.
+/// The passes of a run, as readable text.
 class Trace {
  public:
   void add_plain() {
@@ -103,7 +103,7 @@ struct Difference {
 
 namespace reprise::testing {
 
-/// The argument of callers that cannot make their engine fail.
+/// The `fail_next` argument of callers that cannot make their engine fail.
 struct NeverFail {};
 
 }  // namespace reprise::testing
