@@ -69,8 +69,8 @@ struct Outcome {
 /// token.
 ///
 /// The other nodes are skipped: the target picked no token at their position, and learning from them would add a bias.
-/// If the pick after the path was not read, the children of the path's last node are skipped too. Pad rows are skipped,
-/// because no strategy proposed them.
+/// If the pick after the path was not read, the children of the path's last node are skipped too. Auxiliary nodes
+/// are skipped, because they are never accepted. Pad rows are skipped, because no strategy proposed them.
 template <class Visit>
 void for_each_tested(const Outcome& outcome, Visit&& visit) {
   // The indices of accepted nodes ascend, and children come after their parent.

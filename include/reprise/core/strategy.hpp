@@ -33,8 +33,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///
 ///  S1  begin(context) starts a new sequence whose committed tokens are `context` (the prompt). Nothing of the previous
 ///      sequence remains.
-///  S2  observe(context, fresh, origin) reports that the last `fresh` tokens of `context` are new. Each committed token
-///      is reported as new exactly once, in order.
+///  S2  observe(context, fresh, origin) reports that the last `fresh` tokens of `context` are new. Each token
+///      committed later is reported exactly once, in order. Tokens given to begin() or rebase() are not reported.
 ///  S3  propose(context, draft) writes a draft of the tokens that follow `context`. It does not allocate and does not
 ///      throw. `draft` is initially empty. draft.budget() states the limits, and draft.push() refuses nodes beyond
 ///      them.

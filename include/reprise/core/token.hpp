@@ -12,7 +12,8 @@ namespace reprise::inline v0 {
 /// as an array index.
 using Token = std::int32_t;
 
-/// A read-only view of tokens. A function that returns one documents how long it is valid.
+/// A read-only view of tokens. Unless documented otherwise, a returned view is valid until the object that returned it
+/// changes or is destroyed.
 using TokenSpan = std::span<const Token>;
 
 /// The origin of committed tokens.

@@ -125,11 +125,11 @@ concept TimedVerifier = Verifier<V> && requires(V& v) {
 ///      with a draft, and before each verify whose pass may become void before commit. A pass may become void if a
 ///      predicate may refuse its pick, or if top_k() is called. It may also become void if picks are drawn when they
 ///      are read (they have no size()). In all other passes, only verify or commit itself can fail. If one of them
-///      fails, it leaves the state unchanged, or the engine cannot continue. restore(committed) is called instead of
-///      commit if any row of the pass is not kept. It restores the saved state, as if the pass had never been run. The
-///      sampler is an exception: it keeps its draws of the `committed` tokens. These tokens become pending and are part
-///      of the next pass. After a void pass (V5), the engine restores the state itself, at the next snapshot() or
-///      verify().
+///      fails, it must leave the state unchanged; otherwise, the engine cannot continue. restore(committed) is called
+///      instead of commit if any row of the pass is not kept. It restores the saved state, as if the pass had never
+///      been run. The sampler is an exception: it keeps its draws of the `committed` tokens. These tokens become
+///      pending and are part of the next pass. After a void pass (V5), the engine restores the state itself, at the
+///      next snapshot() or verify().
 template <class V>
 concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed) {
   v.snapshot();

@@ -36,8 +36,9 @@ struct PredictedOutputOptions {
 ///
 ///  - after the mismatched token, if this token was replaced;
 ///  - at the mismatched token, if something was inserted before it;
-///  - at a nearby place that ends like the output, if something was deleted or a longer passage was rewritten;
-///  - at the last place in all references that ends like the output.
+///  - after a nearby occurrence of the output's last tokens, if something was deleted or a longer passage was
+///    rewritten;
+///  - after the latest occurrence of the output's last tokens in all references.
 ///
 /// All these places are followed, drafted as a tree, and dropped when they prove wrong. The probability of a place
 /// depends on how it was found and how long it has agreed. AgreementCalibrator learns these probabilities from the

@@ -56,8 +56,9 @@ namespace detail {
 /// A match in a history: a slot whose preceding text ends like the looked-up text.
 template <class Slot>
 struct BasicHistoryMatch {
-  Slot next = 0;                 ///< the slot of the token after the match
-  std::uint32_t agreements = 0;  ///< bit i: the token i + 1 places before `next` agrees
+  Slot next = 0;  ///< the slot of the token after the match
+  /// Bit i: the tokens i + 1 places before `next` and before the end of the looked-up text are known to be equal.
+  std::uint32_t agreements = 0;
   friend bool operator==(const BasicHistoryMatch&, const BasicHistoryMatch&) = default;
 };
 

@@ -167,7 +167,8 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
   }
 }
 
-/// Returns the verifier's capabilities, limited to the functions that it has. Errors: invalid_argument.
+/// Returns the verifier's capabilities. Sets max_leaves to 1 unless the verifier is a TreeVerifier. Errors:
+/// invalid_argument if rollback is Rollback::snapshot and the verifier is not a CheckpointVerifier.
 template <Verifier V>
 Result<Capabilities> capabilities_of(const V& verifier) {
   Capabilities can;

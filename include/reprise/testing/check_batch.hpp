@@ -26,11 +26,12 @@
 
 namespace reprise::testing {
 
-/// An engine that packs many sequences into a pass, as check_batch() calls it. verify(passes) runs one pass and returns
-/// the picks of each part. `answer[k][i]` is the token after row (anchor + i) of passes[k]. Each part fits
-/// BatchPacker::add() unchanged. commit(sequence, rows) keeps these rows of the sequence's part; rows are counted from
-/// the start of the part. Rows that are not committed become void when the next pass starts. Two functions are
-/// optional: leave(sequence) removes the sequence for good, and margin(k, i) is described in MarginVerifier.
+/// An engine that packs many sequences into a pass, as check_batch() calls it. verify(passes) runs one pass. Each
+/// element of `passes` is the part of one sequence, and can be given to BatchPacker::add() unchanged. verify() returns
+/// the picks: `answer[k][i]` is the token after row (anchor + i) of passes[k]. commit(sequence, rows) keeps these rows
+/// of the sequence's part; rows are counted from the start of the part. Rows that are not committed become void when
+/// the next pass starts. Two functions are optional. leave(sequence) removes the sequence for good. margin(k, i)
+/// returns the margin of answer[k][i]; see MarginVerifier.
 template <class S>
 concept BatchServer = requires(S& server, std::span<const SequencePass> passes, std::size_t sequence,
                                std::span<const std::size_t> rows,

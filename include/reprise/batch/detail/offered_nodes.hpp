@@ -34,7 +34,7 @@ struct PlanTerms {
   [[nodiscard]] std::int64_t price_of(std::size_t k) const noexcept { return UnitScale::multiply(price, cost.log(k)); }
 };
 
-/// The number of rows that a pass drafts.
+/// The chosen number of drafted rows of a pass.
 struct RowChoice {
   std::size_t rows = 0;       ///< drafted rows, padding included if uniform
   std::size_t row_width = 0;  ///< if uniform: rows of each sequence

@@ -16,8 +16,8 @@
 
 namespace reprise::inline v0::detail {
 
-/// Tokens are sorted into classes by worth. Class c is worth 2^(-c / 32), and class 0 comes before all others. A token
-/// worth less than 2^-11 is ignored.
+/// Tokens are sorted into classes by worth, the most valuable first. Class c is worth 2^(-c / 32). Class 0 is reserved
+/// for tokens of sampled drafts, whatever their worth. A token worth less than 2^-11 is ignored.
 inline constexpr std::int32_t worth_halvings = 11;
 inline constexpr std::size_t worth_classes = std::size_t{worth_halvings} * coarse_steps;
 /// The worth of each class, in UnitScale.

@@ -19,8 +19,8 @@ namespace reprise::inline v0::detail {
 /// path. for_each_tested() then reports on the member's nodes as if all of them had been sent.
 ///
 /// `Own`: the maximum number of nodes in a member's draft. `Rows`: the maximum number of nodes in the combined draft.
-/// `Reveals`: true if a member learns from ranked tokens (Outcome::top_k). Some tokens were ranked at rows of other
-/// members; such rows are appended to the member's own nodes and marked as padding.
+/// `Reveals`: true if a member learns from ranked tokens (Outcome::top_k). These tokens may follow nodes of other
+/// members. The sent nodes of other members are therefore appended to the member's own nodes and marked as padding.
 ///
 /// Cost: linear. The returned views are valid until the next translate(). No allocation.
 template <std::size_t Own, std::size_t Rows, bool Reveals>

@@ -64,10 +64,10 @@ struct Voter {
   int length = 0;  ///< length of agreement with the context; negative if only the draft led to this place
 };
 
-/// The places that vote on one draft: those that the context follows, those found in the stores, and those that the
-/// draft itself reaches. A VoterSet has one bit per place.
+/// The places that vote on one draft: those of the context's followed matches, those found in the stores, and those
+/// that the draft itself reaches. A VoterSet has one bit per place.
 ///
-/// All stores together have at most 32 places. Each store gets an equal share, at most 12 places: with one or two
+/// All stores together contribute at most 32 places. Each store gets an equal share, at most 12 places: with one or two
 /// stores 12 each, with three 10, with four 8. Unused places are not given to other stores, so the votes of one store
 /// do not depend on the contents of another.
 class Voters {
@@ -82,7 +82,7 @@ class Voters {
     for (const DatastoreRef& store : stores) store_count_ += store.empty() ? 0 : 1;
   }
 
-  /// Collects the places that the context follows and the places in the stores. Call it before each draft.
+  /// Collects the places of the context's followed matches and the places in the stores. Call it before each draft.
   template <class Context>
   void collect(const Context& context) noexcept {
     const TokenSpan tokens = context.tokens();

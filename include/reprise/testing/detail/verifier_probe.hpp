@@ -34,7 +34,7 @@ struct Place {
 struct RankCounts {
   std::size_t asked = 0;
   std::size_t picked = 0;   ///< times that the first candidate was the pick
-  std::size_t known = 0;    ///< candidates after drafted rows, at positions that a plain pass has also shown
+  std::size_t known = 0;    ///< first candidates after drafted rows that can be compared with those of a plain pass
   std::size_t changed = 0;  ///< times among `known` that the first candidate differed from the plain pass's
 };
 
