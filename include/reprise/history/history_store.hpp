@@ -25,8 +25,8 @@ class BasicHistoryStore;
 /// Stores past sequences in a fixed number of bytes, with an index over their n-grams. A drafter can copy from this
 /// text in addition to its own context.
 ///
-/// **Duplicates.** Known text is not stored again. A repetition of 64 tokens or more counts as a use of the stored
-/// text. Only its last 16 tokens are stored again, and only if new text follows them.
+/// **Duplicates.** A repetition of 64 tokens or more is not stored again: it counts as a use of the stored text. Only
+/// its last 16 tokens are stored again, and only if new text follows them.
 ///
 /// **Eviction.** A full history evicts segments of 32 tokens, the oldest first. Each segment has a use count: accepted
 /// drafts and repetitions raise it. A segment with uses gets a second chance, and its count is halved (the clock
