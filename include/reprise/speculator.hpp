@@ -22,7 +22,8 @@ namespace reprise::inline v0 {
 /// see these classes for details.
 ///
 /// Memory: 30 KB plus about 30 bytes for each token of text, of which the session holds 4. If every token is new, the
-/// memory is 55 to 80 bytes for each. The maximum occurs directly after the tables have grown. Threads: as for Session.
+/// memory is 55 to 80 bytes for each token. The maximum occurs directly after the tables have grown. Threads: as for
+/// Session.
 class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
  public:
   using Base = Session<NgramDrafter<RollingHashIndex>, CostControl>;
