@@ -11,8 +11,9 @@
 
 namespace reprise::inline v0 {
 
-/// The recommended composition. It drafts continuations found in the context and learns their probabilities from the
-/// target's acceptances. In each pass, it sends as many tokens as pay off on this engine.
+/// The recommended composition. It drafts continuations found in the context, or in the datastores of NgramOptions. It
+/// learns their probabilities from the target's acceptances. In each pass, it sends as many tokens as pay off on this
+/// engine.
 ///
 ///   Speculator speculator;                          // Learns costs from pass times.
 ///   Speculator speculator(CostCurve::linear(0.02)); // A drafted token adds 2%.
