@@ -7,7 +7,7 @@
 ///
 ///  * testing/: the test kit.
 ///  * extras/: published methods with a weaker stability promise.
-///  * history/snapshot_file.hpp: the only public header that calls the operating system.
+///  * history/snapshot_file.hpp: the only public header that reads and writes files.
 ///
 /// Headers in <layer>/detail/ are private to their layer.
 

@@ -11,8 +11,9 @@
 
 namespace reprise::inline v0 {
 
-/// The recommended composition. It drafts continuations found in the context and learns their probabilities from the
-/// target's acceptances. In each pass, it sends as many tokens as pay off on this engine.
+/// The recommended composition. It drafts continuations found in the context, or in the datastores of NgramOptions. It
+/// learns their probabilities from the target's acceptances. In each pass, it sends as many tokens as pay off on this
+/// engine.
 ///
 ///   Speculator speculator;                          // Learns costs from pass times.
 ///   Speculator speculator(CostCurve::linear(0.02)); // A drafted token adds 2%.
@@ -22,7 +23,8 @@ namespace reprise::inline v0 {
 /// see these classes for details.
 ///
 /// Memory: 30 KB plus about 30 bytes for each token of text, of which the session holds 4. If every token is new, the
-/// memory is 55 to 80 bytes for each. The maximum occurs directly after the tables have grown. Threads: as for Session.
+/// memory is 55 to 80 bytes for each token. The maximum occurs directly after the tables have grown. Threads: as for
+/// Session.
 class Speculator : public Session<NgramDrafter<RollingHashIndex>, CostControl> {
  public:
   using Base = Session<NgramDrafter<RollingHashIndex>, CostControl>;

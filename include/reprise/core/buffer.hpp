@@ -19,8 +19,8 @@ namespace reprise::inline v0 {
 /// contents unchanged. std::vector throws instead, and an exception between the verifier's commit and the session's
 /// would leave the two out of step.
 ///
-/// The capacity grows by a quarter. The arrays hold a whole context, so doubling would cost more memory than the index.
-/// A copy that runs out of memory is empty; compare sizes to detect it.
+/// The capacity grows by a quarter. The arrays hold a whole context, so doubling could waste as much memory as they
+/// use. A copy that runs out of memory is empty; compare sizes to detect it.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);

@@ -21,15 +21,15 @@ enum class Rollback : std::uint8_t {
   none,      ///< the engine cannot roll back; Session::begin() refuses it
 };
 
-/// The row counts that a pass may have, in ascending order. An empty list allows any count. Engines that capture one
-/// graph per width need such a list.
+/// The row counts that a pass with a draft may have, in ascending order. An empty list allows any count. Engines that
+/// capture one graph per width need such a list.
 class AllowedWidths {
  public:
   static constexpr std::size_t capacity = 96;
 
   constexpr AllowedWidths() noexcept = default;
-  /// Creates a list from constants. A width of 0 or more than `capacity` widths does not compile. Use add() for
-  /// run-time values.
+  /// Creates a list from constants. Does not compile if a width is 0, or if there are more than `capacity` different
+  /// widths. Use add() for run-time values.
   consteval AllowedWidths(std::initializer_list<std::size_t> widths) noexcept {
     for (const std::size_t width : widths)
       if (!add(width)) a_width_is_0_or_there_are_more_than_96();
@@ -69,7 +69,7 @@ struct Capabilities {
   /// smaller width.
   std::optional<Token> pad_token = {};
   std::size_t max_depth = unlimited;  ///< drafted tokens on one path
-  std::size_t max_leaves = 1;         ///< paths of a draft; 1: chains only
+  std::size_t max_leaves = 1;         ///< paths of a draft; each pad row of a tree counts as one; 1: chains only
   Rollback rollback = Rollback::trim;
   /// Maximum number of drafted rows that the engine can roll back after a pass (sliding windows). If a predicate
   /// refuses the first pick, the anchor's row is rolled back as well.
@@ -85,7 +85,7 @@ struct Capabilities {
 struct PassShape {
   std::size_t sequences = 1;
   std::size_t rows = 1;     ///< rows of all sequences together, pending tokens included
-  std::size_t context = 0;  ///< committed tokens per sequence before the pass
+  std::size_t context = 0;  ///< committed tokens before the pass; of several sequences, the mean
 };
 
 }  // namespace reprise

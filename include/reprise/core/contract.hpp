@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The only macro of the library: a precondition that only a programming error of the caller can break.
+/// \file REPRISE_EXPECTS, the only function-like macro of the library: a precondition that only a programming error of
+/// the caller can break.
 ///
 /// It never checks input that arrives at run time: token values, sizes, a strategy's proposals, files, capabilities.
 /// The library handles such input, or refuses it with an Error (result.hpp). Set -DREPRISE_CONTRACTS to one of:

@@ -18,8 +18,8 @@ namespace reprise::inline v0 {
 /// The limits of a pass. Control uses them to decide how much of a draft to send.
 struct PassLimits {
   PassShape plain = {};                      ///< the pass without a draft: its rows are the pending tokens
-  std::size_t nodes = unlimited;             ///< upper bound on drafted tokens
-  std::span<const std::size_t> widths = {};  ///< the row counts that a pass may have, ascending; empty: any
+  std::size_t nodes = unlimited;             ///< upper bound on drafted rows, pad rows included
+  std::span<const std::size_t> widths = {};  ///< row counts that a pass with a draft may have, ascending; empty: any
   bool padded = false;                       ///< true: the pad token may fill rows up to an allowed width
   /// True if the rejection of any drafted token makes the next pass run the accepted tokens again (Rollback::snapshot).
   bool replayed = false;
@@ -29,7 +29,7 @@ struct PassLimits {
 struct DraftChoice {
   std::size_t nodes = 0;
   std::size_t padding = 0;
-  Cut cut = Cut::none;  ///< why part of the draft is not sent; none: all of it is sent
+  Cut cut = Cut::none;  ///< why nodes that fit are not sent; none: all of them are sent
 };
 
 /// The result of a committed pass, for control to learn from.
@@ -38,17 +38,18 @@ struct PassReport {
   PassShape sent;                                     ///< its actual shape
   std::size_t committed = 0;                          ///< number of tokens that the pass committed
   std::optional<std::chrono::nanoseconds> time = {};  ///< its duration, if the engine measures it
-  /// True if no row of the pass stays in the cache. In that case, the committed tokens become pending, after the tokens
-  /// that were already pending.
+  /// True if the engine has restored its state (Rollback::snapshot), so that no row of the pass stays in the cache. In
+  /// that case, the committed tokens become pending, after the tokens that were already pending.
   bool replayed = false;
 };
 
-/// Decides how much to draft. Only control knows the cost of a pass. A strategy states how likely each token is, the
-/// engine states its abilities, and control combines the two. The compiler cannot check these clauses:
+/// Decides how much to draft. A strategy states how likely each token is, and the engine states its abilities. Control
+/// combines both with the cost of a pass. The compiler cannot check these clauses:
 ///
 ///  K1  begin() starts a new sequence. Only settings and measurements of the engine remain from previous sequences.
-///  K2  budget(asked, room) returns the budget for the strategy, which never allows more nodes than `asked`. The budget
-///      should exclude only nodes that are not worth sending. It is a hint: choose() decides.
+///  K2  budget(asked, room) returns the budget for the strategy. No limit of this budget is looser than in `asked`. The
+///      budget should exclude only nodes that are not worth sending. It is a hint: choose() decides. room.nodes is not
+///      known at this point, and is `unlimited`.
 ///  K3  choose(draft, sendable, room) returns how many of the `sendable` nodes to send. They are indices into `draft`,
 ///      parents first, and every prefix of them is a valid draft. choice.nodes <= min(sendable.size(), room.nodes).
 ///      choice.nodes + choice.padding <= room.nodes, and padding is 0 unless room.padded. If room.widths is not empty,
@@ -80,7 +81,8 @@ concept DraftControl = std::copyable<C> &&
   return fitting;
 }
 
-/// Sends every node that fits. Use it for drafts whose length the caller has set.
+/// Sends every node that fits, and no pad rows: with fixed widths, the draft is cut to an allowed width. Use it for
+/// drafts whose length the caller has set.
 struct SendAll {
   void begin() noexcept {}
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const noexcept { return asked; }
@@ -96,7 +98,7 @@ static_assert(DraftControl<SendAll>);
 
 namespace archetype {
 
-/// The minimal model of DraftControl: never drafts.
+/// The minimal model of DraftControl: never sends a draft.
 struct Control {
   void begin() {}
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits&) const { return asked; }

@@ -16,8 +16,9 @@ inline constexpr StorePlace no_place = ~StorePlace{0};
 
 /// A match in a datastore: a place that directly follows an occurrence of at least the suffix's last token.
 struct StoreMatch {
-  StorePlace next = no_place;    ///< the place itself
-  std::uint32_t agreements = 0;  ///< bit i: the tokens i + 1 places before `next` and before the suffix's end are equal
+  StorePlace next = no_place;  ///< the place itself
+  /// Bit i: the tokens i + 1 places before `next` and before the suffix's end are known to be equal.
+  std::uint32_t agreements = 0;
   friend bool operator==(const StoreMatch&, const StoreMatch&) = default;
 };
 

@@ -58,7 +58,7 @@ struct DraftNode {
   Probability path_probability = Probability::one();  ///< probability that the target picks this whole path
   std::uint16_t match_length = 0;                     ///< number of context tokens that matched; 0: not from a lookup
   DraftSource source = DraftSource::unknown;
-  bool auxiliary = false;  ///< verified only to learn the target's pick after it; never committed
+  bool auxiliary = false;  ///< verified only to learn the target's pick after it; never accepted
 };
 
 /// The limits on a strategy's draft in one round. Draft::push() enforces them.
@@ -123,8 +123,8 @@ class DraftView {
 /// A sampled draft is a chain and is not checked for order. It ends at the first refused node, because the
 /// distributions of later tokens depend on the refused one.
 ///
-/// Cost of push(): constant for a chain. For a tree, push() sometimes scans the nodes after the parent. With a limit on
-/// the depth, it also walks to the anchor.
+/// Cost of push(): constant for a chain. For a tree, push() sometimes scans the nodes after the parent. For either, it
+/// also walks to the anchor if max_depth is less than max_nodes.
 class Draft {
  public:
   Draft(std::span<DraftNode> storage, const DraftBudget& budget) noexcept : storage_(storage), budget_(budget) {
@@ -132,17 +132,17 @@ class Draft {
     if (budget_.shape == DraftShape::chain) budget_.max_leaves = std::min<std::size_t>(budget_.max_leaves, 1);
     if (budget_.max_leaves <= 1) budget_.shape = DraftShape::chain;
   }
-  // A strategy could empty a copy and overwrite accepted nodes through it.
+  // A strategy could empty a copy and overwrite this draft's nodes through it.
   Draft(const Draft&) = delete;
   // A strategy could assign a draft that is stored in the strategy's own memory.
   Draft& operator=(const Draft&) = delete;
   ~Draft() = default;
 
-  /// Returns the limits that push() enforces. max_nodes is at most the size of the storage; max_leaves is at most 1 for
-  /// a chain.
+  /// Returns the limits that push() enforces. max_nodes is at most the size of the storage; max_leaves is at most 1 if
+  /// `shape` is chain. A sampled draft is always a chain, whatever these limits allow.
   [[nodiscard]] const DraftBudget& budget() const noexcept { return budget_; }
 
-  /// Empties the draft and sets its kind.
+  /// Empties the draft, resets all flags (left_out(), held_back(), malformed()) and sets the kind.
   void clear(DraftKind kind = DraftKind::ordered) noexcept {
     size_ = leaves_ = 0;
     parents_ = children_ = 0;
@@ -152,7 +152,7 @@ class Draft {
     held_back_ = false;
     malformed_ = false;
   }
-  /// Appends a node and returns true. Returns false and writes nothing if the node is refused.
+  /// Appends a node and returns true. Returns false and appends nothing if the node is refused.
   bool push(const DraftNode& node) noexcept {
     if (!admits(node)) {
       ended_ = kind_ == DraftKind::sampled;
@@ -168,7 +168,7 @@ class Draft {
     return push(node);
   }
   /// Keeps the first `nodes` nodes; only these count towards the budget. A sampled draft that has ended stays ended.
-  /// Cost: linear in the number of nodes kept.
+  /// Cost: linear in the number of nodes kept; up to quadratic for a tree of more than 64 nodes.
   void truncate(std::size_t nodes) noexcept {
     if (nodes >= size_) return;
     size_ = leaves_ = 0;
@@ -188,7 +188,8 @@ class Draft {
   /// Records that a node was refused for its form. Strategies that forward the draft of another strategy need it.
   void mark_malformed() noexcept { malformed_ = true; }
   /// True if a node was refused for its form: a wrong parent, wrong order, a repetition, or an auxiliary node in a
-  /// chain. Such a draft counts as Cut::shape, so that the statistics expose a faulty strategy.
+  /// chain. An ordinary node after an auxiliary one is refused for its form too. Unless another rule shortens such a
+  /// draft further, it counts as Cut::shape, so that the statistics expose a faulty strategy.
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -224,7 +225,7 @@ class Draft {
     if (node.parent < bits) return (parents_ >> node.parent & 1) != 0;
     return any_after(node.parent, [&](const DraftNode& other) { return other.parent == node.parent; });
   }
-  /// True if the node's parent has a child with the same token.
+  /// True if the node's parent has a child with the same token. Auxiliary nodes repeat nothing and are not repeated.
   [[nodiscard]] bool repeats(const DraftNode& node) const noexcept {
     if (node.auxiliary || (children_ & child_bit(node)) == 0) return false;
     return any_after(node.parent, [&](const DraftNode& other) {

@@ -42,7 +42,7 @@ constexpr std::int32_t log2_q8(std::uint64_t x) noexcept {
   return whole * log_odds_one + part + UnitScale::floor(part * (log_odds_one - part) * bend);
 }
 
-/// Returns ln(part / rest), the log-odds of `part` against `rest`, in LogOddsScale.
+/// Returns ln(part / rest), the log-odds of `part` against `rest`, in LogOddsScale. Treats 0 as 1.
 constexpr LogOdds log_odds(std::uint64_t part, std::uint64_t rest) noexcept {
   return UnitScale::multiply(log2_q8(part) - log2_q8(rest), ln_2);
 }
@@ -109,7 +109,7 @@ constexpr std::int64_t fixed_log2(std::uint64_t x) noexcept {
          static_cast<std::int64_t>(LogTableStep::multiply(rise, LogTableStep::fraction(mantissa)));
 }
 
-/// Returns the natural logarithm of x. Both x and the result are in UnitScale.
+/// Returns the natural logarithm of x. Both x and the result are in UnitScale. Treats 0 as 2^-16.
 constexpr std::int64_t fixed_ln(std::uint64_t x) noexcept {
   // Division rounds towards zero; a shift would round down.
   return (fixed_log2(x) - UnitScale::from(std::int64_t{UnitScale::bits})) * ln_2 / UnitScale::one;
@@ -127,7 +127,7 @@ constexpr std::int32_t coarse_log2(std::uint32_t x) noexcept {
   return exponent * coarse_steps + static_cast<std::int32_t>(rescaled<UnitScale, CoarseScale>(log2_table[knot]));
 }
 
-/// Returns a table of 2^(-i / 32) in UnitScale for all i below `size`, which must be a multiple of 32.
+/// Returns a table of 2^(-i / 32) in UnitScale for all i below `size`, which must be at least 32.
 template <std::size_t size>
 constexpr std::array<std::uint32_t, size> falling_powers() noexcept {
   std::array<std::uint32_t, size> powers{};

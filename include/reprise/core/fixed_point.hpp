@@ -4,8 +4,8 @@
 #include <concepts>
 #include <cstdint>
 
-/// \file The fixed-point scales of this library, and named operations instead of bare shifts. Numbers remain plain
-/// integers, so a scale costs nothing at run time and the caller chooses the width.
+/// \file The common fixed-point scales of this library, and named operations instead of bare shifts. Numbers remain
+/// plain integers, so a scale costs nothing at run time and the caller chooses the width.
 namespace reprise::inline v0 {
 
 /// Fixed point with `Bits` binary places: the integer x represents x / 2^Bits. Drafts depend on integers only, so they
@@ -58,7 +58,7 @@ template <class From, class To, std::integral T>
     return static_cast<T>(x << (To::bits - From::bits));
   }
 }
-/// Returns x, converted to the coarser scale `To` and rounded to the nearest; halves round up.
+/// Returns x, converted to the coarser scale `To` and rounded to the nearest value; halves round up.
 template <class From, class To, std::integral T>
 [[nodiscard]] constexpr T rounded(T x) noexcept {
   static_assert(From::bits > To::bits);

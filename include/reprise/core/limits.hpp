@@ -62,7 +62,7 @@ constexpr std::string_view to_string(FinishReason reason) noexcept {
 /// The effect of one more output token on the generation.
 struct StopCheck {
   FinishReason reason = FinishReason::none;  ///< none, eos, stop_id or stop_sequence
-  std::size_t trim = 0;                      ///< tokens at the end, including `next`, that the returned output omits
+  std::size_t trim = 0;  ///< tokens at the end, the new one included, that the returned output omits
 };
 
 namespace detail {

@@ -12,24 +12,24 @@
 
 namespace reprise::inline v0 {
 
-/// Why a pass carried fewer tokens than the strategy proposed, or none. If several rules were binding, it is the first
-/// of them.
+/// Why a pass carried no draft, or fewer tokens than the strategy proposed. If several rules allow equally few tokens,
+/// the rule that the session checks first is reported; that order differs from the order below.
 enum class Cut : std::uint8_t {
   none,            ///< every proposed token was sent
   no_match,        ///< the strategy proposed nothing
-  unlikely,        ///< less likely than DraftBudget::min_path_probability
+  unlikely,        ///< less likely than DraftBudget::min_path_probability, or not worth their cost
   throttled,       ///< control or the strategy has stopped drafting for now
-  budget,          ///< the node budget of the round, or the number passed to plan()
+  budget,          ///< a limit of Limits::draft, a limit of control's own, or the number passed to plan()
   shape,           ///< the strategy pushed a malformed node, which the draft refused
   depth,           ///< deeper than the engine allows
   rows,            ///< the row limit of a pass
   width,           ///< no allowed width fits the whole draft
-  rollback,        ///< more drafted tokens than the engine can roll back
+  rollback,        ///< more drafted tokens than the engine can roll back, or more pending tokens than max_replay
   context,         ///< the context limit
   max_tokens,      ///< the limit on output tokens
   out_of_memory,   ///< an allocation failed: the pass carries no draft
   constraint,      ///< a grammar or filter refused the tokens
-  strategy_threw,  ///< the strategy threw; it is not called again until begin()
+  strategy_threw,  ///< the strategy threw; it is not called again until begin() or rebase()
 };
 inline constexpr std::size_t cut_count = 15;
 
@@ -47,18 +47,21 @@ struct RankedToken {
   Token token = 0;
 };
 
-/// The result of a draft. A strategy learns from nothing else. The views are valid only during feedback().
+/// The result of a draft, for DraftControl::learn() and DraftStrategy::feedback(). The views are valid only during the
+/// call.
 struct Outcome {
   DraftView draft;                  ///< the nodes as proposed, before any cut; then the pad rows of the pass, if any
   std::span<const NodeIndex> sent;  ///< the nodes in the pass, in row order
   std::span<const NodeIndex> accepted;  ///< the committed path, from the anchor's child on
-  std::optional<Token> pick;            ///< the target's token after that path; nullopt if it was not read
-  Cut cut = Cut::none;                  ///< why `sent` is shorter than `draft`
-  std::span<const RankedToken> top_k;   ///< empty unless the verifier is a TopKVerifier
+  /// The target's token after that path, even if a predicate refused it; nullopt if it was not read.
+  std::optional<Token> pick;
+  Cut cut = Cut::none;                 ///< why `sent` is shorter than `draft`
+  std::span<const RankedToken> top_k;  ///< the target's likeliest tokens, if they were reported (TopKVerifier)
 };
 
-/// Returns the i-th token that the pass of this outcome committed: the accepted path, then the pick. Returns nullopt if
-/// there is no such token, for example because the pick was not read.
+/// Returns the i-th token that the pass of this outcome committed: the accepted path, then the pick. A pick that a
+/// predicate refused is returned too, although it was not committed. Returns nullopt if there is no such token, for
+/// example because the pick was not read.
 [[nodiscard]] inline std::optional<Token> committed_token(const Outcome& outcome, std::size_t i) noexcept {
   if (i < outcome.accepted.size()) return outcome.draft[static_cast<std::size_t>(outcome.accepted[i])].token;
   return i == outcome.accepted.size() ? outcome.pick : std::nullopt;

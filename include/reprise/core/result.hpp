@@ -25,13 +25,13 @@ enum class ErrorCode : std::uint8_t {
   too_many_pending,     ///< more pending tokens than a pass has rows
   size_out_of_range,    ///< a size outside its bounds, for example truncate() to 0 tokens or beyond the end
   invalid_argument,     ///< a setting or capability that cannot work
-  out_of_memory,        ///< an allocation failed; nothing was changed
+  out_of_memory,        ///< an allocation failed; nothing was changed, except that an open round may be closed
   not_begun,            ///< there is no sequence: call begin() first
-  not_proposed,         ///< plan() without a propose() in the same round
-  finished,             ///< a stop rule or limit has ended generation
+  not_proposed,         ///< plan() or offer() without a propose() in the same round
+  finished,             ///< generation has ended: a stop rule, a limit or the caller ended it
   bad_ticket,           ///< the ticket is not the open one, was already used, or is out of order
   bad_picks,            ///< the picks or the accepted path cannot belong to this pass
-  verifier_failed,      ///< the pass could not be run; for verifiers without exceptions
+  verifier_failed,      ///< the pass could not be run or used; verifiers may return it instead of throwing
 
   // history: the bytes of a snapshot.
   out_of_room,         ///< the caller's buffer is too small for the snapshot
@@ -65,7 +65,8 @@ struct Error {
   std::uint64_t limit = 0;   ///< the limit that this number violates
 };
 
-/// A value or an Error (std::expected is C++23). Reading the value if there is an error is a contract breach.
+/// A value or an Error (std::expected is C++23). Reading the value if there is an error is a contract breach, and so is
+/// reading the error if there is a value.
 template <class T>
 class [[nodiscard]] Result {
  public:

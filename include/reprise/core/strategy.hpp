@@ -27,9 +27,10 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 
 }  // namespace detail
 
-/// A drafter, which proposes the tokens that may come next. It is never trusted: a wrong, late or malicious strategy
-/// can cost time, but cannot change the output. The session owns the text: `context` contains all committed tokens and
-/// is valid only during the call. The compiler cannot check these clauses:
+/// A drafter, which proposes the tokens that may come next. It is not trusted: a wrong, late or malicious strategy can
+/// cost time, but cannot change the output. The exception is rejection sampling, which trusts the stated distributions
+/// (DistributionStrategy). The session owns the text: `context` contains all committed tokens, unless a clause says
+/// otherwise, and is valid only during the call. The compiler cannot check these clauses:
 ///
 ///  S1  begin(context) starts a new sequence whose committed tokens are `context` (the prompt). Nothing of the previous
 ///      sequence remains.
@@ -38,8 +39,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///  S3  propose(context, draft) writes a draft of the tokens that follow `context`. It does not allocate and does not
 ///      throw. `draft` is initially empty. draft.budget() states the limits, and draft.push() refuses nodes beyond
 ///      them.
-///  S4  If propose() is called again, it writes the same draft, unless observe(), feedback(), truncate(), rebase() or
-///      begin() was called in between. A cancelled round that is run again relies on this.
+///  S4  If propose() is called again with the same budget, it writes the same draft. Calls of observe(), feedback(),
+///      truncate(), rebase() or begin() in between may change it. A cancelled round that is run again relies on this.
 ///  S5  feedback(context, outcome) is called once for each committed round, even if nothing was sent. It is called
 ///      before observe() reports that round's tokens, so `context` ends at the round's anchor. Cancelled rounds get no
 ///      feedback.
@@ -50,9 +51,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///      state. A datastore that others write to counts as a setting: S4 and S8 hold as long as its contents are the
 ///      same.
 ///
-/// begin(), observe() and truncate() may allocate. If one of them throws (or runs out of memory), the strategy is not
-/// called again until begin() or Session::rebase(), which calls its begin() in this case. Decoding continues without
-/// drafts.
+/// begin(), observe() and truncate() may allocate. If any function of the strategy throws, the strategy is not called
+/// again until begin() or Session::rebase(), which then calls its begin(). Decoding continues without drafts.
 ///
 /// Threads: only one thread at a time may use a strategy; distinct copies are independent.
 template <class S>
@@ -76,16 +76,17 @@ concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan before,
 };
 
 /// Optional: a strategy that learns from the target's likeliest tokens (Outcome::top_k). top_k_wanted() returns the
-/// number of tokens that it wants for each row; 0: none at present. Only a TopKVerifier reports such tokens.
+/// number of tokens that it wants for each row; 0: none at present. generate() reports such tokens only if the verifier
+/// is a TopKVerifier. Other loops call Session::report_top_k().
 template <class S>
 concept TopKLearner = DraftStrategy<S> && requires(const S& s) {
   { s.top_k_wanted() } -> std::convertible_to<std::size_t>;
 };
 
 /// Optional, for sampled drafts: distribution(node) returns the distribution from which that node's token was drawn, as
-/// one weight for each token of the vocabulary. It is called between propose() and feedback(). With a
-/// DistributionVerifier, such drafts are checked by rejection sampling, which accepts more tokens. If either of the two
-/// is missing, they are checked by agreement, like all other drafts.
+/// one probability for each token of the vocabulary. It is called between propose() and feedback(). With a
+/// DistributionVerifier and without fixed widths (Capabilities::allowed_widths), generate() checks such drafts by
+/// rejection sampling, which accepts more tokens. Otherwise, they are checked by agreement, like all other drafts.
 template <class S>
 concept DistributionStrategy = DraftStrategy<S> && requires(const S& s, NodeIndex node) {
   { s.distribution(node) } -> std::convertible_to<std::span<const float>>;

@@ -8,8 +8,8 @@
 
 namespace reprise::inline v0 {
 
-/// A vocabulary id. Any 32-bit value is legal, including negative ones: the library compares tokens and never uses one
-/// as an array index.
+/// A vocabulary id. Any 32-bit value is legal, including negative ones: the library compares and hashes tokens. It
+/// checks the range before it uses a token as an array index.
 using Token = std::int32_t;
 
 /// A read-only view of tokens. Unless documented otherwise, a returned view is valid until the object that returned it

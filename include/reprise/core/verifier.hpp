@@ -47,7 +47,8 @@ using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
 ///  V3  Picks are read in increasing order, each at most once. No pick is read after the first one that disagrees with
 ///      the draft, or after the token that ends generation. An engine with a stateful sampler (penalties, grammar,
 ///      mirostat, random stream) may thus compute them lazily: the sampler's state advances once per committed token.
-///      An engine that computes all picks at once returns a span; reading stops at its end. Both are equally valid.
+///      Only a pick that a predicate refuses advances it once more. An engine that computes all picks at once returns a
+///      span; reading stops at its end. Both are equally valid.
 ///  V4  commit(keep) keeps the first `keep` rows of the last pass in the cache and rolls back the rest. A pass with
 ///      `pending` pending rows that commits n tokens has keep = pending + n - 1, because the last committed token is
 ///      never in the cache. If a predicate refuses the first pick, nothing is committed, and keep may be 0.
@@ -94,10 +95,10 @@ concept MarginVerifier = Verifier<V> && requires(const V& v, std::size_t i) {
 ///      parents[j], counted from 0, or the anchor if parents[j] is anchor_parent. A parent comes before its children;
 ///      the parents of a chain are -1, 0, 1, ... A drafted row sees the cache, the pending rows, its ancestors and
 ///      itself, and no other row. Its position is that of the anchor plus its depth, so siblings share a position.
-///  V7  picks[i] is the target's token after row (anchor + i), given the path to that row: picks[0] after the anchor,
-///      picks[1 + j] after drafted row j. Picks are read along one path, in increasing order, each at most once. No
-///      pick is read after the first one with which no child agrees. Otherwise V3 holds. Reading stops at the end of a
-///      span.
+///  V7  picks[i] is the target's token after row (anchor + i), given the path to that row. picks[0] is the token
+///      after the anchor, and picks[1 + j] is the token after drafted row j. Picks are read along one path, in
+///      increasing order, each at most once. No pick is read after the first one with which no child agrees. Otherwise
+///      V3 holds. Reading stops at the end of a span.
 ///  V8  commit_rows(rows) keeps exactly these rows of the last pass, in this order, as if they alone had been run. V4
 ///      and V5 hold. The rows are in ascending order: first the pending rows, then the rows of the accepted path. If a
 ///      predicate refuses the first pick, the anchor's row is not among them. For a chain, the rows are a prefix:
@@ -111,8 +112,8 @@ concept TreeVerifier = Verifier<V> && requires(V& v, TokenSpan batch, std::size_
 
 /// A verifier that times its passes, so that control can learn their cost:
 ///
-///  V9  pass_time() returns the duration of the last verify, rollback included. It is called after commit and must be
-///      noexcept: the engine has already kept its rows, so the session must commit too.
+///  V9  pass_time() returns the duration of the last verify, rollback included. It is called after commit or restore,
+///      and must be noexcept: the engine has already kept its rows, so the session must commit too.
 template <class V>
 concept TimedVerifier = Verifier<V> && requires(V& v) {
   { v.pass_time() } -> std::convertible_to<std::chrono::nanoseconds>;
@@ -122,14 +123,13 @@ concept TimedVerifier = Verifier<V> && requires(V& v) {
 /// models). Capabilities::rollback is Rollback::snapshot. The compiler cannot check this clause:
 ///
 ///  V10 snapshot() saves the state before a pass and discards the state saved earlier. It is called before each verify
-///      with a draft, and before each verify whose pass may become void before commit. A pass may become void if a
-///      predicate may refuse its pick, or if top_k() is called. It may also become void if picks are drawn when they
-///      are read (they have no size()). In all other passes, only verify or commit itself can fail. If one of them
-///      fails, it must leave the state unchanged; otherwise, the engine cannot continue. restore(committed) is called
-///      instead of commit if any row of the pass is not kept. It restores the saved state, as if the pass had never
-///      been run. The sampler is an exception: it keeps its draws of the `committed` tokens. These tokens become
-///      pending and are part of the next pass. After a void pass (V5), the engine restores the state itself, at the
-///      next snapshot() or verify().
+///      with a draft. It is called before a verify without a draft if a stop predicate may refuse the pick or throw,
+///      or if top_k() is called. It is also called if picks are drawn when they are read (they have no size()). In all
+///      other passes, only verify or commit itself can fail. If one of them fails, it must leave the state unchanged;
+///      otherwise, the engine cannot continue. restore(committed) is called instead of commit if any row of the pass is
+///      not kept. It restores the saved state, as if the pass had never been run. The sampler is an exception: it keeps
+///      its draws of the `committed` tokens. These tokens become pending and are part of the next pass. After a void
+///      pass (V5), the engine restores the state itself, at the next snapshot() or verify().
 template <class V>
 concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed) {
   v.snapshot();
@@ -150,18 +150,18 @@ concept TopKVerifier = Verifier<V> && requires(V& v, std::size_t i) {
 /// rejection sampling, generate() draws the picks itself and reads none of the picks that verify returns:
 ///
 ///  V12 probabilities(i) returns the distribution from which plain decoding would sample after row (anchor + i). It has
-///      one weight for each token of the vocabulary, after temperature, truncation, penalties and grammar. Its calls
-///      follow the rules of V3 for reading picks. uniform() is the engine's random source: it returns a number in
-///      [0, 1), independent of all earlier ones.
+///      one probability for each token of the vocabulary, after temperature, truncation, penalties and grammar. They
+///      add up to one. Calls of probabilities() follow the rules of V3 for reading picks. uniform() is the engine's
+///      random source: it returns a number in [0, 1), independent of all earlier ones.
 template <class V>
 concept DistributionVerifier = Verifier<V> && requires(V& v, std::size_t i) {
   { v.probabilities(i) } -> std::convertible_to<std::span<const float>>;
   { v.uniform() } -> std::convertible_to<double>;
 };
 
-/// The tokens that a pass commits, as reported by an engine that walks the draft itself (on its device). They are the
-/// accepted tokens, followed by the pick that ends the path. rows[i] is the row of the batch after which tokens[i] was
-/// picked.
+/// The tokens that a pass can commit, as reported by an engine that walks the draft itself (on its device). They are
+/// the accepted tokens, followed by the pick that ends the path. rows[i] is the row of the batch after which tokens[i]
+/// was picked.
 struct Accepted {
   std::span<const std::size_t> rows;
   TokenSpan tokens;
@@ -173,7 +173,8 @@ struct Accepted {
 ///  V13 verify_and_walk(batch, drafted, parents) runs verify(), or verify_tree() if `parents` is not a chain. It
 ///      returns the accepted path and the pick that ends it. Each row of the path holds the token that was picked after
 ///      the previous row. If several children of a row hold that token, the first one is on the path. The path
-///      continues as long as the draft agrees with the picks. A stop rule may keep fewer of its rows (V4, V8).
+///      continues as long as the draft agrees with the picks. If a stop rule ends the pass earlier, fewer rows of the
+///      path are kept (V4, V8).
 template <class V>
 concept SelfWalkingVerifier = Verifier<V> &&
     requires(V& v, TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
@@ -184,9 +185,9 @@ concept SelfWalkingVerifier = Verifier<V> &&
 /// A verifier that decodes under a grammar or any other rule about the next token:
 ///
 ///  V14 allowed(path) returns how many leading tokens of `path` the rule allows after the committed tokens; `path`
-///      begins after the anchor. It is called before verify, once for each path of a draft, and changes nothing.
-///      Drafted tokens that it refuses are not sent. A wrong answer only costs time: the engine's sampler enforces the
-///      rule, with or without a draft.
+///      begins after the anchor. It is called before verify, at most once for each path of an ordered draft, and
+///      changes nothing. Drafted tokens that it refuses are not sent. Sampled drafts and auxiliary nodes are not
+///      checked. A wrong answer only costs time: the engine's sampler enforces the rule, with or without a draft.
 template <class V>
 concept ConstrainedVerifier = Verifier<V> && requires(V& v, TokenSpan path) {
   { v.allowed(path) } -> std::convertible_to<std::size_t>;

@@ -11,7 +11,7 @@
 ///     1 1 | 1 0 0 0     The anchor.
 ///     1 1 | 1 1 0 0     Two children of the anchor: they do not see each other.
 ///     1 1 | 1 0 1 0
-///     1 1 | 1 1 0 1     A child of the first of them.
+///     1 1 | 1 1 0 1     A child of the first of these two.
 ///
 /// For a chain, this is the causal mask. If `cached` is 0, the mask covers only the rows of the pass, for kernels that
 /// always see the whole cache. If `pending` is 0 too, the mask covers only the drafted rows.
@@ -31,8 +31,8 @@
 namespace reprise::inline v0 {
 
 /// The values that represent "sees" and "does not see" in a mask. The defaults are 0 and -infinity for floating-point
-/// types, for adding to scores, and 1 and 0 for other types. For 16-bit floats, pass their bits: {0x0000, 0xfc00} of
-/// type std::uint16_t.
+/// types, for adding to scores, and 1 and 0 for other types. For IEEE half-precision floats, pass their bits:
+/// {0x0000, 0xfc00} of type std::uint16_t.
 template <class Cell>
 struct MaskCells {
   Cell seen = static_cast<Cell>(std::floating_point<Cell> ? 0 : 1);

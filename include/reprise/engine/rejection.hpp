@@ -18,7 +18,8 @@
 ///  * The decision whether to send x was made before x was drawn: see DraftKind::sampled.
 ///
 /// A distribution is an array of probabilities that add up to one, indexed by token. Even if an array breaks this rule,
-/// only a token with weight in p is ever committed, and no index is out of range:
+/// only tokens with weight in p are drawn, and no index is out of range. If p has no weight, RejectionPicks::failed()
+/// returns true. In detail:
 ///
 ///  * NaN, infinite and negative values are read as zero. -ffast-math can break this for NaN and infinity: in that case
 ///    any token of the array may be drawn, but none outside it.
@@ -127,8 +128,8 @@ template <class Weight, class Sum>
   return last;
 }
 
-/// Makes random decisions. Each uses one number in [0, 1) from a source. A source passed as an lvalue is held by
-/// reference; any other source is stored.
+/// Makes random decisions. Each uses at most one number in [0, 1) from a source. A source passed as an lvalue is held
+/// by reference; any other source is stored.
 template <class Random>
 struct UniformDecisions {
   Random random;
@@ -173,15 +174,16 @@ template <class Weights>
 ///     auto decision = session.resolve(ticket, picks);
 ///
 ///  * `draft`: the sampled tokens that were sent; they form a chain.
-///  * `target(i)`: the distribution after row (anchor + i), i = 0 ... draft.size().
+///  * `target(i)`: the distribution after row (anchor + i), i = 0 ... draft.size(); larger i only for pad rows.
 ///  * `drafter(i)`: the distribution from which draft[i] was drawn; empty for a token that was not drawn.
 ///  * `random`: a callable that returns numbers in [0, 1), or an object with chance() and draw() like UniformDecisions.
 ///
-/// `target` and `drafter` return spans of the same number type, in memory that stays valid until the next call. Each is
-/// called once for each pick, in order. Callables passed as lvalues are held by reference; others are stored.
+/// `target` and `drafter` return spans of the same number type, in memory that stays valid until the next pick is read.
+/// Each is called at most once for each pick, in order. Callables passed as lvalues are held by reference; others are
+/// stored.
 ///
-/// Each drafted token uses one random number, and so does each draw. Cost: constant for an accepted token; a draw scans
-/// the vocabulary twice. Allocates nothing. Exceptions from the callables pass through.
+/// Each acceptance test uses one random number, and so does each draw. Cost: constant for an accepted token; a draw
+/// scans the vocabulary twice. Allocates nothing. Exceptions from the callables pass through.
 ///
 /// Even in floating point, a rejected token is not drawn again: it is rejected only if p(x) < q(x), and the residual
 /// gives it no weight. If rounding leaves no residual at all, a token is drawn from p without x. If p gives weight to

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file Conversions of a draft tree to the forms that engines need: depths, leaves, and links to first children and
-/// next siblings. For masks, see attention_mask.hpp. The functions are pure, write to the caller's memory and also
-/// accept chains.
+/// next siblings. For masks, see attention_mask.hpp. The functions have no state, write to the caller's memory and
+/// also accept chains.
 ///
 /// `parents` holds the parents of the drafted rows: Pass::parents, or the argument of TreeVerifier::verify_tree(). Each
 /// parent is anchor_parent or an earlier row, as the loop guarantees and is_tree() checks.
@@ -26,8 +26,9 @@ namespace reprise::inline v0 {
   return true;
 }
 
-/// Returns true if the parent of every row is the row before it. In that case a causal mask, or a kernel without a
-/// mask, is correct. Engines with Capabilities::max_leaves > 1 receive chains too, and can use a faster path for them.
+/// Returns true if the first row's parent is the anchor and every other row's parent is the row before it. In that case
+/// a causal mask, or a kernel without a mask, is correct. Engines with Capabilities::max_leaves > 1 receive chains too,
+/// and can use a faster path for them.
 [[nodiscard]] inline bool is_chain(std::span<const NodeIndex> parents) noexcept {
   for (std::size_t row = 0; row < parents.size(); ++row)
     if (parents[row] != static_cast<NodeIndex>(row) - 1) return false;
@@ -35,7 +36,8 @@ namespace reprise::inline v0 {
 }
 
 /// Writes to depths[j] the number of drafted tokens on the path from the anchor to drafted row j; 1: directly after the
-/// anchor. The row's position is the anchor's position plus this depth, so siblings share a position. Cost: linear.
+/// anchor. The row's position is the anchor's position plus this depth, so siblings share a position. Requires
+/// depths.size() >= parents.size(). Cost: linear.
 template <class Integer>
 void tree_depths(std::span<const NodeIndex> parents, std::span<Integer> depths) noexcept {
   REPRISE_EXPECTS(depths.size() >= parents.size());
@@ -47,7 +49,7 @@ void tree_depths(std::span<const NodeIndex> parents, std::span<Integer> depths) 
 /// Writes to leaves_of[j] a bit mask of the leaves at or below drafted row j: bit l represents leaf l. Use it if the
 /// engine gives each path a sequence id and a row belongs to every sequence whose path contains it. Returns the number
 /// of leaves, or 0 if there are no rows. Leaves are numbered from the last row backwards. Bits repeat after 64 leaves,
-/// so set Capabilities::max_leaves to at most 64. Cost: linear.
+/// so set Capabilities::max_leaves to at most 64. Requires leaves_of.size() >= parents.size(). Cost: linear.
 inline std::size_t tree_leaves(std::span<const NodeIndex> parents, std::span<std::uint64_t> leaves_of) noexcept {
   REPRISE_EXPECTS(leaves_of.size() >= parents.size());
   std::fill_n(leaves_of.begin(), parents.size(), std::uint64_t{0});

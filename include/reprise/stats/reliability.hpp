@@ -16,8 +16,8 @@ namespace reprise::inline v0 {
 /// calibration error as in Naeini et al. 2015).
 ///
 /// It tests the conditional probability of a node: the probability that the target picks the node after it has picked
-/// the node's parent. It equals the node's path probability divided by its parent's. Each node that an outcome tests
-/// counts once, in the bin of its claimed probability.
+/// the node's parent. This is the node's path probability divided by its parent's. Each node that an outcome tests
+/// counts once, in the bin of its claimed probability, unless its parent has probability zero.
 ///
 /// It is for reports: no decision uses it. Counts are integers, so sums do not depend on the order of addition. A bin
 /// holds up to 2^33 tests. Memory: half a kilobyte, regardless of the number of tests. Cost of record(): that of

@@ -54,7 +54,8 @@ struct SummedTime {
 };
 
 /// Counts of one generation: the gain and the cost of drafting, and the reasons why drafts were cut. It is a plain
-/// struct of 0.7 KB, without atomics or a clock. It can be copied, added with += and printed (statistics_text.hpp).
+/// struct of about 640 bytes, without atomics or a clock. It can be copied, added with += and printed
+/// (statistics_text.hpp).
 ///
 /// The counts of a session start at begin() or at its last append(). Session::truncate() reduces `tokens`; the other
 /// counts stay, because that work was done.
@@ -66,9 +67,9 @@ struct Statistics {
   std::uint64_t passes = 0;                     ///< committed verify passes, including those without a draft
   std::uint64_t drafted_passes = 0;             ///< passes with a draft or pad rows
   std::uint64_t drafted = 0;                    ///< draft tokens sent, including pad rows and auxiliary tokens
-  std::uint64_t accepted = 0;                   ///< draft tokens committed
+  std::uint64_t accepted = 0;                   ///< draft tokens accepted, including pad rows
   std::uint64_t padding = 0;                    ///< pad rows sent; `drafted` includes them
-  std::uint64_t auxiliary = 0;                  ///< auxiliary tokens sent, never committed; `drafted` includes them
+  std::uint64_t auxiliary = 0;                  ///< auxiliary tokens sent, never accepted; `drafted` includes them
   std::array<std::uint64_t, cut_count> cuts{};  ///< passes by the reason why their draft was cut; see Cut
   /// Tokens by depth in the draft; by_depth[0] counts those directly after the anchor. Excludes pad rows and auxiliary
   /// tokens.
@@ -85,8 +86,8 @@ struct Statistics {
   [[nodiscard]] double drafted_per_pass() const noexcept { return ratio(drafted, passes); }
   /// Returns the number of drafted rows that were verified and not accepted.
   [[nodiscard]] std::uint64_t wasted() const noexcept { return drafted - std::min(accepted, drafted); }
-  /// Returns tokens - passes: the extra passes that plain decoding would have needed. It is negative if truncate() has
-  /// removed more tokens than drafting saved passes.
+  /// Returns tokens - passes: the extra passes that plain decoding would have needed. It can be negative
+  /// after truncate(), or if a predicate has refused the first pick of a pass.
   [[nodiscard]] std::int64_t passes_saved() const noexcept { return static_cast<std::int64_t>(tokens - passes); }
   [[nodiscard]] std::uint64_t count(Cut cut) const noexcept { return cuts[static_cast<std::size_t>(cut)]; }
   [[nodiscard]] const SentTokens& from(DraftSource source) const noexcept {
@@ -100,6 +101,7 @@ struct Statistics {
   ///  * `depths`: the depth of each sent node, in the order of `outcome.sent` (Pass::depths).
   ///  * `pads`: the number of pad rows. They are the last nodes of the draft, and all of them were sent.
   ///  * `committed`: the number of tokens that the pass committed.
+  ///  * `time`: the duration of the pass, if it was measured.
   void record(const Outcome& outcome, std::span<const std::uint32_t> depths, std::size_t pads, std::size_t committed,
               std::optional<std::chrono::nanoseconds> time = {}) noexcept {
     ++passes;
