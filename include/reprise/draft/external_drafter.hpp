@@ -50,7 +50,7 @@ class ExternalDrafter {
   void feedback(TokenSpan, const Outcome&) noexcept {}
 
   /// Sets the nodes of the next draft. Deletes the earlier nodes, even if the new ones are refused. Probabilities above
-  /// one count as one. Errors: out_of_memory; invalid_argument if arrays differ in length, a parent is invalid (see
+  /// one count as one. Errors: out_of_memory; invalid_argument if array lengths differ, a parent is invalid (see
   /// ExternalNodes), a probability is negative or NaN, or an ordered draft has distributions.
   Result<void> set(const ExternalNodes& nodes) noexcept {
     clear();

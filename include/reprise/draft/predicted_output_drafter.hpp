@@ -66,7 +66,7 @@ class PredictedOutputDrafter {
 
   /// Adds a text from which drafts may copy at any place. Errors: out_of_memory; in that case nothing is added.
   Result<void> add_reference(TokenSpan reference) { return add(reference, false); }
-  /// Adds a prediction of the output that follows the current context. Errors: as for add_reference().
+  /// Adds a prediction of the output, starting with its first token. Errors: as for add_reference().
   Result<void> predict(TokenSpan output) { return add(output, true); }
   void clear_references() {
     index_.clear();
