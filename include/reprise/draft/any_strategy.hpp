@@ -19,8 +19,9 @@ template <class S>
 concept ErasableStrategy =
     !std::same_as<std::remove_cvref_t<S>, AnyStrategy> && detail::StrategyFunctions<std::remove_cvref_t<S>>;
 
-/// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function call and one
-/// allocation per copy. A default-constructed AnyStrategy, or a copy whose allocation failed, drafts nothing.
+/// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function call; one allocation
+/// to take a strategy and one per copy. An AnyStrategy that is default-constructed or moved from drafts nothing, nor
+/// does one whose allocation failed.
 class AnyStrategy {
  public:
   AnyStrategy() noexcept = default;
@@ -42,7 +43,7 @@ class AnyStrategy {
     if (calls_ != nullptr) calls_->destroy(object_);
   }
 
-  /// Returns the held strategy, or nullptr if its type is not S.
+  /// Returns the held strategy, or nullptr if there is none or its type is not S.
   template <class S>
   [[nodiscard]] const S* get() const noexcept {
     return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<const S*>(object_) : nullptr;

@@ -16,8 +16,7 @@
 namespace reprise::inline v0 {
 
 /// A queue of the most probable items, best first; equal items keep their order of arrival. It is a sorted array of
-/// keys: for a few dozen items, moving keys costs less than a heap. Items at or below the last key need not be
-/// computed; see bar().
+/// keys: for a few dozen items, moving keys costs less than a heap. Items at or below bar() need not be computed.
 ///
 /// Item is a small value with a member `path`, its probability. The queue keeps only the items that are still wanted,
 /// at most `Most`.
@@ -32,6 +31,7 @@ class Frontier {
   }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   /// Returns the probability that a new item must exceed: the lowest in the queue if it is full, otherwise zero.
+  /// Returns one if no items are wanted.
   [[nodiscard]] Probability bar() const noexcept {
     if (size_ < wanted_) return Probability::zero();
     return size_ == 0 ? Probability::one() : keys_[first_ + size_ - 1].path;
@@ -49,7 +49,7 @@ class Frontier {
     for (; at > first_ && keys_[at - 1].path < item.path; --at) keys_[at] = keys_[at - 1];
     keys_[at] = {item.path, slot};
   }
-  /// Removes and returns the best item. The reference is valid until the next push().
+  /// Removes and returns the best item. Precondition: !empty(). The reference is valid until the next push().
   const Item& pop() noexcept {
     REPRISE_EXPECTS(size_ > 0);
     --size_;

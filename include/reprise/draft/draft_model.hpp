@@ -24,7 +24,7 @@ namespace reprise::inline v0 {
 ///  M4  A copy is a fork (S7): it has its own cache with the same tokens. Copies may share the weights.
 ///  M5  propose() calls feed() and truncate(), so they do not allocate (S3), except for memory that an optional
 ///      reserve(max_context) could have allocated before. Exceptions pass through propose(); the session then continues
-///      without drafts until begin().
+///      without drafts until begin() or rebase().
 ///  M6  vocabulary() does not change.
 ///
 /// Threads: one at a time for each model; copies are independent.

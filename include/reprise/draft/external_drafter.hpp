@@ -27,7 +27,7 @@ struct ExternalNodes {
   /// depend on earlier tokens. For example, it can be the acceptance rate of tokens at that depth.
   DraftKind kind = DraftKind::ordered;
   /// The distributions from which sampled nodes were drawn, concatenated, with `vocabulary` weights each. The caller
-  /// owns them and must keep them until the round is committed. Empty: the draft is verified by agreement.
+  /// owns them and must keep them until the round is committed. Empty: each token counts as drawn with probability one.
   std::span<const float> distributions = {};
   std::size_t vocabulary = 0;
 };
@@ -40,7 +40,8 @@ struct ExternalNodes {
 /// again with the same nodes. The draft takes as many as its budget allows and refuses the rest.
 ///
 /// Cost: set() copies and sorts the nodes. It does not allocate if reserve_nodes() has reserved enough. propose()
-/// copies the nodes. Threads: one at a time; copies are independent, but share the distributions.
+/// copies the nodes; in a tree, it also compares each node with those after its parent. Threads: one at a time; copies
+/// are independent, but share the distributions.
 class ExternalDrafter {
  public:
   void begin(TokenSpan) noexcept { clear(); }
@@ -49,8 +50,8 @@ class ExternalDrafter {
   void feedback(TokenSpan, const Outcome&) noexcept {}
 
   /// Sets the nodes of the next draft. Deletes the earlier nodes, even if the new ones are refused. Probabilities above
-  /// one count as one. Errors: out_of_memory; invalid_argument if arrays differ in length, a parent is not an earlier
-  /// node, or a probability is negative or NaN.
+  /// one count as one. Errors: out_of_memory; invalid_argument if array lengths differ, a parent is invalid (see
+  /// ExternalNodes), a probability is negative or NaN, or an ordered draft has distributions.
   Result<void> set(const ExternalNodes& nodes) noexcept {
     clear();
     if (auto checked = check(nodes); !checked) return checked;
@@ -109,7 +110,8 @@ class ExternalDrafter {
     }
   }
 
-  /// Returns the distribution from which a node of the last draft was drawn, or an empty span if none was set.
+  /// Returns the distribution from which a node of the last draft was drawn. Returns an empty span if no distributions
+  /// were set or the draft has no such node.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
     if (distributions_.empty()) return {};
     const auto found = std::find(written_.begin(), written_.end(), node);

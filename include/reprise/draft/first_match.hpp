@@ -19,9 +19,10 @@ namespace reprise::inline v0 {
 ///
 /// The draft is passed on unchanged. A sampled draft keeps its distributions. Rejection sampling stays unbiased: the
 /// choice of a member depends only on the members before it, not on the tokens that it drew. Every member gets feedback
-/// in every round. If a member drafted nothing or its propose() was not called, its outcome has an empty draft.
+/// in every committed round. If a member drafted nothing or its propose() was not called, its outcome has an empty
+/// draft; for a TopKLearner, it may have padding.
 ///
-/// Cost: that of the members whose propose() is called. Size: 3 KB, or 25 KB if a member is a TopKLearner; no
+/// Cost: that of the members whose propose() is called. Size: 3 KB, or 32 KB if a member is a TopKLearner; no
 /// allocation of its own. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
 class FirstMatch : public Members<Strategies...> {

@@ -21,6 +21,7 @@ namespace reprise::inline v0 {
 ///  F2  Either the caller keeps the source in step with the committed tokens, or the source follows them itself. A
 ///      source that follows them has the functions of a DraftStrategy: begin(context), observe(context, fresh, origin)
 ///      and truncate(context, size). It may also have rebase(before, context), reserve(max_context) and memory_bytes().
+///      Without rebase(), begin() is called instead.
 ///  F3  Copies of a handle share the object that it points to, so a fork of the sequence needs a fork of the grammar.
 template <class S>
 concept JumpForwardSource = std::copyable<S> && requires(S& s, std::span<Token> out) {

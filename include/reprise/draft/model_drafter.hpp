@@ -52,10 +52,10 @@ struct ModelOptions {
 /// independent of the target's.
 ///
 /// Only propose() feeds the model. It starts with the tokens committed since its last call; the first call feeds the
-/// whole prompt. begin() empties the model's cache; rebase() keeps the common beginning of both contexts.
+/// whole prompt. begin() invalidates the model's cache; rebase() keeps the common beginning of both contexts.
 ///
-///  - Cost of propose(): one run of the model per drafted token and one for the committed tokens. Each includes up to
-///    three passes over the vocabulary.
+///  - Cost of propose(): at most one run of the model per drafted token and one for the committed tokens. Each includes
+///    up to three passes over the vocabulary.
 ///  - Memory: that of the model. Sampled drafts add 4 bytes x vocabulary x draft_length, allocated in begin(); if that
 ///    fails, nothing is drafted.
 ///
@@ -125,8 +125,8 @@ class ModelDrafter {
     proposed_ = 0;
   }
 
-  /// Returns the distribution from which this node of the last draft was drawn, or an empty span for ordered drafts.
-  /// The span is valid until the drafter changes. See DistributionStrategy.
+  /// Returns the distribution from which this node of the last draft was drawn. Returns an empty span if the draft is
+  /// ordered or has no such node. The span is valid until the drafter changes. See DistributionStrategy.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
     if (options_.kind != DraftKind::sampled || node < 0 || static_cast<std::size_t>(node) >= proposed_) return {};
     return {drawn_from_.data() + static_cast<std::size_t>(node) * vocabulary(), vocabulary()};
@@ -196,7 +196,7 @@ class ModelDrafter {
       const Node& node = nodes_[static_cast<std::size_t>(parent)];
       depth = node.depth;
       path = node.path;
-      // No child can be more probable than an item that is already waiting.
+      // At or below the bar, no child can enter the frontier.
       if (depth >= options_.draft_length || path <= frontier_.bar()) return true;
       std::size_t at = depth;
       for (NodeIndex i = parent; i != anchor_parent; i = nodes_[static_cast<std::size_t>(i)].parent)
@@ -234,7 +234,7 @@ class ModelDrafter {
   void draw(TokenSpan context, Draft& draft) {
     const std::size_t size = vocabulary();
     if (drawn_from_.size() < options_.draft_length * size) return;
-    // The draft would refuse further nodes, but only after a run of the model for each of them.
+    // The draft would refuse further nodes, but only after a useless run of the model.
     const DraftBudget& budget = draft.budget();
     const std::size_t most = std::min({budget.max_nodes, budget.max_depth, options_.draft_length});
     const Probability least = least_probability(draft);

@@ -35,23 +35,24 @@ struct NgramOptions {
   std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
   std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
   /// Other texts, such as past sequences, whose places vote too. The stores must outlive the drafter and its copies.
-  /// Other threads may write to stores that allow it. Each index of this array has its own calibration.
+  /// Other threads may write to stores that allow it. Evidence from one store alone is calibrated separately for each
+  /// index of this array.
   std::array<DatastoreRef, max_stores> stores{};
 };
 
 /// Drafts tokens that followed similar text earlier in the context, and states how likely they are.
 ///
-/// Earlier places that end like the context vote for the next token; lookups of its last 4, 2 and 1 tokens find them.
-/// The places that the output is currently copying vote too (match_weight.hpp). Shares of the votes become
-/// probabilities, which are calibrated by the tokens that the target accepts (token_calibrator.hpp).
+/// Earlier occurrences of the context's last 4, 2 and 1 tokens vote for the next token. The places that the output is
+/// currently copying vote too (match_weight.hpp), and the most frequent tokens are candidates. Shares of the votes
+/// become probabilities, which are calibrated by the tokens that the target picks (token_calibrator.hpp).
 ///
 /// The draft is a tree that grows best first: the most probable path that is not yet drafted is always added next.
 /// Every prefix of the draft is therefore the best smaller draft. If the budget asks for a chain, only the best child
 /// of each node is drafted. Control decides how many nodes to send.
 ///
-/// Places in datastores that end like the context vote too: at most 12 per store and 32 in all (detail::Voters). They
-/// are looked up again for each draft, so a draft is a function of the context and of the stores' contents at that
-/// time. When a token copied from a store is accepted, its place is touched in that store.
+/// Occurrences of the context's last tokens in datastores vote too: at most 12 per store and 32 in all
+/// (detail::Voters). They are looked up again for each draft, so a draft depends on the stores' contents at that time.
+/// After a round, the places that voted for the last accepted token are touched in their stores.
 ///
 ///  - Cost of propose(): a few dozen nanoseconds per node, regardless of the context length. A HistoryStore adds one to
 ///    three microseconds.
@@ -93,8 +94,8 @@ class NgramDrafter {
   /// calibration is kept too. If NgramOptions::max_bytes or the memory does not suffice for evidence and context, the
   /// evidence is dropped.
   ///
-  /// Cost in time and memory: that of begin() with evidence and context, plus 4 temporary bytes for each of these
-  /// tokens. If the context has only grown, the cost is that of observe().
+  /// Cost in time and memory: that of begin() with evidence and context. It also takes 4 temporary bytes for each token
+  /// of the old evidence and of both contexts. If the context has only grown, the cost is that of observe().
   void rebase(TokenSpan before, TokenSpan context) {
     forget_proposal();
     context_.rebase(before, context, options_.max_evidence);
@@ -113,8 +114,8 @@ class NgramDrafter {
     if (root_count_ > 0) draft.leave_out();
   }
 
-  /// Learns from all candidates after the anchor, proposed or not: learning only from proposed ones would never correct
-  /// pessimism.
+  /// Learns from the tested nodes of the draft. Directly after the anchor, learns from all candidates, proposed or not:
+  /// learning only from proposed ones would never correct pessimism.
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
     touch_stores(outcome);
     for_each_tested(outcome, [&](std::size_t i, bool picked) {
@@ -133,10 +134,11 @@ class NgramDrafter {
   [[nodiscard]] const Index& index() const noexcept { return context_.index(); }
   /// Returns the number of evidence tokens that rebase() has kept.
   [[nodiscard]] std::size_t evidence() const noexcept { return context_.evidence(); }
-  /// Returns the calibration learned since begin(). It can be the prior of the next sequence.
+  /// Returns the calibration: NgramOptions::prior with the corrections learned since begin(). It can be the prior of
+  /// the next sequence.
   [[nodiscard]] const CalibrationState& calibration() const noexcept { return calibration_.state(); }
   /// True if indexing has stopped because memory ran out (see NgramOptions::max_bytes). In that case nothing is drafted
-  /// until begin(), or until truncate() leaves only indexed tokens.
+  /// until begin() or rebase(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return context_.index().exhausted(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
 
@@ -311,8 +313,9 @@ class NgramDrafter {
     return node->token;
   }
 
-  /// Adds up to two voters to a node: the latest places where the last two tokens and the last token of its path
-  /// occurred. The draft may have reached text that occurs in the context.
+  /// Adds up to two voters to a node: the places after the latest occurrences of the last two tokens and of the last
+  /// token. They are looked up at the end of [context | path]. The draft may have reached text that occurs in the
+  /// context.
   void requery(Node& node) noexcept {
     const TokenSpan tokens = context_.tokens();
     std::array<Token, compared_again> end;  // the last tokens of [context | path], in order

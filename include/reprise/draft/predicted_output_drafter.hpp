@@ -31,8 +31,8 @@ struct PredictedOutputOptions {
 /// et al. 2023) or a prediction of the output (the "predicted outputs" of hosted APIs). A typical prediction is the old
 /// version of a file that is being rewritten.
 ///
-/// When output begins, every prediction is followed from its beginning. Where the output deviates from it, the output
-/// may continue at one of several places:
+/// When output begins, up to six predictions are followed from their beginning. Where the output deviates from a
+/// followed text, the output may continue at one of several places:
 ///
 ///  - after the mismatched token, if this token was replaced;
 ///  - at the mismatched token, if something was inserted before it;
@@ -40,15 +40,16 @@ struct PredictedOutputOptions {
 ///    rewritten;
 ///  - after the latest occurrence of the output's last tokens in all references.
 ///
-/// All these places are followed, drafted as a tree, and dropped when they prove wrong. The probability of a place
-/// depends on how it was found and how long it has agreed. AgreementCalibrator learns these probabilities from the
-/// tokens that the target picks.
+/// At most six such places are followed at a time. They are drafted as a tree, and dropped when they prove wrong. The
+/// probability of a place depends on how it was found and how long it has agreed. AgreementCalibrator learns these
+/// probabilities from the tokens that the target picks.
 ///
-/// It does not draft from the context, so combine it with NgramDrafter in a UnionDrafter. References stay until
-/// clear_references(), even after begin(); they may change between rounds.
+/// The drafter does not copy from the context, so combine it with NgramDrafter in a UnionDrafter. References stay until
+/// clear_references(), even after begin(). They may change between rounds; each change starts the search for places
+/// again.
 ///
 ///  - Cost of adding a reference: an append to an index over three n-gram lengths.
-///  - Cost of observe(), per output token: a few comparisons while a reference is followed; otherwise about 320
+///  - Cost of observe(), per output token: a few comparisons once a place has agreed for 8 tokens; otherwise about 320
 ///    comparisons and three lookups.
 ///  - Cost of propose(): less than that of NgramDrafter. Cost of truncate(): at most 64 tokens are followed again.
 ///  - Memory: 30 to 45 bytes per reference token, 2 bytes per context token, and 20 KB.
@@ -99,7 +100,8 @@ class PredictedOutputDrafter {
     origins_.truncate(size);
     while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
       checkpoints_.truncate(checkpoints_.size() - 1);
-    // Output always has a checkpoint before it: at the end of the prompt, or a later one.
+    // Output has a checkpoint before it, at the end of the prompt or later, unless a reference was added since or
+    // memory ran out.
     const bool in_prompt = size == 0 || origins_.of(size - 1) == Origin::prompt;
     if (in_prompt || !usable() || checkpoints_.empty()) return restart();
     const Checkpoint& last = checkpoints_[checkpoints_.size() - 1];
@@ -122,7 +124,8 @@ class PredictedOutputDrafter {
     if (!cursors_.cursors().empty()) draft.leave_out();
   }
 
-  /// Learns for every followed place how far the target agreed with it, regardless of the draft.
+  /// Learns how far the target agreed with each followed place, regardless of the draft. Of places that predict the
+  /// same next token, only the likeliest counts.
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
     if (!usable()) return;
     lessons_ = table_;  // a copy, so that learning does not change the ranking below
@@ -197,7 +200,8 @@ class PredictedOutputDrafter {
     std::copy(end.begin(), end.end(), end_.begin());
   }
 
-  /// Prepares for output at the end of the context: follows every prediction from its beginning.
+  /// Prepares for output at the end of the context: follows the predictions from their beginning, and searches all
+  /// references.
   void restart() {
     cursors_.reset();
     if (!usable()) return;
@@ -207,7 +211,7 @@ class PredictedOutputDrafter {
     checkpoints_.truncate(checkpoints_before(size_));
     mark(size_);
   }
-  /// Advances the cursors by the last token of `text`.
+  /// Advances the cursors by the last token of `text`, and searches for new places unless a cursor is sure().
   void follow(TokenSpan text) noexcept {
     if (!usable()) return cursors_.reset();
     cursors_.advance(index_.tokens(), text.back());
@@ -215,7 +219,8 @@ class PredictedOutputDrafter {
     cursors_.look_near(index_.tokens(), text);
     look_anywhere(text);
   }
-  /// Follows the last place in all references that ends like `text`. The longest n-gram that is found decides.
+  /// Follows the place after the latest occurrence of the last tokens of `text` in all references. The longest n-gram
+  /// that is found decides.
   void look_anywhere(TokenSpan text) noexcept {
     for (std::size_t i = orders.size(); i-- > 0;) {
       if (text.size() < orders[i]) continue;

@@ -12,7 +12,8 @@
 /// baselines for comparisons, and as a first step in a migration. L is the length of the context, anchor included.
 namespace reprise::inline v0::presets {
 
-/// Returns the common settings: lookup of every n-gram length, and copies that end at the end of the context.
+/// Returns the common settings: lookup of every n-gram length from `min_ngram` to `max_ngram` at its earliest
+/// occurrence, and copies that end at L. PromptLookupDrafter::make() accepts at most 8 lengths.
 inline PromptLookupOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngram, std::size_t draft_length) noexcept {
   PromptLookupOptions options;
   options.min_ngram = min_ngram;
@@ -35,8 +36,8 @@ inline PromptLookupOptions prompt_lookup(std::uint32_t n = 3, std::size_t draft_
   return options;
 }
 
-/// Hugging Face transformers, prompt_lookup_num_tokens: like prompt_lookup() without its two conditions; the copy ends
-/// at L.
+/// Hugging Face transformers, prompt_lookup_num_tokens: like prompt_lookup() without its two conditions, so a copy that
+/// reaches L may be shorter.
 inline PromptLookupOptions hugging_face(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   return lookup(1, n, draft_length);
 }
@@ -48,8 +49,9 @@ inline PromptLookupOptions vllm(std::uint32_t min_ngram = 2, std::uint32_t max_n
   return lookup(min_ngram, max_ngram, draft_length);
 }
 
-/// llama.cpp's ngram-simple: uses the most recent occurrence of the last n tokens in the context without its anchor,
-/// except at the very beginning. Drafts nothing if fewer than n tokens follow the occurrence.
+/// llama.cpp's ngram-simple: uses the most recent occurrence of the last n tokens, unless it is at the very beginning.
+/// The occurrence and the copy lie in the context without its anchor. Drafts nothing if fewer than n tokens follow the
+/// occurrence, if `draft_length` is below n, or if L is below n + draft_length + 3.
 inline PromptLookupOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t draft_length = 10) noexcept {
   PromptLookupOptions options = lookup(n, n, draft_length < n ? 0 : draft_length);
   options.occurrence = Occurrence::most_recent;
@@ -62,7 +64,7 @@ inline PromptLookupOptions llama_cpp_simple(std::uint32_t n = 3, std::size_t dra
   return options;
 }
 
-/// ds4: uses the most recent occurrence of the last n tokens; the copy ends after an end-of-sequence token.
+/// ds4: uses the most recent occurrence of the last n tokens; the copy ends after `eos`, if it is given.
 inline PromptLookupOptions ds4(std::uint32_t n = 4, std::size_t draft_length = 7,
                                std::optional<Token> eos = {}) noexcept {
   PromptLookupOptions options = lookup(n, n, draft_length);

@@ -65,9 +65,9 @@ inline NgramOrders lookup_orders(const PromptLookupOptions& options) noexcept {
 /// Every token is proposed with probability one: this drafter does not estimate probabilities. `draft_length` limits
 /// its drafts.
 ///
-/// Cost of propose(): for each looked-up length, `candidates` occurrences are compared over at most `max_ngram` tokens.
-/// With RollingHashIndex this does not depend on the length of the context. Cost of observe(), and memory: those of the
-/// index. Threads: one at a time; copies are independent.
+/// Cost of propose(): for each looked-up length, at most `candidates` occurrences are compared over at most `max_ngram`
+/// tokens. With RollingHashIndex this does not depend on the length of the context. Cost of observe(), and memory:
+/// those of the index. Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
 class PromptLookupDrafter {
  public:
@@ -89,7 +89,7 @@ class PromptLookupDrafter {
   void truncate(TokenSpan, std::size_t size) { index_.truncate(size); }
   void reserve(std::size_t max_context) { static_cast<void>(index_.reserve(max_context)); }
 
-  /// Drafts from the index's own text, which is shorter than the context if memory ran out.
+  /// Drafts from the index's own text, not from the span passed in. Drafts nothing if exhausted().
   void propose(TokenSpan, Draft& draft) const {
     if (index_.exhausted() || index_.tokens().size() < options_.conditions.min_context) return;
     for (std::size_t i = orders_.size(); i-- > 0;) {

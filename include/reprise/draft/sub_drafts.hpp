@@ -43,9 +43,9 @@ class SubDraft {
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
   [[nodiscard]] std::span<const NodeIndex> places() const noexcept { return std::span(places_).first(size_); }
 
-  /// Calibrates every claim with `trust`. Returns the sum of all path probabilities, in units of 2^-30. This is the
-  /// number of tokens that the draft is expected to save. Forced and auxiliary nodes keep their claims: forced tokens
-  /// are certain, and the target never confirms or rejects auxiliary ones.
+  /// Calibrates the claims with `trust`, except those of forced and auxiliary nodes: forced tokens are certain, and the
+  /// target never confirms or rejects auxiliary ones. Returns the sum of all path probabilities, in units of 2^-30: the
+  /// number of tokens that the draft is expected to save.
   std::uint64_t weigh(const ClaimCalibrator& trust) noexcept {
     std::uint64_t sum = 0;
     std::array<Probability, most> paths;  // NOLINT(*-member-init): filled as far as it is read

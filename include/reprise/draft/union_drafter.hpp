@@ -11,27 +11,28 @@ namespace reprise::inline v0 {
 
 /// Merges the drafts of several strategies into one ordered tree.
 ///
-/// The same token under the same parent becomes one node. The node has the source and the probability of the member
-/// with the highest claim. One member can thus continue a path that another member has started.
+/// The same token under the same parent becomes one node, except for auxiliary nodes. The node has the source and the
+/// probability of the member that claims the highest probability for it. One member can thus continue a path that
+/// another member has started.
 ///
-/// Each member's claims are first calibrated by the target's verdicts on earlier claims (ClaimCalibrator), so a member
-/// that claims too much does not crowd out the others. The draft states the calibrated probabilities, so
+/// Each member's claims are first calibrated by the target's verdicts on earlier claims (ClaimCalibrator). A member
+/// that claims too much thus does not crowd out the others. The draft states the calibrated probabilities, so
 /// CostOptions::calibrated may be set. If the budget asks for a chain, only the most probable child of each node is
 /// drafted.
 ///
-/// Forced tokens are not calibrated: they keep probability one and come first. Siblings that the grammar excludes are
-/// omitted. Drafts of other members that agree with the forced tokens continue after them.
+/// Forced tokens (JumpForwardDrafter) are not calibrated: they keep probability one and come first. Siblings that the
+/// grammar excludes are omitted. Drafts of other members that agree with the forced tokens continue after them.
 ///
-/// After every round, each member receives the outcome of its own draft, even if other members proposed the same nodes;
-/// see MemberOutcome.
+/// After every committed round, each member receives the outcome of its own draft, even if other members proposed the
+/// same nodes; see MemberOutcome.
 ///
 /// A member's sampled draft becomes part of an ordered draft. The output stays exact, because an ordered draft is
 /// verified by agreement, but agreement accepts fewer tokens than rejection sampling. FirstMatch keeps sampled drafts
 /// as they are.
 ///
 /// Limits: at most 128 nodes per member are read, and 256 in all. Cost of propose(): the costs of the members, plus
-/// about the cost of sorting the nodes. Size: 4 KB per member plus 20 KB; no allocation of its own. Threads: one at a
-/// time; copies are independent.
+/// about the cost of sorting the nodes. Size: 4 KB per member plus 20 KB, or plus 44 KB if a member is a TopKLearner;
+/// no allocation of its own. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
 class UnionDrafter : public SubDrafts<Strategies...> {
  public:

@@ -12,11 +12,12 @@
 namespace reprise::inline v0 {
 
 /// Estimates how likely the output is to continue like another text at a given place. The table is indexed by the kind
-/// of the place and by the number of tokens that agreed so far. It learns from the tokens that the target picks. Used
-/// by PredictedOutputDrafter.
+/// of the place, the number of tokens that agreed so far, and whether a likelier place competes. It learns from the
+/// tokens that the target picks. Used by PredictedOutputDrafter.
 ///
-/// Every entry is a mean. It starts at a built-in value with the weight of `prior` examples. Older examples fade over
-/// `memory` examples. The arithmetic uses integers only. Size: 1 KB; no allocation. Threads: one at a time.
+/// Every entry is a mean that starts at a built-in value. An example moves it by 1 / `prior` of the error at first, and
+/// by 1 / (`prior` + `memory`) in the long run. The arithmetic uses integers only. Size: 1 KB; no allocation. Threads:
+/// one at a time.
 class AgreementCalibrator {
  public:
   static constexpr std::size_t kinds = 6;  ///< number of cursor kinds, see CursorKind
@@ -25,7 +26,7 @@ class AgreementCalibrator {
   struct Evidence {
     std::uint8_t kind = 0;
     std::uint8_t run = 0;    ///< the class of the run length, see class_of()
-    bool contested = false;  ///< a likelier place predicts a different token
+    bool contested = false;  ///< a likelier place competes for this token
   };
 
   [[nodiscard]] static constexpr Evidence evidence(std::size_t kind, std::size_t run, bool alone) noexcept {

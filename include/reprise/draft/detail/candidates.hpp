@@ -44,7 +44,8 @@ class Candidates {
   }
   /// True if this token is among the first `count` candidates.
   [[nodiscard]] bool contains(Token token, std::size_t count) noexcept { return find(token, count) != count; }
-  /// Adds a candidate without evidence. Precondition: this token has no candidate yet.
+  /// Adds a candidate without evidence. Preconditions: this token has no candidate yet; there are fewer than `Most`
+  /// candidates.
   Candidate& add(Token token) noexcept {
     REPRISE_EXPECTS(size_ < Most);
     Candidate& candidate = *std::construct_at(begin() + size_++);
@@ -54,7 +55,7 @@ class Candidates {
   /// Returns all candidates so far, in the order in which they were added. Valid until the next one is added.
   [[nodiscard]] std::span<Candidate> all() noexcept { return {begin(), size_}; }
 
-  VoteWeight total = weight_one;  ///< sum of all votes, including that of "something else"
+  VoteWeight total = weight_one;  ///< sum of the voters' votes, plus the weight of "something else"
   int longest = -1;               ///< the longest agreement of a vote; -1: no votes
 
  private:

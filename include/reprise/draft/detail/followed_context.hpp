@@ -18,7 +18,8 @@
 
 namespace reprise::inline v0::detail {
 
-/// The lengths of the common beginning (head) and the common end (tail) of two texts, in tokens. They do not overlap.
+/// The lengths of the common beginning (head) and the common end (tail) of two texts, in tokens. Head and tail do not
+/// overlap.
 struct CommonEnds {
   std::size_t head = 0;
   std::size_t tail = 0;
@@ -40,13 +41,13 @@ inline CommonEnds common_ends(TokenSpan a, TokenSpan b) noexcept {
 /// positions refer to this text.
 ///
 /// The matches depend on how the context has grown: a lookup does not find a match that has survived an edit. The
-/// matches are therefore saved every 256 tokens. truncate() restores the last saved matches and follows the tokens
-/// after them again. Its cost is that of the removed tokens plus at most 320 others. If one call adds more than 64
-/// tokens, only the last 64 are followed.
+/// matches are therefore saved every 256 tokens. truncate() restores the matches saved last before the cut and follows
+/// the tokens after that point again. Its cost is that of the removed tokens plus at most 320 others. If one call adds
+/// more than 64 tokens, only the last 64 are followed.
 ///
 /// A copy that runs out of memory may find less to draft. The original may also find less, if there is no memory for
-/// saved matches. Without memory for the index, nothing is followed until clear(), or until truncate() leaves only
-/// indexed tokens.
+/// saved matches. Without memory for the index, nothing is followed until clear() or rebase(), or until truncate()
+/// leaves only indexed tokens.
 template <LookupIndex Index>
 class FollowedContext {
  public:
@@ -73,9 +74,10 @@ class FollowedContext {
     if (whole && index_.exhausted() && evidence_ != 0) give_up_evidence(context);
   }
 
-  /// Replaces the context. The old tokens between the common beginning and the common end become evidence, with the 32
-  /// tokens before and after them. At most the latest `max_evidence` tokens of evidence are kept. New tokens count as
-  /// prompt. Precondition: neither span points into this index.
+  /// Replaces the context `before` with `fresh`. The old tokens between the common beginning and the common end become
+  /// evidence, with up to 32 tokens before and after them. At most the latest `max_evidence` tokens of evidence are
+  /// kept. New tokens count as prompt. If memory runs out, the evidence is dropped. Preconditions: `before` is the
+  /// current context; neither span points into this index.
   void rebase(TokenSpan before, TokenSpan fresh, std::size_t max_evidence) {
     REPRISE_EXPECTS(before.size() == size_ - evidence_);
     const CommonEnds common = common_ends(before, fresh);
@@ -205,7 +207,7 @@ class FollowedContext {
   void add(TokenSpan tokens) {
     const std::size_t before = index_.tokens().size();
     index_.append(tokens);
-    const TokenSpan indexed = index_.tokens();  // empty if the index has given up
+    const TokenSpan indexed = index_.tokens();  // empty if the index dropped its tokens
     for (const Token token : indexed.subspan(std::min(before, indexed.size()))) counts_.add(token);
   }
   void follow(Token token) {
@@ -232,7 +234,8 @@ class FollowedContext {
     if (checkpoints_.reserve_extra(1)) checkpoints_.push_reserved(here);  // if this fails, truncate() is less exact
   }
 
-  /// Cuts the index to `size` tokens, and follows the matches again from the last checkpoint before `size`.
+  /// Cuts the index to `size` tokens. Follows the matches again from the last checkpoint, or over the last 64 tokens if
+  /// the checkpoint is missing or too far back.
   void rebuild(std::size_t size) {
     while (!checkpoints_.empty() && checkpoints_[checkpoints_.size() - 1].position > size)
       checkpoints_.truncate(checkpoints_.size() - 1);
@@ -254,7 +257,7 @@ class FollowedContext {
       index_.append(TokenSpan(&token, 1));
       move_matches();
     }
-    // Without a new checkpoint, later tokens would seem to belong to the long run after the last one.
+    // Without a new checkpoint, later tokens would seem to belong to the long run after the last checkpoint.
     if (checkpoints_.empty() || checkpoints_[checkpoints_.size() - 1].next == Checkpoint::Next::many)
       mark(Checkpoint::Next::few);
   }

@@ -17,7 +17,7 @@ namespace reprise::inline v0::detail {
 /// An earlier place that the context currently seems to repeat.
 struct LiveMatch {
   Position next = 0;             ///< position of the token that this match predicts
-  std::uint32_t agreements = 0;  ///< bit i: whether the tokens i + 1 places back agree
+  std::uint32_t agreements = 0;  ///< bit i: the i-th last token of the context (from 0) agreed with this match
   std::uint16_t length = 0;      ///< length of the unbroken agreement in tokens
   MatchKind kind = MatchKind::lookup;
   friend bool operator==(const LiveMatch&, const LiveMatch&) = default;
@@ -51,7 +51,8 @@ class LiveMatches {
   void reset() noexcept { size_ = 0; }
   [[nodiscard]] std::span<const LiveMatch> matches() const noexcept { return std::span(matches_).first(size_); }
 
-  /// Advances every match past the last token of `tokens`, or drops the match. Call it after each new token.
+  /// Advances every match past the last token of `tokens`, or drops the match. If the token breaks matches of 8 or more
+  /// tokens, also follows the places where the longest of them may continue. Call it after each new token.
   void advance(TokenSpan tokens) noexcept {
     const std::size_t last = tokens.size() - 1;
     const Token token = tokens[last];

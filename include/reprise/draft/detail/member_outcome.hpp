@@ -63,7 +63,7 @@ class MemberOutcome {
     if (own.empty())
       outcome.cut = left_out ? Cut::unlikely : Cut::no_match;
     else if (sent < own.size())
-      outcome.cut = all_placed ? combined.cut : Cut::budget;  // other members used up the budget
+      outcome.cut = all_placed ? combined.cut : Cut::budget;  // for example, others used up the budget
     if constexpr (Reveals) {
       if (reveal && !combined.top_k.empty()) this->reveal(combined, outcome);
     }

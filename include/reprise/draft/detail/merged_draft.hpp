@@ -11,8 +11,8 @@
 
 namespace reprise::inline v0::detail {
 
-/// Merges several drafts into one tree. The same token under the same parent is one node, which keeps the highest
-/// claim. write() turns the tree into an ordered draft within a budget.
+/// Merges several drafts into one tree. Except for auxiliary nodes, the same token under the same parent is one node,
+/// which keeps the highest claim. write() turns the tree into an ordered draft within a budget.
 ///
 /// `Most`: the capacity in nodes; further nodes are left out. Cost: add() searches the children of the parent; write()
 /// sorts the nodes. No allocation.
@@ -36,11 +36,11 @@ class MergedDraft {
   };
 
   /// Adds a claim below `parent`, a node of this tree or the anchor. Returns the claim's node, or anchor_parent if the
-  /// tree is full.
+  /// claim needs a new node and the tree is full.
   ///
-  /// A forced claim (DraftSource::jump_forward) replaces every other claim for its token, and excludes its unforced
-  /// siblings from write(). Auxiliary nodes are never merged: they exist for the information that they return to their
-  /// own member.
+  /// A forced claim (DraftSource::jump_forward) replaces the earlier claim of its node. It excludes the parent's other
+  /// children from write(), unless they are forced or auxiliary. Auxiliary nodes are never merged: they exist for the
+  /// information that they return to their own member.
   NodeIndex add(NodeIndex parent, const Claim& claim) noexcept {
     const bool forced = claim.source == DraftSource::jump_forward && !claim.auxiliary;
     const auto stands_alone = [&] {
@@ -63,15 +63,16 @@ class MergedDraft {
     return added;
   }
 
-  /// Returns the node of `token` below `parent`, or anchor_parent if there is none.
+  /// Returns the node of `token` below `parent`, or anchor_parent if there is none. Ignores auxiliary nodes.
   [[nodiscard]] NodeIndex find(NodeIndex parent, Token token) const noexcept {
     NodeIndex i = parent == anchor_parent ? first_ : nodes_[static_cast<std::size_t>(parent)].child;
     while (i != none && (at(i).claim.auxiliary || at(i).claim.token != token)) i = at(i).sibling;
     return i;
   }
 
-  /// Writes the tree as an ordered draft until the draft is full. The most probable paths come first; of equally
-  /// probable paths, the one added first. A chain gets only the most probable child of each node.
+  /// Writes the tree as an ordered draft until the draft is full or the next path is less likely than the budget
+  /// allows. The most probable paths come first; of equally probable paths, the one added first. A chain gets only the
+  /// most probable child of each node.
   void write(Draft& draft) noexcept {
     // With fewer than 17 elements g++ 12 reports an overflow in std::sort, which treats the first 16 separately.
     std::array<NodeIndex, std::max<std::size_t>(Most, 17)> order;  // NOLINT(*-member-init): filled up to `size_`

@@ -14,8 +14,8 @@
 namespace reprise::inline v0::detail {
 
 /// Keeps the cache of a draft model in step with the committed tokens. The model is fed lazily, when a distribution is
-/// requested. Tokens that the cache holds, such as those of a committed draft, are not fed again. Rejected tokens are
-/// removed before the next feed().
+/// requested. Tokens that the cache holds, such as those of a committed draft, are not fed again, except the last one
+/// of a request. Rejected tokens are removed before the next feed().
 ///
 /// The cache holds the first fed_ tokens of the context. If these are the whole context, the cache also holds tail_,
 /// the path that was drafted last. Memory: that of the model.
@@ -48,8 +48,9 @@ class ModelCache {
     if (size < context.size()) forget(std::min(fed_, size));
   }
 
-  /// Returns the distribution after `context` and `path`. Preconditions: `context` is not empty, and `path` is empty in
-  /// the first call after each change of the context.
+  /// Returns the distribution after `context` and `path`, or an empty span if the model fails. Preconditions: `context`
+  /// is not empty; `path` has at most `longest_path` tokens. It is empty in the first call after a change of the
+  /// context or a failure.
   std::span<const float> after(TokenSpan context, TokenSpan path) {
     const std::size_t size = context.size();
     REPRISE_EXPECTS(size > 0 && path.size() <= longest_path && (path.empty() || fed_ == size));

@@ -16,12 +16,12 @@ class OriginRuns {
  public:
   void clear() noexcept { runs_.clear(); }
   [[nodiscard]] bool reserve(std::size_t runs) noexcept { return runs_.reserve(runs); }
-  /// Sets the origin of all tokens from position `begin` on.
+  /// Sets the origin of all tokens from position `begin` on. Precondition: `begin` is not before the last run.
   void append(std::size_t begin, Origin origin) noexcept {
     if (!runs_.empty() && runs_[runs_.size() - 1].origin == origin) return;
     if (runs_.reserve_extra(1)) runs_.push_reserved({static_cast<Position>(begin), origin});
   }
-  /// Copies the origins of positions `begin` to `end` of `other` to the positions from `at` on.
+  /// Copies the origins of the positions [begin, end) of `other` to the positions from `at` on.
   void append(std::size_t at, const OriginRuns& other, std::size_t begin, std::size_t end) noexcept {
     if (begin >= end) return;
     append(at, other.of(begin));

@@ -19,7 +19,7 @@ enum class CursorKind : std::uint8_t {
   ambiguous,  ///< near the last mismatch, one of several places with the longest agreement
   replaced,   ///< after the mismatched token, which was replaced
   inserted,   ///< at the mismatched token, before which something was inserted
-  anywhere    ///< the last place in all references that ends like the text
+  anywhere    ///< after the latest occurrence of the last tokens of the text in all references
 };
 inline constexpr std::size_t cursor_kinds = 6;
 
@@ -53,14 +53,15 @@ class PredictedOutputCursors {
                        [](const Cursor& cursor) { return cursor.run >= settled; });
   }
 
-  /// Follows the reference [begin, end) from its beginning.
+  /// Follows the reference [begin, end) from its beginning. Until a mismatch, look_near() searches near this beginning.
   void start(Position begin, Position end) noexcept {
     if (begin == end) return;
     add({begin, begin, end, 0, CursorKind::followed});
     left_ = {begin, begin, end};
   }
-  /// Advances the cursors by `token`, the new last token of the text, and drops those that disagree. `references`: all
-  /// references, concatenated.
+  /// Advances the cursors by `token`, the new last token of the text, and drops those that disagree or reach the end of
+  /// their reference. If runs of 3 or more tokens break, also follows the two places where the longest of them may
+  /// continue. `references`: all references, concatenated.
   void advance(TokenSpan references, Token token) noexcept {
     std::size_t kept = 0;
     Cursor broken;
@@ -81,9 +82,9 @@ class PredictedOutputCursors {
     add({broken.next + 1, broken.begin, broken.end, 0, CursorKind::replaced});
     add({broken.next, broken.begin, broken.end, 0, CursorKind::inserted});
   }
-  /// Searches near the last mismatch for places that end like the text. Follows the one with the longest agreement. Of
-  /// equal ones, follows the first at or after the mismatch, otherwise the nearest before it. Cost: comparisons at up
-  /// to 320 places.
+  /// Searches near the last mismatch for occurrences of the text's last tokens. Follows the place after the longest
+  /// occurrence. Of equally long ones, follows the first place at or after the mismatch, otherwise the nearest before
+  /// it. Cost: comparisons at up to 320 places.
   void look_near(TokenSpan references, TokenSpan text) noexcept {
     if (left_.begin == left_.end || text.empty()) return;
     const Position from = left_.place - std::min(left_.place - left_.begin, near_before);

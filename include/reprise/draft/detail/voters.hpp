@@ -61,7 +61,7 @@ struct Voter {
   Position next = 0;  ///< position in the context; unused for a place in a store
   std::uint32_t base_weight = 0;
   const LengthWeights* weights = nullptr;
-  int length = 0;  ///< length of agreement with the context; negative if only the draft led to this place
+  int length = 0;  ///< length of agreement with the context; -n: it starts after the n-th draft token
 };
 
 /// The places that vote on one draft: those of the context's followed matches, those found in the stores, and those
@@ -98,7 +98,7 @@ class Voters {
     if (store_count_ != 0) collect_stored(tokens.last(std::min<std::size_t>(tokens.size(), compared)));
   }
 
-  /// Adds a place of the context that the draft has reached. Returns the bit of this place.
+  /// Adds a place of the context that the draft has reached. Returns the bit of this place. Precondition: !full().
   VoterSet add(const Voter& voter) noexcept {
     REPRISE_EXPECTS(!full());
     ++own_;
@@ -108,7 +108,7 @@ class Voters {
   /// True if no more places of the context can be added.
   [[nodiscard]] bool full() const noexcept { return own_ == max_own; }
 
-  /// Returns the set of all voters. Precondition: no add() since collect(), which ensures that bits remain unused.
+  /// Returns the set of all voters. Precondition: no add() since collect(). The shift needs fewer than 64 voters.
   [[nodiscard]] VoterSet all() const noexcept { return (VoterSet{1} << size_) - 1; }
   [[nodiscard]] const Voter& operator[](std::size_t i) const noexcept { return voters_[i]; }
   [[nodiscard]] bool is_stored(std::size_t i) const noexcept { return (stored_ >> i & 1) != 0; }
@@ -154,7 +154,7 @@ class Voters {
  private:
   static constexpr std::size_t compared = 32;  // number of tokens at the end of the context that a store receives
 
-  /// Collects the places in the stores that end like `suffix`.
+  /// Collects the places in the stores that directly follow an occurrence of the last tokens of `suffix`.
   void collect_stored(TokenSpan suffix) noexcept {
     const std::size_t most = std::min(max_from_store, max_from_stores / store_count_);
     for (std::size_t store = 0; store < max_stores; ++store) {
