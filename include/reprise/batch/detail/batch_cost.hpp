@@ -27,8 +27,8 @@ namespace reprise::inline v0::detail {
 /// pass stays the same and no pass is learned. Contexts are rounded down to their three leading bits: 1,000 counts as
 /// 896.
 ///
-/// If the engine can run certain widths only, row counts are rounded up to the next width. It runs that many rows in
-/// any case.
+/// If the engine can run certain widths only, row counts are rounded up to the next width. The engine runs that many
+/// rows in any case.
 ///
 /// Learned curves have 64 lengths each. In a batch of n sequences, one length represents n / 8 rows, rounded down to a
 /// power of two, at least 1. In batches of 8 or more, the curve thus reaches up to about 8 rows for each sequence.
