@@ -30,10 +30,11 @@ struct BatchOptions {
   /// learn(); until the first measured time, the default curve applies. Use CostCurve::linear(0) if only a token budget
   /// should limit drafts.
   std::optional<CostCurve> curve = {};
-  std::size_t max_rows = unlimited;  ///< token budget of a pass: all rows, pending and other rows included
+  /// Token budget of a pass: all rows, pending and other rows included. If `uniform`, padding counts too.
+  std::size_t max_rows = unlimited;
   /// Upper bound on the drafted rows of one sequence. Values above BatchPlanner::most_nodes have no effect.
   std::size_t max_nodes = 32;
-  /// Upper bound on the drafted rows of a pass. Values above 65,536 have no effect.
+  /// Upper bound on the drafted rows of a pass; if `uniform`, padding counts. Values above 65,536 have no effect.
   std::size_t max_drafted = 512;
   /// The row counts that the engine can run (captured graphs). The caller pads the rows of a plan up to the next
   /// allowed count. The counts apply to the whole pass or, if `uniform`, to each sequence.

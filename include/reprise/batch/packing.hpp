@@ -34,8 +34,9 @@ struct SequencePass {
   [[nodiscard]] std::size_t cached() const noexcept { return context - pending(); }
 };
 
-/// One pass of several sequences, in the form that engines with continuous batching expect: flat arrays with one
-/// element per row. The rows of a sequence are contiguous. The views are valid until the packer changes.
+/// One pass of several sequences, in the form that engines with continuous batching expect: flat arrays, with one
+/// element per row unless stated otherwise. The rows of a sequence are contiguous. The views are valid until the packer
+/// changes.
 struct PackedBatch {
   TokenSpan tokens;
   std::span<const std::int32_t> positions;  ///< position of the row in its sequence, from 0
@@ -64,8 +65,8 @@ struct PackedBatch {
 ///
 /// If the engine picks only after batch().logit_rows, call compact_picks_of(i, picks) instead.
 ///
-/// For uniform rows, pass the width to add(). It appends pad rows to each sequence; they see only the cache of that
-/// sequence. Drop the cache entries of pad rows.
+/// For uniform rows, pass the width to add(). add() then appends pad rows to each sequence; a pad row sees only itself
+/// and the cache of its sequence. Drop the cache entries of pad rows.
 ///
 /// Only reserve(), add() and pad_to() allocate; the last two do so only beyond the reserved size. Memory: 21 bytes per
 /// row, 8 bytes per sequence. Threads: one at a time.
@@ -121,8 +122,8 @@ class BatchPacker {
     return add({static_cast<std::size_t>(id), pass.batch, pass.drafted, pass.parents, context}, row_width, pad);
   }
 
-  /// Adds pad rows that belong to no sequence, until the batch has `rows` rows. No sequence can be added afterwards.
-  /// Returns false and changes nothing if out of memory.
+  /// Adds pad rows that belong to no sequence, until the batch has `rows` rows. No sequence can be added afterwards,
+  /// until clear(). Returns false and changes nothing if out of memory.
   [[nodiscard]] bool pad_to(std::size_t rows, Token pad = 0) noexcept {
     const std::size_t padding = rows - std::min(rows, tokens_.size());
     if (!grow(padding)) return false;
@@ -144,8 +145,8 @@ class BatchPacker {
   [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
 
   /// Returns the picks of sequence i, as Session::resolve() reads them. `flat` has one element per row of the batch.
-  /// The result begins at the anchor's row and has one element more than there are drafted rows. The elements of pad
-  /// rows follow; they are never read.
+  /// The result has one element for the anchor's row, then one for each drafted row. The elements of rows that add()
+  /// has padded come last and are never read.
   template <class T>
   [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
     return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);

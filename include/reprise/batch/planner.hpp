@@ -17,9 +17,9 @@
 ///
 /// The drafts are merged by worth, the highest first. The worth falls along each draft, so each draft contributes a
 /// prefix. A histogram (OfferedNodes) counts nodes by worth. Reading it from the highest class down gives the number of
-/// rows, so nothing is sorted and each offered node is read once. If the last class does not fit in full, its rows go
-/// to one sequence after the other. Each pass begins with a different sequence. Sources: marginal allocation of concave
-/// gains (Fox 1966); proportional fairness (Kelly 1997).
+/// rows, so nothing is sorted and each offered node is read at most once. If the last class does not fit in full, its
+/// rows go to one sequence after the other. Each pass begins with a different sequence. Sources: marginal allocation of
+/// concave gains (Fox 1966); proportional fairness (Kelly 1997).
 
 #include <algorithm>
 #include <chrono>
@@ -48,8 +48,8 @@
 namespace reprise::inline v0 {
 
 /// Plans passes of many sequences under one token budget, one cost curve, or both. Use one planner per engine. It keeps
-/// no state of any sequence, so sequences may join and leave at any time. Their sessions must use SendAll as control,
-/// or Session::offer() does not compile. A pass:
+/// no state of any sequence, so sequences may join and leave at any time. The control of their sessions must be SendAll
+/// or a class derived from it; otherwise, Session::offer() does not compile. A pass:
 ///
 ///   limits.draft = planner.budget(asked, {sequences, pending rows, mean context});
 ///   for each: session.propose(limits), and an entry from session.offer()
@@ -66,14 +66,15 @@ namespace reprise::inline v0 {
 /// rejection sampling is biased. Each sampled draft continues while the next stated probability is worth the price of a
 /// row at the size of the last pass. Sampled drafts get rows before ordered ones. If rows are uniform and any draft is
 /// sampled, the width grows step by step. It grows while the first row of the next step, summed over all sequences, is
-/// worth its cost.
+/// worth its share of the step's cost.
 ///
 /// Plans are a pure function of the settings and of earlier calls, times included; all decisions use integer
 /// arithmetic. Ranks that plan independently must get the same times (those of one rank). Among nodes of equal worth,
 /// those of earlier sequences are sent first. The sequence that counts as the first changes with each pass.
 ///
-/// Allocates only in reserve() and in a plan for more sequences than ever before. Memory: 7 KB of histograms, 39 KB of
-/// learned curves, and 2 bytes for each of the max_nodes nodes of each sequence. Threads: one at a time.
+/// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 7 KB
+/// of histograms, 39 KB of learned curves, and 2 bytes for each of the max_nodes nodes of each sequence. Threads: one
+/// at a time.
 class BatchPlanner {
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
@@ -93,8 +94,8 @@ class BatchPlanner {
   }
 
   /// Returns the budget of strategies for a pass like `plain`, narrowed from `asked`. The rows of `plain` are all
-  /// pending and other rows. max_nodes is 0 if no node could be worth its cost at this load, so that no time is spent
-  /// on drafting.
+  /// pending and other rows. To save the time of drafting, max_nodes is 0 if no node could be worth its cost at this
+  /// load. It is also 0 if the guard allows no node, or if memory runs out.
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
@@ -131,8 +132,9 @@ class BatchPlanner {
     return shrink(options_.max_rows);
   }
 
-  /// Returns the last plan, reduced to at most `rows` rows in total, without padding; for example if the KV cache is
-  /// full. Each draft becomes a prefix of its earlier draft. If more than `rows` rows are pending, nothing is drafted.
+  /// Returns the last plan, reduced to at most `rows` rows in total; for example if the KV cache is full. Padding
+  /// counts only if rows are uniform. Each draft becomes a prefix of its earlier draft. If there are more than `rows`
+  /// pending and other rows, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
     if (nodes_.empty())
@@ -194,7 +196,7 @@ class BatchPlanner {
   /// wait; every other sequence adds 1.
   [[nodiscard]] std::int64_t price() const noexcept {
     const Rate rate = std::min(throughput_.rate(), cost_.max_throughput());
-    // Only one sequence adds that price, because more weight on time was only a loss with several.
+    // Only one sequence adds that price: with several sequences, more weight on time only caused losses.
     return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * rate_one +
            UnitScale::divide(value_of_time(rate, cost_.max_throughput()), rate);
   }
@@ -209,7 +211,7 @@ class BatchPlanner {
             .stop_class = detail::class_below(UnitScale::multiply(price, step_of_last_pass())),
             .row_limit = row_limit(plain_.rows, options_.max_rows)};
   }
-  /// Returns the price of a row at the size of the last pass, in units of BatchCost::log(). It is the mean over one
+  /// Returns the increase of BatchCost::log() for one more row, at the size of the last pass. It is the mean over one
   /// more row for each sequence, because single rows may be free.
   [[nodiscard]] std::int64_t step_of_last_pass() const noexcept {
     const std::size_t from = std::min(last_paid_, options_.max_drafted);
@@ -260,7 +262,7 @@ class BatchPlanner {
   // The last plan.
   PassShape plain_{0, 0, 0};
   std::size_t other_rows_ = 0;
-  std::size_t paid_ = 0;  // drafted rows, padding included
+  std::size_t paid_ = 0;  // drafted rows, padding included if uniform
   detail::OfferedNodes offered_;
   Buffer<std::uint32_t> nodes_;
 };

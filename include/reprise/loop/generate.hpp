@@ -66,7 +66,9 @@ inline Error no_checkpoints() {
           "(CheckpointVerifier), or keep a state for each row (Rollback::per_row)"};
 }
 
-/// Makes the engine keep the accepted rows and discard the rest.
+/// Makes the engine apply the decision: it keeps decision.rows and discards the rest, or restores its saved state.
+/// Errors: those of the verifier; invalid_argument if the state must be restored, but the verifier is not a
+/// CheckpointVerifier.
 template <Verifier V>
 Result<void> keep_rows(V& verifier, const Capabilities& can, const Decision& decision) {
   if (decision.restore) {
@@ -92,7 +94,8 @@ void report_top_k(Session<Strategy, Control>& session, const Pass& pass, V& veri
   }
 }
 
-/// Decides on a sampled draft by rejection sampling, and returns the decision.
+/// Decides on a sampled draft by rejection sampling, and returns the decision. Errors: verifier_failed if a
+/// distribution has no positive weight, and those of Session::resolve().
 template <class Strategy, class Control, DistributionVerifier V, class Predicate>
 Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass& pass, V& verifier,
                                 Predicate& predicate) {
@@ -110,7 +113,8 @@ Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass&
   return decision;
 }
 
-/// Decides from the picks or the path in `answer`, and commits the decision to the verifier and the session.
+/// Decides from the picks or the path in `answer`, or by rejection sampling, and commits the decision to the verifier
+/// and the session. If `answer` is an error, returns it.
 template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
 Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer&& answer,
                          Predicate& predicate) {
@@ -199,12 +203,15 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 /// Continuing with a higher limit can therefore complete a stop sequence whose beginning was already streamed.
 /// `predicate`: see StopDecision.
 ///
-/// Errors: not_begun, context_too_long, too_many_pending, out_of_memory, bad_picks, and errors from the verifier. After
-/// an error, the session is as it was before the round, and generate() can be called again to continue.
+/// Errors: not_begun, too_many_pending, out_of_memory, bad_picks, and errors from the verifier. Also verifier_failed if
+/// rejection sampling finds no positive weight in probabilities(i). Also invalid_argument if the engine must restore
+/// its state, but the verifier is not a CheckpointVerifier. After an error, the session is as it was before the round,
+/// and generate() can be called again to continue.
 ///
 /// Throws: exceptions from the verifier, the predicate, the callback and the strategy pass through. After an exception
-/// from the verifier or the predicate, the session is as it was before the round. If the callback or the strategy
-/// throws, the round is already committed. Tokens passed to a callback that throws count as streamed.
+/// from the verifier or the predicate, the session is as it was before the round. If the callback throws, or the
+/// strategy in feedback() or observe(), the round is already committed. Tokens passed to a callback that throws count
+/// as streamed.
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, const Limits& limits,
@@ -226,7 +233,7 @@ Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, co
 
 /// Begins the session with `prompt` and the verifier's capabilities, then decodes like the overload above.
 /// Precondition: the engine has prefilled all tokens of the prompt except the last. Additional errors: those of
-/// Session::begin().
+/// Session::begin(); context_too_long also if the prompt is longer than Limits::max_context.
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, TokenSpan prompt, const Limits& limits,

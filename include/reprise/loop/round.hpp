@@ -4,9 +4,10 @@
 /// \file The algorithm: one round of speculative decoding (Leviathan et al. 2023, Stern et al. 2018; trees: Miao et al.
 /// 2023, "SpecInfer"), with picks instead of probabilities. It has three steps:
 ///
-///   * select_nodes() finds the nodes of a draft that this pass can verify.
+///   * select_nodes() finds the nodes of a draft that the pass can verify.
 ///   * DraftLimit says how many of them the pass may carry, and which rule limits them.
-///   * walk() follows the draft while it agrees with the target's picks, then takes one more token.
+///   * walk() follows the draft while it agrees with the target's picks, then takes one more pick. A stop rule or a
+///   limit can end the walk earlier.
 ///
 /// Only walk() decides which tokens are committed, and it commits picks, never drafted tokens. So a draft can be wrong
 /// in any way without changing the output.
@@ -42,10 +43,10 @@ struct SelectedNodes {
   bool auxiliary = false;  ///< at least one written node is auxiliary
 };
 
-/// Writes to `rows` the nodes of `draft` that the pass can verify, in draft order, and returns their number. A node is
-/// left out if it is deeper than `max_depth`, if `constraints` refuse it, or if its parent was left out. Empty
-/// `constraints` refuse no node. Form and budget are not checked, because Draft::push() enforces them. Cost: linear,
-/// except for a tree with nodes left out.
+/// Writes to `rows` the nodes of `draft` that the pass can verify, in draft order. Returns their number and why nodes
+/// were left out. A node is left out if it is deeper than `max_depth`, if `constraints` refuse it, or if its parent was
+/// left out. `constraints` has one element per node; if it is empty, no node is refused. Form and budget are not
+/// checked, because Draft::push() enforces them. Cost: linear, except for a tree with nodes left out.
 inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const DraftRows& rows,
                                   std::span<const Constraint> constraints = {}) noexcept {
   SelectedNodes found;
@@ -74,11 +75,11 @@ inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const 
   return found;
 }
 
-/// A token that a pass has committed.
+/// A token that a pass commits.
 struct CommittedToken {
   Token token = 0;
   std::size_t row = 0;   ///< the row of the batch after which the target picked it
-  bool drafted = false;  ///< true if the draft contained it
+  bool drafted = false;  ///< true if it is the token of an accepted drafted row
 };
 
 /// The result of walk().
@@ -97,8 +98,8 @@ struct WalkInput {
   std::size_t output = 0;   ///< output tokens so far
   std::size_t context = 0;  ///< committed tokens in total
   std::size_t max_context = unlimited;
-  TokenSpan draft;                       ///< the drafted rows
-  std::span<const NodeIndex> parents;    ///< the drafted row that each one follows, or anchor_parent
+  TokenSpan draft;                       ///< the tokens of the drafted rows
+  std::span<const NodeIndex> parents;    ///< the drafted row that each drafted row follows, or anchor_parent
   std::span<const bool> auxiliary = {};  ///< true for rows that are never accepted; empty: none
   std::size_t anchor_row = 0;            ///< row of the anchor in the batch
   std::size_t picked_rows = unlimited;   ///< number of rows with a pick, from the anchor's row on
@@ -133,10 +134,10 @@ struct PathPicks {
   Token operator[](std::size_t) noexcept { return tokens[read++]; }
 };
 
-/// Follows the draft while it agrees with the picks. Writes the committed tokens and the accepted rows to `out`, and
-/// returns their numbers. Also writes accepted tokens after the output in `in.text`; if the round is cancelled, nothing
-/// reads them. Each pick is read at most once, in order. No pick is read after the first one that matches no child, or
-/// after the token that ends generation.
+/// Follows the draft while it agrees with the picks. Writes the committed tokens and the accepted rows to `out`.
+/// Returns their numbers and the finish reason. Also writes accepted tokens after the output in `in.text`; if the round
+/// is cancelled, nothing reads them. Each pick is read at most once, in order. No pick is read after the first one that
+/// matches no child, or after the token that ends generation.
 template <Picks P, class Predicate>
 Walk walk(const WalkInput& in, const Limits& limits, P&& picks, Predicate&& predicate, const WalkOutput& out) {
   Walk walked;

@@ -36,15 +36,17 @@ namespace reprise::inline v0 {
 ///
 ///   begin -> { propose -> plan -> (you run the batch) -> resolve -> commit } until finished() -> append -> ...
 ///
-/// A session commits exactly the tokens of plain decoding, whatever strategy and control do: neither is trusted. A
-/// round changes nothing before commit(): it can be cancelled at any point and run again. One round is open at a time.
+/// A session commits exactly the tokens of plain decoding, whatever strategy and control do: neither is trusted. Only
+/// rejection sampling trusts the distributions that the strategy states; see engine/rejection.hpp. Before commit(), a
+/// round does not change the committed tokens, so it can be cancelled and run again. One round is open at a time;
+/// begin(), append(), truncate(), rebase(), set_cached() and finish() cancel it.
 ///
 /// Memory: 4 bytes per token of context, plus the memory of the strategy and of a round. propose() never allocates.
-/// begin(), append() and plan() may allocate; if memory runs out, they return out_of_memory and leave the session as it
-/// was.
+/// begin(), append(), rebase() and plan() may allocate. If they return out_of_memory, the session is as it was, except
+/// that begin(), rebase() and plan() end an open round.
 ///
-/// Throws: no exceptions of its own. Exceptions from the predicate and from the strategy's begin, observe and truncate
-/// pass through, and the session stays usable. A strategy that threw is not called again until begin().
+/// Throws: no exceptions of its own. Exceptions from the picks, the predicate and the strategy pass through, and the
+/// session stays usable. A strategy that threw is not called again until begin() or rebase().
 ///
 /// Threads: one at a time per session; different sessions are independent. A moved-from session can only be assigned to
 /// or destroyed.
@@ -68,9 +70,10 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session() = default;
 
-  /// Allocates memory for `max_context` tokens, in this and all further sequences. Up to that size, no other call
-  /// allocates, provided that no more tokens are pending than at begin() and the strategy's reserve() covers its part.
-  /// Cancels an open round. Errors: out_of_memory; in that case the session grows on demand.
+  /// Allocates memory for `max_context` tokens, in this and all further sequences. While the context and a whole pass
+  /// fit into this memory, append(), propose(), plan() and commit() do not allocate. This holds if no more tokens are
+  /// pending than at begin(), and if the strategy's reserve() covers its part. Cancels an open round. Errors:
+  /// out_of_memory; in that case the session grows on demand.
   Result<void> reserve(std::size_t max_context) {
     round_.close();
     if (!sequence_.reserve(max_context)) return Sequence::no_memory();
@@ -81,8 +84,9 @@ class Session {
   /// Starts a sequence. Precondition: the engine's cache holds the first `cached` tokens of `context`, by default all
   /// except the last. The other tokens are pending, and the first pass runs them.
   ///
-  /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, invalid_argument, out_of_memory.
-  /// After an error the session is unchanged, except that out_of_memory cancels an open round.
+  /// Errors: empty_context, context_too_long, cached_out_of_range, too_many_pending, out_of_memory; invalid_argument if
+  /// Capabilities::rollback is none or max_rows is 0. After an error the session is unchanged, except that
+  /// out_of_memory cancels an open round.
   Result<void> begin(TokenSpan context, Capabilities capabilities = {}, std::optional<std::size_t> cached = {}) {
     if (auto checked = Sequence::check_begin(context, capabilities, cached); !checked) return checked;
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
@@ -104,7 +108,8 @@ class Session {
   /// includes the token that was last before this call. No pass has put that token into the cache, so the engine must
   /// prefill it too.
   ///
-  /// Errors: not_begun, and those of begin(). After an error the session is unchanged.
+  /// Errors: not_begun, context_too_long, cached_out_of_range, too_many_pending, out_of_memory. After an error the
+  /// session is unchanged.
   Result<void> append(TokenSpan tokens, Origin origin = Origin::prompt, std::optional<std::size_t> cached = {}) {
     if (!sequence_.begun()) return Sequence::not_begun();
     if (auto added = sequence_.append(tokens, cached); !added) return added;
@@ -113,9 +118,10 @@ class Session {
     return {};
   }
 
-  /// Asks the strategy for a draft and returns it. The view is valid until the next call that changes the session. If a
-  /// limit has already been reached, the draft is empty and finished() is true. `limits` must live until the round
-  /// ends. `shape`: pass DraftShape::chain if this round cannot verify a tree, regardless of limits and capabilities.
+  /// Opens a round, which cancels an earlier one, and returns the strategy's draft. The view is valid until the next
+  /// call that changes the session. The draft is empty before begin(). If a limit has already been reached, the draft
+  /// is empty and finished() is true. `limits` must live until the round ends. `shape`: DraftShape::chain prevents a
+  /// tree even if limits and capabilities allow one.
   DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) {
     round_.open(limits);
     if (!sequence_.begun()) return {};
@@ -135,18 +141,19 @@ class Session {
   }
   DraftView propose(const Limits&&, DraftShape = DraftShape::tree) = delete;  // limits must live until the round ends
 
-  /// Removes the nodes that a rule does not allow from this round's draft. `allowed(path)` returns how many leading
-  /// tokens of `path`, which begins after the anchor, may follow the committed tokens; see ConstrainedVerifier. Call
-  /// constrain() between propose() and plan(); an open ticket becomes void. Sampled drafts are skipped, because reading
-  /// their tokens would bias rejection sampling. Exceptions of `allowed` pass through.
+  /// Keeps the nodes that a rule does not allow, and their descendants, out of this round's pass. `allowed(path)`
+  /// returns how many leading tokens of `path`, which begins after the anchor, may follow the committed tokens; see
+  /// ConstrainedVerifier. Call constrain() between propose() and plan(); an open ticket becomes void. Auxiliary nodes
+  /// are not checked. Sampled drafts are skipped, because reading their tokens would bias rejection sampling.
+  /// Exceptions of `allowed` pass through.
   template <std::invocable<TokenSpan> Allowed>
   void constrain(Allowed&& allowed) {
     round_.constrain(allowed);
   }
 
-  /// Returns the part of the proposed draft that fits into a pass, for a planner that shares one pass between
-  /// sequences. The planner chooses how many nodes each may send and passes that number to plan(). An open ticket
-  /// becomes void.
+  /// Returns the part of the proposed draft that fits into a pass, for a planner that shares one pass among sequences.
+  /// The planner chooses how many nodes each sequence may send; pass that number to plan(). An open ticket becomes
+  /// void.
   ///
   /// Requires that Control is SendAll or derived from it: any other control would shorten the planned draft again.
   /// Errors: those of plan() except out_of_memory.
@@ -165,8 +172,8 @@ class Session {
 
   /// Returns the pass to run. It carries as many of the fitting draft nodes as control chooses, and at most `max_nodes`
   /// drafted rows. `why` is the Cut to report if `max_nodes` is the binding rule. A second call in the same round voids
-  /// the previous ticket. Errors: not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the
-  /// round.
+  /// the previous ticket. If memory for the draft runs out, the pass carries none (Cut::out_of_memory). Errors:
+  /// not_begun, not_proposed, finished; too_many_pending and out_of_memory, which end the round.
   Result<Pass> plan(std::size_t max_nodes = unlimited, Cut why = Cut::budget) {
     if (static_cast<std::size_t>(why) >= cut_count) why = Cut::budget;
     const auto limit = round_.limit(sequence_, max_nodes, why);
@@ -178,8 +185,8 @@ class Session {
   }
 
   /// Reads the picks of the pass and returns the tokens and rows to commit. cancel() undoes all changes that resolve()
-  /// makes. `picks[i]` is the target's token after row (anchor + i); if `picks` has a size(), reading stops after that
-  /// many picks. Errors: bad_ticket; bad_picks if there are no picks.
+  /// makes to the session. `picks[i]` is the target's token after row (anchor + i); if `picks` has a size(), reading
+  /// stops after that many picks. Errors: bad_ticket; bad_picks if there are no picks.
   template <Picks P, class Predicate = NeverStop>
   Result<Decision> resolve(Ticket ticket, P&& picks, Predicate&& predicate = Predicate()) {
     return round_.resolve(sequence_, ticket, picks, predicate);
@@ -194,7 +201,8 @@ class Session {
 
   /// Passes the target's likeliest tokens after row (anchor + i) of the pass to the strategy, the likeliest first. Rows
   /// that were not accepted may be reported too (TopKVerifier). Call it between plan() and commit(), at most once for
-  /// each row. May allocate. Errors: bad_ticket.
+  /// each row. May allocate; if memory runs out, the tokens are dropped. Tokens after the first 1,024 are ignored.
+  /// Errors: bad_ticket.
   Result<void> report_top_k(Ticket ticket, std::size_t i, TokenSpan tokens) {
     return round_.report_top_k(ticket, i, tokens);
   }
@@ -221,8 +229,8 @@ class Session {
   Result<void> cancel(Ticket ticket) { return round_.cancel(ticket); }
 
   /// Removes all but the first `size` tokens of the context, for example after an edited turn or a rejected answer.
-  /// Generation can continue afterwards, even if it had finished. The engine must cut its cache to at most cached()
-  /// rows. Errors: not_begun, size_out_of_range.
+  /// Generation can continue afterwards, even if it had finished. The engine must then cut its cache to cached() rows.
+  /// Errors: not_begun; size_out_of_range if `size` is 0 or above context().size().
   Result<void> truncate(std::size_t size) {
     if (!sequence_.begun()) return Sequence::not_begun();
     const TokenSpan before = context();  // stays readable: truncation does not overwrite the memory
@@ -237,15 +245,15 @@ class Session {
   /// it has seen as evidence. A new output begins after `context`, which may be part of this session's own context.
   ///
   /// `cached`: the number of leading tokens of `context` whose rows the engine's cache holds, by default all except the
-  /// last. Of the old rows, keep only those of the shared prefix. Every later row was computed at a different position
-  /// and attended to the removed tokens. Cut the cache after the shared prefix, and prefill the remaining tokens again
-  /// or leave them pending. Moving old rows to their new positions (a context shift) gives a different output than
-  /// prefill would. Drafting does not add to that difference.
+  /// last. Of the old rows, keep only those of the shared prefix. Every later row attended to replaced tokens, and
+  /// usually was computed at a different position. Cut the cache after the shared prefix, and prefill the remaining
+  /// tokens again or leave them pending. Moving old rows to their new positions (a context shift) gives a different
+  /// output than prefill would. Drafting does not add to that difference.
   ///
   /// Returns the number of leading tokens that the old and the new context share. Only the rows of these tokens are
   /// worth keeping in the engine's cache. If the engine needs this number to cut its cache, cut the cache after this
-  /// call and then call set_cached(). Pass the number, or context.size() - 1 if that is smaller: the last token is
-  /// never in the cache.
+  /// call. Then pass the number of rows in the cache to set_cached(). Keep at most context.size() - 1 rows: the last
+  /// token is never in the cache.
   ///
   /// Errors: not_begun, and those of begin(). After an error the session is unchanged, except that out_of_memory
   /// cancels an open round.
@@ -275,7 +283,7 @@ class Session {
 
   /// Sets how many leading tokens of the context are in the engine's cache. Set a lower number after preemption or
   /// eviction: the tokens that left the cache are pending again. Set a higher number after the engine has prefilled
-  /// pending tokens. Errors: not_begun, cached_out_of_range, too_many_pending (prefill more of them first).
+  /// pending tokens. Errors: not_begun, cached_out_of_range, too_many_pending (prefill more tokens first).
   Result<void> set_cached(std::size_t cached) {
     if (!sequence_.begun()) return Sequence::not_begun();
     if (auto changed = sequence_.set_cached(cached); !changed) return changed;
@@ -293,7 +301,8 @@ class Session {
     return other;
   }
 
-  /// Ends generation on behalf of the caller, until append(), truncate() or begin(). Has no effect before begin().
+  /// Ends generation on behalf of the caller, until append(), truncate(), rebase() or begin(). If a stop rule has
+  /// already ended generation, the finish reason stays. Has no effect before begin().
   void finish() noexcept {
     if (!sequence_.begun()) return;
     round_.close();
@@ -304,7 +313,7 @@ class Session {
   [[nodiscard]] FinishReason finish_reason() const noexcept { return sequence_.finish_reason(); }
   /// Returns all committed tokens. The view is valid until the session changes.
   [[nodiscard]] TokenSpan context() const noexcept { return sequence_.context(); }
-  /// Returns the output since begin() or the last append(), without the stop tokens that ended it.
+  /// Returns the output since the last begin(), append() or rebase(), without the stop tokens that ended it.
   [[nodiscard]] TokenSpan output() const noexcept { return sequence_.output(); }
   /// Returns the leading part of output() that is safe to stream, because no stop sequence can remove it any more.
   /// After generation has ended, returns the whole output. If a raised limit lets generation continue, a stop sequence

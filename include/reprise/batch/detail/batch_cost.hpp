@@ -24,22 +24,24 @@ namespace reprise::inline v0::detail {
 
 /// The cost of a pass of several sequences as a function of its drafted rows. It is read from a given curve or from
 /// learned curves, one for each power of two of the number of sequences. Costs are cached while the shape of the plain
-/// pass stays the same. Contexts are rounded down to their three leading bits: 1,000 counts as 896.
+/// pass stays the same and no pass is learned. Contexts are rounded down to their three leading bits: 1,000 counts as
+/// 896.
 ///
-/// If the engine can run certain widths only, row counts are rounded up to the next width. The engine runs the rows in
-/// between in any case.
+/// If the engine can run certain widths only, row counts are rounded up to the next width. The engine runs that many
+/// rows in any case.
 ///
 /// Learned curves have 64 lengths each. In a batch of n sequences, one length represents n / 8 rows, rounded down to a
-/// power of two, at least 1. The curve thus reaches 8 rows for each sequence. Memory: 3 KB for each power of two up to
-/// 4,096 sequences, and 12 bytes for each drafted row. Only reserve() allocates. Threads: one at a time.
+/// power of two, at least 1. In batches of 8 or more, the curve thus reaches up to about 8 rows for each sequence.
+/// Memory: 3 KB for each power of two up to 4,096 sequences, and 12 bytes for each drafted row. Only reserve()
+/// allocates. Threads: one at a time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
   BatchCost(std::optional<CostCurve> told, const AllowedWidths& widths, std::size_t most) noexcept
       : told_(std::move(told)), widths_(widths), most_(most) {}
 
-  /// Allocates the tables. Returns false if memory runs out. In that case every pass seems as cheap as a plain one, so
-  /// the caller must not send drafts.
+  /// Allocates the tables. Returns false if memory runs out. In that case, the caller must neither read costs nor send
+  /// drafts.
   [[nodiscard]] bool reserve() noexcept { return costs_.resize(most_ + 1, cost_one) && logs_.resize(most_ + 1, 0); }
   [[nodiscard]] bool reserved() const noexcept { return costs_.size() > most_; }
 
@@ -63,7 +65,7 @@ class BatchCost {
   /// Returns the natural logarithm of a ratio, in UnitScale: the pass time with k drafted rows, divided by that without
   /// them.
   [[nodiscard]] std::int64_t log(std::size_t k) const noexcept { return logs_[k]; }
-  /// Returns the highest throughput that any draft can reach.
+  /// Returns the highest throughput, in tokens per sequence and plain pass, that any draft can reach.
   [[nodiscard]] Rate max_throughput() const noexcept { return max_throughput_; }
   /// Returns the largest number of drafted rows that can be worth their cost if all are accepted; 0 if there is none at
   /// this load.
@@ -96,7 +98,8 @@ class BatchCost {
   [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
     return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
   }
-  /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`.
+  /// Learns from a pass of the prepared shape with `drafted` drafted rows that took `time`. Has no effect if a curve
+  /// was given, or if the plain pass does not have exactly one row per sequence.
   void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time) noexcept {
     if (told_ || plain_.rows != plain_.sequences) return;
     const std::size_t run = drafted == 0 ? 0 : width(plain_.rows + drafted) - plain_.rows;
@@ -167,7 +170,8 @@ class BatchCost {
                               : costs[most_];
     }
   }
-  /// Returns the time of a pass with k drafted rows, in UnitScale. A plain pass takes 1, even if both carry other rows.
+  /// Returns the time of a pass with k drafted rows, in UnitScale. The pass without drafted rows takes 1, even if it
+  /// carries other rows.
   [[nodiscard]] std::uint64_t time(std::size_t k) const noexcept {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(1, extra(k) + cost_one));
   }

@@ -60,7 +60,7 @@ class OfferedNodes {
   static constexpr std::size_t most_nodes = 256;      // upper bound for one sequence
   static constexpr std::size_t most_row_width = 512;  // upper bound for a uniform pass
 
-  /// The bounds beyond which a node is not counted.
+  /// The terms that decide which nodes are counted, and in which class.
   struct Bounds {
     std::uint64_t least_tokens = 0;  ///< tokens that a sequence is assumed to get at least, in UnitScale
     std::size_t least_class = 0;     ///< first class whose nodes are never worth their cost
@@ -93,15 +93,15 @@ class OfferedNodes {
   }
 
   [[nodiscard]] std::size_t sequences() const noexcept { return sequences_.size(); }
-  /// Returns the number of nodes in all drafts.
+  /// Returns the number of sendable nodes in all offers.
   [[nodiscard]] std::size_t offered() const noexcept { return offered_; }
   /// Returns the number of worthwhile nodes in all drafts.
   [[nodiscard]] std::size_t worthwhile() const noexcept { return worthwhile_; }
   [[nodiscard]] bool any_sampled() const noexcept { return any_sampled_; }
   /// Returns the number of nodes in class c.
   [[nodiscard]] std::uint32_t in_class(std::size_t c) const noexcept { return counts_[c]; }
-  /// Returns the summed worth of the nodes in row `row`, counted from 0. They are sent only if each sequence has more
-  /// than `row` rows.
+  /// Returns the summed worth of the nodes in row `row` of their sequences; rows are counted from 0, pending rows
+  /// included. These nodes are sent only if each sequence has more than `row` rows.
   [[nodiscard]] std::int64_t in_row(std::size_t row) const noexcept { return by_row_[row]; }
   /// Return the number of worthwhile nodes (nodes_of) and of pending rows (pending_of) of sequence i.
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return sequences_[i].nodes; }

@@ -14,10 +14,11 @@ namespace reprise::inline v0::detail {
 /// Plans passes whose sequences all have the same number of rows; shorter ones are padded.
 class UniformPlanner {
  public:
-  /// `widths`: the allowed numbers of rows per sequence; empty: any number.
+  /// `widths`: the allowed numbers of rows per sequence; empty: any number. The list must outlive the planner.
   explicit UniformPlanner(const AllowedWidths& widths) noexcept : widths_(widths) {}
 
-  /// Returns the width with the highest gain.
+  /// Returns the width with the highest gain. If any draft is sampled, stops at the first width above the pending rows
+  /// that is not an improvement.
   [[nodiscard]] RowChoice choose(const OfferedNodes& offered, const PlanTerms& terms) const noexcept {
     std::size_t pending = 1;  // largest number of pending rows of a sequence
     for (std::size_t i = 0; i < offered.sequences(); ++i) pending = std::max(pending, offered.pending_of(i));

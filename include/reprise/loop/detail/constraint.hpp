@@ -12,18 +12,18 @@ namespace reprise::inline v0 {
 
 /// The verdict of a grammar, or of another rule about the next token, on a drafted node.
 enum class Constraint : std::uint8_t {
-  leaf,     ///< allowed, and no other node follows it
+  leaf,     ///< allowed, and only auxiliary nodes may follow it
   inner,    ///< allowed
   refused,  ///< neither this node nor its descendants may be sent
 };
 
 /// Checks a draft against a rule and writes one verdict for each node to `constraints`. `allowed(path)` returns how
-/// many leading tokens of `path`, which begins after the anchor, may follow the committed tokens. It is called once for
-/// each path, not for each token, because advancing a grammar engine is cheap and rolling it back is expensive.
-/// Auxiliary nodes are not text and are not checked.
+/// many leading tokens of `path`, which begins after the anchor, may follow the committed tokens. It is called at most
+/// once for each path, not for each token: advancing a grammar engine is cheap, rolling it back is expensive. Auxiliary
+/// nodes are not checked, because they are never committed.
 ///
-/// Requires room for draft.size() tokens in `path`, a scratch buffer. Cost: one call of `allowed` and one walk to the
-/// anchor for each leaf. Exceptions from `allowed` pass through.
+/// Requires room for draft.size() tokens in `path`, a scratch buffer. Cost: one walk to the anchor and at most one call
+/// of `allowed` for each leaf. Exceptions from `allowed` pass through.
 template <class Allowed>
 void constrain(DraftView draft, Allowed&& allowed, std::span<Constraint> constraints, std::span<Token> path) {
   const auto at = [](NodeIndex node) { return static_cast<std::size_t>(node); };

@@ -17,7 +17,7 @@ namespace reprise::inline v0 {
 struct DraftLimit {
   std::size_t nodes = 0;         ///< upper bound on nodes of this draft
   std::size_t rows = unlimited;  ///< upper bound on drafted rows, pad rows included, for a draft of any size
-  Cut cut = Cut::none;           ///< the rule that set `nodes`; none: the whole draft fits
+  Cut cut = Cut::none;           ///< the rule that set `nodes`; none or shape: the whole draft fits
 };
 
 /// Enforces K2: returns `budget`, narrowed to `asked`.

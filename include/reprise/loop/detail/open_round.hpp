@@ -22,7 +22,7 @@ namespace reprise::inline v0 {
 /// its own memory, because walking a tree writes the accepted path after the context.
 ///
 /// Memory: about 72 bytes per node of the largest draft, twice that if pad rows are allowed, and 12 bytes per pending
-/// token. Only reserve() and build() allocate. Threads: as for the session.
+/// token. Only reserve(), build() and report_top_k() allocate. Threads: as for the session.
 class OpenRound {
  public:
   /// Allocates memory for drafts of `nodes` nodes, and as many pad rows if `padded`, after `pending` tokens. Returns
@@ -71,7 +71,7 @@ class OpenRound {
   void constrain(Allowed&& allowed) {
     if (draft_.kind() == DraftKind::sampled || draft_.empty()) return;
     static_cast<void>(constraints_.resize(draft_.size(), Constraint::inner));  // the memory is reserved
-    // The batch is not built yet, so its memory can hold the path.
+    // No ticket is open, so the memory of the batch can hold the path.
     reprise::constrain(draft_, allowed, {constraints_.data(), draft_.size()}, {batch_.data(), draft_.size()});
   }
   /// Selects the nodes that the pass can verify; see select_nodes().
@@ -131,14 +131,14 @@ class OpenRound {
   [[nodiscard]] std::span<const NodeIndex> parents() const noexcept { return {parents_.data(), drafted_}; }
   [[nodiscard]] std::span<const NodeIndex> nodes() const noexcept { return {sent_.data(), drafted_}; }
   [[nodiscard]] std::span<const std::uint32_t> depths() const noexcept { return {depths_.data(), drafted_}; }
-  /// Returns a flag for each drafted row: true if the row is never accepted. Returns an empty span if there are no such
-  /// rows.
+  /// Returns a flag for each drafted row: true if the row is never accepted. Returns an empty span if no sendable node
+  /// is auxiliary.
   [[nodiscard]] std::span<const bool> auxiliary() const noexcept {
     return {auxiliary_.data(), any_auxiliary_ ? drafted_ : 0};
   }
 
   /// Stores the target's likeliest tokens after row (anchor + i). Drops them if memory runs out, because they only
-  /// inform drafts.
+  /// inform drafts. Ignores tokens after the first 1,024, and rows after the last.
   void report_top_k(std::size_t i, TokenSpan tokens) noexcept {
     if (i > drafted_ || !top_k_.reserve_extra(tokens.size())) return;
     const NodeIndex after = i == 0 ? anchor_parent : sent_[i - 1];
@@ -147,8 +147,8 @@ class OpenRound {
       top_k_.push_reserved({after, rank++, token});
   }
 
-  /// True if `accepted` is a path of the batch. It must begin at the anchor's row. Each further row must follow the row
-  /// before it and hold the token that was picked after that row.
+  /// True if `accepted` is a path of the batch. The path must begin at the anchor's row. Each further row must follow
+  /// the previous row and hold the token that was picked after the previous row.
   ///
   /// The path may pass through an auxiliary row, because the engine does not know which rows are auxiliary. In that
   /// case, walk() ends before that row, or takes a sibling row with the same token.
@@ -168,7 +168,7 @@ class OpenRound {
   [[nodiscard]] WalkOutput walk_output() noexcept {
     return {{committed_.data(), drafted_ + 1}, {path_.data(), drafted_}};
   }
-  /// Returns the decision of a walk for the engine. Valid until build().
+  /// Returns the decision of a walk for the engine. Valid until build() or reserve().
   [[nodiscard]] Decision decision(const Walk& walked) noexcept {
     const std::span<const CommittedToken> tokens(committed_.data(), walked.committed);
     kept_.clear();
@@ -181,8 +181,8 @@ class OpenRound {
             .accepted = walked.accepted,
             .finish = walked.finish};
   }
-  /// Returns the outcome of a walk for strategy and control. Call it only once. Its views are valid until the next
-  /// draft is written.
+  /// Returns the outcome of a walk for strategy and control. Call it only once for each walk, because it converts the
+  /// path in place. Its views are valid until the next draft is written.
   [[nodiscard]] Outcome outcome(const Walk& walked, Cut cut) noexcept {
     for (std::size_t i = 0; i < walked.accepted; ++i) path_[i] = sent_[static_cast<std::size_t>(path_[i])];
     return {DraftView({nodes_.data(), draft_.size() + padding_}, draft_.kind()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The limits of the next pass of a sequence: every rule that bounds a draft, in one place.
+/// \file The limits of the next pass of a sequence.
 
 #include <algorithm>
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace reprise::inline v0 {
 [[nodiscard]] inline bool replays(const Capabilities& can) noexcept { return can.rollback == Rollback::snapshot; }
 
 /// Returns the maximum number of paths of a draft. It is above 1 only if the caller's limits, the engine and `shape`
-/// all allow a tree. The driver of the round sets `shape`.
+/// all allow a tree. `shape` is the argument of Session::propose().
 [[nodiscard]] inline std::size_t max_leaves(const Limits& limits, const Capabilities& can, DraftShape shape) noexcept {
   if (shape == DraftShape::chain || limits.draft.shape == DraftShape::chain) return 1;
   return std::max<std::size_t>(1, std::min(limits.draft.max_leaves, can.max_leaves));
@@ -46,9 +46,9 @@ namespace reprise::inline v0 {
   return std::min(limits.max_rows, can.max_rows);
 }
 
-/// Returns how many nodes of the round's draft the next pass may carry, and selects these nodes. `max_nodes` is the
-/// caller's bound on drafted rows; `why` is the Cut to report if that bound applies. Precondition: the pending tokens
-/// fit into a pass.
+/// Selects the nodes of the round's draft that the next pass can verify, and returns how many of them it may carry.
+/// `max_nodes` is the caller's bound on drafted rows; `why` is the Cut to report if that bound applies. Precondition:
+/// the pending tokens fit into a pass.
 ///
 /// The rules are in order of priority: if several allow the same number of nodes, the first one is reported.
 inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, std::size_t max_nodes, Cut why,

@@ -25,10 +25,10 @@
 namespace reprise::inline v0 {
 
 /// Enforces the order of calls in a session's round: open, propose, plan, resolve, commit. A call that takes a ticket
-/// needs the newest one. Calls out of order are refused and change nothing. The class uses the sequence, but neither
-/// strategy nor control.
+/// needs the newest one. Functions that return a Result refuse calls out of order and change nothing. The class uses
+/// the sequence, but neither strategy nor control.
 ///
-/// Memory: the same as OpenRound. Only reserve() and plan() allocate. Threads: as for the session.
+/// Memory: the same as OpenRound. Only reserve(), plan() and report_top_k() allocate. Threads: as for the session.
 class TicketedRound {
  public:
   [[nodiscard]] static Error bad_ticket() noexcept {
@@ -168,7 +168,7 @@ class TicketedRound {
     return report;
   }
   /// Commits the decision to the sequence and its statistics, and closes the round. Returns the outcome of the draft,
-  /// valid until the next propose(). Precondition: resolved.
+  /// valid until the next draft is written. Precondition: resolved.
   Outcome commit(Sequence& sequence, std::optional<std::chrono::nanoseconds> pass_time) noexcept {
     sequence.commit(arrays_.walk_output().committed.first(walked_.committed), walked_, keep_);
     const Outcome outcome = arrays_.outcome(walked_, cut_);
@@ -194,7 +194,7 @@ class TicketedRound {
     return sequence.reserve_extra(choice.nodes + choice.padding + 1) &&
            arrays_.build(sequence.pending(), choice, sequence.capabilities().pad_token.value_or(0));
   }
-  /// Returns the binding rule: the one that allowed no more nodes than were sent.
+  /// Returns the binding rule: the one that allowed no more nodes than were sent. If the draft is empty, returns why.
   [[nodiscard]] Cut why_cut(const DraftLimit& limit, const DraftChoice& choice, bool in_step) const noexcept {
     if (draft().empty()) {
       if (limits_->draft.max_nodes == 0 || arrays_.most_nodes() == 0) return Cut::budget;
