@@ -77,8 +77,8 @@ class CostCurve {
   ///
   /// Errors: out_of_memory; invalid_argument if there are no points, or if a point is refused, with its index in
   /// Error::value. A point is refused if it has 0 sequences, fewer rows than sequences, or 2^32 or more rows or tokens
-  /// of context. It is also refused if its time is not above 0 or is above 2^40 ns, its plain pass is missing, or its
-  /// shape is repeated.
+  /// of context. It is also refused if its time is at most 0 or above 2^40 ns, its plain pass is missing, or its shape
+  /// is repeated.
   [[nodiscard]] static Result<CostCurve> from_points(std::span<const CostPoint> points) noexcept {
     if (points.empty())
       return Error{ErrorCode::invalid_argument, "a cost curve needs at least one point: a plain pass"};
