@@ -43,25 +43,26 @@ struct CostOptions {
 ///  * Cut::width: more nodes would be worth their cost if other widths were allowed.
 ///  * Cut::budget: max_nodes set the limit, or longer drafts have not been timed yet.
 ///
-/// begin() resets everything learned about the sequence: throughput, debt and calibration of claims. It keeps the
-/// learned pass costs, because they are a property of the engine. A new CostControl starts without learned costs.
+/// begin() resets everything learned about the sequence: throughput, debt, calibration of claims, and whether asking
+/// for drafts pays. It keeps the learned pass costs, because they are a property of the engine. A new CostControl
+/// starts without learned costs.
 ///
 /// With a learned curve:
 ///
-///  * Nothing is learned from passes of several sequences.
+///  * No cost is learned from passes of several sequences.
 ///  * The limit on draft length grows as longer drafts are timed.
-///  * Occasionally a draft of little value is skipped to time a plain pass. This happens at the latest after 256 passes
-///    without a plain one, or after 16 while drafting seems to lose.
+///  * Occasionally a draft of little value is skipped to time a plain pass. This happens at the latest after 256 timed
+///    passes without a plain one, or after 16 while drafting seems to lose.
 ///  * The loss bound holds in learned costs. Each drafted pass is charged 1/32 more to cover the error of these costs.
-///  * In true costs, the loss bound holds after 1,500 passes, if every row count that is sent has been sent before.
-///    docs/decisions/0006 has the figures.
+///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes with the row counts in
+///    question. docs/decisions/0006 has the figures.
 ///
 /// Costs are read at the context length rounded down to a multiple of 64.
 ///
 /// Cost: about 65 ns a pass for a draft of eight nodes with a linear curve. A measured curve adds about one microsecond
 /// every 64 tokens of context; an uncalibrated strategy adds about 10 ns a node. Only copies allocate, for the curve.
-/// Threads: many threads may call const functions at once; only one thread at a time may call the others. Distinct
-/// copies are independent.
+/// Threads: many threads may call const functions at once; no other function may run at the same time as any call.
+/// Distinct copies are independent.
 class CostControl {
  public:
   static constexpr std::size_t most_nodes = LearnedCost::most_nodes;
@@ -143,8 +144,8 @@ class CostControl {
     std::array<Cost, most_nodes + 1> costs;  // NOLINT(*-member-init): filled by read_costs(); zeroing would take time
   };
 
-  /// Returns the guard for a new sequence. An uncalibrated strategy may lose at most half a plain pass before its first
-  /// gain, because sessions can be short.
+  /// Returns the guard for a new sequence. With an uncalibrated strategy, the initial allowance is half a plain pass,
+  /// because sessions can be short.
   [[nodiscard]] LossGuard first_guard() const noexcept {
     return options_.calibrated ? LossGuard() : LossGuard(cost_one / 2);
   }
@@ -172,7 +173,7 @@ class CostControl {
       table.least_step = std::min(table.least_step, costs[i] - std::min(costs[i], costs[i - 1]));
   }
   /// Returns the costs of passes like `plain`: the stored costs if they are for that shape, otherwise costs read into
-  /// `scratch`. The shapes differ in the first pass, and if learn() expected a different number of pending rows.
+  /// `scratch`. The shapes can differ in the first pass, and if learn() expected a different number of pending rows.
   template <class Policy>
   [[nodiscard]] const CostTable& costs_at(const Policy& policy, const PassShape& plain,
                                           CostTable& scratch) const noexcept {

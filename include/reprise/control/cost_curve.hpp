@@ -15,8 +15,8 @@
 
 namespace reprise::inline v0 {
 
-/// The cost of a pass, in UnitScale. The unit is a plain pass, which has one row per sequence. The range is 2^-16 to
-/// just below 65,536 plain passes; costs outside this range saturate.
+/// The cost of a pass, in UnitScale. The unit is a plain pass, which has one row per sequence. The range is 0 to just
+/// below 65,536 plain passes; costs outside this range saturate. The cost of a pass is at least 2^-16.
 using Cost = std::uint32_t;
 inline constexpr Cost cost_one = UnitScale::one;
 
@@ -26,7 +26,7 @@ constexpr Cost saturated_cost(std::int64_t cost) noexcept {
 }
 
 /// Returns a number of plain passes as a Cost, rounded to the nearest. Returns 0 for negative numbers; large numbers
-/// saturate. Use it for settings: only this function and the static functions that make a CostCurve accept a double.
+/// saturate. Use it for settings: apart from this function and the functions that make a CostCurve, costs are integers.
 constexpr Cost to_cost(double plain_passes) noexcept {
   if (!(plain_passes > 0)) return 0;
   return plain_passes < 65535 ? static_cast<Cost>((plain_passes * 2 * cost_one + 1) / 2)
@@ -46,11 +46,12 @@ struct CostPoint {
 /// at some widths.
 ///
 ///  * Between measured row counts and between measured contexts, times are interpolated linearly.
-///  * Beyond the largest measured row count, the last slope continues; a falling slope counts as flat.
+///  * Beyond the largest measured row count, the last slope continues. A falling slope counts as flat, and so does a
+///    single measured row count.
 ///  * Outside the measured contexts, the nearest context applies.
-///  * Between measured numbers of sequences, the next smaller measured number applies, or the smallest if there is
-///    none. In that case, the time of the plain pass is that of `sequences` rows at the measured number. Interpolation
-///    would need a model of batching, which the points do not provide.
+///  * For a number of sequences that was not measured, the next smaller measured number applies, or the smallest if
+///    there is none. In that case, the time of the plain pass is that of `sequences` rows at the measured number.
+///    Interpolation would need a model of batching, which the points do not provide.
 ///
 /// After construction, the curve uses integers only. The error is at most 2^-15: relative for costs of at least 1/4,
 /// absolute for smaller costs.
@@ -74,7 +75,10 @@ class CostCurve {
   /// Returns the curve through measured points, which can be in any order. Each pair of `sequences` and `context` needs
   /// the time of a plain pass (rows = sequences).
   ///
-  /// Errors: invalid_argument, with the index of the refused point in Error::value; out_of_memory.
+  /// Errors: out_of_memory; invalid_argument if there are no points, or if a point is refused, with its index in
+  /// Error::value. A point is refused if it has 0 sequences, fewer rows than sequences, or 2^32 or more rows or tokens
+  /// of context. It is also refused if its time is at most 0 or above 2^40 ns, its plain pass is missing, or its shape
+  /// is repeated.
   [[nodiscard]] static Result<CostCurve> from_points(std::span<const CostPoint> points) noexcept {
     if (points.empty())
       return Error{ErrorCode::invalid_argument, "a cost curve needs at least one point: a plain pass"};
@@ -128,7 +132,7 @@ class CostCurve {
     }
   }
 
-  /// Returns false if the cost is the same at every context.
+  /// Returns true if the curve was made from points, so the cost may depend on the context.
   [[nodiscard]] bool depends_on_context() const noexcept { return !points_.empty(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return points_.memory_bytes(); }
 

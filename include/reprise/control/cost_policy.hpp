@@ -64,7 +64,7 @@ class LearnedCost {
   explicit LearnedCost(const LearnedCurve& curve, std::size_t unit = 1) noexcept : curve_(curve), unit_(unit) {}
 
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape.rows); }
-  /// Sets out[k] to the cost of `plain` with k more rows. With a unit above 1, `plain` has one row, and costs are
+  /// Sets out[k] to the cost of `plain` with k more rows. With a unit above 1, `plain` must have one row, and costs are
   /// interpolated linearly between the rows of the curve.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept {
     if (unit_ == 1) {
@@ -83,21 +83,21 @@ class LearnedCost {
 
   /// Returns `cost` plus 1/32 of it, to cover the error of learned costs.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
-  /// Returns the charge for a pass of `rows` rows that took `time`. If the row count is uncertain, the charge uses the
-  /// mean of learned and measured cost if that is higher than `cost`.
+  /// Like charged(cost), for a pass of `rows` rows that took `time`. If the row count is uncertain and
+  /// LearnedCurve::measured() is higher than `cost`, the mean of both replaces `cost`.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     return charged(curve_.uncertain(rows) ? std::max(cost, cost / 2 + curve_.measured(rows, time) / 2) : cost);
   }
 
   /// Returns the maximum number of drafted rows for which the pass stays within LearnedCurve::explored_rows(). With
-  /// widths, that limit is rounded up to the next width.
+  /// widths, that limit is rounded up to the next width that allows a draft, if there is one.
   [[nodiscard]] std::size_t explored_rows(const PassLimits& room) const noexcept {
     std::size_t rows = curve_.explored_rows();
     const auto width = std::lower_bound(room.widths.begin(), room.widths.end(), std::max(rows, room.plain.rows + 1));
     if (width != room.widths.end()) rows = *width;
     return rows - std::min(rows, room.plain.rows);
   }
-  /// Returns the maximum number of drafted rows of a batch without widths.
+  /// Returns the maximum number of drafted rows of a batch, regardless of widths.
   [[nodiscard]] std::size_t explored_rows() const noexcept { return (curve_.explored_rows() - 1) * unit_; }
 
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
@@ -107,8 +107,8 @@ class LearnedCost {
     return curve_.should_probe_plain(gain, guard.strained());
   }
 
-  /// Returns the best length at optimistic costs if its real cost is uncertain and a trial is due. Otherwise returns
-  /// `usual`.
+  /// Returns the best length at optimistic costs if its cost is uncertain, a try is due and the allowance covers it.
+  /// Otherwise returns `usual`. For a sampled draft, whether the cost is uncertain is not checked.
   [[nodiscard]] LengthChoice explore(DraftKind kind, const LengthInput& input,
                                      const LengthChoice& usual) const noexcept {
     if (!curve_.may_explore(0)) return usual;

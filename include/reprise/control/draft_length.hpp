@@ -16,7 +16,8 @@
 ///    The surcharge is 30% (a factor of 333/256) while L is far below the highest throughput that any draft can reach.
 ///    It falls to zero as L reaches that limit: see value_of_time().
 ///
-/// Numbers are fixed point in UnitScale. Cost: two loops over the candidates, with at most two divisions each.
+/// Numbers are fixed point in UnitScale. Cost of draft_length(): two loops over the row counts, a third one with
+/// widths, and five divisions. If LengthInput::replayed is true, each step also loops over the accepted rows.
 
 #include <algorithm>
 #include <cstddef>
@@ -35,10 +36,10 @@ using Rate = std::int64_t;
 inline constexpr Rate rate_one = UnitScale::one;
 inline constexpr Rate most_rate = UnitScale::from(Rate{16'384});
 
-/// The inputs of draft_length().
+/// The inputs of draft_length() and stopping_length().
 struct LengthInput {
   /// sums[k] is the sum of the first k path probabilities, in UnitScale. sums[0] is 0; the last element is the sum over
-  /// the whole draft.
+  /// all nodes that may be sent.
   std::span<const std::uint32_t> sums;
   std::span<const Cost> costs;  ///< costs[k]: cost of a pass with k drafted rows, for k from 0 to the maximum
   std::size_t plain_rows = 1;   ///< rows of the pass without a draft
@@ -48,7 +49,7 @@ struct LengthInput {
   Rate max_throughput = rate_one;            ///< see highest_throughput()
   std::int64_t allowance = most_rate;        ///< upper bound on the extra cost of a pass over a plain one
   Cost rollback = 0;                         ///< extra cost of a pass whose draft is not accepted in full
-  bool replayed = false;                     ///< after such a pass, accepted tokens are run again: PassLimits::replayed
+  bool replayed = false;                     ///< a rejection makes accepted tokens run again; see PassLimits::replayed
 };
 
 /// The number of nodes and of pad rows to send.
@@ -137,8 +138,8 @@ class LengthScale {
     return std::int64_t{input_.costs[rows]} + highest_rejection_cost(input_, rows) <=
            input_.allowance + input_.costs[0];
   }
-  /// Returns the expected cost of a rejection. The whole draft is accepted with the probability of its last node;
-  /// padding is never accepted.
+  /// Returns the expected cost of a rejection. The whole draft is assumed to be accepted with the path probability of
+  /// its last node; padding is never accepted.
   [[nodiscard]] std::int64_t rejection(std::size_t rows) const noexcept {
     if (!rejections_cost_ || rows == 0) return 0;
     const std::uint32_t sum = input_.sums[std::min(rows, nodes())];
@@ -159,8 +160,8 @@ struct BestLength {
   std::int64_t cost = 0;  // includes the expected cost of a rejection
 };
 
-/// Returns the length with the highest value at a given price of a plain pass. Among equal values, returns the shortest
-/// length.
+/// Returns the affordable length with the highest value at a given price of a plain pass. Among equal values, returns
+/// the shortest length. Returns 0 nodes if no value is above 0.
 inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   BestRows best;
@@ -174,8 +175,8 @@ inline BestLength best_length(const LengthInput& input, Rate price) noexcept {
           .cost = input.costs[best.rows] + scale.rejection(best.rows)};
 }
 
-/// Like best_length(), but also returns the reason for not sending the whole draft. To find the reason, it also tracks
-/// the best length that the allowance forbids, and the best length regardless of widths.
+/// Like best_length(), but instead of sum and cost it returns the reason for not sending the whole draft. To find the
+/// reason, it also tracks the best length that the allowance forbids, and the best length regardless of widths.
 inline LengthChoice best_choice(const LengthInput& input, Rate price) noexcept {
   const LengthScale scale(input, price);
   const std::size_t nodes = scale.nodes();
@@ -250,9 +251,9 @@ inline LengthChoice draft_length(const LengthInput& input) noexcept {
 }
 
 /// Returns the number of nodes of a sampled draft to send. Whether a node is sent may depend only on probabilities
-/// stated before its token was drawn; otherwise rejection sampling is biased. The rule therefore considers one node at
-/// a time and never looks ahead. It continues while the stated probability of the next node is worth the cost of the
-/// rows that it adds.
+/// stated before its token was drawn; otherwise rejection sampling is biased. The rule therefore considers one allowed
+/// row count at a time and never looks ahead. It continues within the allowance, while the stated probability of the
+/// next node is worth the cost of a row. With widths, that probability counts for every row up to the next width.
 inline LengthChoice stopping_length(const LengthInput& input) noexcept {
   const Rate price = value_of_time(std::min(input.throughput, input.max_throughput), input.max_throughput);
   const std::size_t nodes = input.sums.size() - 1;
@@ -278,8 +279,8 @@ inline LengthChoice stopping_length(const LengthInput& input) noexcept {
 }
 
 /// Tokens per plain pass over about the last 50 passes. Tokens and costs are averaged separately, because the mean of
-/// their ratios is a different number. The rate starts at 1.3, as if ten plain passes had produced 13 tokens. It is
-/// never below 1, the rate of plain decoding.
+/// their ratios is a different number. The rate starts at 1.3, as if 13 tokens had taken the time of ten plain passes.
+/// It is never below 1, the rate of plain decoding.
 class Throughput {
  public:
   [[nodiscard]] Rate rate() const noexcept { return rate_; }

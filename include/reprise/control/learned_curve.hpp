@@ -14,7 +14,8 @@
 
 namespace reprise::inline v0 {
 
-/// The cost curve of one engine, learned from the times of its passes with one sequence.
+/// The cost curve of one engine, learned from the times of its passes. CostControl learns it from passes of one
+/// sequence; BatchPlanner keeps one curve for each range of batch sizes.
 ///
 /// Learning: the curve tracks the time of a plain pass, which drifts as the context grows. It tracks the cost of each
 /// row count as a ratio to the plain time. While the first plain times are averaged, the ratios are adjusted to each
@@ -39,17 +40,17 @@ namespace reprise::inline v0 {
 /// most 1/256 of all passes.
 ///
 /// The curve uses integers only, takes 3 kB and never allocates. learn() takes about ten operations, or a hundred times
-/// as many if it refits the curve. At first every call refits the curve; later, every eighth call does. Threads: one at
-/// a time.
+/// as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does. Threads: one
+/// at a time.
 class LearnedCurve {
  public:
   static constexpr std::size_t most_rows = 64;
 
   LearnedCurve() noexcept { refit(); }
 
-  /// Learns from a pass of `rows` rows. Without a measured time, it only records that the time is missing. `plain`: the
-  /// pass carried no draft. From such a pass it learns the plain time: the measured time divided by the cost of the
-  /// rows, because several rows can be pending.
+  /// Learns from a pass of `rows` rows. Without a time above 0, it only records that the time is missing. It learns no
+  /// cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft. From such a pass it learns the
+  /// plain time: the measured time divided by the cost of the rows, because several rows can be pending.
   void learn(std::size_t rows, bool plain, std::optional<std::chrono::nanoseconds> measured) noexcept {
     const bool timed = measured && measured->count() > 0;
     budget_.begin_pass(plain, timed);
@@ -78,24 +79,26 @@ class LearnedCurve {
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `loss`: the cost of this probe, in
   /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each pass
   /// saves 1/256 of a plain pass for probes, or more while few plain times are known. The result is true at the latest
-  /// after 256 passes without a plain one, or after 16 if `closely` is true. It is always false for an engine that does
-  /// not time plain passes.
+  /// after 256 timed passes without a plain one, or after 16 if `closely` is true. It is false before the first timed
+  /// pass, and after a plain pass that was not timed.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
     return budget_.should_probe_plain(loss, closely, plain_);
   }
   /// Returns the maximum number of rows of the next pass, because a pass far beyond all timed row counts may be
-  /// expensive. There is no limit after a few hundred passes, or if the engine does not measure times.
+  /// expensive. The limit grows as passes are timed, and exceeds most_rows after a few hundred. It is most_rows + 1 if
+  /// the last pass was not timed.
   [[nodiscard]] std::size_t explored_rows() const noexcept { return budget_.rows(plain_, widest_, most_rows + 1); }
 
   /// Returns true if the cost of a row count is uncertain: never timed, not trusted yet, or not timed for 512 passes.
+  /// Returns false for fewer than 2 rows and for more than most_rows.
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     if (rows < 2 || rows > most_rows) return false;
     const detail::RowRatio& row = rows_[rows - 1];
     return !row.trusted || row.stale(passes());
   }
-  /// Returns the lowest plausible cost of a row count: cost(), unless it is uncertain. If the row count was never
-  /// trusted, returns the cost of the nearest smaller row count that is certain. If it was timed long ago, returns 1
-  /// plus half of its cost above 1.
+  /// Returns the lowest plausible cost of a row count: cost(), unless uncertain(rows). If the time of the row count was
+  /// never trusted, returns the cost of the nearest smaller row count that is certain. If the row count was timed long
+  /// ago, returns 1 plus half of its cost above 1.
   [[nodiscard]] Cost optimistic_cost(std::size_t rows) const noexcept {
     if (!uncertain(rows)) return cost(rows);
     if (rows_[rows - 1].trusted) return cost_one + (cost(rows) - cost_one) / 2;
@@ -103,23 +106,24 @@ class LearnedCurve {
     while (below > 1 && uncertain(below)) --below;
     return cost(below);
   }
-  /// Returns the measured cost of a pass that took `time`, limited to 2.5 times the expected cost.
+  /// Returns the measured cost of a pass that took `time`, limited to 2.5 times the expected cost. Returns cost(rows)
+  /// if `time` is not above 0 or no plain time is known.
   [[nodiscard]] Cost measured(std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     if (!plain_.known() || time.count() <= 0) return cost(rows);
     return static_cast<Cost>(std::min(plain_.cost_of(nanoseconds(time)), std::uint64_t{cost(rows)} * 5 / 2));
   }
-  /// Returns true if a try with an expected loss of `loss` plain passes is due. Each pass saves 1/256 of a plain pass
-  /// for tries.
+  /// Returns true if a try with an expected loss of `loss` plain passes is due. Each pass since the last try saves
+  /// 1/256 of a plain pass for tries. At most one timed pass in 32 is a try.
   [[nodiscard]] bool may_explore(std::int64_t loss) const noexcept { return budget_.may_explore(loss, plain_); }
 
-  /// Returns the number of passes whose time was learned. Costs read from the curve stay valid until this number
+  /// Returns the number of timed passes of 1 to most_rows rows. Costs read from the curve stay valid until this number
   /// changes.
   [[nodiscard]] std::uint32_t passes() const noexcept { return budget_.passes(); }
 
  private:
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
-  static constexpr std::uint64_t prior_rows = 4;                     // number of rows that this slope counts as
+  static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the prior slope counts as
 
   static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
     constexpr std::int64_t most = std::int64_t{1} << 39;  // nine minutes
@@ -130,7 +134,7 @@ class LearnedCurve {
     const std::uint64_t before = plain_.value;
     plain_.seen = passes();
     plain_.learn(time, usual_);
-    // Until the plain time has settled, every change of it rescales the ratios.
+    // Until the plain time has settled, each timed plain pass rescales the ratios.
     if (before == 0 || plain_.count >= detail::PlainTime::settled) return;
     for (detail::RowRatio& row : rows_) row.rescale(before, plain_.value);
   }
@@ -159,8 +163,8 @@ class LearnedCurve {
       fitted_[i] = static_cast<Cost>(std::min(fitted_[last] + (i - last) * slope_, detail::RowRatio::most));
   }
 
-  /// Returns the slope of the cost after a known row. It is the slope over the upper half of the rows up to it,
-  /// averaged with four rows of the prior.
+  /// Returns the slope of the cost after a known row count. It is the slope over the upper half of the rows up to that
+  /// count, averaged with four rows of the prior.
   [[nodiscard]] std::uint64_t slope_at(std::size_t i) const noexcept {
     const std::size_t half = i / 2;
     return (fitted_[i] - fitted_[half] + prior_rows * (passes() == 0 ? default_slope : optimistic_slope)) /

@@ -10,15 +10,15 @@
 
 namespace reprise::inline v0 {
 
-/// Limits the loss from drafting, whatever the strategy does. In any run of at most 1,000 consecutive passes of a
-/// sequence, the loss against plain decoding is at most 10 plain passes. Gains before these passes do not count.
+/// Limits the loss from drafting, whatever the strategy does. In at most 1,000 consecutive passes of a sequence (or of
+/// a batch), the loss against plain decoding is at most 10 plain passes. Gains before these passes do not count.
 ///
 /// The loss of a pass is c(sent) - c(plain) - (committed - 1): the extra cost, minus one plain pass for each token
 /// after the first. A leaky bucket limits the loss: debt = max(0, debt + loss - leak). A draft may be sent only if the
 /// debt stays within the burst of 6 even if every drafted token is rejected. Proof of the bound:
 ///
-///  1  The debt never exceeds the burst: a pass without a draft loses nothing, and a pass with a draft has passed the
-///     check.
+///  1  Apart from surcharges on learned costs, which are not losses, the debt never exceeds the burst. A pass without a
+///     draft loses nothing, and a pass with a draft has passed the check.
 ///  2  loss <= debt after - debt before + leak, because max(0, ...) can only raise the debt.
 ///  3  Summed over n passes: loss <= debt at the end - debt at the beginning + n x leak <= burst + n x leak.
 ///  4  6 + 1,000 x 261 / 65,536 = 9.983. Each pass reads two costs with a rounding error of at most 2^-17, which adds
@@ -37,15 +37,16 @@ class LossGuard {
 
   constexpr LossGuard() noexcept = default;
   /// `allowance`: the loss allowed initially; values above `burst` have no effect. A smaller allowance grows to `burst`
-  /// with the first gains.
+  /// as drafts gain and as debt leaks away.
   explicit constexpr LossGuard(Cost allowance) noexcept : debt_(burst - std::min<std::int64_t>(allowance, burst)) {}
 
-  /// Returns the maximum extra cost of a pass over the plain one, rollback included. It is never below 0, because a
-  /// plain pass is always allowed.
+  /// Returns the maximum extra cost of a pass over the plain one, rollback included, in UnitScale. It is never below 0,
+  /// because a plain pass is always allowed.
   [[nodiscard]] std::int64_t allowance() const noexcept { return std::max<std::int64_t>(0, burst - debt_); }
-  /// Returns the recent losses that have not leaked away, in UnitScale.
+  /// Returns the losses that neither later gains nor the leak have offset, in UnitScale.
   [[nodiscard]] std::int64_t debt() const noexcept { return debt_; }
-  /// Returns true if drafting seems to lose: more than half of the burst is used up.
+  /// Returns true if drafting seems to lose: more than half of the burst is used up. An initial allowance below half of
+  /// the burst has the same effect.
   [[nodiscard]] bool strained() const noexcept { return debt_ > burst / 2; }
 
   /// Adds the loss of a pass. Call it once for each pass. If `committed` is 0, it counts as 1: a stop rule consumed the

@@ -9,13 +9,14 @@
 
 namespace reprise::inline v0 {
 
-/// Estimates the acceptance rate of a strategy in one sequence. It is for strategies without calibrated probabilities,
-/// if only the number of accepted tokens of each pass is known. A prompt-lookup drafter, for example, claims certainty
-/// for every token.
+/// Estimates the probability that a drafted token is accepted if the tokens before it are, for one strategy in one
+/// sequence. It is for strategies without calibrated probabilities, if only the number of accepted tokens of each pass
+/// is known. A prompt-lookup drafter, for example, claims certainty for every token.
 ///
-/// The estimate is one factor per token of a path: hits / tests. It starts at two hits in four tests; old tests fade
-/// over about 64 new ones. Keep one calibrator per session, and make a new one for each sequence. ClaimCalibrator is
-/// more precise; use it if outcomes are known.
+/// The estimate is one factor per token of a path: hits / tests. Accepted tokens are hits; they and the first rejected
+/// token of a pass are tests. The estimate starts at two hits in four tests; old tests fade over about 64 new ones.
+/// Keep one calibrator per session, and make a new one for each sequence. ClaimCalibrator is more precise; use it if
+/// outcomes are known.
 ///
 /// It takes 16 bytes and does not allocate. Threads: the same rules as for its session.
 class AcceptanceCalibrator {

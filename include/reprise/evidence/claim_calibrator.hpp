@@ -22,12 +22,12 @@ namespace reprise::inline v0 {
 /// every claim; this prior counts as much as four tests. For a calibrated strategy, the map starts as the identity,
 /// which counts as much as sixty tests.
 ///
-/// Every tested node moves the two knots around its claim towards the outcome. The step is 1 / (tests + 4) of the
-/// error, but at least 1 / 260 of it. Old tests therefore fade over a few hundred new ones. The error is the difference
-/// between the outcome and the interpolated value. If the claims are right, the map therefore converges to the
-/// identity, up to noise. Neighbours that are out of order are pooled (pool adjacent violators: Ayer et al. 1955), so a
-/// higher claim never maps to a lower probability. The form follows the adaptive probability maps of PAQ (Mahoney
-/// 2005).
+/// Every tested node moves the knots on both sides of its claim towards the outcome, each by its share in the
+/// interpolation. A full share is 1 / (tests + 4) of the error, but at least 1 / 260 of it. Old tests therefore fade
+/// over a few hundred new ones. The error is the difference between the outcome and the interpolated value. If the
+/// claims are right, the map therefore converges to the identity, up to noise. Neighbours that are out of order are
+/// pooled (pool adjacent violators: Ayer et al. 1955), so a higher claim never maps to a lower probability. The form
+/// follows the adaptive probability maps of PAQ (Mahoney 2005).
 ///
 /// It takes 136 bytes and does not allocate. learn() takes about ten operations per tested node. Threads: one at a
 /// time.

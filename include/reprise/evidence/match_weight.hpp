@@ -73,7 +73,8 @@ inline constexpr std::array<std::uint32_t, 16> weights_by_distance = {1068, 1231
 inline constexpr std::array<std::uint32_t, 3> weights_by_kind = {4096, 3547, 3892};
 
 /// Returns the product of the factors that do not depend on the length of the match, in FactorScale. `distance`: number
-/// of tokens from the occurrence to the end of the context.
+/// of tokens from the end of the occurrence to the end of the context. `origin`: origin of the token that followed the
+/// occurrence.
 constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKind kind) noexcept {
   constexpr std::uint32_t output = 5824;  // 1.42: the model's own tokens have more weight than prompt tokens
   const std::size_t magnitude = static_cast<std::size_t>(std::bit_width(distance | 1)) - 1;
@@ -85,14 +86,15 @@ constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKi
 /// The base_weight() of an occurrence in the history of other sequences, where distance has no meaning.
 inline constexpr std::uint32_t history_base_weight = 2000;
 
-/// Weights by log2(total / count), in steps of a quarter.
+/// Weights by log2((total + 20) / count), in steps of a quarter.
 inline constexpr std::array<Weight, 64> weights_by_rarity = {
     108051, 92448, 79098, 67676, 57903, 49541, 42387, 36266, 31029, 26549, 22715, 19435, 16628, 14227, 12173, 10415,
     8911,   7624,  6523,  5581,  4775,  4086,  3496,  2991,  2559,  2189,  1873,  1603,  1371,  1173,  1004,  859,
     735,    629,   538,   460,   394,   337,   288,   247,   211,   181,   154,   132,   113,   97,    83,    71,
     61,     52,    44,    38,    32,    28,    24,    20,    17,    15,    13,    11,    9,     8,     7,     6};
 
-/// Returns the weight of a token that no occurrence predicts and that occurred `count` times among `total` tokens.
+/// Returns the weight of a token that no followed occurrence predicts and that occurred `count` times among `total`
+/// tokens.
 constexpr Weight frequency_weight(std::uint64_t count, std::uint64_t total) noexcept {
   using Quarters = Fixed<2>;
   const std::int32_t rarity = rounded<LogOddsScale, Quarters>(log2_q8(total + 20) - log2_q8(count));

@@ -19,7 +19,7 @@ namespace reprise::inline v0 {
 enum class EvidenceSource : std::uint8_t {
   context,  ///< only in the context; or nowhere, for a token that is merely frequent
   history,  ///< only in the first datastore
-  both,     ///< in the context and in a datastore
+  both,     ///< in the context and in at least one datastore
   second_store,
   third_store,
   fourth_store,
@@ -33,7 +33,8 @@ constexpr EvidenceSource store_source(std::size_t store) noexcept {
 
 /// The evidence for one token at one position of a draft.
 struct TokenEvidence {
-  VoteWeight votes = 0;      ///< sum of the votes of the occurrences that predict the token
+  /// Sum of the votes of the occurrences that predict the token, or the weight of a candidate by frequency.
+  VoteWeight votes = 0;
   VoteWeight strongest = 0;  ///< the largest of these votes
   int longest = -1;          ///< longest agreement among these occurrences; -1: none, it is a candidate by frequency
   int rival = -1;            ///< longest agreement of an occurrence that predicts a different token; -1: none
@@ -60,12 +61,13 @@ struct CalibrationState {
   /// Like `by_source`, but for EvidenceSource::second_store and later. Snapshots omit these biases, so they start at
   /// zero in each process.
   std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
-  std::int32_t slope = 0;             ///< learned change of slope: a factor of 0.3 times the log-odds of the vote
+  std::int32_t slope = 0;             ///< learned change of slope; multiplies 0.3 times the log-odds of the vote
   TokenBiases by_previous{};          ///< biases by the previous token
   TokenBiases by_token{};             ///< biases by the token itself
   TokenBiases by_token_and_length{};  ///< biases by the token and the longest agreement
-  std::uint32_t recent = 26214;       ///< share of recent first tokens predicted correctly, in UnitScale; initially 0.4
-  std::uint64_t lessons = 0;          ///< number of tokens learned from
+  /// Share of recent rounds in which the likeliest candidate after the anchor was right, in UnitScale; initially 0.4.
+  std::uint32_t recent = 26214;
+  std::uint64_t lessons = 0;  ///< number of tokens learned from
   friend bool operator==(const CalibrationState&, const CalibrationState&) = default;
 };
 
@@ -80,7 +82,8 @@ constexpr auto& source_biases(State& state, EvidenceSource source) noexcept {
 
 }  // namespace detail
 
-/// Returns the mean of two states, each weighted by its `lessons`. The `lessons` of the result is the sum of both.
+/// Returns the mean of two states, each weighted by its `lessons` (at least 1, at most 2^20). The `lessons` of the
+/// result is the sum of both.
 constexpr CalibrationState merge(const CalibrationState& a, const CalibrationState& b) noexcept {
   // Weights saturate at 2^20 lessons, which keeps the products below in range.
   const auto weigh = [](std::uint64_t lessons) {

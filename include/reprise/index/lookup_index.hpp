@@ -26,7 +26,7 @@ enum class MatchOrder : std::uint8_t { most_recent, earliest };
 struct MatchLimits {
   std::uint32_t shortest = 1;     ///< an occurrence agrees with at least this many tokens at the end of the context
   std::uint32_t longest = 16;     ///< agreement is measured up to this many tokens
-  std::uint32_t candidates = 16;  ///< at most this many occurrences are visited
+  std::uint32_t candidates = 16;  ///< at most this many occurrences are returned
   MatchOrder order = MatchOrder::most_recent;
 };
 
@@ -82,7 +82,7 @@ struct IndexOptions {
   NgramOrders orders = {1, 3, 8};  ///< the values of MatchLimits::shortest to be used with find()
   bool earliest = false;           ///< true if MatchOrder::earliest will be used with find()
   /// Hash key. If prompts are untrusted, make it secret and random: otherwise an attacker could construct contexts that
-  /// are slow to look up.
+  /// are slow to index.
   std::uint64_t key = 0x9e3779b97f4a7c15;
   std::size_t max_bytes = unlimited;  ///< heap memory limit; when it is reached, indexing stops and decoding continues
 };
@@ -92,17 +92,18 @@ struct IndexOptions {
 ///  I1  append(tokens) adds tokens at the end. truncate(size) leaves exactly the first `size` tokens, as if no more had
 ///      ever been appended; clear() leaves none. Cost: proportional to the tokens added or removed, unless the index
 ///      documents otherwise. After reserve(size) succeeds, append() does not allocate until the index holds more than
-///      `size` tokens. If reserve() fails, append() still grows on demand.
+///      `size` tokens, or until a clear() that releases memory. If reserve() fails, append() still grows on demand,
+///      unless the index is exhausted().
 ///  I2  find(limits, out) visits earlier occurrences of the last limits.shortest tokens, in limits.order. It writes one
 ///      Match for each of the first min(limits.candidates, out.size()) of them, in that order, and returns their
 ///      number. Occurrences may overlap the end of the context; the end itself does not count as one (match.end <
 ///      tokens().size()). Match::length is the full length of the agreement, limited to limits.longest but never below
 ///      limits.shortest.
-///  I3  Matches are exact: find() compares them token by token, never by hash alone.
-///  I4  find() neither allocates nor changes observable state. It returns 0 for an order that the index was not made
-///      for.
-///  I5  When memory runs out or max_bytes is reached, indexing stops. exhausted() is then true and find() returns 0
-///      until clear(), or until truncate() leaves only indexed tokens.
+///  I3  Matches are exact: they are compared token by token, never by hash alone.
+///  I4  find() neither allocates nor changes observable state. It returns 0 for a limits.shortest or a limits.order
+///      that the index was not made for.
+///  I5  When memory runs out, max_bytes is reached or the index holds 2^32 - 1 tokens, indexing stops. exhausted() is
+///      then true and find() returns 0 until clear(), or until truncate() leaves only indexed tokens.
 ///  I6  A copy is a fork. A copy whose allocation failed is exhausted.
 ///
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.
@@ -123,8 +124,8 @@ concept LookupIndex = std::copyable<I> && std::constructible_from<I, const Index
 /// Optional: an index that can also look up tokens other than the end of the context, such as the end of a draft.
 ///
 ///  I7  latest(ngram) returns the end of the last occurrence of these tokens, or 0 if there is none. The end of the
-///      context counts as an occurrence. It may return 0 if ngram.size() is not an order that the index was made for.
-///      Like find(), it is exact, does not allocate and changes nothing.
+///      context counts as an occurrence. It may return 0 if ngram.size() is not an order that the index was made for,
+///      or if the index is exhausted(). Like find(), it is exact, does not allocate and changes nothing.
 template <class I>
 concept NgramIndex = LookupIndex<I> && requires(const I& fixed, TokenSpan ngram) {
   { fixed.latest(ngram) } -> std::same_as<Position>;

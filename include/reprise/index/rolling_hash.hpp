@@ -28,9 +28,10 @@ class BasicRollingHashIndex;
 /// append() finds that occurrence in a hash table of the distinct n-grams. find() therefore needs no hashing: it
 /// follows the links from the end of the context, and every link leads to an exact occurrence.
 ///
-/// Cost per order n: append() and truncate() touch one table entry and one earlier position per token. find() reads at
-/// most limits.candidates links and at most limits.longest tokens for each, regardless of the length of the context. A
-/// full table is rebuilt from the tokens at 1.5 times its size, in time linear in the context; reserve() avoids that.
+/// Cost per order n: append() and truncate() touch one table entry and one earlier position per token. find() visits at
+/// most limits.candidates occurrences and compares at most limits.longest tokens of each, regardless of the length of
+/// the context. A full table is rebuilt from the tokens, normally at 1.5 times its size or more, in time linear in the
+/// context; reserve() avoids that.
 ///
 /// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and 6.7 to 10 bytes per distinct
 /// n-gram. If the index grows token by token, up to a fifth of the per-token part is unused.
@@ -113,8 +114,8 @@ class BasicRollingHashIndex {
   }
 
   /// Reserves memory for `tokens` tokens in total, even if none of their n-grams repeats: append() does not allocate up
-  /// to that size. Errors: out_of_memory, also if options.max_bytes is too low or the index is exhausted(). After an
-  /// error, append() still grows on demand.
+  /// to that size. Errors: out_of_memory, also if `tokens` is above 2^32 - 1, options.max_bytes is too low or the index
+  /// is exhausted(). After an error, append() still grows on demand, unless the index is exhausted().
   Result<void> reserve(std::size_t tokens) noexcept {
     const Error no_room{ErrorCode::out_of_memory,
                         "the index has no room for so many tokens: reserve fewer, or raise max_bytes", tokens, 0};
@@ -166,7 +167,7 @@ class BasicRollingHashIndex {
     for (std::size_t i = 0; i < count; ++i) chains_[i].link_batch(tokens(), begin, hashes[i]);
   }
 
-  /// Returns true if the columns and tables for `tokens` tokens fit in max_bytes. Check this before the first
+  /// Returns true if `tokens` tokens with their links and tables fit in max_bytes. Check this before the first
   /// allocation, because the first allocation could leave too little memory for the last one.
   [[nodiscard]] bool affordable(std::size_t tokens) const noexcept {
     const std::size_t links = chains().size() * NgramChain::link_bytes(options_.earliest);
@@ -211,8 +212,9 @@ class BasicRollingHashIndex {
         chain, {std::max<std::size_t>({distinct + batch, room + room / 2, leap, 32}), distinct + batch + distinct / 8});
   }
 
-  /// Rebuilds a table with the first size in `choices` that can be allocated; sizes are numbers of n-grams. Returns
-  /// false if none can. In that case it restores the old table; if that fails too, it drops all indexed tokens.
+  /// Rebuilds a table with the first size in `choices` that can be allocated within max_bytes; sizes are numbers of
+  /// n-grams. Returns false if none can. In that case it restores the old table; if that fails too, it drops all
+  /// indexed tokens.
   [[nodiscard]] bool resize_table(NgramChain& chain, std::initializer_list<std::size_t> choices) noexcept {
     const std::size_t old_slots = chain.table().slots();
     const std::size_t others = memory_bytes() - chain.table().memory_bytes();

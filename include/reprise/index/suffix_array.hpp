@@ -21,23 +21,24 @@ class BasicSuffixArrayIndex;
 }
 
 /// Sorts all positions of the sequence by the tokens before them, read backwards: a suffix array of the reversed
-/// sequence (Manber and Myers 1993). Positions that share the n tokens before them are adjacent, for every n at once.
-/// find() therefore accepts every n up to NgramOrders::largest, in both match orders, regardless of
+/// sequence (Manber and Myers 1993). Positions that share the n tokens before them are adjacent, for every n up to 32
+/// at once. find() therefore accepts every n up to NgramOrders::largest, in both match orders, regardless of
 /// IndexOptions::orders.
 ///
 /// The index can be searched while the sequence grows. The latest tokens form an unsorted tail that find() scans: at
-/// most 256 tokens, or 1/256 of the sorted tokens if that is more. A full tail is merged into the sorted part. Each
-/// comparison reads at most 32 tokens, so repetitive text costs no more than other text.
+/// most 256 tokens, or 1/256 of the sorted tokens if that is more. A full tail is merged into the sorted part. Sorting
+/// compares at most 32 tokens of two positions, even in repetitive text.
 ///
 /// Cost for N tokens:
 ///
 ///  - find(): O(log N), plus time linear in the tail and in all occurrences of the last limits.shortest tokens. A small
-///    limits.candidates does not make it cheaper: choose this index if occurrences are few, or if you want all of them.
+///    limits.candidates hardly makes it cheaper: choose this index if occurrences are few, or if you want all of them.
 ///  - append() of one token: O(1) until the tail is full. Merging a full tail takes O(log N) comparisons per token of
 ///    the tail and moves up to 4 N bytes. A long append sorts all tokens again: O(N log N).
 ///  - truncate(): O(1) if it removes only tokens of the tail, O(N) if it also removes sorted tokens.
 ///
-/// Memory: 8.5 bytes per token and 2 KiB. If the index grows token by token, up to a fifth of this memory is unused.
+/// Memory: 8 bytes per token, and a further 0.5 bytes per token or 2 KiB, whichever is more. If the index grows token
+/// by token, up to a fifth of this memory is unused.
 using SuffixArrayIndex = detail::BasicSuffixArrayIndex<std::numeric_limits<Position>::max()>;
 
 namespace detail {
@@ -69,8 +70,8 @@ class BasicSuffixArrayIndex {
     incoming_.swap(other.incoming_);
   }
 
-  /// Appends tokens. Precondition: `tokens` does not point into this index. If there is no memory for all of them, all
-  /// of them are counted but not stored.
+  /// Appends tokens. Precondition: `tokens` does not point into this index. If there is no memory for all of them, they
+  /// are counted, but none of them is stored.
   void append(TokenSpan tokens) noexcept {
     const bool whole = !exhausted();
     size_ += tokens.size();
@@ -96,7 +97,8 @@ class BasicSuffixArrayIndex {
   }
 
   /// Reserves memory for `tokens` tokens in total: append() does not allocate up to that size. Errors: out_of_memory,
-  /// also if options.max_bytes is too low or the index is exhausted(). After an error, append() still grows on demand.
+  /// also if `tokens` is above 2^32 - 1, options.max_bytes is too low or the index is exhausted(). After an error,
+  /// append() still grows on demand, unless the index is exhausted().
   Result<void> reserve(std::size_t tokens) noexcept {
     if (exhausted() || !reserve_columns(tokens, false))
       return Error{ErrorCode::out_of_memory,

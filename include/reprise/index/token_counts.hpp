@@ -17,10 +17,10 @@ namespace reprise::inline v0 {
 
 /// Counts how often each token of a sequence has occurred, and lists the most frequent tokens.
 ///
-/// Cost: add() and remove() touch one slot of a hash table per token. If remove() affects a listed token, it searches
-/// for the most frequent tokens again. For this search, each block of 512 slots has an upper bound. The search reads
-/// all bounds and about 30 blocks. It reads one more block for each removed token that was the most frequent one in its
-/// block.
+/// Cost: add() and remove() touch about one slot of a hash table per token. A full table is rebuilt at twice its size;
+/// reserve() avoids that. If remove() affects a listed token, it searches for the most frequent tokens again. For this
+/// search, each block of 512 slots has an upper bound. The search reads all bounds and about 30 blocks. It reads one
+/// more block for each removed token that was the most frequent one in its block.
 ///
 /// Memory: 11 to 21 bytes per distinct token. If memory runs out, tokens that are not in the table yet are not counted.
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.
@@ -142,13 +142,13 @@ class TokenCounts {
     return true;
   }
   /// Keeps the invariant that no entry of a block ranks above the block's bound. remove() need not lower a bound,
-  /// because it also holds for smaller counts.
+  /// because the bound also holds for smaller counts.
   void raise_bound(std::size_t slot) noexcept {
     Entry& bound = table_[mask_ + 1 + slot / block];
     if (before(table_[slot], bound)) bound = table_[slot];
   }
   /// Rebuilds the list of the most frequent tokens. Most of the tokens listed so far still belong in the list. Once
-  /// they are back in it, few blocks have a bound that ranks above its last entry.
+  /// they are back in it, few blocks have a bound that ranks above the list's last entry.
   void list_again() noexcept {
     const std::array<Entry, most_frequent> old = list_;
     const std::size_t count = std::exchange(listed_, 0);

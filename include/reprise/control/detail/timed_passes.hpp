@@ -44,7 +44,8 @@ class UsualError {
   std::int64_t deviation_ = UnitScale::one / 4;  // mean absolute error
 };
 
-/// A value learned from samples. The first three samples seed it; each later sample moves it by its relative error.
+/// A value learned from samples. The first three samples seed it; each later sample moves it by a share of its relative
+/// error.
 struct LearnedValue {
   static constexpr std::uint32_t seeds = 3;    // samples that seed the value
   static constexpr std::uint32_t memory = 64;  // maximum number of samples averaged
@@ -53,13 +54,13 @@ struct LearnedValue {
   std::array<std::uint64_t, 2> early{};
   std::uint32_t count = 0;
   std::uint32_t seen = 0;  // pass number of the last sample
-  bool trusted = false;    // sampled often enough, or close to its expected value
+  bool trusted = false;    // sampled three times, or a sample was close to the expected or the first one
 
   [[nodiscard]] bool seeding() const noexcept { return count < seeds; }
 
   /// Adds one of the first three samples. The value becomes the smaller of two, then the median of three, because
   /// passes are often accidentally slow but hardly ever fast. If the first sample is within a factor of 4/3 of
-  /// `expected`, the value is the mean of both.
+  /// `expected`, the mean of both replaces it.
   void seed(std::uint64_t sample, std::uint64_t expected) noexcept {
     trusted = trusted || count + 1 >= seeds || alike(sample, count == 0 ? expected : value);
     if (count == 0 && 3 * std::max(sample, expected) <= 4 * std::min(sample, expected))
@@ -97,7 +98,7 @@ struct PlainTime : LearnedValue {
     count_sample();
     correct(usual.bounded(time, value), std::min(count, settled));
   }
-  /// Returns the cost of a pass that took `nanoseconds`, in UnitScale. Requires nanoseconds <= 2^39.
+  /// Returns the cost of a pass that took `nanoseconds`, in UnitScale. Requires known() and nanoseconds <= 2^39.
   [[nodiscard]] std::uint64_t cost_of(std::uint64_t nanoseconds) const noexcept {
     return UnitScale::divide(TimeScale::from(nanoseconds), value);
   }
@@ -108,7 +109,8 @@ struct PlainTime : LearnedValue {
   }
 };
 
-/// The cost of one row count: the time of such a pass divided by the time of a plain pass, in UnitScale.
+/// The cost of one row count: the time of a pass with that many rows, divided by the time of a plain pass, in
+/// UnitScale.
 struct RowRatio : LearnedValue {
   static constexpr std::uint64_t least = cost_one / 64;
   static constexpr std::uint64_t most = std::uint64_t{cost_one} * 1024;
@@ -116,7 +118,7 @@ struct RowRatio : LearnedValue {
 
   [[nodiscard]] bool stale(std::uint32_t pass) const noexcept { return pass - seen >= stale_after; }
 
-  /// Learns from pass number `pass`, which took `nanoseconds`.
+  /// Learns from pass number `pass`, which took `nanoseconds`. `expected`: the cost of the pass according to the curve.
   void learn(std::uint64_t nanoseconds, std::uint64_t expected, std::uint32_t pass, PlainTime& plain,
              UsualError& usual) noexcept {
     constexpr std::uint32_t well_known = 16;    // samples after which a ratio may correct the plain time
@@ -148,8 +150,9 @@ struct RowRatio : LearnedValue {
   }
 };
 
-/// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring and the same amount for
-/// probing. So each of them is expected to cost at most that share.
+/// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring. It saves the same amount
+/// for probing, or more while few plain times are known. A try or a probe waits until enough is saved, but no probe
+/// waits for more than 256 timed passes.
 class ExplorationBudget {
  public:
   /// Records whether the time of a pass was measured.
@@ -161,7 +164,7 @@ class ExplorationBudget {
   /// Records that an uncertain row count was sent.
   void spend() noexcept { explored_ = passes_; }
 
-  /// Returns the number of passes whose time was learned.
+  /// See LearnedCurve::passes().
   [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
 
   /// See LearnedCurve::should_probe_plain().
@@ -182,8 +185,8 @@ class ExplorationBudget {
     constexpr std::int64_t saved = cost_one / 256;
     return timed_ && passes_ % every == 0 && plain.known() && loss <= std::int64_t{passes_ - explored_} * saved;
   }
-  /// See LearnedCurve::explored_rows(). `widest`: the largest known row count; `unlimited_rows`: the result without a
-  /// limit.
+  /// See LearnedCurve::explored_rows(). `widest`: the largest known row count; `unlimited_rows`: the result if the last
+  /// pass was not timed.
   [[nodiscard]] std::size_t rows(const PlainTime& plain, std::size_t widest,
                                  std::size_t unlimited_rows) const noexcept {
     if (!timed_) return unlimited_rows;

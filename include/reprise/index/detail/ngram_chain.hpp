@@ -113,7 +113,7 @@ class NgramChain {
   void release() noexcept { *this = NgramChain(n_, key_, forward_); }
 
   /// Moves all n-grams to a new table of `slots` slots. Returns false if memory runs out. In that case the chain has no
-  /// table, and only refill(), release() and destruction are allowed.
+  /// table. If `tokens` is not empty, the next call that changes the chain must then be refill() or release().
   [[nodiscard]] bool refill(TokenSpan tokens, std::size_t slots) noexcept {
     if (!table_.reset(slots)) return false;
     hash_ = {};

@@ -20,8 +20,8 @@ namespace reprise::inline v0::detail {
 /// reads the end (4 bytes) only if the tag matches. The table does not store the n-grams themselves: the caller
 /// compares tokens.
 ///
-/// There are no tombstones. N-grams are erased in the reverse order of insertion, so no later n-gram can have probed
-/// past an erased slot. A caller that refills a table must therefore insert in the order of first occurrence.
+/// There are no tombstones. N-grams are erased in the reverse order of insertion, so no remaining n-gram can have
+/// probed past an erased slot. A caller that refills a table must therefore insert in the order of first occurrence.
 class NgramTable {
  public:
   [[nodiscard]] std::size_t slots() const noexcept { return tags_.size(); }
