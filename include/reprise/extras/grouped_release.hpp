@@ -31,8 +31,8 @@ class GroupedRelease {
     return GroupedRelease(group);
   }
 
-  /// Returns the next group of `output`, or an empty span while that group is incomplete. Call it until the span is
-  /// empty. `output`: all tokens that may be released so far, starting with the first; it only grows. With the
+  /// Returns the next group, as a part of `output`, or an empty span while that group is incomplete. Call it until the
+  /// span is empty. `output`: all tokens that may be released so far, starting with the first; it only grows. With the
   /// streaming callback of generate(), pass Session::output() up to Session::taken(). `finished`: true if no more
   /// tokens will follow, so that the remainder is released as the last group.
   [[nodiscard]] TokenSpan next(TokenSpan output, bool finished) noexcept {

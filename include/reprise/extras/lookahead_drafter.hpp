@@ -37,8 +37,9 @@ struct LookaheadOptions {
 ///  * *Verification*: up to G n-grams from the pool that begin with the anchor, as ordinary nodes. Their probabilities
 ///    are learned separately by depth, by rank (most recently found first), and by whether the n-gram was found more
 ///    than once.
-///  * *Lookahead*: W columns of auxiliary nodes, which are never committed. Column j holds up to N - 1 tokens. Its
-///    first token is a guess; each later token is the one that the target gave after the token before it.
+///  * *Lookahead*: W columns of auxiliary nodes, which are never committed. Column j holds up to N - 1 tokens. The
+///    first token of a new column is a guess; each later token is the one that the target gave after the token before
+///    it.
 ///
 /// The first tokens of all columns form a chain from the anchor. Within a column, each token is the child of the token
 /// below it. The mask and depths of this tree are those of lookahead decoding.
@@ -46,16 +47,17 @@ struct LookaheadOptions {
 /// When the target reveals its token after the top of a column, the column appends that token. A full column also adds
 /// its tokens and the new one to the pool, as one n-gram, and drops its bottom token. The window advances with the
 /// committed tokens: by several columns if a pass commits several tokens. A new column begins with a guess: a token
-/// from the context. Equal nodes share one row.
+/// from the context. Equal nodes share one row, except an ordinary node that is written after an equal auxiliary node.
 ///
 /// The path probability of an auxiliary node is the measured worth of such rows: accepted tokens per auxiliary row
 /// sent. So control evaluates both parts in the same unit.
 ///
-/// Needs a TopKVerifier that verifies trees, or an engine that calls Session::report_top_k(). After four passes with
-/// lookahead rows for which the engine revealed no candidates, it drafts no such rows until begin(). If the engine
-/// verifies only chains, the draft is the best n-gram. If the pool has none, the draft is the leading columns as far as
-/// they form a chain. They are ordinary nodes, which may even be accepted (Jacobi decoding, Santilli et al. 2023).
-/// truncate() keeps the pool and the columns, because they hold the target's answers to guesses, not text.
+/// Needs a TopKVerifier, or an engine that calls Session::report_top_k(). After four passes with lookahead rows for
+/// which the engine revealed no candidates, the drafter drafts no such rows. It drafts them again after begin(), or
+/// after the engine has revealed candidates. If the engine verifies only chains, the draft is the best n-gram. If the
+/// pool has none, the draft is the leading columns as far as they form a chain. They are ordinary nodes, which may even
+/// be accepted (Jacobi decoding, Santilli et al. 2023). truncate() keeps the pool and the columns, because they hold
+/// the target's answers to guesses, not text.
 ///
 /// Cost of propose(): one pool lookup, and a few comparisons per node. Memory: 48 bytes per n-gram in the pool (61 KB
 /// by default), plus 5 KB. Only begin() allocates. Without memory for the pool, only lookahead nodes are drafted.
@@ -194,8 +196,8 @@ class LookaheadDrafter {
     proposed_ = 0;
     columns_.fill({});
   }
-  /// Returns the slot of the column at a position. Columns keep their positions while the window advances, so a
-  /// sequence that is rolled back finds them again.
+  /// Returns the slot of the column at a position. Columns are stored by their position in the sequence, not in the
+  /// window, so a sequence that is rolled back can find them again.
   [[nodiscard]] Column& slot(std::size_t place) noexcept { return columns_[place % columns_.size()]; }
   [[nodiscard]] Column column(std::size_t place) noexcept {
     const Column& known = slot(place);

@@ -37,18 +37,18 @@ enum class GateOverride : std::uint8_t {
 ///
 /// It is meant for users of that gate. It knows neither the cost of a pass nor the acceptance of earlier drafts. It
 /// stays closed for prompts without any repetition, although a history across requests still saves passes there.
-/// Control decides better, because it learns. It is the library's default.
+/// Control, which is the library's default, decides better, because it learns.
 ///
-/// By default, the score covers the context up to the tokens that the caller last added: by begin(), by observe() of a
-/// prompt, or by rebase(). After truncate() to a smaller size, the score covers the remaining tokens. An override holds
-/// for one sequence: begin() removes it.
+/// By default, the score covers the context up to the end of the tokens that the caller last added. The caller adds
+/// tokens by begin(), by observe() of a prompt, or by rebase(). If truncate() removes a part of this text, the score
+/// covers the rest. An override holds for one sequence: begin() removes it.
 ///
 /// Rounds with a closed gate count as Cut::throttled in statistics. The state of the gate depends on the context alone,
 /// so sampled drafts stay unbiased.
 ///
 /// Additional cost: one index append and one index lookup per token; none in propose(). Memory: 12 to 18 bytes per
-/// token of context. Only begin(), observe() and rebase() allocate. If memory runs out, the gate stays open until
-/// begin(), or until truncate() to a size that fits. Threads: one at a time; copies are independent.
+/// token of context. Only begin(), observe(), rebase() and reserve() allocate. If memory runs out, the gate stays open
+/// until begin() or rebase(), or until truncate() to a size that fits. Threads: one at a time; copies are independent.
 template <DraftStrategy Strategy>
 class RepetitionGate {
  public:

@@ -37,10 +37,10 @@ struct TokenRecyclingOptions {
 /// followed each token, latest first. begin() forgets all candidates. truncate() forgets none, because they describe
 /// the target, not the text.
 ///
-/// Cost of propose(): 16 table reads and a few moves in a short sorted list per node. Cost of feedback(): a copy of the
-/// candidates. Memory: 4 x candidates + 1 bytes for each token up to the highest one seen, plus 4 KB. With 8
-/// candidates, 128,000 tokens take 4.2 MB. Only begin() and observe() allocate. If memory runs out, it learns about
-/// fewer tokens. Threads: one at a time; copies are independent.
+/// Cost of propose(): up to 16 table reads and a few moves in a short sorted list per node. Cost of feedback(): a copy
+/// of the candidates. Memory: 4 x candidates + 1 bytes for each token up to the highest one seen, or up to a quarter
+/// more, plus 4 KB. With 8 candidates, 128,000 tokens take 4.2 MB. Only begin() and observe() allocate. If memory runs
+/// out, it learns about fewer tokens. Threads: one at a time; copies are independent.
 class TokenRecyclingDrafter {
  public:
   static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft
@@ -109,7 +109,8 @@ class TokenRecyclingDrafter {
 
   /// Returns the number of candidates per token. See TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept { return options_.candidates; }
-  /// Returns the candidates known to follow `token`, likeliest first. The span is valid until the drafter changes.
+  /// Returns the candidates known to follow `token`, likeliest first, or latest first if learned from picks. The span
+  /// is valid until the drafter changes.
   [[nodiscard]] TokenSpan top_k(Token token) const noexcept {
     if (!has_row(token)) return {};
     const auto row = static_cast<std::size_t>(token);

@@ -23,16 +23,16 @@ struct TokenTableDrafterOptions {
   /// The table into which the drafter writes the tokens that it observes, usually the table that it reads. Only one
   /// thread may write to a table: see Threads. nullptr: the caller calls TokenTable::learn().
   TokenTable* learn_into = nullptr;
-  /// Observed tokens are learned in batches. A batch is learned once the tokens from the start of the first unlearned
-  /// n-gram on number more than this. begin() learns at once.
+  /// Observed tokens are learned in batches. A batch is learned once more than this many tokens were observed since the
+  /// start of the first unlearned n-gram. begin() learns at once.
   std::size_t learn_gap = 0;
   /// If true, the last token of the context is learned one token later, and nothing is drafted until n tokens precede
   /// it.
   bool without_anchor = false;
   /// After this many consecutive poor rounds, nothing is drafted for `rest_rounds` rounds. After such a rest, one more
   /// poor round starts the next. 0: never rests. A round is poor if less than `poor_share` of its sent tokens are
-  /// accepted. By default, this means that none is: control already decides how many tokens are worth their rows.
-  /// Rounds in which control requests no draft also count towards the rest, because they advance the text too.
+  /// accepted. By default, this means that none is accepted: control already decides how many tokens are worth their
+  /// rows. Rounds in which control requests no draft also count towards the rest, because they advance the text too.
   std::uint32_t poor_rounds = 5;
   Probability poor_share = Probability::ratio(1, 64);
   std::uint32_t rest_rounds = 8;
@@ -41,8 +41,8 @@ struct TokenTableDrafterOptions {
 /// Drafts a chain by repeated lookups in a TokenTable: it finds the token after the last n tokens, appends it, and
 /// repeats. Sources: llama.cpp's ngram-mod (PR 19164) and mlx-lm's PR 1297.
 ///
-/// Writers: many sequences share one table, and a table has one writer. By default, the drafter therefore only reads,
-/// and the engine calls TokenTable::learn(context, size at the last call) when a request ends, or occasionally while it
+/// Writers: many sequences share one table, and a table has one writer. By default, the drafter therefore only reads.
+/// The engine calls TokenTable::learn(context, size at the last call) when a request ends, or occasionally while it
 /// runs. An engine with one thread for all sequences may let the drafters write (learn_into).
 ///
 /// A run of poor rounds affects only its own sequence. The two systems above empty the table for all sequences after
@@ -53,9 +53,9 @@ struct TokenTableDrafterOptions {
 /// Probabilities are learned from the target's picks, separately for depths 1, 2, 3 and beyond, so that control can
 /// decide how much to send.
 ///
-/// Drafts also depend on the text of other sequences in the table, so S1, S6, S7 and S8 hold only while nobody writes
-/// to it. If several ranks must draft the same tokens, their tables need the same key and must learn the same text in
-/// the same round. Otherwise, let one rank draft for all.
+/// Drafts also depend on the text of other sequences in the table. S1, S4, S6, S7 and S8 therefore hold only while
+/// nobody writes to the table. If several ranks must draft the same tokens, their tables need the same key and must
+/// learn the same text in the same round. Otherwise, let one rank draft for all.
 ///
 /// Cost of propose(): n hashes, plus one cache line of the table per token. At least min_draft tokens are looked up if
 /// the table knows them. Memory: that of the table; the drafter allocates nothing. Threads: one at a time; copies are

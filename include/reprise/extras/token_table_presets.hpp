@@ -47,9 +47,9 @@ inline TokenTableDrafterOptions llama_cpp_mod(TokenTable* learn_into, std::size_
 /// Returns the table settings of mlx-lm's ngram-mod (PR 1297; --ngram-size).
 inline TokenTableOptions mlx_lm_mod_table(std::uint32_t n = 16) noexcept { return {.ngram = n}; }
 
-/// Returns the drafter settings of mlx-lm's ngram-mod (--num-draft-tokens). Chains may have any length, and the anchor
-/// is learned with the other tokens. A sequence rests after three consecutive rounds with less than a half accepted.
-/// The original resets its table instead.
+/// Returns the drafter settings of mlx-lm's ngram-mod (--num-draft-tokens). Chains have no minimum length, and the
+/// anchor is learned with the other tokens. A sequence rests after three consecutive rounds with less than a half
+/// accepted. The original resets its table instead.
 inline TokenTableDrafterOptions mlx_lm_mod(TokenTable* learn_into, std::size_t draft_length = 3) noexcept {
   TokenTableDrafterOptions options;
   options.max_draft = draft_length;

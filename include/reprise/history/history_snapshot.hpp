@@ -23,7 +23,7 @@ namespace reprise::inline v0 {
 
 namespace detail {
 
-/// Calls visit(number) for all numbers of a state, in the order in which a snapshot stores them.
+/// Calls visit(number) for the numbers of a state that a snapshot stores, in the order in which it stores them.
 template <class State, class Visit>
 constexpr void for_each_number(State& state, Visit visit) {
   visit(state.all);
@@ -126,8 +126,8 @@ template <class Slot, std::size_t segment_size>
   return writer.finish();
 }
 
-/// Validates a section of kind `runs`. Errors: those of for_each_run(), and token_out_of_range (`value`: the largest
-/// token, `limit`: the vocabulary).
+/// Validates a section of kind `runs`. Errors: those of for_each_run(), and token_out_of_range if the largest token
+/// (`value`) is not below `vocabulary` (`limit`).
 [[nodiscard]] inline Result<void> check_runs(SnapshotCursor runs, std::uint32_t vocabulary) noexcept {
   std::uint32_t needed = 0;
   const auto valid = for_each_run(runs, [&](const RunView& run) {
@@ -174,7 +174,8 @@ template <class Slot, std::size_t segment_size>
 
 }  // namespace detail
 
-/// Returns the number of bytes that save_history() needs. Cost: reads every segment once.
+/// Returns the number of bytes that save_history() needs. Cost: reads every segment once. Threads: as for
+/// save_history().
 [[nodiscard]] inline std::size_t snapshot_bytes_of(const HistoryStore& history) noexcept {
   return detail::snapshot_bytes_of(history);
 }
@@ -183,7 +184,8 @@ template <class Slot, std::size_t segment_size>
 /// that holds the snapshot.
 ///
 /// `tokenizer`: any number that identifies the tokenizer, see SnapshotWriter. Make the number depend on the model too,
-/// because a calibration belongs to one model. A sequence that has not ended is saved without its held-back tokens.
+/// because a calibration belongs to one model. A sequence that has not ended is saved without the tokens that append()
+/// holds back.
 ///
 /// Error: out_of_room (`value`: the bytes needed, see snapshot_bytes_of()). Cost: a pass over the tokens and one over
 /// the bytes; no allocation. Threads: call it on the thread that writes the history, or while nobody writes; readers
@@ -196,8 +198,9 @@ template <class Slot, std::size_t segment_size>
 
 /// Adds the contents of a snapshot to a history of any size; clear() the history first to replace its contents. The
 /// history indexes the tokens under its own key and evicts as usual when it is full. Replaces `calibration` with the
-/// calibration in the snapshot. Parts that the snapshot lacks stay unchanged. Tokens of an origin that HistoryOptions
-/// excludes are not stored.
+/// calibration in the snapshot, in which CalibrationState::by_store is zero. If the snapshot lacks one of the two
+/// sections, the history or the calibration stays unchanged. Tokens of an origin that HistoryOptions excludes are not
+/// stored.
 ///
 /// Ends the current sequence first: tokens appended later without begin_sequence() get the name 0. Loading restores
 /// names too, including those of sequences that were removed after the snapshot was saved: remove() them again.
@@ -209,8 +212,8 @@ template <class Slot, std::size_t segment_size>
 ///  * token_out_of_range: the largest token (`value`) is not below HistoryOptions::vocabulary (`limit`). The snapshot
 ///    belongs to a different model or is forged.
 ///
-/// A forged file with correct checksums and tokens in the vocabulary can only cost speed: the target rejects drafts
-/// made from it. Set HistoryOptions::vocabulary; otherwise, drafts can contain any token.
+/// A forged file with correct checksums and tokens in the vocabulary can only cost speed: the target rejects wrong
+/// drafts. Set HistoryOptions::vocabulary; otherwise, drafts can contain any token.
 ///
 /// Cost: three passes over the bytes, plus the cost of append(); no allocation. Threads: the rules of append() apply.
 [[nodiscard]] inline Result<void> load_history(std::span<const std::byte> bytes, std::uint64_t tokenizer,

@@ -25,8 +25,9 @@ class BasicHistoryStore;
 /// Stores past sequences in a fixed number of bytes, with an index over their n-grams. A drafter can copy from this
 /// text in addition to its own context.
 ///
-/// **Duplicates.** A repetition of 64 tokens or more is not stored again: it counts as a use of the stored text. Only
-/// its last 16 tokens are stored again, and only if new text follows them.
+/// **Duplicates.** A repetition of 64 tokens or more is not stored again: it counts as a use of the stored text. If new
+/// text follows the repetition, its last 16 tokens are stored again. If new text precedes the repetition, its first 8
+/// tokens are also stored again, and do not count towards the 64.
 ///
 /// **Eviction.** A full history evicts segments of 32 tokens, the oldest first. Each segment has a use count: accepted
 /// drafts and repetitions raise it. A segment with uses gets a second chance, and its count is halved (the clock
@@ -37,9 +38,9 @@ class BasicHistoryStore;
 /// **Threads.** One thread at a time may write while any number of threads read, without locks and without waiting.
 /// Non-const members are for the writer only, and so are the members that say so. Neither snapshots nor epochs are
 /// needed, because a reader trusts nothing that it reads. Tokens and links are single atomic words, and each match has
-/// been compared token by token. Text that is overwritten during a read leads to a bad draft, not to a bad token. A
-/// reader never sees text that was not in this history. Do not move the object while it is read, because drafters hold
-/// its address.
+/// been compared token by token. Text that is overwritten during a read can make a draft wrong, but not the output. A
+/// reader never sees a token that was never in this history. Do not move the object while drafters use it, because they
+/// hold its address.
 ///
 /// **Cost.** 18 bytes for each token of capacity. With sequences of 2,048 tokens, 1% of the capacity stays unused, so a
 /// stored token costs 18.2 bytes. append: 0.3 to 0.5 microseconds per token; an eviction may index up to 31 segments
@@ -106,9 +107,9 @@ class BasicHistoryStore {
 
   // For readers.
 
-  /// Writes up to min(out.size(), most_matches) matches to `out` and returns their number. Each match agrees in at
-  /// least one token, and its text continues after it. Matches of longer n-grams come first; within one length, the
-  /// latest match comes first.
+  /// Looks up the last tokens of `end`. Writes up to min(out.size(), most_matches) matches to `out` and returns their
+  /// number. Each match is an occurrence of at least the last token of `end`, and the stored text continues after it.
+  /// Matches of longer n-grams come first; within one length, the latest match comes first.
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<HistoryMatch> out) const noexcept {
     return text_.find(end, out);
   }
@@ -116,7 +117,7 @@ class BasicHistoryStore {
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<StoreMatch> out) const noexcept {
     return text_.find(end, out);
   }
-  /// Writes the tokens from `place` on, until `out` is full or the sequence ends. `place` must come from find() or
+  /// Writes the tokens from `place` on, until `out` is full or the stored run ends. `place` must come from find() or
   /// read(). See Datastore.
   [[nodiscard]] StoreRun read(StorePlace place, std::span<Token> out) const noexcept {
     StoreRun run{0, place};
@@ -130,15 +131,15 @@ class BasicHistoryStore {
     run.next = at == nowhere ? no_place : StorePlace{at};
     return run;
   }
-  /// Returns the token at a slot that comes from find(), after() or for_each_run(). Returns an empty word if the
-  /// sequence ends before this slot.
+  /// Returns the token at `slot` and its origin. Returns an empty word if the stored run ends before this slot. `slot`
+  /// must come from find(), after() or for_each_run(), and must not be `nowhere`.
   [[nodiscard]] HistoryWord word(Slot slot) const noexcept { return text_.word(slot); }
-  /// Returns the slot after this one, or `nowhere` at the end.
+  /// Returns the slot after this one, or `nowhere` if there is none. The returned slot may be empty; see word().
   [[nodiscard]] Slot after(Slot slot) const noexcept { return text_.after(slot); }
   /// Counts a use of the text at `place`, because a drafted token from this place was accepted. Any reader may call it.
   /// See Datastore.
   void touch(StorePlace place) const noexcept { count_up(text_.use_count(static_cast<Slot>(place))); }
-  /// Returns the use count of the text around a slot: its uses and repetitions, halved at each second chance.
+  /// Returns the use count of the segment of `slot`: uses and repetitions of its text, halved at each second chance.
   [[nodiscard]] std::uint8_t use_count(Slot slot) const noexcept {
     return text_.use_count(slot).load(std::memory_order_relaxed);
   }
@@ -168,15 +169,17 @@ class BasicHistoryStore {
     end_sequence();
     name_ = name;
   }
-  /// Appends any number of tokens to the sequence. Drafters can find its text before the sequence has ended. Append a
-  /// request's text only when the request is done; otherwise, the request's drafter counts this text twice. Without
-  /// begin_sequence(), the name of the sequence is 0.
+  /// Appends any number of tokens to the sequence. The last tokens may be held back, because they may repeat stored
+  /// text. Drafters can find all other tokens before the sequence has ended. Append a request's text only when the
+  /// request is done; otherwise, the request's drafter counts this text twice. Without begin_sequence(), the name of
+  /// the sequence is 0.
   void append(TokenSpan tokens, Origin origin) noexcept {
     for (const Token token : tokens)
       if (accepts(token, origin)) add({token, origin});
   }
-  /// Appends a token from a different history, with the use count that it had in that history. The token is stored even
-  /// if the history already holds this text.
+  /// Appends a token from a different history. Raises the use count of the token's segment to `use_count`, the count in
+  /// that history, if it is lower. The token is stored even if this history already holds the text, unless the options
+  /// exclude the token.
   void restore(Token token, Origin origin, std::uint8_t use_count) noexcept {
     if (!accepts(token, origin)) return;
     store_held();
@@ -282,8 +285,8 @@ class BasicHistoryStore {
   [[nodiscard]] bool continue_match(HistoryWord word) noexcept {
     if (match_next_ == nowhere || !text_.word(match_next_).is(word.token())) return false;
     held_.push(word);
-    // At 64 tokens, the match becomes a duplicate. It touches the segments matched so far, and from then on each
-    // segment that it enters.
+    // At 64 tokens, the match becomes a duplicate. It touches the segments matched so far if they are in one run, and
+    // from then on each segment that it enters.
     if (held_.count() == least_duplicate) {
       Slot slot = match_begin_;
       for (std::size_t i = 0; i < least_duplicate && slot != nowhere; ++i, slot = text_.after(slot))
@@ -306,8 +309,7 @@ class BasicHistoryStore {
     if (held_.count() >= least_duplicate) text_.touch(segment_of(last));
     return true;
   }
-  /// Stores the held tokens, because new text follows them or the store does not have them. If there are 64 or more,
-  /// stores only the last 16.
+  /// Stores the held tokens. If there are 64 or more, stores only the last 16, in a new run.
   void store_held() noexcept {
     std::size_t stored = held_.count();
     if (stored >= least_duplicate) {

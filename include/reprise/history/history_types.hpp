@@ -53,16 +53,16 @@ class HistoryWord {
 
 namespace detail {
 
-/// A match in a history: a slot whose preceding text ends like the looked-up text.
+/// A match in a history: an occurrence of at least the last token of the looked-up text.
 template <class Slot>
 struct BasicHistoryMatch {
-  Slot next = 0;  ///< the slot of the token after the match
+  Slot next = 0;  ///< the slot of the token after the occurrence
   /// Bit i: the tokens i + 1 places before `next` and before the end of the looked-up text are known to be equal.
   std::uint32_t agreements = 0;
   friend bool operator==(const BasicHistoryMatch&, const BasicHistoryMatch&) = default;
 };
 
-/// A contiguous piece of stored text. Eviction may have removed its beginning.
+/// A contiguous piece of stored text. Eviction may have removed text before or after it.
 template <class Slot>
 struct BasicHistoryRun {
   SequenceTag sequence = 0;

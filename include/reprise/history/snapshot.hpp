@@ -50,7 +50,7 @@ constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_
   return bytes;
 }
 
-/// Writes a snapshot into the caller's memory; snapshot_bytes() returns the size that it needs. Bytes beyond this
+/// Writes a snapshot into the caller's memory; snapshot_bytes() returns the size of the snapshot. Bytes beyond this
 /// memory are only counted, not written. In that case finish() reports the number needed.
 ///
 /// Cost: a pass over each section for its checksum, when it ends. No allocation. Threads: one at a time.
@@ -167,8 +167,9 @@ class SnapshotReader {
   ///  * newer_version (`value`: the version of the snapshot, `limit`: the newest version that this build knows).
   ///  * other_tokenizer (`value`: the number in the snapshot, `limit`: the number expected).
   ///  * snapshot_truncated (`value`: the bytes given, `limit`: the bytes expected).
-  ///  * snapshot_damaged and snapshot_forged (`value`: the offset of the header or section, `limit`: the section's
-  ///    kind, 0 for the header). Forged bytes have correct checksums but break a rule that SnapshotWriter never breaks.
+  ///  * snapshot_damaged and snapshot_forged (`value`: the offset of the header, the section or the surplus bytes;
+  ///    `limit`: the section's kind, or 0). Forged bytes have correct checksums but break a rule that SnapshotWriter
+  ///    never breaks.
   ///
   /// Cost: a pass over the bytes; no allocation.
   [[nodiscard]] static Result<SnapshotReader> open(std::span<const std::byte> bytes, std::uint64_t tokenizer) noexcept {

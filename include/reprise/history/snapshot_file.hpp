@@ -245,7 +245,7 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 
 /// Saves `bytes` as a file, all or nothing. A reader of `path` finds either the old file or the new one, even after a
 /// crash. The bytes are written to a new file in the same folder. This file is synced and replaces the old one, and
-/// then the folder is synced. Only its owner may read the file. On Windows, the permissions of the folder apply
+/// then the folder is synced. Only the file's owner may read it. On Windows, the permissions of the folder apply
 /// instead.
 ///
 /// On any error the old file is unchanged and the new one is removed, with one exception. If only the last sync fails,
@@ -253,9 +253,9 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 /// path.PROCESS-NUMBER.tmp with the bytes unencrypted. The library never removes such a file: remove it yourself when
 /// no save is running.
 ///
-/// Errors: bad_file_name; not_a_regular_file; out_of_memory; file_failed (`value`: a number from <cerrno>, or 0 if
-/// there was none). A folder, device or link at `path` is never replaced: the error is not_a_regular_file. Allocates
-/// memory for names only.
+/// Errors: bad_file_name if `path` is empty or contains a NUL; not_a_regular_file; out_of_memory; file_failed (`value`:
+/// a number from <cerrno>, or 0 if there was none). A folder, device or link at `path` is never replaced: the error is
+/// not_a_regular_file. Allocates memory for names only.
 ///
 /// On Windows, a link counts as the file that it points to, and the link itself may be replaced. Windows cannot replace
 /// an open file: the error is file_failed; try again. Threads: any, even for the same path; the last one wins.

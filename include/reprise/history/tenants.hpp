@@ -23,7 +23,7 @@ using TenantId = std::uint64_t;
 struct Tenant {
   HistoryStore history;
   /// The calibration learned from the tenant's sequences. Pass it to the next sequence as NgramOptions::prior. A plain
-  /// value: only one thread at a time may write it.
+  /// value: while one thread writes it, no other thread may read or write it.
   CalibrationState calibration;
 };
 

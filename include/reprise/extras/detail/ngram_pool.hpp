@@ -19,8 +19,8 @@ namespace reprise::inline v0::detail {
 /// which it may share with other tokens. A full place evicts the n-gram that was added longest ago. Lookups compare the
 /// token itself, so n-grams of other tokens are never returned.
 ///
-/// Cost: add() and find() read one place, a few dozen n-grams at most. Memory: 48 bytes per n-gram. Only prepare()
-/// allocates. Without memory, nothing is stored or found. Threads: one at a time.
+/// Cost: add() and find() read one place, that is, at most most_ways n-grams. Memory: 48 bytes per n-gram. Only
+/// prepare() allocates. Without memory, nothing is stored or found. Threads: one at a time.
 class NgramPool {
  public:
   static constexpr std::size_t most_following = 7;  ///< maximum number of tokens after the first
@@ -68,7 +68,7 @@ class NgramPool {
     std::copy(following.begin(), following.end(), oldest->following.begin());
   }
   /// Writes pointers to the n-grams that begin with `first`, latest first, and returns their number. The pointers are
-  /// valid until add().
+  /// valid until add() or prepare().
   std::size_t find(Token first, std::span<const Ngram*> out) noexcept {
     if (table_.empty()) return 0;
     std::array<const Ngram*, most_ways> found{};

@@ -28,8 +28,8 @@ enum class FileKind : std::uint8_t { missing, regular, other };
 
 using PathChar = std::filesystem::path::value_type;
 
-/// Each function makes one call to the operating system and returns 0 or an error number from <cerrno>. Tests replace
-/// the functions with ones that fail.
+/// The calls to the operating system. The functions that return an int return 0 or an error number from <cerrno>. Tests
+/// replace the functions with ones that fail.
 struct FileCalls {
 #if defined(_WIN32)
   static bool interrupted(int /*error*/) noexcept { return false; }

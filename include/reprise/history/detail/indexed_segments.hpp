@@ -21,8 +21,8 @@
 
 namespace reprise::inline v0::detail {
 
-/// A fixed number of segments and an index over their n-grams. New text evicts the oldest segments, except those that
-/// have been used.
+/// A fixed number of segments and an index over their n-grams. New text evicts the oldest segments; segments that have
+/// been used stay longer.
 ///
 /// A sequence is stored in runs. If the next run begins in the same segment, an empty word (the break) separates the
 /// two runs.
@@ -70,9 +70,9 @@ class IndexedSegments {
   /// Returns the use count of the segment that contains this slot.
   [[nodiscard]] std::atomic<std::uint8_t>& use_count(Slot slot) const noexcept { return text_.info_of(slot).use_count; }
 
-  /// Writes matches to `out` and returns their number. A match is a place whose preceding text ends like `end`. Longer
-  /// n-grams come first; within one length, the latest match comes first. `Found` is constructed from a slot and its
-  /// agreements.
+  /// Writes matches to `out` and returns their number. A match is the slot after an occurrence of at least the last
+  /// token of `end`. Longer n-grams come first; within one length, the latest match comes first. `Found` is constructed
+  /// from a slot and its agreements.
   template <class Found>
   [[nodiscard]] std::size_t find(TokenSpan end, std::span<Found> out) const noexcept {
     if (count() == 0) return 0;
@@ -117,7 +117,7 @@ class IndexedSegments {
     });
     return latest;
   }
-  /// Returns the slot `back` tokens before this one, in the same run.
+  /// Returns the slot `back` tokens before this one, in the same run. Requires that the run has these tokens.
   [[nodiscard]] Slot before(Slot slot, std::size_t back) const noexcept {
     for (; back > 0; --back) slot = text_.before(slot);
     return slot;

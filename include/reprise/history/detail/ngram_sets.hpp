@@ -55,7 +55,7 @@ class NgramSets {
 
   void prefetch(std::uint64_t hash) const noexcept { reprise::prefetch(&home(hash)); }
 
-  /// Calls visit(Slot) for the slots whose tag agrees, the latest first, until visit returns false.
+  /// Calls visit(Slot) for the slots whose tag is that of `hash`, the latest first, until visit returns false.
   template <class Visit>
   void for_each(std::uint64_t hash, Visit visit) const noexcept {
     for (const std::atomic<Slot>& way : home(hash).ways) {
@@ -65,7 +65,8 @@ class NgramSets {
     }
   }
 
-  /// Makes a slot the latest in its set, because the n-gram has just occurred at it or its entry must stay longer.
+  /// Makes `slot` the latest in the set of `hash`, because the n-gram has just ended at this slot or its entry must
+  /// stay longer.
   void insert(std::uint64_t hash, Slot slot) noexcept {
     auto& set = home(hash).ways;
     const auto entry = static_cast<Slot>(tag(hash) << slot_bits_ | slot);

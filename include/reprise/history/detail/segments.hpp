@@ -18,8 +18,8 @@ namespace reprise::inline v0::detail {
 /// KV cache. A slot holds one token and never moves. The segments form a queue in eviction order.
 ///
 /// One thread may write while any number of threads read. Words and links are single atomics: a reader that follows a
-/// sequence while it is overwritten reads a different sequence, which is safe. Words are stored with release order and
-/// read with acquire order. A reader that has read a new word therefore no longer sees the old links.
+/// sequence while it is overwritten may read a different sequence, which is safe. Words are stored with release order
+/// and read with acquire order. A reader that has read a new word therefore no longer sees the old links.
 template <class Slot, std::size_t Size>
 class Segments {
  public:
