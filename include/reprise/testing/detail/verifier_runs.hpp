@@ -20,12 +20,15 @@ namespace reprise::testing {
 
 /// The settings of check_verifier().
 struct VerifierCheck {
-  std::size_t tokens = 32;     ///< tokens to decode in each run
-  std::size_t max_draft = 4;   ///< longest draft tried, in tokens; trees have more nodes
-  std::size_t mixed_runs = 8;  ///< runs in which all variations are mixed at random
+  std::size_t tokens = 32;  ///< tokens to decode in each run
+  /// A drafted chain has about this many right tokens at most, and as many wrong ones. Trees have more nodes.
+  std::size_t max_draft = 4;
+  std::size_t mixed_runs = 8;  ///< runs that mix variations at random; for trees, as many again
   double epsilon = 0;          ///< a difference at a pick whose margin is at most this is a near tie (MarginVerifier)
-  double tolerance = 1e-3;     ///< maximum total variation distance between distributions with and without draft
-  bool sampled = false;        ///< picks come from a sampler whose state truncate() does not restore
+  /// Maximum total variation distance between distributions with and without draft. The weights of a distribution may
+  /// differ from a sum of 1 by as much.
+  double tolerance = 1e-3;
+  bool sampled = false;  ///< picks come from a sampler whose state truncate() does not restore
   std::uint64_t seed = 1;
 };
 
@@ -60,7 +63,8 @@ class VerifierRuns {
   void count_checks(std::size_t further = 0) { report_.findings.back().checks += probe_.take_checks() + further; }
   [[nodiscard]] const Finding& finding() const noexcept { return report_.findings.back(); }
 
-  /// Runs once, with the steps that `choose(p)` returns for positions p from the first token to the last.
+  /// Runs once, with the steps that `choose(p)` returns. Position p begins at 0, and advances by the tokens that the
+  /// step can commit.
   template <class Choose>
   void repeat(Choose choose) {
     std::vector<Step> steps;
@@ -91,7 +95,8 @@ class VerifierRuns {
   }
 
  private:
-  /// Runs the steps and returns the first difference. Writes the number of steps taken to `done`.
+  /// Runs the steps and returns the first difference, or nullopt if there is none. Increases `done` by the number of
+  /// steps taken or passed over.
   std::optional<Difference> follow(const std::vector<Step>& steps, std::size_t& done) {
     Engine engine = make_(prompt_);
     Trace trace;
