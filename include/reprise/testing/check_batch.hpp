@@ -42,9 +42,10 @@ concept BatchServer = requires(S& server, std::span<const SequencePass> passes, 
 
 /// The settings of check_batch().
 struct BatchCheck {
-  std::size_t tokens = 24;           ///< tokens to decode per sequence in each run
-  std::size_t max_draft = 4;         ///< longest draft tried, in tokens
-  std::size_t mixed_runs = 8;        ///< runs in which all variations are mixed at random
+  std::size_t tokens = 24;  ///< tokens to decode per sequence in each run
+  /// A drafted chain has about this many right tokens at most, and as many wrong ones. Trees have more nodes.
+  std::size_t max_draft = 4;
+  std::size_t mixed_runs = 8;        ///< runs that mix variations at random
   Capabilities capabilities = {};    ///< limits of each sequence's drafts; rollback is trim or per_row
   std::size_t max_rows = unlimited;  ///< maximum rows of a pass over all sequences; each sends at least one
   double epsilon = 0;                ///< a difference at a pick whose margin is at most this is a near tie
@@ -185,8 +186,8 @@ class BatchRuns {
     return true;
   }
 
-  /// Runs all sequences. Repeats a failed run with one sequence, then with pairs, to report the smallest set of
-  /// sequences that fails.
+  /// Runs all sequences. Repeats a failed run with one sequence, then with pairs, to report one or two sequences that
+  /// fail without the others.
   template <class Choose>
   void attempt(const Choose& choose, std::uint64_t order) {
     std::vector<bool> present(texts_.size(), true);
@@ -222,8 +223,8 @@ class BatchRuns {
     std::string text = {};
   };
 
-  /// Runs the `present` sequences. Returns the first difference and writes its sequence to `failed`. Returns nullopt if
-  /// there is none.
+  /// Runs the `present` sequences. Returns the first difference, or nullopt if there is none. If a pick differs, writes
+  /// its sequence to `failed`.
   template <class Choose>
   std::optional<Difference> follow(const Choose& choose, std::uint64_t order, const std::vector<bool>& present,
                                    std::size_t& failed, std::size_t& checks) {
@@ -269,7 +270,7 @@ class BatchRuns {
     }
     return packed;
   }
-  /// Runs the pass, compares its picks and commits its parts.
+  /// Runs the pass, compares its picks and commits its parts, except those that are cancelled.
   template <class Chosen>
   std::optional<Difference> run_pass(Progress& run, const Packed& packed, const Chosen& chosen,
                                      const std::string& trace, std::size_t& failed, std::size_t& checks) {
@@ -338,12 +339,13 @@ class BatchRuns {
 /// Checks that an engine that packs many sequences into a pass gives each sequence the same tokens as alone. Decodes
 /// each prompt in its own passes, then all prompts together in many ways, and compares each pick. The ways are
 /// different orders, absent sequences, drafts of different lengths and shapes, parts that are never committed, and
-/// sequences that leave. The report lists its findings by clause, numbered as in core/verifier.hpp. It shows each
-/// difference with as few sequences as possible.
+/// sequences that leave. Each finding of the report names its clause in core/verifier.hpp. It shows its first
+/// difference, with only one or two sequences if these suffice.
 ///
 /// `make_server()` returns a fresh server, by value, in which every prompt is prefilled except its last token. Each
-/// prompt must have at least one token, and decoding must be greedy. Snapshots are not tried here: check_verifier()
-/// checks them for a single sequence. Cost: about (12 + mixed_runs) x tokens passes.
+/// prompt must have at least one token, otherwise the report is empty. Decoding must be greedy. Snapshots are not tried
+/// here: check_verifier() checks them for a single sequence. Cost: about (12 + mixed_runs + number of prompts) x tokens
+/// passes.
 template <class Make>
 Report check_batch(Make&& make_server, std::span<const std::vector<Token>> prompts, const BatchCheck& check = {}) {
   const bool empty = std::any_of(prompts.begin(), prompts.end(), [](const auto& prompt) { return prompt.empty(); });

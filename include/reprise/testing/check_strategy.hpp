@@ -319,11 +319,13 @@ class StrategyRuns {
 
 }  // namespace detail
 
-/// Checks clauses S1 to S9 as far as a caller can observe them. `make()` returns a fresh strategy each time, with the
-/// same settings and the same seed. Where a strategy may have learned from feedback (S1, S6), the check compares only
-/// the tokens and parents of drafts. Elsewhere, it also compares probabilities. Each call lends the context at a
-/// different address and overwrites it afterwards. Budgets need no check, because the draft refuses nodes that exceed
-/// them. Cost: about runs x 100 rounds.
+/// Checks clauses S1, S3, S4 and S6 to S9 as far as a caller can observe them; S2 and S5 bind the caller. S9 is checked
+/// only for a RebasableStrategy. `make()` returns a fresh strategy each time, with the same settings and the same seed.
+/// Where knowledge from feedback may remain (S1, S6, and S7 after truncate()), the check compares only the tokens and
+/// parents of drafts. Elsewhere, it also compares probabilities. Each call lends the context at a different address
+/// from the previous call, and overwrites it afterwards. Only one strategy, for comparison, keeps its context in place.
+/// Budgets need no check, because the draft refuses nodes that exceed them. Cost: about runs x 100 rounds with the
+/// default text.
 template <class Make>
 Report check_strategy(Make&& make, const StrategyCheck& check = {}) {
   return detail::StrategyRuns<std::remove_reference_t<Make>>(make, check).run();

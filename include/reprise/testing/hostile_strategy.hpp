@@ -73,7 +73,7 @@ class HostileStrategy {
     }
     return node;
   }
-  /// Returns a node that is well formed, except for its probability.
+  /// Returns a node with a valid token and an earlier node or the anchor as its parent.
   DraftNode branch(std::size_t at) noexcept {
     DraftNode node = garbage(at);
     node.token = static_cast<Token>(random_.below(static_cast<std::size_t>(vocabulary_ > 0 ? vocabulary_ : 1)));

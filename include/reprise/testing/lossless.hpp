@@ -102,7 +102,7 @@ inline void compare(LosslessReport& report) {
 
 }  // namespace detail
 
-/// Decodes `prompt` twice, without and with `strategy`, and compares output, finish reason and stream.
+/// Decodes `prompt` twice, without and with `strategy`, and compares errors, output, finish reason and stream.
 ///
 /// `make(prompt)` returns a verifier prefilled with all but the last token of the prompt. It returns either a fresh
 /// verifier by value or a reference to an engine that it has reset. Samplers must start from the same seed. `control`

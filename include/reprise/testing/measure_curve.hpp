@@ -61,7 +61,7 @@ struct CurveOrigin {
   std::string_view command = {};
 };
 
-/// The result of measure_cost_curve(). It is usable even if it has warnings.
+/// The result of measure_cost_curve(). Warnings do not make it unusable, unless curve() returns an error.
 struct MeasuredCurve {
   std::vector<MeasuredPoint> points;  ///< sorted by sequences, context and rows
   std::vector<CurveWarning> warnings;
@@ -206,7 +206,7 @@ class CurveRuns {
 /// for it.
 ///
 /// Runs the row counts of a context in turn, for warm_up + repeats rounds. Each point is the median of its passes, so a
-/// few outliers do not change it. Exceptions from run_pass propagate; std::bad_alloc is possible. This overload reads
+/// few outliers hardly change it. Exceptions from run_pass propagate; std::bad_alloc is possible. This overload reads
 /// no clock; the overload below reads the caller's clock.
 template <class RunPass>
 [[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {

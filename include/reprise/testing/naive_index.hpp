@@ -23,7 +23,8 @@ class BasicNaiveIndex;
 /// enough for contexts of a few hundred tokens. It supports every n-gram length up to NgramOrders::largest and both
 /// match orders, whatever the options are.
 ///
-/// Cost: find() is linear in the context, and append() is linear in the appended tokens. Memory: 4 bytes per token.
+/// Cost: find() is linear in the context, and append() is amortized linear in the appended tokens. Memory: 4 to 5 bytes
+/// per token.
 using NaiveIndex = detail::BasicNaiveIndex<std::numeric_limits<Position>::max()>;
 
 namespace detail {

@@ -10,9 +10,10 @@
 
 namespace reprise::testing {
 
-/// The verdict of one finding. exact: every comparison agreed. near_tie: some comparisons differed, but only where the
-/// engine's scores of two tokens lie within the epsilon that the user declared. wrong: a comparison differed and was
-/// not a near tie. skipped: the clause could not be checked.
+/// The verdict of one finding, or of a report. exact: every comparison agreed. near_tie: some comparisons differed, but
+/// only where the engine's scores of two tokens lie within the epsilon that the user declared. wrong: a comparison
+/// differed and was not a near tie, or the contract was broken in another way. skipped: the clause could not be
+/// checked.
 enum class Verdict : std::uint8_t { exact, skipped, near_tie, wrong };
 
 inline const char* to_string(Verdict verdict) noexcept {
@@ -22,12 +23,12 @@ inline const char* to_string(Verdict verdict) noexcept {
 
 /// The result for one clause of a contract.
 struct Finding {
-  std::string clause;  ///< number of the clause in core/verifier.hpp or core/strategy.hpp
+  std::string clause;  ///< clause, or range of clauses, in core/verifier.hpp or core/strategy.hpp
   std::string what;    ///< the situation that was tried
   Verdict verdict = Verdict::skipped;
   std::size_t checks = 0;     ///< number of comparisons
-  std::size_t near_ties = 0;  ///< number of comparisons that differed within epsilon
-  std::string message;        ///< the first difference and how to reproduce it, or why the clause was skipped
+  std::size_t near_ties = 0;  ///< number of differences within epsilon; each of them ends its run
+  std::string message;        ///< the first of the worst differences, why the clause was skipped, or a remark
 };
 
 /// The findings of a conformance check, in the order of the checks.

@@ -22,18 +22,18 @@
 
 namespace reprise::testing {
 
-/// A deterministic engine for tests, with every refinement of Verifier except the walk (SelfWalkingScriptedVerifier).
-/// Its picks depend only on its own cache, so a wrong rollback shows in the output. Its sampler (random stream,
-/// repetition penalty) advances when a pick is read, so reading too many picks shows as well. violations() lists the
-/// caller's violations of clauses V1 to V12.
+/// A deterministic engine for tests, with every refinement of Verifier except margins and the walk
+/// (SelfWalkingScriptedVerifier). Its greedy picks depend only on its own cache, so a wrong rollback shows in the
+/// output. Its sampler (random stream, repetition penalty) advances when a pick is read, so reading too many picks
+/// shows as well. violations() lists the caller's violations of clauses V1 to V12 and of the Capabilities.
 ///
-/// With Capabilities::rollback == Rollback::snapshot the cache cannot be truncated: a pass is kept whole or restored. A
-/// scripted fault occurs halfway: in verify() after some rows are written, and in commit() and restore() after some are
-/// removed. The next verify() undoes a void pass, including its effect on the sampler (V5). A copy is an independent
-/// engine. Threads: one at a time.
+/// With Capabilities::rollback == Rollback::snapshot, commit() cannot cut the cache: a pass is kept whole or restored.
+/// A scripted fault occurs halfway: in verify() after half of the rows are written, and in commit() and restore() after
+/// the rejected rows are removed. The next verify() undoes a void pass, including its effect on the sampler (V5). A
+/// copy is an independent engine. Threads: one at a time.
 class ScriptedVerifier {
  public:
-  /// Picks that are computed when they are read. Valid until the next verify().
+  /// Picks that are computed when they are read. Valid until commit(), restore() or the next verify().
   class LazyPicks {
    public:
     LazyPicks(ScriptedVerifier& verifier, std::uint64_t pass) noexcept : verifier_(&verifier), pass_(pass) {}
@@ -150,8 +150,9 @@ class ScriptedVerifier {
     return probabilities_;
   }
   double uniform() { return static_cast<double>(mix(sampler_.random++) >> 11) / 9007199254740992.0; }
-  /// Returns the number of leading tokens of `path` that ScriptedOptions::rule allows. Returns path.size() while the
-  /// last committed tokens are unknown, for example after prefill() or truncate(), until the next pass.
+  /// Returns the number of leading tokens of `path` that ScriptedOptions::rule allows. Returns path.size() if there is
+  /// no rule, or while the last committed tokens are unknown: for example after prefill() or truncate(), until the next
+  /// commit.
   [[nodiscard]] std::size_t allowed(TokenSpan path) const {
     if (!options().rule || !behind_) return path.size();
     const std::size_t rows = open_ ? rows_.base : cache_.size();
@@ -165,8 +166,8 @@ class ScriptedVerifier {
     return path.size();
   }
 
-  /// Truncates the cache to `rows` rows and restores the sampler to its state before the pick of row `next_row`. By
-  /// default, `next_row` is `rows`, which is right for one pending token.
+  /// Truncates the cache to `rows` rows and restores the sampler to its state before the pick after row `next_row`, if
+  /// that pick was made. By default, `next_row` is `rows`, which is right for one pending token.
   void truncate(std::size_t rows, std::optional<std::size_t> next_row = {}) {
     lose_cache(rows);
     const std::size_t row = next_row.value_or(rows);
@@ -184,7 +185,8 @@ class ScriptedVerifier {
   /// Returns the token that a greedy model picks after `context`.
   [[nodiscard]] Token greedy(TokenSpan context) const { return model_.greedy(context); }
   /// Returns all greedy picks of the open pass at once, like engines that return a span. For a chain, these are the
-  /// picks up to the first disagreement; for a tree, all picks. The span is valid until the next verify().
+  /// picks up to and including the first that disagrees; for a tree, all picks. The span is valid until the next
+  /// verify().
   [[nodiscard]] TokenSpan greedy_picks() {
     // The accepted path consists of these tokens, whichever rows were drafted.
     all_at_once_ = true;
@@ -198,8 +200,9 @@ class ScriptedVerifier {
     }
     return all_picks_;
   }
-  /// Walks the open pass at once, as engines do on the device, and returns the accepted path. commit() and restore()
-  /// reset the sampler to its state after the last committed token. The result is valid until the next verify().
+  /// Walks the open pass at once, as engines do on the device, and returns the accepted path and the pick that ends it.
+  /// commit() and restore() then reset the sampler to its state after the last committed token. The result is valid
+  /// until the next verify().
   [[nodiscard]] Accepted walk_draft() {
     all_at_once_ = true;
     path_.clear();
@@ -215,7 +218,7 @@ class ScriptedVerifier {
   [[nodiscard]] Capabilities capabilities() const { return options().capabilities; }
   [[nodiscard]] TokenSpan cache() const noexcept { return cache_; }
   [[nodiscard]] const ScriptedCounters& counters() const noexcept { return counters_; }
-  /// Returns the caller's violations of V1 to V12, in order; empty if there are none.
+  /// Returns the caller's violations of V1 to V12 and of the Capabilities, in order; empty if there are none.
   [[nodiscard]] const std::vector<std::string>& violations() const noexcept { return violations_; }
 
  private:

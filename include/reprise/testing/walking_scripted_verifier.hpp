@@ -14,7 +14,7 @@
 namespace reprise::testing {
 
 /// A ScriptedVerifier that walks the draft itself, as engines do on their device. It is a separate class, because
-/// generate() calls only verify_and_walk() if a verifier has it.
+/// generate() calls verify_and_walk() for every pass if a verifier has it.
 class SelfWalkingScriptedVerifier : public ScriptedVerifier {
  public:
   using ScriptedVerifier::ScriptedVerifier;

@@ -48,7 +48,7 @@ void check_dropped_trees(Runs& runs) {
   runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 2 * k, 1, 2 * k, 1)); });
   runs.repeat([&](std::size_t p) { return dropped(tree_step(p, 1, 8, 1, 1)); });
 }
-/// Checks V8 with trees from which a path is kept.
+/// Checks V8 and V5 with trees from which a path is kept.
 template <class Runs>
 void check_kept_paths(Runs& runs) {
   const std::size_t k = runs.check().max_draft;
@@ -161,7 +161,8 @@ void check_walks(Runs& runs, const Capabilities& can) {
   }
 }
 
-/// Checks V11 (candidates). Candidates need not be exact, so they break the clause only if most of them change.
+/// Checks V11 (candidates). Candidates need not be exact, so they break the clause only if most first candidates
+/// change.
 template <class Runs>
 void check_ranks(Runs& runs) {
   if constexpr (TopKVerifier<typename Runs::Engine>) {

@@ -10,12 +10,12 @@
 
 namespace reprise::testing::detail {
 
-/// Lends copies of a context. Each call receives the tokens at a different address, and the copy is overwritten after
-/// the call. So a strategy that keeps the span and reads it later drafts different tokens from one that does not. For
-/// contexts of up to `longest` tokens, an old span still points into memory of this class, because a report is more
-/// useful than a crash.
+/// Lends copies of a context. Each call receives the tokens at a different address from the previous call, and the copy
+/// is overwritten after the call. So a strategy that keeps the span and reads it later drafts different tokens from one
+/// that does not. With contexts of up to `longest` tokens, an old span still points into memory of this class: a report
+/// is more useful than a crash.
 ///
-/// Cost: two copies of the context per call. Threads: one at a time.
+/// Cost: writes the context twice per call. Threads: one at a time.
 class LentCopy {
  public:
   explicit LentCopy(std::size_t longest = 0) {

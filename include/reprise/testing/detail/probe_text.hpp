@@ -93,7 +93,7 @@ class ProbeText {
   static std::size_t at(NodeIndex node) noexcept { return static_cast<std::size_t>(node); }
 
   [[nodiscard]] std::vector<Node> proposed(const Step& step, std::size_t p) const {
-    // The token after the end of the text is unknown, so right tokens end before it.
+    // The pick after the text's last token is unknown, so that token is never drafted as a right one.
     const std::size_t right = std::min(step.right, size() - p - 1);
     std::vector<Node> nodes;
     NodeIndex last = anchor_parent;

@@ -23,7 +23,7 @@ namespace reprise::testing {
 /// Each number k makes the k-th, 2k-th, ... call of its kind fail. 0: no call fails.
 struct ScriptedFaults {
   std::uint64_t verify_every = 0;
-  std::uint64_t pick_every = 0;    ///< always thrown: reading a pick cannot return an Error
+  std::uint64_t pick_every = 0;    ///< with as_errors, counted but not thrown: a pick cannot return an Error
   std::uint64_t commit_every = 0;  ///< restore() counts as a commit
   bool as_errors = false;          ///< return an Error instead of throwing; always true without exceptions
 };
@@ -36,21 +36,22 @@ struct ScriptedOptions {
   /// Replaces the hashed model: returns the token after the last `order` tokens (fewer at the start). Empty: the hashed
   /// model.
   std::function<Token(TokenSpan)> table = {};
-  /// Returns true if a token may follow the last `order` tokens, as in a grammar. Empty: every token may follow. It is
-  /// ignored where it refuses every token.
+  /// Returns true if a token may follow the last `order` tokens, as in a grammar. Empty: every token may follow. Picks
+  /// ignore the rule where it refuses every token.
   std::function<bool(TokenSpan, Token)> rule = {};
-  std::size_t revealed = 4;   ///< number of tokens that top_k() returns
+  std::size_t revealed = 4;   ///< maximum number of tokens that top_k() returns
   bool sampled = false;       ///< draw from a few candidates, with a random stream that each pick advances
   std::uint32_t penalty = 0;  ///< penalty of a sampled token per occurrence in the last 8 picks; 256 is strong
   Capabilities capabilities = {};
   ScriptedFaults faults = {};
-  /// Returns the virtual duration of a pass, in any unit. counters().time is the sum of all passes. pass_time() returns
-  /// that of the last pass as nanoseconds.
+  /// Returns the virtual duration of a pass, in any unit. counters().time is the sum over all passes that did not fail.
+  /// pass_time() returns the duration of the last such pass as nanoseconds.
   std::function<std::uint64_t(const PassShape&)> latency = {};
-  bool may_stop_before = false;  ///< a predicate may refuse a pick, so one more pick is read than committed
+  bool may_stop_before = false;  ///< a predicate may refuse a pick, so one more pick may be read than is committed
 };
 
-/// Counts of the calls that a ScriptedVerifier has served. Failed calls count too.
+/// Counts of the calls that a ScriptedVerifier has served. Failed calls count too, except verify_tree() with parents
+/// that do not form a tree.
 struct ScriptedCounters {
   std::uint64_t verifies = 0;
   std::uint64_t rows = 0;
@@ -90,7 +91,8 @@ class ScriptedModel {
     const Token first = first_choice(end);
     return allows(end, first) ? first : ranked(context, 1).front();
   }
-  /// Returns the likeliest tokens after `context` that the rule allows, likeliest first: at least one, at most `most`.
+  /// Returns up to `most` tokens after `context` that the rule allows, likeliest first. If there would be none, returns
+  /// the model's first choice alone.
   [[nodiscard]] std::vector<Token> ranked(TokenSpan context, std::size_t most) const {
     const TokenSpan end = end_of(context);
     const Token first = first_choice(end);
@@ -127,8 +129,8 @@ class ScriptedModel {
     sampler.recent[sampler.picks++ % sampler.recent.size()] = best;
     return best;
   }
-  /// Writes a distribution over the vocabulary after `context`. It covers the four likeliest tokens, each half as
-  /// likely as the one before it. Penalties do not apply.
+  /// Writes a distribution over the vocabulary after `context`. It covers up to four tokens, the likeliest that the
+  /// rule allows. Each is half as likely as the one before it. Penalties do not apply.
   void weigh(TokenSpan context, std::vector<float>& probabilities) const {
     const std::vector<Token> choices = ranked(context, 4);
     probabilities.assign(static_cast<std::size_t>(std::max<Token>(options_.vocabulary, 1)), 0);

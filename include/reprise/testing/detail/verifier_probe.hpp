@@ -45,7 +45,7 @@ Capabilities described(const Engine& engine) {
   return can;
 }
 
-/// Runs single passes of an engine and compares each answer with plain decoding.
+/// Runs the passes of an engine, one step at a time, and compares the answers with plain decoding.
 template <class Engine, class Fail>
 class VerifierProbe {
  public:
@@ -53,7 +53,8 @@ class VerifierProbe {
   VerifierProbe(TokenSpan prompt, std::size_t tokens, double epsilon, double tolerance, Fail& fail)
       : text_(prompt), tokens_(tokens), epsilon_(epsilon), tolerance_(tolerance), fail_(fail) {}
 
-  /// Decodes one token per pass with an engine that has the prompt, and records the text.
+  /// Decodes one token per pass, and records the text. The engine is prefilled with all but the last token of the
+  /// prompt. Returns a difference if a call fails.
   std::optional<Difference> decode_plainly(Engine& engine) {
     for (std::size_t p = 0; p < tokens_; ++p) {
       const TokenSpan anchor = text_.before(p, 1);
@@ -68,7 +69,8 @@ class VerifierProbe {
     return {};
   }
 
-  /// Runs one pass and advances `place`. Adds the pass to `trace`.
+  /// Runs the passes of one step, adds them to `trace` and advances `place`. Returns the first difference, or nullopt
+  /// if there is none.
   std::optional<Difference> pass(Engine& engine, Step step, Place& place, Trace& trace) {
     const Capabilities can = described(engine);
     const bool restores = CheckpointVerifier<Engine> && can.rollback == Rollback::snapshot;
@@ -139,7 +141,8 @@ class VerifierProbe {
     return batch;
   }
 
-  /// Reads one pick, then rolls back the whole pass except the pending tokens before the anchor.
+  /// Reads one pick and commits no token. Rolls back the whole pass, except that an engine without snapshots keeps the
+  /// pending tokens before the anchor.
   std::optional<Difference> refuse(Engine& engine, const Step& step, const ProbeDraft& draft, Place& place,
                                    Trace& trace) {
     const bool restores = CheckpointVerifier<Engine> && described(engine).rollback == Rollback::snapshot;
@@ -225,7 +228,8 @@ class VerifierProbe {
     if (MarginVerifier<Engine>) message += "; margin " + std::to_string(margin);
     return Difference{std::move(message), MarginVerifier<Engine> && margin <= epsilon_};
   }
-  /// Compares a distribution with the one that a plain pass showed at the same position.
+  /// Checks that a distribution is valid, and compares it with the one that a plain pass showed at the same position.
+  /// Records the distribution of the first plain pass there.
   std::optional<Difference> weigh(Engine& engine, std::size_t i, std::size_t p, const ProbeDraft& draft,
                                   const std::string& trace) {
     if constexpr (DistributionVerifier<Engine>) {

@@ -50,7 +50,8 @@ class VerifierRuns {
   void count_checks(std::size_t further = 0) { report_.findings.back().checks += probe_.take_checks() + further; }
   [[nodiscard]] const Finding& finding() const noexcept { return report_.findings.back(); }
 
-  /// Runs once, with the steps that `choose(p)` returns for positions p from the first token to the last.
+  /// Runs once, with the steps that `choose(p)` returns. Position p begins at 0, and advances by the tokens that the
+  /// step can commit.
   template <class Choose>
   void repeat(Choose choose) {
     std::vector<Step> steps;
@@ -81,7 +82,8 @@ class VerifierRuns {
   }
 
  private:
-  /// Runs the steps and returns the first difference. Writes the number of steps taken to `done`.
+  /// Runs the steps and returns the first difference, or nullopt if there is none. Increases `done` by the number of
+  /// steps taken or passed over.
   std::optional<Difference> follow(const std::vector<Step>& steps, std::size_t& done) {
     Engine engine = make_(prompt_);
     Trace trace;
