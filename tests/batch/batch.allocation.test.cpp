@@ -96,6 +96,23 @@ TEST(BatchMemory, ABudgetWithoutAnyAsksForNothing) {
   EXPECT_EQ(planner.budget({}, {4, 4, 0}).max_nodes, 0U);
 }
 
+TEST(BatchMemory, APackerAsksForNoneAfterReserve) {
+  const std::vector<Token> batch = {5};
+  Pass pass;
+  pass.batch = batch;
+  pass.pending = 1;
+  for (std::size_t sequences = 1; sequences <= 40; ++sequences) {
+    BatchPacker packer;
+    ASSERT_TRUE(packer.reserve(sequences, sequences));
+    const AllocationWatch watch;
+    for (int step = 0; step < 2; ++step) {
+      packer.clear();
+      for (std::size_t s = 0; s < sequences; ++s) ASSERT_TRUE(packer.add(static_cast<BatchSlot>(s), pass, 3));
+    }
+    EXPECT_EQ(watch.allocations(), 0U) << sequences << " sequences";
+  }
+}
+
 TEST(BatchMemory, APackerWithoutAnyIsAsBefore) {
   const std::vector<Token> batch = {5};
   Pass pass;

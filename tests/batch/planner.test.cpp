@@ -573,6 +573,13 @@ TEST(BatchPlanner, WhetherASampledTokenIsSentDoesNotDependOnLaterOnes) {
   }
 }
 
+TEST(BatchPlanner, SaysThatARowLimitCutsSampledDrafts) {
+  Drafts drafts;
+  drafts.chain({90, 80, 70}, DraftKind::sampled);
+  EXPECT_EQ(rows_alone(3).plan(drafts.entries()).cut, Cut::budget) << "and not the guard";
+  EXPECT_EQ(rows_alone(4).plan(drafts.entries()).cut, Cut::none);
+}
+
 TEST(BatchPlanner, SendsSampledDraftsAsLongAsTheyPay) {
   Drafts drafts;
   drafts.chain({90, 80, 1}, DraftKind::sampled);

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -364,6 +366,60 @@ TEST(LazyCheckpoints, APassWithoutDraftWhosePickFailsIsGivenBackToo) {
   const auto went_on = generate(session, engine, limits);
   ASSERT_TRUE(went_on);
   EXPECT_TRUE(std::equal(went_on->tokens.begin(), went_on->tokens.end(), wanted->tokens.begin(), wanted->tokens.end()));
+}
+
+/// Drafts one sampled token, and control sends none.
+struct SampledListening : Listening {
+  static constexpr std::array<float, 2> weights = {1, 0};
+  [[nodiscard]] std::span<const float> distribution(NodeIndex) const { return weights; }
+};
+struct SendsNothing : SendAll {
+  [[nodiscard]] DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) const noexcept {
+    return {0, 0, Cut::unlikely};
+  }
+};
+/// An engine whose picks have a size, and whose distribution of one pass has no weight.
+class WeightlessEngine {
+ public:
+  explicit WeightlessEngine(int failing_pass) : failing_pass_(failing_pass) {}
+  void snapshot() { saved_ = state_; }
+  const std::vector<Token>& verify(TokenSpan batch, std::size_t drafted) {
+    for (const Token token : batch) state_ = state_ * 31 + static_cast<unsigned>(token) + 7;
+    --failing_pass_;
+    picks_.assign(drafted + 1, static_cast<Token>(state_ & 1));
+    return picks_;
+  }
+  void commit(std::size_t) {}
+  void restore(std::size_t) { state_ = saved_; }
+  [[nodiscard]] unsigned saved() const { return saved_; }
+  [[nodiscard]] unsigned state() const { return state_; }
+  [[nodiscard]] std::span<const float> probabilities(std::size_t) {
+    weights_ = {failing_pass_ == 0 ? 0.0F : 1.0F, 0.0F};
+    return weights_;
+  }
+  double uniform() { return 0.5; }
+  [[nodiscard]] Capabilities capabilities() const { return {.rollback = Rollback::snapshot}; }
+
+ private:
+  std::vector<Token> picks_;
+  std::array<float, 2> weights_ = {};
+  unsigned state_ = 1;
+  unsigned saved_ = 1;
+  int failing_pass_;
+};
+
+TEST(SampledCheckpoints, APassWhoseSampledDraftWasCutToNothingHasASnapshotToo) {
+  Session<SampledListening, SendsNothing> session(SampledListening{{chain({0}), DraftKind::sampled}}, SendsNothing(),
+                                                  8);
+  WeightlessEngine engine(3);
+  const std::vector<Token> prompt = {1};
+  const auto generated = generate(session, engine, prompt, Limits{.max_tokens = 10});
+  ASSERT_FALSE(generated);
+  EXPECT_EQ(generated.error().code, ErrorCode::verifier_failed);
+  // Before the pass that failed, the engine had folded the prompt and one token: two passes.
+  unsigned before = 1;
+  for (const unsigned token : {1U, 0U}) before = before * 31 + token + 7;
+  EXPECT_EQ(engine.saved(), before) << "the state before the pass that became void";
 }
 
 }  // namespace

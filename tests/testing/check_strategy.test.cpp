@@ -108,6 +108,14 @@ TEST(CheckStrategy, PassesASoundStrategy) {
   for (const Finding& finding : report.findings) EXPECT_GT(finding.checks, 20U) << finding.what;
   EXPECT_EQ(report.findings.size(), 8U);
 }
+TEST(CheckStrategy, TakesAPromptOfNoTokensAsOne) {
+  for (const std::size_t prompt : {0U, 1U}) {
+    StrategyCheck check;
+    check.prompt = prompt;
+    EXPECT_TRUE(check_strategy([] { return Copier({}); }, check).passed()) << prompt;
+  }
+}
+
 TEST(CheckStrategy, PassesTheDraftersOfTheLibrary) {
   for (const Occurrence occurrence : {Occurrence::most_recent, Occurrence::earliest, Occurrence::most_frequent}) {
     PromptLookupOptions options;

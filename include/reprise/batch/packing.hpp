@@ -97,7 +97,7 @@ class BatchPacker {
     const std::size_t rows = pass.batch.size();
     const std::size_t padding = row_width - std::min(row_width, rows);
     if (!grow(rows + padding) || !logit_rows_.reserve_extra(pass.drafted + 1) || !anchors_.reserve_extra(1) ||
-        !offsets_.reserve_extra(2))
+        !offsets_.reserve_extra(offsets_.empty() ? 2 : 1))
       return false;
     const auto id = static_cast<BatchSlot>(pass.sequence);
     const std::size_t pending = pass.pending();

@@ -155,7 +155,8 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
       picks.size();
     };
     constexpr bool ranks = TopKVerifier<V> && TopKLearner<Strategy>;
-    constexpr bool may_be_void = may_refuse || draws || ranks;  // even if nothing was drafted
+    // Even without drafted rows, these passes may become void. Rejection sampling also decides empty sampled drafts.
+    const bool may_be_void = may_refuse || draws || ranks || pass.kind == DraftKind::sampled;
     if (session.capabilities().rollback == Rollback::snapshot && (may_be_void || pass.drafted > 0))
       if (auto saved = attempt([&] { return verifier.snapshot(); }); !saved) return saved;
   }

@@ -23,7 +23,7 @@ namespace reprise::testing {
 /// The settings of check_strategy().
 struct StrategyCheck {
   std::vector<Token> text = {};  ///< the committed tokens; empty: a repetitive text made from the seed
-  std::size_t prompt = 16;       ///< number of leading tokens of `text` that begin() receives
+  std::size_t prompt = 16;       ///< leading tokens of `text` that begin() receives; 0 counts as 1
   std::size_t runs = 16;
   DraftBudget budget = {};
   bool expect_drafts = true;  ///< report a strategy that never drafts as skipped, not as exact
@@ -209,7 +209,7 @@ class StrategyRuns {
   Lent fed(TokenSpan tokens, bool moves = true) {
     Lent made{make_(), {}, moves};
     made.context.reserve(longest_);
-    const std::size_t prompt = std::min(check_.prompt, tokens.size());
+    const std::size_t prompt = std::clamp<std::size_t>(check_.prompt, 1, tokens.size());
     begin(made, tokens.first(prompt));
     if (tokens.size() > prompt) observe(made, tokens.subspan(prompt));
     return made;
@@ -222,7 +222,7 @@ class StrategyRuns {
     std::reverse(other.begin(), other.end());
     longest_ = std::max(all.size(), other.size()) + 8;
     lender_ = LentCopy(longest_);
-    const std::size_t prompt = std::min(check_.prompt, all.size());
+    const std::size_t prompt = std::clamp<std::size_t>(check_.prompt, 1, all.size());
     Lent one = fed(all.first(prompt));
     Lent twin = fed(all.first(prompt));
     Lent steady = fed(all.first(prompt), false);

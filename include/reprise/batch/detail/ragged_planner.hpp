@@ -22,7 +22,7 @@ class RaggedPlanner {
     const std::size_t sampled = offered.in_class(0);
     std::size_t k = std::min(sampled, most);
     while (k > 0 && !terms.allowed(k)) --k;
-    RowChoice best{.rows = k, .gain = -terms.price_of(k), .guarded = k < sampled};
+    RowChoice best{.rows = k, .gain = -terms.price_of(k), .guarded = k < std::min(sampled, most)};
     std::int64_t gain = 0;
     for (std::size_t c = 1; c < worth_classes && k < most && best.rows >= sampled; ++c) {
       for (std::size_t left = std::min<std::size_t>(offered.in_class(c), most - k); left > 0; --left) {
