@@ -167,7 +167,7 @@ class BatchPlanner {
     last_paid_ = paid_;
   }
 
-  /// Returns the recent number of tokens per sequence in the time of a plain pass.
+  /// Returns the recent throughput: tokens per sequence in the time of one plain pass.
   [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
   [[nodiscard]] const LossGuard& guard() const noexcept { return guard_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {

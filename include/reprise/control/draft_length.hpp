@@ -115,10 +115,10 @@ class LengthScale {
       : input_(input), price_(price), rejections_cost_(input.rollback != 0 || input.replayed) {}
 
   [[nodiscard]] std::size_t nodes() const noexcept { return input_.sums.size() - 1; }
-  /// Returns the largest number of rows with a known cost.
+  /// Returns the largest number of drafted rows whose cost is known.
   [[nodiscard]] std::size_t row_limit() const noexcept { return input_.costs.size() - 1; }
-  /// Returns the largest number of rows to evaluate. It exceeds the number of nodes only if padding can fill the other
-  /// rows.
+  /// Returns the largest number of drafted rows to evaluate. It exceeds the number of nodes only if padding can fill
+  /// the other rows.
   [[nodiscard]] std::size_t most_rows() const noexcept {
     const bool padded = input_.padded && !input_.widths.empty();
     return padded ? row_limit() : std::min(row_limit(), nodes());

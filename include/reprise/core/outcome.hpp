@@ -23,7 +23,7 @@ enum class Cut : std::uint8_t {
   shape,           ///< the strategy pushed a malformed node, which the draft refused
   depth,           ///< deeper than the engine allows
   rows,            ///< the row limit of a pass
-  width,           ///< no allowed width fits the whole draft
+  width,           ///< more tokens would be sent if other widths were allowed
   rollback,        ///< more drafted tokens than the engine can roll back, or more pending tokens than max_replay
   context,         ///< the context limit
   max_tokens,      ///< the limit on output tokens

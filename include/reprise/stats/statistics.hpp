@@ -93,7 +93,7 @@ struct Statistics {
   [[nodiscard]] const SentTokens& from(DraftSource source) const noexcept {
     return by_source[static_cast<std::size_t>(source)];
   }
-  /// Returns the counts for one depth. Depth 1 is directly after the anchor.
+  /// Returns the counts for one depth. Depth 1 is directly after the anchor. All depths above 16 share one count.
   [[nodiscard]] const SentTokens& at_depth(std::size_t depth) const noexcept { return by_depth[depth_bin(depth)]; }
 
   /// Adds one committed round. Cost: a few additions for each sent node.

@@ -213,9 +213,9 @@ template <class RunPass>
   return detail::CurveRuns<std::remove_reference_t<RunPass>>(run_pass, settings).run();
 }
 
-/// Like the overload above, for a `run_pass` that returns nothing. Times it with the caller's clock, for example
-/// measure_cost_curve<std::chrono::steady_clock>(run_pass). Use it for engines that prefill and roll back elsewhere, or
-/// at no cost.
+/// Like the overload above, for a `run_pass` that returns nothing. Times each call with the caller's clock, for
+/// example measure_cost_curve<std::chrono::steady_clock>(run_pass). The time includes any prefill and rollback in
+/// `run_pass`; if it must not, use the overload above.
 template <class Clock, class RunPass>
 requires requires { Clock::now(); }
 [[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {

@@ -87,9 +87,9 @@ class OpenRound {
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return {sent_.data(), selected_}; }
   [[nodiscard]] bool chain() const noexcept { return max_leaves_ <= 1; }
 
-  /// Returns the maximum number of pad rows. Pad rows need memory. In a tree, each one also needs a path of its own, in
-  /// addition to the paths of the first `nodes` sendable nodes. In a chain, they extend the only path, so the depth
-  /// limit bounds them.
+  /// Returns the maximum number of pad rows for which the round has memory. In a tree, each pad row also needs a path
+  /// of its own, in addition to the paths of the first `nodes` sendable nodes. In a chain, pad rows extend the only
+  /// path; limit_draft() has already bounded them by the depth limit.
   [[nodiscard]] std::size_t most_padding(std::size_t nodes) const noexcept {
     if (chain()) return most_padding_;
     std::size_t inner = 0;  // rows that have a child
