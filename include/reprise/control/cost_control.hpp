@@ -54,8 +54,8 @@ struct CostOptions {
 ///  * Occasionally a draft of little value is skipped to time a plain pass. This happens at the latest after 256 timed
 ///    passes without a plain one, or after 16 while drafting seems to lose.
 ///  * The loss bound holds in learned costs. Each drafted pass is charged 1/32 more to cover the error of these costs.
-///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes with the row counts in
-///    question. docs/decisions/0006 has the figures.
+///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes, for row counts that
+///    had been timed. docs/decisions/0006 has the figures.
 ///
 /// Costs are read at the context length rounded down to a multiple of 64.
 ///
