@@ -27,8 +27,8 @@ namespace reprise::inline v0::detail {
 /// pass stays the same and no pass is learned. Contexts are rounded down to their three leading bits: 1,000 counts as
 /// 896.
 ///
-/// If the engine can run certain widths only, the row count of a pass is rounded up to the next width, because the
-/// engine runs that many rows in any case.
+/// If the engine can run certain widths only, the row count of a pass is rounded up to the next width. The engine runs
+/// that many rows in any case.
 ///
 /// Learned curves have 64 lengths each. In a batch of n sequences, one length represents n / 8 drafted rows, rounded
 /// down to a power of two, at least 1. In batches of 8 or more, the curve thus reaches up to about 8 drafted rows for
@@ -72,8 +72,8 @@ class BatchCost {
   [[nodiscard]] std::size_t most_worthwhile() const noexcept { return worthwhile_; }
   /// Returns the smallest increase of log() for one more drafted row, up to most_worthwhile().
   [[nodiscard]] std::int64_t least_step() const noexcept { return least_step_; }
-  /// Returns the number of rows that the engine runs for a pass of `rows` rows in total: the next allowed width, or
-  /// `rows` itself if there is none.
+  /// Returns the number of rows that the engine runs for a pass of `rows` rows in total. This is the next allowed
+  /// width, or `rows` itself if there is none.
   [[nodiscard]] std::size_t width(std::size_t rows) const noexcept {
     const auto widths = widths_.values();
     const auto at = std::lower_bound(widths.begin(), widths.end(), rows);
