@@ -32,7 +32,7 @@ class ToldCost {
   explicit ToldCost(const CostCurve& curve) noexcept : curve_(curve) {}
 
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape); }
-  /// Sets out[k] to the cost of `plain` with k more rows.
+  /// Sets out[k] to the cost of `plain` with k drafted rows.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept { curve_.costs(plain, out); }
   /// Returns the version of the costs. Costs read earlier stay valid until it changes.
   [[nodiscard]] static constexpr std::uint32_t revision() noexcept { return 0; }
@@ -60,12 +60,12 @@ class LearnedCost {
   /// The maximum number of drafted rows in an exploring choice.
   static constexpr std::size_t most_nodes = 64;
 
-  /// `unit`: the number of rows of a batch that one row of the curve represents.
+  /// `unit`: the number of drafted rows of a batch that one drafted row of the curve represents.
   explicit LearnedCost(const LearnedCurve& curve, std::size_t unit = 1) noexcept : curve_(curve), unit_(unit) {}
 
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape.rows); }
-  /// Sets out[k] to the cost of `plain` with k more rows. With a unit above 1, `plain` must have one row, and costs are
-  /// interpolated linearly between the rows of the curve.
+  /// Sets out[k] to the cost of `plain` with k drafted rows. With a unit above 1, `plain` must have one row, and costs
+  /// are interpolated linearly between the row counts of the curve.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept {
     if (unit_ == 1) {
       for (std::size_t k = 0; k < out.size(); ++k) out[k] = curve_.cost(plain.rows + k);
@@ -83,7 +83,7 @@ class LearnedCost {
 
   /// Returns `cost` plus 1/32 of it, to cover the error of learned costs.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
-  /// Like charged(cost), for a pass of `rows` rows that took `time`. If the row count is uncertain and
+  /// Like charged(cost), for a pass of `rows` rows in total that took `time`. If the row count is uncertain and
   /// LearnedCurve::measured() is higher than `cost`, the mean of both replaces `cost`.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     return charged(curve_.uncertain(rows) ? std::max(cost, cost / 2 + curve_.measured(rows, time) / 2) : cost);

@@ -43,8 +43,8 @@ struct LengthInput {
   std::span<const std::uint32_t> sums;
   std::span<const Cost> costs;  ///< costs[k]: cost of a pass with k drafted rows, for k from 0 to the maximum
   std::size_t plain_rows = 1;   ///< rows of the pass without a draft
-  std::span<const std::size_t> widths = {};  ///< row counts that a pass may have, ascending; empty: any
-  bool padded = false;                       ///< rows without a node may fill a pass up to a width
+  std::span<const std::size_t> widths = {};  ///< row counts of a pass, ascending, pending rows included; empty: any
+  bool padded = false;                       ///< pad rows may fill a pass up to a width
   Rate throughput = rate_one;                ///< long-run tokens per plain pass
   Rate max_throughput = rate_one;            ///< see highest_throughput()
   std::int64_t allowance = most_rate;        ///< upper bound on the extra cost of a pass over a plain one
@@ -56,8 +56,8 @@ struct LengthInput {
 struct LengthChoice {
   std::size_t nodes = 0;
   std::size_t padding = 0;
-  /// The reason for not sending all nodes: unlikely, throttled, width, or budget (more rows than LengthInput::costs
-  /// allows).
+  /// The reason for not sending all nodes: unlikely, throttled, width, or budget (more drafted rows than
+  /// LengthInput::costs covers).
   Cut cut = Cut::none;
 };
 
@@ -86,7 +86,7 @@ inline std::int64_t rejection_cost(const LengthInput& input, std::size_t accepte
 }
 
 /// Returns the highest rejection_cost() that `rows` drafted rows can cause. Every number of accepted rows is checked,
-/// because pass times need not rise with the rows.
+/// because pass times need not rise with the number of rows.
 inline std::int64_t highest_rejection_cost(const LengthInput& input, std::size_t rows) noexcept {
   std::int64_t highest = rejection_cost(input, rows - 1);
   if (input.replayed)
@@ -95,8 +95,8 @@ inline std::int64_t highest_rejection_cost(const LengthInput& input, std::size_t
   return highest;
 }
 
-/// The row count with the highest value offered so far. Among equal values, the first one wins. The row count is 0
-/// until a value above 0 is offered. Call offer() in ascending order of row counts.
+/// The number of drafted rows with the highest value offered so far. Among equal values, the first one wins. The number
+/// is 0 until a value above 0 is offered. Call offer() with ascending numbers.
 struct BestRows {
   std::size_t rows = 0;
   std::int64_t value = 0;
@@ -117,8 +117,8 @@ class LengthScale {
   [[nodiscard]] std::size_t nodes() const noexcept { return input_.sums.size() - 1; }
   /// Returns the largest number of drafted rows whose cost is known.
   [[nodiscard]] std::size_t row_limit() const noexcept { return input_.costs.size() - 1; }
-  /// Returns the largest number of drafted rows to evaluate. It exceeds the number of nodes only if padding can fill
-  /// the other rows.
+  /// Returns the largest number of drafted rows to evaluate. It exceeds the number of nodes only if pad rows
+  /// can fill the rest.
   [[nodiscard]] std::size_t most_rows() const noexcept {
     const bool padded = input_.padded && !input_.widths.empty();
     return padded ? row_limit() : std::min(row_limit(), nodes());
@@ -231,8 +231,8 @@ inline Rate value_of_time(Rate rate, Rate max_throughput) noexcept {
   return max_throughput * mx / (rate_one - x + mx);
 }
 
-/// Returns the lowest path probability worth proposing if one more row costs at least `least_step`. It is never below
-/// 0.002; otherwise every node would be worthwhile whenever rows are free.
+/// Returns the lowest path probability worth proposing if one more drafted row costs at least `least_step`. It is never
+/// below 0.002; otherwise every node would be worthwhile whenever drafted rows are free.
 inline Probability least_worthwhile(Rate throughput, Cost least_step) noexcept {
   constexpr std::int64_t least_proposed = rescaled<Fixed<24>, ProbabilityScale>(std::int64_t{33554});  // 0.002
   const std::int64_t least = rescaled<UnitScale, ProbabilityScale>(UnitScale::multiply(throughput, least_step));
@@ -252,8 +252,9 @@ inline LengthChoice draft_length(const LengthInput& input) noexcept {
 
 /// Returns the number of nodes of a sampled draft to send. Whether a node is sent may depend only on probabilities
 /// stated before its token was drawn; otherwise rejection sampling is biased. The rule therefore considers one allowed
-/// row count at a time and never looks ahead. It continues within the allowance, while the stated probability of the
-/// next node is worth the cost of a row. With widths, that probability counts for every row up to the next width.
+/// number of drafted rows at a time and never looks ahead. It continues within the allowance, while the stated
+/// probability of the next node is worth the cost of a drafted row. With widths, that probability counts for every
+/// drafted row up to the next width.
 inline LengthChoice stopping_length(const LengthInput& input) noexcept {
   const Rate price = value_of_time(std::min(input.throughput, input.max_throughput), input.max_throughput);
   const std::size_t nodes = input.sums.size() - 1;

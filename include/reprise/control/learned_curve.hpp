@@ -77,10 +77,10 @@ class LearnedCurve {
   }
 
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `loss`: the cost of this probe, in
-  /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each pass
-  /// saves 1/256 of a plain pass for probes, or more while few plain times are known. The result is true at the latest
-  /// after 256 timed passes without a plain one, or after 16 if `closely` is true. It is false before the first timed
-  /// pass, and after a plain pass that was not timed.
+  /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each timed
+  /// pass saves 1/256 of a plain pass for the next probe, or more while few plain times are known. The result is true
+  /// once 256 timed passes (16 if `closely` is true) have followed the last timed plain pass. It is false before the
+  /// first timed pass, and after a plain pass that was not timed.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
     return budget_.should_probe_plain(loss, closely, plain_);
   }

@@ -12,24 +12,25 @@
 
 namespace reprise::inline v0 {
 
-/// Why a pass carried no draft, or fewer tokens than the strategy proposed. If several rules allow equally few tokens,
-/// the rule that the session checks first is reported; that order differs from the order below.
+/// Why a pass carried no draft, or fewer tokens than the strategy proposed. Nodes that Draft::push() refused because
+/// the budget was used up do not count as proposed. If several rules allow equally few tokens, the rule that the
+/// session checks first is reported; the session's order differs from the order below.
 enum class Cut : std::uint8_t {
   none,            ///< every proposed token was sent
   no_match,        ///< the strategy proposed nothing
-  unlikely,        ///< less likely than DraftBudget::min_path_probability, or not worth their cost
-  throttled,       ///< control or the strategy has stopped drafting for now
-  budget,          ///< a limit of Limits::draft, a limit of control's own, or the number passed to plan()
+  unlikely,        ///< no candidate was likely enough to be proposed, or more nodes were not worth their cost
+  throttled,       ///< the loss guard shortened the draft, or control or the strategy skips drafting for now
+  budget,          ///< a limit of Limits::draft, of the session or of control, or the number passed to plan()
   shape,           ///< the strategy pushed a malformed node, which the draft refused
-  depth,           ///< deeper than the engine allows
-  rows,            ///< the row limit of a pass
+  depth,           ///< nodes deeper than Capabilities::max_depth
+  rows,            ///< Limits::max_rows or Capabilities::max_rows
   width,           ///< more tokens would be sent if other widths were allowed
-  rollback,        ///< more drafted tokens than the engine can roll back, or more pending tokens than max_replay
-  context,         ///< the context limit
-  max_tokens,      ///< the limit on output tokens
+  rollback,        ///< more drafted rows than Capabilities::max_rollback, or more pending tokens than max_replay
+  context,         ///< Limits::max_context or Capabilities::max_context
+  max_tokens,      ///< Limits::max_tokens
   out_of_memory,   ///< an allocation failed: the pass carries no draft
-  constraint,      ///< a grammar or filter refused the tokens
-  strategy_threw,  ///< the strategy threw; it is not called again until begin() or rebase()
+  constraint,      ///< constrain() refused nodes: a grammar, or another rule about the next token
+  strategy_threw,  ///< the strategy threw: no drafts until begin() or rebase()
 };
 inline constexpr std::size_t cut_count = 15;
 
@@ -55,7 +56,7 @@ struct Outcome {
   std::span<const NodeIndex> accepted;  ///< the committed path, from the anchor's child on
   /// The target's token after that path, even if a predicate refused it; nullopt if it was not read.
   std::optional<Token> pick;
-  Cut cut = Cut::none;                 ///< why `sent` is shorter than `draft`
+  Cut cut = Cut::none;                 ///< why fewer nodes were sent than proposed, or none was proposed
   std::span<const RankedToken> top_k;  ///< the target's likeliest tokens, if they were reported (TopKVerifier)
 };
 

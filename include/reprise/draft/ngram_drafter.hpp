@@ -34,9 +34,9 @@ struct NgramOptions {
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
   std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
-  /// Other texts, such as past sequences, whose places vote too. The stores must outlive the drafter and its copies.
-  /// Other threads may write to stores that allow it. Evidence from one store alone is calibrated separately for each
-  /// index of this array.
+  /// Other texts, such as past sequences, in which occurrences of the context's last tokens vote too. The stores must
+  /// outlive the drafter and its copies. Other threads may write to stores that allow it. Evidence from one store alone
+  /// is calibrated separately for each index of this array.
   std::array<DatastoreRef, max_stores> stores{};
 };
 
@@ -52,7 +52,7 @@ struct NgramOptions {
 ///
 /// Occurrences of the context's last tokens in datastores vote too: at most 12 per store and 32 in all
 /// (detail::Voters). They are looked up again for each draft, so a draft depends on the stores' contents at that time.
-/// After a round, the places that voted for the last accepted token are touched in their stores.
+/// After a round, the occurrences that voted for the last accepted token are touched in their stores.
 ///
 ///  - Cost of propose(): a few dozen nanoseconds per node, regardless of the context length. A HistoryStore adds one to
 ///    three microseconds.

@@ -42,11 +42,13 @@ namespace reprise::inline v0 {
 /// begin(), append(), truncate(), rebase(), set_cached() and finish() cancel it.
 ///
 /// Memory: 4 bytes per token of context, plus the memory of the strategy and of a round. propose() never allocates.
-/// begin(), append(), rebase() and plan() may allocate. If they return out_of_memory, the session is as it was, except
-/// that begin(), rebase() and plan() end an open round.
+/// begin(), append(), rebase(), plan() and report_top_k() may allocate, and so may the strategy in commit(). A function
+/// that returns out_of_memory leaves the session as it was, except that reserve(), begin(), rebase() and plan() end an
+/// open round.
 ///
 /// Throws: no exceptions of its own. Exceptions from the picks, the predicate and the strategy pass through, and the
-/// session stays usable. A strategy that threw is not called again until begin() or rebase().
+/// session stays usable. After a strategy has thrown, the session neither asks it for drafts nor passes it tokens or
+/// outcomes, until begin() or rebase().
 ///
 /// Threads: one at a time per session; different sessions are independent. A moved-from session can only be assigned to
 /// or destroyed.
@@ -347,8 +349,8 @@ class Session {
   }
 
  private:
-  /// Calls the strategy, unless it has thrown before. A strategy that throws may no longer match the context, so it is
-  /// not called again until begin() or rebase().
+  /// Calls the strategy, unless it has thrown since the last begin() or rebase(). A strategy that throws may no longer
+  /// match the context.
   template <class Call>
   void in_step(Call&& call) {
     if (!strategy_in_step_) return;

@@ -27,13 +27,13 @@ namespace reprise::inline v0::detail {
 /// pass stays the same and no pass is learned. Contexts are rounded down to their three leading bits: 1,000 counts as
 /// 896.
 ///
-/// If the engine can run certain widths only, row counts are rounded up to the next width. The engine runs that many
-/// rows in any case.
+/// If the engine can run certain widths only, the row count of a pass is rounded up to the next width. The engine runs
+/// that many rows in any case.
 ///
-/// Learned curves have 64 lengths each. In a batch of n sequences, one length represents n / 8 rows, rounded down to a
-/// power of two, at least 1. In batches of 8 or more, the curve thus reaches up to about 8 rows for each sequence.
-/// Memory: 3 KB for each power of two up to 4,096 sequences, and 12 bytes for each drafted row. Only reserve()
-/// allocates. Threads: one at a time.
+/// Learned curves have 64 lengths each. In a batch of n sequences, one length represents n / 8 drafted rows, rounded
+/// down to a power of two, at least 1. In batches of 8 or more, the curve thus reaches up to about 8 drafted rows for
+/// each sequence. Memory: 3 KB for each power of two up to 4,096 sequences, and 8 bytes for each of `most` drafted
+/// rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
@@ -70,10 +70,10 @@ class BatchCost {
   /// Returns the largest number of drafted rows that can be worth their cost if all are accepted; 0 if there is none at
   /// this load.
   [[nodiscard]] std::size_t most_worthwhile() const noexcept { return worthwhile_; }
-  /// Returns the smallest increase of log() for one more row, up to most_worthwhile() rows.
+  /// Returns the smallest increase of log() for one more drafted row, up to most_worthwhile().
   [[nodiscard]] std::int64_t least_step() const noexcept { return least_step_; }
-  /// Returns the number of rows that the engine runs for `rows` rows: the next allowed width, or `rows` itself if there
-  /// is none.
+  /// Returns the number of rows that the engine runs for a pass of `rows` rows in total. This is the next allowed
+  /// width, or `rows` itself if there is none.
   [[nodiscard]] std::size_t width(std::size_t rows) const noexcept {
     const auto widths = widths_.values();
     const auto at = std::lower_bound(widths.begin(), widths.end(), rows);
@@ -115,7 +115,7 @@ class BatchCost {
   static std::size_t class_of(std::size_t sequences) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(sequences)) - 1, classes - 1);
   }
-  /// Returns the number of rows of a batch that one row of a learned curve represents.
+  /// Returns the number of drafted rows of a batch that one drafted row of a learned curve represents.
   static std::size_t unit(std::size_t sequences) noexcept {
     return std::max<std::size_t>(1, std::bit_floor(sequences) / 8);
   }
@@ -143,8 +143,8 @@ class BatchCost {
       logs_[k] = static_cast<std::int32_t>(fixed_ln(time(k)) - first);
       const std::uint64_t relative = time(k);
       if ((sequences + k) * cost > tokens * relative) tokens = sequences + k, cost = relative;
-      // The gain if all rows are accepted and spread evenly over the sequences, which is the best case. Rows are
-      // worthwhile only if 31/32 of that gain exceeds their cost.
+      // The gain if all k drafted rows are accepted and spread evenly over the sequences, which is the best case. They
+      // are worthwhile only if 31/32 of that gain exceeds their cost.
       const std::int64_t gain = fixed_ln(UnitScale::divide(sequences + k, sequences));
       if (gain * 31 / 32 > logs_[k]) worthwhile_ = k;
     }

@@ -39,9 +39,10 @@ struct RowChoice {
   std::size_t rows = 0;       ///< drafted rows, padding included if uniform
   std::size_t row_width = 0;  ///< if uniform: rows of each sequence
   std::int64_t gain = 0;
-  bool guarded = false;  ///< true if better row counts exceeded the allowance of the guard
+  bool guarded = false;  ///< true if the guard did not allow a better number of drafted rows
 
-  /// Changes the choice to k rows if their gain is higher and the guard allows them. Returns true if it changed.
+  /// Changes the choice to k drafted rows if their gain is higher and the guard allows them. Returns true if it
+  /// changed.
   bool offer(const PlanTerms& terms, std::size_t k, std::int64_t other_gain) noexcept {
     if (other_gain <= gain) return false;
     if (!terms.allowed(k)) {

@@ -12,11 +12,11 @@
 
 namespace reprise::inline v0::detail {
 
-/// Plans passes whose sequences may have different numbers of rows. The nodes with the highest worth get the rows.
+/// Plans passes whose sequences may have different numbers of rows. The nodes with the highest worth are drafted.
 class RaggedPlanner {
  public:
-  /// Returns the number of rows with the highest gain. Nodes of sampled drafts (class 0) come first, and their worth is
-  /// not compared: only the guard and the row limit bound them.
+  /// Returns the number of drafted rows with the highest gain. Nodes of sampled drafts (class 0) come first, and their
+  /// worth is not compared: only the guard and the row limit bound them.
   [[nodiscard]] static RowChoice choose(const OfferedNodes& offered, const PlanTerms& terms) noexcept {
     const std::size_t most = std::min(offered.worthwhile(), terms.row_limit);
     const std::size_t sampled = offered.in_class(0);
@@ -34,9 +34,9 @@ class RaggedPlanner {
     return best;
   }
 
-  /// Distributes the rows, first to the nodes with the highest worth. Writes the number of drafted nodes of each
-  /// sequence to `nodes`, and returns their sum. Within the last class, sequence number `turn` gets rows first, then
-  /// the sequences after it, in cyclic order.
+  /// Distributes the drafted rows, first to the nodes with the highest worth. Writes the number of drafted nodes of
+  /// each sequence to `nodes`, and returns their sum. Within the last class, sequence number `turn` (modulo their
+  /// number) gets rows first, then the sequences after it, in cyclic order.
   static std::size_t share_out(const OfferedNodes& offered, const RowChoice& choice, std::size_t turn,
                                std::span<std::uint32_t> nodes) noexcept {
     std::size_t rows = choice.rows;
