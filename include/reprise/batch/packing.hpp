@@ -23,7 +23,7 @@ inline constexpr BatchSlot no_sequence = -1;
 /// The part of one sequence in a pass of several sequences. BatchPacker packs it; check_batch() passes it to the server
 /// under test.
 struct SequencePass {
-  std::size_t sequence = 0;                 ///< identifies it to the engine; in check_batch(): its prompt index
+  std::size_t sequence = 0;                 ///< the engine's id for the sequence; in check_batch(): its prompt index
   TokenSpan batch;                          ///< [pending | draft]
   std::size_t drafted = 0;                  ///< drafted tokens at the end of `batch`
   std::span<const NodeIndex> parents = {};  ///< as in TreeVerifier; for a chain: -1, 0, 1, ...
@@ -63,7 +63,7 @@ struct PackedBatch {
 ///   picks = run(packer.batch());                          // one pick for each row
 ///   for each i: session.resolve(ticket[i], packer.picks_of(i, picks));
 ///
-/// If the engine picks only after batch().logit_rows, call compact_picks_of(i, picks) instead.
+/// If the engine returns picks only for the rows in batch().logit_rows, call compact_picks_of(i, picks) instead.
 ///
 /// For uniform rows, pass the width to add(). add() then appends pad rows to each sequence; a pad row sees only itself
 /// and the cache of its sequence. Drop the cache entries of pad rows.

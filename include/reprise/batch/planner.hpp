@@ -200,8 +200,9 @@ class BatchPlanner {
     return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * rate_one +
            UnitScale::divide(value_of_time(rate, cost_.max_throughput()), rate);
   }
-  /// Returns the minimum number of tokens that a sequence is assumed to get, in UnitScale: 0.6 of the recent mean.
-  /// Without this minimum, one hard token would make the tokens after it look worthwhile.
+  /// Returns the minimum number of tokens that a sequence is assumed to get in a pass, in UnitScale: 0.6 of the recent
+  /// mean per sequence and pass. Without this minimum, the tokens after one that is hard to predict would look
+  /// worthwhile.
   [[nodiscard]] Rate least_tokens() const noexcept { return pace_.rate() * 6 / 10; }
 
   [[nodiscard]] detail::OfferedNodes::Bounds bounds() const noexcept {

@@ -27,7 +27,7 @@ struct CurveSettings {
   std::size_t warm_up = 3;                                             ///< passes of each shape that are discarded
   std::size_t repeats = 15;                                            ///< passes of each shape that are evaluated
   std::int64_t noisy_percent = 10;   ///< a point is noisy if its interquartile range exceeds this share of its median
-  std::int64_t falling_percent = 3;  ///< the curve falls if more rows take less time by more than this share
+  std::int64_t falling_percent = 3;  ///< the curve falls if a pass with more rows is faster by more than this share
 };
 
 /// The reasons to inspect a curve before using it.

@@ -29,7 +29,7 @@ class Segments {
   /// Everything about a segment except its words.
   struct Info {
     std::atomic<Slot> next = nowhere;         ///< the segment that continues the sequence
-    std::atomic<Slot> previous = nowhere;     ///< the segment before it in the sequence
+    std::atomic<Slot> previous = nowhere;     ///< the segment before this one in the sequence
     std::atomic<std::uint8_t> use_count = 0;  ///< uses and repetitions of its text; halved at each second chance
 
     // For the writer alone.
