@@ -652,7 +652,7 @@ TEST(MemoryBytes, AreThoseThatHelpAndDocsSay) {
   EXPECT_THAT(help_text(), HasSubstr("a token takes 18.2\n"));
   std::ostringstream page;
   page << std::ifstream(std::string(REPRISE_SOURCE_DIR) + "/docs/performance.md").rdbuf();
-  EXPECT_THAT(page.str(), HasSubstr("18 bytes for each token of room"));
+  EXPECT_THAT(page.str(), HasSubstr("18 bytes for each token of capacity"));
 }
 
 }  // namespace
