@@ -33,18 +33,8 @@ inline std::string bare(std::string_view text) {
   return out;
 }
 
-inline bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 inline bool begins_with_word(std::string_view text, std::string_view word) {
   return text.starts_with(word) && (text.size() == word.size() || !in_word(text[word.size()]));
-}
-inline std::string_view left_trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
-  return text;
-}
-inline std::string_view stripped(std::string_view text) {
-  text = left_trimmed(text);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
-  return text;
 }
 /// The words of a text, in order: letters, digits and underscores, not beginning with a digit.
 inline std::vector<std::string> words_of(std::string_view text) {

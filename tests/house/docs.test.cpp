@@ -2,25 +2,17 @@
 // docs/getting-started.md shows examples/getting_started.cpp, section by section.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "house/headers.hpp"
 #include "reprise/batch/packing.hpp"
 #include "reprise/engine/attention_mask.hpp"
 
 namespace {
 
-std::string text_of(const std::string& name) {
-  std::ifstream file(std::filesystem::path(REPRISE_SOURCE_DIR) / name, std::ios::binary);
-  EXPECT_TRUE(file) << "cannot read " << name;
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::erase(text, '\r');
-  return text;
-}
+std::string text_of(const std::string& name) { return house::read(house::root() / name); }
 
 /// The blocks of C++ of a Markdown text, in order.
 std::vector<std::string> examples(const std::string& page) {

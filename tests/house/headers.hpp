@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// \file The headers of the library as files, for the tests of the source tree. They use plain searching instead of
@@ -26,12 +28,36 @@ inline const fs::path& root() {
   return path;
 }
 
+inline bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+inline std::string_view left_trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
+  return text;
+}
+inline std::string_view stripped(std::string_view text) {
+  text = left_trimmed(text);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
+  return text;
+}
+
 inline std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file) << "cannot read " << path;
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::erase(text, '\r');
   return text;
+}
+
+/// The Markdown files of the project, without those of build folders and of hidden ones.
+inline std::vector<fs::path> markdown_files() {
+  std::vector<fs::path> found;
+  for (auto entry = fs::recursive_directory_iterator(root()); entry != fs::recursive_directory_iterator(); ++entry) {
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory() && (name.starts_with(".") || (entry.depth() == 0 && name.starts_with("build"))))
+      entry.disable_recursion_pending();
+    if (entry->is_regular_file() && entry->path().extension() == ".md") found.push_back(entry->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 struct Header {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "house/headers.hpp"
+
 /// \file The sentences of comments and of Markdown, for the test that holds them short and plain.
 namespace house {
 
@@ -44,13 +46,7 @@ class Paragraphs {
   std::vector<Sentence> found_;
 };
 
-inline bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 inline bool is_blank(std::string_view text) { return text.find_first_not_of(" \t") == std::string_view::npos; }
-inline std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  return begin == std::string_view::npos ? std::string_view()
-                                         : text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
-}
 
 /// Code in backticks and the targets of links are no prose: `a b` becomes `_`, and [text](target) becomes text. The
 /// length stays, so that places in the text keep their lines.
@@ -80,7 +76,7 @@ inline std::size_t count_words(std::string_view text) {
   for (const char c : text) {
     inside = c != ' ';
     if (!inside) counted = false;
-    if (inside && !counted && is_word(c)) ++words, counted = true;
+    if (inside && !counted && in_word(c)) ++words, counted = true;
   }
   return words;
 }
@@ -89,8 +85,8 @@ inline std::size_t count_words(std::string_view text) {
 inline std::size_t count_of(std::string_view text, std::string_view word) {
   std::size_t found = 0;
   for (std::size_t i = 0; i + word.size() <= text.size(); ++i) {
-    if (i > 0 && is_word(text[i - 1])) continue;
-    if (i + word.size() < text.size() && is_word(text[i + word.size()])) continue;
+    if (i > 0 && in_word(text[i - 1])) continue;
+    if (i + word.size() < text.size() && in_word(text[i + word.size()])) continue;
     found += std::equal(word.begin(), word.end(), text.begin() + static_cast<std::ptrdiff_t>(i), [](char a, char b) {
       return a == static_cast<char>(std::tolower(static_cast<unsigned char>(b)));
     });
@@ -122,7 +118,7 @@ inline void Paragraphs::end() {
   const std::string plain = prose(text_);
   for (std::size_t begin = plain.find_first_not_of(' '); begin != std::string::npos;) {
     const std::size_t end = sentence_end(plain, begin);
-    const std::string_view sentence = trimmed(std::string_view(plain).substr(begin, end - begin));
+    const std::string_view sentence = stripped(std::string_view(plain).substr(begin, end - begin));
     if (const std::size_t words = count_words(sentence); words > 0)
       found_.push_back({std::string(sentence), lines_[begin], words});
     begin = plain.find_first_not_of(' ', end);
@@ -147,7 +143,7 @@ inline std::size_t comment_begin(std::string_view line) {
         ++i;
       else if (line[i] == quote)
         quote = 0;
-    } else if (line[i] == '"' || (line[i] == '\'' && (i == 0 || !is_word(line[i - 1])))) {
+    } else if (line[i] == '"' || (line[i] == '\'' && (i == 0 || !in_word(line[i - 1])))) {
       quote = line[i];
     } else if (line[i] == '/' && line[i + 1] == '/') {
       return i;
@@ -186,7 +182,7 @@ inline std::vector<Sentence> comment_sentences(std::string_view code) {
     std::string_view text = lines[i].substr(begin);
     text = text.substr(std::min(text.find_first_not_of('/'), text.size()));
     if (text.starts_with("<")) text.remove_prefix(1);
-    text = trimmed(text);
+    text = stripped(text);
     if (text.starts_with("```")) fenced = !fenced;
     if (text.starts_with("SPDX") || text.starts_with("NOLINT") || text.starts_with("clang-format") ||
         text.starts_with("```") || fenced || text.empty()) {
@@ -214,7 +210,7 @@ inline Page page_of(std::string_view text) {
   bool open = false;  // the line before ends within a sentence
   const std::vector<std::string_view> lines = lines_of(text);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    std::string_view line = trimmed(lines[i]);
+    std::string_view line = stripped(lines[i]);
     const bool fence = line.starts_with("```");
     if (fence) fenced = !fenced;
     if (fence || fenced || line.empty() || line.starts_with("|") || line.starts_with("<") || line.starts_with("#")) {
@@ -226,12 +222,12 @@ inline Page page_of(std::string_view text) {
     if (begins_item(line)) {
       paragraphs.end();
       open = false;
-      line = trimmed(line.substr(line.find(' ')));
+      line = stripped(line.substr(line.find(' ')));
     }
     const std::string plain = prose(std::string(line));
     const std::size_t end = sentence_end(plain, 0);
     if (open || !is_blank(std::string_view(plain).substr(end))) page.broken_lines.push_back(i + 1);
-    const char last = trimmed(plain).back();
+    const char last = stripped(plain).back();
     open = end == plain.size() && last != '.' && last != '?' && last != '!' && last != ':' && last != ')' &&
            last != '"' && last != '*';
     paragraphs.add(line, i + 1);

@@ -54,15 +54,8 @@ std::vector<File> code_in(const char* folder) {
 }
 
 std::vector<File> pages() {
-  std::vector<house::fs::path> paths;
-  for (const auto& entry : house::fs::directory_iterator(house::root()))
-    if (entry.is_regular_file() && has_extension(entry.path(), {".md"})) paths.push_back(entry.path());
-  for (const char* folder : {"bench", "docs", "examples", "tests"}) {
-    const auto below = files_below(house::root() / folder, {".md"});
-    paths.insert(paths.end(), below.begin(), below.end());
-  }
   std::vector<File> files;
-  for (const auto& path : paths) {
+  for (const auto& path : house::markdown_files()) {
     house::Page page = page_of(house::read(path));
     files.push_back({name_of(path), std::move(page.sentences), std::move(page.broken_lines)});
   }

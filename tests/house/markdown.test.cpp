@@ -16,19 +16,6 @@
 namespace house {
 namespace {
 
-/// The Markdown files of the project, without those of build folders and of hidden ones.
-std::vector<fs::path> markdown_files() {
-  std::vector<fs::path> found;
-  for (auto entry = fs::recursive_directory_iterator(root()); entry != fs::recursive_directory_iterator(); ++entry) {
-    const std::string name = entry->path().filename().string();
-    if (entry->is_directory() && (name.starts_with(".") || (entry.depth() == 0 && name.starts_with("build"))))
-      entry.disable_recursion_pending();
-    if (entry->is_regular_file() && entry->path().extension() == ".md") found.push_back(entry->path());
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 /// The lines of a page outside of its code blocks.
 std::vector<std::string> lines_of_prose(const std::string& page) {
   std::vector<std::string> found;

@@ -3,19 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
+
+#include "house/headers.hpp"
 
 namespace {
 
-std::string read(const std::string& name) {
-  std::ifstream file(std::filesystem::path(REPRISE_SOURCE_DIR) / name, std::ios::binary);
-  EXPECT_TRUE(file) << "cannot read " << name;
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::erase(text, '\r');
-  return text;
-}
+std::string read(const std::string& name) { return house::read(house::root() / name); }
 
 /// Returns the first block of C++ in a Markdown text.
 std::string first_example(const std::string& text) {
