@@ -20,7 +20,7 @@ namespace reprise::inline v0 {
 /// One sequence of the next pass.
 struct BatchEntry {
   Offer offer;                                   ///< from Session::offer(); its draft may be empty
-  std::size_t context = 0;                       ///< number of its committed tokens
+  std::size_t context = 0;                       ///< number of committed tokens of the sequence
   const AcceptanceCalibrator* credit = nullptr;  ///< corrects the draft's probabilities; null: no correction
 };
 
@@ -30,7 +30,8 @@ struct BatchOptions {
   /// learn(); until the first measured time, the default curve applies. Use CostCurve::linear(0) if only a token budget
   /// should limit drafts.
   std::optional<CostCurve> curve = {};
-  /// Token budget of a pass: all rows, pending and other rows included. If `uniform`, padding counts too.
+  /// Token budget of a pass: all rows, including pending rows and the `other_rows` of BatchPlanner::plan(). If
+  /// `uniform`, padding counts too.
   std::size_t max_rows = unlimited;
   /// Upper bound on the drafted rows of one sequence. Values above BatchPlanner::most_nodes have no effect.
   std::size_t max_nodes = 32;
@@ -44,7 +45,7 @@ struct BatchOptions {
   bool uniform = false;
 };
 
-/// The number of tokens that each sequence drafts. The view is valid until the next plan() or shrink().
+/// The number of tokens that each sequence drafts. The view is valid until the next plan(), shrink() or reserve().
 struct BatchPlan {
   std::span<const std::uint32_t> nodes;  ///< one element per entry, in the same order; see nodes_of()
   std::size_t drafted = 0;               ///< sum of `nodes`

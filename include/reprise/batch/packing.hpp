@@ -145,8 +145,8 @@ class BatchPacker {
   [[nodiscard]] std::size_t size() const noexcept { return anchors_.size(); }
 
   /// Returns the picks of sequence i, as Session::resolve() reads them. `flat` has one element per row of the batch.
-  /// The result has one element for the anchor's row, then one for each drafted row. The elements of rows that add()
-  /// has padded come last and are never read.
+  /// The result has one element for the anchor's row, then one for each drafted row. The elements of pad rows that
+  /// add() has appended come last and are never read.
   template <class T>
   [[nodiscard]] std::span<T> picks_of(std::size_t i, std::span<T> flat) const noexcept {
     return flat.subspan(anchors_[i], offsets_[i + 1] - anchors_[i]);

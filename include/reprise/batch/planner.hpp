@@ -4,8 +4,8 @@
 /// \file The planner of shared passes: it decides how many tokens each of several sequences drafts.
 ///
 /// Every request is decoded to its end, so the time for a given amount of text counts. A pass of n sequences takes time
-/// c. Sequence i gets 1 + s_i tokens from it on average, so it advances at the rate (1 + s_i) / c. The logarithms of
-/// these rates add up to
+/// c. Let s_i be the sum of the path probabilities of the tokens that sequence i drafts. The sequence gets 1 + s_i
+/// tokens from the pass on average, so it advances at the rate (1 + s_i) / c. The logarithms of these rates add up to
 ///
 ///   ln(1 + s_1) + ... + ln(1 + s_n) - n ln(c).
 ///
@@ -16,10 +16,10 @@
 /// sequences, only one of them has that weight.
 ///
 /// The drafts are merged by worth, the highest first. The worth falls along each draft, so each draft contributes a
-/// prefix. A histogram (OfferedNodes) counts nodes by worth. Reading it from the highest class down gives the number of
-/// rows, so nothing is sorted and each offered node is read at most once. If the last class does not fit in full, its
-/// rows go to one sequence after the other. Each pass begins with a different sequence. Sources: marginal allocation of
-/// concave gains (Fox 1966); proportional fairness (Kelly 1997).
+/// prefix. A histogram (OfferedNodes) counts nodes in classes by worth. Reading it from the most valuable class down
+/// gives the number of rows, so nothing is sorted and each offered node is read at most once. If the last class does
+/// not fit in full, its rows go to one sequence after the other. Each pass begins with a different sequence. Sources:
+/// marginal allocation of concave gains (Fox 1966); proportional fairness (Kelly 1997).
 
 #include <algorithm>
 #include <chrono>
@@ -73,8 +73,8 @@ namespace reprise::inline v0 {
 /// those of earlier sequences are sent first. The sequence that counts as the first changes with each pass.
 ///
 /// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 7 KB
-/// of histograms, 39 KB of learned curves, and 2 bytes for each of the max_nodes nodes of each sequence. Threads: one
-/// at a time.
+/// of histograms, 39 KB of learned curves, and 8 bytes for each of max_drafted rows. Each sequence adds 12 bytes, and 2
+/// bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;
@@ -94,8 +94,8 @@ class BatchPlanner {
   }
 
   /// Returns the budget of strategies for a pass like `plain`, narrowed from `asked`. The rows of `plain` are all
-  /// pending and other rows. To save the time of drafting, max_nodes is 0 if no node could be worth its cost at this
-  /// load. It is also 0 if the guard allows no node, or if memory runs out.
+  /// pending rows and the `other_rows` of plan(). To save the time of drafting, max_nodes is 0 if no node could be
+  /// worth its cost at this load. It is also 0 if the guard allows no node, or if memory runs out.
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
@@ -133,8 +133,8 @@ class BatchPlanner {
   }
 
   /// Returns the last plan, reduced to at most `rows` rows in total; for example if the KV cache is full. Padding
-  /// counts only if rows are uniform. Each draft becomes a prefix of its earlier draft. If there are more than `rows`
-  /// pending and other rows, nothing is drafted.
+  /// counts only if rows are uniform. Each sequence drafts a prefix of its earlier draft. If the pending rows and the
+  /// `other_rows` of plan() exceed `rows` already, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
     if (nodes_.empty())

@@ -166,7 +166,8 @@ template <class Weights>
 
 /// Picks for Session::resolve() that are chosen by rejection sampling. The walk is the ordinary one, with the usual
 /// stop rules and limits. `picks[i]` is drafted token i if this token is accepted. Otherwise, the pick is drawn from
-/// the residual and ends the walk. After the last drafted token, and for pad rows, picks are drawn from p.
+/// the residual, max(p - q, 0), and ends the walk. After the last drafted token, and for pad rows, picks are drawn from
+/// p.
 ///
 ///     RejectionPicks picks(draft, [&](std::size_t i) { return engine.probabilities(i); },   // p after row anchor + i
 ///                          [&](std::size_t i) { return drafter.distribution(i); },         // q of drafted token i
@@ -185,9 +186,9 @@ template <class Weights>
 /// Each acceptance test uses one random number, and so does each draw. Cost: constant for an accepted token; a draw
 /// scans the vocabulary twice. Allocates nothing. Exceptions from the callables pass through.
 ///
-/// Even in floating point, a rejected token is not drawn again: it is rejected only if p(x) < q(x), and the residual
-/// gives it no weight. If rounding leaves no residual at all, a token is drawn from p without x. If p gives weight to
-/// no other token, x itself is drawn and the walk continues.
+/// Even in floating point, a rejected token x has no weight in the residual, because x is rejected only if p(x) < q(x).
+/// If rounding leaves no residual at all, a token is drawn from p without x. If p gives weight to no other token, x
+/// itself is drawn and the walk continues.
 template <class Target, class Drafter, class Random>
 class RejectionPicks {
   using Decisions = std::conditional_t<std::invocable<Random&>, UniformDecisions<Random>, Random>;

@@ -83,7 +83,7 @@ class SamplerHistory {
   ~SamplerHistory() = default;
 
   /// Allocates memory for `most_picks` picks in a pass; a pass reads at most drafted + 1 picks. Error: out_of_memory;
-  /// nothing changes.
+  /// in that case nothing changes.
   Result<void> reserve(std::size_t most_picks) {
     if (!grow(most_picks))
       return Error{ErrorCode::out_of_memory, "no memory for the states of a sampler: reserve fewer picks", most_picks,

@@ -44,7 +44,7 @@ class CancelAtEnd {
   CancelAtEnd(Session& session, Ticket ticket) noexcept : session_(session), ticket_(ticket) {}
   CancelAtEnd(const CancelAtEnd&) = delete;
   CancelAtEnd& operator=(const CancelAtEnd&) = delete;
-  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // after a commit, it is refused and changes nothing
+  ~CancelAtEnd() { static_cast<void>(session_.cancel(ticket_)); }  // has no effect after a commit
 
  private:
   Session& session_;
@@ -234,7 +234,9 @@ Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, co
 
 /// Begins the session with `prompt` and the verifier's capabilities, then decodes like the overload above.
 /// Precondition: the engine has prefilled all tokens of the prompt except the last. Additional errors: those of
-/// Session::begin(); context_too_long also if the prompt is longer than Limits::max_context.
+/// Session::begin(); context_too_long also if the prompt is longer than Limits::max_context. This overload also
+/// returns invalid_argument if Capabilities::rollback is Rollback::snapshot, but the verifier is not a
+/// CheckpointVerifier.
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, TokenSpan prompt, const Limits& limits,

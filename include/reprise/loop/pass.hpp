@@ -25,7 +25,7 @@ struct Ticket {
 struct Pass {
   TokenSpan batch;          ///< [pending | draft]
   std::size_t pending = 0;  ///< leading tokens that are not in the cache; the last is the anchor
-  std::size_t drafted = 0;  ///< drafted tokens after them, pad rows included
+  std::size_t drafted = 0;  ///< drafted tokens after the pending ones, pad rows included
   std::size_t padding = 0;  ///< pad rows: the last of the drafted rows
   /// The parent of each drafted row: the index of a drafted row, from 0, or anchor_parent. For a chain: -1, 0, 1, ...
   std::span<const NodeIndex> parents;

@@ -44,9 +44,9 @@ struct SelectedNodes {
 };
 
 /// Writes to `rows` the nodes of `draft` that the pass can verify, in draft order. Returns their number and why nodes
-/// were left out. A node is left out if it is deeper than `max_depth`, if `constraints` refuse it, or if its parent was
-/// left out. `constraints` has one element per node; if it is empty, no node is refused. Form and budget are not
-/// checked, because Draft::push() enforces them. Cost: linear, except for a tree with nodes left out.
+/// were left out. A node is left out if it is deeper than `max_depth`, if `constraints` refuse it, if its parent was
+/// left out, or if `rows` is full. `constraints` has one element per node; if it is empty, no node is refused. Form and
+/// budget are not checked, because Draft::push() enforces them. Cost: linear, except for a tree with nodes left out.
 inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const DraftRows& rows,
                                   std::span<const Constraint> constraints = {}) noexcept {
   SelectedNodes found;
@@ -85,7 +85,7 @@ struct CommittedToken {
 /// The result of walk().
 struct Walk {
   std::size_t committed = 0;  ///< tokens written
-  std::size_t accepted = 0;   ///< drafted tokens among them
+  std::size_t accepted = 0;   ///< drafted tokens among the committed ones
   FinishReason finish = FinishReason::none;
   std::size_t trim = 0;       ///< tokens at the end that the returned output omits
   std::optional<Token> pick;  ///< the pick after the accepted path, if it was read

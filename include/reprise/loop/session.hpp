@@ -39,16 +39,16 @@ namespace reprise::inline v0 {
 /// A session commits exactly the tokens of plain decoding, whatever strategy and control do: neither is trusted. Only
 /// rejection sampling trusts the distributions that the strategy states; see engine/rejection.hpp. Before commit(), a
 /// round does not change the committed tokens, so it can be cancelled and run again. One round is open at a time;
-/// begin(), append(), truncate(), rebase(), set_cached() and finish() cancel it.
+/// reserve(), begin(), append(), truncate(), rebase(), set_cached() and finish() cancel it.
 ///
 /// Memory: 4 bytes per token of context, plus the memory of the strategy and of a round. propose() never allocates.
-/// begin(), append(), rebase(), plan() and report_top_k() may allocate, and so may the strategy in commit(). A function
-/// that returns out_of_memory leaves the session as it was, except that reserve(), begin(), rebase() and plan() end an
-/// open round.
+/// reserve(), begin(), append(), rebase(), fork(), plan() and report_top_k() may allocate, and so may the strategy in
+/// truncate() and commit(). A function that returns out_of_memory leaves the session as it was, except that reserve(),
+/// begin(), rebase() and plan() end an open round.
 ///
-/// Throws: no exceptions of its own. Exceptions from the picks, the predicate and the strategy pass through, and the
-/// session stays usable. After a strategy has thrown, the session neither asks it for drafts nor passes it tokens or
-/// outcomes, until begin() or rebase().
+/// Throws: no exceptions of its own. Exceptions from the picks, the predicate, the strategy and the callable passed to
+/// constrain() pass through, and the session stays usable. After a strategy has thrown, the session neither asks it for
+/// drafts nor passes it tokens or outcomes, until begin() or rebase().
 ///
 /// Threads: one at a time per session; different sessions are independent. A moved-from session can only be assigned to
 /// or destroyed.
@@ -188,7 +188,7 @@ class Session {
 
   /// Reads the picks of the pass and returns the tokens and rows to commit. cancel() undoes all changes that resolve()
   /// makes to the session. `picks[i]` is the target's token after row (anchor + i); if `picks` has a size(), reading
-  /// stops after that many picks. Errors: bad_ticket; bad_picks if there are no picks.
+  /// stops after that many picks. `predicate`: see StopDecision. Errors: bad_ticket; bad_picks if there are no picks.
   template <Picks P, class Predicate = NeverStop>
   Result<Decision> resolve(Ticket ticket, P&& picks, Predicate&& predicate = Predicate()) {
     return round_.resolve(sequence_, ticket, picks, predicate);

@@ -57,7 +57,7 @@ class Reliability {
     bins_[std::min(bin, bin_count - 1)] += {1, claimed.raw(), hit ? std::uint64_t{1} : std::uint64_t{0}};
   }
 
-  /// Records every node that `outcome` tests. Skips the children of nodes with probability zero, because they claim
+  /// Records each node that `outcome` tests, except the children of nodes with probability zero: such children claim
   /// nothing.
   void record(const Outcome& outcome) noexcept {
     for_each_tested(outcome, [&](std::size_t index, bool hit) {

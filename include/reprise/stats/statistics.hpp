@@ -34,7 +34,7 @@ struct SentTokens {
 /// The sum of times that the caller has measured, in nanoseconds.
 struct SummedTime {
   std::uint64_t count = 0;        ///< number of measurements
-  std::uint64_t nanoseconds = 0;  ///< their sum
+  std::uint64_t nanoseconds = 0;  ///< sum of the measurements
 
   /// Adds one measurement. A negative time counts as 0.
   void add(std::chrono::nanoseconds time) noexcept {

@@ -30,10 +30,10 @@ namespace reprise::inline v0::detail {
 /// If the engine can run certain widths only, the row count of a pass is rounded up to the next width. The engine runs
 /// that many rows in any case.
 ///
-/// Learned curves have 64 lengths each. In a batch of n sequences, one length represents n / 8 drafted rows, rounded
-/// down to a power of two, at least 1. In batches of 8 or more, the curve thus reaches up to about 8 drafted rows for
-/// each sequence. Memory: 3 KB for each power of two up to 4,096 sequences, and 8 bytes for each of `most` drafted
-/// rows. Only reserve() allocates. Threads: one at a time.
+/// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows,
+/// rounded down to a power of two, at least 1. In batches of 8 or more, the curve thus reaches up to about 8 drafted
+/// rows for each sequence. Memory: 3 KB for each power of two up to 4,096 sequences, and 8 bytes for each of `most`
+/// drafted rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
@@ -79,13 +79,14 @@ class BatchCost {
     const auto at = std::lower_bound(widths.begin(), widths.end(), rows);
     return at == widths.end() ? rows : *at;
   }
-  /// Returns the largest number of drafted rows that fit into an allowed width after `rows` plain rows.
+  /// Returns the largest number of drafted rows that fit into an allowed width after `rows` plain rows; unlimited if
+  /// there are no widths.
   [[nodiscard]] std::size_t width_limit(std::size_t rows) const noexcept {
     if (widths_.empty()) return unlimited;
     return widths_.values().back() - std::min(rows, widths_.values().back());
   }
 
-  /// Returns the largest number of drafted rows that the times learned so far allow.
+  /// Returns the largest number of drafted rows that the times learned so far allow; unlimited if a curve was given.
   [[nodiscard]] std::size_t explored_rows() const noexcept {
     return told_ ? unlimited : learned_cost().explored_rows();
   }

@@ -63,7 +63,7 @@ class OfferedNodes {
 
   /// The terms that decide which nodes are counted, and in which class.
   struct Bounds {
-    std::uint64_t least_tokens = 0;  ///< tokens that a sequence is assumed to get at least, in UnitScale
+    std::uint64_t least_tokens = 0;  ///< minimum number of tokens that a sequence is assumed to get, in UnitScale
     std::size_t least_class = 0;     ///< first class whose nodes are never worth their cost
     std::size_t stop_class = 0;      ///< the same for sampled drafts, at the size of the last pass
     std::size_t row_limit = 0;       ///< upper bound on drafted rows

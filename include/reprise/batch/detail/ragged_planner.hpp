@@ -35,8 +35,8 @@ class RaggedPlanner {
   }
 
   /// Distributes the drafted rows, first to the nodes with the highest worth. Writes the number of drafted nodes of
-  /// each sequence to `nodes`, and returns their sum. Within the last class, sequence number `turn` (modulo their
-  /// number) gets rows first, then the sequences after it, in cyclic order.
+  /// each sequence to `nodes`, and returns their sum. Within the last class, sequence number `turn` (modulo the number
+  /// of sequences) gets rows first, then the sequences after it, in cyclic order.
   static std::size_t share_out(const OfferedNodes& offered, const RowChoice& choice, std::size_t turn,
                                std::span<std::uint32_t> nodes) noexcept {
     std::size_t rows = choice.rows;

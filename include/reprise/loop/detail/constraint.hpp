@@ -12,7 +12,7 @@ namespace reprise::inline v0 {
 
 /// The verdict of a grammar, or of another rule about the next token, on a drafted node.
 enum class Constraint : std::uint8_t {
-  leaf,     ///< allowed, and only auxiliary nodes may follow it
+  leaf,     ///< allowed, and no node follows it except auxiliary ones
   inner,    ///< allowed
   refused,  ///< neither this node nor its descendants may be sent
 };

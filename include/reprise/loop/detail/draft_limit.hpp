@@ -30,8 +30,8 @@ inline DraftBudget clamp_to_contract(DraftBudget budget, const DraftBudget& aske
   return budget;
 }
 
-/// Enforces K3: limits `choice` to the sendable nodes and to an allowed width. A width that is not allowed is lowered
-/// to the largest allowed width below it. If there is no such width, nothing is drafted.
+/// Enforces K3: limits `choice` to the sendable nodes, to room.nodes and to an allowed width. A width that is not
+/// allowed is lowered to the largest allowed width below it. If there is no such width, nothing is drafted.
 inline DraftChoice clamp_to_contract(DraftChoice choice, std::size_t sendable, const PassLimits& room) noexcept {
   choice.nodes = std::min({choice.nodes, sendable, room.nodes});
   choice.padding = room.padded ? std::min(choice.padding, room.nodes - choice.nodes) : 0;

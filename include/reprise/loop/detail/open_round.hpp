@@ -87,9 +87,9 @@ class OpenRound {
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return {sent_.data(), selected_}; }
   [[nodiscard]] bool chain() const noexcept { return max_leaves_ <= 1; }
 
-  /// Returns the maximum number of pad rows for which the round has memory. In a tree, each pad row also needs a path
-  /// of its own, in addition to the paths of the first `nodes` sendable nodes. In a chain, pad rows extend the only
-  /// path; limit_draft() has already bounded them by the depth limit.
+  /// Returns the maximum number of pad rows after the first `nodes` sendable nodes. The round must have memory for the
+  /// pad rows. In a tree, each pad row also needs a path of its own, in addition to the paths of these nodes. In a
+  /// chain, pad rows extend the only path; limit_draft() has already bounded them by the depth limit.
   [[nodiscard]] std::size_t most_padding(std::size_t nodes) const noexcept {
     if (chain()) return most_padding_;
     std::size_t inner = 0;  // rows that have a child
@@ -182,7 +182,7 @@ class OpenRound {
             .finish = walked.finish};
   }
   /// Returns the outcome of a walk for strategy and control. Call it only once for each walk, because it converts the
-  /// path in place. Its views are valid until the next draft is written.
+  /// path in place. The views of the outcome are valid until the next draft is written.
   [[nodiscard]] Outcome outcome(const Walk& walked, Cut cut) noexcept {
     for (std::size_t i = 0; i < walked.accepted; ++i) path_[i] = sent_[static_cast<std::size_t>(path_[i])];
     return {DraftView({nodes_.data(), draft_.size() + padding_}, draft_.kind()),

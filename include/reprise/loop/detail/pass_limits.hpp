@@ -62,8 +62,8 @@ inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, st
   // A depth limit removes single nodes. `selected` counts the remaining nodes for the smallest depth limit only, so
   // only that limit is a rule.
   const auto by_depth = [&](std::size_t depth) { return depth == deepest ? selected.nodes : unlimited; };
-  // The accepted tokens of a replayed pass are pending in the next pass. They fit into it, because they fit into this
-  // one. If more than max_replay tokens are pending, a pass without a draft brings them into the cache.
+  // The accepted tokens of a replayed pass are pending in the next pass. They fit into the next pass, because they fit
+  // into this one. If more than max_replay tokens are pending, a pass without a draft brings them into the cache.
   const bool settles = replays(can) && pending > can.max_replay;
 
   struct Rule {

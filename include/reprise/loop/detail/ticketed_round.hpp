@@ -194,7 +194,8 @@ class TicketedRound {
     return sequence.reserve_extra(choice.nodes + choice.padding + 1) &&
            arrays_.build(sequence.pending(), choice, sequence.capabilities().pad_token.value_or(0));
   }
-  /// Returns the binding rule: the one that allowed no more nodes than were sent. If the draft is empty, returns why.
+  /// Returns the binding rule: the one that allowed no more nodes than were sent. If the draft is empty, returns why it
+  /// is empty.
   [[nodiscard]] Cut why_cut(const DraftLimit& limit, const DraftChoice& choice, bool in_step) const noexcept {
     if (draft().empty()) {
       if (limits_->draft.max_nodes == 0 || arrays_.most_nodes() == 0) return Cut::budget;
