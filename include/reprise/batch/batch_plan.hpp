@@ -51,7 +51,7 @@ struct BatchPlan {
   std::size_t drafted = 0;               ///< sum of `nodes`
   std::size_t rows = 0;                  ///< rows of the pass, without padding
   std::size_t width = 0;                 ///< rows of the pass, with padding
-  std::size_t row_width = 0;             ///< padded rows of each sequence, if uniform and drafted > 0; else 0
+  std::size_t row_width = 0;             ///< rows of each sequence, with padding, if uniform and drafted > 0; else 0
   Cut cut = Cut::none;                   ///< why some offered nodes are not drafted; pass it to Session::plan()
 
   /// Returns nodes[i], or 0 for a plan that ran out of memory (Cut::out_of_memory), because its `nodes` is empty.

@@ -17,7 +17,7 @@
 ///
 /// The drafts are merged by worth, the highest first. The worth falls along each draft, so each draft contributes a
 /// prefix. A histogram (OfferedNodes) counts nodes in classes by worth. Reading it from the most valuable class down
-/// gives the number of rows, so nothing is sorted and each offered node is read at most once. If the last class does
+/// gives the number of rows, so nothing is sorted. Each offered node is read at most once. If the last class does
 /// not fit in full, its rows go to one sequence after the other. Each pass begins with a different sequence. Sources:
 /// marginal allocation of concave gains (Fox 1966); proportional fairness (Kelly 1997).
 
@@ -68,7 +68,7 @@ namespace reprise::inline v0 {
 /// sampled, the width grows step by step. It grows while the first row of the next step, summed over all sequences, is
 /// worth its share of the step's cost.
 ///
-/// Plans are a pure function of the settings and of earlier calls, times included; all decisions use integer
+/// Plans are a pure function of the settings and of all calls so far, times included; all decisions use integer
 /// arithmetic. Ranks that plan independently must get the same times (those of one rank). Among nodes of equal worth,
 /// those of earlier sequences are sent first. The sequence that counts as the first changes with each pass.
 ///
@@ -200,8 +200,8 @@ class BatchPlanner {
     return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * rate_one +
            UnitScale::divide(value_of_time(rate, cost_.max_throughput()), rate);
   }
-  /// Returns the minimum number of tokens that a sequence is assumed to get in a pass, in UnitScale: 0.6 of the recent
-  /// mean per sequence and pass. Without this minimum, the tokens after one that is hard to predict would look
+  /// Returns the minimum number of tokens that a sequence is assumed to get in a pass, in UnitScale. It is 0.6 of the
+  /// recent mean per sequence and pass. Without this minimum, the tokens after one that is hard to predict would look
   /// worthwhile.
   [[nodiscard]] Rate least_tokens() const noexcept { return pace_.rate() * 6 / 10; }
 

@@ -195,7 +195,7 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 
 }  // namespace detail
 
-/// Repeats propose, plan, verify, resolve and commit until a stop rule or limit ends generation. Precondition: the
+/// Repeats propose, plan, verify, resolve and commit until generation ends; see FinishReason. Precondition: the
 /// session has begun. Drafts are chains, unless the verifier is a TreeVerifier and the session began with
 /// Capabilities::max_leaves above 1.
 ///
@@ -210,9 +210,9 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 /// and generate() can be called again to continue.
 ///
 /// Throws: exceptions from the verifier, the predicate, the callback and the strategy pass through. After an exception
-/// from the verifier or the predicate, the session is as it was before the round. If the callback throws, or the
-/// strategy in feedback() or observe(), the round is already committed. Tokens passed to a callback that throws count
-/// as streamed.
+/// from the verifier or the predicate, the session is as it was before the round. If the callback throws, or if the
+/// strategy throws in feedback() or observe(), the round is already committed. Tokens passed to a callback that throws
+/// count as streamed.
 template <DraftStrategy Strategy, DraftControl Control, Verifier V, std::invocable<TokenSpan> OnTokens = IgnoreTokens,
           class Predicate = NeverStop>
 Result<Generation> generate(Session<Strategy, Control>& session, V& verifier, const Limits& limits,

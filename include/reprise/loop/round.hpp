@@ -44,9 +44,10 @@ struct SelectedNodes {
 };
 
 /// Writes to `rows` the nodes of `draft` that the pass can verify, in draft order. Returns their number and why nodes
-/// were left out. A node is left out if it is deeper than `max_depth`, if `constraints` refuse it, if its parent was
-/// left out, or if `rows` is full. `constraints` has one element per node; if it is empty, no node is refused. Form and
-/// budget are not checked, because Draft::push() enforces them. Cost: linear, except for a tree with nodes left out.
+/// were left out. A node is left out if it is deeper than `max_depth`, if `constraints` refuse it, or if its parent was
+/// left out. Nodes that do not fit into `rows` are left out too. `constraints` has one element per node; if it is
+/// empty, no node is refused. Form and budget are not checked, because Draft::push() enforces them. Cost: linear,
+/// except for a tree with nodes left out.
 inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const DraftRows& rows,
                                   std::span<const Constraint> constraints = {}) noexcept {
   SelectedNodes found;
@@ -91,7 +92,7 @@ struct Walk {
   std::optional<Token> pick;  ///< the pick after the accepted path, if it was read
 };
 
-/// The input of walk(). Of these members, walk() writes only to `text`: it puts accepted tokens after the output, so
+/// The input of walk(). Of these members, walk() writes only to `text`. It puts accepted tokens after the output, so
 /// that the predicate and the stop rules see one contiguous output. No other code reads these tokens before commit.
 struct WalkInput {
   std::span<Token> text;    ///< the output so far, then room for every token that the pass can commit

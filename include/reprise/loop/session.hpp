@@ -104,7 +104,7 @@ class Session {
 
   /// Appends tokens that this session did not generate: the next user turn, a tool result, or a first token from the
   /// prefill. They count as context, not as output; a new output begins after them. `tokens` may be part of this
-  /// session's own context.
+  /// session's own context. `origin` is passed to the strategy.
   ///
   /// `cached` counts from the start of the context, as in begin(). The default is all tokens except the last, so it
   /// includes the token that was last before this call. No pass has put that token into the cache, so the engine must
@@ -121,9 +121,9 @@ class Session {
   }
 
   /// Opens a round, which cancels an earlier one, and returns the strategy's draft. The view is valid until the next
-  /// call that changes the session. The draft is empty before begin(). If a limit has already been reached, the draft
-  /// is empty and finished() is true. `limits` must live until the round ends. `shape`: DraftShape::chain prevents a
-  /// tree even if limits and capabilities allow one.
+  /// call that changes the session. The draft is empty before begin(), and after the strategy has thrown. If a limit
+  /// has already been reached, the draft is empty and finished() is true. `limits` must live until the round ends.
+  /// `shape`: DraftShape::chain prevents a tree even if limits and capabilities allow one.
   DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) {
     round_.open(limits);
     if (!sequence_.begun()) return {};

@@ -30,10 +30,10 @@ namespace reprise::inline v0::detail {
 /// If the engine can run certain widths only, the row count of a pass is rounded up to the next width. The engine runs
 /// that many rows in any case.
 ///
-/// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows,
-/// rounded down to a power of two, at least 1. In batches of 8 or more, the curve thus reaches up to about 8 drafted
-/// rows for each sequence. Memory: 3 KB for each power of two up to 4,096 sequences, and 8 bytes for each of `most`
-/// drafted rows. Only reserve() allocates. Threads: one at a time.
+/// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows, but
+/// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
+/// about 8 drafted rows for each sequence. Memory: 3 KB for each power of two up to 4,096 sequences, and 8 bytes for
+/// each of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
