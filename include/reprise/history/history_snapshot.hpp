@@ -16,8 +16,8 @@
 /// \file Saves a HistoryStore and the calibration learned with it as a snapshot in memory, and loads such snapshots.
 /// snapshot_file.hpp writes and reads files.
 ///
-/// A snapshot holds the contents of a history, not its layout: tokens, their origins, the names of their sequences and
-/// their use counts. It contains neither the size nor the hash key of the history.
+/// A snapshot holds the contents of a history: tokens, their origins, the names of their sequences and their use
+/// counts. It contains neither the layout, the size nor the hash key of the history.
 
 namespace reprise::inline v0 {
 
@@ -48,7 +48,7 @@ constexpr std::size_t bytes_of_numbers() noexcept {
 
 }  // namespace detail
 
-/// The length in bytes of a section of kind `calibration`.
+/// The length in bytes of the contents of a section of kind `calibration`.
 inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
 
 // The state has no padding, so this assertion fails if a field is added. The biases of further stores are not written,
@@ -198,12 +198,13 @@ template <class Slot, std::size_t segment_size>
 
 /// Adds the contents of a snapshot to a history of any size; clear() the history first to replace its contents. The
 /// history indexes the tokens under its own key and evicts as usual when it is full. Replaces `calibration` with the
-/// calibration in the snapshot, in which CalibrationState::by_store is zero. If the snapshot lacks one of the two
-/// sections, the history or the calibration stays unchanged. Tokens of an origin that HistoryOptions excludes are not
-/// stored.
+/// calibration in the snapshot, in which CalibrationState::by_store is zero. If the snapshot has no section of kind
+/// `runs`, the history stays unchanged; without one of kind `calibration`, `calibration` stays unchanged. Tokens of an
+/// origin that HistoryOptions excludes are not stored.
 ///
-/// Ends the current sequence first: tokens appended later without begin_sequence() get the name 0. Loading restores
-/// names too, including those of sequences that were removed after the snapshot was saved: remove() them again.
+/// If the snapshot has runs, ends the current sequence first: tokens appended later without begin_sequence() get the
+/// name 0. Loading restores names too, including those of sequences that were removed after the snapshot was saved:
+/// remove() them again.
 ///
 /// Any bytes are either loaded or refused. If the bytes are refused, nothing changes. Errors:
 ///

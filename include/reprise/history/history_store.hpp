@@ -26,21 +26,21 @@ class BasicHistoryStore;
 /// text in addition to its own context.
 ///
 /// **Duplicates.** A repetition of 64 tokens or more is not stored again: it counts as a use of the stored text. If new
-/// text follows the repetition, its last 16 tokens are stored again. If new text precedes the repetition, its first 8
-/// tokens are also stored again, and do not count towards the 64.
+/// text follows the repetition, the last 16 tokens of the repetition are stored again. If new text precedes the
+/// repetition, the first 8 tokens of the repetition are also stored again, and do not count towards the 64.
 ///
 /// **Eviction.** A full history evicts segments of 32 tokens, the oldest first. Each segment has a use count: accepted
 /// drafts and repetitions raise it. A segment with uses gets a second chance, and its count is halved (the clock
 /// algorithm; Corbato 1968). If the 32 oldest segments all have uses, the one with the fewest is evicted. Consecutive
-/// sequences with the same name share a segment. A sequence with a different name begins a new segment, so even a short
-/// sequence occupies the space of 32 tokens.
+/// sequences with the same name can share a segment. A sequence with a different name begins a new segment, so even a
+/// short sequence occupies the space of 32 tokens.
 ///
 /// **Threads.** One thread at a time may write while any number of threads read, without locks and without waiting.
-/// Non-const members are for the writer only, and so are the members that say so. Neither snapshots nor epochs are
-/// needed, because a reader trusts nothing that it reads. Tokens and links are single atomic words, and each match has
-/// been compared token by token. Text that is overwritten during a read can make a draft wrong, but not the output. A
-/// reader never sees a token that was never in this history. Do not move the object while drafters use it, because they
-/// hold its address.
+/// Non-const members are for the writer only. counts() and for_each_run() are for the writer too, or for any thread
+/// while nobody writes. Neither snapshots nor epochs are needed, because a reader trusts nothing that it reads. Tokens
+/// and links are single atomic words, and each match has been compared token by token. Text that is overwritten during
+/// a read can make a draft wrong, but not the output. A reader never sees a token that was never in this history. Do
+/// not move the object while drafters use it, because they hold its address.
 ///
 /// **Cost.** 18 bytes for each token of capacity. With sequences of 2,048 tokens, 1% of the capacity stays unused, so a
 /// stored token costs 18.2 bytes. append: 0.3 to 0.5 microseconds per token; an eviction may index up to 31 segments
@@ -49,12 +49,12 @@ class BasicHistoryStore;
 using HistoryStore = detail::BasicHistoryStore<std::uint32_t, 32>;
 
 struct HistoryOptions {
-  /// The memory of the history, in bytes. make() allocates all of it, and nothing allocates later. Values above 18 GiB
-  /// have no effect.
+  /// Upper bound on the memory of the history, in bytes. make() allocates as many segments as fit, and nothing
+  /// allocates later. Values above 18 GiB have no effect.
   std::size_t max_bytes = std::size_t{64} << 20;
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is stored
-  /// Tokens greater than or equal to this value are refused, including those in snapshots. Values above 2^31 - 1 have
-  /// no effect.
+  /// Tokens greater than or equal to this value are refused. A snapshot that contains such a token is refused as a
+  /// whole. Values above 2^31 - 1 have no effect.
   std::uint32_t vocabulary = 0x7fffffff;
   bool prompts = true;  ///< if true, stores tokens of prompts
   bool outputs = true;  ///< if true, stores tokens that the model generated
@@ -155,8 +155,8 @@ class BasicHistoryStore {
 
   [[nodiscard]] const HistoryCounts& counts() const noexcept { return text_.counts(); }
 
-  /// Calls visit(HistoryRun) for all stored runs in eviction order: oldest first, except text that got a second chance.
-  /// The last tokens of a sequence that has not ended may be missing.
+  /// Calls visit(HistoryRun) for all stored runs, in the eviction order of their first segments: oldest first, except
+  /// text that got a second chance. The last tokens of a sequence that has not ended may be missing.
   template <class Visit>
   void for_each_run(Visit visit) const {
     text_.for_each_run(visit);
@@ -170,15 +170,15 @@ class BasicHistoryStore {
     name_ = name;
   }
   /// Appends any number of tokens to the sequence. The last tokens may be held back, because they may repeat stored
-  /// text. Drafters can find all other tokens before the sequence has ended. Append a request's text only when the
-  /// request is done; otherwise, the request's drafter counts this text twice. Without begin_sequence(), the name of
-  /// the sequence is 0.
+  /// text. Drafters can find all other tokens before the sequence has ended. A token that HistoryOptions excludes is
+  /// not stored, and ends the run. Append a request's text only when the request is done; otherwise, the request's
+  /// drafter counts this text twice. Without begin_sequence(), the name of the sequence is 0.
   void append(TokenSpan tokens, Origin origin) noexcept {
     for (const Token token : tokens)
       if (accepts(token, origin)) add({token, origin});
   }
-  /// Appends a token from a different history. Raises the use count of the token's segment to `use_count`, the count in
-  /// that history, if it is lower. The token is stored even if this history already holds the text, unless the options
+  /// Appends a token from a different history. Raises the use count of the token's segment to at least `use_count`, the
+  /// count in the other history. The token is stored even if this history already holds the text, unless the options
   /// exclude the token.
   void restore(Token token, Origin origin, std::uint8_t use_count) noexcept {
     if (!accepts(token, origin)) return;
@@ -275,8 +275,8 @@ class BasicHistoryStore {
   }
 
   /// Begins a match, because the stored text after `last` may equal the next tokens of the sequence. `begin`: the slot
-  /// that matches the first held token, or the next token if none is held. It is `nowhere` if the held tokens are not
-  /// all in one run.
+  /// that matches the first held token; if no token is held, the slot after `last`. It is `nowhere` if the held tokens
+  /// match slots in two or more runs.
   void begin_match(Slot last, Slot begin) noexcept {
     state_ = State::matching;
     match_next_ = text_.after(last);

@@ -66,7 +66,7 @@ struct BasicHistoryMatch {
 template <class Slot>
 struct BasicHistoryRun {
   SequenceTag sequence = 0;
-  Slot first = 0;        ///< the slot of its first token
+  Slot first = 0;        ///< the slot of the run's first token
   std::size_t size = 0;  ///< tokens
   friend bool operator==(const BasicHistoryRun&, const BasicHistoryRun&) = default;
 };

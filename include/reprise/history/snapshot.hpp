@@ -43,7 +43,7 @@ struct SnapshotFormat {
   static constexpr std::size_t most_sections = 64;
 };
 
-/// Returns the size in bytes of a snapshot with sections of these lengths.
+/// Returns the size in bytes of a snapshot whose sections have contents of these lengths, in bytes.
 constexpr std::size_t snapshot_bytes(std::initializer_list<std::size_t> section_lengths) noexcept {
   std::size_t bytes = SnapshotFormat::header_bytes;
   for (const std::size_t length : section_lengths) bytes += SnapshotFormat::section_header_bytes + length;
@@ -71,7 +71,7 @@ class SnapshotWriter {
     kinds_[sections_++] = kind;
   }
 
-  /// Writes a number into the section begun last.
+  /// Writes a number into the section begun last. Requires that a section has begun.
   template <StoredNumber T>
   void put(T value) noexcept {
     REPRISE_EXPECTS(section_ != 0);
@@ -159,7 +159,7 @@ class SnapshotCursor {
 /// Threads: any number may read.
 class SnapshotReader {
  public:
-  /// Checks the bytes and returns a reader for them. Bytes that are not a valid snapshot give one of these errors:
+  /// Checks the bytes and returns a reader for them. `tokenizer`: the number that the snapshot must have. Errors:
   ///
   ///  * not_a_snapshot.
   ///  * other_byte_order (`value`: the order that was read, `limit`: the order expected).

@@ -245,8 +245,8 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 
 /// Saves `bytes` as a file, all or nothing. A reader of `path` finds either the old file or the new one, even after a
 /// crash. The bytes are written to a new file in the same folder. This file is synced and replaces the old one, and
-/// then the folder is synced. Only the file's owner may read it. On Windows, the permissions of the folder apply
-/// instead.
+/// then the folder is synced. Only the owner of the new file may read it. On Windows, the permissions of the folder
+/// apply instead.
 ///
 /// On any error the old file is unchanged and the new one is removed, with one exception. If only the last sync fails,
 /// the new file is in place, and the message says so. A process that is killed while it saves may leave a file
@@ -254,8 +254,8 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 /// no save is running.
 ///
 /// Errors: bad_file_name if `path` is empty or contains a NUL; not_a_regular_file; out_of_memory; file_failed (`value`:
-/// a number from <cerrno>, or 0 if there was none). A folder, device or link at `path` is never replaced: the error is
-/// not_a_regular_file. Allocates memory for names only.
+/// a number from <cerrno>, or 0 if there was none). If `path` names a folder or a device, or (except on Windows) a
+/// link, nothing is replaced: the error is not_a_regular_file. Allocates memory for names only.
 ///
 /// On Windows, a link counts as the file that it points to, and the link itself may be replaced. Windows cannot replace
 /// an open file: the error is file_failed; try again. Threads: any, even for the same path; the last one wins.
@@ -267,9 +267,9 @@ Result<void> load_file(Calls& calls, const std::filesystem::path& path, Buffer<s
 
 /// Reads a file into `bytes` and allocates exactly its size. After an error, `bytes` is empty.
 ///
-/// Errors: bad_file_name; no_such_file; not_a_regular_file; file_too_large (`value`: its size in bytes, `limit`:
-/// max_bytes); out_of_memory; file_failed (`value` as for save_file()). Links are followed. On Windows, a folder gives
-/// file_failed. Threads: any.
+/// Errors: bad_file_name and file_failed, as for save_file(); no_such_file; not_a_regular_file; file_too_large
+/// (`value`: the file's size in bytes, `limit`: max_bytes); out_of_memory. Links are followed. On Windows, a folder
+/// gives file_failed. Threads: any.
 [[nodiscard]] inline Result<void> load_file(const std::filesystem::path& path, Buffer<std::byte>& bytes,
                                             std::size_t max_bytes = unlimited) noexcept {
   detail::FileCalls calls;

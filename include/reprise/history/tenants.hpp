@@ -44,8 +44,9 @@ struct TenantOptions {
 /// tenant's history. Before close(), the caller must make sure that no thread uses this tenant or calls find() for it,
 /// because the next tenant reuses the slot.
 ///
-/// **Cost.** find: reads 8 bytes for each slot; one call per sequence is enough. open: allocates the tenant's bytes and
-/// writes all of them. Memory: TenantOptions::history.max_bytes for each open tenant, and 8 KB for each slot.
+/// **Cost.** find: reads up to 8 bytes for each slot; one call per sequence is enough. open: allocates the tenant's
+/// bytes and writes all of them. Memory: up to TenantOptions::history.max_bytes for each open tenant, and 8 KB for each
+/// slot.
 class TenantHistories {
  public:
   static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
@@ -70,9 +71,9 @@ class TenantHistories {
     return all;
   }
 
-  /// Opens a tenant with an empty history and returns it. `key`: its hash key, which must be secret and random (see
-  /// docs/security.md); it stays in this process. Errors: tenant_is_open; too_many_tenants; invalid_argument if `id` is
-  /// `nobody`; those of HistoryStore::make().
+  /// Opens a tenant with an empty history and returns it. `key`: the tenant's hash key, which must be secret and random
+  /// (see docs/security.md). Snapshots do not contain the key. Errors: tenant_is_open; too_many_tenants;
+  /// invalid_argument if `id` is `nobody`; those of HistoryStore::make().
   Result<Tenant*> open(TenantId id, std::uint64_t key) noexcept {
     if (id == nobody)
       return Error{ErrorCode::invalid_argument, "TenantHistories::nobody is not a tenant: use another number", id, 0};

@@ -28,10 +28,10 @@ namespace reprise::testing {
 
 /// An engine that packs many sequences into a pass, as check_batch() calls it. verify(passes) runs one pass. Each
 /// element of `passes` is the part of one sequence, and can be given to BatchPacker::add() unchanged. verify() returns
-/// the picks: `answer[k][i]` is the token after row (anchor + i) of passes[k]. commit(sequence, rows) keeps these rows
-/// of the sequence's part; rows are counted from the start of the part. Rows that are not committed become void when
-/// the next pass starts. Two functions are optional. leave(sequence) removes the sequence for good. margin(k, i)
-/// returns the margin of answer[k][i]; see MarginVerifier.
+/// the picks, or a Result of them: `answer[k][i]` is the token after row (anchor + i) of passes[k]. commit(sequence,
+/// rows) keeps these rows of the sequence's part; rows are counted from the start of the part. commit() may return a
+/// Result<void>. Rows that are not committed become void when the next pass starts. Two functions are optional.
+/// leave(sequence) removes the sequence for good. margin(k, i) returns the margin of answer[k][i]; see MarginVerifier.
 template <class S>
 concept BatchServer = requires(S& server, std::span<const SequencePass> passes, std::size_t sequence,
                                std::span<const std::size_t> rows,
@@ -43,12 +43,13 @@ concept BatchServer = requires(S& server, std::span<const SequencePass> passes, 
 /// The settings of check_batch().
 struct BatchCheck {
   std::size_t tokens = 24;  ///< tokens to decode per sequence in each run
-  /// A drafted chain has about this many right tokens at most, and as many wrong ones. Trees have more nodes.
+  /// A drafted chain has up to about this many right tokens, and up to about as many wrong ones. Trees can have more
+  /// nodes.
   std::size_t max_draft = 4;
   std::size_t mixed_runs = 8;        ///< runs that mix variations at random
   Capabilities capabilities = {};    ///< limits of each sequence's drafts; rollback is trim or per_row
-  std::size_t max_rows = unlimited;  ///< maximum rows of a pass over all sequences; each sends at least one
-  double epsilon = 0;                ///< a difference at a pick whose margin is at most this is a near tie
+  std::size_t max_rows = unlimited;  ///< maximum rows of a pass; each sequence in it still sends at least one
+  double epsilon = 0;                ///< a difference is a near tie if the pick's margin is at most this
   std::uint64_t seed = 1;
 };
 
@@ -58,7 +59,7 @@ namespace detail {
 struct BatchPart {
   Step step = {};
   bool absent = false;     ///< the sequence is not in this pass
-  bool cancelled = false;  ///< its rows in this pass are never committed
+  bool cancelled = false;  ///< the sequence's rows in this pass are never committed
   bool leaves = false;     ///< cancelled, and the sequence never returns
 };
 
@@ -224,7 +225,7 @@ class BatchRuns {
   };
 
   /// Runs the `present` sequences. Returns the first difference, or nullopt if there is none. If a pick differs, writes
-  /// its sequence to `failed`.
+  /// the number of the pick's sequence to `failed`.
   template <class Choose>
   std::optional<Difference> follow(const Choose& choose, std::uint64_t order, const std::vector<bool>& present,
                                    std::size_t& failed, std::size_t& checks) {
@@ -270,7 +271,8 @@ class BatchRuns {
     }
     return packed;
   }
-  /// Runs the pass, compares its picks and commits its parts, except those that are cancelled.
+  /// Runs the pass, compares its picks and commits its parts, except those that are cancelled. Returns the first
+  /// difference, or nullopt if there is none.
   template <class Chosen>
   std::optional<Difference> run_pass(Progress& run, const Packed& packed, const Chosen& chosen,
                                      const std::string& trace, std::size_t& failed, std::size_t& checks) {
@@ -336,16 +338,16 @@ class BatchRuns {
 
 }  // namespace detail
 
-/// Checks that an engine that packs many sequences into a pass gives each sequence the same tokens as alone. Decodes
-/// each prompt in its own passes, then all prompts together in many ways, and compares each pick. The ways are
-/// different orders, absent sequences, drafts of different lengths and shapes, parts that are never committed, and
-/// sequences that leave. Each finding of the report names its clause in core/verifier.hpp. It shows its first
-/// difference, with only one or two sequences if these suffice.
+/// Checks that an engine that packs many sequences into a pass gives each sequence the same tokens as when the sequence
+/// runs alone. Decodes each prompt in its own passes, then all prompts together in many ways, and compares each pick.
+/// The ways are different orders, absent sequences, drafts of different lengths and shapes, parts that are never
+/// committed, and sequences that leave. Each finding of the report names its clause in core/verifier.hpp. It shows the
+/// first of its worst differences, with only one or two sequences if these suffice.
 ///
 /// `make_server()` returns a fresh server, by value, in which every prompt is prefilled except its last token. Each
-/// prompt must have at least one token, otherwise the report is empty. Decoding must be greedy. Snapshots are not tried
-/// here: check_verifier() checks them for a single sequence. Cost: about (12 + mixed_runs + number of prompts) x tokens
-/// passes.
+/// prompt must have at least one token. Otherwise, or if there is nothing to decode, the report is empty. Decoding must
+/// be greedy. Snapshots are not tried here: check_verifier() checks them for a single sequence. Cost: about (12 +
+/// mixed_runs + number of prompts) x tokens passes.
 template <class Make>
 Report check_batch(Make&& make_server, std::span<const std::vector<Token>> prompts, const BatchCheck& check = {}) {
   const bool empty = std::any_of(prompts.begin(), prompts.end(), [](const auto& prompt) { return prompt.empty(); });

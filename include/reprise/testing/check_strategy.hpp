@@ -35,7 +35,7 @@ struct StrategyCheck {
 
 namespace detail {
 
-/// A copy of a draft that outlives the call.
+/// A copy of a draft that outlives the call of propose().
 struct KeptDraft {
   std::vector<DraftNode> nodes;
   DraftKind kind = DraftKind::ordered;
@@ -249,7 +249,7 @@ class StrategyRuns {
         if (random_.chance(25)) rebase_in_place(one, all.subspan(at));
     }
   }
-  /// Checks that a copy that observes different tokens does not change the original.
+  /// Checks that an original and its copies do not affect each other.
   void fork(Lent& from, TokenSpan all, std::size_t at) {
     const KeptDraft before = propose(from, check_.budget);
     Lent copy = from;
@@ -323,9 +323,9 @@ class StrategyRuns {
 /// only for a RebasableStrategy. `make()` returns a fresh strategy each time, with the same settings and the same seed.
 /// Where knowledge from feedback may remain (S1, S6, and S7 after truncate()), the check compares only the tokens and
 /// parents of drafts. Elsewhere, it also compares probabilities. Each call lends the context at a different address
-/// from the previous call, and overwrites it afterwards. Only one strategy, for comparison, keeps its context in place.
-/// Budgets need no check, because the draft refuses nodes that exceed them. Cost: about runs x 100 rounds with the
-/// default text.
+/// from the previous call, and overwrites the lent tokens afterwards. Only one strategy, for comparison, keeps its
+/// context in place. Budgets need no check, because the draft refuses nodes that exceed them. Cost: about runs x 100
+/// rounds with the default text.
 template <class Make>
 Report check_strategy(Make&& make, const StrategyCheck& check = {}) {
   return detail::StrategyRuns<std::remove_reference_t<Make>>(make, check).run();

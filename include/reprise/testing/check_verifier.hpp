@@ -164,16 +164,16 @@ Report check_all(Runs runs, const Fail& fail) {
 
 /// Checks that a verifier gives the same tokens however it is run. Decodes `check.tokens` tokens one by one, then the
 /// same text in many other ways, and compares each pick. Drafts are right, wrong or half-right; passes are run twice,
-/// read in part or made to fail. Also tries these refinements, if the verifier models them: trees (V6-V8), checkpoints
-/// (V10), candidates (V11), distributions (V12), its own walk (V13), and constraints (V14). Each finding of the report
-/// names its clause. It shows its first difference with a run that reproduces it, shortened where possible. For engines
-/// that pack sequences, see check_batch().
+/// read in part or made to fail. Also tries these refinements, if the verifier models them: truncate(), trees (V6-V8),
+/// checkpoints (V10), candidates (V11), distributions (V12), its own walk (V13), and constraints (V14). Each finding of
+/// the report names its clause. It shows the first of its worst differences, with a run that reproduces it, shortened
+/// where possible. For engines that pack sequences, see check_batch().
 ///
 /// `make(prompt)` returns a fresh verifier, by value, prefilled with all but the last token of `prompt`; a sampler
 /// starts from the same state each time. `fail_next(verifier)` is optional and makes the next verify() fail. The prompt
-/// must have at least one token; one check uses up to four. Prompt and output together should have at least three
-/// different tokens, because wrong drafts are made of them. If there is nothing to decode, the report is empty.
-/// Decoding continues past stop tokens. Passes stay within the engine's capabilities.
+/// must have at least one token; the check of several pending tokens needs two and uses up to four. Prompt and output
+/// together should have at least three different tokens, because wrong drafts are made of them. If there is nothing to
+/// decode, the report is empty. Decoding continues past stop tokens. Passes stay within the engine's capabilities.
 ///
 /// Cost: about (20 + mixed_runs) x tokens passes, or three times as many with all refinements. Each difference costs up
 /// to `tokens` further runs.

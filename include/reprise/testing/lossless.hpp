@@ -32,7 +32,7 @@ struct LosslessRun {
 struct LosslessReport {
   LosslessRun plain;
   LosslessRun drafted;
-  std::size_t position = 0;  ///< position of the first difference, in output tokens
+  std::size_t position = 0;  ///< index of the first token that differs, in the output or the stream; 0 if none
   std::string message;       ///< describes the first difference; empty: the runs are identical
 
   [[nodiscard]] bool identical() const noexcept { return message.empty(); }

@@ -198,16 +198,17 @@ class CurveRuns {
 
 }  // namespace detail
 
-/// Measures how long an engine's passes take, for each shape. `run_pass(const PassShape&)` runs one pass of shape.rows
-/// rows over shape.sequences sequences, which have shape.context tokens in their caches. It waits for the end of the
-/// pass, rolls the pass back, and returns its duration as std::chrono::nanoseconds or a Result of that type. When
-/// shape.context changes, prefill outside the timed part. Include the rollback in the time if your engine needs it
+/// Measures how long an engine's passes take, for each shape in `settings`, except those with fewer rows than
+/// sequences. Always measures the plain pass (rows = sequences). `run_pass(const PassShape&)` runs one pass of
+/// shape.rows rows over shape.sequences sequences, which have shape.context tokens in their caches. It waits for the
+/// end of the pass, rolls the pass back, and returns its duration as std::chrono::nanoseconds or a Result of that type.
+/// When shape.context changes, prefill outside the timed part. Include the rollback in the time if your engine needs it
 /// after a rejected draft. The tokens do not matter, except for a mixture-of-experts model: use tokens from real drafts
 /// for it.
 ///
-/// Runs the row counts of a context in turn, for warm_up + repeats rounds. Each point is the median of its passes, so a
-/// few outliers hardly change it. Exceptions from run_pass propagate; std::bad_alloc is possible. This overload reads
-/// no clock; the overload below reads the caller's clock.
+/// For each context, runs the row counts in turn, for warm_up + repeats rounds. Each point is the median of its last
+/// `repeats` passes, so a few outliers hardly change it. Exceptions from run_pass propagate; std::bad_alloc is
+/// possible. This overload reads no clock; the overload below reads the caller's clock.
 template <class RunPass>
 [[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {
   return detail::CurveRuns<std::remove_reference_t<RunPass>>(run_pass, settings).run();

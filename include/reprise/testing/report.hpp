@@ -68,7 +68,7 @@ struct Report {
     const auto at = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.what == what; });
     return at == findings.end() ? nullptr : &*at;
   }
-  /// Returns a readable table: one line per finding, with its message below.
+  /// Returns a readable text: the verdict, then one line per finding, with the finding's message below.
   [[nodiscard]] std::string to_string() const {
     std::string text = std::string("verdict: ") + testing::to_string(verdict()) + '\n';
     for (const Finding& finding : findings) {

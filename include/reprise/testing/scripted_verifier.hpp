@@ -29,8 +29,8 @@ namespace reprise::testing {
 ///
 /// With Capabilities::rollback == Rollback::snapshot, commit() cannot cut the cache: a pass is kept whole or restored.
 /// A scripted fault occurs halfway: in verify() after half of the rows are written, and in commit() and restore() after
-/// the rejected rows are removed. The next verify() undoes a void pass, including its effect on the sampler (V5). A
-/// copy is an independent engine. Threads: one at a time.
+/// the cache is cut. A fault in a pick occurs before the token is drawn. The next verify() undoes a void pass,
+/// including its effect on the sampler (V5). A copy is an independent engine. Threads: one at a time.
 class ScriptedVerifier {
  public:
   /// Picks that are computed when they are read. Valid until commit(), restore() or the next verify().
@@ -54,7 +54,7 @@ class ScriptedVerifier {
     behind_ = std::vector<Token>{prompt.back()};
   }
 
-  /// Appends tokens that this engine did not pick, for example a prompt or a user turn.
+  /// Appends to the cache tokens that this engine did not pick, for example a prompt or a user turn.
   void prefill(TokenSpan tokens) {
     discard_void_pass();
     for (const Token token : tokens) cache_.push_back(token);
@@ -132,7 +132,8 @@ class ScriptedVerifier {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(last_time_));
   }
 
-  /// Returns the likeliest tokens after row (anchor + i), likeliest first.
+  /// Returns the likeliest tokens after row (anchor + i), at most ScriptedOptions::revealed, likeliest first. Returns
+  /// none if no pass is open or if the row does not exist.
   TokenSpan top_k(std::size_t i) {
     const bool inside = open_ && i <= rows_.parents.size();
     expect(inside, "V11: candidates are those of a row of a pass that is open");
@@ -184,7 +185,7 @@ class ScriptedVerifier {
 
   /// Returns the token that a greedy model picks after `context`.
   [[nodiscard]] Token greedy(TokenSpan context) const { return model_.greedy(context); }
-  /// Returns all greedy picks of the open pass at once, like engines that return a span. For a chain, these are the
+  /// Returns the greedy picks of the open pass at once, like engines that return a span. For a chain, these are the
   /// picks up to and including the first that disagrees; for a tree, all picks. The span is valid until the next
   /// verify().
   [[nodiscard]] TokenSpan greedy_picks() {
@@ -297,7 +298,7 @@ class ScriptedVerifier {
     expect(false, "V4: more tokens were committed than there were picks");
     path_.resize(committed);
   }
-  /// Returns true if the drafted rows among `rows` lie on the path whose picks were read, in order and from its start.
+  /// Returns true if `rows` are the first pending rows, followed by the first drafted rows of the path that was read.
   [[nodiscard]] bool is_read_path(std::span<const std::size_t> rows) const {
     for (std::size_t i = 0; i < std::min(rows.size(), rows_.pending); ++i)
       if (rows[i] != i) return false;

@@ -40,10 +40,10 @@ inline constexpr auto crc64_tables = [] {
   return tables;
 }();
 
-/// Returns the CRC-64/XZ of the bytes. It detects every single wrong bit and every burst of up to 64 wrong bits, at any
-/// length. Other damage goes undetected in one case out of 2^64. CRC-32C would guarantee no more for these sizes (its
-/// Hamming distance of 4 ends at 256 MiB) and would miss one damaged section in 2^32. The checksum is not a signature:
-/// anyone who can write the bytes can write the checksum.
+/// Returns the CRC-64/XZ of the bytes. It detects every single wrong bit and all errors within 64 consecutive bits,
+/// however long the data is. Other damage goes undetected in one case out of 2^64. CRC-32C would guarantee no more for
+/// these sizes (its Hamming distance of 4 ends at 256 MiB) and would miss one damaged section in 2^32. The checksum is
+/// not a signature: anyone who can write the bytes can write the checksum.
 ///
 /// Cost: a pass over the bytes, eight at a time; tables of 16 KB.
 constexpr std::uint64_t crc64(std::span<const std::byte> bytes) noexcept {

@@ -74,7 +74,7 @@ struct FileCalls {
   static int sync_folder(int /*folder*/) noexcept { return 0; }
 
  private:
-  /// Returns the number that the C library reports for this Windows error.
+  /// Returns the number from <cerrno> for this Windows error; EIO if it is none of those below.
   static int error_number(unsigned long error) noexcept {
     switch (error) {
       case 2:  // ERROR_FILE_NOT_FOUND

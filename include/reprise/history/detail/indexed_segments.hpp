@@ -238,8 +238,9 @@ class IndexedSegments {
     }
     return hashes;
   }
-  /// Compares the tokens up to and including `slot` with the end of a text. Returns a bit mask: bit i is set if the
-  /// tokens i places before the two ends agree. Reads the previous segment only if all tokens after it agree.
+  /// Compares the tokens up to and including `slot` with the end of a text. Returns a bit mask. Bit i is set if the
+  /// token i places before `slot` equals the token i places before the last token of `end`. Reads the previous segment
+  /// only if all tokens compared so far agree.
   [[nodiscard]] std::uint32_t agreements_before(Slot slot, TokenSpan end) const noexcept {
     std::uint32_t agreements = 0;
     const std::size_t compared = std::min(end.size(), most_compared);
@@ -302,8 +303,8 @@ class IndexedSegments {
     std::array<Slot, most_considered> passed_over{};
     std::size_t passed = 0;
   };
-  /// Returns the oldest segment without uses. If the 32 oldest segments all have uses, returns the one with the fewest
-  /// uses, and the oldest of these in a tie.
+  /// Chooses the oldest segment without uses. If the 32 oldest segments all have uses, chooses the one with the fewest
+  /// uses, and the oldest of these in a tie. Never chooses the current segment; `nowhere` if there is no other.
   [[nodiscard]] Eviction choose_evicted() const noexcept {
     Eviction eviction;
     std::uint8_t fewest = 0;
@@ -319,8 +320,8 @@ class IndexedSegments {
     }
     return eviction;
   }
-  /// Returns the use count of a segment. Returns 0 for a free segment, even if a reader has incremented the counter
-  /// since.
+  /// Returns the use count of a segment. Returns 0 for a free segment, even if a reader has incremented its counter
+  /// since it was freed.
   [[nodiscard]] std::uint8_t uses_of(Slot segment) const noexcept {
     const auto& info = text_.info(segment);
     return info.used == 0 ? std::uint8_t{0} : info.use_count.load(std::memory_order_relaxed);

@@ -15,9 +15,9 @@
 namespace reprise::inline v0::detail {
 
 /// Maps n-grams of one length to the slots where they occurred last: a set-associative table of fixed size, like a CPU
-/// cache. A hash selects a set of sixteen slots, the latest first, in one cache line. An entry also holds a tag, taken
-/// from the hash, in the bits that the slot number does not need. The tag avoids most useless comparisons. The n-grams
-/// themselves are not stored: the caller compares tokens.
+/// cache. A hash selects a set of sixteen entries, the latest first, in one cache line. An entry holds a slot and, in
+/// the bits that the slot number does not need, a tag taken from the hash. The tag avoids most useless comparisons. The
+/// n-grams themselves are not stored: the caller compares tokens.
 ///
 /// A full set evicts its oldest entry. An n-gram that has used up its share of a set evicts its own oldest entry, so
 /// that frequent n-grams do not evict rare ones.

@@ -30,7 +30,7 @@ class Segments {
   struct Info {
     std::atomic<Slot> next = nowhere;         ///< the segment that continues the sequence
     std::atomic<Slot> previous = nowhere;     ///< the segment before this one in the sequence
-    std::atomic<std::uint8_t> use_count = 0;  ///< uses and repetitions of its text; halved at each second chance
+    std::atomic<std::uint8_t> use_count = 0;  ///< uses and repetitions of the segment's text, halved at second chances
 
     // For the writer alone.
     std::uint16_t used = 0;  ///< number of words, including breaks; 0: the segment is free

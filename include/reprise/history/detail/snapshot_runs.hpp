@@ -83,9 +83,9 @@ void write_run(SnapshotWriter& writer, R&& run) noexcept {
 /// Calls visit(RunView) for the runs of a section of kind `runs`, in the order in which they are stored. For
 /// all-or-nothing semantics, call it twice: first to validate, then to apply.
 ///
-/// Error: snapshot_forged (`value`: the offset of the run in the section). A run is refused if its bytes are
-/// incomplete, if it has no tokens, or if it has a word without a token. Does not call visit for that run or any later
-/// one.
+/// Error: snapshot_forged (`value`: the offset of the run in the section, `limit`: the section's kind). A run is
+/// refused if its bytes are incomplete, if it has no tokens, or if it has a word without a token. Does not call visit
+/// for that run or any later one.
 ///
 /// Cost: a pass over the words, plus the cost of the visits; no allocation.
 template <class Visit>

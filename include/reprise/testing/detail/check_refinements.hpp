@@ -161,8 +161,8 @@ void check_walks(Runs& runs, const Capabilities& can) {
   }
 }
 
-/// Checks V11 (candidates). Candidates need not be exact, so they break the clause only if most first candidates
-/// change.
+/// Checks V11 (candidates). Candidates need not be exact, so they break the clause only if most first candidates after
+/// drafted rows differ from those of plain passes.
 template <class Runs>
 void check_ranks(Runs& runs) {
   if constexpr (TopKVerifier<typename Runs::Engine>) {

@@ -32,9 +32,9 @@ struct ScriptedFaults {
 struct ScriptedOptions {
   std::uint64_t seed = 1;
   std::size_t order = 2;   ///< number of tokens at the end of the cache that determine the next token
-  Token vocabulary = 100;  ///< the hashed model picks 0 ... vocabulary - 1
-  /// Replaces the hashed model: returns the token after the last `order` tokens (fewer at the start). Empty: the hashed
-  /// model.
+  Token vocabulary = 100;  ///< the default model, a hash of the last tokens, picks 0 ... vocabulary - 1
+  /// Replaces the default model: returns the token after the last `order` tokens (fewer at the start). Empty: the
+  /// default model.
   std::function<Token(TokenSpan)> table = {};
   /// Returns true if a token may follow the last `order` tokens, as in a grammar. Empty: every token may follow. Picks
   /// ignore the rule where it refuses every token.
@@ -59,7 +59,7 @@ struct ScriptedCounters {
   std::uint64_t commits = 0;  ///< commits and restores
   std::uint64_t restores = 0;
   std::uint64_t faults = 0;
-  std::uint64_t time = 0;
+  std::uint64_t time = 0;  ///< of the passes that did not fail, see ScriptedOptions::latency
 };
 
 #if defined(__cpp_exceptions)

@@ -255,7 +255,7 @@ class VerifierProbe {
     }
     return {};
   }
-  /// Reads the candidates of all rows, last row first.
+  /// Reads the candidates of all rows, last row first, and updates the RankCounts.
   void rank(Engine& engine, const ProbeDraft& draft, const Place& place) {
     if constexpr (TopKVerifier<Engine>) {
       for (std::size_t i = draft.tokens.size() + 1; i-- > 0;) {

@@ -18,13 +18,13 @@ namespace reprise::testing::detail {
 struct Step {
   std::size_t position = 0;
   std::size_t right = 0;         ///< drafted tokens that agree with plain decoding
-  std::size_t wrong = 0;         ///< drafted tokens after them, the first of which disagrees
+  std::size_t wrong = 0;         ///< drafted tokens after the right ones; the first of these disagrees
   std::size_t take = unlimited;  ///< commit at most this many tokens and read no more picks
   bool twice = false;            ///< first run the pass once without a commit
   bool fail = false;             ///< first make the pass fail once
   bool refuse = false;           ///< first read one pick and commit nothing, as if a stop predicate refused it
 
-  std::size_t siblings = 0;  ///< number of wrong siblings of each right token, and of wrong tokens after the last
+  std::size_t siblings = 0;  ///< number of wrong siblings of each right token, and of wrong tokens after the last one
   std::size_t tail = 0;      ///< tokens after each sibling, equal to those after the right token
   std::uint64_t order = 0;   ///< tree row order. 0: right path first; 1: right token last at each depth; else: mixed
   bool tree = false;         ///< use verify_tree() and commit_rows(), even for chains
