@@ -5,7 +5,7 @@
 ///
 /// Three other public parts must be included by name:
 ///
-///  * testing/: the test kit.
+///  * testing/: helpers for your tests.
 ///  * extras/: published methods with a weaker stability promise.
 ///  * history/snapshot_file.hpp: the only public header that reads and writes files.
 ///

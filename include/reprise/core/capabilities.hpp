@@ -77,7 +77,8 @@ struct Capabilities {
   /// Rollback::snapshot only: a pass with more pending tokens than this carries no draft, so its tokens stay in the
   /// cache. With a draft, a single rejection would make all of them pending again.
   std::size_t max_replay = 16;
-  /// True if a row's pick does not depend on the other rows of the batch. Tools read it; the loop does not.
+  /// True if a row's pick does not depend on the other rows of the batch. This flag is for your own code; the library
+  /// does not read it.
   bool deterministic = true;
 };
 

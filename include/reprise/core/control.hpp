@@ -35,9 +35,9 @@ struct DraftChoice {
 /// The result of a committed pass, for control to learn from.
 struct PassReport {
   PassShape plain;                                    ///< the shape that the pass would have had without a draft
-  PassShape sent;                                     ///< its actual shape
+  PassShape sent;                                     ///< the actual shape of the pass
   std::size_t committed = 0;                          ///< number of tokens that the pass committed
-  std::optional<std::chrono::nanoseconds> time = {};  ///< its duration, if the engine measures it
+  std::optional<std::chrono::nanoseconds> time = {};  ///< the duration of the pass, if the engine measures it
   /// True if the engine has restored its state (Rollback::snapshot), so that no row of the pass stays in the cache. In
   /// that case, the committed tokens become pending, after the tokens that were already pending.
   bool replayed = false;

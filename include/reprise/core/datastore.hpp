@@ -16,13 +16,14 @@ inline constexpr StorePlace no_place = ~StorePlace{0};
 
 /// A match in a datastore: a place that directly follows an occurrence of at least the suffix's last token.
 struct StoreMatch {
-  StorePlace next = no_place;  ///< the place itself
-  /// Bit i: the tokens i + 1 places before `next` and before the suffix's end are known to be equal.
+  StorePlace next = no_place;  ///< the place directly after the occurrence
+  /// Bit i: the token i + 1 positions before `next` is known to equal the token i + 1 positions before the suffix's
+  /// end.
   std::uint32_t agreements = 0;
   friend bool operator==(const StoreMatch&, const StoreMatch&) = default;
 };
 
-/// The result of read().
+/// The result of Datastore::read().
 struct StoreRun {
   std::size_t size = 0;        ///< tokens written
   StorePlace next = no_place;  ///< the place after them; no_place: the text ends there
@@ -35,8 +36,9 @@ struct StoreRun {
 ///  D1  find(suffix, out) writes up to out.size() matches, the best ones first, and returns their number. Each follows
 ///      at least the last token of `suffix`: bit 0 of `agreements` is set. A set bit means that the tokens themselves
 ///      were compared, never only their hashes. A clear bit means that the tokens differ or were not compared.
-///  D2  read(place, out) writes up to out.size() tokens, beginning with the one at `place`. It writes at least one,
-///      unless the text ends at `place` or `out` is empty. `place` comes from find() or from StoreRun::next.
+///  D2  read(place, out) writes up to out.size() tokens, beginning with the one at `place`, and returns a StoreRun. It
+///      writes at least one, unless the text ends at `place` or `out` is empty. `place` comes from find() or from
+///      StoreRun::next.
 ///  D3  touch(place) reports that a token drafted from the match at `place` (StoreMatch::next) was accepted. A store
 ///      with eviction may keep such text longer. touch() changes nothing else.
 ///  D4  None of the three functions allocates, throws or waits for another thread.

@@ -20,7 +20,7 @@ inline constexpr NodeIndex anchor_parent = -1;
 
 /// The order of the nodes of a draft.
 ///
-///  * ordered: nodes come in non-increasing path probability, so every prefix is the best smaller draft.
+///  * ordered: nodes come in order of non-increasing path probability, so every prefix is the best smaller draft.
 ///  * sampled: nodes keep the order in which they were drawn from the drafter's own distribution. Each stated
 ///    probability is fixed before its token is drawn; otherwise a cut by probability would bias rejection sampling. For
 ///    the same reason, only earlier tokens may decide where the draft ends.
@@ -115,7 +115,7 @@ class DraftView {
 ///  * the draft is full (DraftBudget::max_nodes is reached, or the storage is used up),
 ///  * its parent is neither the anchor nor an earlier node,
 ///  * its parent has an earlier child with the same token (auxiliary nodes are exempt),
-///  * it is auxiliary in a chain, or follows an auxiliary node without being auxiliary itself,
+///  * it is auxiliary and the draft is a chain, or it is not auxiliary but its parent is,
 ///  * it is deeper than DraftBudget::max_depth, or starts a path beyond DraftBudget::max_leaves,
 ///  * it is less likely than DraftBudget::min_path_probability (left_out() then returns true),
 ///  * the draft is ordered and the node is more probable than an earlier node. Equal probabilities are allowed.
@@ -182,13 +182,14 @@ class Draft {
   /// Cut::unlikely, not as Cut::no_match.
   void leave_out() noexcept { left_out_ = true; }
   [[nodiscard]] bool left_out() const noexcept { return left_out_; }
-  /// Records that the strategy has stopped drafting for now. If the draft remains empty, it counts as Cut::throttled.
+  /// Records that the strategy has stopped drafting for now. If the draft remains empty, it counts as Cut::throttled,
+  /// unless left_out() or malformed() is true.
   void hold_back() noexcept { held_back_ = true; }
   [[nodiscard]] bool held_back() const noexcept { return held_back_; }
   /// Records that a node was refused for its form. Strategies that forward the draft of another strategy need it.
   void mark_malformed() noexcept { malformed_ = true; }
   /// True if a node was refused for its form: a wrong parent, wrong order, a repetition, or an auxiliary node in a
-  /// chain. An ordinary node after an auxiliary one is refused for its form too. Unless another rule shortens such a
+  /// chain. An ordinary child of an auxiliary node is refused for its form too. Unless another rule shortens such a
   /// draft further, it counts as Cut::shape, so that the statistics expose a faulty strategy.
   [[nodiscard]] bool malformed() const noexcept { return malformed_; }
 
@@ -196,7 +197,7 @@ class Draft {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   /// True if the node limit is reached. push() refuses every further node.
   [[nodiscard]] bool full() const noexcept { return size_ == budget_.max_nodes; }
-  /// True if only one path is allowed.
+  /// True if at most one path is allowed.
   [[nodiscard]] bool chain() const noexcept { return max_leaves() <= 1; }
   /// Returns the number of tokens on the path to `node`, including `node`. Returns 0 for the anchor.
   [[nodiscard]] std::size_t depth(NodeIndex node) const noexcept {
@@ -253,8 +254,8 @@ class Draft {
     }
     return kind_ == DraftKind::sampled || size_ == 0 || node.path_probability <= storage_[size_ - 1].path_probability;
   }
-  /// True if the node may be appended. Counts its path if it starts one. Sets malformed_ or left_out_ if that is the
-  /// reason for a refusal.
+  /// True if the node may be appended. If so, counts its path if it starts one. Otherwise, sets malformed_ or left_out_
+  /// if the node's form or its probability is the reason.
   [[nodiscard]] bool admits(const DraftNode& node) noexcept {
     if (full() || ended_) return false;
     if (!well_formed(node)) return malformed_ = true, false;

@@ -29,7 +29,7 @@ enum class Cut : std::uint8_t {
   context,         ///< Limits::max_context or Capabilities::max_context
   max_tokens,      ///< Limits::max_tokens
   out_of_memory,   ///< an allocation failed: the pass carries no draft
-  constraint,      ///< constrain() refused nodes: a grammar, or another rule about the next token
+  constraint,      ///< Session::constrain() refused nodes: a grammar, or another rule
   strategy_threw,  ///< the strategy threw: no drafts until begin() or rebase()
 };
 inline constexpr std::size_t cut_count = 15;

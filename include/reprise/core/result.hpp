@@ -12,10 +12,9 @@ namespace reprise::inline v0 {
 
 /// The kind of an error, for programs. Error::message is for people.
 ///
-/// The whole library has one enum, with a section for each layer that returns errors. Every Result therefore has the
-/// same error type, and a caller can handle begin(), load_file() and load_history() in one switch. With an enum for
-/// each layer, each layer would need its own error type. Every function that forwards errors would have to be a
-/// template.
+/// The whole library has one enum, in sections. Every Result therefore has the same error type, and a caller can handle
+/// begin(), load_file() and load_history() in one switch. With an enum for each layer, each layer would need its own
+/// error type. Every function that forwards errors would have to be a template.
 enum class ErrorCode : std::uint8_t {
   // core, loop, batch: a sequence and its rounds. Other layers also use size_out_of_range, invalid_argument and
   // out_of_memory.
@@ -25,13 +24,15 @@ enum class ErrorCode : std::uint8_t {
   too_many_pending,     ///< more pending tokens than a pass has rows
   size_out_of_range,    ///< a size outside its bounds, for example truncate() to 0 tokens or beyond the end
   invalid_argument,     ///< a setting or capability that cannot work
-  out_of_memory,        ///< an allocation failed; nothing was changed, except that an open round may be closed
-  not_begun,            ///< there is no sequence: call begin() first
-  not_proposed,         ///< plan() or offer() without a propose() in the same round
-  finished,             ///< generation has ended: a stop rule, a limit or the caller ended it
-  bad_ticket,           ///< the ticket is not the open one, was already used, or is out of order
-  bad_picks,            ///< the picks or the accepted path cannot belong to this pass
-  verifier_failed,      ///< the pass could not be run or used; verifiers may return it instead of throwing
+  /// An allocation failed, or a memory limit does not allow it. Committed tokens are unchanged, but an open round may
+  /// be closed.
+  out_of_memory,
+  not_begun,        ///< there is no sequence: call begin() first
+  not_proposed,     ///< plan() or offer() without a propose() in the same round
+  finished,         ///< generation has ended: a stop rule, a limit or the caller ended it
+  bad_ticket,       ///< the ticket is not the open one, was already used, or is out of order
+  bad_picks,        ///< the picks or the accepted path cannot belong to this pass
+  verifier_failed,  ///< the pass could not be run or used; verifiers may return it instead of throwing
 
   // history: the bytes of a snapshot.
   out_of_room,         ///< the caller's buffer is too small for the snapshot
@@ -61,8 +62,8 @@ enum class ErrorCode : std::uint8_t {
 struct Error {
   ErrorCode code{};
   std::string_view message;  ///< the problem and its remedy; message.data() is null-terminated
-  std::uint64_t value = 0;   ///< the refused number, if there is one
-  std::uint64_t limit = 0;   ///< the limit that this number violates
+  std::uint64_t value = 0;   ///< the refused number, or the number that the function documents; 0: none
+  std::uint64_t limit = 0;   ///< the limit that this number violates; 0: none
 };
 
 /// A value or an Error (std::expected is C++23). Reading the value if there is an error is a contract breach, and so is

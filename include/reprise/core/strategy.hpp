@@ -76,8 +76,8 @@ concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan before,
 };
 
 /// Optional: a strategy that learns from the target's likeliest tokens (Outcome::top_k). top_k_wanted() returns the
-/// number of tokens that it wants for each row; 0: none at present. generate() reports such tokens only if the verifier
-/// is a TopKVerifier. Other loops call Session::report_top_k().
+/// number of tokens that the strategy wants for each row; 0: none at present. generate() reports such tokens only if
+/// the verifier is a TopKVerifier. Other loops call Session::report_top_k().
 template <class S>
 concept TopKLearner = DraftStrategy<S> && requires(const S& s) {
   { s.top_k_wanted() } -> std::convertible_to<std::size_t>;

@@ -22,7 +22,7 @@ enum class Origin : std::uint8_t {
   output,  ///< picked by the target
 };
 
-/// "No limit", for every limit in the library. It has a name so that no ordinary number has a second meaning.
+/// "No limit", for limits of type std::size_t. It has a name so that no ordinary number has a second meaning.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 }  // namespace reprise

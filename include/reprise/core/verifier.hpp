@@ -37,7 +37,7 @@ using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
 
 }  // namespace detail
 
-/// The engine as the loop sees it. These two functions are the whole integration. The compiler cannot check these
+/// The engine as the loop sees it. verify() and commit() are the whole integration. The compiler cannot check these
 /// clauses:
 ///
 ///  V1  verify(batch, drafted) runs one pass of the target over `batch` = [pending | draft], appended to the tokens in
@@ -88,7 +88,7 @@ concept MarginVerifier = Verifier<V> && requires(const V& v, std::size_t i) {
   { v.margin(i) } -> std::convertible_to<double>;
 };
 
-/// A verifier of draft trees. generate() calls these two functions instead of verify and commit if
+/// A verifier of draft trees. generate() calls verify_tree() and commit_rows() instead of verify() and commit() if
 /// Capabilities::max_leaves is more than 1. The compiler cannot check these clauses:
 ///
 ///  V6  verify_tree(batch, drafted, parents) is verify() for a draft that may branch. Drafted row j follows drafted row
@@ -123,13 +123,14 @@ concept TimedVerifier = Verifier<V> && requires(V& v) {
 /// models). Capabilities::rollback is Rollback::snapshot. The compiler cannot check this clause:
 ///
 ///  V10 snapshot() saves the state before a pass and discards the state saved earlier. It is called before each verify
-///      with a draft. It is called before a verify without a draft if a stop predicate may refuse the pick or throw,
-///      or if top_k() is called. It is also called if picks are drawn when they are read (they have no size()). In all
-///      other passes, only verify or commit itself can fail. If one of them fails, it must leave the state unchanged;
-///      otherwise, the engine cannot continue. restore(committed) is called instead of commit if any row of the pass is
-///      not kept. It restores the saved state, as if the pass had never been run. The sampler is an exception: it keeps
-///      its draws of the `committed` tokens. These tokens become pending and are part of the next pass. After a void
-///      pass (V5), the engine restores the state itself, at the next snapshot() or verify().
+///      with a draft. It is called before a verify without a draft if a stop predicate may refuse the pick or throw, or
+///      if top_k() may be called. The same holds if picks are drawn when they are read (they have no size()), or if the
+///      draft is sampled but empty. In all other passes, only verify or commit itself can fail. If one of them fails,
+///      it must leave the state unchanged; otherwise, the engine cannot continue. restore(committed) is called instead
+///      of commit if any row of the pass is not kept. It restores the saved state, as if the pass had never been run.
+///      The sampler is an exception: it keeps its draws of the `committed` tokens. These tokens become pending and are
+///      part of the next pass. After a void pass (V5), the engine restores the state itself, at the next snapshot() or
+///      verify().
 template <class V>
 concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed) {
   v.snapshot();
@@ -139,8 +140,8 @@ concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed
 /// A verifier that reports alternatives to its picks, for strategies that learn from them (TopKLearner):
 ///
 ///  V11 top_k(i) returns the target's likeliest tokens after row (anchor + i) of the last pass, the likeliest first.
-///      The engine chooses their number, which may be 0. It is called between verify and commit, in any order, for any
-///      row, even a rejected one. The tokens only inform drafts, so they need not be exact.
+///      The engine chooses their number, which may be 0. top_k() is called between verify and commit, in any order, for
+///      any row, even a rejected one. The tokens only inform drafts, so they need not be exact.
 template <class V>
 concept TopKVerifier = Verifier<V> && requires(V& v, std::size_t i) {
   { v.top_k(i) } -> std::convertible_to<TokenSpan>;

@@ -14,9 +14,9 @@ namespace reprise::inline v0 {
 /// is known. A prompt-lookup drafter, for example, claims certainty for every token.
 ///
 /// The estimate is one factor per token of a path: hits / tests. Accepted tokens are hits; they and the first rejected
-/// token of a pass are tests. The estimate starts at two hits in four tests; old tests fade over about 64 new ones.
-/// Keep one calibrator per session, and make a new one for each sequence. ClaimCalibrator is more precise; use it if
-/// outcomes are known.
+/// token of a pass are tests. Two hits in four tests are always added, so the estimate starts at one half. Old tests
+/// fade over about 64 new ones. Keep one calibrator per session, and make a new one for each sequence. ClaimCalibrator
+/// is more precise; use it if outcomes are known.
 ///
 /// It takes 16 bytes and does not allocate. Threads: the same rules as for its session.
 class AcceptanceCalibrator {

@@ -16,7 +16,7 @@
 ///
 /// Every occurrence votes for the token that followed it. The weight of the vote is a product of table values. These
 /// values depend on the length of the agreement with the context, the agreement before the last mismatch, the distance,
-/// the origin and the MatchKind. The weight of "something else" is one.
+/// the origin and the MatchKind. The weight of "something else" (a token without a weight of its own) is one.
 ///
 /// The tables were fitted to recorded outputs by maximum likelihood (docs/decisions/0005). Longer agreement has more
 /// weight, as in prediction by partial matching (Cleary and Witten 1984). Agreement before a mismatch also counts, as
@@ -83,7 +83,7 @@ constexpr std::uint32_t base_weight(std::size_t distance, Origin origin, MatchKi
   return origin == Origin::output ? FactorScale::multiply(weight, output) : weight;
 }
 
-/// The base_weight() of an occurrence in the history of other sequences, where distance has no meaning.
+/// The base_weight() of an occurrence in a datastore, where distance has no meaning.
 inline constexpr std::uint32_t history_base_weight = 2000;
 
 /// Weights by log2((total + 20) / count), in steps of a quarter.

@@ -13,7 +13,8 @@
 namespace reprise::inline v0 {
 
 /// Multiplies one factor per node along each path of a draft, to discount the claims of a strategy node by node. Holds
-/// the products of at most `Most` sendable nodes. It does not allocate, and it leaves its memory uninitialised.
+/// the products of at most `Most` sendable nodes (DraftControl, K3). It does not allocate, and it leaves its memory
+/// uninitialised.
 template <std::size_t Most>
 class PathProducts {
  public:

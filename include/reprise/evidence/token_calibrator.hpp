@@ -56,7 +56,7 @@ struct CalibrationState {
   std::array<std::int32_t, length_classes> by_length{};  ///< biases by the longest agreement
   std::array<std::int32_t, depth_classes> by_depth{};    ///< biases by the depth in the draft
   /// Biases by source and by the longest agreement. The first index is 0 for EvidenceSource::history and 1 for
-  /// EvidenceSource::both. They are added to the biases in `by_length`, which apply to every source.
+  /// EvidenceSource::both. These biases are added to those in `by_length`, which apply to every source.
   std::array<std::array<std::int32_t, length_classes>, 2> by_source{};
   /// Like `by_source`, but for EvidenceSource::second_store and later. Snapshots omit these biases, so they start at
   /// zero in each process.
@@ -130,11 +130,11 @@ class TokenCalibrator {
  public:
   /// The evidence that all candidates at one position of the tree share.
   struct TreeContext {
-    LogOdds shared = 0;  ///< the sum of its terms, in log-odds
+    LogOdds shared = 0;  ///< the sum of the terms of this evidence, in log-odds
     std::uint8_t depth = 0;
     std::uint16_t previous = 0;
   };
-  /// A probability and the terms from which it was computed. learn() needs both.
+  /// A probability, and the vote and the classes of evidence from which it was computed. learn() needs all of them.
   struct TrainingSample {
     Probability probability;
     std::int16_t vote = 0;  ///< log-odds of the vote

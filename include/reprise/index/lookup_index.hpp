@@ -102,8 +102,8 @@ struct IndexOptions {
 ///  I3  Matches are exact: they are compared token by token, never by hash alone.
 ///  I4  find() neither allocates nor changes observable state. It returns 0 for a limits.shortest or a limits.order
 ///      that the index was not made for.
-///  I5  When memory runs out, max_bytes is reached or the index holds 2^32 - 1 tokens, indexing stops. exhausted() is
-///      then true and find() returns 0 until clear(), or until truncate() leaves only indexed tokens.
+///  I5  When memory runs out, max_bytes is reached or there are more than 2^32 - 1 tokens, indexing stops. exhausted()
+///      is then true and find() returns 0 until clear(), or until truncate() leaves only indexed tokens.
 ///  I6  A copy is a fork. A copy whose allocation failed is exhausted.
 ///
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.

@@ -24,7 +24,7 @@ template <std::size_t max_tokens>
 class BasicRollingHashIndex;
 }
 
-/// Links every position to the previous occurrence of the same n tokens, for each order in IndexOptions::orders.
+/// Links every position to the previous occurrence of the same n tokens, for each order n in IndexOptions::orders.
 /// append() finds that occurrence in a hash table of the distinct n-grams. find() therefore needs no hashing: it
 /// follows the links from the end of the context, and every link leads to an exact occurrence.
 ///
@@ -33,8 +33,9 @@ class BasicRollingHashIndex;
 /// the context. A full table is rebuilt from the tokens, normally at 1.5 times its size or more, in time linear in the
 /// context; reserve() avoids that.
 ///
-/// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and 6.7 to 10 bytes per distinct
-/// n-gram. If the index grows token by token, up to a fifth of the per-token part is unused.
+/// Memory per token: 4 bytes. Each order adds 4 bytes (8 with options.earliest), and normally 6.7 to 10 bytes per
+/// distinct n-gram. reserve() or a long append() can make a table larger. If the index grows token by token, up to a
+/// fifth of the per-token part is unused.
 ///
 /// A secret key protects the tables against prompts that are constructed to collide, but the hash is not cryptographic.
 ///

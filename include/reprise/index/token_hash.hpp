@@ -16,7 +16,7 @@ constexpr std::uint64_t spread(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// Returns a hash of a token that cannot be predicted without the key.
+/// Returns a keyed hash of a token. It is hard to predict without the key, but not cryptographic.
 constexpr std::uint64_t token_hash(std::uint64_t key, Token token) noexcept {
   return spread(key + static_cast<std::uint32_t>(token) * std::uint64_t{0x9e3779b97f4a7c15});
 }
@@ -27,8 +27,9 @@ constexpr std::uint64_t token_hash(std::uint64_t key, Token token) noexcept {
 /// Every step can be undone exactly, as truncation requires. (Cohen 1997; Lemire and Kaser, "Recursive n-gram hashing
 /// is pairwise independent, at best", 2010.)
 ///
-/// With n <= 32 all rotations differ. Any two given n-grams then collide with a probability of at most 2^-33 over the
-/// keys. A polynomial modulo 2^64 has no such bound: Thue-Morse words collide for every base.
+/// With n <= 32 all rotations differ. If the token hashes are independent and uniform, any two given n-grams then
+/// collide with a probability of at most 2^-33. A polynomial modulo 2^64 has no such bound: Thue-Morse words collide
+/// for every base.
 class CyclicHash {
  public:
   constexpr void advance(std::uint64_t entering) noexcept { state_ = std::rotl(state_, 1) ^ entering; }
@@ -41,7 +42,7 @@ class CyclicHash {
     state_ = std::rotr(state_ ^ entering ^ std::rotl(leaving, static_cast<int>(n)), 1);
   }
   /// Returns the mixed state. The state alone is linear in the token hashes, and for periodic n-grams it has only some
-  /// of the 2^64 values. After spread(), any of its bits can address a table.
+  /// of the 2^64 values. Any bits of the mixed state can address a table.
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return spread(state_); }
 
  private:

@@ -17,9 +17,9 @@
 namespace reprise::inline v0::detail {
 
 /// All occurrences of every n-gram of one length, linked into chains. This class is a part of RollingHashIndex, which
-/// owns the tokens and manages the memory limit. As in Match, an n-gram is identified by its end position. The links of
-/// the n-gram that ends at e are stored at index e - 1. Each token adds one element, so the links grow and shrink with
-/// the tokens.
+/// owns the tokens and manages the memory limit. As in Match, an occurrence is identified by its end position. The
+/// links of the occurrence that ends at e are stored at index e - 1. Each token adds one element, so the links grow and
+/// shrink with the tokens.
 class NgramChain {
  public:
   /// The maximum number of tokens in a batch.

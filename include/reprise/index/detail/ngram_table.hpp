@@ -16,9 +16,9 @@ namespace reprise::inline v0::detail {
 /// The distinct n-grams of one length, each with the end of its last occurrence. It is a hash table with open
 /// addressing and linear probing, at most three quarters full.
 ///
-/// A slot takes 5 bytes, in two arrays. A probe first reads a tag of one byte; the tags mostly stay in the L2 cache. It
-/// reads the end (4 bytes) only if the tag matches. The table does not store the n-grams themselves: the caller
-/// compares tokens.
+/// A slot takes 5 bytes, in two arrays. A probe first reads a tag of one byte; the tags mostly stay in the L2 cache.
+/// The probe reads the end (4 bytes) only if the tag matches. The table does not store the n-grams themselves: the
+/// caller compares tokens.
 ///
 /// There are no tombstones. N-grams are erased in the reverse order of insertion, so no remaining n-gram can have
 /// probed past an erased slot. A caller that refills a table must therefore insert in the order of first occurrence.
@@ -39,8 +39,8 @@ class NgramTable {
   static constexpr std::size_t most_slots = std::numeric_limits<std::uint32_t>::max();
 
   /// Makes an empty table of `slots` slots. Releases the old arrays first, because two tables at once would determine
-  /// the peak memory use. The caller refills the table from the tokens anyway. Returns false if memory runs out; in
-  /// that case there are no slots.
+  /// the peak memory use. The caller refills the table from the tokens anyway. Returns false if memory runs out or
+  /// `slots` is above most_slots; in that case there are no slots.
   [[nodiscard]] bool reset(std::size_t slots) noexcept {
     release();
     if (slots > most_slots) return false;
