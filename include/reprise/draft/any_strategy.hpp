@@ -71,7 +71,7 @@ class AnyStrategy {
   void reserve(std::size_t max_context) {
     if (calls_ != nullptr) calls_->reserve(object_, max_context);
   }
-  /// Returns the number of tokens per row that the strategy learns from (see TopKLearner), or 0 if it learns from none.
+  /// Returns top_k_wanted() of the strategy, or 0 if the strategy is not a TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const { return calls_ == nullptr ? 0 : calls_->top_k_wanted(object_); }
   /// Returns the distribution from which a node of a sampled draft was drawn. If the strategy does not provide it, the
   /// span is empty, and the token counts as drawn with probability one.
@@ -99,7 +99,7 @@ class AnyStrategy {
     const char* type;
   };
 
-  /// Its address identifies the type. It is not constant, because linkers may merge equal constants.
+  /// The address of this variable identifies the type S. It is not constant, because linkers may merge equal constants.
   template <class S>
   static inline char type_of = 0;
 

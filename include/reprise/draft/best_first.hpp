@@ -30,8 +30,8 @@ class Frontier {
     wanted_ = wanted;
   }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  /// Returns the probability that a new item must exceed: the lowest in the queue if it is full, otherwise zero.
-  /// Returns one if no items are wanted.
+  /// Returns the lowest probability in a full queue, which a new item must exceed. Returns zero if the queue is not
+  /// full, and one if no items are wanted.
   [[nodiscard]] Probability bar() const noexcept {
     if (size_ < wanted_) return Probability::zero();
     return size_ == 0 ? Probability::one() : keys_[first_ + size_ - 1].path;
@@ -55,7 +55,8 @@ class Frontier {
     --size_;
     return items_[free_[freed_++] = keys_[first_++].slot];
   }
-  /// Lowers the number of wanted items by one. Call it after a popped item has been used.
+  /// Lowers the number of wanted items by one; a full queue drops its last item. Call it after a popped item has been
+  /// used.
   void want_one_less() noexcept {
     REPRISE_EXPECTS(wanted_ > 0);
     if (size_ == wanted_--) drop_last();
@@ -85,16 +86,16 @@ class Frontier {
 };
 
 /// Grows `draft` best first: the most probable item in `frontier` is always written next. Every prefix of the draft is
-/// therefore the best smaller draft. A chain keeps only the best child of each node. Returns the number of nodes;
-/// `written[i]` becomes the item of node i.
+/// therefore the best smaller draft. A chain keeps only the best child of each node. Returns the number of nodes, at
+/// most `Most`; `written[i]` becomes the item of node i.
 ///
 /// An Item has `path`, its path probability, which is at most that of its parent. It also has `depth` (1: directly
 /// after the anchor) and `node()`, which returns its DraftNode.
 ///
-/// expand(parent) pushes the items that may follow `parent` to the frontier. It is called first for the anchor, and
-/// then for each node as soon as the node is written. It may skip items at or below `frontier.bar()`. It may return
-/// void. If it returns bool, false means that no further node can be expanded. In that case the waiting items are still
-/// written, but expand() is not called again.
+/// expand(parent) adds to the frontier the items that may follow `parent`. It is called first for the anchor, and then
+/// for each node as soon as the node is written. It may skip items at or below `frontier.bar()`. It may return void. If
+/// it returns bool, false means that no further node can be expanded. In that case the waiting items are still written,
+/// but expand() is not called again.
 ///
 /// The draft enforces the budget. Two limits are also checked here to save calls of expand(): a full draft and a node
 /// at the maximum depth are not expanded. The depth check also keeps the frontier free of items that the draft would

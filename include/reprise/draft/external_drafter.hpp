@@ -50,8 +50,8 @@ class ExternalDrafter {
   void feedback(TokenSpan, const Outcome&) noexcept {}
 
   /// Sets the nodes of the next draft. Deletes the earlier nodes, even if the new ones are refused. Probabilities above
-  /// one count as one. Errors: out_of_memory; invalid_argument if array lengths differ, a parent is invalid (see
-  /// ExternalNodes), a probability is negative or NaN, or an ordered draft has distributions.
+  /// one count as one. Errors: out_of_memory; invalid_argument for a wrong array length, an invalid parent (see
+  /// ExternalNodes), a negative or NaN probability, or distributions of an ordered draft.
   Result<void> set(const ExternalNodes& nodes) noexcept {
     clear();
     if (auto checked = check(nodes); !checked) return checked;
@@ -111,7 +111,7 @@ class ExternalDrafter {
   }
 
   /// Returns the distribution from which a node of the last draft was drawn. Returns an empty span if no distributions
-  /// were set or the draft has no such node.
+  /// were set or the draft has no such node. The span is a part of ExternalNodes::distributions.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const noexcept {
     if (distributions_.empty()) return {};
     const auto found = std::find(written_.begin(), written_.end(), node);

@@ -11,8 +11,8 @@
 
 namespace reprise::inline v0 {
 
-/// The base of combinators. It holds several strategies that follow the same sequence, and forwards the calls that are
-/// the same for all of them.
+/// The base of the combinators FirstMatch, UnionDrafter and BestOf. It holds several strategies that follow the same
+/// sequence, and forwards the calls that are the same for all of them.
 template <DraftStrategy... Strategies>
 class Members {
   static_assert(sizeof...(Strategies) > 0, "a combinator needs at least one strategy");

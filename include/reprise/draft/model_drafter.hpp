@@ -40,19 +40,21 @@ struct ModelOptions {
 /// to a different path costs a run of the model over the tokens that the paths do not share.
 ///
 /// *Sampled* drafts are chains of tokens drawn from the model's distribution; distribution() returns it. The
-/// probability of a node is fixed before its token is drawn. It is the acceptance rate of drafted tokens, learned from
-/// feedback separately for each class of depth and of the model's highest probability.
+/// probability of a node is fixed before its token is drawn. Given the parent, it is the acceptance rate of drafted
+/// tokens. This rate is learned from feedback, separately for each class of depth and of the model's highest
+/// probability.
 ///
-/// The model's distributions are the only floating-point numbers here. Each weight is first rounded to fixed point:
-/// 2^-30 for ordered drafts, 2^-42 for sampled ones. A weight that is NaN counts as zero.
+/// The model's distributions are the only floating-point numbers here. Each weight is first rounded down to a multiple
+/// of 2^-30 for ordered drafts, or of 2^-42 for sampled ones. A weight that is NaN counts as zero.
 ///
 /// The random numbers depend only on the seed and the position in the sequence, so a repeated request gives the same
 /// draft. Forks, truncated sequences and other sequences with the same seed therefore use the same random numbers. If
 /// outputs must be independent of each other, give each drafter its own seed with reseed(). These seeds must be
 /// independent of the target's.
 ///
-/// Only propose() feeds the model. It starts with the tokens committed since its last call; the first call feeds the
-/// whole prompt. begin() invalidates the model's cache; rebase() keeps the common beginning of both contexts.
+/// Only propose() feeds the model. It starts with the committed tokens that the model's cache does not hold, at least
+/// the last one. The first call after begin() feeds the whole context. begin() invalidates the model's cache; rebase()
+/// keeps the common beginning of both contexts.
 ///
 ///  - Cost of propose(): at most one run of the model per drafted token and one for the committed tokens. Each includes
 ///    up to three passes over the vocabulary.
@@ -188,7 +190,7 @@ class ModelDrafter {
     return std::max(options_.min_path_probability, draft.budget().min_path_probability);
   }
 
-  /// Runs the model up to `parent` and pushes the best next tokens to the frontier. Returns false if the model fails.
+  /// Runs the model up to `parent` and pushes the best next tokens onto the frontier. Returns false if the model fails.
   bool expand(TokenSpan context, NodeIndex parent, Draft& draft) {
     std::size_t depth = 0;
     Probability path = Probability::one();

@@ -34,9 +34,9 @@ struct NgramOptions {
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
   std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
-  /// Other texts, such as past sequences, in which occurrences of the context's last tokens vote too. The stores must
-  /// outlive the drafter and its copies. Other threads may write to stores that allow it. Evidence from one store alone
-  /// is calibrated separately for each index of this array.
+  /// Other texts, such as past sequences. Occurrences of the context's last tokens in these texts also vote for the
+  /// next token (see NgramDrafter). The stores must outlive the drafter and its copies. Other threads may write to
+  /// stores that allow it. Evidence from one store alone is calibrated separately for each index of this array.
   std::array<DatastoreRef, max_stores> stores{};
 };
 
@@ -55,11 +55,12 @@ struct NgramOptions {
 /// After a round, the occurrences that voted for the last accepted token are touched in their stores.
 ///
 ///  - Cost of propose(): a few dozen nanoseconds per node, regardless of the context length. A HistoryStore adds one to
-///    three microseconds.
+///    three microseconds per draft.
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
-///  - Memory: the index over three n-gram lengths with its text; 11 to 21 bytes per distinct token; less than 2 bytes
-///    per token; 25 KB. The total is at most 75 bytes per token plus 25 KB, reached when all tokens differ.
+///  - Memory: the index over three n-gram lengths with its text, and 25 KB for the object. Counts take 11 to 21 bytes
+///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
+///    25 KB, reached when all tokens differ.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
@@ -90,9 +91,9 @@ class NgramDrafter {
     context_.truncate(size);
   }
   /// Replaces the context; see RebasableStrategy. The old tokens between the common beginning and the common end of the
-  /// two contexts become evidence. At most the latest NgramOptions::max_evidence tokens of evidence are kept. The
-  /// calibration is kept too. If NgramOptions::max_bytes or the memory does not suffice for evidence and context, the
-  /// evidence is dropped.
+  /// two contexts become evidence. Up to 32 tokens before and after them are included. At most the latest
+  /// NgramOptions::max_evidence tokens of evidence are kept. The calibration is kept too. If NgramOptions::max_bytes or
+  /// the memory does not suffice for evidence and context, the evidence is dropped.
   ///
   /// Cost in time and memory: that of begin() with evidence and context. It also takes 4 temporary bytes for each token
   /// of the old evidence and of both contexts. If the context has only grown, the cost is that of observe().
@@ -192,7 +193,7 @@ class NgramDrafter {
     if (last < proposed_) voters_.touch(nodes_[last].voters);
   }
 
-  /// Pushes the tokens that may follow `parent` to the frontier.
+  /// Pushes onto the frontier the tokens that may follow `parent`.
   void expand(NodeIndex parent) noexcept {
     Place place;
     if (parent == anchor_parent) {
@@ -271,7 +272,7 @@ class NgramDrafter {
     }
   }
 
-  /// Computes the probabilities of the candidates, and pushes those that are likely enough to the frontier.
+  /// Computes the probability of each candidate. Pushes a candidate onto the frontier if it is likely enough.
   void score(Place place, Candidates& candidates) noexcept {
     const TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
@@ -313,9 +314,8 @@ class NgramDrafter {
     return node->token;
   }
 
-  /// Adds up to two voters to a node: the places after the latest occurrences of the last two tokens and of the last
-  /// token. They are looked up at the end of [context | path]. The draft may have reached text that occurs in the
-  /// context.
+  /// Looks up the last two tokens of [context | path], and then the last one. Adds the places after their latest
+  /// occurrences to the node's voters, because the draft may have reached text that occurs in the context.
   void requery(Node& node) noexcept {
     const TokenSpan tokens = context_.tokens();
     std::array<Token, compared_again> end;  // the last tokens of [context | path], in order

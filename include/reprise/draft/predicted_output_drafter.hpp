@@ -66,7 +66,7 @@ class PredictedOutputDrafter {
 
   /// Adds a text from which drafts may copy at any place. Errors: out_of_memory; in that case nothing is added.
   Result<void> add_reference(TokenSpan reference) { return add(reference, false); }
-  /// Adds a prediction of the output, starting with its first token. Errors: as for add_reference().
+  /// Adds a prediction of the output, from the first token of the output on. Errors: as for add_reference().
   Result<void> predict(TokenSpan output) { return add(output, true); }
   void clear_references() {
     index_.clear();
@@ -211,7 +211,7 @@ class PredictedOutputDrafter {
     checkpoints_.truncate(checkpoints_before(size_));
     mark(size_);
   }
-  /// Advances the cursors by the last token of `text`, and searches for new places unless a cursor is sure().
+  /// Advances the cursors by the last token of `text`, and searches for new places unless cursors_.sure().
   void follow(TokenSpan text) noexcept {
     if (!usable()) return cursors_.reset();
     cursors_.advance(index_.tokens(), text.back());

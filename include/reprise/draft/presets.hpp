@@ -12,8 +12,8 @@
 /// baselines for comparisons, and as a first step in a migration. L is the length of the context, anchor included.
 namespace reprise::inline v0::presets {
 
-/// Returns the common settings: lookup of every n-gram length from `min_ngram` to `max_ngram` at its earliest
-/// occurrence, and copies that end at L. PromptLookupDrafter::make() accepts at most 8 lengths.
+/// Returns the common settings: look up every n-gram length from `min_ngram` to `max_ngram`, and copy after the
+/// earliest occurrence. A copy stops at the end of the context. PromptLookupDrafter::make() accepts at most 8 lengths.
 inline PromptLookupOptions lookup(std::uint32_t min_ngram, std::uint32_t max_ngram, std::size_t draft_length) noexcept {
   PromptLookupOptions options;
   options.min_ngram = min_ngram;

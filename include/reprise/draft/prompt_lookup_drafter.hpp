@@ -22,7 +22,7 @@ enum class Occurrence : std::uint8_t { most_recent, earliest, most_frequent };
 struct PromptLookupConditions {
   std::size_t min_context = 0;     ///< minimum number of context tokens for a draft
   std::size_t min_distance = 1;    ///< minimum distance in tokens from the occurrence's end to the context's end
-  bool apart = false;              ///< true: that distance must exceed the length of the n-gram
+  bool apart = false;              ///< true: the distance (see min_distance) must exceed the n-gram's length
   std::size_t min_copy = 1;        ///< minimum number of tokens that follow the occurrence
   bool without_anchor = false;     ///< true: the last token of the context is never copied
   bool never_from_start = false;   ///< true: an occurrence at the very beginning of the context is not used
@@ -134,7 +134,7 @@ class PromptLookupDrafter {
     return {orders, options.occurrence == Occurrence::earliest, options.key, options.max_bytes};
   }
 
-  /// Returns the occurrence of the last n tokens to copy from, or nullopt if none is usable.
+  /// Returns the occurrence to copy from, among those of the last n tokens. Returns nullopt if none is usable.
   [[nodiscard]] std::optional<Match> best_match(std::uint32_t n) const {
     std::array<Match, max_candidates> found;
     const MatchLimits limits{

@@ -20,8 +20,9 @@ namespace reprise::inline v0 {
 /// CostOptions::calibrated may be set. If the budget asks for a chain, only the most probable child of each node is
 /// drafted.
 ///
-/// Forced tokens (JumpForwardDrafter) are not calibrated: they keep probability one and come first. Siblings that the
-/// grammar excludes are omitted. Drafts of other members that agree with the forced tokens continue after them.
+/// Two kinds of nodes are not calibrated. Auxiliary nodes keep their stated probability. Forced tokens
+/// (JumpForwardDrafter) keep probability one and come first. Siblings that the grammar excludes are omitted. Drafts of
+/// other members that agree with the forced tokens continue after them.
 ///
 /// After every committed round, each member receives the outcome of its own draft, even if other members proposed the
 /// same nodes; see MemberOutcome.

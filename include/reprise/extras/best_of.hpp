@@ -11,16 +11,16 @@
 namespace reprise::inline v0 {
 
 /// In each round, drafts with the member whose draft has the highest expected number of accepted tokens: the largest
-/// sum of path probabilities. A tie goes to the first member.
+/// sum of path probabilities. A tie goes to the member that is listed first.
 ///
 /// First calibrates each member's stated probabilities with the observed acceptance of such claims (ClaimCalibrator).
 /// The draft states the corrected probabilities, so CostOptions::calibrated may be set. Members that were not chosen
 /// learn too, from the agreement of their drafts with the target's tokens (see MemberOutcome). A member that drafts
 /// badly at first is therefore chosen again once its drafts improve.
 ///
-/// On engines that verify trees, UnionDrafter drafts at least as well. On engines that verify only chains, BestOf sends
-/// one whole draft; UnionDrafter switches to a different member's draft wherever that seems better. Sampled drafts,
-/// limits, cost and size: as for UnionDrafter. Threads: one at a time; copies are independent.
+/// On engines that verify trees, UnionDrafter drafts at least as well. On engines that verify only chains, BestOf
+/// drafts the chain of one member; UnionDrafter switches to a different member's draft wherever that seems better.
+/// Sampled drafts, limits, cost and size: as for UnionDrafter. Threads: one at a time; copies are independent.
 template <DraftStrategy... Strategies>
 class BestOf : public SubDrafts<Strategies...> {
  public:

@@ -18,9 +18,9 @@ namespace reprise::inline v0 {
 ///
 /// **Timing still leaks.** A group can be sent once its last token is committed. So the time between two groups shows
 /// how many passes a group took, and thus the mean number of accepted tokens per pass. Groups that the same pass
-/// completes are sent together. Larger groups leak less. Only release times that are independent of the text leak
-/// nothing: call next() once per tick of your own clock. The end of the output shows its length, rounded up to whole
-/// groups. If the last group is not padded, its own size shows too.
+/// completes are sent at the same time. Larger groups leak less. Only release times that are independent of the text
+/// leak nothing: call next() once per tick of your own clock. The end of the output shows its length, rounded up to
+/// whole groups. If the last group is not padded, its own size shows too.
 ///
 /// The only state is the number of released tokens. Nothing is copied. Threads: one at a time.
 class GroupedRelease {

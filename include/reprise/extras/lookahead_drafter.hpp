@@ -52,8 +52,8 @@ struct LookaheadOptions {
 /// The path probability of an auxiliary node is the measured worth of such rows: accepted tokens per auxiliary row
 /// sent. So control evaluates both parts in the same unit.
 ///
-/// Needs a TopKVerifier, or an engine that calls Session::report_top_k(). After four passes with lookahead rows for
-/// which the engine revealed no candidates, the drafter drafts no such rows. It drafts them again after begin(), or
+/// Needs a TopKVerifier, or an engine that calls Session::report_top_k(). If the engine reveals no candidates in four
+/// consecutive passes with lookahead rows, the drafter drafts no such rows. It drafts them again after begin(), or
 /// after the engine has revealed candidates. If the engine verifies only chains, the draft is the best n-gram. If the
 /// pool has none, the draft is the leading columns as far as they form a chain. They are ordinary nodes, which may even
 /// be accepted (Jacobi decoding, Santilli et al. 2023). truncate() keeps the pool and the columns, because they hold
@@ -157,7 +157,7 @@ class LookaheadDrafter {
   static constexpr std::size_t depth_classes = 3;
 
   struct Column {
-    std::size_t place = 0;   // position of its first token in the sequence
+    std::size_t place = 0;   // position of the column's first token in the sequence
     std::size_t height = 0;  // number of tokens; 0: the target has not yet seen the first one
     std::array<Token, most_levels> tokens{};
   };
@@ -167,7 +167,7 @@ class LookaheadDrafter {
     Token token = 0;
     std::int16_t parent = -1;  // index in the tree; -1: the anchor
     std::uint8_t lesson = 0;
-    NodeIndex node = anchor_parent;  // its node in the draft
+    NodeIndex node = anchor_parent;  // the node of this token in the draft
   };
   /// The facts about a node of the draft that feedback() needs.
   struct Node {

@@ -19,7 +19,7 @@ namespace reprise::inline v0 {
 struct RepetitionGateOptions {
   std::uint32_t ngram = 3;                            ///< length of the counted n-grams, 1..32
   Probability threshold = Probability::ratio(1, 50);  ///< minimum share of repeated n-grams; zero: always open
-  bool prompt_only = true;                            ///< false: output counts too, so the gate may open later
+  bool prompt_only = true;                            ///< false: output counts too, so the gate may open or close later
   std::uint64_t key = IndexOptions{}.key;             ///< see IndexOptions
   std::size_t max_bytes = unlimited;                  ///< see IndexOptions; at this limit, the gate opens
 };
@@ -35,16 +35,16 @@ enum class GateOverride : std::uint8_t {
 /// n-grams occurred earlier, the strategy's drafts pass unchanged; otherwise nothing is drafted. Source: the gate of
 /// mlx-lm's PR 1297, which scores the prompt of each request once.
 ///
-/// It is meant for users of that gate. It knows neither the cost of a pass nor the acceptance of earlier drafts. It
-/// stays closed for prompts without any repetition, although a history across requests still saves passes there.
-/// Control, which is the library's default, decides better, because it learns.
+/// This class is meant for users of mlx-lm's gate. It knows neither the cost of a pass nor the acceptance of earlier
+/// drafts. It stays closed for prompts without any repetition, although a history across requests still saves passes
+/// there. Control, which is the library's default, decides better, because it learns.
 ///
 /// By default, the score covers the context up to the end of the tokens that the caller last added. The caller adds
 /// tokens by begin(), by observe() of a prompt, or by rebase(). If truncate() removes a part of this text, the score
 /// covers the rest. An override holds for one sequence: begin() removes it.
 ///
-/// Rounds with a closed gate count as Cut::throttled in statistics. The state of the gate depends on the context alone,
-/// so sampled drafts stay unbiased.
+/// Rounds with a closed gate count as Cut::throttled in statistics. The state of the gate depends only on the context
+/// and the override, so sampled drafts stay unbiased.
 ///
 /// Additional cost: one index append and one index lookup per token; none in propose(). Memory: 12 to 18 bytes per
 /// token of context. Only begin(), observe(), rebase() and reserve() allocate. If memory runs out, the gate stays open
@@ -158,8 +158,8 @@ class RepetitionGate {
     }
     if (origin == Origin::prompt) judged_ = counted_;
   }
-  /// Resets the counts if the index has lost tokens. An index may lose all its tokens if it runs out of memory, or if
-  /// copying it does.
+  /// Resets the counts if the index has lost tokens. An index may lose all its tokens if it runs out of memory. A copy
+  /// may lose them if there is no memory for it.
   void check_memory() noexcept {
     if (index_.tokens().size() < counted_.size) counted_ = judged_ = {};
   }

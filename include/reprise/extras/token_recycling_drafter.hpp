@@ -27,20 +27,20 @@ struct TokenRecyclingOptions {
   Probability min_path_probability = Probability::ratio(1, 200);  ///< DraftBudget can only raise it
 };
 
-/// Drafts from the target's earlier rankings. For each token, it remembers the candidates that the target ranked
-/// highest when it last processed that token, even on a rejected path. Starting from the anchor, candidates of
+/// Drafts from the target's earlier rankings. For each token, the drafter remembers the candidates that the target
+/// ranked highest when it last processed that token, even on a rejected path. Starting from the anchor, candidates of
 /// candidates form a tree. The tree grows best first, so every prefix is the best smaller draft. Source: Token
-/// Recycling (Luo et al. 2024), which fills one fixed tree. Here, the probability of each rank at each depth is learned
-/// from the target's picks.
+/// Recycling (Luo et al. 2024), which fills one fixed tree. Here, the probability of each rank is learned separately
+/// for depths 1, 2 and 3, and together for greater depths, from the target's picks.
 ///
-/// With a TopKVerifier, it learns from Outcome::top_k. Otherwise, it learns from the picks alone: the tokens that
-/// followed each token, latest first. begin() forgets all candidates. truncate() forgets none, because they describe
-/// the target, not the text.
+/// If the engine reports Outcome::top_k (see TopKLearner), the drafter learns from it. Otherwise, the drafter learns
+/// from the picks alone: the tokens that followed each token, latest first. begin() forgets all candidates. truncate()
+/// forgets none, because they describe the target, not the text.
 ///
 /// Cost of propose(): up to 16 table reads and a few moves in a short sorted list per node. Cost of feedback(): a copy
 /// of the candidates. Memory: 4 x candidates + 1 bytes for each token up to the highest one seen, or up to a quarter
 /// more, plus 4 KB. With 8 candidates, 128,000 tokens take 4.2 MB. Only begin() and observe() allocate. If memory runs
-/// out, it learns about fewer tokens. Threads: one at a time; copies are independent.
+/// out, the drafter learns about fewer tokens. Threads: one at a time; copies are independent.
 class TokenRecyclingDrafter {
  public:
   static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft

@@ -23,14 +23,14 @@ struct TokenTableDrafterOptions {
   /// The table into which the drafter writes the tokens that it observes, usually the table that it reads. Only one
   /// thread may write to a table: see Threads. nullptr: the caller calls TokenTable::learn().
   TokenTable* learn_into = nullptr;
-  /// Observed tokens are learned in batches. A batch is learned once more than this many tokens were observed since the
-  /// start of the first unlearned n-gram. begin() learns at once.
+  /// Observed tokens are learned in batches. A batch is learned as soon as more than this many tokens have been
+  /// observed from the start of the first unlearned n-gram on. begin() learns at once.
   std::size_t learn_gap = 0;
   /// If true, the last token of the context is learned one token later, and nothing is drafted until n tokens precede
   /// it.
   bool without_anchor = false;
   /// After this many consecutive poor rounds, nothing is drafted for `rest_rounds` rounds. After such a rest, one more
-  /// poor round starts the next. 0: never rests. A round is poor if less than `poor_share` of its sent tokens are
+  /// poor round starts another. 0: never rests. A round is poor if less than `poor_share` of its sent tokens are
   /// accepted. By default, this means that none is accepted: control already decides how many tokens are worth their
   /// rows. Rounds in which control requests no draft also count towards the rest, because they advance the text too.
   std::uint32_t poor_rounds = 5;
@@ -50,8 +50,8 @@ struct TokenTableDrafterOptions {
 /// of all others. Here, such a sequence pauses drafting for a while (Cut::throttled), and stale entries are overwritten
 /// over time.
 ///
-/// Probabilities are learned from the target's picks, separately for depths 1, 2, 3 and beyond, so that control can
-/// decide how much to send.
+/// Probabilities are learned from the target's picks: separately for depths 1, 2 and 3, and together for greater
+/// depths. Control can thus decide how much to send.
 ///
 /// Drafts also depend on the text of other sequences in the table. S1, S4, S6, S7 and S8 therefore hold only while
 /// nobody writes to the table. If several ranks must draft the same tokens, their tables need the same key and must
@@ -76,7 +76,8 @@ class TokenTableDrafter {
   }
   void observe(TokenSpan context, std::size_t, Origin) noexcept { learn(context, options_.learn_gap); }
   void truncate(TokenSpan context, std::size_t size) noexcept { forget(std::min(size, context.size())); }
-  /// Keeps the probabilities learned from the target. Learns the tokens of `context` from the first difference on.
+  /// Keeps the probabilities learned from the target. With `learn_into`, learns the tokens of `context` from the first
+  /// difference on.
   void rebase(TokenSpan before, TokenSpan context) noexcept {
     forget(static_cast<std::size_t>(std::mismatch(before.begin(), before.end(), context.begin(), context.end()).first -
                                     before.begin()));

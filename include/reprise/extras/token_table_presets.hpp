@@ -28,9 +28,9 @@ inline TokenTableOptions llama_cpp_mod_table(std::uint32_t n = 24) noexcept { re
 
 /// Returns the drafter settings of llama.cpp's ngram-mod (--spec-ngram-mod-n-min, --spec-ngram-mod-n-max). Chains
 /// shorter than n_min tokens are dropped. The prompt is learned at once, the output in batches, and the anchor one
-/// token later. A sequence rests after five consecutive rounds with less than a quarter accepted. The original resets
-/// its table instead (as first published: after three rounds below a half). By default, Limits::draft and Session cut
-/// each draft to 32 nodes: raise both to n_max.
+/// token later. A sequence rests after five consecutive rounds with less than a quarter of the sent tokens accepted.
+/// The original resets its table instead (as first published: after three rounds below a half). By default,
+/// Limits::draft and Session cut each draft to 32 nodes: raise both to n_max.
 inline TokenTableDrafterOptions llama_cpp_mod(TokenTable* learn_into, std::size_t n_min = 48,
                                               std::size_t n_max = 64) noexcept {
   TokenTableDrafterOptions options;
@@ -48,8 +48,8 @@ inline TokenTableDrafterOptions llama_cpp_mod(TokenTable* learn_into, std::size_
 inline TokenTableOptions mlx_lm_mod_table(std::uint32_t n = 16) noexcept { return {.ngram = n}; }
 
 /// Returns the drafter settings of mlx-lm's ngram-mod (--num-draft-tokens). Chains have no minimum length, and the
-/// anchor is learned with the other tokens. A sequence rests after three consecutive rounds with less than a half
-/// accepted. The original resets its table instead.
+/// anchor is learned with the other tokens. A sequence rests after three consecutive rounds with less than half of the
+/// sent tokens accepted. The original resets its table instead.
 inline TokenTableDrafterOptions mlx_lm_mod(TokenTable* learn_into, std::size_t draft_length = 3) noexcept {
   TokenTableDrafterOptions options;
   options.max_draft = draft_length;

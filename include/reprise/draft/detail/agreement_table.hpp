@@ -15,9 +15,9 @@ namespace reprise::inline v0 {
 /// of the place, the number of tokens that agreed so far, and whether a likelier place competes. It learns from the
 /// tokens that the target picks. Used by PredictedOutputDrafter.
 ///
-/// Every entry is a mean that starts at a built-in value. An example moves it by 1 / `prior` of the error at first, and
-/// by 1 / (`prior` + `memory`) in the long run. The arithmetic uses integers only. Size: 1 KB; no allocation. Threads:
-/// one at a time.
+/// Every entry is the running mean of its examples: 1 if the output agreed, otherwise 0. It starts at a built-in value.
+/// An example moves it by 1 / `prior` of the error at first, and by 1 / (`prior` + `memory`) in the long run. The
+/// arithmetic uses integers only. Size: 1 KB; no allocation. Threads: one at a time.
 class AgreementCalibrator {
  public:
   static constexpr std::size_t kinds = 6;  ///< number of cursor kinds, see CursorKind

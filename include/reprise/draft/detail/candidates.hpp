@@ -56,7 +56,7 @@ class Candidates {
   [[nodiscard]] std::span<Candidate> all() noexcept { return {begin(), size_}; }
 
   VoteWeight total = weight_one;  ///< sum of the voters' votes, plus the weight of "something else"
-  int longest = -1;               ///< the longest agreement of a vote; -1: no votes
+  int longest = -1;               ///< the longest agreement of a voter, in tokens; -1: no votes
 
  private:
   static_assert(std::is_trivially_destructible_v<Candidate>);

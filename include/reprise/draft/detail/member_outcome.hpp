@@ -22,15 +22,15 @@ namespace reprise::inline v0::detail {
 /// `Reveals`: true if a member learns from ranked tokens (Outcome::top_k). These tokens may follow nodes of other
 /// members. The sent nodes of other members are therefore appended to the member's own nodes and marked as padding.
 ///
-/// Cost: linear. The returned views are valid until the next translate(). No allocation.
+/// Cost: linear in `Own` + `Rows`. The returned views are valid until the next translate(). No allocation.
 template <std::size_t Own, std::size_t Rows, bool Reveals>
 class MemberOutcome {
  public:
   /// Returns the outcome `combined`, translated for one member.
   ///
   /// `own`: the member's draft. `places`: for each node of `own`, the corresponding node of the combined draft, or
-  /// anchor_parent. No two nodes correspond to the same node, and the parents of corresponding nodes correspond.
-  /// `left_out`: see Draft::leave_out(). `reveal`: whether to translate Outcome::top_k.
+  /// anchor_parent if there is none. No two nodes correspond to the same node, and the parents of corresponding nodes
+  /// correspond. `left_out`: see Draft::leave_out(). `reveal`: whether to translate Outcome::top_k.
   Outcome translate(DraftView own, std::span<const NodeIndex> places, bool left_out, const Outcome& combined,
                     bool reveal) noexcept {
     rows_.fill({});

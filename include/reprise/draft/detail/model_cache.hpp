@@ -49,7 +49,7 @@ class ModelCache {
   }
 
   /// Returns the distribution after `context` and `path`, or an empty span if the model fails. Preconditions: `context`
-  /// is not empty; `path` has at most `longest_path` tokens. It is empty in the first call after a change of the
+  /// is not empty; `path` has at most `longest_path` tokens. `path` is empty in the first call after a change of the
   /// context or a failure.
   std::span<const float> after(TokenSpan context, TokenSpan path) {
     const std::size_t size = context.size();

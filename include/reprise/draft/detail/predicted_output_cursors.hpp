@@ -14,7 +14,7 @@ namespace reprise::inline v0::detail {
 
 /// The reason why the text is expected to continue at a place of a reference.
 enum class CursorKind : std::uint8_t {
-  followed,   ///< the text has followed the reference for a while, or from its start
+  followed,   ///< the text has followed the reference for a while, or from the start of the reference
   near,       ///< near the last mismatch, the only place with the longest agreement
   ambiguous,  ///< near the last mismatch, one of several places with the longest agreement
   replaced,   ///< after the mismatched token, which was replaced
@@ -53,7 +53,8 @@ class PredictedOutputCursors {
                        [](const Cursor& cursor) { return cursor.run >= settled; });
   }
 
-  /// Follows the reference [begin, end) from its beginning. Until a mismatch, look_near() searches near this beginning.
+  /// Follows the reference [begin, end) from its beginning. Until the next start(), or until advance() breaks a run of
+  /// 3 or more tokens, look_near() searches near this beginning.
   void start(Position begin, Position end) noexcept {
     if (begin == end) return;
     add({begin, begin, end, 0, CursorKind::followed});

@@ -61,7 +61,7 @@ struct Voter {
   Position next = 0;  ///< position in the context; unused for a place in a store
   std::uint32_t base_weight = 0;
   const LengthWeights* weights = nullptr;
-  int length = 0;  ///< length of agreement with the context; -n: it starts after the n-th draft token
+  int length = 0;  ///< agreement with the context in tokens; -n: the agreement starts after the n-th draft token
 };
 
 /// The places that vote on one draft: those of the context's followed matches, those found in the stores, and those

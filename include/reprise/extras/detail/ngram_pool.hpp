@@ -27,9 +27,9 @@ class NgramPool {
   static constexpr std::size_t most_ways = 16;
 
   struct Ngram {
-    std::uint64_t added = 0;  ///< serial number of its latest addition; 0: vacant
+    std::uint64_t added = 0;  ///< serial number of this n-gram's latest addition; 0: vacant
     Token first = 0;
-    std::uint32_t times = 0;  ///< number of additions since it entered the pool
+    std::uint32_t times = 0;  ///< number of additions since this n-gram entered the pool
     std::array<Token, most_following> following{};
   };
 
@@ -67,8 +67,8 @@ class NgramPool {
     *oldest = {.added = ++clock_, .first = first, .times = 1};
     std::copy(following.begin(), following.end(), oldest->following.begin());
   }
-  /// Writes pointers to the n-grams that begin with `first`, latest first, and returns their number. The pointers are
-  /// valid until add() or prepare().
+  /// Writes pointers to the n-grams that begin with `first`, latest first, as far as `out` has room. Returns their
+  /// number. The pointers are valid until add() or prepare().
   std::size_t find(Token first, std::span<const Ngram*> out) noexcept {
     if (table_.empty()) return 0;
     std::array<const Ngram*, most_ways> found{};
