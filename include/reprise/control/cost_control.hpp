@@ -52,8 +52,8 @@ struct CostOptions {
 ///  * No cost is learned from passes of several sequences.
 ///  * The limit on draft length grows as longer drafts are timed.
 ///  * Occasionally a draft is skipped to time a plain pass, preferably a draft of little value. At most 256 timed
-///  passes
-///    run between two timed plain passes, or 16 while drafting seems to lose. This holds while plain passes are timed.
+///    passes run between two timed plain passes, or 16 while drafting seems to lose. This holds while plain passes are
+///    timed.
 ///  * The loss bound holds in learned costs. Each drafted pass is charged 1/32 more to cover the error of these costs.
 ///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes, for row counts that
 ///    had been timed. docs/decisions/0006 has the figures.

@@ -34,8 +34,9 @@ struct StoreRun {
 /// find() once for each draft, and then reads from the places that it needs. The compiler cannot check these clauses:
 ///
 ///  D1  find(suffix, out) writes up to out.size() matches, the best ones first, and returns their number. Each follows
-///      at least the last token of `suffix`: bit 0 of `agreements` is set. A set bit means that the tokens themselves
-///      were compared, never only their hashes. A clear bit means that the tokens differ or were not compared.
+///      an occurrence of at least the last token of `suffix`, so bit 0 of `agreements` is set. A set bit means that the
+///      tokens themselves were compared, never only their hashes. A clear bit means that the tokens differ or were not
+///      compared.
 ///  D2  read(place, out) writes up to out.size() tokens, beginning with the one at `place`, and returns a StoreRun. It
 ///      writes at least one, unless the text ends at `place` or `out` is empty. `place` comes from find() or from
 ///      StoreRun::next.

@@ -127,7 +127,8 @@ class SnapshotWriter {
   std::array<SectionKind, SnapshotFormat::most_sections> kinds_{};  // the kinds of the sections begun
 };
 
-/// Reads numbers one after the other, and never beyond the end. A plain value: a copy continues from the same offset.
+/// Reads numbers from a view of bytes, one after the other, and never beyond its end. A plain value: a copy continues
+/// from the same offset.
 class SnapshotCursor {
  public:
   constexpr explicit SnapshotCursor(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}

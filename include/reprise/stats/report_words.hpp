@@ -11,7 +11,7 @@
 /// an enumerator is renamed.
 namespace reprise::inline v0 {
 
-/// Returns the word for a cut in tables and JSON.
+/// Returns the word that tables and JSON use for a cut.
 constexpr std::string_view report_word(Cut cut) noexcept {
   constexpr std::string_view words[cut_count] = {"none",    "no_match",   "unlikely", "gated",      "budget",
                                                  "shape",   "depth",      "rows",     "width",      "rollback",
@@ -19,7 +19,7 @@ constexpr std::string_view report_word(Cut cut) noexcept {
   return words[static_cast<std::size_t>(cut)];
 }
 
-/// Returns the word for a source of drafted tokens in tables and JSON.
+/// Returns the word that tables and JSON use for a source of drafted tokens.
 constexpr std::string_view report_word(DraftSource source) noexcept {
   constexpr std::string_view words[draft_source_count] = {"unknown",   "context",  "memory",   "reference", "model",
                                                           "lookahead", "recycled", "external", "forced",    "padding"};

@@ -105,7 +105,8 @@ class NgramTable {
     static_cast<void>(replace(hash, end, [before](Position held) { return held == before; }));
   }
 
-  /// Undoes the latest replace() that has not been undone: replaces `end` with `before` again.
+  /// Undoes the latest replace() that has not been undone. Makes `before` the last occurrence instead of `end`; if
+  /// `before` is 0, removes the n-gram.
   void undo(std::uint64_t hash, Position end, Position before) noexcept {
     const std::size_t slot = probe(hash, [end](Position held) { return held == end; });
     REPRISE_EXPECTS(tags_[slot] != vacant);
