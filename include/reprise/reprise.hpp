@@ -3,7 +3,7 @@
 
 /// \file The public interface of reprise. It includes most public headers; each header can also be included alone.
 ///
-/// Three other public parts must be included by name:
+/// Three other public parts must be included separately:
 ///
 ///  * testing/: helpers for your tests.
 ///  * extras/: published methods with a weaker stability promise.

@@ -52,7 +52,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///      same.
 ///
 /// begin(), observe() and truncate() may allocate. If any function of the strategy throws, the strategy is not called
-/// again until begin() or Session::rebase(), which then calls its begin(). Decoding continues without drafts.
+/// again until begin() or Session::rebase(), which then calls the strategy's begin(). Decoding continues without
+/// drafts.
 ///
 /// Threads: only one thread at a time may use a strategy; distinct copies are independent.
 template <class S>

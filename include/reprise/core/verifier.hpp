@@ -47,8 +47,8 @@ using unwrap_t = typename unwrap<std::remove_cvref_t<T>>::type;
 ///  V3  Picks are read in increasing order, each at most once. No pick is read after the first one that disagrees with
 ///      the draft, or after the token that ends generation. An engine with a stateful sampler (penalties, grammar,
 ///      mirostat, random stream) may thus compute them lazily: the sampler's state advances once per committed token.
-///      Only a pick that a predicate refuses advances it once more. An engine that computes all picks at once returns a
-///      span; reading stops at its end. Both are equally valid.
+///      There is one exception: a pick that a predicate refuses is drawn, but not committed. An engine that computes
+///      all picks at once returns a span; reading stops at its end. Both are equally valid.
 ///  V4  commit(keep) keeps the first `keep` rows of the last pass in the cache and rolls back the rest. A pass with
 ///      `pending` pending rows that commits n tokens has keep = pending + n - 1, because the last committed token is
 ///      never in the cache. If a predicate refuses the first pick, nothing is committed, and keep may be 0.

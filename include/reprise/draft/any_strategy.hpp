@@ -20,7 +20,7 @@ concept ErasableStrategy =
     !std::same_as<std::remove_cvref_t<S>, AnyStrategy> && detail::StrategyFunctions<std::remove_cvref_t<S>>;
 
 /// Holds any strategy, for programs that choose at run time. Cost: one indirect call per function call; one allocation
-/// to take a strategy and one per copy. An AnyStrategy that is default-constructed or moved from drafts nothing, nor
+/// to take a strategy and one per copy. A default-constructed or moved-from AnyStrategy drafts nothing, and neither
 /// does one whose allocation failed.
 class AnyStrategy {
  public:

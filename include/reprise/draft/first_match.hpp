@@ -20,7 +20,7 @@ namespace reprise::inline v0 {
 /// The draft is passed on unchanged. A sampled draft keeps its distributions. Rejection sampling stays unbiased: the
 /// choice depends only on whether members propose any node, not on the tokens that they draw. Every member gets
 /// feedback in every committed round. If a member drafted nothing or its propose() was not called, its outcome has an
-/// empty draft. For a TopKLearner, the draft may consist of padding.
+/// empty draft. For a TopKLearner, the draft may instead hold the sent nodes, marked as padding.
 ///
 /// Cost: that of the members whose propose() is called. Size: 3 KB, or 32 KB if a member is a TopKLearner; no
 /// allocation of its own. Threads: one at a time; copies are independent.

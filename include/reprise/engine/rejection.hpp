@@ -26,7 +26,7 @@
 ///  * p and q may differ in size: a token that is missing from one of them has probability zero in it.
 ///  * Rounding errors in the arrays shift the output probabilities by the same amount. Arrays that do not add up to one
 ///    are not scaled: draws from p alone remain correct, but the rejection rule does not.
-///  * If q(x) = 0, x is outside q, or q is empty, x was not drawn from q. In that case a point mass at x replaces q. So
+///  * If q(x) = 0, if x is outside q, or if q is empty, then x was not drawn from q. A point mass at x replaces q. So
 ///    x is accepted with probability p(x); otherwise, a token is drawn from p without x. This is equivalent to one draw
 ///    from p, compared with x.
 ///

@@ -33,7 +33,7 @@ inline constexpr Weight weight_one = static_cast<Weight>(UnitScale::one);
 
 /// The reason why an occurrence is followed.
 enum class MatchKind : std::uint8_t {
-  lookup,     ///< it agrees with the end of the context
+  lookup,     ///< the occurrence agrees with the end of the context
   insertion,  ///< the context inserted a token; the copy may continue at the same place
   omission,   ///< the context skipped tokens; the copy continues after them
 };

@@ -16,7 +16,7 @@ namespace reprise::inline v0 {
 /// First calibrates each member's stated probabilities with the observed acceptance of such claims (ClaimCalibrator).
 /// The draft states the corrected probabilities, so CostOptions::calibrated may be set. Members that were not chosen
 /// learn too, from the agreement of their drafts with the target's tokens (see MemberOutcome). A member that drafts
-/// badly at first is therefore chosen again once its drafts improve.
+/// badly at first is therefore chosen once its drafts improve.
 ///
 /// On engines that verify trees, UnionDrafter drafts at least as well. On engines that verify only chains, BestOf
 /// drafts the chain of one member; UnionDrafter switches to a different member's draft wherever that seems better.

@@ -57,7 +57,8 @@ namespace detail {
 template <class Slot>
 struct BasicHistoryMatch {
   Slot next = 0;  ///< the slot of the token after the occurrence
-  /// Bit i: the tokens i + 1 places before `next` and before the end of the looked-up text are known to be equal.
+  /// Bit i: the token i + 1 places before `next` is known to equal the token i + 1 places before the end of the
+  /// looked-up text.
   std::uint32_t agreements = 0;
   friend bool operator==(const BasicHistoryMatch&, const BasicHistoryMatch&) = default;
 };

@@ -200,9 +200,9 @@ bool stream(OnTokens& on_tokens, TokenSpan tokens) {
 /// Capabilities::max_leaves above 1.
 ///
 /// `on_tokens(TokenSpan)` streams committed tokens as soon as they can no longer belong to a stop sequence. Returning
-/// false ends generation (FinishReason::caller). If a limit ends generation, the tokens held back are streamed too.
-/// Continuing with a higher limit can therefore complete a stop sequence whose beginning was already streamed.
-/// `predicate`: see StopDecision.
+/// false ends generation (FinishReason::caller). If generation ends for another reason, the rest of
+/// Generation::tokens is streamed too. Continuing with a higher limit can therefore complete a stop sequence whose
+/// beginning was already streamed. `predicate`: see StopDecision.
 ///
 /// Errors: not_begun, too_many_pending, out_of_memory, bad_picks, and errors from the verifier. Also verifier_failed if
 /// rejection sampling finds no positive weight in probabilities(i). Also invalid_argument if the engine must restore

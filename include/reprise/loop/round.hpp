@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file The algorithm: one round of speculative decoding (Leviathan et al. 2023, Stern et al. 2018; trees: Miao et al.
-/// 2023, "SpecInfer"), with picks instead of probabilities. It has three steps:
+/// \file The algorithm: one round of speculative decoding, with picks instead of probabilities. Sources: Leviathan et
+/// al. 2023 and Stern et al. 2018; for trees, Miao et al. 2023 ("SpecInfer"). A round has three steps:
 ///
 ///   * select_nodes() finds the nodes of a draft that the pass can verify.
 ///   * DraftLimit says how many of them the pass may carry, and which rule limits them.
@@ -46,8 +46,8 @@ struct SelectedNodes {
 /// Writes to `rows` the nodes of `draft` that the pass can verify, in draft order. Returns their number and why nodes
 /// were left out. A node is left out if it is deeper than `max_depth`, if `constraints` refuse it, or if its parent was
 /// left out. Nodes that do not fit into `rows` are left out too. `constraints` has one element per node; if it is
-/// empty, no node is refused. Form and budget are not checked, because Draft::push() enforces them. Cost: linear,
-/// except for a tree with nodes left out.
+/// empty, no node is refused. Form and budget are not checked, because Draft::push() enforces them. Cost: linear; up to
+/// quadratic for a tree if nodes are left out.
 inline SelectedNodes select_nodes(DraftView draft, std::size_t max_depth, const DraftRows& rows,
                                   std::span<const Constraint> constraints = {}) noexcept {
   SelectedNodes found;

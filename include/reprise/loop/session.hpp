@@ -121,9 +121,9 @@ class Session {
   }
 
   /// Opens a round, which cancels an earlier one, and returns the strategy's draft. The view is valid until the next
-  /// call that changes the session. The draft is empty before begin(), and after the strategy has thrown. If a limit
-  /// has already been reached, the draft is empty and finished() is true. `limits` must live until the round ends.
-  /// `shape`: DraftShape::chain prevents a tree even if limits and capabilities allow one.
+  /// call that changes the session. The draft is empty before begin(), and after the strategy has thrown. If
+  /// generation has ended or a limit has been reached, the draft is empty and finished() is true. `limits` must live
+  /// until the round ends. `shape`: DraftShape::chain prevents a tree even if limits and capabilities allow one.
   DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) {
     round_.open(limits);
     if (!sequence_.begun()) return {};

@@ -41,8 +41,8 @@ struct RowChoice {
   std::int64_t gain = 0;
   bool guarded = false;  ///< true if the guard did not allow a better number of drafted rows
 
-  /// Changes the choice to k drafted rows if their gain is higher and the guard allows them. Returns true if it
-  /// changed.
+  /// Changes the choice to k drafted rows if their gain is higher and the guard allows them. Returns true if the
+  /// choice changed.
   bool offer(const PlanTerms& terms, std::size_t k, std::int64_t other_gain) noexcept {
     if (other_gain <= gain) return false;
     if (!terms.allowed(k)) {

@@ -34,7 +34,7 @@ struct FileCalls {
 #if defined(_WIN32)
   static bool interrupted(int /*error*/) noexcept { return false; }
   static auto process() noexcept { return static_cast<std::uint64_t>(_getpid()); }
-  /// Sets `kind` to that of the file at `path`; a link counts as the file that it points to.
+  /// Writes the kind of the file at `path` to `kind`; a link counts as the file that it points to.
   static int look(const PathChar* path, FileKind& kind) noexcept {
     struct _stat64 status = {};
     return told(_wstat64(path, &status), status, kind);
@@ -94,7 +94,7 @@ struct FileCalls {
 #else
   static bool interrupted(int error) noexcept { return error == EINTR; }
   static auto process() noexcept { return static_cast<std::uint64_t>(::getpid()); }
-  /// Sets `kind` to that of the file at `path`; a link is neither missing nor regular.
+  /// Writes the kind of the file at `path` to `kind`; a link is neither missing nor regular.
   static int look(const PathChar* path, FileKind& kind) noexcept {
     struct stat status = {};
     return told(::lstat(path, &status), status, kind);

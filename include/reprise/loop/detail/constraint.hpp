@@ -13,7 +13,7 @@ namespace reprise::inline v0 {
 /// The verdict of a grammar, or of another rule about the next token, on a drafted node.
 enum class Constraint : std::uint8_t {
   leaf,     ///< allowed, and no node follows it except auxiliary ones
-  inner,    ///< allowed
+  inner,    ///< allowed, and at least one node that is not auxiliary follows it
   refused,  ///< neither this node nor its descendants may be sent
 };
 

@@ -50,7 +50,7 @@ namespace reprise::inline v0 {
 /// `max_nodes` is the caller's bound on drafted rows; `why` is the Cut to report if that bound applies. Precondition:
 /// the pending tokens fit into a pass.
 ///
-/// The rules are in order of priority: if several allow the same number of nodes, the first one is reported.
+/// The rules below are in order of priority: if several allow the same number of nodes, the first one is reported.
 inline DraftLimit limit_draft(const Sequence& sequence, const Limits& limits, std::size_t max_nodes, Cut why,
                               OpenRound& round) noexcept {
   const Capabilities& can = sequence.capabilities();

@@ -59,7 +59,7 @@ struct ScriptedCounters {
   std::uint64_t commits = 0;  ///< commits and restores
   std::uint64_t restores = 0;
   std::uint64_t faults = 0;
-  std::uint64_t time = 0;  ///< of the passes that did not fail, see ScriptedOptions::latency
+  std::uint64_t time = 0;  ///< total duration of the passes that did not fail; see ScriptedOptions::latency
 };
 
 #if defined(__cpp_exceptions)
