@@ -15,8 +15,8 @@
 
 namespace reprise::inline v0 {
 
-/// The target's tokens after the rows of a pass: `picks[i]` follows row (anchor + i). Both a span of tokens that one
-/// kernel has computed and an object that samples when it is read are models.
+/// The target's tokens after the rows of a pass: `picks[i]` follows row (anchor + i). A span of tokens that one kernel
+/// has computed satisfies this concept, and so does an object that samples when it is read.
 template <class P>
 concept Picks = requires(P& picks, std::size_t i) {
   { picks[i] } -> std::convertible_to<Token>;

@@ -57,10 +57,10 @@ struct TokenTableDrafterOptions {
 /// nobody writes to the table. If several ranks must draft the same tokens, their tables need the same key and must
 /// learn the same text in the same round. Otherwise, let one rank draft for all.
 ///
-/// Cost of propose(): n hashes, plus one cache line of the table per token. At least min_draft tokens are looked up if
-/// the table knows them. Memory: that of the table; the drafter allocates nothing. Threads: one at a time; copies are
-/// independent. Any number of drafters may read a table while one thread writes to it. With learn_into, the drafter's
-/// thread is that thread. The table must outlive the drafters.
+/// Cost of propose(): n hashes, plus one cache line of the table per token. Up to min_draft tokens are looked up even
+/// if the draft refuses them, unless its budget is 0. Memory: that of the table; the drafter allocates nothing.
+/// Threads: one at a time; copies are independent. Any number of drafters may read a table while one thread writes to
+/// it. With learn_into, the drafter's thread is that thread. The table must outlive the drafters.
 class TokenTableDrafter {
  public:
   /// `table`: if null, nothing is drafted.

@@ -65,8 +65,10 @@ class OfferedNodes {
   struct Bounds {
     std::uint64_t least_tokens = 0;  ///< minimum number of tokens that a sequence is assumed to get, in UnitScale
     std::size_t least_class = 0;     ///< first class whose nodes are never worth their cost
-    std::size_t stop_class = 0;  ///< like least_class, for sampled drafts if not uniform, at the size of the last pass
-    std::size_t row_limit = 0;   ///< upper bound on drafted rows
+    /// Replaces least_class for sampled drafts, except in uniform passes: the first class whose nodes are worth less
+    /// than the cost of one more row at the size of the last pass.
+    std::size_t stop_class = 0;
+    std::size_t row_limit = 0;  ///< upper bound on drafted rows
   };
 
   OfferedNodes(std::size_t max_nodes, bool uniform) noexcept : max_nodes_(max_nodes), uniform_(uniform) {}
