@@ -104,6 +104,8 @@ struct IndexOptions {
 ///      that the index was not made for.
 ///  I5  When memory runs out, max_bytes is reached or the index holds 2^32 - 1 tokens, indexing stops. exhausted() is
 ///      then true and find() returns 0 until clear(), or until truncate() leaves only indexed tokens.
+///      An index may also bound its work per token. It then documents the bound, and a lookup that reaches it may miss
+///      occurrences: find() returns fewer matches and latest() an earlier occurrence or 0. Matches stay exact.
 ///  I6  A copy is a fork. A copy whose allocation failed is exhausted.
 ///
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.
