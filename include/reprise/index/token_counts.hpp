@@ -105,6 +105,13 @@ class TokenCounts {
   /// Returns the number of slots and bounds that the last remove() read in its search for the most frequent tokens. For
   /// tests.
   [[nodiscard]] std::size_t looked_at() const noexcept { return looked_at_; }
+  /// Returns the number of slots that count(token) reads. For tests.
+  [[nodiscard]] std::size_t slots_read(Token token) const noexcept {
+    std::size_t read = 0;
+    if (table_.empty()) return read;
+    static_cast<void>(probe(token, [&](std::size_t slot) { return ++read, ends_probe(slot, token); }));
+    return read;
+  }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return table_.memory_bytes(); }
 
  private:
@@ -136,11 +143,13 @@ class TokenCounts {
     }
     return nowhere;
   }
+  [[nodiscard]] bool ends_probe(std::size_t slot, Token token) const noexcept {
+    return table_[slot].count == 0 || table_[slot].token == token;
+  }
   /// Returns the slot of the token, or the vacant slot at which the probe for it ends. Returns `nowhere` if the probe
   /// gives up.
   [[nodiscard]] std::size_t slot_of(Token token) const noexcept {
-    return probe(token,
-                 [this, token](std::size_t slot) { return table_[slot].count == 0 || table_[slot].token == token; });
+    return probe(token, [this, token](std::size_t slot) { return ends_probe(slot, token); });
   }
   /// Returns the first slot on the way to `vacant` whose token does not occur any more, or else `vacant`. A slot never
   /// becomes vacant again, because a probe for another token may have passed it.
