@@ -81,8 +81,8 @@ class NgramOrders {
 struct IndexOptions {
   NgramOrders orders = {1, 3, 8};  ///< the values of MatchLimits::shortest to be used with find()
   bool earliest = false;           ///< true if MatchOrder::earliest will be used with find()
-  /// Hash key. If prompts are untrusted, make it secret and random: otherwise an attacker could construct contexts that
-  /// are slow to index.
+  /// Hash key. If prompts are untrusted, make it secret and random: otherwise an attacker could construct contexts in
+  /// which little is found.
   std::uint64_t key = 0x9e3779b97f4a7c15;
   std::size_t max_bytes = unlimited;  ///< heap memory limit; when it is reached, indexing stops and decoding continues
 };

@@ -129,13 +129,13 @@ class NgramChain {
     for (std::size_t begin = 0; begin < tokens.size(); begin += batch_size) {
       const TokenSpan until = tokens.first(std::min(tokens.size(), begin + batch_size));
       hash_batch(until, begin, hashes);
-      for (std::size_t i = std::max<std::size_t>(begin, n_ - 1); i < until.size(); ++i) {
-        const auto end = static_cast<Position>(i + 1);
-        if (complete) {
-          table_.restore(hashes[i - begin], end, previous_[i]);
-        } else {
-          relink(tokens, hashes[i - begin], end);
-        }
+      const std::size_t from = std::max<std::size_t>(begin, n_ - 1);
+      if (complete) {
+        for (std::size_t i = from; i < until.size(); ++i)
+          table_.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
+      } else {
+        for (std::size_t i = from; i < until.size(); ++i)
+          relink(tokens, hashes[i - begin], static_cast<Position>(i + 1));
       }
     }
     return true;
