@@ -81,8 +81,8 @@ class NgramOrders {
 struct IndexOptions {
   NgramOrders orders = {1, 3, 8};  ///< the values of MatchLimits::shortest to be used with find()
   bool earliest = false;           ///< true if MatchOrder::earliest will be used with find()
-  /// Hash key. If prompts are untrusted, make it secret and random: otherwise an attacker could construct contexts that
-  /// are slow to index.
+  /// Hash key. If prompts are untrusted, make it secret and random: otherwise an attacker could construct contexts in
+  /// which little is found.
   std::uint64_t key = 0x9e3779b97f4a7c15;
   std::size_t max_bytes = unlimited;  ///< heap memory limit; when it is reached, indexing stops and decoding continues
 };
@@ -104,6 +104,8 @@ struct IndexOptions {
 ///      that the index was not made for.
 ///  I5  When memory runs out, max_bytes is reached or there are more than 2^32 - 1 tokens, indexing stops. exhausted()
 ///      is then true and find() returns 0 until clear(), or until truncate() leaves only indexed tokens.
+///      An index may also bound its work per token. It then documents the bound, and a lookup that reaches it may miss
+///      occurrences: find() returns fewer matches and latest() an earlier occurrence or 0. Matches stay exact.
 ///  I6  A copy is a fork. A copy whose allocation failed is exhausted.
 ///
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.

@@ -37,7 +37,10 @@ class BasicRollingHashIndex;
 /// distinct n-gram. reserve() or a long append() can make a table larger. If the index grows token by token, up to a
 /// fifth of the per-token part is unused.
 ///
-/// A secret key protects the tables against prompts that are constructed to collide, but the hash is not cryptographic.
+/// Work is bounded, also for text that is constructed to collide under a known key. One table operation reads at most
+/// 128 slots and compares at most 32 n-grams. After that it gives up, and the occurrences of that n-gram are not found
+/// until the table is rebuilt. Text that is not constructed for the key practically never reaches this bound
+/// (docs/decisions/0003). A secret key prevents the misses, but the hash is not cryptographic.
 ///
 /// Method: prompt lookup (Saxena 2023) over hash chains like those of LZ77 compressors (zlib), but with one chain per
 /// distinct n-gram.

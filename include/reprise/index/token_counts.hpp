@@ -17,10 +17,12 @@ namespace reprise::inline v0 {
 
 /// Counts how often each token of a sequence has occurred, and lists the most frequent tokens.
 ///
-/// Cost: add() and remove() touch about one slot of a hash table per token. A full table is rebuilt at twice its size;
-/// reserve() avoids that. If remove() affects a listed token, it searches for the most frequent tokens again. For this
-/// search, each block of 512 slots has an upper bound. The search reads all bounds and about 30 blocks. It reads one
-/// more block for each removed token that was the most frequent one in its block.
+/// Cost: add() and remove() touch about one slot of a hash table per token. Whatever the tokens are, a probe reads at
+/// most 128 slots, in 8 runs at different places. A token that finds no slot there is not counted. This happens only to
+/// tokens that are aimed at the key. A full table is rebuilt at twice its size; reserve() avoids that. If remove()
+/// affects a listed token, it searches for the most frequent tokens again. For this search, each block of 512 slots has
+/// an upper bound. The search reads all bounds and about 30 blocks. It reads one more block for each removed token that
+/// was the most frequent one in its block.
 ///
 /// Memory: 11 to 21 bytes per distinct token. If memory runs out, tokens that are not in the table yet are not counted.
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.
@@ -39,18 +41,23 @@ class TokenCounts {
   void add(Token token) noexcept {
     if (table_.empty() && !resize(smallest)) return;
     std::size_t slot = slot_of(token);
-    if (table_[slot].count == 0) {
+    if (!holds(slot)) {
       if (4 * (used_ + 1) > 3 * (mask_ + 1)) {
         if (!resize(2 * (mask_ + 1))) return;
         slot = slot_of(token);
       }
-      ++used_;
-      table_[slot].token = token;
+      if (emptied_ != 0) slot = reuse(token, slot);
+      if (slot == nowhere) return;
+      if (table_[slot].count == 0) ++emptied_;
+      table_[slot] = {token, 1};
     }
-    ++table_[slot].count;
+    if (++table_[slot].count == 2) {
+      ++used_;
+      --emptied_;
+    }
     ++total_;
     raise_bound(slot);
-    promote(table_[slot]);
+    promote(entry(slot));
   }
   /// Removes one occurrence per token. Precondition: these occurrences were added and have not been removed since.
   void remove(TokenSpan tokens) noexcept {
@@ -59,9 +66,12 @@ class TokenCounts {
       if (count(token) == 0) continue;
       const std::size_t slot = slot_of(token);
       // The list still holds the old counts, so this finds the first listed token that loses an occurrence.
-      listed = listed || !before(list_[listed_ - 1], table_[slot]);
+      listed = listed || !before(list_[listed_ - 1], entry(slot));
       --total_;
-      if (--table_[slot].count == 0) vacate(slot);
+      if (--table_[slot].count == 1) {
+        --used_;
+        ++emptied_;
+      }
     }
     looked_at_ = 0;
     if (listed) list_again();
@@ -69,7 +79,7 @@ class TokenCounts {
   /// Forgets all counts and keeps the memory.
   void clear() noexcept {
     std::fill(table_.begin(), table_.end(), Entry{});
-    used_ = listed_ = 0;
+    used_ = emptied_ = listed_ = 0;
     total_ = 0;
   }
   /// Reserves memory for `distinct` distinct tokens. Errors: out_of_memory; in that case nothing changes.
@@ -84,7 +94,9 @@ class TokenCounts {
   }
 
   [[nodiscard]] std::uint32_t count(Token token) const noexcept {
-    return table_.empty() ? 0 : table_[slot_of(token)].count;
+    if (table_.empty()) return 0;
+    const std::size_t slot = slot_of(token);
+    return holds(slot) ? table_[slot].count - 1 : 0;
   }
   /// Returns the number of all counted occurrences.
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
@@ -93,11 +105,21 @@ class TokenCounts {
   /// Returns the number of slots and bounds that the last remove() read in its search for the most frequent tokens. For
   /// tests.
   [[nodiscard]] std::size_t looked_at() const noexcept { return looked_at_; }
+  /// Returns the number of slots that count(token) reads. For tests.
+  [[nodiscard]] std::size_t slots_read(Token token) const noexcept {
+    std::size_t read = 0;
+    if (table_.empty()) return read;
+    static_cast<void>(probe(token, [&](std::size_t slot) { return ++read, ends_probe(slot, token); }));
+    return read;
+  }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return table_.memory_bytes(); }
 
  private:
   static constexpr std::size_t smallest = 64;
   static constexpr std::size_t block = 512;
+  static constexpr std::size_t run_length = 16;  // the slots of one run
+  static constexpr std::size_t most_runs = 8;    // the runs of one probe
+  static constexpr std::size_t nowhere = unlimited;
 
   static bool before(const Entry& a, const Entry& b) noexcept {
     return a.count != b.count ? a.count > b.count : a.token < b.token;
@@ -106,25 +128,33 @@ class TokenCounts {
   [[nodiscard]] std::span<Entry> bounds() noexcept {
     return std::span(table_.begin(), table_.end()).subspan(mask_ + 1);
   }
-  [[nodiscard]] std::size_t home(Token token) const noexcept {
-    return static_cast<std::size_t>(detail::token_hash(key_, token)) & mask_;
-  }
-  /// Returns the slot of the token, or the slot where it would be inserted.
-  [[nodiscard]] std::size_t slot_of(Token token) const noexcept {
-    std::size_t slot = home(token);
-    while (table_[slot].count != 0 && table_[slot].token != token) slot = (slot + 1) & mask_;
-    return slot;
-  }
-  /// Empties a slot and moves later tokens up, so that no search for them ends at the empty slot.
-  void vacate(std::size_t slot) noexcept {
-    --used_;
-    for (std::size_t other = (slot + 1) & mask_; table_[other].count != 0; other = (other + 1) & mask_) {
-      if (((other - home(table_[other].token)) & mask_) < ((other - slot) & mask_)) continue;
-      table_[slot] = table_[other];
-      raise_bound(slot);
-      slot = other;
+  /// True if the slot holds a token, perhaps one that does not occur any more.
+  [[nodiscard]] bool holds(std::size_t slot) const noexcept { return slot != nowhere && table_[slot].count != 0; }
+  [[nodiscard]] Entry entry(std::size_t slot) const noexcept { return {table_[slot].token, table_[slot].count - 1}; }
+
+  /// Calls done(slot) for the slots of the probe, in order, until it returns true. Returns that slot, or `nowhere`.
+  template <class Done>
+  [[nodiscard]] std::size_t probe(Token token, Done done) const noexcept {
+    std::uint64_t hash = detail::token_hash(key_, token);
+    for (std::size_t run = 0; run < most_runs; ++run, hash = detail::spread(hash)) {
+      std::size_t slot = static_cast<std::size_t>(hash) & mask_;
+      for (std::size_t left = run_length; left > 0; --left, slot = (slot + 1) & mask_)
+        if (done(slot)) return slot;
     }
-    table_[slot] = {};
+    return nowhere;
+  }
+  [[nodiscard]] bool ends_probe(std::size_t slot, Token token) const noexcept {
+    return table_[slot].count == 0 || table_[slot].token == token;
+  }
+  /// Returns the slot of the token, or the vacant slot at which the probe for it ends. Returns `nowhere` if the probe
+  /// gives up.
+  [[nodiscard]] std::size_t slot_of(Token token) const noexcept {
+    return probe(token, [this, token](std::size_t slot) { return ends_probe(slot, token); });
+  }
+  /// Returns the first slot on the way to `vacant` whose token does not occur any more, or else `vacant`. A slot never
+  /// becomes vacant again, because a probe for another token may have passed it.
+  [[nodiscard]] std::size_t reuse(Token token, std::size_t vacant) const noexcept {
+    return probe(token, [this, vacant](std::size_t slot) { return slot == vacant || table_[slot].count == 1; });
   }
   [[nodiscard]] bool resize(std::size_t wanted) noexcept {
     Buffer<Entry> old;
@@ -133,27 +163,36 @@ class TokenCounts {
     old.swap(table_);
     const std::size_t old_slots = old.empty() ? 0 : mask_ + 1;
     mask_ = wanted - 1;
-    for (const Entry& entry : std::span(old.data(), old_slots)) {
-      if (entry.count == 0) continue;
-      const std::size_t slot = slot_of(entry.token);
-      table_[slot] = entry;
+    emptied_ = 0;
+    bool lost = false;
+    for (const Entry& moved : std::span(old.data(), old_slots)) {
+      if (moved.count <= 1) continue;
+      const std::size_t slot = slot_of(moved.token);
+      if (slot == nowhere) {
+        --used_;
+        total_ -= moved.count - 1;
+        lost = true;
+        continue;
+      }
+      table_[slot] = moved;
       raise_bound(slot);
     }
+    if (lost) list_again();
     return true;
   }
   /// Keeps the invariant that no entry of a block ranks above the block's bound. remove() need not lower a bound,
   /// because the bound also holds for smaller counts.
   void raise_bound(std::size_t slot) noexcept {
     Entry& bound = table_[mask_ + 1 + slot / block];
-    if (before(table_[slot], bound)) bound = table_[slot];
+    if (before(entry(slot), bound)) bound = entry(slot);
   }
   /// Rebuilds the list of the most frequent tokens. Most of the tokens listed so far still belong in the list. Once
   /// they are back in it, few blocks have a bound that ranks above the list's last entry.
   void list_again() noexcept {
     const std::array<Entry, most_frequent> old = list_;
     const std::size_t count = std::exchange(listed_, 0);
-    for (const Entry& entry : std::span(old).first(count))
-      if (const Entry& now = table_[slot_of(entry.token)]; now.count != 0) promote(now);
+    for (const Entry& listed : std::span(old).first(count))
+      if (const std::uint32_t now = this->count(listed.token); now != 0) promote({listed.token, now});
     const std::span<Entry> all = bounds();
     looked_at_ = all.size();
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -164,9 +203,9 @@ class TokenCounts {
     Entry best{};
     const std::size_t end = std::min(mask_ + 1, (i + 1) * block);
     for (std::size_t slot = i * block; slot < end; ++slot) {
-      if (table_[slot].count == 0) continue;
-      if (before(table_[slot], best)) best = table_[slot];
-      promote(table_[slot]);
+      if (table_[slot].count <= 1) continue;
+      if (before(entry(slot), best)) best = entry(slot);
+      promote(entry(slot));
     }
     bounds()[i] = best;
     looked_at_ += end - i * block;
@@ -183,9 +222,12 @@ class TokenCounts {
   }
 
   std::uint64_t key_;
-  Buffer<Entry> table_;   // the slots, then the bounds: a copy that runs out of memory has both or neither
-  std::size_t mask_ = 0;  // number of slots - 1, if there are any
-  std::size_t used_ = 0;
+  // The slots, then the bounds: a copy that runs out of memory has both or neither. A slot holds one more than the
+  // count of its token, 0 if it is vacant.
+  Buffer<Entry> table_;
+  std::size_t mask_ = 0;     // number of slots - 1, if there are any
+  std::size_t used_ = 0;     // number of tokens that occur
+  std::size_t emptied_ = 0;  // number of slots whose token does not occur any more
   std::uint64_t total_ = 0;
   std::array<Entry, most_frequent> list_{};
   std::size_t listed_ = 0;

@@ -16,6 +16,16 @@
 
 namespace reprise::inline v0::detail {
 
+/// Compares the n tokens before a position with those before `end`.
+struct SameNgram {
+  const Token* tokens;
+  Position end;
+  std::uint32_t n;
+  bool operator()(Position other) const noexcept {
+    return std::equal(tokens + end - n, tokens + end, tokens + other - n);
+  }
+};
+
 /// All occurrences of every n-gram of one length, linked into chains. This class is a part of RollingHashIndex, which
 /// owns the tokens and manages the memory limit. As in Match, an occurrence is identified by its end position. The
 /// links of the occurrence that ends at e are stored at index e - 1. Each token adds one element, so the links grow and
@@ -66,20 +76,16 @@ class NgramChain {
       if (likely != 0) prefetch(tokens.data() + likely - n_);
     }
   }
-  /// Links each n-gram to its previous occurrence. Precondition: the table and the links have room for them.
+  /// Links each n-gram to its previous occurrence. An n-gram that the table does not store stays without links.
+  /// Precondition: the table and the links have room for them.
   void link_batch(TokenSpan tokens, std::size_t begin, const Hashes& hashes) noexcept {
     for (std::size_t i = begin; i < tokens.size(); ++i) {
       const auto end = static_cast<Position>(i + 1);
-      Position before = 0;
-      if (end >= n_) {
-        before = table_.replace(hashes[i - begin], end, [data = tokens.data(), end, n = n_](Position other) {
-          return std::equal(data + end - n, data + end, data + other - n);
-        });
-      }
+      const Position before = end < n_ ? 0 : table_.replace(hashes[i - begin], end, SameNgram{tokens.data(), end, n_});
       previous_.push_reserved(before);
       if (!forward_) continue;
-      next_.push_reserved(before == 0 ? end : next_[before - 1]);
-      if (before != 0) next_[before - 1] = end;
+      next_.push_reserved(end);
+      if (before != 0) link_forward(before, end);
     }
   }
 
@@ -112,17 +118,24 @@ class NgramChain {
   /// Forgets everything and releases the memory.
   void release() noexcept { *this = NgramChain(n_, key_, forward_); }
 
-  /// Moves all n-grams to a new table of `slots` slots. Returns false if memory runs out. In that case the chain has no
-  /// table. If `tokens` is not empty, the next call that changes the chain must then be refill() or release().
+  /// Moves all n-grams to a new table of `slots` slots. Also links n-grams that the old table did not store. Returns
+  /// false if memory runs out. In that case the chain has no table. If `tokens` is not empty, the next call that
+  /// changes the chain must then be refill() or release().
   [[nodiscard]] bool refill(TokenSpan tokens, std::size_t slots) noexcept {
+    const bool complete = table_.complete();
     if (!table_.reset(slots)) return false;
     hash_ = {};
     Hashes hashes;
     for (std::size_t begin = 0; begin < tokens.size(); begin += batch_size) {
       const TokenSpan until = tokens.first(std::min(tokens.size(), begin + batch_size));
       hash_batch(until, begin, hashes);
-      for (std::size_t i = std::max<std::size_t>(begin, n_ - 1); i < until.size(); ++i) {
-        table_.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
+      const std::size_t from = std::max<std::size_t>(begin, n_ - 1);
+      if (complete) {
+        for (std::size_t i = from; i < until.size(); ++i)
+          table_.restore(hashes[i - begin], static_cast<Position>(i + 1), previous_[i]);
+      } else {
+        for (std::size_t i = from; i < until.size(); ++i)
+          relink(tokens, hashes[i - begin], static_cast<Position>(i + 1));
       }
     }
     return true;
@@ -159,6 +172,19 @@ class NgramChain {
   }
 
  private:
+  /// Makes `end` the next occurrence after `before`, the last one so far.
+  void link_forward(Position before, Position end) noexcept {
+    next_[end - 1] = next_[before - 1];
+    next_[before - 1] = end;
+  }
+  /// Enters the n-gram that ends at `end` into a new table. The old table may not have stored it.
+  void relink(TokenSpan tokens, std::uint64_t hash, Position end) noexcept {
+    Position& before = previous_[end - 1];
+    if (before != 0) return table_.restore(hash, end, before);
+    before = table_.replace(hash, end, SameNgram{tokens.data(), end, n_});
+    if (before != 0 && forward_) link_forward(before, end);
+  }
+
   [[nodiscard]] std::uint64_t hash_of(Token token) const noexcept { return token_hash(key_, token); }
 
   std::uint64_t advance(TokenSpan tokens, std::size_t i) noexcept {
