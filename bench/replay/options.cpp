@@ -102,7 +102,12 @@ std::vector<Option> drafting_rows(Options& o) {
            "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1). One pass in 100\n"
            "takes ten times as long, whatever X is",
            real(o.settings.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
-          {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")}};
+          {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")},
+          {"--seeds", "N",
+           "replay with N seeds, from --seed on, and once with the curve told. The results are speedups\n"
+           "relative to told: mean, worst, the seed of the worst, and the seeds that are still below 0.97 of\n"
+           "told in the last quarter of the tokens",
+           whole(o.seeds, 1, 1'000'000, "a number of seeds,")}};
 }
 
 std::vector<Option> replay_rows(Options& o) {
@@ -193,7 +198,7 @@ tools::OptionTable table_of(Options& o) {
 
 /// Rejects combinations of options that have no effect.
 void agree(const Options& o, const tools::GivenOptions& given) {
-  given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--seed"},
+  given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--seed", "--seeds"},
              "needs --cost-known learned or carried: with told, no pass times are simulated");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--snapshot-in", "--snapshot-out"},
              "needs --memory past: with --memory session, nothing is kept from session to session");
@@ -203,6 +208,8 @@ void agree(const Options& o, const tools::GivenOptions& given) {
     for (const auto& [name, path] : {std::pair("--snapshot-in", &o.snapshot_in), {"--snapshot-out", &o.snapshot_out}})
       if (!path->empty() && tools::same_file(*path, o.output))
         throw InputError(std::string(name) + " and --output are the same file; give two");
+  given.only(o.seeds == 0, {"--ceiling", "--reasons", "--reliability", "--snapshot-out"},
+             "belongs to one replay, but --seeds makes several; leave one of them out");
   given.only(o.format == Format::table, {"--reasons", "--reliability"},
              "needs --format table; --format json always has it");
 }

@@ -25,6 +25,7 @@ struct Options {
   std::vector<ControlSpec> controls;    ///< empty: automatic
   ReplaySettings settings;
   bool memory_bytes_given = false;  ///< --memory-bytes was given
+  std::size_t seeds = 0;            ///< --seeds: seeds to replay and to compare with told; 0: not asked for
   bool by_category = false;
   bool ceiling = false;
   bool reasons = false;      ///< add to the table: why drafts were not sent whole

@@ -121,10 +121,14 @@ class Replay {
       if (!decision) return std::string(decision.error().message);
       if (picks.past_end()) return "a pick past the end of the recording was read";
       const std::size_t keep = decision->keep;
-      charge(pass->shape, decision->tokens.size());
+      const std::size_t committed = decision->tokens.size();
+      charge(pass->shape, committed);
       std::optional<std::chrono::nanoseconds> time;
       if (clock_) time = clock_->time(setup_.curves.front().cost(pass->shape));
       if (const auto kept = session_.commit(pass->ticket, time); !kept) return std::string(kept.error().message);
+      if (setup_.watcher != nullptr)
+        setup_.watcher->passed(
+            {pass->shape, committed, setup_.curves.front().cost(pass->shape), session_.control().learned()});
 
       const TokenSpan output = session_.output();
       const std::size_t same = first_difference(output, recorded);

@@ -10,6 +10,7 @@
 
 #include "control_spec.hpp"
 #include "cost_curve.hpp"
+#include "pass_watcher.hpp"
 #include "replay_control.hpp"
 #include "replay_settings.hpp"
 #include "reprise/core/outcome.hpp"
@@ -54,7 +55,8 @@ struct ReplaySetup {
   ControlSpec control = {ControlKind::all, 0};  ///< automatic counts as all
   std::span<const CostCurve> curves = {};       ///< curves to charge passes under; ControlKind::cost weighs the first
   ReplaySettings settings = {};
-  bool calibrated = false;  ///< the strategy's probabilities are calibrated
+  bool calibrated = false;         ///< the strategy's probabilities are calibrated
+  PassWatcher* watcher = nullptr;  ///< receives each pass; may be null
 };
 
 /// Replays one session with a strategy as an engine would: a reprise::Session takes the recorded tokens as the target's

@@ -10,6 +10,7 @@
 
 #include "common/json_writer.hpp"
 #include "common/text.hpp"
+#include "report_fields.hpp"
 #include "reprise/core/version.hpp"
 #include "reprise/stats/report_words.hpp"
 
@@ -21,17 +22,7 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
   return ratio(static_cast<double>(part), static_cast<double>(whole));
 }
 
-/// The format of a value.
-enum class Kind : std::uint8_t {
-  plain,  ///< written unchanged
-  text,   ///< quoted where the format has quotes
-  json,   ///< JSON text; left out of CSV
-};
-struct Field {
-  std::string_view name;
-  std::string value;
-  Kind kind = Kind::plain;
-};
+using Kind = Field::Kind;
 
 std::string cuts(const Counts& counts) {
   std::ostringstream text;
@@ -95,6 +86,12 @@ std::vector<Field> fields(const Report& report, const Row& row) {
           {"memory_bytes", std::to_string(row.memory_bytes)}};
 }
 
+std::vector<std::vector<Field>> results(const Report& report) {
+  std::vector<std::vector<Field>> all;
+  for (const Row& row : report.rows) all.push_back(fields(report, row));
+  return all;
+}
+
 std::string quote_csv(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -117,12 +114,12 @@ double speedup(const Row& row) {
   return row.counts.tokens == 0 ? 1.0 : ratio(static_cast<double>(row.counts.tokens), row.charge().cost);
 }
 
-void write_json(std::ostream& out, const Report& report) {
+void write_json(std::ostream& out, std::span<const std::vector<Field>> results) {
   tools::JsonWriter json(out);
   json.begin_object().member("version", version_string).key("results").begin_array();
-  for (const Row& row : report.rows) {
+  for (const std::vector<Field>& result : results) {
     json.new_line().begin_object();
-    for (const Field& field : fields(report, row)) {
+    for (const Field& field : result) {
       json.key(field.name);
       field.kind == Kind::text ? json.value(field.value) : json.raw(field.value);
     }
@@ -132,10 +129,9 @@ void write_json(std::ostream& out, const Report& report) {
   out << "\n";
 }
 
-void write_csv(std::ostream& out, const Report& report) {
+void write_csv(std::ostream& out, std::span<const std::vector<Field>> results) {
   bool named = false;
-  for (const Row& row : report.rows) {
-    std::vector<Field> result = fields(report, row);
+  for (std::vector<Field> result : results) {
     std::erase_if(result, [](const Field& field) { return field.kind == Kind::json; });
     if (!std::exchange(named, true))
       for (const Field& field : result) out << (&field == &result.front() ? "" : ",") << field.name;
@@ -144,5 +140,8 @@ void write_csv(std::ostream& out, const Report& report) {
   }
   out << "\r\n";
 }
+
+void write_json(std::ostream& out, const Report& report) { write_json(out, results(report)); }
+void write_csv(std::ostream& out, const Report& report) { write_csv(out, results(report)); }
 
 }  // namespace reprise::replay

@@ -15,9 +15,11 @@
 #include "common/text.hpp"
 #include "options.hpp"
 #include "past.hpp"
+#include "report_seeds.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/version.hpp"
 #include "reprise/history/snapshot_file.hpp"
+#include "seeds.hpp"
 #include "strategies.hpp"
 
 namespace reprise::replay {
@@ -25,6 +27,7 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
+template <class Report>
 void write(std::ostream& out, Format format, const Report& report, const TableStyle& style) {
   switch (format) {
     case Format::table:
@@ -152,6 +155,15 @@ std::vector<Trace> read_traces(const Options& options, const std::vector<std::st
   return traces;
 }
 
+int replay_and_report_seeds(const Options& options, const Assignment& assignment, tools::Progress& progress,
+                            const Surroundings& surroundings) {
+  const std::vector<SeedRow> rows = replay_seeds(assignment, options.seeds, progress);
+  const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
+    write(out, options.format, SeedReport{rows, assignment.curves, options.settings, options.part}, surroundings.table);
+  });
+  return std::max(delivered, report_faults(rows, surroundings.error));
+}
+
 int replay(const Options& options, const Surroundings& surroundings) {
   const std::vector<StrategyRun> runs = runs_of(options);
   auto controls = options.controls;
@@ -180,12 +192,13 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;
   check_memories(options, assignment);
   tools::Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
+  if (options.seeds != 0) return replay_and_report_seeds(options, assignment, progress, surroundings);
   const std::vector<Row> rows = replay_all(assignment, progress);
   TableStyle style = surroundings.table;
   style.reasons = options.reasons;
   style.reliability = options.reliability;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format, {rows, curves, options.settings, options.part}, style);
+    write(out, options.format, Report{rows, curves, options.settings, options.part}, style);
   });
   const int status = std::max(delivered, report_faults(rows, surroundings.error));
   if (options.snapshot_out.empty()) return status;
@@ -215,6 +228,17 @@ int report_faults(std::span<const Row> rows, std::ostream& error) {
     if (!row.weighed() && row.curve != 0) continue;  // one replay is charged under several curves
     error << "reprise-replay: NOT LOSSLESS: "
           << tools::printable(row.trace + ": " + row.strategy + ": " + row.counts.fault) << "\n";
+  }
+  return status;
+}
+
+int report_faults(std::span<const SeedRow> rows, std::ostream& error) {
+  int status = exit_done;
+  for (const SeedRow& row : rows) {
+    if (row.told.lossless() || row.category != all_categories) continue;
+    status = exit_failed;
+    error << "reprise-replay: NOT LOSSLESS: "
+          << tools::printable(row.trace + ": " + row.strategy + ": " + row.told.fault) << "\n";
   }
   return status;
 }

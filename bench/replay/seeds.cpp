@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "seeds.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "common/in_parallel.hpp"
+#include "common/input_error.hpp"
+#include "job.hpp"
+#include "pass_watcher.hpp"
+
+namespace reprise::replay {
+namespace {
+
+/// The output tokens that passes commit: all except the first of each turn.
+std::uint64_t tokens_of(const Trace& trace) {
+  std::uint64_t tokens = 0;
+  for (const TraceSession& session : trace.sessions)
+    for (const Turn& turn : session.turns) tokens += turn.output.size() - std::min<std::size_t>(turn.output.size(), 1);
+  return tokens;
+}
+
+/// The value of told / other for the costs of the same tokens; 1 if there were none.
+double ratio(double told, double other) { return other == 0 ? 1.0 : told / other; }
+
+/// One run of a cell: told, or learned with one seed.
+class Run : public PassWatcher {
+ public:
+  Run(const Assignment& assignment, const Job& cell)
+      : assignment_(assignment), job_(cell), cost_(tokens_of(cell.trace)) {}
+
+  void replay(tools::Progress& progress) {
+    job_.watcher = this;
+    static_cast<void>(replay_chained(assignment_, job_, progress));
+  }
+  void passed(const Passed& pass) override { cost_.add(pass.cost, pass.committed); }
+
+  [[nodiscard]] const std::vector<std::pair<std::string, Counts>>& sums() const { return job_.sums; }
+  [[nodiscard]] const StreamCost& cost() const { return cost_; }
+  [[nodiscard]] std::uint64_t seed() const { return assignment_.settings.seed; }
+
+ private:
+  Assignment assignment_;
+  Job job_;
+  StreamCost cost_;
+};
+
+/// A trace, strategy, control and curve: told first, then each seed.
+std::vector<Run> runs_of(const Assignment& assignment, const Job& cell, std::size_t seeds) {
+  Assignment one = assignment;
+  one.snapshot_out = nullptr;
+  std::vector<Run> runs;
+  one.settings.cost_known = CostKnown::told;
+  runs.emplace_back(one, cell);
+  one.settings.cost_known = assignment.settings.cost_known;
+  for (std::size_t i = 0; i < seeds; ++i, ++one.settings.seed) runs.emplace_back(one, cell);
+  return runs;
+}
+
+std::vector<SeedRow> rows_of(const Assignment& assignment, const Job& cell, const std::vector<Run>& runs) {
+  std::vector<SeedRow> rows;
+  const Run& told = runs.front();
+  for (std::size_t i = 0; i < told.sums().size(); ++i) {
+    SeedRow& row = rows.emplace_back();
+    row.trace = cell.trace.path;
+    row.strategy = cell.run.spec;
+    row.control = cell.control;
+    row.curve = cell.first_curve;
+    row.kept = cell.remembers(assignment.settings) ? Kept::past : Kept::session;
+    std::tie(row.category, row.told) = told.sums()[i];
+    for (std::size_t r = 1; r < runs.size(); ++r) {
+      const Counts& counts = runs[r].sums()[i].second;
+      if (row.told.fault.empty()) row.told.fault = counts.fault;
+      if (row.told.charges.empty()) row.told.charges.resize(1);  // without sessions there are no charges
+      const double cost = counts.charges.empty() ? 0 : counts.charges.front().cost;
+      SeedRun& run = row.runs.emplace_back();
+      run.seed = runs[r].seed();
+      run.speedup = cost == 0 ? 1 : static_cast<double>(counts.tokens) / cost;
+      run.ratio = ratio(row.told.charges.front().cost, cost);
+      if (i == 0) run.last_quarter = ratio(told.cost().last_quarter(), runs[r].cost().last_quarter());
+    }
+  }
+  return rows;
+}
+
+/// The cells in the order of their rows. Throws InputError for a control that does not weigh costs.
+std::vector<Job> cells_of(const Assignment& assignment) {
+  std::vector<Job> cells;
+  for (const Trace& trace : assignment.traces)
+    for (const StrategyRun& run : assignment.runs)
+      for (Job& job : jobs_of(assignment, trace, run)) {
+        if (!job.weighed())
+          throw tools::InputError(
+              "--seeds: the drafts of " + run.spec + " under --control " + job.control.text() +
+              " do not depend on pass times, so all seeds give the same result; give --control cost");
+        cells.push_back(std::move(job));
+      }
+  return cells;
+}
+
+}  // namespace
+
+void StreamCost::add(double cost, std::size_t committed) {
+  const std::uint64_t before = tokens_;
+  tokens_ += committed;
+  if (tokens_ <= border_ || committed == 0) return;
+  const std::uint64_t late = tokens_ - std::max(before, border_);
+  last_quarter_ += cost * static_cast<double>(late) / static_cast<double>(committed);
+}
+
+double SeedRow::told_speedup() const {
+  const double cost = told.charges.front().cost;
+  return cost == 0 ? 1 : static_cast<double>(told.tokens) / cost;
+}
+double SeedRow::mean() const {
+  double sum = 0;
+  for (const SeedRun& run : runs) sum += run.ratio;
+  return sum / static_cast<double>(runs.size());
+}
+const SeedRun& SeedRow::worst() const {
+  return *std::min_element(runs.begin(), runs.end(),
+                           [](const SeedRun& a, const SeedRun& b) { return a.ratio < b.ratio; });
+}
+std::vector<std::uint64_t> SeedRow::weak_seeds() const {
+  std::vector<std::uint64_t> seeds;
+  for (const SeedRun& run : runs)
+    if (run.weak()) seeds.push_back(run.seed);
+  return seeds;
+}
+
+std::vector<SeedRow> replay_seeds(const Assignment& assignment, std::size_t seeds, tools::Progress& progress) {
+  check_categories(assignment);
+  check_curves(assignment);
+  const std::vector<Job> cells = cells_of(assignment);
+  std::vector<std::vector<Run>> runs;
+  std::size_t sessions = 0;
+  for (const Job& cell : cells) {
+    runs.push_back(runs_of(assignment, cell, seeds));
+    sessions += cell.trace.sessions.size() * (seeds + 1);
+  }
+  progress.start(std::to_string(cells.size() * (seeds + 1)) + " replays", sessions);
+  tools::in_parallel(cells.size() * (seeds + 1), assignment.threads,
+                     [&](std::size_t i) { runs[i / (seeds + 1)][i % (seeds + 1)].replay(progress); });
+  progress.clear();
+  std::vector<SeedRow> rows;
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    for (SeedRow& row : rows_of(assignment, cells[i], runs[i])) rows.push_back(std::move(row));
+  return rows;
+}
+
+}  // namespace reprise::replay
