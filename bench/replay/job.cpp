@@ -54,12 +54,17 @@ std::vector<Counts> replay_chained(const Assignment& assignment, Job& job, tools
   if (remembers && job.run.remembers == Remembers::sequences) give_room(past, settings.memory_bytes);
   if (!assignment.snapshot_in.bytes.empty()) load(past, assignment.snapshot_in);
   ReplayControl control = make_control(setup);
+  StreamPosition stream;
+  for (const TraceSession& session : job.trace.sessions) stream.all_tokens += tokens_of(session);
   std::vector<Counts> counts;
   for (const TraceSession& session : job.trace.sessions) {
-    if (settings.cost_known != CostKnown::carried) control = make_control(setup);
+    if (settings.cost_known != CostKnown::carried) {
+      control = make_control(setup);
+      stream = {tokens_of(session)};
+    }
     Past own;
     AnyStrategy strategy = remembers ? job.run.with_past(past) : strategy_alone(job.run, own);
-    counts.push_back(replay_session(session, strategy, setup, control));
+    counts.push_back(replay_session(session, strategy, setup, control, stream));
     counts.back().peak_bytes += own.memory_bytes();
     if (remembers && job.run.remembers == Remembers::sequences) leave(past, session, strategy);
     progress.step();

@@ -88,6 +88,13 @@ std::vector<Option> drafting_rows(Options& o) {
                    "times. default: linear:0 linear:0.005 linear:0.02 linear:0.05 linear:0.1 linear:0.3",
            .read = texts(o.costs),
            .repeats = true},
+          {.name = "--pass-times",
+           .value = "FILE.json",
+           .help = "a recording of pass times of a real engine (docs/formats.md). Its medians are a further curve.\n"
+                   "With --cost-known learned or carried, times are drawn from it instead of simulated. May be\n"
+                   "given several times; without --cost, only these curves are used",
+           .read = texts(o.pass_times),
+           .repeats = true},
           {.name = "--cost-known",
            .value = "HOW",
            .help = "how control knows the curve:\n"
@@ -98,10 +105,19 @@ std::vector<Option> drafting_rows(Options& o) {
                    "            these sessions are replayed one after the other",
            .read = word(o.settings.cost_known, named(CostKnown::told, CostKnown::learned, CostKnown::carried)),
            .wanted = "told, learned or carried"},
-          {"--noise", "X",
-           "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1). One pass in 100\n"
-           "takes ten times as long, whatever X is",
+          {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1)",
            real(o.settings.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
+          {.name = "--outliers",
+           .value = "PERCENT:FACTOR",
+           .help = "passes that take FACTOR (1 to 1000) times as long, whatever the noise is (default 1:10);\n"
+                   "PERCENT is a whole number from 0 to 50",
+           .read = [&o](const auto&, const auto& value) { o.settings.outliers = parse_outliers(value); }},
+          {.name = "--slowdown",
+           .value = "FACTOR@PASS",
+           .help = "after PASS passes, or after half of the tokens (FACTOR@middle), all times are FACTOR times as\n"
+                   "long. Both count from where the control knows nothing: in each session with learned, in the\n"
+                   "whole stream of sessions with carried",
+           .read = [&o](const auto&, const auto& value) { o.settings.slowdown = parse_slowdown(value); }},
           {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")},
           {"--seeds", "N",
            "replay with N seeds, from --seed on, and once with the curve told. The results are speedups\n"
@@ -152,6 +168,10 @@ std::vector<Option> result_rows(Options& o) {
            .wanted = "all, a or b"},
           {"--limit", "N", "the first N sessions of each trace; of these, the part",
            whole(o.limit, 1, std::size_t{1} << 53, "a number of sessions of each trace,")},
+          {"--stream", "",
+           "replay all traces as one, in the order given: one result for all, and state that is kept from\n"
+           "session to session is also kept from file to file",
+           flag(o.stream)},
           {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},
           {"--ceiling", "",
            "also an upper bound for drafters that copy from their session: an oracle that knows, for each\n"
@@ -198,8 +218,10 @@ tools::OptionTable table_of(Options& o) {
 
 /// Rejects combinations of options that have no effect.
 void agree(const Options& o, const tools::GivenOptions& given) {
-  given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--seed", "--seeds"},
+  given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--outliers", "--slowdown", "--seed", "--seeds"},
              "needs --cost-known learned or carried: with told, no pass times are simulated");
+  given.only(o.pass_times.empty() || !o.costs.empty(), {"--noise", "--outliers"},
+             "needs --cost: all times come from the recordings of --pass-times");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--snapshot-in", "--snapshot-out"},
              "needs --memory past: with --memory session, nothing is kept from session to session");
   if (given("--fingerprint") && o.snapshot_in.empty() && o.snapshot_out.empty())

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "clock_spec.hpp"
 #include "control_spec.hpp"
 #include "cost_curve.hpp"
 #include "pass_watcher.hpp"
@@ -71,10 +72,17 @@ struct ReplaySetup {
 ///
 /// The counts are a pure function of the arguments; the times are not.
 Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup);
-/// The same with a strategy and a control that may have a past and are updated in place: see Kept::past and
+/// The same with a strategy, a control and a stream that may have a past and are updated in place: see Kept::past and
 /// CostKnown::carried.
 Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
+                      ReplayControl& control, StreamPosition& stream);
+
+/// The same with a stream of this session only.
+Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
                       ReplayControl& control);
+
+/// The output tokens that passes commit: all except the first of each turn.
+std::uint64_t tokens_of(const TraceSession& session);
 
 /// A control for `setup` that has learned nothing yet. Throws InputError if control does not accept the curve.
 ReplayControl make_control(const ReplaySetup& setup);

@@ -13,11 +13,9 @@
 namespace reprise::replay {
 namespace {
 
-/// The output tokens that passes commit: all except the first of each turn.
 std::uint64_t tokens_of(const Trace& trace) {
   std::uint64_t tokens = 0;
-  for (const TraceSession& session : trace.sessions)
-    for (const Turn& turn : session.turns) tokens += turn.output.size() - std::min<std::size_t>(turn.output.size(), 1);
+  for (const TraceSession& session : trace.sessions) tokens += tokens_of(session);
   return tokens;
 }
 

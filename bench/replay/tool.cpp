@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -155,6 +156,26 @@ std::vector<Trace> read_traces(const Options& options, const std::vector<std::st
   return traces;
 }
 
+/// All sessions as one trace, in the order of the files.
+std::vector<Trace> joined(std::vector<Trace> traces) {
+  Trace stream = std::move(traces.front());
+  for (std::size_t i = 1; i < traces.size(); ++i)
+    std::move(traces[i].sessions.begin(), traces[i].sessions.end(), std::back_inserter(stream.sessions));
+  if (traces.size() > 1) stream.path = "stream of " + std::to_string(traces.size()) + " traces";
+  std::vector<Trace> one;
+  one.push_back(std::move(stream));
+  return one;
+}
+
+/// The curves of the options: those of --cost first, then those of --pass-times.
+std::vector<CostCurve> curves_of(const Options& options, const std::vector<std::string>& costs,
+                                 const Surroundings& surroundings) {
+  std::vector<CostCurve> curves;
+  for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
+  for (const std::string& path : options.pass_times) curves.push_back(CostCurve::from_pass_times(path));
+  return curves;
+}
+
 int replay_and_report_seeds(const Options& options, const Assignment& assignment, tools::Progress& progress,
                             const Surroundings& surroundings) {
   const std::vector<SeedRow> rows = replay_seeds(assignment, options.seeds, progress);
@@ -169,10 +190,9 @@ int replay(const Options& options, const Surroundings& surroundings) {
   auto controls = options.controls;
   if (controls.empty()) controls.emplace_back();
 
-  std::vector<CostCurve> curves;
   auto costs = options.costs;
-  if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
-  for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
+  if (costs.empty() && options.pass_times.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
+  const std::vector<CostCurve> curves = curves_of(options, costs, surroundings);
 
   if (!options.output.empty()) tools::check_writable(options.output, "--output " + options.output);
   const Buffer<std::byte> snapshot = read_snapshot(options);
@@ -180,9 +200,11 @@ int replay(const Options& options, const Surroundings& surroundings) {
   std::vector<tools::InputFile> inputs;
   for (const std::string& path : paths) inputs.push_back({"the trace", path});
   for (const std::string& cost : costs) inputs.push_back({"the curve", find_curve(cost, surroundings.profile_folders)});
+  for (const std::string& path : options.pass_times) inputs.push_back({"the pass times", path});
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
-  const std::vector<Trace> traces = read_traces(options, paths);
+  std::vector<Trace> traces = read_traces(options, paths);
+  if (options.stream) traces = joined(std::move(traces));
 
   std::vector<std::byte> left;
   Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,
