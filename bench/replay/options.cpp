@@ -180,6 +180,8 @@ std::vector<Option> result_rows(Options& o) {
           {"--reasons", "", "add to the table why drafts were not sent whole", flag(o.reasons)},
           {"--reliability", "", "add to the table claimed against observed probabilities of drafted tokens",
            flag(o.reliability)},
+          {"--curves", "", "with --seeds: draw the learned curve of the worst run of each line, not of one line only",
+           flag(o.curves)},
           {.name = "--format",
            .value = "FORMAT",
            .help = "table (default), json or csv",
@@ -230,6 +232,9 @@ void agree(const Options& o, const tools::GivenOptions& given) {
     for (const auto& [name, path] : {std::pair("--snapshot-in", &o.snapshot_in), {"--snapshot-out", &o.snapshot_out}})
       if (!path->empty() && tools::same_file(*path, o.output))
         throw InputError(std::string(name) + " and --output are the same file; give two");
+  given.only(o.seeds != 0, {"--curves"}, "needs --seeds: it draws the curves that control has learned");
+  given.only(o.format == Format::table, {"--curves"},
+             "needs --format table; with --seeds, --format json always has it");
   given.only(o.seeds == 0, {"--ceiling", "--reasons", "--reliability", "--snapshot-out"},
              "belongs to one replay, but --seeds makes several; leave one of them out");
   given.only(o.format == Format::table, {"--reasons", "--reliability"},

@@ -32,6 +32,7 @@ struct Options {
   bool ceiling = false;
   bool reasons = false;      ///< add to the table: why drafts were not sent whole
   bool reliability = false;  ///< add to the table: reliability diagrams
+  bool curves = false;       ///< add to the table: learned curves of all lines
   Format format = Format::table;
   std::string output;             ///< a file; empty: standard output
   std::string snapshot_in;        ///< a file with the initial memory; empty: none

@@ -5,6 +5,7 @@
 
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "trace.hpp"
 
 namespace reprise::replay {
 
@@ -20,6 +21,8 @@ struct Passed {
 class PassWatcher {
  public:
   virtual ~PassWatcher() = default;
+  /// A session begins. The passes up to the next call belong to it.
+  virtual void began(const TraceSession& session) = 0;
   virtual void passed(const Passed& pass) = 0;
 };
 

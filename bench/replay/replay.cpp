@@ -61,6 +61,7 @@ class Replay {
   }
 
   Counts run() {
+    if (setup_.watcher != nullptr) setup_.watcher->began(recorded_);
     bool first = true;
     for (const Turn& turn : recorded_.turns) {
       ++counts_.turns;

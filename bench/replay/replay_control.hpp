@@ -96,7 +96,7 @@ class ReplayControl {
   /// The curve that the control learns; null if it learns none.
   [[nodiscard]] const LearnedCurve* learned() const {
     const auto* control = std::get_if<CostControl>(&control_);
-    return control == nullptr ? nullptr : &control->learned();
+    return control == nullptr || control->options().curve ? nullptr : &control->learned();
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "common/table.hpp"
 #include "common/text.hpp"
 #include "common/utf8.hpp"
+#include "report_curve.hpp"
 #include "report_fields.hpp"
 
 namespace reprise::replay {
@@ -31,7 +32,10 @@ std::string runs_json(const SeedRow& row) {
   for (const SeedRun& run : row.runs) {
     json.begin_object().member("seed", run.seed).raw_member("speedup", tools::shortest(run.speedup));
     json.raw_member("ratio", tools::shortest(run.ratio));
-    if (row.category == all_categories) json.raw_member("last_quarter", tools::shortest(run.last_quarter));
+    if (row.category == all_categories) {
+      json.raw_member("last_quarter", tools::shortest(run.last_quarter));
+      json.raw_member("curve", curve_json(run.curve, row.told_rows));
+    }
     json.end();
   }
   json.end();
@@ -44,6 +48,7 @@ std::vector<Field> fields(const SeedReport& report, const SeedRow& row) {
   const ReplaySettings& settings = report.settings;
   const SeedRun& worst = row.worst();
   const std::vector<std::uint64_t> weak = row.weak_seeds();
+  const bool recorded = report.curves[row.curve].pass_times() != nullptr;
   return {{"trace", row.trace, Kind::text},
           {"category", row.category, Kind::text},
           {"strategy", row.strategy, Kind::text},
@@ -51,7 +56,9 @@ std::vector<Field> fields(const SeedReport& report, const SeedRow& row) {
           {"cost", report.curves[row.curve].spec(), Kind::text},
           {"memory", std::string(name(row.kept)), Kind::text},
           {"cost_known", std::string(name(settings.cost_known)), Kind::text},
-          {"noise", tools::shortest(settings.noise)},
+          {"noise", tools::shortest(recorded ? 0 : settings.noise)},
+          {"outliers", recorded ? "none" : settings.outliers.text(), Kind::text},
+          {"slowdown", settings.slowdown ? settings.slowdown->text() : "none", Kind::text},
           {"first_seed", std::to_string(row.runs.front().seed)},
           {"seeds", std::to_string(row.runs.size())},
           {"shape", std::string(shape_name(settings.trees)), Kind::text},
@@ -65,6 +72,10 @@ std::vector<Field> fields(const SeedReport& report, const SeedRow& row) {
           {"worst_seed", std::to_string(worst.seed)},
           {"weak_last_quarters", std::to_string(weak.size())},
           {"weak_seeds", listed(weak, " "), Kind::text},
+          {"mean_long", tools::shortest(row.mean(&SeedRun::long_ratio))},
+          {"worst_long", tools::shortest(row.lowest(&SeedRun::long_ratio))},
+          {"mean_short", tools::shortest(row.mean(&SeedRun::short_ratio))},
+          {"worst_short", tools::shortest(row.lowest(&SeedRun::short_ratio))},
           {"lossless", row.told.lossless() ? "true" : "false"},
           {"runs", runs_json(row), Kind::json}};
 }
@@ -86,6 +97,11 @@ std::string curve_name(const CostCurve& curve) {
                                                     : std::filesystem::path(curve.spec()).filename().string());
 }
 
+std::string seeds_text(const SeedRow& row) {
+  const std::string first = std::to_string(row.runs.front().seed);
+  return row.runs.size() == 1 ? "seed " + first : "seeds " + first + " to " + std::to_string(row.runs.back().seed);
+}
+
 std::string weak_text(const SeedRow& row) {
   constexpr std::size_t most_named = 6;
   std::vector<std::uint64_t> weak = row.weak_seeds();
@@ -96,29 +112,61 @@ std::string weak_text(const SeedRow& row) {
   return count + " (seed " + listed(weak, ", ") + (more ? ", ...)" : ")");
 }
 
-/// Writes the summary of all rows that are not of a single category.
-void write_summary(std::ostream& out, std::span<const SeedRow> rows) {
-  double logs = 0;
-  std::size_t cells = 0;
-  std::size_t runs = 0;
-  std::size_t weak = 0;
-  const SeedRow* lowest = nullptr;
-  const SeedRow* worst = nullptr;
-  for (const SeedRow& row : rows) {
-    if (row.category != all_categories) continue;
-    ++cells;
-    runs += row.runs.size();
-    weak += row.weak_seeds().size();
-    for (const SeedRun& run : row.runs) logs += std::log(run.ratio);
-    if (lowest == nullptr || row.mean() < lowest->mean()) lowest = &row;
-    if (worst == nullptr || row.worst().ratio < worst->worst().ratio) worst = &row;
+/// The runs of all rows that are not of a single category.
+struct Summary {
+  std::vector<const SeedRow*> rows;
+
+  explicit Summary(std::span<const SeedRow> all) {
+    for (const SeedRow& row : all)
+      if (row.category == all_categories) rows.push_back(&row);
   }
-  if (cells == 0) return;
-  out << "all " << tools::grouped(runs) << " runs, relative to told: geometric mean "
-      << tools::decimal(std::exp(logs / static_cast<double>(runs)), 4) << ", lowest mean of a line "
-      << tools::decimal(lowest->mean(), 4) << ", worst run " << tools::decimal(worst->worst().ratio, 4) << " (seed "
-      << worst->worst().seed << "),\nruns whose last quarter is below " << tools::decimal(SeedRun::weak_below, 2)
-      << " of told: " << weak << "\n";
+
+  /// The geometric mean, the lowest mean of a row and the lowest value of a run, of the runs that have the value.
+  struct Means {
+    double geometric = 0;
+    const SeedRow* lowest_mean = nullptr;
+    const SeedRow* lowest = nullptr;
+  };
+  [[nodiscard]] Means means(double SeedRun::*value) const {
+    Means means;
+    double logs = 0;
+    std::size_t runs = 0;
+    for (const SeedRow* row : rows) {
+      if (row->lowest(value) == 0) continue;
+      runs += row->runs.size();
+      for (const SeedRun& run : row->runs) logs += std::log(run.*value);
+      if (means.lowest_mean == nullptr || row->mean(value) < means.lowest_mean->mean(value)) means.lowest_mean = row;
+      if (means.lowest == nullptr || row->lowest(value) < means.lowest->lowest(value)) means.lowest = row;
+    }
+    if (runs != 0) means.geometric = std::exp(logs / static_cast<double>(runs));
+    return means;
+  }
+  [[nodiscard]] std::size_t runs() const {
+    std::size_t count = 0;
+    for (const SeedRow* row : rows) count += row->runs.size();
+    return count;
+  }
+  [[nodiscard]] std::size_t weak() const {
+    std::size_t count = 0;
+    for (const SeedRow* row : rows) count += row->weak_seeds().size();
+    return count;
+  }
+};
+
+void write_summary(std::ostream& out, const Summary& summary, bool by_length) {
+  const auto line = [&](const std::string& what, double SeedRun::*value) {
+    const Summary::Means means = summary.means(value);
+    if (means.lowest == nullptr) return;
+    out << what << ": geometric mean " << tools::decimal(means.geometric, 4) << ", lowest mean of a line "
+        << tools::decimal(means.lowest_mean->mean(value), 4) << ", worst run "
+        << tools::decimal(means.lowest->lowest(value), 4) << "\n";
+  };
+  out << tools::grouped(summary.runs()) << (summary.runs() == 1 ? " run" : " runs") << ", speedup relative to told\n";
+  line("  all sessions", &SeedRun::ratio);
+  if (by_length) line("  sessions of 1,000 tokens and more", &SeedRun::long_ratio);
+  if (by_length) line("  shorter sessions", &SeedRun::short_ratio);
+  out << "  runs whose last quarter is below " << tools::decimal(SeedRun::weak_below, 2)
+      << " of told: " << summary.weak() << "\n";
 }
 
 }  // namespace
@@ -126,7 +174,7 @@ void write_summary(std::ostream& out, std::span<const SeedRow> rows) {
 void write_json(std::ostream& out, const SeedReport& report) { write_json(out, results(report)); }
 void write_csv(std::ostream& out, const SeedReport& report) { write_csv(out, results(report)); }
 
-void write_table(std::ostream& out, const SeedReport& report, const TableStyle&) {
+void write_table(std::ostream& out, const SeedReport& report, const TableStyle& style) {
   constexpr std::size_t widest = 36;
   std::size_t names = 8;
   std::size_t curves = 5;
@@ -143,8 +191,7 @@ void write_table(std::ostream& out, const SeedReport& report, const TableStyle&)
       if (row.category != all_categories) out << ", category " << tools::printable(row.category);
       out << "\n  " << tools::grouped(row.told.sessions) << (row.told.sessions == 1 ? " session, " : " sessions, ")
           << tools::grouped(row.told.tokens) << " tokens; " << name(report.settings.cost_known) << ", noise "
-          << tools::shortest(report.settings.noise) << ", seeds " << row.runs.front().seed << " to "
-          << row.runs.back().seed << "\n\n";
+          << tools::shortest(report.settings.noise) << ", " << seeds_text(row) << "\n\n";
       table.line({"", "", "", "told", "mean /", "worst /", "seed of"}, "   last quarter below");
       table.line({"strategy", "", "curve", "speedup", "told", "told", "worst"},
                  "   " + tools::decimal(SeedRun::weak_below, 2) + " of told");
@@ -154,7 +201,16 @@ void write_table(std::ostream& out, const SeedReport& report, const TableStyle&)
                row.category == all_categories ? "   " + weak_text(row) : "");
   }
   out << "\n";
-  write_summary(out, report.rows);
+  const Summary summary(report.rows);
+  const SeedRow* worst = summary.means(&SeedRun::ratio).lowest;
+  for (const SeedRow* row : summary.rows)
+    if (style.curves || row == worst)
+      write_curve(
+          out, *row,
+          label(*row) + " under " + curve_name(report.curves[row->curve]) +
+              (report.rows.front().trace == report.rows.back().trace ? "" : ", " + tools::printable(row->trace)),
+          style);
+  write_summary(out, summary, report.settings.cost_known == CostKnown::learned);
 }
 
 }  // namespace reprise::replay

@@ -22,26 +22,69 @@ std::uint64_t tokens_of(const Trace& trace) {
 /// The value of told / other for the costs of the same tokens; 1 if there were none.
 double ratio(double told, double other) { return other == 0 ? 1.0 : told / other; }
 
+/// The session with the most tokens; the first of several.
+const TraceSession* longest(const Trace& trace) {
+  const auto at =
+      std::max_element(trace.sessions.begin(), trace.sessions.end(),
+                       [](const TraceSession& a, const TraceSession& b) { return tokens_of(a) < tokens_of(b); });
+  return at == trace.sessions.end() ? nullptr : &*at;
+}
+
 /// One run of a cell: told, or learned with one seed.
 class Run : public PassWatcher {
  public:
   Run(const Assignment& assignment, const Job& cell)
-      : assignment_(assignment), job_(cell), cost_(tokens_of(cell.trace)) {}
+      : assignment_(assignment),
+        job_(cell),
+        cost_(tokens_of(cell.trace)),
+        log_(cell.curves.front(), assignment.settings.max_nodes + 1) {}
 
   void replay(tools::Progress& progress) {
     job_.watcher = this;
-    static_cast<void>(replay_chained(assignment_, job_, progress));
+    longest_ = longest(job_.trace);
+    counts_ = replay_chained(assignment_, job_, progress);
   }
-  void passed(const Passed& pass) override { cost_.add(pass.cost, pass.committed); }
+  void began(const TraceSession& session) override {
+    const CostKnown known = assignment_.settings.cost_known;
+    const bool first = !std::exchange(begun_, true);
+    logs_ = known == CostKnown::carried || (known == CostKnown::learned && &session == longest_);
+    if (!logs_ || (known == CostKnown::carried && !first)) return;
+    const ReplayControl fresh =
+        make_control({job_.control, job_.curves, assignment_.settings, job_.run.calibrated, nullptr});
+    const std::size_t context = session.turns.empty() ? 0 : session.turns.front().prompt.size();
+    if (const LearnedCurve* learned = fresh.learned()) log_.begin(*learned, context);
+  }
+  void passed(const Passed& pass) override {
+    cost_.add(pass.cost, pass.committed);
+    rows_.add(pass.shape.rows);
+    if (logs_) log_.add(pass);
+  }
 
   [[nodiscard]] const std::vector<std::pair<std::string, Counts>>& sums() const { return job_.sums; }
   [[nodiscard]] const StreamCost& cost() const { return cost_; }
+  [[nodiscard]] const RowCounts& rows() const { return rows_; }
+  [[nodiscard]] std::vector<CurvePoint> curve() const { return log_.points(); }
   [[nodiscard]] std::uint64_t seed() const { return assignment_.settings.seed; }
+  /// The cost of the sessions of at least, or of less than, SeedRun::long_tokens.
+  [[nodiscard]] double cost_by_length(bool of_long) const {
+    double cost = 0;
+    for (const Counts& counts : counts_)
+      if ((counts.tokens >= SeedRun::long_tokens) == of_long) cost += cost_of(counts);
+    return cost;
+  }
+  /// Without sessions there are no charges.
+  static double cost_of(const Counts& counts) { return counts.charges.empty() ? 0 : counts.charges.front().cost; }
 
  private:
   Assignment assignment_;
   Job job_;
   StreamCost cost_;
+  RowCounts rows_;
+  CurveLog log_;
+  const TraceSession* longest_ = nullptr;
+  std::vector<Counts> counts_;
+  bool begun_ = false;
+  bool logs_ = false;  // the curve of the present session is recorded
 };
 
 /// A trace, strategy, control and curve: told first, then each seed.
@@ -56,6 +99,22 @@ std::vector<Run> runs_of(const Assignment& assignment, const Job& cell, std::siz
   return runs;
 }
 
+/// The result of a run for all sessions and for one category of sums().
+SeedRun result_of(const Run& told, const Run& learned, std::size_t category) {
+  const Counts& counts = learned.sums()[category].second;
+  const double cost = Run::cost_of(counts);
+  SeedRun run;
+  run.seed = learned.seed();
+  run.speedup = cost == 0 ? 1 : static_cast<double>(counts.tokens) / cost;
+  run.ratio = ratio(Run::cost_of(told.sums()[category].second), cost);
+  if (category != 0) return run;
+  run.last_quarter = ratio(told.cost().last_quarter(), learned.cost().last_quarter());
+  for (const auto& [of_long, into] : {std::pair(true, &run.long_ratio), std::pair(false, &run.short_ratio)})
+    if (const double other = learned.cost_by_length(of_long); other != 0) *into = told.cost_by_length(of_long) / other;
+  run.curve = learned.curve();
+  return run;
+}
+
 std::vector<SeedRow> rows_of(const Assignment& assignment, const Job& cell, const std::vector<Run>& runs) {
   std::vector<SeedRow> rows;
   const Run& told = runs.front();
@@ -66,18 +125,28 @@ std::vector<SeedRow> rows_of(const Assignment& assignment, const Job& cell, cons
     row.control = cell.control;
     row.curve = cell.first_curve;
     row.kept = cell.remembers(assignment.settings) ? Kept::past : Kept::session;
+    row.told_rows = told.rows();
     std::tie(row.category, row.told) = told.sums()[i];
+    if (row.told.charges.empty()) row.told.charges.resize(1);
     for (std::size_t r = 1; r < runs.size(); ++r) {
-      const Counts& counts = runs[r].sums()[i].second;
-      if (row.told.fault.empty()) row.told.fault = counts.fault;
-      if (row.told.charges.empty()) row.told.charges.resize(1);  // without sessions there are no charges
-      const double cost = counts.charges.empty() ? 0 : counts.charges.front().cost;
-      SeedRun& run = row.runs.emplace_back();
-      run.seed = runs[r].seed();
-      run.speedup = cost == 0 ? 1 : static_cast<double>(counts.tokens) / cost;
-      run.ratio = ratio(row.told.charges.front().cost, cost);
-      if (i == 0) run.last_quarter = ratio(told.cost().last_quarter(), runs[r].cost().last_quarter());
+      if (row.told.fault.empty()) row.told.fault = runs[r].sums()[i].second.fault;
+      row.runs.push_back(result_of(told, runs[r], i));
     }
+  }
+  return rows;
+}
+
+/// Sorts the rows of the cells by trace and then by category, as replay_all() does.
+std::vector<SeedRow> sorted(std::vector<std::vector<SeedRow>> cells) {
+  std::vector<SeedRow> rows;
+  for (std::size_t first = 0, end = 0; first < cells.size(); first = end) {
+    const auto same = [&](std::size_t i) {
+      return i < cells.size() && cells[i].front().trace == cells[first].front().trace &&
+             cells[i].size() == cells[first].size();
+    };
+    for (end = first + 1; same(end);) ++end;
+    for (std::size_t category = 0; category < cells[first].size(); ++category)
+      for (std::size_t i = first; i < end; ++i) rows.push_back(std::move(cells[i][category]));
   }
   return rows;
 }
@@ -111,10 +180,15 @@ double SeedRow::told_speedup() const {
   const double cost = told.charges.front().cost;
   return cost == 0 ? 1 : static_cast<double>(told.tokens) / cost;
 }
-double SeedRow::mean() const {
+double SeedRow::mean(double SeedRun::*value) const {
   double sum = 0;
-  for (const SeedRun& run : runs) sum += run.ratio;
+  for (const SeedRun& run : runs) sum += run.*value;
   return sum / static_cast<double>(runs.size());
+}
+double SeedRow::lowest(double SeedRun::*value) const {
+  double least = runs.front().*value;
+  for (const SeedRun& run : runs) least = std::min(least, run.*value);
+  return least;
 }
 const SeedRun& SeedRow::worst() const {
   return *std::min_element(runs.begin(), runs.end(),
@@ -141,10 +215,9 @@ std::vector<SeedRow> replay_seeds(const Assignment& assignment, std::size_t seed
   tools::in_parallel(cells.size() * (seeds + 1), assignment.threads,
                      [&](std::size_t i) { runs[i / (seeds + 1)][i % (seeds + 1)].replay(progress); });
   progress.clear();
-  std::vector<SeedRow> rows;
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    for (SeedRow& row : rows_of(assignment, cells[i], runs[i])) rows.push_back(std::move(row));
-  return rows;
+  std::vector<std::vector<SeedRow>> rows;
+  for (std::size_t i = 0; i < cells.size(); ++i) rows.push_back(rows_of(assignment, cells[i], runs[i]));
+  return sorted(std::move(rows));
 }
 
 }  // namespace reprise::replay

@@ -179,8 +179,10 @@ std::vector<CostCurve> curves_of(const Options& options, const std::vector<std::
 int replay_and_report_seeds(const Options& options, const Assignment& assignment, tools::Progress& progress,
                             const Surroundings& surroundings) {
   const std::vector<SeedRow> rows = replay_seeds(assignment, options.seeds, progress);
+  TableStyle style = surroundings.table;
+  style.curves = options.curves;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format, SeedReport{rows, assignment.curves, options.settings, options.part}, surroundings.table);
+    write(out, options.format, SeedReport{rows, assignment.curves, options.settings, options.part}, style);
   });
   return std::max(delivered, report_faults(rows, surroundings.error));
 }
