@@ -51,39 +51,46 @@ std::vector<Field> fields(const Report& report, const Row& row) {
   const Ratios r = ratios(counts);
   const ReplaySettings& settings = report.settings;
   const bool learned = row.weighed() && settings.cost_known != CostKnown::told;
-  return {{"trace", row.trace, Kind::text},
-          {"category", row.category, Kind::text},
-          {"strategy", row.strategy, Kind::text},
-          {"cost", report.curves[row.curve].spec(), Kind::text},
-          {"memory", std::string(name(row.kept)), Kind::text},
-          {"sessions", std::to_string(counts.sessions)},
-          {"turns", std::to_string(counts.turns)},
-          {"tokens", std::to_string(counts.tokens)},
-          {"passes", std::to_string(counts.passes)},
-          {"drafted", std::to_string(counts.drafted)},
-          {"accepted", std::to_string(counts.accepted)},
-          {"mat", tools::shortest(r.mat)},
-          {"acceptance_rate", tools::shortest(r.acceptance_rate)},
-          {"drafted_per_pass", tools::shortest(r.drafted_per_pass)},
-          {"ns_per_token", tools::shortest(r.ns_per_token)},
-          {"ns_per_propose", tools::shortest(r.ns_per_propose)},
-          {"max_propose_ns", std::to_string(counts.time.max_propose_ns)},
-          {"peak_bytes", std::to_string(counts.peak_bytes)},
-          {"speedup", tools::shortest(speedup(row))},
-          {"lossless", counts.lossless() ? "true" : "false"},
-          {"control", row.control.text(), Kind::text},
-          {"cost_known", row.weighed() ? std::string(name(settings.cost_known)) : "unused", Kind::text},
-          {"noise", tools::shortest(learned ? settings.noise : 0)},
-          {"seed", std::to_string(learned ? settings.seed : 0)},
-          {"shape", std::string(shape_name(settings.trees)), Kind::text},
-          {"max_nodes", std::to_string(settings.max_nodes)},
-          {"part", std::string(name(report.part)), Kind::text},
-          {"control_ns_per_token", tools::shortest(r.control_ns_per_token)},
-          {"worst_loss", tools::shortest(row.charge().worst_loss)},
-          {"calibration_error", tools::shortest(counts.reliability.expected_calibration_error())},
-          {"cuts", cuts(counts), Kind::json},
-          {"reliability", reliability(counts.reliability), Kind::json},
-          {"memory_bytes", std::to_string(row.memory_bytes)}};
+  const bool recorded = report.curves[row.curve].pass_times() != nullptr;
+  std::vector<Field> all = {
+      {"trace", row.trace, Kind::text},
+      {"category", row.category, Kind::text},
+      {"strategy", row.strategy, Kind::text},
+      {"cost", report.curves[row.curve].spec(), Kind::text},
+      {"memory", std::string(name(row.kept)), Kind::text},
+      {"sessions", std::to_string(counts.sessions)},
+      {"turns", std::to_string(counts.turns)},
+      {"tokens", std::to_string(counts.tokens)},
+      {"passes", std::to_string(counts.passes)},
+      {"drafted", std::to_string(counts.drafted)},
+      {"accepted", std::to_string(counts.accepted)},
+      {"mat", tools::shortest(r.mat)},
+      {"acceptance_rate", tools::shortest(r.acceptance_rate)},
+      {"drafted_per_pass", tools::shortest(r.drafted_per_pass)},
+      {"ns_per_token", tools::shortest(r.ns_per_token)},
+      {"ns_per_propose", tools::shortest(r.ns_per_propose)},
+      {"max_propose_ns", std::to_string(counts.time.max_propose_ns)},
+      {"peak_bytes", std::to_string(counts.peak_bytes)},
+      {"speedup", tools::shortest(speedup(row))},
+      {"lossless", counts.lossless() ? "true" : "false"},
+      {"control", row.control.text(), Kind::text},
+      {"cost_known", row.weighed() ? std::string(name(settings.cost_known)) : "unused", Kind::text},
+      {"noise", tools::shortest(learned && !recorded ? settings.noise : 0)},
+      {"seed", std::to_string(learned ? settings.seed : 0)},
+      {"shape", std::string(shape_name(settings.trees)), Kind::text},
+      {"max_nodes", std::to_string(settings.max_nodes)},
+      {"part", std::string(name(report.part)), Kind::text},
+      {"control_ns_per_token", tools::shortest(r.control_ns_per_token)},
+      {"worst_loss", tools::shortest(row.charge().worst_loss)},
+      {"calibration_error", tools::shortest(counts.reliability.expected_calibration_error())},
+      {"cuts", cuts(counts), Kind::json},
+      {"reliability", reliability(counts.reliability), Kind::json},
+      {"memory_bytes", std::to_string(row.memory_bytes)}};
+  // Only where the options were given, so that other results keep their columns.
+  if (settings.outliers != Outliers())
+    all.push_back({"outliers", learned && !recorded ? settings.outliers.text() : "none", Kind::text});
+  if (settings.slowdown) all.push_back({"slowdown", learned ? settings.slowdown->text() : "none", Kind::text});
+  return all;
 }
 
 std::vector<std::vector<Field>> results(const Report& report) {

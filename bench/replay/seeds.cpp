@@ -42,7 +42,8 @@ class Run : public PassWatcher {
   void replay(tools::Progress& progress) {
     job_.watcher = this;
     longest_ = longest(job_.trace);
-    counts_ = replay_chained(assignment_, job_, progress);
+    for (const Counts& counts : replay_chained(assignment_, job_, progress))
+      (counts.tokens >= SeedRun::long_tokens ? long_cost_ : short_cost_) += cost_of(counts);
   }
   void began(const TraceSession& session) override {
     const CostKnown known = assignment_.settings.cost_known;
@@ -65,13 +66,8 @@ class Run : public PassWatcher {
   [[nodiscard]] const RowCounts& rows() const { return rows_; }
   [[nodiscard]] std::vector<CurvePoint> curve() const { return log_.points(); }
   [[nodiscard]] std::uint64_t seed() const { return assignment_.settings.seed; }
-  /// The cost of the sessions of at least, or of less than, SeedRun::long_tokens.
-  [[nodiscard]] double cost_by_length(bool of_long) const {
-    double cost = 0;
-    for (const Counts& counts : counts_)
-      if ((counts.tokens >= SeedRun::long_tokens) == of_long) cost += cost_of(counts);
-    return cost;
-  }
+  [[nodiscard]] double long_cost() const { return long_cost_; }    ///< of sessions of SeedRun::long_tokens or more
+  [[nodiscard]] double short_cost() const { return short_cost_; }  ///< of the others
   /// Without sessions there are no charges.
   static double cost_of(const Counts& counts) { return counts.charges.empty() ? 0 : counts.charges.front().cost; }
 
@@ -82,7 +78,8 @@ class Run : public PassWatcher {
   RowCounts rows_;
   CurveLog log_;
   const TraceSession* longest_ = nullptr;
-  std::vector<Counts> counts_;
+  double long_cost_ = 0;
+  double short_cost_ = 0;
   bool begun_ = false;
   bool logs_ = false;  // the curve of the present session is recorded
 };
@@ -109,8 +106,8 @@ SeedRun result_of(const Run& told, const Run& learned, std::size_t category) {
   run.ratio = ratio(Run::cost_of(told.sums()[category].second), cost);
   if (category != 0) return run;
   run.last_quarter = ratio(told.cost().last_quarter(), learned.cost().last_quarter());
-  for (const auto& [of_long, into] : {std::pair(true, &run.long_ratio), std::pair(false, &run.short_ratio)})
-    if (const double other = learned.cost_by_length(of_long); other != 0) *into = told.cost_by_length(of_long) / other;
+  if (learned.long_cost() != 0) run.long_ratio = told.long_cost() / learned.long_cost();
+  if (learned.short_cost() != 0) run.short_ratio = told.short_cost() / learned.short_cost();
   run.curve = learned.curve();
   return run;
 }
