@@ -33,8 +33,8 @@ struct Slowdown {
 Outliers parse_outliers(std::string_view text, const std::string& option = "--outliers");
 Slowdown parse_slowdown(std::string_view text, const std::string& option = "--slowdown");
 
-/// The place of a replay in the stream of its control: all sessions if the control carries its knowledge from one to
-/// the next, otherwise one session.
+/// The place of a replay in the stream of its control. The stream is all sessions if the control carries its knowledge
+/// from one to the next, otherwise one session.
 struct StreamPosition {
   std::uint64_t all_tokens = 0;  ///< tokens that passes commit, in the whole stream
   std::uint64_t passes = 0;      ///< so far

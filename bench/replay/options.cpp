@@ -89,7 +89,7 @@ std::vector<Option> drafting_rows(Options& o) {
            .read = texts(o.costs),
            .repeats = true},
           {.name = "--pass-times",
-           .value = "FILE.json",
+           .value = "FILE",
            .help = "a recording of pass times of a real engine (docs/formats.md). Its medians are a further curve.\n"
                    "With --cost-known learned or carried, times are drawn from it instead of simulated. May be\n"
                    "given several times; without --cost, only these curves are used",
@@ -108,15 +108,15 @@ std::vector<Option> drafting_rows(Options& o) {
           {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1)",
            real(o.settings.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
           {.name = "--outliers",
-           .value = "PERCENT:FACTOR",
-           .help = "passes that take FACTOR (1 to 1000) times as long, whatever the noise is (default 1:10);\n"
-                   "PERCENT is a whole number from 0 to 50",
+           .value = "P:FACTOR",
+           .help = "P percent of the passes, a whole number from 0 to 50, take FACTOR (1 to 1000) times as long,\n"
+                   "whatever the noise is (default 1:10)",
            .read = [&o](const auto&, const auto& value) { o.settings.outliers = parse_outliers(value); }},
           {.name = "--slowdown",
-           .value = "FACTOR@PASS",
-           .help = "after PASS passes, or after half of the tokens (FACTOR@middle), all times are FACTOR times as\n"
-                   "long. Both count from where the control knows nothing: in each session with learned, in the\n"
-                   "whole stream of sessions with carried",
+           .value = "F@PASS",
+           .help = "after PASS passes, or after half of the tokens (F@middle), all times are F (0.01 to 100) times\n"
+                   "as long. Both count from where the control knows nothing: in each session with learned, in\n"
+                   "the whole stream of sessions with carried",
            .read = [&o](const auto&, const auto& value) { o.settings.slowdown = parse_slowdown(value); }},
           {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")},
           {"--seeds", "N",
