@@ -220,6 +220,36 @@ TEST_F(SeedsTool, SlowsDownWhereItIsAskedTo) {
   EXPECT_EQ(slow(learned, "4@" + late), cost(learned)) << "no session has so many passes";
 }
 
+TEST_F(SeedsTool, SlowsDownWithSeedsAsWithout) {
+  for (const std::string known : {"learned", "carried"}) {
+    const Arguments slow = {edits, "--limit", "8", "--cost", "linear:0.1", "--cost-known", known, "--slowdown", "4@60"};
+    const tools::Json row = results(joined(slow, {"--seeds", "1"})).front();
+    EXPECT_NEAR(number(row.find("runs")->array()->front(), "speedup") * cost(slow), number(row, "tokens"), 1e-6);
+  }
+}
+
+TEST_F(SeedsTool, ReportsLongAndShortSessions) {
+  std::string output = "0";
+  for (int i = 1; i < 1001; ++i) output += "," + std::to_string(i * i % 97);
+  const std::string long_session = R"({"id":"a","category":"x","turns":[{"prompt":[1],"output":[)" + output + "]}]}\n";
+  const std::string one_less =
+      R"({"id":"b","category":"x","turns":[{"prompt":[1],"output":[)" + output.substr(2) + "]}]}\n";
+  const Arguments common = {"--cost", "linear:0.1", "--cost-known", "learned", "--seeds", "3"};
+  const auto result = [&](const std::string& text) {
+    return results(joined(common, {write("t.jsonl", text)})).front();
+  };
+  const tools::Json both = result(one_less + long_session + one_less);
+  const tools::Json only_long = result(long_session);
+  const tools::Json only_short = result(one_less + one_less);
+  for (const char* name : {"mean_", "worst_"}) {
+    const std::string ratio = std::string(name) + "ratio";
+    EXPECT_EQ(number(both, std::string(name) + "long"), number(only_long, ratio));
+    EXPECT_EQ(number(both, std::string(name) + "short"), number(only_short, ratio));
+    EXPECT_EQ(number(only_short, std::string(name) + "long"), 0) << "there are none";
+  }
+  EXPECT_NE(number(both, "mean_long"), number(both, "mean_short"));
+}
+
 TEST_F(SeedsTool, NamesTheSimulatedEngineInResultsWhereItWasChanged) {
   const Arguments arguments = {objects, "--limit", "2", "--cost", "linear:0.1", "--cost-known", "carried"};
   const tools::Json result = results(joined(arguments, {"--outliers", "0:10", "--slowdown", "2@middle"})).front();
