@@ -80,8 +80,11 @@ std::vector<Option> drafting_rows(Options& o) {
                  for (const ControlSpec& spec : parse_control(value)) o.controls.push_back(spec);
                },
            .repeats = true,
-           .wanted = "auto, cost, all, hindsight or best:K"},
-          {.name = "--cost",
+           .wanted = "auto, cost, all, hindsight or best:K"}};
+}
+
+std::vector<Option> cost_rows(Options& o) {
+  return {{.name = "--cost",
            .value = "CURVE",
            .help = "time of a pass by its shape, relative to a pass without a draft: linear:S (1 + S x drafted),\n"
                    "or FILE.json (measured times; step-8.json and moe.json are bundled). May be given several\n"
@@ -210,7 +213,7 @@ tools::OptionTable table_of(Options& o) {
                  "default: the bundled ones, recorded from SmolLM2-135M-Instruct",
                  {}},
                 {"", "", "\n"}};
-  for (auto rows : {drafting_rows(o), replay_rows(o), result_rows(o)})
+  for (auto rows : {drafting_rows(o), cost_rows(o), replay_rows(o), result_rows(o)})
     table.rows.insert(table.rows.end(), rows.begin(), rows.end());
   table.rows.push_back({"", "", notes});
   table.rows.push_back({.name = "--help", .read = flag(o.help), .short_name = "-h"});

@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-template <class Report>
-void write(std::ostream& out, Format format, const Report& report, const TableStyle& style) {
+template <class AnyReport>
+void write(std::ostream& out, Format format, const AnyReport& report, const TableStyle& style) {
   switch (format) {
     case Format::table:
       return write_table(out, report, style);
