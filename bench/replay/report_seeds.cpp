@@ -102,6 +102,25 @@ std::string seeds_text(const SeedRow& row) {
   return row.runs.size() == 1 ? "seed " + first : "seeds " + first + " to " + std::to_string(row.runs.back().seed);
 }
 
+/// The simulated engine: how its pass times come about.
+std::string engine_text(const SeedReport& report) {
+  const ReplaySettings& settings = report.settings;
+  const bool recorded = std::all_of(report.curves.begin(), report.curves.end(),
+                                    [](const CostCurve& curve) { return curve.pass_times() != nullptr; });
+  std::string text = recorded ? "recorded pass times" : "noise " + tools::shortest(settings.noise);
+  if (settings.outliers != Outliers()) text += ", outliers " + settings.outliers.text();
+  if (settings.slowdown) text += ", slowdown " + settings.slowdown->text();
+  return text;
+}
+
+void write_head(std::ostream& out, const SeedReport& report, const SeedRow& row) {
+  out << tools::printable(row.trace);
+  if (row.category != all_categories) out << ", category " << tools::printable(row.category);
+  out << "\n  " << tools::grouped(row.told.sessions) << (row.told.sessions == 1 ? " session, " : " sessions, ")
+      << tools::grouped(row.told.tokens) << " tokens; " << name(report.settings.cost_known) << ", "
+      << engine_text(report) << ", " << seeds_text(row) << "\n\n";
+}
+
 std::string weak_text(const SeedRow& row) {
   constexpr std::size_t most_named = 6;
   std::vector<std::uint64_t> weak = row.weak_seeds();
@@ -187,11 +206,8 @@ void write_table(std::ostream& out, const SeedReport& report, const TableStyle& 
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const SeedRow& row = report.rows[i];
     if (i == 0 || !same_block(report.rows[i - 1], row)) {
-      out << (i == 0 ? "" : "\n") << tools::printable(row.trace);
-      if (row.category != all_categories) out << ", category " << tools::printable(row.category);
-      out << "\n  " << tools::grouped(row.told.sessions) << (row.told.sessions == 1 ? " session, " : " sessions, ")
-          << tools::grouped(row.told.tokens) << " tokens; " << name(report.settings.cost_known) << ", noise "
-          << tools::shortest(report.settings.noise) << ", " << seeds_text(row) << "\n\n";
+      out << (i == 0 ? "" : "\n");
+      write_head(out, report, row);
       table.line({"", "", "", "told", "mean /", "worst /", "seed of"}, "   last quarter below");
       table.line({"strategy", "", "curve", "speedup", "told", "told", "worst"},
                  "   " + tools::decimal(SeedRun::weak_below, 2) + " of told");

@@ -14,7 +14,7 @@ namespace {
 
 TEST(CurveLog, HasPointsAtPowersOfTwoAndAtTheEnd) {
   const CostCurve actual = CostCurve::parse("linear:0.5");
-  for (const std::size_t passes : {0, 1, 64, 65, 300}) {
+  for (const std::size_t passes : {0U, 1U, 64U, 65U, 300U}) {
     LearnedCurve learned;
     CurveLog log(actual, 4);
     log.begin(learned, 7);
@@ -27,7 +27,7 @@ TEST(CurveLog, HasPointsAtPowersOfTwoAndAtTheEnd) {
     std::vector<std::uint64_t> at;
     for (const CurvePoint& point : points) at.push_back(point.passes);
     std::vector<std::uint64_t> wanted = {0};
-    for (const std::uint64_t point : {64, 128, 256})
+    for (const std::uint64_t point : {64U, 128U, 256U})
       if (point < passes) wanted.push_back(point);
     if (passes != 0) wanted.push_back(passes);
     EXPECT_EQ(at, wanted);
@@ -47,7 +47,7 @@ TEST(CurveLog, StartsAgainWithEachCurve) {
   const CostCurve actual = CostCurve::parse("linear:0.5");
   const LearnedCurve learned;
   CurveLog log(actual, 2);
-  for (const std::size_t passes : {70, 3}) {
+  for (const std::size_t passes : {70U, 3U}) {
     log.begin(learned, 1);
     for (std::size_t i = 0; i < passes; ++i) log.add({{1, 1, i}, 1, 1, &learned});
     EXPECT_EQ(log.points().back().passes, passes);

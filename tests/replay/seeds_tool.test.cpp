@@ -88,6 +88,17 @@ Arguments joined(Arguments arguments, const Arguments& more) {
   return arguments;
 }
 
+/// A recording at contexts 0 and 4000, whose times double; `more` follows the times of 1 to 40 rows.
+std::string recording(const std::string& more) {
+  std::string text = R"({"version": 1, "pass_times": [)";
+  for (const auto& [context, plain] : {std::pair(0, 1000), std::pair(4000, 2000)})
+    for (int rows = 1; rows <= 40; rows += 3)
+      text += std::string(text.back() == '[' ? "" : ", ") + R"({"context": )" + std::to_string(context) +
+              R"(, "rows": )" + std::to_string(rows) + R"(, "ns": [)" + std::to_string(plain * (9 + rows) / 10) + more +
+              "]}";
+  return text + "]}";
+}
+
 TEST_F(SeedsTool, ComparesEachSeedWithTold) {
   for (const std::string known : {"learned", "carried"}) {
     const Arguments common = {edits, "--limit", "8", "--cost", "linear:0.1", "--shape", "chain"};
@@ -201,6 +212,17 @@ TEST_F(SeedsTool, DrawsTheWorstRun) {
   EXPECT_EQ(drawings(output(joined(arguments, {"--curves"}))), 2U);
 }
 
+TEST_F(SeedsTool, SaysHowPassTimesComeAbout) {
+  const Arguments common = {objects, "--limit", "1", "--cost-known", "carried", "--seeds", "1"};
+  const auto has = [&](const Arguments& more, const std::string& text) {
+    EXPECT_THAT(output(joined(common, more)), HasSubstr(" tokens; carried, " + text + ", seed 1\n"));
+  };
+  has({"--cost", "linear:0.1"}, "noise 0.1");
+  has({"--cost", "linear:0.1", "--noise", "0.2", "--outliers", "5:20", "--slowdown", "2@middle"},
+      "noise 0.2, outliers 5:20, slowdown 2@middle");
+  has({"--pass-times", write("p.json", recording("")), "--slowdown", "2@9"}, "recorded pass times, slowdown 2@9");
+}
+
 TEST_F(SeedsTool, SlowsDownWhereItIsAskedTo) {
   const Arguments carried = {edits, "--limit", "8", "--cost", "linear:0.1", "--cost-known", "carried"};
   const Arguments learned = {edits, "--limit", "8", "--cost", "linear:0.1", "--cost-known", "learned"};
@@ -278,17 +300,6 @@ TEST_F(SeedsTool, ReplaysSeveralFilesAsOneStream) {
       << "without --stream, the second file starts with nothing learned";
   EXPECT_EQ(*results({objects, "--stream", "--limit", "1", "--cost", "linear:0.1"}).front().find("trace")->string(),
             objects);
-}
-
-/// A recording at contexts 0 and 4000, whose times double; `more` follows the times of 1 to 40 rows.
-std::string recording(const std::string& more) {
-  std::string text = R"({"version": 1, "pass_times": [)";
-  for (const auto& [context, plain] : {std::pair(0, 1000), std::pair(4000, 2000)})
-    for (int rows = 1; rows <= 40; rows += 3)
-      text += std::string(text.back() == '[' ? "" : ", ") + R"({"context": )" + std::to_string(context) +
-              R"(, "rows": )" + std::to_string(rows) + R"(, "ns": [)" + std::to_string(plain * (9 + rows) / 10) + more +
-              "]}";
-  return text + "]}";
 }
 
 TEST_F(SeedsTool, ReplaysRecordedPassTimes) {
