@@ -150,6 +150,12 @@ std::vector<Option> result_rows(Options& o) {
            .help = "sequences per pass (default 1,2,4)",
            .read = whole_numbers(o.sequences, 64),
            .indent = 4},
+          {.name = "--pass-times",
+           .value = "N",
+           .help = "runs N passes of each shape instead of 9, and also writes each time of passes of one\n"
+                   "sequence, for reprise-replay --pass-times FILE",
+           .read = whole(o.pass_times, 7, 100'000, a_whole_number),
+           .indent = 4},
           {.name = "--flips",
            .value = "",
            .help = "counts how often the likeliest token depends on the number of rows of a pass; needs --trace",

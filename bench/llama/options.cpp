@@ -29,7 +29,8 @@ class Agreement {
     given_.only(o_.sampling.drawn(), {"--top-k", "--top-p", "--min-p", "--seed"},
                 "applies to sampled tokens only; give --temperature above 0 as well");
     given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model"}, "is an option of --compare; give that as well");
-    given_.only(given_("--profile"), {"--contexts", "--sequences"}, "is an option of --profile; give that as well");
+    given_.only(given_("--profile"), {"--contexts", "--sequences", "--pass-times"},
+                "is an option of --profile; give that as well");
     std::size_t runs = 0;
     for (const std::string& spec : o_.strategies) runs += replay::make_runs(spec).size();  // refuses unknown ones
     if (runs > 1 && !o_.compare)

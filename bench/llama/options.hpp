@@ -32,6 +32,7 @@ struct Options {
   std::string profile;                                    ///< a file for measured costs; empty: none
   std::vector<std::size_t> contexts = {128, 1024, 4096};  ///< context sizes at which --profile measures
   std::vector<std::size_t> sequences = {1, 2, 4};         ///< sequences per pass that --profile measures
+  std::size_t pass_times = 0;                             ///< passes of each shape to record; 0: none
   bool flips = false;
   Format format = Format::table;
   std::string output;  ///< a file; empty: standard output

@@ -54,6 +54,7 @@ class Measurement {
         progress_(progress),
         drafted_(ascending(settings.drafted, 0)),
         repetitions_(settings.repetitions),
+        keep_times_(settings.keep_times),
         random_(settings.seed),
         text_(settings.text) {
     for (const Token token : text_)
@@ -87,6 +88,7 @@ class Measurement {
       std::ranges::sort(times[i]);
       profile.points.push_back({sequences, context, sequences * (drafted_[i] + 1), quantile(times[i], 0.5),
                                 quantile(times[i], 0.25), quantile(times[i], 0.75)});
+      if (keep_times_ && sequences == 1) profile.points.back().times = std::move(times[i]);
     }
   }
 
@@ -109,6 +111,7 @@ class Measurement {
   tools::Progress& progress_;
   std::vector<std::size_t> drafted_;
   std::size_t repetitions_;
+  bool keep_times_;
   testing::Random random_;
   std::vector<Token> text_;
   std::vector<PassRow> rows_;

@@ -22,6 +22,7 @@ struct ProfileSettings {
   /// Sequences per pass, each with a cache of its own; 1 is always measured.
   std::vector<std::size_t> sequences = {1, 2, 4};
   std::size_t repetitions = 9;  ///< at least 7; the median counts
+  bool keep_times = false;      ///< keep all times of passes of one sequence, not only their quartiles
   std::uint64_t seed = 1;       ///< of the random order and of random tokens
   std::vector<Token> text;      ///< tokens that the passes run on, repeated as needed; empty: random tokens
 
@@ -36,6 +37,7 @@ struct ProfilePoint {
   double ns = 0;         ///< the median
   double low_ns = 0;     ///< the lower and upper quartile: how steady the machine was
   double high_ns = 0;
+  std::vector<double> times = {};  ///< in ascending order; empty unless ProfileSettings::keep_times
 };
 
 struct Profile {
@@ -61,7 +63,7 @@ struct ProfileFacts {
 /// Throws InputError for meaningless settings, if no shape fits, or if the model's cache does not roll back.
 Profile measure_profile(Passes& passes, const ProfileSettings& settings, tools::Progress& progress);
 
-/// Writes a curve file of version 1 (docs/formats.md).
+/// Writes a curve file of version 1 (docs/formats.md). If times were kept, the file is a recording of pass times too.
 void write_profile_json(std::ostream& out, const Profile& profile, const ProfileFacts& facts);
 /// Writes tables of c(k) with a bar for each width.
 void write_profile_table(std::ostream& out, const Profile& profile);

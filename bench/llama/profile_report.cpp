@@ -26,6 +26,20 @@ bool same_line(const ProfilePoint& a, const ProfilePoint& b) {
 
 std::string whole(double ns) { return std::to_string(std::llround(ns)); }
 
+/// The member of a recording of pass times, if times were kept.
+void write_times(tools::JsonWriter& json, const Profile& profile) {
+  if (std::ranges::all_of(profile.points, [](const ProfilePoint& point) { return point.times.empty(); })) return;
+  json.new_line(1).key("pass_times").begin_array();
+  for (const ProfilePoint& point : profile.points) {
+    if (point.times.empty()) continue;
+    json.new_line(2).begin_object().member("context", point.context).member("rows", point.rows);
+    json.key("ns").begin_array();
+    for (const double ns : point.times) json.raw(whole(ns));
+    json.end().end();
+  }
+  json.end();
+}
+
 }  // namespace
 
 void write_profile_json(std::ostream& out, const Profile& profile, const ProfileFacts& facts) {
@@ -37,7 +51,9 @@ void write_profile_json(std::ostream& out, const Profile& profile, const Profile
     json.member("rows", point.rows).raw_member("ns", whole(point.ns)).raw_member("low_ns", whole(point.low_ns));
     json.raw_member("high_ns", whole(point.high_ns)).end();
   }
-  json.end().new_line(1).member("hardware", facts.hardware).new_line(1).member("model", facts.model);
+  json.end();
+  write_times(json, profile);
+  json.new_line(1).member("hardware", facts.hardware).new_line(1).member("model", facts.model);
   json.new_line(1).member("library", facts.library).new_line(1).member("threads", facts.threads);
   json.new_line(1).member("date", facts.date).new_line(1).member("command", facts.command).end();
   out << "\n";

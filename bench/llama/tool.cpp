@@ -176,6 +176,8 @@ class Tool {
     ProfileSettings settings;
     settings.contexts = options_.contexts;
     settings.sequences = options_.sequences;
+    settings.keep_times = options_.pass_times != 0;
+    if (settings.keep_times) settings.repetitions = options_.pass_times;
     const ProfileFacts facts{hardware_text(),         engine_.description(), library(),
                              options_.engine.threads, date_text(),           command()};
     LlamaPasses passes(engine_.context());

@@ -1,102 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost_curve.hpp"
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
+#include <map>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "common/files.hpp"
 #include "common/input_error.hpp"
 #include "common/json.hpp"
 #include "common/number.hpp"
+#include "json_reader.hpp"
 
 namespace reprise::replay {
 namespace {
 
-double between(double low, double high, double share) { return low + (high - low) * share; }
-
-double at_rows(const std::map<std::size_t, double>& line, std::size_t rows) {
-  const auto above = line.lower_bound(rows);
-  if (above == line.begin()) return above->second;
-  const auto below = std::prev(above);
-  if (above != line.end())
-    return between(below->second, above->second,
-                   static_cast<double>(rows - below->first) / static_cast<double>(above->first - below->first));
-  if (below == line.begin()) return below->second;
-  const auto before = std::prev(below);
-  const double slope = (below->second - before->second) / static_cast<double>(below->first - before->first);
-  return below->second + std::max(slope, 0.0) * static_cast<double>(rows - below->first);
-}
-
 /// Reads a curve file; errors name the file.
-class FileReader {
- public:
-  explicit FileReader(const std::string& path) : path_(path) {}
+MeasuredCost read_curve(const std::string& path, std::string_view text) {
+  const JsonReader file(path);
+  const tools::Json json = file.object(text);
+  if (json.find("points") == nullptr && json.find("pass_times") != nullptr)
+    throw tools::InputError(path + " is a recording of pass times, not a cost curve; give it with --pass-times");
+  if (file.count(json, "", "version") != 1) file.fail("version: only curves of version 1 can be read");
+  const double base = file.time(file.member(json, "", "base_ns"), "base_ns");
+  const tools::Json::Array& points = file.array(json, "", "points");
 
-  MeasuredCost curve(std::string_view text) const {
-    tools::Json json;
-    if (const auto error = tools::parse_json(text, json))
-      throw tools::InputError(path_ + ":" + std::to_string(error->line) + ": column " + std::to_string(error->column) +
-                              ": " + error->message);
-    if (json.object() == nullptr) fail("expected an object, found " + std::string(json.kind()));
-    if (count(json, "", "version") != 1) fail("version: only curves of version 1 can be read");
-    const double base = time(json, "", "base_ns");
-    const tools::Json& points = member(json, "", "points");
-    if (points.array() == nullptr) fail("points: expected an array, found " + std::string(points.kind()));
-
-    std::map<std::size_t, MeasuredCost::Lines> by_sequences;
-    for (std::size_t i = 0; i < points.array()->size(); ++i) {
-      const tools::Json& point = (*points.array())[i];
-      const std::string at = "points[" + std::to_string(i) + "].";
-      const std::size_t sequences = count(point, at, "sequences");
-      const std::size_t rows = count(point, at, "rows");
-      const std::size_t context = count(point, at, "context");
-      if (sequences == 0) fail(at + "sequences: has to be at least 1");
-      if (rows < sequences) fail(at + "rows: a pass has at least one row for each sequence");
-      if (!by_sequences[sequences][context].emplace(rows, time(point, at, "ns")).second)
-        fail(at + "rows: an earlier point has the same sequences, context and rows");
-    }
-    MeasuredCost::Lines lines = std::move(by_sequences[1]);
-    if (lines.empty()) fail("points: none with \"sequences\": 1; a replay runs one sequence at a time");
-    for (auto& line : lines) line.second.emplace(1, base);
-    return MeasuredCost(std::move(lines));
+  std::map<std::size_t, MeasuredCost::Lines> by_sequences;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const tools::Json& point = points[i];
+    const std::string at = "points[" + std::to_string(i) + "].";
+    const std::size_t sequences = file.count(point, at, "sequences");
+    const std::size_t rows = file.count(point, at, "rows");
+    const std::size_t context = file.count(point, at, "context");
+    if (sequences == 0) file.fail(at + "sequences: has to be at least 1");
+    if (rows < sequences) file.fail(at + "rows: a pass has at least one row for each sequence");
+    if (!by_sequences[sequences][context].emplace(rows, file.time(file.member(point, at, "ns"), at + "ns")).second)
+      file.fail(at + "rows: an earlier point has the same sequences, context and rows");
   }
-
- private:
-  [[noreturn]] void fail(const std::string& what) const { throw tools::InputError(path_ + ": " + what); }
-
-  const tools::Json& member(const tools::Json& json, const std::string& at, const std::string& key) const {
-    const tools::Json* found = json.find(key);
-    if (found == nullptr) fail(at + key + ": missing");
-    return *found;
-  }
-  std::size_t count(const tools::Json& json, const std::string& at, const std::string& key) const {
-    const tools::Json::Number* number = member(json, at, key).number();
-    if (number == nullptr || !number->integer || *number->integer < 0)
-      fail(at + key + ": expected a whole number that is not negative");
-    return static_cast<std::size_t>(*number->integer);
-  }
-  double time(const tools::Json& json, const std::string& at, const std::string& key) const {
-    const tools::Json::Number* number = member(json, at, key).number();
-    if (number == nullptr || !(number->value > 0)) fail(at + key + ": expected a time in nanoseconds, above 0");
-    return number->value;
-  }
-
-  const std::string& path_;
-};
+  MeasuredCost::Lines lines = std::move(by_sequences[1]);
+  if (lines.empty()) file.fail("points: none with \"sequences\": 1; a replay runs one sequence at a time");
+  for (auto& line : lines) line.second.emplace(1, base);
+  return MeasuredCost(std::move(lines));
+}
 
 }  // namespace
-
-double MeasuredCost::nanoseconds(std::size_t rows, std::size_t context) const {
-  const auto above = lines_.lower_bound(context);
-  if (above == lines_.begin()) return at_rows(above->second, rows);
-  const auto below = std::prev(above);
-  if (above == lines_.end()) return at_rows(below->second, rows);
-  return between(at_rows(below->second, rows), at_rows(above->second, rows),
-                 static_cast<double>(context - below->first) / static_cast<double>(above->first - below->first));
-}
 
 double CostCurve::cost(const PassShape& shape) const {
   if (const LinearCost* linear = this->linear()) return 1 + linear->slope * static_cast<double>(shape.rows - 1);
@@ -105,7 +53,17 @@ double CostCurve::cost(const PassShape& shape) const {
 }
 
 CostCurve CostCurve::parse_file(const std::string& path, std::string_view text) {
-  return CostCurve(path, FileReader(path).curve(text));
+  return CostCurve(path, read_curve(path, text));
+}
+
+CostCurve CostCurve::from_pass_times(const std::string& path) {
+  std::ifstream in = tools::open_input(path, "a recording of pass times");
+  std::ostringstream text;
+  text << in.rdbuf();
+  const auto times = std::make_shared<const PassTimes>(PassTimes::parse(path, text.str()));
+  CostCurve curve(path, times->medians());
+  curve.pass_times_ = times;
+  return curve;
 }
 
 reprise::CostCurve CostCurve::for_control() const {

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "measured_cost.hpp"
+#include "pass_times.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/capabilities.hpp"
 
@@ -17,22 +19,6 @@ namespace reprise::replay {
 /// c = 1 + slope * drafted tokens.
 struct LinearCost {
   double slope = 0;
-};
-
-/// Measured times of passes of one sequence: context -> rows -> nanoseconds. Linear between the measured rows; beyond
-/// them the last slope continues, or 0 if it is negative. Linear between contexts; outside them the nearest one counts.
-class MeasuredCost {
- public:
-  using Lines = std::map<std::size_t, std::map<std::size_t, double>>;
-
-  /// `lines`: at least one context, each with a point for one row. All times are above 0.
-  explicit MeasuredCost(Lines lines) : lines_(std::move(lines)) {}
-
-  [[nodiscard]] double nanoseconds(std::size_t rows, std::size_t context) const;
-  [[nodiscard]] const Lines& lines() const { return lines_; }
-
- private:
-  Lines lines_;
 };
 
 /// The time of a pass by its shape, relative to a pass without a draft at the same context. Plain decoding costs 1
@@ -49,10 +35,14 @@ class CostCurve {
                          const std::string& option = "--cost");
   /// Reads the text of such a file. `path` is the name of the curve, also in messages.
   static CostCurve parse_file(const std::string& path, std::string_view text);
+  /// The curve of the medians of a recording of pass times; see PassTimes. `path` is its name. Throws InputError.
+  static CostCurve from_pass_times(const std::string& path);
 
   [[nodiscard]] const std::string& spec() const { return spec_; }
   /// The slope if this curve is linear:S, else null.
   [[nodiscard]] const LinearCost* linear() const { return std::get_if<LinearCost>(&cost_); }
+  /// The recording that this curve was computed from; null for other curves.
+  [[nodiscard]] const PassTimes* pass_times() const { return pass_times_.get(); }
   /// The cost of a pass of one sequence; rows - 1 of its rows are drafted.
   [[nodiscard]] double cost(const PassShape& shape) const;
   /// The same curve for control: in fixed point, from the same points. Throws InputError if it has more points than
@@ -65,6 +55,7 @@ class CostCurve {
 
   std::string spec_;
   std::variant<LinearCost, MeasuredCost> cost_;
+  std::shared_ptr<const PassTimes> pass_times_ = {};
 };
 
 /// True if `text` is a JSON object with the fields of a curve file. Their values are not checked.

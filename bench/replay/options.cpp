@@ -80,13 +80,23 @@ std::vector<Option> drafting_rows(Options& o) {
                  for (const ControlSpec& spec : parse_control(value)) o.controls.push_back(spec);
                },
            .repeats = true,
-           .wanted = "auto, cost, all, hindsight or best:K"},
-          {.name = "--cost",
+           .wanted = "auto, cost, all, hindsight or best:K"}};
+}
+
+std::vector<Option> cost_rows(Options& o) {
+  return {{.name = "--cost",
            .value = "CURVE",
            .help = "time of a pass by its shape, relative to a pass without a draft: linear:S (1 + S x drafted),\n"
                    "or FILE.json (measured times; step-8.json and moe.json are bundled). May be given several\n"
                    "times. default: linear:0 linear:0.005 linear:0.02 linear:0.05 linear:0.1 linear:0.3",
            .read = texts(o.costs),
+           .repeats = true},
+          {.name = "--pass-times",
+           .value = "FILE",
+           .help = "a recording of pass times of a real engine (docs/formats.md). Its medians are a further curve.\n"
+                   "With --cost-known learned or carried, times are drawn from it instead of simulated. May be\n"
+                   "given several times; without --cost, only these curves are used",
+           .read = texts(o.pass_times),
            .repeats = true},
           {.name = "--cost-known",
            .value = "HOW",
@@ -98,11 +108,25 @@ std::vector<Option> drafting_rows(Options& o) {
                    "            these sessions are replayed one after the other",
            .read = word(o.settings.cost_known, named(CostKnown::told, CostKnown::learned, CostKnown::carried)),
            .wanted = "told, learned or carried"},
-          {"--noise", "X",
-           "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1). One pass in 100\n"
-           "takes ten times as long, whatever X is",
+          {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1)",
            real(o.settings.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
-          {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")}};
+          {.name = "--outliers",
+           .value = "P:FACTOR",
+           .help = "P percent of the passes, a whole number from 0 to 50, take FACTOR (1 to 1000) times as long,\n"
+                   "whatever the noise is (default 1:10)",
+           .read = [&o](const auto&, const auto& value) { o.settings.outliers = parse_outliers(value); }},
+          {.name = "--slowdown",
+           .value = "F@PASS",
+           .help = "after PASS passes, or after half of the tokens (F@middle), all times are F (0.01 to 100) times\n"
+                   "as long. Both count from where the control knows nothing: in each session with learned, in\n"
+                   "the whole stream of sessions with carried",
+           .read = [&o](const auto&, const auto& value) { o.settings.slowdown = parse_slowdown(value); }},
+          {"--seed", "N", "seed of the noise (default 1)", whole(o.settings.seed, 1, 1'000'000, "a number of seed,")},
+          {"--seeds", "N",
+           "replay with N seeds, from --seed on, and once with the curve told. The results are speedups\n"
+           "relative to told: mean, worst, the seed of the worst, and the seeds that are still below 0.97 of\n"
+           "told in the last quarter of the tokens",
+           whole(o.seeds, 1, 1'000'000, "a number of seeds,")}};
 }
 
 std::vector<Option> replay_rows(Options& o) {
@@ -147,6 +171,10 @@ std::vector<Option> result_rows(Options& o) {
            .wanted = "all, a or b"},
           {"--limit", "N", "the first N sessions of each trace; of these, the part",
            whole(o.limit, 1, std::size_t{1} << 53, "a number of sessions of each trace,")},
+          {"--stream", "",
+           "replay all traces as one, in the order given: one result for all, and state that is kept from\n"
+           "session to session is also kept from file to file",
+           flag(o.stream)},
           {"--by-category", "", "also one result for each category of a trace", flag(o.by_category)},
           {"--ceiling", "",
            "also an upper bound for drafters that copy from their session: an oracle that knows, for each\n"
@@ -155,6 +183,8 @@ std::vector<Option> result_rows(Options& o) {
           {"--reasons", "", "add to the table why drafts were not sent whole", flag(o.reasons)},
           {"--reliability", "", "add to the table claimed against observed probabilities of drafted tokens",
            flag(o.reliability)},
+          {"--curves", "", "with --seeds: draw the learned curve of the worst run of each line, not of one line only",
+           flag(o.curves)},
           {.name = "--format",
            .value = "FORMAT",
            .help = "table (default), json or csv",
@@ -183,7 +213,7 @@ tools::OptionTable table_of(Options& o) {
                  "default: the bundled ones, recorded from SmolLM2-135M-Instruct",
                  {}},
                 {"", "", "\n"}};
-  for (auto rows : {drafting_rows(o), replay_rows(o), result_rows(o)})
+  for (auto rows : {drafting_rows(o), cost_rows(o), replay_rows(o), result_rows(o)})
     table.rows.insert(table.rows.end(), rows.begin(), rows.end());
   table.rows.push_back({"", "", notes});
   table.rows.push_back({.name = "--help", .read = flag(o.help), .short_name = "-h"});
@@ -193,8 +223,10 @@ tools::OptionTable table_of(Options& o) {
 
 /// Rejects combinations of options that have no effect.
 void agree(const Options& o, const tools::GivenOptions& given) {
-  given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--seed"},
+  given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--outliers", "--slowdown", "--seed", "--seeds"},
              "needs --cost-known learned or carried: with told, no pass times are simulated");
+  given.only(o.pass_times.empty() || !o.costs.empty(), {"--noise", "--outliers"},
+             "needs --cost: all times come from the recordings of --pass-times");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--snapshot-in", "--snapshot-out"},
              "needs --memory past: with --memory session, nothing is kept from session to session");
   if (given("--fingerprint") && o.snapshot_in.empty() && o.snapshot_out.empty())
@@ -203,6 +235,11 @@ void agree(const Options& o, const tools::GivenOptions& given) {
     for (const auto& [name, path] : {std::pair("--snapshot-in", &o.snapshot_in), {"--snapshot-out", &o.snapshot_out}})
       if (!path->empty() && tools::same_file(*path, o.output))
         throw InputError(std::string(name) + " and --output are the same file; give two");
+  given.only(o.seeds != 0, {"--curves"}, "needs --seeds: it draws the curves that control has learned");
+  given.only(o.format == Format::table, {"--curves"},
+             "needs --format table; with --seeds, --format json always has it");
+  given.only(o.seeds == 0, {"--ceiling", "--reasons", "--reliability", "--snapshot-out"},
+             "belongs to one replay, but --seeds makes several; leave one of them out");
   given.only(o.format == Format::table, {"--reasons", "--reliability"},
              "needs --format table; --format json always has it");
 }

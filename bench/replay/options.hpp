@@ -20,15 +20,19 @@ enum class Format : std::uint8_t { table, json, csv };
 /// The values of the command line.
 struct Options {
   std::vector<std::string> strategies;  ///< empty: the default
-  std::vector<std::string> costs;       ///< empty: default_costs
+  std::vector<std::string> costs;       ///< empty: default_costs, unless there are pass times
+  std::vector<std::string> pass_times;  ///< recordings; their curves follow those of `costs`
   std::vector<std::string> traces;      ///< empty: the bundled ones
   std::vector<ControlSpec> controls;    ///< empty: automatic
   ReplaySettings settings;
   bool memory_bytes_given = false;  ///< --memory-bytes was given
+  std::size_t seeds = 0;            ///< --seeds: seeds to replay and to compare with told; 0: not asked for
+  bool stream = false;              ///< replay all traces as one
   bool by_category = false;
   bool ceiling = false;
   bool reasons = false;      ///< add to the table: why drafts were not sent whole
   bool reliability = false;  ///< add to the table: reliability diagrams
+  bool curves = false;       ///< add to the table: learned curves of all lines
   Format format = Format::table;
   std::string output;             ///< a file; empty: standard output
   std::string snapshot_in;        ///< a file with the initial memory; empty: none

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -41,16 +42,18 @@ class RecordedPicks {
 class Replay {
  public:
   Replay(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup,
-         const ReplayControl& control)
+         const ReplayControl& control, StreamPosition stream)
       : recorded_(recorded),
         setup_(setup),
+        stream_(stream),
         session_(TimedStrategy<AnyStrategy>(strategy),
                  setup.control.kind == ControlKind::hindsight ? ReplayControl(SendHindsight{&coming_}) : control,
                  setup.settings.max_nodes),
         control_ns_before_(control.total_ns()),
         windows_(setup.curves.size()) {
     if (setup.control.kind == ControlKind::cost && setup.settings.cost_known != CostKnown::told)
-      clock_.emplace(setup.settings.noise, testing::mix(setup.settings.seed) ^ fnv1a(recorded.id));
+      clock_.emplace(setup.settings.noise, testing::mix(setup.settings.seed) ^ fnv1a(recorded.id),
+                     setup.settings.outliers);
     limits_.draft.max_nodes = setup.settings.max_nodes;
     limits_.draft.shape = setup.settings.trees ? DraftShape::tree : DraftShape::chain;
     counts_.sessions = 1;
@@ -58,6 +61,7 @@ class Replay {
   }
 
   Counts run() {
+    if (setup_.watcher != nullptr) setup_.watcher->began(recorded_);
     bool first = true;
     for (const Turn& turn : recorded_.turns) {
       ++counts_.turns;
@@ -76,6 +80,7 @@ class Replay {
     return counts_;
   }
   [[nodiscard]] const ReplayControl& control() const { return session_.control(); }
+  [[nodiscard]] const StreamPosition& stream() const { return stream_; }
   [[nodiscard]] const AnyStrategy& strategy() const { return session_.strategy().strategy(); }
 
  private:
@@ -121,10 +126,16 @@ class Replay {
       if (!decision) return std::string(decision.error().message);
       if (picks.past_end()) return "a pick past the end of the recording was read";
       const std::size_t keep = decision->keep;
-      charge(pass->shape, decision->tokens.size());
+      const std::size_t committed = decision->tokens.size();
+      charge(pass->shape, committed);
       std::optional<std::chrono::nanoseconds> time;
-      if (clock_) time = clock_->time(setup_.curves.front().cost(pass->shape));
+      if (clock_) time = simulated_time(pass->shape);
+      ++stream_.passes;
+      stream_.tokens += committed;
       if (const auto kept = session_.commit(pass->ticket, time); !kept) return std::string(kept.error().message);
+      if (setup_.watcher != nullptr)
+        setup_.watcher->passed(
+            {pass->shape, committed, setup_.curves.front().cost(pass->shape), session_.control().learned()});
 
       const TokenSpan output = session_.output();
       const std::size_t same = first_difference(output, recorded);
@@ -139,6 +150,17 @@ class Replay {
     return {};
   }
 
+  std::chrono::nanoseconds simulated_time(const PassShape& shape) {
+    const CostCurve& curve = setup_.curves.front();
+    const PassTimes* recorded = curve.pass_times();
+    const std::chrono::nanoseconds time =
+        recorded != nullptr ? clock_->time(*recorded, shape) : clock_->time(curve.cost(shape));
+    const double factor = stream_.factor(setup_.settings.slowdown);
+    if (factor == 1) return time;
+    constexpr double most = 1e18;  // prevents overflow
+    return std::chrono::nanoseconds(std::llround(std::min(static_cast<double>(time.count()) * factor, most)));
+  }
+
   void charge(const PassShape& shape, std::size_t committed) {
     for (std::size_t i = 0; i < windows_.size(); ++i) {
       const double cost = setup_.curves[i].cost(shape);
@@ -149,6 +171,7 @@ class Replay {
 
   const TraceSession& recorded_;
   const ReplaySetup& setup_;
+  StreamPosition stream_;
   TokenSpan coming_;  // the recorded tokens after the anchor
   ReplaySession session_;
   std::uint64_t control_ns_before_;
@@ -208,17 +231,30 @@ ReplayControl make_control(const ReplaySetup& setup) {
   return ReplayControl(CostControl(options));
 }
 
+std::uint64_t tokens_of(const TraceSession& session) {
+  std::uint64_t tokens = 0;
+  for (const Turn& turn : session.turns) tokens += turn.output.size() - std::min<std::size_t>(turn.output.size(), 1);
+  return tokens;
+}
+
 Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup) {
-  return Replay(recorded, strategy, setup, make_control(setup)).run();
+  return Replay(recorded, strategy, setup, make_control(setup), {tokens_of(recorded)}).run();
+}
+
+Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
+                      ReplayControl& control, StreamPosition& stream) {
+  Replay replay(recorded, strategy, setup, control, stream);
+  Counts counts = replay.run();
+  control = replay.control();
+  strategy = replay.strategy();
+  stream = replay.stream();
+  return counts;
 }
 
 Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
                       ReplayControl& control) {
-  Replay replay(recorded, strategy, setup, control);
-  Counts counts = replay.run();
-  control = replay.control();
-  strategy = replay.strategy();
-  return counts;
+  StreamPosition stream{tokens_of(recorded)};
+  return replay_session(recorded, strategy, setup, control, stream);
 }
 
 }  // namespace reprise::replay

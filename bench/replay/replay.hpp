@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "clock_spec.hpp"
 #include "control_spec.hpp"
 #include "cost_curve.hpp"
+#include "pass_watcher.hpp"
 #include "replay_control.hpp"
 #include "replay_settings.hpp"
 #include "reprise/core/outcome.hpp"
@@ -54,7 +56,8 @@ struct ReplaySetup {
   ControlSpec control = {ControlKind::all, 0};  ///< automatic counts as all
   std::span<const CostCurve> curves = {};       ///< curves to charge passes under; ControlKind::cost weighs the first
   ReplaySettings settings = {};
-  bool calibrated = false;  ///< the strategy's probabilities are calibrated
+  bool calibrated = false;         ///< the strategy's probabilities are calibrated
+  PassWatcher* watcher = nullptr;  ///< receives each pass; may be null
 };
 
 /// Replays one session with a strategy as an engine would: a reprise::Session takes the recorded tokens as the target's
@@ -69,10 +72,17 @@ struct ReplaySetup {
 ///
 /// The counts are a pure function of the arguments; the times are not.
 Counts replay_session(const TraceSession& recorded, const AnyStrategy& strategy, const ReplaySetup& setup);
-/// The same with a strategy and a control that may have a past and are updated in place: see Kept::past and
+/// The same with a strategy, a control and a stream that may have a past and are updated in place: see Kept::past and
 /// CostKnown::carried.
 Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
+                      ReplayControl& control, StreamPosition& stream);
+
+/// The same with a stream of this session only.
+Counts replay_session(const TraceSession& recorded, AnyStrategy& strategy, const ReplaySetup& setup,
                       ReplayControl& control);
+
+/// The output tokens that passes commit: all except the first of each turn.
+std::uint64_t tokens_of(const TraceSession& session);
 
 /// A control for `setup` that has learned nothing yet. Throws InputError if control does not accept the curve.
 ReplayControl make_control(const ReplaySetup& setup);

@@ -93,6 +93,11 @@ class ReplayControl {
 
   /// The time spent in all calls.
   [[nodiscard]] std::uint64_t total_ns() const { return total_ns_; }
+  /// The curve that the control learns; null if it learns none.
+  [[nodiscard]] const LearnedCurve* learned() const {
+    const auto* control = std::get_if<CostControl>(&control_);
+    return control == nullptr || control->options().curve ? nullptr : &control->learned();
+  }
 
  private:
   template <class Call>

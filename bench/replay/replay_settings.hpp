@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+
+#include "clock_spec.hpp"
 
 namespace reprise::replay {
 
@@ -30,6 +33,8 @@ struct ReplaySettings {
   CostKnown cost_known = CostKnown::told;
   double noise = 0.1;      ///< of pass times if the curve is learned: standard deviation over mean
   std::uint64_t seed = 1;  ///< of the noise
+  Outliers outliers = {};
+  std::optional<Slowdown> slowdown = {};
   Kept kept = Kept::session;
   std::size_t memory_bytes = std::size_t{64} << 20;  ///< upper limit of a HistoryStore
 };

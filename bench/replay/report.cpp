@@ -10,6 +10,7 @@
 
 #include "common/json_writer.hpp"
 #include "common/text.hpp"
+#include "report_fields.hpp"
 #include "reprise/core/version.hpp"
 #include "reprise/stats/report_words.hpp"
 
@@ -21,17 +22,7 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
   return ratio(static_cast<double>(part), static_cast<double>(whole));
 }
 
-/// The format of a value.
-enum class Kind : std::uint8_t {
-  plain,  ///< written unchanged
-  text,   ///< quoted where the format has quotes
-  json,   ///< JSON text; left out of CSV
-};
-struct Field {
-  std::string_view name;
-  std::string value;
-  Kind kind = Kind::plain;
-};
+using Kind = Field::Kind;
 
 std::string cuts(const Counts& counts) {
   std::ostringstream text;
@@ -60,39 +51,52 @@ std::vector<Field> fields(const Report& report, const Row& row) {
   const Ratios r = ratios(counts);
   const ReplaySettings& settings = report.settings;
   const bool learned = row.weighed() && settings.cost_known != CostKnown::told;
-  return {{"trace", row.trace, Kind::text},
-          {"category", row.category, Kind::text},
-          {"strategy", row.strategy, Kind::text},
-          {"cost", report.curves[row.curve].spec(), Kind::text},
-          {"memory", std::string(name(row.kept)), Kind::text},
-          {"sessions", std::to_string(counts.sessions)},
-          {"turns", std::to_string(counts.turns)},
-          {"tokens", std::to_string(counts.tokens)},
-          {"passes", std::to_string(counts.passes)},
-          {"drafted", std::to_string(counts.drafted)},
-          {"accepted", std::to_string(counts.accepted)},
-          {"mat", tools::shortest(r.mat)},
-          {"acceptance_rate", tools::shortest(r.acceptance_rate)},
-          {"drafted_per_pass", tools::shortest(r.drafted_per_pass)},
-          {"ns_per_token", tools::shortest(r.ns_per_token)},
-          {"ns_per_propose", tools::shortest(r.ns_per_propose)},
-          {"max_propose_ns", std::to_string(counts.time.max_propose_ns)},
-          {"peak_bytes", std::to_string(counts.peak_bytes)},
-          {"speedup", tools::shortest(speedup(row))},
-          {"lossless", counts.lossless() ? "true" : "false"},
-          {"control", row.control.text(), Kind::text},
-          {"cost_known", row.weighed() ? std::string(name(settings.cost_known)) : "unused", Kind::text},
-          {"noise", tools::shortest(learned ? settings.noise : 0)},
-          {"seed", std::to_string(learned ? settings.seed : 0)},
-          {"shape", std::string(shape_name(settings.trees)), Kind::text},
-          {"max_nodes", std::to_string(settings.max_nodes)},
-          {"part", std::string(name(report.part)), Kind::text},
-          {"control_ns_per_token", tools::shortest(r.control_ns_per_token)},
-          {"worst_loss", tools::shortest(row.charge().worst_loss)},
-          {"calibration_error", tools::shortest(counts.reliability.expected_calibration_error())},
-          {"cuts", cuts(counts), Kind::json},
-          {"reliability", reliability(counts.reliability), Kind::json},
-          {"memory_bytes", std::to_string(row.memory_bytes)}};
+  const bool recorded = report.curves[row.curve].pass_times() != nullptr;
+  std::vector<Field> all = {
+      {"trace", row.trace, Kind::text},
+      {"category", row.category, Kind::text},
+      {"strategy", row.strategy, Kind::text},
+      {"cost", report.curves[row.curve].spec(), Kind::text},
+      {"memory", std::string(name(row.kept)), Kind::text},
+      {"sessions", std::to_string(counts.sessions)},
+      {"turns", std::to_string(counts.turns)},
+      {"tokens", std::to_string(counts.tokens)},
+      {"passes", std::to_string(counts.passes)},
+      {"drafted", std::to_string(counts.drafted)},
+      {"accepted", std::to_string(counts.accepted)},
+      {"mat", tools::shortest(r.mat)},
+      {"acceptance_rate", tools::shortest(r.acceptance_rate)},
+      {"drafted_per_pass", tools::shortest(r.drafted_per_pass)},
+      {"ns_per_token", tools::shortest(r.ns_per_token)},
+      {"ns_per_propose", tools::shortest(r.ns_per_propose)},
+      {"max_propose_ns", std::to_string(counts.time.max_propose_ns)},
+      {"peak_bytes", std::to_string(counts.peak_bytes)},
+      {"speedup", tools::shortest(speedup(row))},
+      {"lossless", counts.lossless() ? "true" : "false"},
+      {"control", row.control.text(), Kind::text},
+      {"cost_known", row.weighed() ? std::string(name(settings.cost_known)) : "unused", Kind::text},
+      {"noise", tools::shortest(learned && !recorded ? settings.noise : 0)},
+      {"seed", std::to_string(learned ? settings.seed : 0)},
+      {"shape", std::string(shape_name(settings.trees)), Kind::text},
+      {"max_nodes", std::to_string(settings.max_nodes)},
+      {"part", std::string(name(report.part)), Kind::text},
+      {"control_ns_per_token", tools::shortest(r.control_ns_per_token)},
+      {"worst_loss", tools::shortest(row.charge().worst_loss)},
+      {"calibration_error", tools::shortest(counts.reliability.expected_calibration_error())},
+      {"cuts", cuts(counts), Kind::json},
+      {"reliability", reliability(counts.reliability), Kind::json},
+      {"memory_bytes", std::to_string(row.memory_bytes)}};
+  // Only where the options were given, so that other results keep their columns.
+  if (settings.outliers != Outliers())
+    all.push_back({"outliers", learned && !recorded ? settings.outliers.text() : "none", Kind::text});
+  if (settings.slowdown) all.push_back({"slowdown", learned ? settings.slowdown->text() : "none", Kind::text});
+  return all;
+}
+
+std::vector<std::vector<Field>> results(const Report& report) {
+  std::vector<std::vector<Field>> all;
+  for (const Row& row : report.rows) all.push_back(fields(report, row));
+  return all;
 }
 
 std::string quote_csv(const std::string& text) {
@@ -117,12 +121,12 @@ double speedup(const Row& row) {
   return row.counts.tokens == 0 ? 1.0 : ratio(static_cast<double>(row.counts.tokens), row.charge().cost);
 }
 
-void write_json(std::ostream& out, const Report& report) {
+void write_json(std::ostream& out, std::span<const std::vector<Field>> results) {
   tools::JsonWriter json(out);
   json.begin_object().member("version", version_string).key("results").begin_array();
-  for (const Row& row : report.rows) {
+  for (const std::vector<Field>& result : results) {
     json.new_line().begin_object();
-    for (const Field& field : fields(report, row)) {
+    for (const Field& field : result) {
       json.key(field.name);
       field.kind == Kind::text ? json.value(field.value) : json.raw(field.value);
     }
@@ -132,10 +136,9 @@ void write_json(std::ostream& out, const Report& report) {
   out << "\n";
 }
 
-void write_csv(std::ostream& out, const Report& report) {
+void write_csv(std::ostream& out, std::span<const std::vector<Field>> results) {
   bool named = false;
-  for (const Row& row : report.rows) {
-    std::vector<Field> result = fields(report, row);
+  for (std::vector<Field> result : results) {
     std::erase_if(result, [](const Field& field) { return field.kind == Kind::json; });
     if (!std::exchange(named, true))
       for (const Field& field : result) out << (&field == &result.front() ? "" : ",") << field.name;
@@ -144,5 +147,8 @@ void write_csv(std::ostream& out, const Report& report) {
   }
   out << "\r\n";
 }
+
+void write_json(std::ostream& out, const Report& report) { write_json(out, results(report)); }
+void write_csv(std::ostream& out, const Report& report) { write_csv(out, results(report)); }
 
 }  // namespace reprise::replay

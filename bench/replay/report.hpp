@@ -48,8 +48,12 @@ struct TableStyle {
   bool unicode = false;
   bool reasons = false;      ///< add the reasons why drafts were not sent whole
   bool reliability = false;  ///< add claimed against observed probabilities of drafted tokens
+  bool curves = false;       ///< with several seeds: draw the learned curve of each line, not of the worst run only
 };
 void write_table(std::ostream& out, const Report& report, const TableStyle& style);
+
+/// A bar up to `share` of `width` columns, with a mark at `marked` of them.
+std::string bar_and_mark(double share, double marked, std::size_t width, bool unicode);
 
 /// The optional parts of a block. `name` is the label of the row.
 void write_reasons(std::ostream& out, const Row& row, const std::string& name, const TableStyle& style);

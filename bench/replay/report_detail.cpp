@@ -19,13 +19,14 @@ namespace {
 constexpr std::size_t narrowest_diagram = 20;
 constexpr std::size_t widest_diagram = 50;
 
-/// One line of the diagram: a bar up to the observed share, and a mark at the claimed one.
-std::string bar_and_mark(double observed, double claimed, std::size_t width, bool unicode) {
-  const auto column = [&](double share) {
-    return static_cast<std::size_t>(std::llround(share * static_cast<double>(width)));
+}  // namespace
+
+std::string bar_and_mark(double share, double marked, std::size_t width, bool unicode) {
+  const auto column = [&](double of) {
+    return static_cast<std::size_t>(std::llround(of * static_cast<double>(width)));
   };
-  const std::size_t filled = column(observed);
-  const std::size_t mark = std::min(column(claimed), width);
+  const std::size_t filled = column(share);
+  const std::size_t mark = std::min(column(marked), width);
   std::string text;
   for (std::size_t i = 0; i <= std::max(filled, mark); ++i) {
     if (i == mark) {
@@ -40,8 +41,6 @@ std::string bar_and_mark(double observed, double claimed, std::size_t width, boo
   }
   return text;
 }
-
-}  // namespace
 
 void write_reasons(std::ostream& out, const Row& row, const std::string& name, const TableStyle& style) {
   std::vector<std::pair<std::uint64_t, std::size_t>> reasons;

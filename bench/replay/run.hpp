@@ -54,6 +54,11 @@ struct Assignment {
 /// The number of replays: one per trace, strategy, control and curve. Each has its own past.
 std::size_t replays(const Assignment& assignment);
 
+/// Throws InputError for a category named "all" if the assignment sums by category.
+void check_categories(const Assignment& assignment);
+/// Throws InputError for a curve that control does not accept, if a control receives it.
+void check_curves(const Assignment& assignment);
+
 /// The strategy name in rows of ceiling().
 inline constexpr const char* ceiling_name = "ceiling";
 

@@ -4,19 +4,27 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
+#include "clock_spec.hpp"
+#include "pass_times.hpp"
+#include "reprise/core/capabilities.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::replay {
 
 /// Simulated pass times. A plain pass takes 10 ms; others take time in proportion to their cost. The noise is
-/// multiplicative and about normal, and one pass in a hundred takes ten times as long. The times come from integers and
-/// a seed, so they are the same on every machine.
+/// multiplicative and about normal, and some passes are outliers. The times come from integers and a seed, so they are
+/// the same on every machine.
 class SimulatedClock {
  public:
   /// `noise`: standard deviation over mean, from 0 to 0.5.
-  SimulatedClock(double noise, std::uint64_t seed) : noise_(std::llround(noise * unit)), random_(seed) {}
+  SimulatedClock(double noise, std::uint64_t seed, const Outliers& outliers = {})
+      : noise_(std::llround(noise * unit)),
+        outlier_percent_(outliers.percent),
+        outlier_factor_(std::llround(outliers.factor * unit)),
+        random_(seed) {}
 
   /// The time of the next pass, whose cost is `cost` plain passes.
   [[nodiscard]] std::chrono::nanoseconds time(double cost) {
@@ -27,8 +35,12 @@ class SimulatedClock {
       for (std::uint64_t bits = random_.next(), j = 0; j < 4; ++j, bits >>= 16)
         normal += static_cast<std::int64_t>(bits & 0xffff);
     std::int64_t factor = std::max<std::int64_t>(unit + noise_ * normal / unit, unit / 10);
-    if (random_.chance(1)) factor *= 10;
+    if (random_.chance(outlier_percent_)) factor = factor * outlier_factor_ / unit;
     return std::chrono::nanoseconds(exact / unit * factor + exact % unit * factor / unit);
+  }
+  /// The time of the next pass of this shape, drawn from a recording instead of simulated.
+  [[nodiscard]] std::chrono::nanoseconds time(const PassTimes& recorded, const PassShape& shape) {
+    return std::chrono::nanoseconds(std::llround(std::min(recorded.sample(shape, random_), most_cost * plain_ns)));
   }
 
  private:
@@ -37,6 +49,8 @@ class SimulatedClock {
   static constexpr double most_cost = 1e6;  // prevents overflow
 
   std::int64_t noise_;
+  std::size_t outlier_percent_;
+  std::int64_t outlier_factor_;
   testing::Random random_;
 };
 

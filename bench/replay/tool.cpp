@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -15,9 +16,11 @@
 #include "common/text.hpp"
 #include "options.hpp"
 #include "past.hpp"
+#include "report_seeds.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/version.hpp"
 #include "reprise/history/snapshot_file.hpp"
+#include "seeds.hpp"
 #include "strategies.hpp"
 
 namespace reprise::replay {
@@ -25,7 +28,8 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-void write(std::ostream& out, Format format, const Report& report, const TableStyle& style) {
+template <class AnyReport>
+void write(std::ostream& out, Format format, const AnyReport& report, const TableStyle& style) {
   switch (format) {
     case Format::table:
       return write_table(out, report, style);
@@ -152,15 +156,45 @@ std::vector<Trace> read_traces(const Options& options, const std::vector<std::st
   return traces;
 }
 
+/// All sessions as one trace, in the order of the files.
+std::vector<Trace> joined(std::vector<Trace> traces) {
+  Trace stream = std::move(traces.front());
+  for (std::size_t i = 1; i < traces.size(); ++i)
+    std::move(traces[i].sessions.begin(), traces[i].sessions.end(), std::back_inserter(stream.sessions));
+  if (traces.size() > 1) stream.path = "stream of " + std::to_string(traces.size()) + " traces";
+  std::vector<Trace> one;
+  one.push_back(std::move(stream));
+  return one;
+}
+
+/// The curves of the options: those of --cost first, then those of --pass-times.
+std::vector<CostCurve> curves_of(const Options& options, const std::vector<std::string>& costs,
+                                 const Surroundings& surroundings) {
+  std::vector<CostCurve> curves;
+  for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
+  for (const std::string& path : options.pass_times) curves.push_back(CostCurve::from_pass_times(path));
+  return curves;
+}
+
+int replay_and_report_seeds(const Options& options, const Assignment& assignment, tools::Progress& progress,
+                            const Surroundings& surroundings) {
+  const std::vector<SeedRow> rows = replay_seeds(assignment, options.seeds, progress);
+  TableStyle style = surroundings.table;
+  style.curves = options.curves;
+  const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
+    write(out, options.format, SeedReport{rows, assignment.curves, options.settings, options.part}, style);
+  });
+  return std::max(delivered, report_faults(rows, surroundings.error));
+}
+
 int replay(const Options& options, const Surroundings& surroundings) {
   const std::vector<StrategyRun> runs = runs_of(options);
   auto controls = options.controls;
   if (controls.empty()) controls.emplace_back();
 
-  std::vector<CostCurve> curves;
   auto costs = options.costs;
-  if (costs.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
-  for (const std::string& cost : costs) curves.push_back(CostCurve::parse(cost, surroundings.profile_folders));
+  if (costs.empty() && options.pass_times.empty()) costs.assign(std::begin(default_costs), std::end(default_costs));
+  const std::vector<CostCurve> curves = curves_of(options, costs, surroundings);
 
   if (!options.output.empty()) tools::check_writable(options.output, "--output " + options.output);
   const Buffer<std::byte> snapshot = read_snapshot(options);
@@ -168,9 +202,11 @@ int replay(const Options& options, const Surroundings& surroundings) {
   std::vector<tools::InputFile> inputs;
   for (const std::string& path : paths) inputs.push_back({"the trace", path});
   for (const std::string& cost : costs) inputs.push_back({"the curve", find_curve(cost, surroundings.profile_folders)});
+  for (const std::string& path : options.pass_times) inputs.push_back({"the pass times", path});
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
-  const std::vector<Trace> traces = read_traces(options, paths);
+  std::vector<Trace> traces = read_traces(options, paths);
+  if (options.stream) traces = joined(std::move(traces));
 
   std::vector<std::byte> left;
   Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,
@@ -180,12 +216,13 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;
   check_memories(options, assignment);
   tools::Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
+  if (options.seeds != 0) return replay_and_report_seeds(options, assignment, progress, surroundings);
   const std::vector<Row> rows = replay_all(assignment, progress);
   TableStyle style = surroundings.table;
   style.reasons = options.reasons;
   style.reliability = options.reliability;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format, {rows, curves, options.settings, options.part}, style);
+    write(out, options.format, Report{rows, curves, options.settings, options.part}, style);
   });
   const int status = std::max(delivered, report_faults(rows, surroundings.error));
   if (options.snapshot_out.empty()) return status;
@@ -215,6 +252,17 @@ int report_faults(std::span<const Row> rows, std::ostream& error) {
     if (!row.weighed() && row.curve != 0) continue;  // one replay is charged under several curves
     error << "reprise-replay: NOT LOSSLESS: "
           << tools::printable(row.trace + ": " + row.strategy + ": " + row.counts.fault) << "\n";
+  }
+  return status;
+}
+
+int report_faults(std::span<const SeedRow> rows, std::ostream& error) {
+  int status = exit_done;
+  for (const SeedRow& row : rows) {
+    if (row.told.lossless() || row.category != all_categories) continue;
+    status = exit_failed;
+    error << "reprise-replay: NOT LOSSLESS: "
+          << tools::printable(row.trace + ": " + row.strategy + ": " + row.told.fault) << "\n";
   }
   return status;
 }

@@ -9,6 +9,7 @@
 
 #include "report.hpp"
 #include "run.hpp"
+#include "seeds.hpp"
 
 namespace reprise::replay {
 
@@ -32,6 +33,7 @@ int run_tool(std::span<const std::string> arguments, const Surroundings& surroun
 
 /// Reports every output that differs from its recording. Returns the exit status.
 int report_faults(std::span<const Row> rows, std::ostream& error);
+int report_faults(std::span<const SeedRow> rows, std::ostream& error);
 
 /// Writes the text of --list.
 void write_list(std::ostream& out);

@@ -47,14 +47,13 @@ TraceSession session_of(const tools::SessionLine& line) {
   return session;
 }
 
-/// True if the file is a cost curve. A file above 1 MiB is not read further, because traces can be large and curves are
-/// not.
-bool holds_curve(const std::string& path) {
+/// The text of a file of less than 1 MiB, otherwise nothing. Traces can be larger, but curves are not.
+std::string small_file(const std::string& path) {
   std::string text(std::size_t{1} << 20, '\0');
   std::ifstream in(path, std::ios::binary);
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
-  return in.eof() && looks_like_curve(text);
+  return in.eof() ? text : std::string();
 }
 
 }  // namespace
@@ -79,8 +78,13 @@ Trace read_trace(const std::string& path, std::size_t limit, std::string_view cu
   try {
     return read_trace(in, path, limit);
   } catch (const tools::InputError&) {
-    if (holds_curve(path))
+    const std::string text = small_file(path);
+    if (looks_like_curve(text))
       throw tools::InputError(path + " is a cost curve, not a trace; give it with " + std::string(curve_option));
+    if (looks_like_pass_times(text))
+      throw tools::InputError(path +
+                              " is a recording of pass times, not a trace; reprise-replay takes it with "
+                              "--pass-times");
     throw;
   }
 }

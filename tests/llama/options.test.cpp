@@ -137,6 +137,9 @@ TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
   EXPECT_THAT(refused(with({"--record", "r", "--strategy", "hf"})), HasSubstr("nothing is drafted"));
   EXPECT_THAT(refused(with({"--flips"})), HasSubstr("give --trace"));
   EXPECT_THAT(refused(with({"--profile", "p"})), HasSubstr("leave out --prompt"));
+  EXPECT_THAT(refused(with({"--pass-times", "9"})), HasSubstr("--pass-times is an option of --profile"));
+  EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--pass-times", "6"}), HasSubstr("from 7 to 100000"));
+  EXPECT_EQ(parsed({"--model", "m", "--profile", "p", "--pass-times", "7"}).pass_times, 7U);
   EXPECT_THAT(refused(with({"--quiet", "--statistics"})), HasSubstr("do not go together"));
   EXPECT_THAT(refused(with({"--batch", "20"})), HasSubstr("--batch 20"));
   EXPECT_THAT(refused(with({"--record", "r", "--output", "r"})), HasSubstr("--output r: is given for something else"));

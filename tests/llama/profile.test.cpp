@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -14,6 +15,7 @@
 #include "engine_error.hpp"
 #include "llama/fake_passes.hpp"
 #include "replay/cost_curve.hpp"
+#include "replay/pass_times.hpp"
 #include "reprise/testing/random.hpp"
 
 #ifdef __linux__
@@ -132,6 +134,36 @@ TEST_F(ProfileOf, TheFileIsACurveForReplayAndControl) {
   for (const ProfilePoint& point : profile.points)
     points.push_back({point.sequences, point.context, point.rows, point.ns});
   EXPECT_TRUE(reprise::CostCurve::from_points(points));
+}
+
+TEST_F(ProfileOf, TheFileIsARecordingOfPassTimesIfTheyAreKept) {
+  std::uint64_t passes = 0;
+  engine.time = [&](std::size_t rows, std::size_t context, std::size_t sequences) {
+    return exact_time(rows, context, sequences) * (1 + ++passes % 3);
+  };
+  settings.repetitions = 11;
+  std::ostringstream without;
+  write_profile_json(without, measure(), {});
+  EXPECT_THAT(without.str(), Not(HasSubstr("pass_times")));
+  settings.keep_times = true;
+  const Profile profile = measure();
+  std::ostringstream json;
+  write_profile_json(json, profile, {});
+  const auto recorded = replay::PassTimes::parse("x", json.str());
+  const auto curve = replay::CostCurve::parse_file("x", json.str());
+  testing::Random random(1);
+  std::set<std::uint64_t> factors;
+  for (const ProfilePoint& point : profile.points) {
+    EXPECT_EQ(point.times.size(), point.sequences == 1 ? 11U : 0U);
+    if (point.sequences != 1) continue;
+    EXPECT_EQ(recorded.medians().nanoseconds(point.rows, point.context), point.ns);
+    const auto exact = static_cast<double>(exact_time(point.rows, point.context, 1));
+    const double factor = recorded.sample({1, point.rows, point.context}, random) / exact;
+    EXPECT_EQ(factor, std::floor(factor));
+    factors.insert(static_cast<std::uint64_t>(factor));
+  }
+  EXPECT_EQ(factors, (std::set<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(curve.cost({1, 9, 128}), recorded.medians().nanoseconds(9, 128) / recorded.medians().nanoseconds(1, 128));
 }
 
 TEST_F(ProfileOf, WhatDoesNotFitIsLeftOutAndSaid) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 namespace reprise::replay {
@@ -43,6 +44,30 @@ TEST(SimulatedClock, ScattersAsMuchAsItIsAskedTo) {
     EXPECT_NEAR(mean, 10, 0.15);
     EXPECT_NEAR(std::sqrt(squares / size - mean * mean) / mean, noise, 0.01);
   }
+}
+
+TEST(SimulatedClock, HasAsManyOutliersAsItIsAskedToHave) {
+  const auto outliers = [](const Outliers& spec) {
+    SimulatedClock clock(0, 1, spec);
+    int slow = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      const auto ns = clock.time(1).count();
+      EXPECT_TRUE(ns == 10'000'000 || ns == std::llround(1e7 * spec.factor)) << ns;
+      slow += ns == 10'000'000 ? 0 : 1;
+    }
+    return slow;
+  };
+  EXPECT_EQ(outliers({0, 10}), 0);
+  EXPECT_NEAR(outliers({20, 2.5}), 4000, 300);
+  EXPECT_NEAR(outliers({1, 1000}), 200, 60);
+}
+
+TEST(SimulatedClock, DrawsFromARecording) {
+  const PassTimes recorded(PassTimes::Lists{{0, {{1, {7, 9}}}}});
+  SimulatedClock clock(0.5, 3);
+  std::set<std::int64_t> times;
+  for (int i = 0; i < 200; ++i) times.insert(clock.time(recorded, {1, 1, 0}).count());
+  EXPECT_EQ(times, (std::set<std::int64_t>{7, 9})) << "neither noise nor outliers";
 }
 
 TEST(SimulatedClock, IsAFunctionOfItsSeed) {

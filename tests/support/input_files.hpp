@@ -6,12 +6,14 @@
 
 #include "common/input_error.hpp"
 #include "replay/cost_curve.hpp"
+#include "replay/pass_times.hpp"
 #include "replay/trace.hpp"
+#include "reprise/testing/random.hpp"
 
 namespace reprise::replay {
 
-/// Reads arbitrary bytes as a trace and as a cost curve, which must be valid or be refused with a message. The body of
-/// a fuzz target and of a test. Returns a fault, or an empty string.
+/// Reads arbitrary bytes as a trace, as a cost curve and as pass times, which must be valid or be refused with a
+/// message. The body of a fuzz target and of a test. Returns a fault, or an empty string.
 inline std::string read_as_input_files(const std::string& bytes) {
   try {
     std::istringstream in(bytes);
@@ -24,6 +26,13 @@ inline std::string read_as_input_files(const std::string& bytes) {
     const CostCurve curve = CostCurve::parse_file("bytes", bytes);
     if (!(curve.cost({1, 1, 100}) == 1) || !(curve.cost({1, 9, 100}) > 0)) return "a curve gives a cost that is none";
     static_cast<void>(curve.for_control());
+  } catch (const tools::InputError& error) {
+    if (std::string(error.what()).find("bytes") == std::string::npos) return "a message does not name the file";
+  }
+  try {
+    const PassTimes times = PassTimes::parse("bytes", bytes);
+    testing::Random random(1);
+    if (!(times.sample({1, 9, 100}, random) > 0)) return "a recording gives a time that is none";
   } catch (const tools::InputError& error) {
     if (std::string(error.what()).find("bytes") == std::string::npos) return "a message does not name the file";
   }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "curve_log.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reprise/core/capabilities.hpp"
+#include "reprise/core/fixed_point.hpp"
+
+namespace reprise::replay {
+
+std::size_t CurvePoint::worst_rows(const RowCounts& counted) const {
+  std::size_t worst = 1;
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    if (counted.common(i + 1) && std::abs(rows[i].error()) > std::abs(rows[worst - 1].error())) worst = i + 1;
+  return worst;
+}
+
+void CurveLog::begin(const LearnedCurve& learned, std::size_t context) {
+  constexpr std::uint64_t first = 64;
+  points_.clear();
+  passes_ = 0;
+  next_ = first;
+  last_.reset();
+  points_.push_back(point(learned, context));
+}
+
+void CurveLog::add(const Passed& pass) {
+  if (pass.learned == nullptr) return;
+  ++passes_;
+  if (passes_ != next_) {
+    last_ = *pass.learned;
+    last_context_ = pass.shape.context;
+    return;
+  }
+  next_ *= 2;
+  last_.reset();
+  points_.push_back(point(*pass.learned, pass.shape.context));
+}
+
+std::vector<CurvePoint> CurveLog::points() const {
+  std::vector<CurvePoint> all = points_;
+  if (last_) all.push_back(point(*last_, last_context_));
+  return all;
+}
+
+CurvePoint CurveLog::point(const LearnedCurve& learned, std::size_t context) const {
+  CurvePoint now{passes_, context, {}};
+  for (std::size_t rows = 1; rows <= most_rows_; ++rows)
+    now.rows.push_back({static_cast<double>(learned.cost(rows)) / cost_one, actual_->cost({1, rows, context}),
+                        learned.uncertain(rows)});
+  return now;
+}
+
+}  // namespace reprise::replay

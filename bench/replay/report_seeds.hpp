@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ostream>
+#include <span>
+
+#include "cost_curve.hpp"
+#include "replay_settings.hpp"
+#include "report.hpp"
+#include "seeds.hpp"
+#include "trace.hpp"
+
+namespace reprise::replay {
+
+/// The inputs of a report over seeds.
+struct SeedReport {
+  std::span<const SeedRow> rows;
+  std::span<const CostCurve> curves;
+  ReplaySettings settings = {};
+  TracePart part = TracePart::all;
+};
+
+/// Writes one result per row, with the same conventions as the functions for a Report.
+void write_json(std::ostream& out, const SeedReport& report);
+void write_csv(std::ostream& out, const SeedReport& report);
+/// Writes a table per trace and category, and one summary of all.
+void write_table(std::ostream& out, const SeedReport& report, const TableStyle& style);
+
+}  // namespace reprise::replay
