@@ -157,7 +157,7 @@ TEST(ExactSampling, HoldsWhileThePlannerLearnsWhatPassesCost) {
 }
 
 /// Returns the number of nodes sent of a sampled draft that states these probabilities, in sixteenths.
-std::size_t sent_of(const CostControl& control, std::initializer_list<std::uint32_t> stated) {
+std::size_t sent_of(CostControl control, std::initializer_list<std::uint32_t> stated) {
   std::array<DraftNode, 4> nodes;
   std::array<NodeIndex, 4> sendable{};
   Draft draft(nodes, {});

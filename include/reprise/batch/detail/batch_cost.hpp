@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -14,7 +15,7 @@
 #include "reprise/control/cost_policy.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
-#include "reprise/control/loss_guard.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/fixed_log.hpp"
@@ -62,6 +63,14 @@ class BatchCost {
   [[nodiscard]] std::int64_t extra(std::size_t k) const noexcept {
     return std::int64_t{costs_[k]} - std::int64_t{costs_[0]};
   }
+  /// Returns the extra cost of k drafted rows for the pass `plain`, at its exact context. Requires prepare(plain).
+  [[nodiscard]] std::int64_t exact_extra(const PassShape& plain, std::size_t k) const noexcept {
+    if (!told_ || !told_->depends_on_context()) return extra(k);
+    const auto cost = [&](std::size_t rows) { return told_->cost({plain_.sequences, width(rows), plain.context}); };
+    const Cost sent = cost(plain.rows + k);
+    if (sent == std::numeric_limits<Cost>::max()) return sent;  // saturated: the true cost is unknown
+    return std::int64_t{sent} - std::int64_t{cost(plain.rows)};
+  }
   /// Returns the natural logarithm of a ratio, in UnitScale: the pass time with k drafted rows, divided by that without
   /// them.
   [[nodiscard]] std::int64_t log(std::size_t k) const noexcept { return logs_[k]; }
@@ -91,10 +100,10 @@ class BatchCost {
   }
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
   /// would be skipped, in plain passes.
-  [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
-    return !told_ && learned_cost().should_probe_plain(gain, guard);
+  [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossBudget& budget) const noexcept {
+    return !told_ && learned_cost().should_probe_plain(gain, budget);
   }
-  /// Returns the cost that the loss guard charges for a pass with a draft.
+  /// Returns the cost that the loss budget is charged for a pass with a draft.
   [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
     return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
   }

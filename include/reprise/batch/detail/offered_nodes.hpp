@@ -11,7 +11,6 @@
 #include "reprise/batch/detail/batch_cost.hpp"
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/draft_length.hpp"
-#include "reprise/control/loss_guard.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/fixed_point.hpp"
@@ -23,13 +22,13 @@ namespace reprise::inline v0::detail {
 /// The costs and limits used to plan a pass.
 struct PlanTerms {
   const BatchCost& cost;
-  const LossGuard& guard;
+  std::int64_t allowance = 0;  ///< highest extra cost that the loss budget covers
   std::int64_t price = 0;      ///< weight of the logarithm of the pass time, in UnitScale
   std::size_t row_limit = 0;   ///< upper bound on drafted rows
   std::size_t plain_rows = 0;  ///< pending rows and other rows
   std::size_t other_rows = 0;  ///< the part of plain_rows that belongs to no sequence of the plan
 
-  [[nodiscard]] bool allowed(std::size_t k) const noexcept { return cost.extra(k) <= guard.allowance(); }
+  [[nodiscard]] bool allowed(std::size_t k) const noexcept { return cost.extra(k) <= allowance; }
   /// Returns the price of the time that k drafted rows add, in UnitScale.
   [[nodiscard]] std::int64_t price_of(std::size_t k) const noexcept { return UnitScale::multiply(price, cost.log(k)); }
 };
@@ -39,9 +38,9 @@ struct RowChoice {
   std::size_t rows = 0;       ///< drafted rows, padding included if uniform
   std::size_t row_width = 0;  ///< if uniform: rows of each sequence
   std::int64_t gain = 0;
-  bool guarded = false;  ///< true if the guard did not allow a better number of drafted rows
+  bool guarded = false;  ///< true if the loss budget did not allow a better number of drafted rows
 
-  /// Changes the choice to k drafted rows if their gain is higher and the guard allows them. Returns true if it
+  /// Changes the choice to k drafted rows if their gain is higher and the loss budget allows them. Returns true if it
   /// changed.
   bool offer(const PlanTerms& terms, std::size_t k, std::int64_t other_gain) noexcept {
     if (other_gain <= gain) return false;
