@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "reprise/testing/random.hpp"
@@ -118,6 +121,125 @@ TEST(LossBudget, CountsPlainPassesOfSeveralRowsAsTheyAre) {
   EXPECT_EQ(budget.debt(), cost_one - LossBudget::leak);
   budget.add(4 * cost_one, 3 * cost_one, 0);
   EXPECT_EQ(budget.debt(), 2 * (cost_one - LossBudget::leak));
+}
+
+TEST(LossBudget, ReservesNoMoreThanItAllows) {
+  LossBudget budget;
+  EXPECT_TRUE(budget.reserve(4 * cost_one));
+  EXPECT_FALSE(budget.reserve(3 * cost_one));
+  EXPECT_EQ(budget.reserved(), 4 * cost_one);
+  EXPECT_EQ(budget.allowance(), 2 * cost_one);
+  EXPECT_TRUE(budget.reserve(-std::int64_t{cost_one})) << "a pass that cannot lose";
+  budget.add(cost_one, 4 * cost_one);
+  EXPECT_EQ(budget.reserved(), 0);
+  EXPECT_EQ(budget.debt(), cost_one - LossBudget::leak);
+}
+
+TEST(LossBudget, ReservesNothingInACopy) {
+  LossBudget budget(cost_one);
+  ASSERT_TRUE(budget.reserve(cost_one));
+  const LossBudget copy = budget;
+  EXPECT_EQ(copy.debt(), budget.debt());
+  EXPECT_EQ(copy.reserved(), 0);
+  LossBudget assigned;
+  assigned = budget;
+  EXPECT_EQ(assigned.allowance(), cost_one);
+}
+
+TEST(LossBudget, HoldsLargeDebts) {
+  LossBudget budget;
+  for (int i = 0; i < 1000; ++i) budget.add(std::numeric_limits<Cost>::max(), 0, 1);
+  EXPECT_GT(budget.debt(), std::int64_t{cost_one} << 23);
+  EXPECT_EQ(budget.allowance(), 0);
+  EXPECT_EQ(budget.reserved(), 0) << "the debt saturates before it reaches the reservations";
+}
+
+TEST(LossBudget, IsNotSpentTwiceByThreads) {
+  LossBudget budget;
+  std::atomic<std::int64_t> reserved{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20'000; ++i)
+        if (budget.reserve(17)) reserved += 17;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(budget.reserved(), reserved.load());
+  EXPECT_EQ(budget.reserved(), LossBudget::burst / 17 * 17);
+  threads.clear();
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (std::int64_t i = 0; i < LossBudget::burst / 17 / 4; ++i) budget.add(LossBudget::leak + 1, 17);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LT(budget.reserved(), 4 * 17);
+  EXPECT_EQ(budget.debt(), LossBudget::burst / 17 / 4 * 4);
+}
+
+// --- LossAccount ---
+
+TEST(LossAccount, GivesBackWhatItHasReserved) {
+  LossBudget budget;
+  {
+    LossAccount account(LossBudget(), &budget);
+    ASSERT_TRUE(account.change(2 * cost_one));
+    ASSERT_TRUE(account.change(3 * cost_one)) << "instead of the first plan";
+    EXPECT_EQ(budget.reserved(), 3 * cost_one);
+    ASSERT_FALSE(account.change(7 * cost_one));
+    EXPECT_EQ(budget.reserved(), 3 * cost_one);
+    account.cancel();
+    EXPECT_EQ(budget.reserved(), 0);
+    ASSERT_TRUE(account.change(cost_one));
+  }
+  EXPECT_EQ(budget.reserved(), 0) << "destroyed";
+  EXPECT_EQ(budget.debt(), 0);
+}
+
+TEST(LossAccount, ChargesAReplayWhenItRuns) {
+  LossBudget budget;
+  LossAccount account(LossBudget(), &budget);
+  ASSERT_TRUE(account.change(3 * cost_one));
+  account.settle(cost_one, cost_one / 2);
+  EXPECT_EQ(budget.debt(), cost_one - LossBudget::leak);
+  EXPECT_EQ(budget.reserved(), cost_one / 2);
+  account.settle(0);
+  EXPECT_EQ(budget.debt(), cost_one + cost_one / 2 - 2 * LossBudget::leak);
+  EXPECT_EQ(budget.reserved(), 0);
+}
+
+TEST(LossAccount, ChargesAReplayAtOnceIfTheSequenceEnds) {
+  for (const bool last : {true, false}) {
+    LossBudget budget;
+    LossAccount account(LossBudget(), &budget);
+    ASSERT_TRUE(account.change(3 * cost_one));
+    account.settle(cost_one, cost_one / 2, last);
+    if (!last) account.close();
+    EXPECT_EQ(budget.debt(), cost_one + cost_one / 2 - LossBudget::leak) << last;
+    EXPECT_EQ(budget.reserved(), 0) << "an idle sequence must not hold a part of the budget";
+    account.close();
+    EXPECT_EQ(budget.debt(), cost_one + cost_one / 2 - LossBudget::leak) << "once";
+  }
+}
+
+TEST(LossAccount, ForksWithNothingPlanned) {
+  LossBudget shared;
+  for (LossBudget* const with : {&shared, static_cast<LossBudget*>(nullptr)}) {
+    LossAccount account(LossBudget(), with);
+    ASSERT_TRUE(account.change(3 * cost_one));
+    account.settle(cost_one, cost_one / 2);
+    ASSERT_TRUE(account.change(2 * cost_one));
+    LossAccount fork = account;
+    EXPECT_EQ(fork.planned(), 0);
+    EXPECT_EQ(&fork.budget() == &account.budget(), with != nullptr);
+    const std::int64_t before = fork.budget().debt();
+    fork.settle(0);
+    EXPECT_EQ(fork.budget().debt(), before + cost_one / 2 - LossBudget::leak) << "it runs the replay, too";
+    EXPECT_EQ(account.budget().reserved(), 2 * cost_one + cost_one / 2);
+    LossAccount moved = std::move(account);
+    EXPECT_EQ(moved.budget().reserved(), 2 * cost_one + cost_one / 2);
+    moved = LossAccount();
+    EXPECT_EQ(shared.reserved(), 0);
+  }
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ inline std::vector<NamedCurve> tempting_curves(std::uint64_t seed, std::size_t s
   };
   std::vector<NamedCurve> curves;
   for (const double slope : {0.0, 0.005, 0.02, 0.1, 0.3, 1.0, 2.5})
-    curves.push_back({"linear " + std::to_string(slope), CostCurve::linear(slope / static_cast<double>(sequences)),
-                      {1, 500, 5000}});
+    curves.push_back(
+        {"linear " + std::to_string(slope), CostCurve::linear(slope / static_cast<double>(sequences)), {1, 500, 5000}});
   curves.push_back(rising(0.02, 0.3, 16, 8192, {16, 60, 200, 900, 4000, 8000}));
   curves.push_back(rising(0.02, 0.3, 16, 1024, {16, 60, 200, 900}));
   curves.push_back(rising(0.01, 0.5, 1, 64, {1, 30, 60}));
@@ -73,15 +73,15 @@ inline std::vector<NamedCurve> tempting_curves(std::uint64_t seed, std::size_t s
   Random random(mix(seed));
   for (const std::size_t most : {300U, 1500U, 6000U}) {  // thousandths of a plain pass
     const auto hash = random.next();
-    curves.push_back(measured_curve(
-        "random to " + std::to_string(most), {0, 20, 40, 70, 500, 1024, 1025, 4000}, sequences,
-        [=](std::size_t context, std::size_t drafted) {
-          return 0.9 + static_cast<double>(mix(hash ^ context << 8 ^ drafted) % most) / 1000;
-        },
-        {1, 10, 30, 60, 400, 1000, 1020, 3000}));
+    curves.push_back(
+        measured_curve("random to " + std::to_string(most), {0, 20, 40, 70, 500, 1024, 1025, 4000}, sequences,
+                       [=](std::size_t context, std::size_t drafted) {
+                         return 0.9 + static_cast<double>(mix(hash ^ context << 8 ^ drafted) % most) / 1000;
+                       },
+                       {1, 10, 30, 60, 400, 1000, 1020, 3000}));
   }
-  curves.push_back(measured_curve(
-      "step at 8", {0}, sequences, [](std::size_t, std::size_t drafted) { return drafted < 8 ? 1.0 : 2.1; }, {1, 999}));
+  curves.push_back(measured_curve("step at 8", {0}, sequences,
+                                  [](std::size_t, std::size_t drafted) { return drafted < 8 ? 1.0 : 2.1; }, {1, 999}));
   return curves;
 }
 
@@ -125,11 +125,11 @@ struct ToldStrategy {
 
 /// The behaviour of an adversary.
 enum class Attack : std::uint8_t {
-  reject,        ///< rejects every token
-  at_price,      ///< rejects expensive drafts and accepts one token of others
-  build_up,      ///< accepts everything for a time, then rejects
-  refill,        ///< accepts just enough to be allowed further drafts
-  replay,        ///< rejects after the number of tokens whose replay costs most
+  reject,    ///< rejects every token
+  at_price,  ///< rejects expensive drafts and accepts one token of others
+  build_up,  ///< accepts everything for a time, then rejects
+  refill,    ///< accepts just enough to be allowed further drafts
+  replay,    ///< rejects after the number of tokens whose replay costs most
   random,
   count
 };
