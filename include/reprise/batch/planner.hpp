@@ -60,8 +60,8 @@ namespace reprise::inline v0 {
 ///
 /// Loss bound: with a given curve, any 1,000 consecutive passes lose at most the time of 10 plain ones. Each pass is
 /// charged at the exact mean context of its sequences; see LossBudget. A pass of n sequences saves one plain pass for
-/// each n tokens after the first n. Pending rows count as plain rows, even if the engine runs them again after a
-/// rejection (Rollback::snapshot). A learned curve can be wrong. A strategy that states wrong
+/// each n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same sequences
+/// and no other rows. A learned curve can be wrong. A strategy that states wrong
 /// probabilities takes rows from other sequences: set BatchEntry::credit to an AcceptanceCalibrator.
 ///
 /// Sampled drafts: the decision to send a node may depend only on numbers stated before its token was drawn; otherwise
@@ -126,6 +126,7 @@ class BatchPlanner {
       plain_.rows += entry.offer.pending;
       plain_.context += entry.context;
     }
+    contexts_ = plain_.context;
     plain_.context /= std::max<std::size_t>(entries.size(), 1);
     other_rows_ = other_rows;
     nodes_.clear();
@@ -133,6 +134,7 @@ class BatchPlanner {
     if (!grow(entries.size()) || !nodes_.resize(entries.size(), 0)) return shrink(0);
     cost_.prepare(plain_);
     offered_.count(entries, bounds());
+    if (offered_.any_replayed() && !entries.empty()) prepare_replays();
     return shrink(options_.max_rows);
   }
 
@@ -142,6 +144,7 @@ class BatchPlanner {
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
     losses_.cancel();
+    if (plain_.sequences == 0) losses_.close();
     if (nodes_.empty())
       return {.nodes = {},
               .rows = plain_.rows,
@@ -168,7 +171,7 @@ class BatchPlanner {
     // In units of plain passes, each of which gives one token to every sequence.
     const std::int64_t saved = (static_cast<std::int64_t>(tokens) - sequences) * cost_one / sequences;
     const std::int64_t loss = paid_ == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, paid_) + cost_one) - cost_one;
-    losses_.settle(loss - saved);
+    losses_.settle(loss - saved, replay(committed));
     cost_.learn(paid_, time);
     last_paid_ = paid_;
   }
@@ -242,7 +245,7 @@ class BatchPlanner {
     detail::RowChoice best = planner.choose(offered_, terms);
     if (is_time_for_plain(best)) best = {.guarded = true};
     bool guarded = terms.row_limit < limit;
-    while (!losses_.change(best.rows == 0 ? 0 : cost_.exact_extra(plain_, best.rows))) {
+    while (!losses_.change(worst_loss(best.rows))) {
       terms.row_limit = best.rows - 1;
       best = planner.choose(offered_, terms);
       guarded = true;
@@ -257,11 +260,38 @@ class BatchPlanner {
             .row_width = best.row_width,
             .cut = why(best, drafted, limit)};
   }
+  /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
+  [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
+    if (k == 0) return 0;
+    return cost_.exact_extra(plain_, k) + (offered_.any_replayed() ? cost_.highest_replay(k) : 0);
+  }
+  /// Reads the costs of all replays that the pass can cause: of all numbers of rows, and at all mean contexts.
+  void prepare_replays() noexcept {
+    const std::size_t limit = row_limit(plain_.rows, options_.max_rows);
+    const std::size_t most_tokens = plain_.sequences + std::min(limit, options_.max_drafted);
+    cost_.prepare_replays(plain_.rows - other_rows_, limit, plain_.context,
+                          (contexts_ + most_tokens) / plain_.sequences);
+  }
+  /// Returns the extra cost of the replays that the last pass has caused. A rejection makes the accepted tokens
+  /// pending, after the tokens that were already pending.
+  [[nodiscard]] std::int64_t replay(std::span<const std::size_t> committed) const noexcept {
+    if (paid_ == 0 || !offered_.any_replayed()) return 0;
+    std::size_t rows = plain_.sequences;
+    std::size_t context = contexts_;
+    const std::size_t sequences = std::min({committed.size(), nodes_.size(), offered_.sequences()});
+    for (std::size_t i = 0; i < sequences; ++i) {
+      const std::size_t count = std::min<std::size_t>(committed[i], nodes_[i] + 1);
+      context += count;
+      const bool rejected = nodes_[i] > 0 && count <= nodes_[i];
+      if (offered_.replayed(i) && rejected) rows += offered_.pending_of(i) + count - 1;
+    }
+    return cost_.exact_replay(rows, context / plain_.sequences);
+  }
   /// Reserves the highest loss of a pass with up to `limit` drafted rows. Returns the largest number of rows for which
   /// the budget covers every smaller number.
   [[nodiscard]] std::size_t reserve_each(std::size_t limit) noexcept {
     std::size_t rows = 0;
-    while (rows < limit && losses_.change(std::max(losses_.planned(), cost_.exact_extra(plain_, rows + 1)))) ++rows;
+    while (rows < limit && losses_.change(std::max(losses_.planned(), worst_loss(rows + 1)))) ++rows;
     return rows;
   }
   /// Returns true if the next pass should be plain, so that it is timed. Learned costs need a timed plain pass now and
@@ -287,6 +317,7 @@ class BatchPlanner {
 
   // The last plan.
   PassShape plain_{0, 0, 0};
+  std::size_t contexts_ = 0;  // sum of the contexts
   std::size_t other_rows_ = 0;
   std::size_t paid_ = 0;  // drafted rows, padding included if uniform
   detail::OfferedNodes offered_;

@@ -231,7 +231,7 @@ class CostControl {
         policy.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
       return {0, 0, Cut::throttled};
     choice = policy.explore(draft.kind(), input, choice);
-    choice = reserved(policy, known, draft.kind(), room, choice);
+    choice = reserved(policy, known, draft.kind(), room, input, choice);
     if (choice.nodes == nodes && nodes < std::min(sendable.size(), room.nodes)) choice.cut = Cut::budget;
     return {choice.nodes, choice.padding, choice.cut};
   }
@@ -252,12 +252,12 @@ class CostControl {
     return std::int64_t{std::max(next, cost_one)} - cost_one;
   }
 
-  /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the longest
-  /// shorter draft that the budget covers, or no draft. The worst loss is that of a pass whose draft is rejected,
-  /// followed by the most expensive replay: a stop rule can end the text after any number of accepted tokens.
+  /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
+  /// shorter draft that the budget covers, or no draft. The worst loss is that of a pass whose draft is rejected, with
+  /// the most expensive replay, because a stop rule can end the text after any number of accepted tokens.
   template <class Policy>
   [[nodiscard]] LengthChoice reserved(const Policy& policy, const CostTable& known, DraftKind kind,
-                                      const PassLimits& room, const LengthChoice& choice) noexcept {
+                                      const PassLimits& room, LengthInput input, LengthChoice choice) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     if (rows == 0) return choice;
     std::array<std::int64_t, most_nodes + 1> replays;  // NOLINT(*-member-init): [k]: highest cost after k drafted rows
@@ -272,19 +272,27 @@ class CostControl {
       if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
       return std::int64_t{sent} - plain + options_.rollback + (room.replayed ? replays[drafted] : 0);
     };
-
-    std::size_t affordable = 0;
-    if (kind == DraftKind::sampled) {
-      // Later nodes must not decide whether a node is sent. So the budget has to cover every shorter draft as well.
-      bool stopped = false;
-      detail::for_each_row_count(room.widths, room.plain.rows, rows, [&](std::size_t drafted) {
-        stopped = stopped || !losses_.change(std::max(losses_.planned(), worst_loss(drafted)));
-        if (!stopped) affordable = drafted;
-      });
-    } else {
-      affordable = rows;
-      while (affordable > 0 && !losses_.change(worst_loss(affordable))) affordable = widest(room, affordable - 1);
+    if (kind == DraftKind::sampled) return reserved_each(room, choice, worst_loss);
+    while (!losses_.change(worst_loss(choice.nodes + choice.padding))) {
+      input.costs = input.costs.first(choice.nodes + choice.padding);
+      choice = draft_length(input);
+      choice.cut = Cut::throttled;
+      if (choice.nodes + choice.padding == 0) break;
     }
+    return choice;
+  }
+  /// Like reserved(), for a sampled draft. Later nodes must not decide whether a node is sent. So the budget has to
+  /// cover every shorter draft as well.
+  template <class WorstLoss>
+  [[nodiscard]] LengthChoice reserved_each(const PassLimits& room, const LengthChoice& choice,
+                                           const WorstLoss& worst_loss) noexcept {
+    const std::size_t rows = choice.nodes + choice.padding;
+    std::size_t affordable = 0;
+    bool stopped = false;
+    detail::for_each_row_count(room.widths, room.plain.rows, rows, [&](std::size_t drafted) {
+      stopped = stopped || !losses_.change(std::max(losses_.planned(), worst_loss(drafted)));
+      if (!stopped) affordable = drafted;
+    });
     if (affordable == rows) return choice;
     const std::size_t nodes = std::min(affordable, choice.nodes);
     return {.nodes = nodes, .padding = affordable - nodes, .cut = Cut::throttled};

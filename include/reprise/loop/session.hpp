@@ -170,7 +170,8 @@ class Session {
     const auto limit = round_.limit(sequence_, unlimited, Cut::budget);
     if (!limit) return limit.error();
     const auto fitting = round_.sendable();
-    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), limit->nodes)), pending().size()};
+    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), limit->nodes)), pending().size(),
+                 replays(capabilities())};
   }
 
   /// Returns the pass to run. It carries as many of the fitting draft nodes as control chooses, and at most `max_nodes`

@@ -82,6 +82,7 @@ class OfferedNodes {
     offered_ = 0;
     worthwhile_ = 0;
     any_sampled_ = false;
+    any_replayed_ = false;
     std::size_t enough = 2 * bounds.row_limit;  // worthwhile nodes after which unreachable classes are dropped
     for (const BatchEntry& entry : entries) {
       if (worthwhile_ > enough && !uniform_) {
@@ -103,6 +104,9 @@ class OfferedNodes {
   /// Returns the summed worth of the nodes in row `row` of their sequences; rows are counted from 0, pending rows
   /// included. These nodes are sent only if each sequence has more than `row` rows.
   [[nodiscard]] std::int64_t in_row(std::size_t row) const noexcept { return by_row_[row]; }
+  /// Returns true if a rejection in any sequence (any_replayed), or in sequence i (replayed), makes tokens run again.
+  [[nodiscard]] bool any_replayed() const noexcept { return any_replayed_; }
+  [[nodiscard]] bool replayed(std::size_t i) const noexcept { return sequences_[i].replayed; }
   /// Return the number of worthwhile nodes (nodes_of) and of pending rows (pending_of) of sequence i.
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return sequences_[i].nodes; }
   [[nodiscard]] std::size_t pending_of(std::size_t i) const noexcept { return sequences_[i].pending; }
@@ -119,6 +123,7 @@ class OfferedNodes {
   struct Sequence {
     std::uint32_t nodes = 0;
     std::uint32_t pending = 0;
+    bool replayed = false;
   };
 
   void count(const BatchEntry& entry, const Bounds& bounds) noexcept {
@@ -142,7 +147,9 @@ class OfferedNodes {
       ++counts_[classes[n]];
       if (uniform_ && offer.pending + n < most_row_width) by_row_[offer.pending + n] += worth_of_class[last];
     }
-    sequences_.push_reserved({static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(offer.pending)});
+    sequences_.push_reserved(
+        {static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(offer.pending), offer.replayed});
+    any_replayed_ = any_replayed_ || offer.replayed;
     worthwhile_ += n;
     offered_ += offer.sendable.size();
     any_sampled_ = any_sampled_ || (sampled && n > 0);
@@ -165,6 +172,7 @@ class OfferedNodes {
   std::size_t max_nodes_;
   bool uniform_;
   bool any_sampled_ = false;
+  bool any_replayed_ = false;
   std::size_t offered_ = 0;
   std::size_t worthwhile_ = 0;
   std::array<std::uint32_t, worth_classes> counts_{};
