@@ -235,6 +235,7 @@ struct BatchWorld {
   std::size_t planners = 1;  ///< take turns, with one budget
   bool uniform = false;
   bool sampled = false;
+  bool replayed = false;  ///< the engine restores a saved state
   bool chances = false;
   AllowedWidths widths = {};
   std::size_t context_step = 1;
@@ -242,7 +243,7 @@ struct BatchWorld {
   [[nodiscard]] std::string text() const {
     return curve.name + ", attack " + std::to_string(static_cast<int>(attack)) + ", " + std::to_string(planners) +
            " planners of " + std::to_string(sequences) + " sequences" + (uniform ? ", uniform" : "") +
-           (sampled ? ", sampled" : "") + (widths.empty() ? "" : ", widths") + (chances ? ", chances" : "");
+           (sampled ? ", sampled" : "") + (replayed ? ", replayed" : "") + (widths.empty() ? "" : ", widths") + (chances ? ", chances" : "");
   }
 };
 
@@ -281,12 +282,15 @@ class BatchDuel {
   };
 
   void plan(Player& player) {
-    if (player.entries.empty() || player.begun++ > 60) begin(player);
-    player.other_rows = world_.chances && random_.chance(20) ? random_.below(5) : 0;
+    // With replays, a batch keeps its sequences, because a replay is charged as if it did.
+    if (player.entries.empty() || (player.begun++ > 60 && !world_.replayed)) begin(player);
+    player.other_rows = world_.chances && !world_.replayed && random_.chance(20) ? random_.below(5) : 0;
     for (std::size_t i = 0; i < player.entries.size(); ++i) {
       Offer& offer = player.entries[i].offer;
-      offer.pending = world_.chances && random_.chance(10) ? 1 + random_.below(3) : 1;
-      const std::size_t length = world_.chances ? random_.below(most) : most;
+      offer.replayed = world_.replayed;
+      if (!world_.replayed) offer.pending = world_.chances && random_.chance(10) ? 1 + random_.below(3) : 1;
+      std::size_t length = world_.chances ? random_.below(most) : most;
+      if (offer.pending > Capabilities().max_replay) length = 0;  // the sequence settles
       offer.draft = {std::span(player.drafts[i]).first(length),
                      world_.sampled ? DraftKind::sampled : DraftKind::ordered};
       offer.sendable = std::span(indices_).first(length);
@@ -302,7 +306,8 @@ class BatchDuel {
     player.entries.assign(world_.sequences, {});
     player.drafts.assign(world_.sequences, {});
     for (BatchEntry& entry : player.entries)
-      entry.context = starts[random_.below(starts.size())] + (world_.chances ? random_.below(9) : 0);
+      entry.context = starts[random_.below(starts.size())] + (world_.chances ? random_.below(9) : 0),
+      entry.offer.pending = 1;
     for (std::vector<DraftNode>& draft : player.drafts)
       for (std::size_t i = 0; i < most; ++i)
         draft.push_back({.token = 1, .parent = static_cast<NodeIndex>(i) - 1, .path_probability = Probability::one()});
@@ -314,28 +319,40 @@ class BatchDuel {
     std::size_t context = 0;
     for (const BatchEntry& entry : player.entries) plain += entry.offer.pending, context += entry.context;
     context /= n;
-    const auto cost = [&](std::size_t rows) -> std::int64_t {
+    const auto cost_at = [&](std::size_t rows, std::size_t at) -> std::int64_t {
       const auto widths = world_.widths.values();
       const auto width = std::lower_bound(widths.begin(), widths.end(), rows);
       if (!world_.uniform && width != widths.end()) rows = *width;
-      return world_.curve.curve.cost({n, rows, context});
+      return world_.curve.curve.cost({n, rows, at});
     };
+    const auto cost = [&](std::size_t rows) { return cost_at(rows, context); };
     const std::size_t rows = plan.row_width > 0 ? plan.row_width * n + player.other_rows : plan.rows;
     const std::int64_t extra = cost(rows) - cost(plain);
+    const std::int64_t rerun = world_.replayed ? cost(plain) - cost(n) : 0;
     std::vector<std::size_t> committed;
     std::size_t tokens = 0;
+    std::size_t next_rows = 0;
+    std::size_t next_context = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t accepted = accepted_by(world_.attack, random_, player.passes, plan.nodes[i], extra, budget_,
-                                               [](std::size_t) { return std::int64_t{0}; });
+      const auto replay = [&](std::size_t more) { return cost(plain + n * more) - cost(n); };
+      const std::size_t accepted =
+          accepted_by(world_.attack, random_, player.passes, plan.nodes[i], extra, budget_, replay);
       committed.push_back(world_.chances && random_.chance(2) ? 0 : accepted + 1);
       tokens += std::max<std::size_t>(committed.back(), 1);
       player.entries[i].context += committed.back();
+      next_context += player.entries[i].context;
+      if (!world_.replayed) continue;
+      std::size_t& pending = player.entries[i].offer.pending;
+      pending = plan.nodes[i] > 0 && committed.back() <= plan.nodes[i] ? pending + committed.back() : 1;
+      next_rows += pending;
     }
     ++player.passes;
     player.planner.learn(committed);
     const std::int64_t saved = static_cast<std::int64_t>(tokens - n) * cost_one / static_cast<std::int64_t>(n);
-    losses_.when_run.push_back(extra - saved);
-    losses_.when_caused.push_back(extra - saved);
+    next_context /= n;
+    const std::int64_t caused = world_.replayed ? cost_at(next_rows, next_context) - cost_at(n, next_context) : 0;
+    losses_.when_run.push_back(extra - saved + rerun);
+    losses_.when_caused.push_back(extra - saved + (rows > plain ? caused : 0));
   }
 
   BatchWorld world_;
@@ -362,6 +379,7 @@ TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand
     world.planners = random.chance(30) ? 3 : 1;
     world.uniform = random.chance(30);
     world.sampled = random.chance(20);
+    world.replayed = random.chance(40);
     world.chances = random.chance(50);
     if (!world.uniform && random.chance(25)) world.widths = {1, 2, 4, 8, 12, 16, 33, 36, 40, 64, 80};
     if (world.uniform && random.chance(50)) world.widths = {1, 2, 4, 8, 16};
