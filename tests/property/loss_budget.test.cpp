@@ -194,6 +194,7 @@ TEST(LossBudgetProperty, NoAdversaryMakesSessionsLoseMoreThanTenPassesInAThousan
         << "; run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
     worst = std::max(worst, lost);
   }
+  RecordProperty("worst_loss", std::to_string(static_cast<double>(worst) / cost_one));
   if (worlds >= 100) {
     EXPECT_GT(worst, LossBudget::most_lost * 95 / 100) << "no adversary comes close: the test says little";
   }
@@ -243,7 +244,8 @@ struct BatchWorld {
   [[nodiscard]] std::string text() const {
     return curve.name + ", attack " + std::to_string(static_cast<int>(attack)) + ", " + std::to_string(planners) +
            " planners of " + std::to_string(sequences) + " sequences" + (uniform ? ", uniform" : "") +
-           (sampled ? ", sampled" : "") + (replayed ? ", replayed" : "") + (widths.empty() ? "" : ", widths") + (chances ? ", chances" : "");
+           (sampled ? ", sampled" : "") + (replayed ? ", replayed" : "") + (widths.empty() ? "" : ", widths") +
+           (chances ? ", chances" : "");
   }
 };
 
@@ -389,6 +391,7 @@ TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand
         << "; run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
     worst = std::max(worst, lost);
   }
+  RecordProperty("worst_loss", std::to_string(static_cast<double>(worst) / cost_one));
   if (worlds >= 100) {
     EXPECT_GT(worst, LossBudget::most_lost * 95 / 100) << "no adversary comes close: the test says little";
   }

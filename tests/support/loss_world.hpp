@@ -102,7 +102,7 @@ struct Losses {
   }
 };
 
-/// A strategy that proposes what it is told to: a chain of `length` tokens, each claimed to have this probability.
+/// A strategy whose drafts the adversary dictates: a chain of `length` tokens, each claimed to have this probability.
 /// Token number i of a draft is i + 1.
 struct ToldStrategy {
   std::size_t length = 0;

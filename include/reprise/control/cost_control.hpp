@@ -91,7 +91,7 @@ class CostControl {
     gain_ = rate_one;
     rest_ = 0;
   }
-  /// Gives back what choose() has reserved, because the chosen pass will not run.
+  /// Gives back the reservation of choose(), because the chosen pass will not run.
   void cancel() noexcept { losses_.cancel(); }
   /// Uses this loss budget from now on, or the control's own if it is null; see CostOptions::loss_budget. Call it
   /// before begin() if one control serves the sequences of several tenants.
@@ -253,8 +253,8 @@ class CostControl {
   }
 
   /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
-  /// shorter draft that the budget covers, or no draft. The worst loss is that of a pass whose draft is rejected, with
-  /// the most expensive replay, because a stop rule can end the text after any number of accepted tokens.
+  /// shorter draft that the budget covers, or no draft. The worst loss is that of a rejected draft with the most
+  /// expensive replay. Every replay is possible, because a stop rule can end the text after any accepted token.
   template <class Policy>
   [[nodiscard]] LengthChoice reserved(const Policy& policy, const CostTable& known, DraftKind kind,
                                       const PassLimits& room, LengthInput input, LengthChoice choice) noexcept {

@@ -16,9 +16,9 @@ namespace reprise::inline v0 {
 /// share a budget lose at most 10 plain passes together, compared with plain decoding. Sequences with budgets of their
 /// own have this guarantee separately.
 ///
-/// The loss of a pass is c(sent) - c(plain) - (committed - 1), in the given curve at the exact context of the pass: its
-/// extra cost, minus one plain pass for each token after the first. Passes of all sequences are ordered by their
-/// commits. If a rejection makes the engine run tokens again, the loss includes the extra cost of that replay.
+/// The loss of a pass is c(sent) - c(plain) - (committed - 1), in the given curve. This is its extra cost at its exact
+/// context, minus one plain pass for each token after the first. Passes of all sequences are ordered by their commits.
+/// If a rejection makes the engine run tokens again, the loss includes the extra cost of that replay.
 ///
 /// The budget is a leaky bucket. Each committed pass sets debt = max(0, debt + loss - leak). Before a draft is sent,
 /// its worst loss is reserved: the loss if every drafted token is rejected, with the most expensive replay. The commit
@@ -38,7 +38,8 @@ namespace reprise::inline v0 {
 ///
 ///  * Costs are those of the given curve. They do not include the time of the drafter.
 ///  * For learned costs, 1 does not hold: the charge includes a surcharge and can exceed the reservation.
-///  * Passes whose draft the control did not choose can exceed the burst, because nothing was reserved for them.
+///  * Passes whose draft the control did not choose can exceed the burst, because nothing was reserved for them. Passes
+///    that are cancelled after they ran are not counted.
 ///
 /// Use one budget for each engine and tenant: sessions of one budget affect each other's draft lengths. A draft that
 /// could lose more than 6 plain passes is never sent. Source: the leaky bucket of packet networks (Turner 1986).
@@ -146,8 +147,8 @@ class LossBudget {
   std::atomic<std::uint64_t> state_{0};
 };
 
-/// The part of one control in a budget: what it has reserved for its pass, and the replay that its last pass caused.
-/// The budget is the control's own, or a shared one.
+/// The part of one control in a budget: the reservation for its pass, and the replay that its last pass caused. The
+/// budget is the control's own, or a shared one.
 ///
 /// A copy is a fork: it copies the own budget or shares the shared one, and has no planned pass. If the original still
 /// has a replay to run, so has the copy. In a shared budget, the copy's replay is charged without a reservation.

@@ -61,7 +61,7 @@ struct PassReport {
 ///  K5  Choices are a pure function of the calls above, the settings and, if there is one, the state of a shared
 ///      budget. Control reads no clock: times are arguments. None of these functions allocates or throws.
 ///  K6  A copy is a fork: the original and the copy continue independently, except that they share a shared budget.
-///  K7  cancel() is optional. It is called if the chosen pass will not run, and gives back what choose() has reserved.
+///  K7  cancel() is optional. It is called if the chosen pass will not run, and gives back the reservation of choose().
 ///
 /// Threads: only one thread at a time may use a control; distinct copies may be used at the same time.
 template <class C>
