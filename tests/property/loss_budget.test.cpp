@@ -397,5 +397,71 @@ TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand
   }
 }
 
+/// Sessions of one batch, with one planner.
+class BatchOfSessions {
+ public:
+  BatchOfSessions(const NamedCurve& curve, Rollback rollback, Attack attack)
+      : curve_(curve.curve), attack_(attack), planner_({.curve = curve.curve}) {
+    for (std::size_t i = 0; i < n; ++i) {
+      sessions_.emplace_back(ToldStrategy{.length = 8});
+      EXPECT_TRUE(sessions_[i].begin(std::vector<Token>(curve.contexts.back() + i), {.rollback = rollback}));
+    }
+  }
+  static constexpr std::size_t n = 4;
+
+  /// Runs a pass. Returns its loss: plain decoding runs one row of each sequence, and no replays.
+  std::int64_t pass() {
+    std::vector<BatchEntry> entries;
+    std::size_t context = 0;
+    for (auto& session : sessions_) {
+      session.propose(limits_);
+      entries.push_back({*session.offer(), session.context().size()});
+      context += session.context().size();
+    }
+    const BatchPlan plan = planner_.plan(entries);
+    const auto cost = [&](std::size_t rows) -> std::int64_t { return curve_.cost({n, rows, context / n}); };
+    std::size_t rows = 0;
+    std::size_t tokens = 0;
+    std::vector<std::size_t> committed;
+    for (std::size_t i = 0; i < n; ++i) {
+      const Pass part = sessions_[i].plan(plan.nodes_of(i), plan.cut).value();
+      const auto replay = [&](std::size_t more) { return cost(n + n * more) - cost(n); };
+      const std::size_t accepted =
+          accepted_by(attack_, random_, passes_, part.drafted, 0, planner_.loss_budget(), replay);
+      std::vector<Token> picks(part.drafted + 1, -7);
+      for (std::size_t k = 0; k < accepted; ++k) picks[k] = static_cast<Token>(k + 1);
+      EXPECT_TRUE(sessions_[i].resolve(part.ticket, picks));
+      EXPECT_TRUE(sessions_[i].commit(part.ticket));
+      rows += part.batch.size();
+      tokens += accepted + 1;
+      committed.push_back(accepted + 1);
+    }
+    planner_.learn(committed);
+    ++passes_;
+    return cost(rows) - cost(n) - static_cast<std::int64_t>((tokens - n) * cost_one / n);
+  }
+
+ private:
+  CostCurve curve_;
+  Attack attack_;
+  BatchPlanner planner_;
+  Random random_{9};
+  Limits limits_;
+  std::vector<Session<ToldStrategy>> sessions_;
+  std::size_t passes_ = 0;
+};
+
+TEST(LossBudgetProperty, SessionsOfABatchLoseNoMoreThanTenPassesInAThousand) {
+  for (const NamedCurve& curve : tempting_curves(2, BatchOfSessions::n))
+    for (const Rollback rollback : {Rollback::trim, Rollback::snapshot, Rollback::per_row})
+      for (const Attack attack : {Attack::reject, Attack::replay, Attack::random}) {
+        BatchOfSessions batch(curve, rollback, attack);
+        std::vector<std::int64_t> losses;
+        for (std::size_t i = 0; i < 1200; ++i) losses.push_back(batch.pass());
+        EXPECT_LE(testing::worst_window(losses), LossBudget::most_lost)
+            << curve.name << ", attack " << static_cast<int>(attack) << ", rollback " << static_cast<int>(rollback);
+      }
+}
+
 }  // namespace
 }  // namespace reprise::testing

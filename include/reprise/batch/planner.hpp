@@ -267,10 +267,9 @@ class BatchPlanner {
   }
   /// Reads the costs of all replays that the pass can cause: of all numbers of rows, and at all mean contexts.
   void prepare_replays() noexcept {
-    const std::size_t limit = row_limit(plain_.rows, options_.max_rows);
-    const std::size_t most_tokens = plain_.sequences + std::min(limit, options_.max_drafted);
-    cost_.prepare_replays(plain_.rows - other_rows_, limit, plain_.context,
-                          (contexts_ + most_tokens) / plain_.sequences);
+    const std::size_t drafted = std::min(row_limit(plain_.rows, options_.max_rows), offered_.worthwhile());
+    cost_.prepare_replays(plain_.rows - other_rows_, drafted, plain_.context,
+                          (contexts_ + plain_.sequences + drafted) / plain_.sequences);
   }
   /// Returns the extra cost of the replays that the last pass has caused. A rejection makes the accepted tokens
   /// pending, after the tokens that were already pending.

@@ -78,13 +78,16 @@ class BatchCost {
   [[nodiscard]] std::int64_t exact_replay(std::size_t rows, std::size_t context) const noexcept {
     return std::max<std::int64_t>(0, std::int64_t{exact_cost(rows, context)} - exact_cost(plain_.sequences, context));
   }
-  /// Returns the highest exact_replay() after a pass with up to k drafted rows. Requires prepare_replays().
-  [[nodiscard]] std::int64_t highest_replay(std::size_t k) const noexcept { return replays_[k]; }
+  /// Returns the highest exact_replay() after a pass with up to k drafted rows, or with the most rows that
+  /// prepare_replays() has read.
+  [[nodiscard]] std::int64_t highest_replay(std::size_t k) const noexcept {
+    return replays_[std::min(k, most_replayed_)];
+  }
   /// Reads highest_replay() for up to `limit` drafted rows and contexts from `context` to `last_context`. `pending`:
   /// rows of the pass that belong to sequences. Any number of rows up to `pending` and the drafted rows can be
   /// replayed.
   void prepare_replays(std::size_t pending, std::size_t limit, std::size_t context, std::size_t last_context) noexcept {
-    limit = std::min(limit, most_);
+    limit = most_replayed_ = std::min(limit, most_);
     std::fill_n(replays_.begin(), limit + 1, Cost{0});
     if (!told_ || !told_->depends_on_context()) last_context = context;
     std::array<Cost, 64> some;  // NOLINT(*-member-init): filled as far as it is read
@@ -237,6 +240,7 @@ class BatchCost {
   Buffer<Cost> costs_;
   Buffer<std::int32_t> logs_;
   Buffer<Cost> replays_;  // see highest_replay()
+  std::size_t most_replayed_ = 0;
   Rate max_throughput_ = rate_one;
   std::size_t worthwhile_ = 0;
   std::int64_t least_step_ = 0;
