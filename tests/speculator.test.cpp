@@ -13,6 +13,7 @@
 
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/streams.hpp"
@@ -176,6 +177,102 @@ TEST(Speculator, IsASessionToGenerateWithAndCanBeForked) {
   ASSERT_FALSE(draft.empty());
   EXPECT_EQ(draft[0].token, 3);
   EXPECT_EQ(speculator.propose(limits).size(), draft.size());
+}
+
+/// Decodes a text without repetition in short sessions. Returns the number of drafted tokens, all of which are wrong.
+std::size_t drafted_in_short_sessions(Speculator& speculator, std::size_t sessions) {
+  const std::vector<Token> prompt = testing::make_stream(Stream::trace_like, 300, 5);
+  const Limits limits{.max_tokens = 30};
+  std::size_t drafted = 0;
+  for (std::size_t i = 0; i < sessions; ++i) {
+    if (!speculator.begin(prompt)) return 0;
+    Token next = 1'000'000;
+    for (speculator.propose(limits); !speculator.finished(); speculator.propose(limits)) {
+      const auto pass = speculator.plan();
+      drafted += pass->drafted;
+      // A token that repeats makes drafts possible; after it comes a new one, so every draft is wrong.
+      const Token pick = speculator.context().size() % 2 == 0 ? prompt[7] : next++;
+      if (!speculator.resolve(pass->ticket, std::vector<Token>{pick}) || !speculator.commit(pass->ticket)) return 0;
+    }
+  }
+  return drafted;
+}
+
+TEST(Speculator, DoesNotRenewItsLossBudgetWithEachSequence) {
+  Speculator speculator(CostCurve::linear(0.5));
+  const std::size_t first = drafted_in_short_sessions(speculator, 20);
+  const std::size_t later = drafted_in_short_sessions(speculator, 200);
+  EXPECT_GT(first, 0U);
+  EXPECT_LE(first + later, 2 * (6 + 220 * 30 * 4 / 1000)) << "each drafted token costs half a plain pass";
+}
+
+TEST(Speculator, SharesTheLossBudgetOfItsTenant) {
+  LossBudget one;
+  LossBudget other;
+  Speculator speculator(NgramOptions(), CostOptions{.curve = CostCurve::linear(0.5), .loss_budget = &one});
+  EXPECT_EQ(&speculator.control().loss_budget(), &one);
+  drafted_in_short_sessions(speculator, 100);
+  EXPECT_GT(one.debt(), LossBudget::burst / 2);
+  EXPECT_EQ(one.reserved(), 0) << "all sequences have ended";
+  speculator.control().share_loss_budget(&other);
+  EXPECT_EQ(other.debt(), 0);
+  EXPECT_GT(drafted_in_short_sessions(speculator, 1), 0U) << "the budget of the next tenant is not spent";
+  EXPECT_GT(other.debt(), 0);
+}
+
+TEST(Speculator, GivesBackWhatItHasReservedForAPassThatDoesNotRun) {
+  std::vector<Token> prompt;
+  for (Token i = 0; i < 60; ++i) prompt.push_back(i % 10);
+  const Limits limits;
+  LossBudget budget;
+  Speculator speculator(NgramOptions(), CostOptions{.curve = CostCurve::linear(0.1), .loss_budget = &budget});
+  ASSERT_TRUE(speculator.begin(prompt));
+  const auto plan = [&] {
+    speculator.propose(limits);
+    const auto pass = speculator.plan();
+    EXPECT_NEAR(static_cast<double>(budget.reserved()), 0.1 * cost_one * static_cast<double>(pass->drafted), 1);
+    EXPECT_GT(budget.reserved(), 0);
+    return pass->ticket;
+  };
+  ASSERT_TRUE(speculator.cancel(plan()));
+  EXPECT_EQ(budget.reserved(), 0) << "cancel";
+  plan();
+  ASSERT_TRUE(speculator.append(std::vector<Token>{0}));
+  EXPECT_EQ(budget.reserved(), 0) << "append";
+  plan();
+  ASSERT_TRUE(speculator.begin(prompt));
+  EXPECT_EQ(budget.reserved(), 0) << "begin";
+  plan();
+  speculator.finish();
+  EXPECT_EQ(budget.reserved(), 0) << "finish";
+  {
+    Speculator gone(NgramOptions(), CostOptions{.curve = CostCurve::linear(0.1), .loss_budget = &budget});
+    ASSERT_TRUE(gone.begin(prompt));
+    gone.propose(limits);
+    ASSERT_TRUE(gone.plan());
+    EXPECT_GT(budget.reserved(), 0);
+  }
+  EXPECT_EQ(budget.reserved(), 0) << "destroyed";
+}
+
+TEST(Speculator, HoldsNothingOfTheBudgetAfterTheEnd) {
+  std::vector<Token> prompt;
+  for (Token i = 0; i < 60; ++i) prompt.push_back(i % 10);
+  const Limits limits;
+  LossBudget budget;
+  Speculator speculator(NgramOptions(), CostOptions{.curve = CostCurve::linear(0.1), .loss_budget = &budget});
+  Capabilities can;
+  can.rollback = Rollback::snapshot;
+  for (const bool last : {false, true}) {
+    ASSERT_TRUE(speculator.begin(prompt, can));
+    speculator.propose(limits);
+    const auto pass = speculator.plan();
+    ASSERT_GT(pass->drafted, 2U);
+    const auto stop = [&](TokenSpan, Token) { return last ? StopDecision::stop_after : StopDecision::proceed; };
+    ASSERT_TRUE(speculator.resolve(pass->ticket, std::vector<Token>{0, 99}, stop));
+    ASSERT_TRUE(speculator.commit(pass->ticket));
+    EXPECT_EQ(budget.reserved() > 0, !last) << "a rejection makes the engine run tokens again";
+  }
 }
 
 TEST(Speculator, TrustsItsDrafterAndTakesAPrior) {

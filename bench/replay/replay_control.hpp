@@ -80,11 +80,9 @@ class ReplayControl {
     timed([&] { answer = std::visit([&](const auto& control) { return control.budget(asked, room); }, control_); });
     return answer;
   }
-  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits& room) const {
+  [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable, const PassLimits& room) {
     DraftChoice answer;
-    timed([&] {
-      answer = std::visit([&](const auto& control) { return control.choose(draft, sendable, room); }, control_);
-    });
+    timed([&] { answer = std::visit([&](auto& control) { return control.choose(draft, sendable, room); }, control_); });
     return answer;
   }
   void learn(const Outcome& outcome, const PassReport& report) {

@@ -19,7 +19,7 @@
 #include "reprise/control/cost_policy.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
-#include "reprise/control/loss_guard.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/contract.hpp"

@@ -486,7 +486,7 @@ TEST(BatchPlanner, AFailedSequenceCountsAsPlain) {
   static_cast<void>(planner.plan(drafts.entries()));
   const std::vector<std::size_t> committed = {0, 2};
   planner.learn(committed);
-  EXPECT_EQ(planner.guard().debt(), 0);
+  EXPECT_EQ(planner.loss_budget().debt(), 0);
   EXPECT_THAT(numbers(planner.plan(drafts.entries())), ElementsAre(1, 1));
 }
 

@@ -43,7 +43,7 @@ std::vector<NodeIndex> all_of(const std::vector<DraftNode>& nodes) {
   for (std::size_t i = 0; i < nodes.size(); ++i) indices.push_back(static_cast<NodeIndex>(i));
   return indices;
 }
-DraftChoice choose(const CostControl& control, const std::vector<DraftNode>& nodes, const PassLimits& room = {}) {
+DraftChoice choose(CostControl control, const std::vector<DraftNode>& nodes, const PassLimits& room = {}) {
   return control.choose(view(nodes), all_of(nodes), room);
 }
 
@@ -163,7 +163,7 @@ TEST(CostControl, AsksForUnlikelyTokensWhereRowsAreFree) {
 TEST(CostControl, ChargesWhatOthersHaveSentBeyondItsOwnLimit) {
   CostControl control({.curve = CostCurve::linear(1), .max_nodes = 8, .calibrated = true});
   control.learn({}, {.plain = {1, 1, 10}, .sent = {1, 13, 10}, .committed = 1});
-  EXPECT_GT(control.guard().debt(), 11 * std::int64_t{cost_one});
+  EXPECT_GT(control.loss_budget().debt(), 11 * std::int64_t{cost_one});
 }
 
 TEST(CostControl, LearnsThatAStrategyIsNotToBeTrusted) {
@@ -229,7 +229,7 @@ struct Claims {
   std::vector<NodeIndex> indices = all_of(nodes);
 
   [[nodiscard]] DraftView draft(std::size_t length) const { return view(nodes).prefix(length); }
-  [[nodiscard]] DraftChoice choice(const CostControl& control, std::size_t length, const PassLimits& room = {}) const {
+  [[nodiscard]] DraftChoice choice(CostControl control, std::size_t length, const PassLimits& room = {}) const {
     return control.choose(draft(length), std::span(indices).first(length), room);
   }
 };
@@ -275,7 +275,7 @@ std::vector<std::pair<std::string, Adversary>> adversaries() {
        }},
       {"wins just enough to be let through",
        [](std::size_t, const CostControl& control) {
-         return Attack{16, control.guard().allowance() < LossGuard::burst / 3 ? 2U : 0U};
+         return Attack{16, control.loss_budget().allowance() < LossBudget::burst / 3 ? 2U : 0U};
        }},
   };
 }

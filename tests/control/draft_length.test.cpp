@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reprise/control/loss_guard.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise {
@@ -24,7 +24,7 @@ struct Case {
   std::size_t plain_rows = 1;
   bool padded = false;
   Rate throughput = rate_one;
-  std::int64_t allowance = LossGuard::burst;
+  std::int64_t allowance = LossBudget::burst;
   Cost rollback = 0;
   bool replayed = false;
 
@@ -54,7 +54,7 @@ Case random_case(testing::Random& random) {
     c.costs.push_back(static_cast<Cost>(cost));
   }
   c.throughput = rate_one + static_cast<Rate>(random.below(6 * cost_one));
-  c.allowance = random.below(4) == 0 ? static_cast<std::int64_t>(random.below(LossGuard::burst)) : LossGuard::burst;
+  c.allowance = random.below(4) == 0 ? static_cast<std::int64_t>(random.below(LossBudget::burst)) : LossBudget::burst;
   return c;
 }
 
@@ -187,7 +187,7 @@ TEST(DraftLength, SaysWhatKeptItFromSendingMore) {
   c.allowance = 0;
   EXPECT_EQ(draft_length(c.question()).nodes, 0U);
   EXPECT_EQ(draft_length(c.question()).cut, Cut::throttled);
-  c.allowance = LossGuard::burst;
+  c.allowance = LossBudget::burst;
   c.widths = {4, 16, 32};
   EXPECT_EQ(draft_length(c.question()).nodes, 15U);
   EXPECT_EQ(draft_length(c.question()).cut, Cut::width);
@@ -292,7 +292,7 @@ TEST(DraftLength, SurvivesTheMostExpensiveAcceptedCurve) {
   c.sums = {0, cost_one, cost_one + 1};
   c.rollback = to_cost(5);
   c.replayed = true;
-  for (const std::int64_t allowance : {LossGuard::burst, std::int64_t{most_rate} << 4}) {
+  for (const std::int64_t allowance : {LossBudget::burst, std::int64_t{most_rate} << 4}) {
     c.allowance = allowance;
     const LengthChoice answer = draft_length(c.question());
     EXPECT_LE(answer.nodes, 1U) << "a second row costs 65,536 plain passes";

@@ -55,10 +55,16 @@ struct ChoosesANumber : archetype::Control {
 };
 static_assert(!DraftControl<ChoosesANumber>, "a number alone does not say why");
 
-struct ChoosesOnce : archetype::Control {
+struct ChoosesWhenMutable : archetype::Control {
   DraftChoice choose(DraftView, std::span<const NodeIndex>, const PassLimits&) { return {}; }
 };
-static_assert(!DraftControl<ChoosesOnce>, "a round may be planned again, so choosing changes nothing");
+static_assert(DraftControl<ChoosesWhenMutable>, "choosing may reserve a part of a budget");
+static_assert(!CancellableControl<ChoosesWhenMutable>);
+
+struct Cancels : archetype::Control {
+  void cancel() {}
+};
+static_assert(CancellableControl<Cancels>);
 
 struct BudgetsWhenMutable : archetype::Control {
   DraftBudget budget(const DraftBudget& asked, const PassLimits&) { return asked; }

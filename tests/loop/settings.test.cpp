@@ -265,7 +265,7 @@ TEST(CostOptionsSetting, RollbackMakesDraftsThatMayFailDearer) {
   std::array<DraftNode, 1> nodes = {DraftNode{.token = 1, .path_probability = Probability::ratio(1, 2)}};
   const std::array<NodeIndex, 1> sendable = {0};
   const auto sent = [&](double rollback) {
-    const CostControl control({.curve = CostCurve::linear(0.01), .rollback = to_cost(rollback), .calibrated = true});
+    CostControl control({.curve = CostCurve::linear(0.01), .rollback = to_cost(rollback), .calibrated = true});
     return control.choose({nodes, DraftKind::ordered}, sendable, {}).nodes;
   };
   EXPECT_EQ(sent(0), 1U);

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "reprise/control/cost_control.hpp"
+#include "reprise/control/cost_curve.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "support/sampled_world.hpp"
 
 namespace reprise::testing {
@@ -157,7 +159,7 @@ TEST(ExactSampling, HoldsWhileThePlannerLearnsWhatPassesCost) {
 }
 
 /// Returns the number of nodes sent of a sampled draft that states these probabilities, in sixteenths.
-std::size_t sent_of(const CostControl& control, std::initializer_list<std::uint32_t> stated) {
+std::size_t sent_of(CostControl control, std::initializer_list<std::uint32_t> stated) {
   std::array<DraftNode, 4> nodes;
   std::array<NodeIndex, 4> sendable{};
   Draft draft(nodes, {});
@@ -189,6 +191,28 @@ TEST(ExactSampling, WhetherANodeIsSentNeverDependsOnLaterOnes) {
     for (std::size_t i = 0; i < 64; ++i) learn(1 + i % known);
     const std::size_t plain = 32 * random.below(24);
     for (std::size_t i = 0; i < plain; ++i) learn(1);
+    const auto stated = static_cast<std::uint32_t>(1 + random.below(16));
+    const bool first = sent_of(control, {stated}) > 0;
+    sent += first ? 1 : 0;
+    for (const std::uint32_t next : {1U, 8U, 16U})
+      ASSERT_EQ(sent_of(control, {stated, next, next}) > 0, first) << "seed " << seed << ", " << stated << ", " << next;
+  }
+  EXPECT_GT(sent, 400U);
+  EXPECT_LT(sent, 3'600U);
+}
+
+TEST(ExactSampling, WhetherTheLossBudgetAllowsANodeNeverDependsOnLaterOnes) {
+  std::size_t sent = 0;
+  for (std::uint64_t seed = 0; seed < 4'000; ++seed) {
+    Random random(mix(seed));
+    // Control reads the costs at context 0, and the budget those at context 10, which lies between the measured ones.
+    std::vector<CostPoint> points;
+    for (const std::size_t context : {0U, 20U})
+      for (std::size_t rows = 1; rows < 8; ++rows)
+        points.push_back(
+            {1, context, rows, static_cast<double>(rows == 1 ? 100 : 80 + random.below(context * 5 + 30))});
+    LossBudget budget(static_cast<Cost>(random.below(cost_one / 2)));
+    CostControl control({.curve = CostCurve::from_points(points).value(), .calibrated = true, .loss_budget = &budget});
     const auto stated = static_cast<std::uint32_t>(1 + random.below(16));
     const bool first = sent_of(control, {stated}) > 0;
     sent += first ? 1 : 0;

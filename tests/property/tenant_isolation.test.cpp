@@ -13,6 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "reprise/control/cost_control.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/tenants.hpp"
 #include "support/snapshots.hpp"
@@ -27,8 +29,8 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// The position of the neighbour. The last two are planted leaks, which the test must find.
-enum class Neighbour : std::uint8_t { absent, beside, in_the_memory, in_the_calibration };
+/// The position of the neighbour. The last three are planted leaks, which the test must find.
+enum class Neighbour : std::uint8_t { absent, beside, in_the_memory, in_the_calibration, in_the_loss_budget };
 
 /// How often each event has happened.
 struct Pressure {
@@ -41,7 +43,11 @@ struct Pressure {
 class Life {
  public:
   Life(std::uint64_t seed, Neighbour neighbour, Pressure* pressure = nullptr)
-      : random_(2 * seed), of_neighbour_(2 * seed + 1), neighbour_(neighbour), pressure_(pressure) {
+      : random_(2 * seed),
+        of_neighbour_(2 * seed + 1),
+        neighbour_(neighbour),
+        pressure_(pressure),
+        losses_of_neighbour_(LossBudget(), neighbour == Neighbour::in_the_loss_budget ? &budget_ : &other_budget_) {
     TenantOptions options;
     options.tenants = 3;
     options.history.max_bytes = HistoryStore::bytes_for(32 * (1 + random_.below(5)));
@@ -94,13 +100,15 @@ class Life {
     return text;
   }
 
-  /// The tenant decodes a text. It drafts from its memory, learns, touches, and appends the text in small parts.
+  /// The tenant decodes a text. It drafts from its memory, sends what its control chooses, learns, touches, and appends
+  /// the text in small parts. The controls of all its sequences share a loss budget.
   void decode(const Tokens& text) {
     NgramOptions options;
     options.stores = {tenant_->history};
     options.prior = tenant_->calibration;
     NgramDrafter<> drafter(options);
     const std::size_t prompt = 1 + random_.below(std::min<std::size_t>(text.size(), 12));
+    CostControl control({.curve = CostCurve::linear(0.3), .calibrated = true, .loss_budget = &budget_});
     drafter.begin(TokenSpan(text).first(prompt));
     tenant_->history.begin_sequence(random_.below(3));
     tenant_->history.append(TokenSpan(text).first(prompt), Origin::prompt);
@@ -111,7 +119,7 @@ class Life {
       budget.shape = random_.chance(50) ? DraftShape::chain : DraftShape::tree;
       Draft draft(room, budget);
       drafter.propose(TokenSpan(text).first(size), draft);
-      const TokenSpan committed = verify(drafter, draft.view(), text, size);
+      const TokenSpan committed = verify(drafter, control, draft.view(), text, size);
       size += committed.size();
       drafter.observe(TokenSpan(text).first(size), committed.size(), Origin::output);
       tenant_->history.append(committed, Origin::output);
@@ -123,28 +131,34 @@ class Life {
 
   /// Verifies the draft after the first `size` tokens with a target whose output is this text. Returns the committed
   /// tokens.
-  TokenSpan verify(NgramDrafter<>& drafter, DraftView draft, const Tokens& text, std::size_t size) {
+  TokenSpan verify(NgramDrafter<>& drafter, CostControl& control, DraftView draft, const Tokens& text,
+                   std::size_t size) {
     const TokenSpan truth = TokenSpan(text).subspan(size);
     std::array<NodeIndex, most_nodes> sent{};
     std::array<NodeIndex, most_nodes> accepted{};
     std::size_t depth = 0;
     NodeIndex last = anchor_parent;
     note_size(draft.size());
+    for (std::size_t i = 0; i < draft.size(); ++i) sent[i] = static_cast<NodeIndex>(i);
+    const PassShape plain{1, 1, size};
+    const std::size_t chosen = control.choose(draft, std::span(sent).first(draft.size()), {.plain = plain}).nodes;
+    note_size(chosen);
+    note(budget_.debt());
     for (std::size_t i = 0; i < draft.size(); ++i) {
       const DraftNode& node = draft[i];
       note(node.token);
       note(node.parent);
       note(node.path_probability.raw());
       note(node.match_length);
-      sent[i] = static_cast<NodeIndex>(i);
-      if (node.parent != last || depth + 1 >= truth.size() || node.token != truth[depth]) continue;
+      if (i >= chosen || node.parent != last || depth + 1 >= truth.size() || node.token != truth[depth]) continue;
       accepted[depth++] = last = sent[i];
     }
     Outcome outcome;
     outcome.draft = draft;
-    outcome.sent = std::span(sent).first(draft.size());
+    outcome.sent = std::span(sent).first(chosen);
     outcome.accepted = std::span(accepted).first(depth);
     outcome.pick = truth[depth];
+    control.learn(outcome, {plain, {1, 1 + chosen, size}, depth + 1});
     drafter.feedback(TokenSpan(text).first(size), outcome);
     if (pressure_ != nullptr) pressure_->drafted += draft.size();
     if (pressure_ != nullptr) pressure_->accepted += depth;
@@ -209,6 +223,8 @@ class Life {
       tenant_->calibration.all += 1000;
       return;
     }
+    static_cast<void>(losses_of_neighbour_.change(static_cast<std::int64_t>(random.below(LossBudget::burst))));
+    if (random.chance(50)) losses_of_neighbour_.settle(static_cast<std::int64_t>(random.below(2 * cost_one)));
     HistoryStore& memory = other_->history;
     memory.begin_sequence(random.below(3));
     for (std::size_t parts = 1 + random.below(3); parts > 0; --parts) {
@@ -247,6 +263,9 @@ class Life {
   TenantHistories tenants_;
   Tenant* tenant_ = nullptr;
   Tenant* other_ = nullptr;
+  LossBudget budget_;
+  LossBudget other_budget_;
+  LossAccount losses_of_neighbour_;
   std::size_t vocabulary_ = 0;
   Tokens last_;
   Bytes observed_;
@@ -275,6 +294,13 @@ TEST(TenantIsolation, ANeighbourInTheSameCalibrationWouldBeSeen) {
   for (std::uint64_t seed = 0; seed < 100; ++seed)
     seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_calibration).run() ? 1 : 0;
   EXPECT_GE(seen, 99);
+}
+
+TEST(TenantIsolation, ANeighbourInTheSameLossBudgetWouldBeSeen) {
+  int seen = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_loss_budget).run() ? 1 : 0;
+  EXPECT_GE(seen, 95) << "in some lives the tenant hardly drafts";
 }
 
 TEST(TenantIsolation, TheMemoriesThatAreComparedRunOverAndAreOfUse) {

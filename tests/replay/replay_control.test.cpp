@@ -11,7 +11,7 @@ namespace reprise::replay {
 namespace {
 
 /// Returns the choice for a chain of six nodes.
-DraftChoice chosen(const ReplayControl& control, const PassLimits& room) {
+DraftChoice chosen(ReplayControl control, const PassLimits& room) {
   std::vector<DraftNode> nodes(6);
   std::vector<NodeIndex> sendable(nodes.size());
   std::iota(sendable.begin(), sendable.end(), 0);

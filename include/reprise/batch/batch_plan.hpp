@@ -8,6 +8,7 @@
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
@@ -43,6 +44,9 @@ struct BatchOptions {
   /// True if all sequences of a pass with drafts must have the same number of rows; the caller pads shorter sequences.
   /// For kernels that require one query length for all sequences.
   bool uniform = false;
+  /// The loss budget of one engine and one tenant, shared by all planners and controls that serve this tenant. It must
+  /// outlive the planner. Null: the planner has a budget of its own.
+  LossBudget* loss_budget = nullptr;
 };
 
 /// The number of tokens that each sequence drafts. The view is valid until the next plan(), shrink() or reserve().

@@ -37,7 +37,7 @@
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/draft_length.hpp"
-#include "reprise/control/loss_guard.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/draft.hpp"
@@ -58,8 +58,10 @@ namespace reprise::inline v0 {
 ///   one pass of the engine; for each: resolve, commit
 ///   planner.learn(committed, time);
 ///
-/// Loss bound: any 1,000 consecutive passes lose at most the time of 10 plain ones (LossGuard, for the whole batch).
-/// The loss is measured in the costs that the planner reads. A learned curve can be wrong. A strategy that states wrong
+/// Loss bound: with a given curve, any 1,000 consecutive passes lose at most the time of 10 plain ones. Each pass is
+/// charged at the exact mean context of its sequences; see LossBudget. A pass of n sequences saves one plain pass for
+/// each n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same sequences
+/// and no other rows. A learned curve can be wrong. A strategy that states wrong
 /// probabilities takes rows from other sequences: set BatchEntry::credit to an AcceptanceCalibrator.
 ///
 /// Sampled drafts: the decision to send a node may depend only on numbers stated before its token was drawn; otherwise
@@ -83,6 +85,7 @@ class BatchPlanner {
       : options_(bounded(std::move(options))),
         cost_(std::exchange(options_.curve, {}), options_.uniform ? AllowedWidths() : options_.widths,
               options_.max_drafted),
+        losses_(LossBudget(), options_.loss_budget),
         offered_(options_.max_nodes, options_.uniform) {}
 
   /// Reserves memory for plans of `sequences` sequences. Errors: out_of_memory; in that case earlier memory stays, and
@@ -95,7 +98,7 @@ class BatchPlanner {
 
   /// Returns the budget of strategies for a pass like `plain`, narrowed from `asked`. The rows of `plain` are all
   /// pending rows and the `other_rows` of plan(). To save the time of drafting, max_nodes is 0 if no node could be
-  /// worth its cost at this load. It is also 0 if the guard allows no node, or if memory runs out.
+  /// worth its cost at this load. It is also 0 if the loss budget allows no node, or if memory runs out.
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassShape& plain) noexcept {
     DraftBudget narrowed = asked;
     narrowed.max_nodes = std::min(asked.max_nodes, options_.max_nodes);
@@ -103,8 +106,9 @@ class BatchPlanner {
     if (narrowed.max_nodes == 0) return narrowed;
     cost_.prepare(plain);
     const std::size_t limit = row_limit(plain.rows, options_.max_rows);
+    const std::int64_t allowance = losses_.allowance();
     bool may_pay = false;
-    for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= guard_.allowance();
+    for (std::size_t k = 1; k <= limit && !may_pay; ++k) may_pay = cost_.extra(k) <= allowance;
     narrowed.max_nodes = may_pay ? std::min(narrowed.max_nodes, limit) : 0;
     const std::int64_t step = static_cast<std::int64_t>(plain.sequences) * cost_.least_step();
     narrowed.min_path_probability = std::max(
@@ -122,6 +126,7 @@ class BatchPlanner {
       plain_.rows += entry.offer.pending;
       plain_.context += entry.context;
     }
+    contexts_ = plain_.context;
     plain_.context /= std::max<std::size_t>(entries.size(), 1);
     other_rows_ = other_rows;
     nodes_.clear();
@@ -129,6 +134,7 @@ class BatchPlanner {
     if (!grow(entries.size()) || !nodes_.resize(entries.size(), 0)) return shrink(0);
     cost_.prepare(plain_);
     offered_.count(entries, bounds());
+    if (offered_.any_replayed() && !entries.empty()) prepare_replays();
     return shrink(options_.max_rows);
   }
 
@@ -137,6 +143,8 @@ class BatchPlanner {
   /// `other_rows` of plan() exceed `rows` already, nothing is drafted.
   BatchPlan shrink(std::size_t rows) noexcept {
     paid_ = 0;
+    losses_.cancel();
+    if (plain_.sequences == 0) losses_.close();
     if (nodes_.empty())
       return {.nodes = {},
               .rows = plain_.rows,
@@ -152,7 +160,7 @@ class BatchPlanner {
   /// measured. Do not call it for a pass that failed as a whole.
   void learn(std::span<const std::size_t> committed, std::optional<std::chrono::nanoseconds> time = {}) noexcept {
     ++turn_;
-    if (committed.empty() || nodes_.empty()) return;
+    if (committed.empty() || nodes_.empty()) return losses_.cancel();
     cost_.prepare(plain_);
     std::size_t tokens = 0;
     for (const std::size_t count : committed) tokens += std::clamp<std::size_t>(count, 1, most_committed);
@@ -162,14 +170,16 @@ class BatchPlanner {
     pace_.add(tokens, std::int64_t{cost_one} * sequences);
     // In units of plain passes, each of which gives one token to every sequence.
     const std::int64_t saved = (static_cast<std::int64_t>(tokens) - sequences) * cost_one / sequences;
-    guard_.add(saturated_cost(paid_ == 0 ? took : cost_.charged(took)), saturated_cost(saved + cost_one), 1);
+    const std::int64_t loss = paid_ == 0 ? 0 : cost_.charged(cost_.exact_extra(plain_, paid_) + cost_one) - cost_one;
+    losses_.settle(loss - saved, replay(committed));
     cost_.learn(paid_, time);
     last_paid_ = paid_;
   }
 
   /// Returns the recent throughput: tokens per sequence in the time of one plain pass.
   [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
-  [[nodiscard]] const LossGuard& guard() const noexcept { return guard_; }
+  /// Returns the budget that limits the losses: the shared one, or the planner's own.
+  [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return cost_.memory_bytes() + offered_.memory_bytes() + nodes_.memory_bytes();
   }
@@ -222,14 +232,25 @@ class BatchPlanner {
 
   template <class Planner>
   BatchPlan plan_by(const Planner& planner, std::size_t rows) noexcept {
-    const detail::PlanTerms terms{.cost = cost_,
-                                  .guard = guard_,
-                                  .price = price(),
-                                  .row_limit = row_limit(plain_.rows, rows),
-                                  .plain_rows = plain_.rows,
-                                  .other_rows = other_rows_};
+    detail::PlanTerms terms{.cost = cost_,
+                            .allowance = losses_.allowance(),
+                            .price = price(),
+                            .row_limit = row_limit(plain_.rows, rows),
+                            .plain_rows = plain_.rows,
+                            .other_rows = other_rows_};
+    const std::size_t limit = terms.row_limit;
+    // Later tokens of a sampled draft must not decide whether a token is sent. So the budget has to cover every smaller
+    // number of rows as well.
+    if (offered_.any_sampled()) terms.row_limit = reserve_each(limit);
     detail::RowChoice best = planner.choose(offered_, terms);
     if (is_time_for_plain(best)) best = {.guarded = true};
+    bool guarded = terms.row_limit < limit;
+    while (!losses_.change(worst_loss(best.rows))) {
+      terms.row_limit = best.rows - 1;
+      best = planner.choose(offered_, terms);
+      guarded = true;
+    }
+    best.guarded = best.guarded || guarded;
     const std::size_t drafted = planner.share_out(offered_, best, turn_, {nodes_.data(), nodes_.size()});
     paid_ = best.rows;
     return {.nodes = {nodes_.data(), nodes_.size()},
@@ -237,14 +258,47 @@ class BatchPlanner {
             .rows = plain_.rows + drafted,
             .width = cost_.width(plain_.rows + paid_),
             .row_width = best.row_width,
-            .cut = why(best, drafted, terms.row_limit)};
+            .cut = why(best, drafted, limit)};
+  }
+  /// Returns the loss of a pass with k drafted rows if all are rejected and the replay is the most expensive one.
+  [[nodiscard]] std::int64_t worst_loss(std::size_t k) const noexcept {
+    if (k == 0) return 0;
+    return cost_.exact_extra(plain_, k) + (offered_.any_replayed() ? cost_.highest_replay(k) : 0);
+  }
+  /// Reads the costs of all replays that the pass can cause: of all numbers of rows, and at all mean contexts.
+  void prepare_replays() noexcept {
+    const std::size_t drafted = std::min(row_limit(plain_.rows, options_.max_rows), offered_.worthwhile());
+    cost_.prepare_replays(plain_.rows - other_rows_, drafted, plain_.context,
+                          (contexts_ + plain_.sequences + drafted) / plain_.sequences);
+  }
+  /// Returns the extra cost of the replays that the last pass has caused. A rejection makes the accepted tokens
+  /// pending, after the tokens that were already pending.
+  [[nodiscard]] std::int64_t replay(std::span<const std::size_t> committed) const noexcept {
+    if (paid_ == 0 || !offered_.any_replayed()) return 0;
+    std::size_t rows = plain_.sequences;
+    std::size_t context = contexts_;
+    const std::size_t sequences = std::min({committed.size(), nodes_.size(), offered_.sequences()});
+    for (std::size_t i = 0; i < sequences; ++i) {
+      const std::size_t count = std::min<std::size_t>(committed[i], nodes_[i] + 1);
+      context += count;
+      const bool rejected = nodes_[i] > 0 && count <= nodes_[i];
+      if (offered_.replayed(i) && rejected) rows += offered_.pending_of(i) + count - 1;
+    }
+    return cost_.exact_replay(rows, context / plain_.sequences);
+  }
+  /// Reserves the highest loss of a pass with up to `limit` drafted rows. Returns the largest number of rows for which
+  /// the budget covers every smaller number.
+  [[nodiscard]] std::size_t reserve_each(std::size_t limit) noexcept {
+    std::size_t rows = 0;
+    while (rows < limit && losses_.change(std::max(losses_.planned(), worst_loss(rows + 1)))) ++rows;
+    return rows;
   }
   /// Returns true if the next pass should be plain, so that it is timed. Learned costs need a timed plain pass now and
   /// then.
   [[nodiscard]] bool is_time_for_plain(const detail::RowChoice& best) const noexcept {
     const auto sequences = static_cast<std::int64_t>(std::max<std::size_t>(1, plain_.sequences));
     const std::int64_t gain = offered_.any_sampled() ? std::int64_t{most_rate} : best.gain / sequences;
-    return best.rows > 0 && cost_.should_probe_plain(gain, guard_);
+    return best.rows > 0 && cost_.should_probe_plain(gain, losses_.budget());
   }
   [[nodiscard]] Cut why(const detail::RowChoice& best, std::size_t drafted, std::size_t limit) const noexcept {
     if (drafted == offered_.offered()) return Cut::none;
@@ -256,12 +310,13 @@ class BatchPlanner {
   detail::BatchCost cost_;
   Throughput throughput_;  // tokens per sequence in the time of a plain pass
   Throughput pace_;        // tokens per sequence in a pass
-  LossGuard guard_;
+  LossAccount losses_;
   std::size_t turn_ = 0;
   std::size_t last_paid_ = 0;
 
   // The last plan.
   PassShape plain_{0, 0, 0};
+  std::size_t contexts_ = 0;  // sum of the contexts
   std::size_t other_rows_ = 0;
   std::size_t paid_ = 0;  // drafted rows, padding included if uniform
   detail::OfferedNodes offered_;

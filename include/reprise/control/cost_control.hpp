@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -14,7 +15,7 @@
 #include "reprise/control/cost_policy.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
-#include "reprise/control/loss_guard.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/evidence/claim_calibrator.hpp"
@@ -32,20 +33,27 @@ struct CostOptions {
   /// Upper bound on the drafted rows of a pass. Values above CostControl::most_nodes have no effect.
   std::size_t max_nodes = 32;
   bool calibrated = false;  ///< true: the strategy's probabilities are used as they are, without calibration
+  /// The loss budget of one engine and one tenant, shared by the controls of all their sequences. It must outlive the
+  /// control. Null: the control has a budget of its own, for all sequences that it controls one after the other.
+  LossBudget* loss_budget = nullptr;
 };
 
-/// Sends the part of a draft that is worth its cost (draft_length.hpp), within the loss bound of loss_guard.hpp. It
+/// Sends the part of a draft that is worth its cost (draft_length.hpp), within the loss bound of loss_budget.hpp. It
 /// reports these reasons for not sending a whole draft:
 ///
-///  * Cut::throttled: the loss guard set the limit, a plain pass must be timed, or this round does not ask the strategy
+///  * Cut::throttled: the loss budget set the limit, a plain pass must be timed, or this round does not ask the
+///  strategy
 ///    for a draft.
 ///  * Cut::unlikely: more nodes would not be worth their cost.
 ///  * Cut::width: more nodes would be worth their cost if other widths were allowed.
 ///  * Cut::budget: max_nodes set the limit, or longer drafts have not been timed yet.
 ///
-/// begin() resets everything learned about the sequence: throughput, debt, calibration of claims, and whether asking
-/// for drafts pays. It keeps the learned pass costs, because they are a property of the engine. A new CostControl
-/// starts without learned costs.
+/// begin() resets everything learned about the sequence: throughput, calibration of claims, and whether asking for
+/// drafts pays. It keeps the learned pass costs, because they are a property of the engine. A new CostControl starts
+/// without learned costs. begin() does not refill the loss budget: passes do.
+///
+/// The budget of its own starts with the whole burst, or with half a plain pass for an uncalibrated strategy. choose()
+/// reserves the worst loss of the chosen pass until learn(), cancel(), begin() or the next choose().
 ///
 /// With a learned curve:
 ///
@@ -58,28 +66,38 @@ struct CostOptions {
 ///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes, for row counts that
 ///    had been timed. docs/decisions/0006 has the figures.
 ///
-/// Costs are read at the context length rounded down to a multiple of 64.
+/// Lengths are compared at costs for the context length rounded down to a multiple of 64. The chosen length is checked,
+/// and later charged, at the exact cost for the exact context. If its worst loss is not affordable, the next shorter
+/// length is tried, and so on.
 ///
 /// Cost: about 65 ns a pass for a draft of eight nodes with a linear curve. A measured curve adds about one microsecond
 /// every 64 tokens of context; an uncalibrated strategy adds about 10 ns a node. Only copies allocate, for the curve.
 /// Threads: many threads may call const functions at once; no other function may run at the same time as any call.
-/// Distinct copies are independent.
+/// Distinct controls may be used at the same time, even if they share a budget.
 class CostControl {
  public:
   static constexpr std::size_t most_nodes = LearnedCost::most_nodes;
 
-  explicit CostControl(CostOptions options = {}) noexcept : options_(std::move(options)) {
+  explicit CostControl(CostOptions options = {}) noexcept
+      : options_(std::move(options)), losses_(first_budget(options_), options_.loss_budget) {
     options_.max_nodes = std::min(options_.max_nodes, most_nodes);
-    guard_ = first_guard();
     with_policy([&](const auto& policy) { read_costs(policy, PassShape(), costs_); });
   }
 
   void begin() noexcept {
     throughput_ = {};
-    guard_ = first_guard();
+    losses_.close();
     claims_ = {};
     gain_ = rate_one;
     rest_ = 0;
+  }
+  /// Gives back the reservation of choose(), because the chosen pass will not run.
+  void cancel() noexcept { losses_.cancel(); }
+  /// Uses this loss budget from now on, or the control's own if it is null; see CostOptions::loss_budget. Call it
+  /// before begin() if one control serves the sequences of several tenants.
+  void share_loss_budget(LossBudget* budget) noexcept {
+    options_.loss_budget = budget;
+    losses_.share(budget);
   }
 
   [[nodiscard]] DraftBudget budget(const DraftBudget& asked, const PassLimits& room) const noexcept {
@@ -96,7 +114,8 @@ class CostControl {
   }
 
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
-                                   const PassLimits& room) const noexcept {
+                                   const PassLimits& room) noexcept {
+    losses_.cancel();
     if (rest_ > 0) return {0, 0, Cut::throttled};
     if (sendable.empty()) return {};
     return with_policy([&](const auto& policy) { return choose_by(policy, draft, sendable, room); });
@@ -107,8 +126,8 @@ class CostControl {
     if (!options_.calibrated) claims_.learn(outcome);
     if (!options_.curve && report.sent.sequences == 1)
       learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time);
-    // Reads the costs of the next pass now, because budget() and choose() must not change anything. The shape of that
-    // pass is an estimate; see costs_at().
+    // Reads the costs of the next pass now, because budget() must not change anything. The shape of that pass is an
+    // estimate; see costs_at().
     PassShape next{1, 1, report.plain.context + report.committed};
     if (report.replayed) next.rows = report.plain.rows + report.committed;
     with_policy([&](const auto& policy) {
@@ -118,7 +137,8 @@ class CostControl {
 
   [[nodiscard]] const CostOptions& options() const noexcept { return options_; }
   [[nodiscard]] Rate throughput() const noexcept { return throughput_.rate(); }
-  [[nodiscard]] const LossGuard& guard() const noexcept { return guard_; }
+  /// Returns the budget that limits the losses: the shared one, or the control's own.
+  [[nodiscard]] const LossBudget& loss_budget() const noexcept { return losses_.budget(); }
   [[nodiscard]] const LearnedCurve& learned() const noexcept { return learned_; }
   /// Returns the estimated cost of a pass of this shape.
   [[nodiscard]] Cost cost(const PassShape& shape) const noexcept {
@@ -145,10 +165,10 @@ class CostControl {
     std::array<Cost, most_nodes + 1> costs;  // NOLINT(*-member-init): filled by read_costs(); zeroing would take time
   };
 
-  /// Returns the guard for a new sequence. With an uncalibrated strategy, the initial allowance is half a plain pass,
+  /// Returns the control's own budget. With an uncalibrated strategy, the initial allowance is half a plain pass,
   /// because sessions can be short.
-  [[nodiscard]] LossGuard first_guard() const noexcept {
-    return options_.calibrated ? LossGuard() : LossGuard(cost_one / 2);
+  static LossBudget first_budget(const CostOptions& options) noexcept {
+    return options.calibrated ? LossBudget() : LossBudget(cost_one / 2);
   }
 
   template <class Use>
@@ -185,7 +205,7 @@ class CostControl {
 
   template <class Policy>
   [[nodiscard]] DraftChoice choose_by(const Policy& policy, DraftView draft, std::span<const NodeIndex> sendable,
-                                      const PassLimits& room) const noexcept {
+                                      const PassLimits& room) noexcept {
     CostTable scratch;  // NOLINT(*-member-init)
     const CostTable& known = costs_at(policy, room.plain, scratch);
     const std::size_t allowed = std::min(room.nodes, options_.max_nodes);
@@ -201,17 +221,81 @@ class CostControl {
                       .padded = room.padded,
                       .throughput = throughput_.rate(),
                       .max_throughput = known.max_throughput,
-                      .allowance = guard_.allowance(),
+                      .allowance = losses_.allowance(),
                       .rollback = options_.rollback,
                       .replayed = room.replayed};
     if (!room.widths.empty() || allowed != options_.max_nodes)
       input.max_throughput = highest_throughput(input.costs, room.widths, room.plain.rows);
     LengthChoice choice = length_of(draft.kind(), input);
-    if (choice.nodes + choice.padding > 0 && policy.should_probe_plain(gain_of(draft.kind(), input, choice), guard_))
+    if (choice.nodes + choice.padding > 0 &&
+        policy.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
       return {0, 0, Cut::throttled};
     choice = policy.explore(draft.kind(), input, choice);
+    choice = reserved(policy, known, draft.kind(), room, input, choice);
     if (choice.nodes == nodes && nodes < std::min(sendable.size(), room.nodes)) choice.cut = Cut::budget;
     return {choice.nodes, choice.padding, choice.cut};
+  }
+
+  /// Returns the cost of a pass like `plain` with `drafted` more rows, at this exact context.
+  template <class Policy>
+  [[nodiscard]] Cost exact_cost(const Policy& policy, const CostTable& known, const PassShape& plain,
+                                std::size_t drafted, std::size_t context) const noexcept {
+    if (plain.rows + drafted == plain.sequences) return cost_one;
+    if (!policy.depends_on_context() && drafted <= options_.max_nodes) return known.costs[drafted];
+    return policy.cost({plain.sequences, plain.rows + drafted, context});
+  }
+  /// Returns the extra cost of the next pass if it runs the tokens of this pass again.
+  template <class Policy>
+  [[nodiscard]] std::int64_t exact_replay(const Policy& policy, const CostTable& known, const PassShape& plain,
+                                          std::size_t committed) const noexcept {
+    const Cost next = exact_cost(policy, known, plain, committed, plain.context + committed);
+    return std::int64_t{std::max(next, cost_one)} - cost_one;
+  }
+
+  /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
+  /// shorter draft that the budget covers, or no draft. The worst loss is that of a rejected draft with the most
+  /// expensive replay. Every replay is possible, because a stop rule can end the text after any accepted token.
+  template <class Policy>
+  [[nodiscard]] LengthChoice reserved(const Policy& policy, const CostTable& known, DraftKind kind,
+                                      const PassLimits& room, LengthInput input, LengthChoice choice) noexcept {
+    const std::size_t rows = choice.nodes + choice.padding;
+    if (rows == 0) return choice;
+    std::array<std::int64_t, most_nodes + 1> replays;  // NOLINT(*-member-init): [k]: highest cost after k drafted rows
+    if (room.replayed) {
+      std::int64_t highest = 0;
+      for (std::size_t committed = 0; committed <= rows; ++committed)
+        replays[committed] = highest = std::max(highest, exact_replay(policy, known, room.plain, committed));
+    }
+    const Cost plain = exact_cost(policy, known, room.plain, 0, room.plain.context);
+    const auto worst_loss = [&](std::size_t drafted) {
+      const Cost sent = exact_cost(policy, known, room.plain, drafted, room.plain.context);
+      if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
+      return std::int64_t{sent} - plain + options_.rollback + (room.replayed ? replays[drafted] : 0);
+    };
+    if (kind == DraftKind::sampled) return reserved_each(room, choice, worst_loss);
+    while (!losses_.change(worst_loss(choice.nodes + choice.padding))) {
+      input.costs = input.costs.first(choice.nodes + choice.padding);
+      choice = draft_length(input);
+      choice.cut = Cut::throttled;
+      if (choice.nodes + choice.padding == 0) break;
+    }
+    return choice;
+  }
+  /// Like reserved(), for a sampled draft. Later nodes must not decide whether a node is sent. So the budget has to
+  /// cover every shorter draft as well.
+  template <class WorstLoss>
+  [[nodiscard]] LengthChoice reserved_each(const PassLimits& room, const LengthChoice& choice,
+                                           const WorstLoss& worst_loss) noexcept {
+    const std::size_t rows = choice.nodes + choice.padding;
+    std::size_t affordable = 0;
+    bool stopped = false;
+    detail::for_each_row_count(room.widths, room.plain.rows, rows, [&](std::size_t drafted) {
+      stopped = stopped || !losses_.change(std::max(losses_.planned(), worst_loss(drafted)));
+      if (!stopped) affordable = drafted;
+    });
+    if (affordable == rows) return choice;
+    const std::size_t nodes = std::min(affordable, choice.nodes);
+    return {.nodes = nodes, .padding = affordable - nodes, .cut = Cut::throttled};
   }
 
   /// Sets sums[k] to the sum of the first k path probabilities. The claims of an uncalibrated strategy are first
@@ -243,22 +327,35 @@ class CostControl {
     return UnitScale::divide(std::int64_t{input.sums[nodes]}, throughput_.rate()) - more;
   }
 
-  /// Adds the tokens and the cost of a pass to the throughput and to the guard.
+  /// Adds the tokens and the cost of a pass to the throughput, and its loss to the budget.
   template <class Policy>
   void account(const Policy& policy, const Outcome& outcome, const PassReport& report) noexcept {
     CostTable scratch;  // NOLINT(*-member-init)
     const CostTable& known = costs_at(policy, report.plain, scratch);
     const std::size_t drafted = report.sent.rows - std::min(report.sent.rows, report.plain.rows);
     const Cost plain = known.costs[0];
+    const Cost rollback = outcome.accepted.size() < drafted ? options_.rollback : 0;
     Cost sent = drafted <= options_.max_nodes ? known.costs[drafted] : policy.cost(report.sent);
-    if (outcome.accepted.size() < drafted) sent = saturated_cost(std::int64_t{sent} + options_.rollback);
+    sent = saturated_cost(std::int64_t{sent} + rollback);
     throughput_.add(report.committed, std::int64_t{sent} + (rest_ > 0 ? 0 : options_.drafting));
-    // The next pass runs the replayed rows, but this draft causes the replay, so this pass is charged for it.
-    const PassShape next{1, report.plain.rows + report.committed, report.plain.context};
-    const std::int64_t again = report.replayed ? std::max(policy.cost(next), cost_one) - cost_one : 0;
-    const Cost charged = drafted == 0 ? sent : saturated_cost(charged_by(policy, sent, report));
-    guard_.add(saturated_cost(charged + again), plain, report.committed);
     if (options_.drafting != 0) weigh_drafting(std::int64_t{sent} - plain, report.committed);
+    settle(policy, known, rollback, drafted, report);
+  }
+  /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing.
+  template <class Policy>
+  void settle(const Policy& policy, const CostTable& known, Cost rollback, std::size_t drafted,
+              const PassReport& report) noexcept {
+    std::int64_t loss = -LossBudget::saved(report.committed);
+    std::int64_t replay = 0;
+    if (drafted > 0) {
+      const PassShape& plain = report.plain;
+      const Cost sent =
+          saturated_cost(std::int64_t{exact_cost(policy, known, plain, drafted, plain.context)} + rollback);
+      loss += charged_by(policy, sent, report) - exact_cost(policy, known, plain, 0, plain.context);
+      // The next pass runs the replayed rows, but this draft causes the replay.
+      if (report.replayed) replay = exact_replay(policy, known, plain, report.committed);
+    }
+    losses_.settle(loss, replay, report.last);
   }
   static std::int64_t charged_by(const ToldCost& policy, Cost sent, const PassReport&) noexcept {
     return policy.charged(sent);
@@ -276,7 +373,7 @@ class CostControl {
       --rest_;
       return;
     }
-    gain_ += (LossGuard::saved(committed) - more - options_.drafting - gain_) / rounds;
+    gain_ += (LossBudget::saved(committed) - more - options_.drafting - gain_) / rounds;
     if (gain_ < 0) rest_ = rounds - 1;
   }
 
@@ -284,7 +381,7 @@ class CostControl {
 
   CostOptions options_;
   Throughput throughput_;
-  LossGuard guard_;
+  LossAccount losses_;
   ClaimCalibrator claims_;
   LearnedCurve learned_;
   std::int64_t gain_ = rate_one;  // mean gain of the rounds that asked the strategy, in plain passes

@@ -11,7 +11,7 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
-#include "reprise/control/loss_guard.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/control.hpp"
 #include "reprise/core/draft.hpp"
@@ -38,11 +38,11 @@ class ToldCost {
   [[nodiscard]] static constexpr std::uint32_t revision() noexcept { return 0; }
   [[nodiscard]] bool depends_on_context() const noexcept { return curve_.depends_on_context(); }
 
-  /// Returns the cost that the loss guard charges for a pass with a draft.
+  /// Returns the cost that the loss budget is charged for a pass with a draft.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost; }
   /// Returns the maximum number of drafted rows that may be sent.
   [[nodiscard]] static constexpr std::size_t explored_rows(const PassLimits&) noexcept { return unlimited; }
-  [[nodiscard]] static constexpr bool should_probe_plain(std::int64_t, const LossGuard&) noexcept { return false; }
+  [[nodiscard]] static constexpr bool should_probe_plain(std::int64_t, const LossBudget&) noexcept { return false; }
   /// Returns the choice to send: always `usual`, because there is nothing to learn.
   [[nodiscard]] static constexpr LengthChoice explore(DraftKind, const LengthInput&,
                                                       const LengthChoice& usual) noexcept {
@@ -103,8 +103,8 @@ class LearnedCost {
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
   /// would be skipped, in plain passes. While drafting seems to lose, the time of a plain pass matters more than one
   /// draft, so the result is true more often.
-  [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
-    return curve_.should_probe_plain(gain, guard.strained());
+  [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossBudget& budget) const noexcept {
+    return curve_.should_probe_plain(gain, budget.strained());
   }
 
   /// Returns the best length at optimistic costs if its cost is uncertain, a try is due and the allowance covers it.

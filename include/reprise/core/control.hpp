@@ -41,6 +41,7 @@ struct PassReport {
   /// True if the engine has restored its state (Rollback::snapshot), so that no row of the pass stays in the cache. In
   /// that case, the committed tokens become pending, after the tokens that were already pending.
   bool replayed = false;
+  bool last = false;  ///< true if the pass ended the generation
 };
 
 /// Decides how much to draft. A strategy states how likely each token is, and the engine states its abilities. Control
@@ -53,22 +54,30 @@ struct PassReport {
 ///  K3  choose(draft, sendable, room) returns how many of the `sendable` nodes to send. They are indices into `draft`,
 ///      parents first, and every prefix of them is a valid draft. choice.nodes <= min(sendable.size(), room.nodes).
 ///      choice.nodes + choice.padding <= room.nodes, and padding is 0 unless room.padded. If room.widths is not empty,
-///      room.plain.rows + nodes + padding is one of its widths, or nothing is drafted. choose() changes nothing,
-///      because a round may be planned again.
+///      room.plain.rows + nodes + padding is one of its widths, or nothing is drafted. A round may be planned
+///      again: another call replaces the previous choice, and the same call returns the same choice. choose() may
+///      reserve a part of a shared budget for the chosen pass, but it learns nothing.
 ///  K4  learn(outcome, report) is called once for each committed pass, before the strategy's feedback.
-///  K5  Choices are a pure function of the calls above and the settings. Control reads no clock: times are arguments.
-///      None of these functions allocates or throws.
-///  K6  A copy is a fork: the original and the copy continue independently.
+///  K5  Choices are a pure function of the calls above, the settings and, if there is one, the state of a shared
+///      budget. Control reads no clock: times are arguments. None of these functions allocates or throws.
+///  K6  A copy is a fork: the original and the copy continue independently, except that they share a shared budget.
+///  K7  cancel() is optional. It is called if the chosen pass will not run, and gives back the reservation of choose().
 ///
-/// Threads: only one thread at a time may use a control; distinct copies are independent.
+/// Threads: only one thread at a time may use a control; distinct copies may be used at the same time.
 template <class C>
 concept DraftControl = std::copyable<C> &&
     requires(C& control, const C& fixed, const DraftBudget& asked, DraftView draft, std::span<const NodeIndex> sendable,
              const PassLimits& room, const Outcome& outcome, const PassReport& report) {
   control.begin();
   { fixed.budget(asked, room) } -> std::convertible_to<DraftBudget>;
-  { fixed.choose(draft, sendable, room) } -> std::convertible_to<DraftChoice>;
+  { control.choose(draft, sendable, room) } -> std::convertible_to<DraftChoice>;
   control.learn(outcome, report);
+};
+
+/// Control that wants to know if a chosen pass will not run; see K7.
+template <class C>
+concept CancellableControl = DraftControl<C> && requires(C& control) {
+  control.cancel();
 };
 
 /// Returns the largest number of drafted rows, at most `most`, that gives the pass an allowed width. Returns 0 if there

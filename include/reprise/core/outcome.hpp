@@ -19,7 +19,7 @@ enum class Cut : std::uint8_t {
   none,            ///< every proposed token was sent
   no_match,        ///< the strategy proposed nothing
   unlikely,        ///< no candidate was likely enough to be proposed, or more nodes were not worth their cost
-  throttled,       ///< the loss guard shortened the draft, or control or the strategy skips drafting for now
+  throttled,       ///< the loss budget shortened the draft, or control or the strategy skips drafting for now
   budget,          ///< a limit of Limits::draft, of the session or of control, or the number passed to plan()
   shape,           ///< the strategy pushed a malformed node, which the draft refused
   depth,           ///< nodes deeper than Capabilities::max_depth

@@ -47,6 +47,7 @@ struct Offer {
   /// The nodes that fit into the pass. If passes have no fixed widths, every prefix of these nodes can be planned.
   std::span<const NodeIndex> sendable;
   std::size_t pending = 0;  ///< rows that the pass has without a draft
+  bool replayed = false;    ///< see PassLimits::replayed
 };
 
 /// The decision made from the picks of a pass. It has no effect before commit(). Its views are valid until the next

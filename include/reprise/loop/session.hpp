@@ -77,7 +77,7 @@ class Session {
   /// pending than at begin(), and if the strategy's reserve() covers its part. Cancels an open round. Errors:
   /// out_of_memory; in that case the session grows on demand.
   Result<void> reserve(std::size_t max_context) {
-    round_.close();
+    close_round();
     if (!sequence_.reserve(max_context)) return Sequence::no_memory();
     if constexpr (ReservableStrategy<Strategy>) strategy_.reserve(max_context);
     return {};
@@ -93,7 +93,7 @@ class Session {
     if (auto checked = Sequence::check_begin(context, capabilities, cached); !checked) return checked;
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(max_draft_nodes_, capabilities, pending);
-    round_.close();
+    close_round();
     if (!room || !sequence_.begin(context, capabilities, cached)) return Sequence::no_memory();
     strategy_in_step_ = false;
     control_.begin();
@@ -115,7 +115,7 @@ class Session {
   Result<void> append(TokenSpan tokens, Origin origin = Origin::prompt, std::optional<std::size_t> cached = {}) {
     if (!sequence_.begun()) return Sequence::not_begun();
     if (auto added = sequence_.append(tokens, cached); !added) return added;
-    round_.close();
+    close_round();
     in_step([&] { strategy_.observe(context(), tokens.size(), origin); });
     return {};
   }
@@ -125,6 +125,7 @@ class Session {
   /// generation has ended or a limit has been reached, the draft is empty and finished() is true. `limits` must live
   /// until the round ends. `shape`: DraftShape::chain prevents a tree even if limits and capabilities allow one.
   DraftView propose(const Limits& limits, DraftShape shape = DraftShape::tree) {
+    close_round();
     round_.open(limits);
     if (!sequence_.begun()) return {};
     sequence_.apply(limits);
@@ -169,7 +170,8 @@ class Session {
     const auto limit = round_.limit(sequence_, unlimited, Cut::budget);
     if (!limit) return limit.error();
     const auto fitting = round_.sendable();
-    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), limit->nodes)), pending().size()};
+    return Offer{round_.draft(), fitting.first(std::min(fitting.size(), limit->nodes)), pending().size(),
+                 replays(capabilities())};
   }
 
   /// Returns the pass to run. It carries as many of the fitting draft nodes as control chooses, and at most `max_nodes`
@@ -182,7 +184,10 @@ class Session {
     if (!limit) return limit.error();
     const PassLimits room = pass_limits(sequence_, limit->rows);
     const DraftChoice choice = round_.clamp(control_.choose(round_.draft(), round_.sendable(), room), *limit, room);
-    if (!round_.plan(sequence_, choice, *limit, strategy_in_step_)) return Sequence::no_memory();
+    if (!round_.plan(sequence_, choice, *limit, strategy_in_step_)) {
+      close_round();
+      return Sequence::no_memory();
+    }
     return round_.pass(sequence_);
   }
 
@@ -228,7 +233,11 @@ class Session {
   }
 
   /// Cancels the round and leaves the session as it was before the round. Errors: bad_ticket.
-  Result<void> cancel(Ticket ticket) { return round_.cancel(ticket); }
+  Result<void> cancel(Ticket ticket) {
+    auto cancelled = round_.cancel(ticket);
+    if (cancelled) close_round();
+    return cancelled;
+  }
 
   /// Removes all but the first `size` tokens of the context, for example after an edited turn or a rejected answer.
   /// Generation can continue afterwards, even if it had finished. The engine must then cut its cache to cached() rows.
@@ -237,7 +246,7 @@ class Session {
     if (!sequence_.begun()) return Sequence::not_begun();
     const TokenSpan before = context();  // stays readable: truncation does not overwrite the memory
     if (auto cut = sequence_.truncate(size); !cut) return cut;
-    round_.close();
+    close_round();
     in_step([&] { strategy_.truncate(before, size); });
     return {};
   }
@@ -264,7 +273,7 @@ class Session {
     if (auto checked = Sequence::check_begin(context, capabilities(), cached); !checked) return checked.error();
     const std::size_t pending = context.size() - cached.value_or(context.size() - 1);
     const bool room = round_.reserve(max_draft_nodes_, capabilities(), pending);
-    round_.close();
+    close_round();
     Buffer<Token> replaced;
     if (!room || !sequence_.rebase(context, cached, replaced)) return Sequence::no_memory();
     const TokenSpan before(replaced.data(), replaced.size());
@@ -289,7 +298,7 @@ class Session {
   Result<void> set_cached(std::size_t cached) {
     if (!sequence_.begun()) return Sequence::not_begun();
     if (auto changed = sequence_.set_cached(cached); !changed) return changed;
-    round_.close();
+    close_round();
     return {};
   }
 
@@ -307,7 +316,7 @@ class Session {
   /// already ended generation, the finish reason stays. Has no effect before begin().
   void finish() noexcept {
     if (!sequence_.begun()) return;
-    round_.close();
+    close_round();
     sequence_.finish();
   }
 
@@ -349,6 +358,11 @@ class Session {
   }
 
  private:
+  /// Closes the round. Its pass will not run, so control gives back what it has reserved for that pass.
+  void close_round() {
+    round_.close();
+    if constexpr (CancellableControl<Control>) control_.cancel();
+  }
   /// Calls the strategy, unless it has thrown since the last begin() or rebase(). A strategy that throws may no longer
   /// match the context.
   template <class Call>

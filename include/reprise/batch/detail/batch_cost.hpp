@@ -7,14 +7,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/cost_policy.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
-#include "reprise/control/loss_guard.hpp"
+#include "reprise/control/loss_budget.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/capabilities.hpp"
 #include "reprise/core/fixed_log.hpp"
@@ -32,7 +34,7 @@ namespace reprise::inline v0::detail {
 ///
 /// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows, but
 /// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
-/// about 8 drafted rows for each sequence. Memory: 3 KB for each power of two up to 4,096 sequences, and 8 bytes for
+/// about 8 drafted rows for each sequence. Memory: 3 KB for each power of two up to 4,096 sequences, and 12 bytes for
 /// each of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
@@ -42,7 +44,9 @@ class BatchCost {
 
   /// Allocates the tables. Returns false if memory runs out. In that case, the caller must neither read costs nor send
   /// drafts.
-  [[nodiscard]] bool reserve() noexcept { return costs_.resize(most_ + 1, cost_one) && logs_.resize(most_ + 1, 0); }
+  [[nodiscard]] bool reserve() noexcept {
+    return costs_.resize(most_ + 1, cost_one) && logs_.resize(most_ + 1, 0) && replays_.resize(most_ + 1, 0);
+  }
   [[nodiscard]] bool reserved() const noexcept { return costs_.size() > most_; }
 
   /// Reads the costs of `plain` with 0 to `most` drafted rows, unless they are cached from the last call.
@@ -61,6 +65,45 @@ class BatchCost {
   /// Returns the extra cost of k drafted rows, in plain passes.
   [[nodiscard]] std::int64_t extra(std::size_t k) const noexcept {
     return std::int64_t{costs_[k]} - std::int64_t{costs_[0]};
+  }
+  /// Returns the extra cost of k drafted rows for the pass `plain`, at its exact context. Requires prepare(plain).
+  [[nodiscard]] std::int64_t exact_extra(const PassShape& plain, std::size_t k) const noexcept {
+    if (!told_ || !told_->depends_on_context()) return extra(k);
+    const Cost sent = exact_cost(plain.rows + k, plain.context);
+    if (sent == std::numeric_limits<Cost>::max()) return sent;  // saturated: the true cost is unknown
+    return std::int64_t{sent} - std::int64_t{exact_cost(plain.rows, plain.context)};
+  }
+  /// Returns the extra cost of the next pass if it has `rows` rows because of replays, at its exact context. Learned
+  /// costs do not depend on the context.
+  [[nodiscard]] std::int64_t exact_replay(std::size_t rows, std::size_t context) const noexcept {
+    return std::max<std::int64_t>(0, std::int64_t{exact_cost(rows, context)} - exact_cost(plain_.sequences, context));
+  }
+  /// Returns the highest exact_replay() after a pass with up to k drafted rows, or with the most rows that
+  /// prepare_replays() has read.
+  [[nodiscard]] std::int64_t highest_replay(std::size_t k) const noexcept {
+    return replays_[std::min(k, most_replayed_)];
+  }
+  /// Reads highest_replay() for up to `limit` drafted rows and contexts from `context` to `last_context`. `pending`:
+  /// rows of the pass that belong to sequences. Any number of rows up to `pending` and the drafted rows can be
+  /// replayed.
+  void prepare_replays(std::size_t pending, std::size_t limit, std::size_t context, std::size_t last_context) noexcept {
+    limit = most_replayed_ = std::min(limit, most_);
+    std::fill_n(replays_.begin(), limit + 1, Cost{0});
+    if (!told_ || !told_->depends_on_context()) last_context = context;
+    std::array<Cost, 64> some;  // NOLINT(*-member-init): filled as far as it is read
+    for (; context <= last_context; ++context) {
+      const std::int64_t plain = exact_cost(plain_.sequences, context);
+      for (std::size_t rows = plain_.sequences; rows <= pending + limit;) {
+        const std::span<Cost> costs = std::span(some).first(std::min(some.size(), pending + limit + 1 - rows));
+        read_exact_costs(rows, context, costs);
+        for (const Cost cost : costs) {
+          Cost& highest = replays_[rows - std::min(rows, pending)];
+          highest = std::max(highest, saturated_cost(cost - plain));
+          ++rows;
+        }
+      }
+    }
+    for (std::size_t k = 1; k <= limit; ++k) replays_[k] = std::max(replays_[k], replays_[k - 1]);
   }
   /// Returns the natural logarithm of a ratio, in UnitScale: the pass time with k drafted rows, divided by that without
   /// them.
@@ -92,10 +135,10 @@ class BatchCost {
   }
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `gain`: the value of the draft that
   /// would be skipped, in plain passes.
-  [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossGuard& guard) const noexcept {
-    return !told_ && learned_cost().should_probe_plain(gain, guard);
+  [[nodiscard]] bool should_probe_plain(std::int64_t gain, const LossBudget& budget) const noexcept {
+    return !told_ && learned_cost().should_probe_plain(gain, budget);
   }
-  /// Returns the cost that the loss guard charges for a pass with a draft.
+  /// Returns the cost that the loss budget is charged for a pass with a draft.
   [[nodiscard]] std::int64_t charged(std::int64_t cost) const noexcept {
     return told_ ? ToldCost::charged(cost) : LearnedCost::charged(cost);
   }
@@ -107,7 +150,7 @@ class BatchCost {
     learned_[class_of(plain_.sequences)].learn(1 + steps(run), drafted == 0, time);
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
-    return costs_.memory_bytes() + logs_.memory_bytes() + (told_ ? told_->memory_bytes() : 0);
+    return costs_.memory_bytes() + logs_.memory_bytes() + replays_.memory_bytes() + (told_ ? told_->memory_bytes() : 0);
   }
 
  private:
@@ -171,6 +214,16 @@ class BatchCost {
                               : costs[most_];
     }
   }
+  /// Returns the cost of a pass of the prepared number of sequences with `rows` rows in total, at this exact context.
+  [[nodiscard]] Cost exact_cost(std::size_t rows, std::size_t context) const noexcept {
+    if (told_) return told_->cost({plain_.sequences, width(rows), context});
+    return costs_[std::min(rows - std::min(rows, plain_.sequences), most_)];
+  }
+  /// Sets out[i] to exact_cost(rows + i, context).
+  void read_exact_costs(std::size_t rows, std::size_t context, std::span<Cost> out) const noexcept {
+    if (told_ && widths_.empty()) return told_->costs({plain_.sequences, rows, context}, out);
+    for (Cost& cost : out) cost = exact_cost(rows++, context);
+  }
   /// Returns the time of a pass with k drafted rows, in UnitScale. The pass without drafted rows takes 1, even if it
   /// carries other rows.
   [[nodiscard]] std::uint64_t time(std::size_t k) const noexcept {
@@ -187,6 +240,8 @@ class BatchCost {
   std::uint32_t passes_ = 0;          // passes() of the learned curve at the last read
   Buffer<Cost> costs_;
   Buffer<std::int32_t> logs_;
+  Buffer<Cost> replays_;  // see highest_replay()
+  std::size_t most_replayed_ = 0;
   Rate max_throughput_ = rate_one;
   std::size_t worthwhile_ = 0;
   std::int64_t least_step_ = 0;

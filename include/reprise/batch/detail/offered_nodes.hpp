@@ -11,7 +11,6 @@
 #include "reprise/batch/detail/batch_cost.hpp"
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/control/draft_length.hpp"
-#include "reprise/control/loss_guard.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/fixed_point.hpp"
@@ -23,13 +22,13 @@ namespace reprise::inline v0::detail {
 /// The costs and limits used to plan a pass.
 struct PlanTerms {
   const BatchCost& cost;
-  const LossGuard& guard;
+  std::int64_t allowance = 0;  ///< highest extra cost that the loss budget covers
   std::int64_t price = 0;      ///< weight of the logarithm of the pass time, in UnitScale
   std::size_t row_limit = 0;   ///< upper bound on drafted rows
   std::size_t plain_rows = 0;  ///< pending rows and other rows
   std::size_t other_rows = 0;  ///< the part of plain_rows that belongs to no sequence of the plan
 
-  [[nodiscard]] bool allowed(std::size_t k) const noexcept { return cost.extra(k) <= guard.allowance(); }
+  [[nodiscard]] bool allowed(std::size_t k) const noexcept { return cost.extra(k) <= allowance; }
   /// Returns the price of the time that k drafted rows add, in UnitScale.
   [[nodiscard]] std::int64_t price_of(std::size_t k) const noexcept { return UnitScale::multiply(price, cost.log(k)); }
 };
@@ -39,9 +38,9 @@ struct RowChoice {
   std::size_t rows = 0;       ///< drafted rows, padding included if uniform
   std::size_t row_width = 0;  ///< if uniform: rows of each sequence
   std::int64_t gain = 0;
-  bool guarded = false;  ///< true if the guard did not allow a better number of drafted rows
+  bool guarded = false;  ///< true if the loss budget did not allow a better number of drafted rows
 
-  /// Changes the choice to k drafted rows if their gain is higher and the guard allows them. Returns true if the
+  /// Changes the choice to k drafted rows if their gain is higher and the loss budget allows them. Returns true if the
   /// choice changed.
   bool offer(const PlanTerms& terms, std::size_t k, std::int64_t other_gain) noexcept {
     if (other_gain <= gain) return false;
@@ -85,6 +84,7 @@ class OfferedNodes {
     offered_ = 0;
     worthwhile_ = 0;
     any_sampled_ = false;
+    any_replayed_ = false;
     std::size_t enough = 2 * bounds.row_limit;  // worthwhile nodes after which unreachable classes are dropped
     for (const BatchEntry& entry : entries) {
       if (worthwhile_ > enough && !uniform_) {
@@ -106,6 +106,9 @@ class OfferedNodes {
   /// Returns the summed worth of the nodes in row `row` of their sequences; rows are counted from 0, pending rows
   /// included. These nodes are sent only if each sequence has more than `row` rows.
   [[nodiscard]] std::int64_t in_row(std::size_t row) const noexcept { return by_row_[row]; }
+  /// Returns true if a rejection in any sequence (any_replayed), or in sequence i (replayed), makes tokens run again.
+  [[nodiscard]] bool any_replayed() const noexcept { return any_replayed_; }
+  [[nodiscard]] bool replayed(std::size_t i) const noexcept { return sequences_[i].replayed; }
   /// Return the number of worthwhile nodes (nodes_of) and of pending rows (pending_of) of sequence i.
   [[nodiscard]] std::size_t nodes_of(std::size_t i) const noexcept { return sequences_[i].nodes; }
   [[nodiscard]] std::size_t pending_of(std::size_t i) const noexcept { return sequences_[i].pending; }
@@ -122,6 +125,7 @@ class OfferedNodes {
   struct Sequence {
     std::uint32_t nodes = 0;
     std::uint32_t pending = 0;
+    bool replayed = false;
   };
 
   void count(const BatchEntry& entry, const Bounds& bounds) noexcept {
@@ -145,7 +149,9 @@ class OfferedNodes {
       ++counts_[classes[n]];
       if (uniform_ && offer.pending + n < most_row_width) by_row_[offer.pending + n] += worth_of_class[last];
     }
-    sequences_.push_reserved({static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(offer.pending)});
+    sequences_.push_reserved(
+        {static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(offer.pending), offer.replayed});
+    any_replayed_ = any_replayed_ || offer.replayed;
     worthwhile_ += n;
     offered_ += offer.sendable.size();
     any_sampled_ = any_sampled_ || (sampled && n > 0);
@@ -168,6 +174,7 @@ class OfferedNodes {
   std::size_t max_nodes_;
   bool uniform_;
   bool any_sampled_ = false;
+  bool any_replayed_ = false;
   std::size_t offered_ = 0;
   std::size_t worthwhile_ = 0;
   std::array<std::uint32_t, worth_classes> counts_{};

@@ -16,12 +16,12 @@ namespace reprise::inline v0::detail {
 class RaggedPlanner {
  public:
   /// Returns the number of drafted rows with the highest gain. Nodes of sampled drafts (class 0) come first, and their
-  /// worth is not compared: only the guard and the row limit bound them.
+  /// worth is not compared: only the loss budget and the row limit bound them.
   [[nodiscard]] static RowChoice choose(const OfferedNodes& offered, const PlanTerms& terms) noexcept {
     const std::size_t most = std::min(offered.worthwhile(), terms.row_limit);
     const std::size_t sampled = offered.in_class(0);
-    std::size_t k = std::min(sampled, most);
-    while (k > 0 && !terms.allowed(k)) --k;
+    std::size_t k = 0;
+    while (k < std::min(sampled, most) && terms.allowed(k + 1)) ++k;
     RowChoice best{.rows = k, .gain = -terms.price_of(k), .guarded = k < std::min(sampled, most)};
     std::int64_t gain = 0;
     for (std::size_t c = 1; c < worth_classes && k < most && best.rows >= sampled; ++c) {

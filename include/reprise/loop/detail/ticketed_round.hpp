@@ -163,7 +163,12 @@ class TicketedRound {
   [[nodiscard]] PassReport report(const Sequence& sequence,
                                   std::optional<std::chrono::nanoseconds> pass_time) const noexcept {
     const PassShape plain = plain_shape(sequence);
-    PassReport report{plain, plain, walked_.committed, pass_time, replays(sequence.capabilities()) && keep_ == 0};
+    PassReport report{plain,
+                      plain,
+                      walked_.committed,
+                      pass_time,
+                      replays(sequence.capabilities()) && keep_ == 0,
+                      walked_.finish != FinishReason::none};
     report.sent.rows += arrays_.drafted();
     return report;
   }
