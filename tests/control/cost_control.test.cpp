@@ -450,7 +450,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
                           static_cast<std::uint64_t>(control->throughput()) << 8);
     }
   }
-  EXPECT_EQ(hash, 12076682679544297531U);
+  EXPECT_EQ(hash, 15428238972654674668U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -48,11 +49,11 @@ TEST(LearnedCurve, FindsEveryCurveInNoise) {
   }
 }
 
-TEST(LearnedCurve, RisesWithTheRows) {
+TEST(LearnedCurve, NeverFallsBelowAPlainPass) {
   for (const std::size_t passes : {1U, 5U, 20U, 100U, 1000U})
     for (const testing::SimulatedEngine& engine : testing::simulated_engines()) {
       const LearnedCurve curve = after(passes, engine, 40);
-      for (std::size_t rows = 1; rows < 80; ++rows) EXPECT_LE(curve.cost(rows), curve.cost(rows + 1)) << engine.name;
+      for (std::size_t rows = 1; rows < 80; ++rows) EXPECT_GE(curve.cost(rows), cost_one) << engine.name;
     }
 }
 
@@ -64,12 +65,15 @@ TEST(LearnedCurve, FollowsThePlainTimeAsTheContextGrows) {
   }
 }
 
-TEST(LearnedCurve, FollowsItWithoutPlainPassesToo) {
+TEST(LearnedCurve, FollowsItWithFewPlainPassesToo) {
   LearnedCurve curve;
   testing::Random random(3);
   for (int i = 0; i < 20; ++i) curve.learn(1, true, noisy_time(1, random));
-  for (int i = 0; i < 4000; ++i) curve.learn(9, false, noisy_time(1.4, random, 1 + i / 4000.0));
-  EXPECT_NEAR(cost(curve, 9), 1.4, 0.3) << "the time has doubled";
+  for (int i = 0; i < 4000; ++i) {
+    const bool plain = curve.should_probe_plain(to_cost(4), false);
+    curve.learn(plain ? 1 : 9, plain, noisy_time(plain ? 1 : 1.4, random, 1 + i / 4000.0));
+  }
+  EXPECT_NEAR(cost(curve, 9), 1.4, 0.35) << "the time has doubled, and few plain passes were timed";
 }
 
 TEST(LearnedCurve, IsNotImpressedByASlowPass) {
@@ -99,8 +103,8 @@ TEST(LearnedCurve, BelievesALargeCostWhenItComesTwice) {
   for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
   curve.learn(2, false, exactly(3.06));
   curve.learn(2, false, exactly(3.1));
-  EXPECT_NEAR(cost(curve, 2), 3.06, 0.01);
-  EXPECT_GT(cost(curve, 3), 3.06);
+  EXPECT_NEAR(cost(curve, 2), 3.06, 0.1);
+  EXPECT_GT(cost(curve, 3), cost(curve, 2));
 }
 
 TEST(LearnedCurve, HearsOfAnEngineThatHasChanged) {
@@ -117,17 +121,26 @@ TEST(LearnedCurve, HearsOfAnEngineThatHasChanged) {
   for (std::size_t rows = 2; rows <= 10; ++rows) EXPECT_NEAR(cost(curve, rows), 2.5, 0.3) << rows;
 }
 
+/// The lowest plausible cost of `rows` rows.
+double optimistic(const LearnedCurve& curve, std::size_t rows) {
+  std::array<Cost, 33> costs{};
+  curve.optimistic_costs(1, 0, costs);
+  return static_cast<double>(costs[rows - 1]) / cost_one;
+}
+
 TEST(LearnedCurve, HopesForWhatItDoesNotKnow) {
   LearnedCurve curve;
   for (int i = 0; i < 3; ++i) curve.learn(1, true, exactly(1));
   for (int i = 0; i < 3; ++i) curve.learn(4, false, exactly(2));
-  EXPECT_EQ(curve.optimistic_cost(4), curve.cost(4));
-  EXPECT_EQ(curve.optimistic_cost(3), cost_one);
-  EXPECT_EQ(curve.optimistic_cost(9), curve.cost(4));
-  EXPECT_LT(curve.optimistic_cost(9), curve.cost(9));
-  for (int i = 0; i < 600; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_EQ(optimistic(curve, 4), cost(curve, 4));
+  EXPECT_EQ(optimistic(curve, 3), 1);
+  EXPECT_NEAR(optimistic(curve, 9), 0.8 * cost(curve, 4), 0.01) << "far below a smaller row count is not plausible";
+  EXPECT_LT(optimistic(curve, 9), cost(curve, 9));
+  for (int i = 0; i < 128; ++i) curve.learn(1, true, exactly(1));
   EXPECT_TRUE(curve.uncertain(4));
-  EXPECT_NEAR(static_cast<double>(curve.optimistic_cost(4)) / cost_one, 1.5, 0.01);
+  EXPECT_NEAR(optimistic(curve, 4), 1.5, 0.01);
+  for (int i = 0; i < 128; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_NEAR(optimistic(curve, 4), 1.25, 0.01) << "nothing is ruled out for ever";
 }
 
 TEST(LearnedCurve, SavesUpForTries) {
@@ -137,7 +150,89 @@ TEST(LearnedCurve, SavesUpForTries) {
   EXPECT_TRUE(curve.may_explore(to_cost(0.25)));
   EXPECT_FALSE(curve.may_explore(to_cost(0.26)));
   curve.learn(7, false, exactly(2));
-  EXPECT_FALSE(curve.may_explore(0));
+  for (int i = 0; i < 7; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_FALSE(curve.may_explore(0)) << "the try took 1 more than a plain pass";
+  for (int i = 0; i < 192; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_TRUE(curve.may_explore(0));
+}
+
+TEST(LearnedCurve, LearnsCostsThatFall) {
+  // llama.cpp changes its kernel at four rows; see bench/profiles.
+  constexpr std::array<double, 6> costs = {1, 1.66, 2.24, 1.92, 2.49, 3.02};
+  LearnedCurve curve;
+  testing::Random random(6);
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t rows = 1 + random.below(6);
+    curve.learn(rows, rows == 1, noisy_time(costs[rows - 1], random));
+  }
+  for (std::size_t rows = 2; rows <= 6; ++rows) EXPECT_NEAR(cost(curve, rows) / costs[rows - 1], 1, 0.04) << rows;
+  EXPECT_LT(cost(curve, 4), 0.95 * cost(curve, 3));
+}
+
+TEST(LearnedCurve, DoesNotTakeTheStepToTheSecondRowForASlope) {
+  LearnedCurve curve;
+  for (int i = 0; i < 10; ++i) curve.learn(1, true, exactly(1));
+  for (int i = 0; i < 10; ++i) curve.learn(2, false, exactly(2));
+  EXPECT_NEAR(cost(curve, 2), 2, 0.01);
+  EXPECT_NEAR(cost(curve, 10), 2.12, 0.02) << "2 + 8 x 0.015";
+}
+
+TEST(LearnedCurve, FindsASmallSlopeInNoise) {
+  // 10% of noise on each time, 0.5% a row: a line has only two parameters.
+  const LearnedCurve curve = after(4000, {"", [](std::size_t rows) { return 1 + 0.005 * double(rows - 1); }}, 33);
+  for (std::size_t rows = 2; rows <= 33; ++rows)
+    EXPECT_NEAR(cost(curve, rows), 1 + 0.005 * static_cast<double>(rows - 1), 0.025) << rows;
+}
+
+TEST(LearnedCurve, LearnsThatRowsBecomeExpensiveAsTheContextGrows) {
+  const auto actual = [](std::size_t rows, std::size_t context) {
+    return 1 + static_cast<double>(rows - 1) * (0.1 + 0.1 * static_cast<double>(context) / 1000);
+  };
+  LearnedCurve curve;
+  testing::Random random(7);
+  for (int session = 0; session < 20; ++session)
+    for (std::size_t context = 100; context < 3000; context += 10) {
+      const std::size_t rows = 1 + random.below(9);
+      const double plain = 1 + static_cast<double>(context) / 4000;
+      curve.learn(rows, rows == 1, noisy_time(plain * actual(rows, context), random), context);
+    }
+  for (const std::size_t context : {100U, 1500U, 3000U})
+    EXPECT_NEAR(static_cast<double>(curve.cost(8, context)) / cost_one / actual(8, context), 1, 0.15) << context;
+}
+
+TEST(LearnedCurve, FollowsAMachineThatBecomesTwiceAsSlow) {
+  for (const std::size_t rows : {3U, 8U}) {
+    LearnedCurve curve;
+    testing::Random random(11);
+    const auto run = [&](int passes, double speed) {
+      for (int i = 0; i < passes; ++i) {
+        const bool plain = i % 8 == 0 || curve.should_probe_plain(to_cost(4), false);
+        curve.learn(plain ? 1 : rows, plain, noisy_time(speed * (plain ? 1 : 1.5), random));
+      }
+    };
+    run(2000, 1);
+    EXPECT_NEAR(cost(curve, rows), 1.5, 0.06);
+    run(40, 2);
+    EXPECT_NEAR(cost(curve, rows), 1.5, 0.15) << "all times doubled, so costs are the same";
+    run(1000, 2);
+    EXPECT_NEAR(cost(curve, rows), 1.5, 0.06);
+  }
+}
+
+TEST(LearnedCurve, HearsSoonOfAKernelThatHasChanged) {
+  LearnedCurve curve;
+  testing::Random random(12);
+  const auto run = [&](int passes, double third) {
+    for (int i = 0; i < passes; ++i) {
+      const bool plain = i % 16 == 0 || curve.should_probe_plain(to_cost(4), false);
+      curve.learn(plain ? 1 : 3, plain, noisy_time(plain ? 1 : third, random));
+    }
+  };
+  run(2000, 1.2);
+  run(20, 2.4);
+  EXPECT_NEAR(cost(curve, 3), 2.4, 0.4);
+  run(20, 1.2);
+  EXPECT_NEAR(cost(curve, 3), 1.2, 0.2);
 }
 
 TEST(LearnedCurve, WantsPlainPassesNowAndThen) {
@@ -160,7 +255,7 @@ TEST(LearnedCurve, ReachesFurtherAsLongerPassesHaveBeenTimed) {
   for (int i = 0; i < 2; ++i) curve.learn(1, true, exactly(1));
   for (int i = 0; i < 2; ++i) curve.learn(3, false, exactly(1.1));
   EXPECT_EQ(curve.explored_rows(), 6U);
-  for (int i = 0; i < 600; ++i) curve.learn(3, false, exactly(1.1));
+  for (int i = 0; i < 2100; ++i) curve.learn(3, false, exactly(1.1));
   EXPECT_GT(curve.explored_rows(), LearnedCurve::most_rows);
   curve.learn(3, false, {});
   EXPECT_GT(curve.explored_rows(), LearnedCurve::most_rows) << "nothing is measured";
@@ -173,7 +268,7 @@ TEST(LearnedCurve, StartsAgainAfterASlowFirstPlainPass) {
   EXPECT_TRUE(curve.should_probe_plain(to_cost(0.5), false));
   curve.learn(1, true, exactly(1));
   for (int i = 0; i < 3; ++i) curve.learn(3, false, exactly(3));
-  EXPECT_NEAR(cost(curve, 3), 3, 0.01);
+  EXPECT_NEAR(cost(curve, 3), 3, 0.1);
 }
 
 TEST(LearnedCurve, DoesNotMistakeAWrongRatioForAWrongPlainTime) {

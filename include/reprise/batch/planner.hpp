@@ -75,7 +75,7 @@ namespace reprise::inline v0 {
 /// those of earlier sequences are sent first. The sequence that counts as the first changes with each pass.
 ///
 /// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 7 KB
-/// of histograms, 39 KB of learned curves, and 8 bytes for each of max_drafted rows. Each sequence adds 12 bytes, and 2
+/// of histograms, 52 KB of learned curves, and 8 bytes for each of max_drafted rows. Each sequence adds 12 bytes, and 2
 /// bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
  public:

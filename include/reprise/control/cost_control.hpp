@@ -62,7 +62,8 @@ struct CostOptions {
 ///  * Occasionally a draft is skipped to time a plain pass, preferably a draft of little value. At most 256 timed
 ///    passes run between two timed plain passes, or 16 while drafting seems to lose. This holds while plain passes are
 ///    timed.
-///  * The loss bound holds in learned costs. Each drafted pass is charged 1/32 more to cover the error of these costs.
+///  * The loss bound holds in learned costs. Each drafted pass is charged LearnedCurve::margin() more, to cover the
+///    error of these costs.
 ///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes, for row counts that
 ///    had been timed. docs/decisions/0006 has the figures.
 ///
@@ -125,7 +126,7 @@ class CostControl {
     with_policy([&](const auto& policy) { account(policy, outcome, report); });
     if (!options_.calibrated) claims_.learn(outcome);
     if (!options_.curve && report.sent.sequences == 1)
-      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time);
+      learned_.learn(report.sent.rows, report.sent.rows <= report.plain.rows, report.time, report.sent.context);
     // Reads the costs of the next pass now, because budget() must not change anything. The shape of that pass is an
     // estimate; see costs_at().
     PassShape next{1, 1, report.plain.context + report.committed};
@@ -217,6 +218,7 @@ class CostControl {
     LengthInput input{.sums = std::span(sums).first(nodes + 1),
                       .costs = std::span(known.costs).first(most + 1),
                       .plain_rows = room.plain.rows,
+                      .context = room.plain.context,
                       .widths = room.widths,
                       .padded = room.padded,
                       .throughput = throughput_.rate(),

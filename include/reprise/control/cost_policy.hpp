@@ -63,30 +63,32 @@ class LearnedCost {
   /// `unit`: the number of drafted rows of a batch that one drafted row of the curve represents.
   explicit LearnedCost(const LearnedCurve& curve, std::size_t unit = 1) noexcept : curve_(curve), unit_(unit) {}
 
-  [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape.rows); }
+  [[nodiscard]] Cost cost(const PassShape& shape) const noexcept { return curve_.cost(shape.rows, shape.context); }
   /// Sets out[k] to the cost of `plain` with k drafted rows. With a unit above 1, `plain` must have one row, and costs
   /// are interpolated linearly between the row counts of the curve.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept {
     if (unit_ == 1) {
-      for (std::size_t k = 0; k < out.size(); ++k) out[k] = curve_.cost(plain.rows + k);
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] = curve_.cost(plain.rows + k, plain.context);
       return;
     }
     const auto unit = static_cast<std::int64_t>(unit_);
     for (std::size_t k = 0; k < out.size(); ++k) {
-      const std::int64_t low = curve_.cost(plain.rows + k / unit_);
-      const std::int64_t high = curve_.cost(plain.rows + k / unit_ + 1);
+      const std::int64_t low = curve_.cost(plain.rows + k / unit_, plain.context);
+      const std::int64_t high = curve_.cost(plain.rows + k / unit_ + 1, plain.context);
       out[k] = static_cast<Cost>(low + (high - low) * static_cast<std::int64_t>(k % unit_) / unit);
     }
   }
   [[nodiscard]] std::uint32_t revision() const noexcept { return curve_.passes(); }
-  [[nodiscard]] static constexpr bool depends_on_context() noexcept { return false; }
+  [[nodiscard]] static constexpr bool depends_on_context() noexcept { return true; }
 
   /// Returns `cost` plus 1/32 of it, to cover the error of learned costs.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
-  /// Like charged(cost), for a pass of `rows` rows in total that took `time`. If the row count is uncertain and
-  /// LearnedCurve::measured() is higher than `cost`, the mean of both replaces `cost`.
+  /// Like charged(cost), for a pass of `rows` rows in total that took `time`. Instead of 1/32, adds
+  /// LearnedCurve::margin(). If no time of the row count is trusted and LearnedCurve::measured() is higher than `cost`,
+  /// the mean of both replaces `cost`.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
-    return charged(curve_.uncertain(rows) ? std::max(cost, cost / 2 + curve_.measured(rows, time) / 2) : cost);
+    if (!curve_.trusted(rows)) return charged(std::max(cost, cost / 2 + curve_.measured(rows, time) / 2));
+    return cost + UnitScale::multiply(std::int64_t{cost}, curve_.margin(rows));
   }
 
   /// Returns the maximum number of drafted rows for which the pass stays within LearnedCurve::explored_rows(). With
@@ -113,9 +115,10 @@ class LearnedCost {
                                      const LengthChoice& usual) const noexcept {
     if (!curve_.may_explore(0)) return usual;
     std::array<Cost, most_nodes + 1> optimistic;  // NOLINT(*-member-init): filled as far as it is read
-    for (std::size_t i = 0; i < input.costs.size(); ++i) optimistic[i] = curve_.optimistic_cost(input.plain_rows + i);
+    const std::span<Cost> costs = std::span(optimistic).first(input.costs.size());
+    curve_.optimistic_costs(input.plain_rows, input.context, costs);
     LengthInput other_input = input;
-    other_input.costs = std::span(optimistic).first(input.costs.size());
+    other_input.costs = costs;
     if (kind == DraftKind::sampled) {
       // Neither the drawn tokens nor their number may decide whether to try, so the decision uses the highest possible
       // cost.
@@ -126,10 +129,11 @@ class LearnedCost {
     const LengthChoice other = draft_length(other_input);
     const std::size_t rows = other.nodes + other.padding;
     if (rows == 0 || !curve_.uncertain(input.plain_rows + rows)) return usual;
-    const std::int64_t loss = std::int64_t{input.costs[rows]} - input.costs[usual.nodes + usual.padding];
-    // The cost of a rejection is computed from the optimistic costs, as is the length.
+    // Whether a try is worth its cost is judged by the optimistic costs, and so is the cost of a rejection. A cost that
+    // is believed too high could otherwise never be corrected. The exploration budget pays the measured cost.
+    const std::int64_t loss = std::int64_t{optimistic[rows]} - input.costs[usual.nodes + usual.padding];
     const std::int64_t more =
-        std::int64_t{input.costs[rows]} - input.costs[0] + detail::highest_rejection_cost(other_input, rows);
+        std::int64_t{optimistic[rows]} - input.costs[0] + detail::highest_rejection_cost(other_input, rows);
     return curve_.may_explore(loss) && more <= input.allowance ? other : usual;
   }
 

@@ -43,6 +43,7 @@ struct LengthInput {
   std::span<const std::uint32_t> sums;
   std::span<const Cost> costs;  ///< costs[k]: cost of a pass with k drafted rows, for k from 0 to the maximum
   std::size_t plain_rows = 1;   ///< rows of the pass without a draft
+  std::size_t context = 0;      ///< committed tokens before the pass
   std::span<const std::size_t> widths = {};  ///< row counts of a pass, ascending, pending rows included; empty: any
   bool padded = false;                       ///< pad rows may fill a pass up to a width
   Rate throughput = rate_one;                ///< long-run tokens per plain pass

@@ -7,113 +7,139 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/detail/row_fit.hpp"
 #include "reprise/control/detail/timed_passes.hpp"
-#include "reprise/evidence/isotonic.hpp"
 
 namespace reprise::inline v0 {
 
 /// The cost curve of one engine, learned from the times of its passes. CostControl learns it from passes of one
 /// sequence; BatchPlanner keeps one curve for each range of batch sizes.
 ///
-/// Learning: the curve tracks the time of a plain pass, which drifts as the context grows. It tracks the cost of each
-/// row count as a ratio to the plain time. While the first plain times are averaged, the ratios are adjusted to each
-/// new average.
+/// Learning: the curve tracks the time of a plain pass, and the cost of each row count as a ratio to that time. While
+/// the first plain times are averaged, the ratios are adjusted to each new average.
 ///
 ///  * The first time of a row count is trusted if it is close to the expected time. Otherwise the second time is
 ///    trusted if it is close to the first. Otherwise the median of three times is trusted.
 ///  * Each later time moves the ratio by its relative error, divided by the number of samples (at most 64). The error
-///    is clamped to three usual deviations. One pass in a hundred may therefore take ten times as long without harm.
-///  * After a long stretch without a plain pass, the errors of well-known ratios correct the plain time.
+///    is clamped to three usual errors. One pass in a hundred may therefore take ten times as long without harm.
+///  * Three large errors in a row on the same side are a change, and the value starts again from their median. If only
+///    passes with a draft show the change, a plain pass is requested first: the machine may have become slower.
+///  * Two slopes describe the context: the rise of the plain time for each token, and the rise of the cost for each row
+///    and token. A slope counts only as far as it stands out from the noise.
 ///
-/// Reading: pooling adjacent violators, weighted by the number of samples, makes the ratios non-decreasing in the rows.
-/// This removes most of the noise and keeps steps sharp. Where the true cost falls, the learned curve is flat.
+/// Reading: RowFit smooths the ratios. Noise alone gives a straight line, and an engine with steps keeps its steps,
+/// upwards and downwards.
 ///
 /// After a known row count, the curve continues with its mean slope over the upper half of the rows up to that count.
 /// The mean includes four rows of a prior slope: CostCurve::default_per_row before the first time, 0.015 afterwards.
-/// The curve stays at or below the straight line to the next known row count. The estimate is low on purpose, so that
-/// lengths that were never sent are tried.
+/// The step to the second row is no part of the slope. Between two known row counts, the curve stays at or below the
+/// straight line. The estimate is low on purpose, so that lengths that were never sent are tried.
 ///
-/// Exploring: a ratio can be outdated, or too high because of one slow pass. optimistic_cost() returns the lowest
-/// plausible cost of such a row count, and may_explore() decides whether a try is due. Tries are expected to cost at
-/// most 1/256 of all passes.
+/// Exploring: a ratio can be outdated, or too high because of one slow pass. optimistic_costs() returns the lowest
+/// plausible costs, and may_explore() decides whether a try is due. No row count is ruled out: every 128 passes without
+/// a time, half of its cost above 1 is no longer believed. Tries cost at most 1/256 of all passes in the long run.
 ///
-/// The curve uses integers only, takes 3 kB and never allocates. learn() takes about ten operations, or a hundred times
+/// The curve uses integers only, takes 4 KB and never allocates. learn() takes about ten operations, or a hundred times
 /// as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does. Threads: one
 /// at a time.
 class LearnedCurve {
  public:
   static constexpr std::size_t most_rows = 64;
 
-  LearnedCurve() noexcept { refit(); }
+  LearnedCurve() noexcept { refit(0); }
 
-  /// Learns from a pass of `rows` rows. Without a time above 0, it only records that the time is missing. It learns no
-  /// cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft. From such a pass it learns the
-  /// plain time: the measured time divided by the cost of the rows, because several rows can be pending.
-  void learn(std::size_t rows, bool plain, std::optional<std::chrono::nanoseconds> measured) noexcept {
+  /// Learns from a pass of `rows` rows at `context` committed tokens. Without a time above 0, it only records that the
+  /// time is missing. It learns no cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft.
+  /// From such a pass it learns the plain time: the measured time divided by the cost of the rows, because several rows
+  /// can be pending.
+  void learn(std::size_t rows, bool plain, std::optional<std::chrono::nanoseconds> measured,
+             std::size_t context = 0) noexcept {
     const bool timed = measured && measured->count() > 0;
     budget_.begin_pass(plain, timed);
     if (!timed || rows == 0 || rows > most_rows) return;
     const std::uint64_t took = nanoseconds(*measured);
+    const std::int64_t at = signed_context(context);
     budget_.count_pass();
     if (plain) {
-      learn_plain(std::max<std::uint64_t>(1, UnitScale::divide(took, cost(rows))));
+      learn_plain(std::max<std::uint64_t>(1, UnitScale::divide(took, cost(rows, context))), at);
     } else if (plain_.known()) {
       if (plain_.refuted_by(took)) return forget();
-      if (uncertain(rows)) budget_.spend();
-      rows_[rows - 1].learn(took, cost(rows), passes(), plain_, usual_);
+      learn_row(rows, took, at);
     }
     constexpr std::uint32_t often = 512;
-    if (passes() < often || passes() % 8 == 0) refit();
+    if (passes() < often || passes() % 8 == 0) refit(at);
   }
 
-  /// Returns the expected cost of a pass with `rows` rows.
-  [[nodiscard]] Cost cost(std::size_t rows) const noexcept {
-    if (rows == 0) return cost_one;
-    if (rows <= most_rows) return fitted_[rows - 1];
-    const std::uint64_t beyond = std::min<std::uint64_t>(rows - most_rows, 1 << 16);
-    return static_cast<Cost>(std::min(fitted_[most_rows - 1] + beyond * slope_, detail::RowRatio::most));
+  /// Returns the expected cost of a pass with `rows` rows at the context of the last pass.
+  [[nodiscard]] Cost cost(std::size_t rows) const noexcept { return cost_at(rows, 0); }
+  /// Returns the expected cost of a pass with `rows` rows at `context` committed tokens.
+  [[nodiscard]] Cost cost(std::size_t rows, std::size_t context) const noexcept {
+    return cost_at(rows, signed_context(context) - fitted_context_);
   }
 
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `loss`: the cost of this probe, in
   /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each timed
   /// pass saves 1/256 of a plain pass for the next probe, or more while few plain times are known. The result is true
-  /// once 256 timed passes (16 if `closely` is true) have followed the last timed plain pass. It is false before the
-  /// first timed pass, and after a plain pass that was not timed.
+  /// once 256 timed passes (16 if `closely` is true) have followed the last timed plain pass, or if times have changed
+  /// and only a plain pass can tell whether the machine has become slower. It is false before the first timed pass, and
+  /// after a plain pass that was not timed.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
-    return budget_.should_probe_plain(loss, closely, plain_);
+    return budget_.should_probe_plain(doubtful_ ? 0 : loss, closely, plain_);
   }
   /// Returns the maximum number of rows of the next pass, because a pass far beyond all timed row counts may be
   /// expensive. The limit grows as passes are timed, and exceeds most_rows after a few hundred. It is most_rows + 1 if
   /// the last pass was not timed.
   [[nodiscard]] std::size_t explored_rows() const noexcept { return budget_.rows(plain_, widest_, most_rows + 1); }
 
-  /// Returns true if the cost of a row count is uncertain: never timed, not trusted yet, or not timed for 512 passes.
+  /// Returns true if the cost of a row count is uncertain: never timed, not trusted yet, or not timed for 128 passes.
   /// Returns false for fewer than 2 rows and for more than most_rows.
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     if (rows < 2 || rows > most_rows) return false;
     const detail::RowRatio& row = rows_[rows - 1];
-    return !row.trusted || row.stale(passes());
+    return !row.trusted || row.age(passes()) > 0;
   }
-  /// Returns the lowest plausible cost of a row count: cost(), unless uncertain(rows). If the time of the row count was
-  /// never trusted, returns the cost of the nearest smaller row count that is certain. If the row count was timed long
-  /// ago, returns 1 plus half of its cost above 1.
-  [[nodiscard]] Cost optimistic_cost(std::size_t rows) const noexcept {
-    if (!uncertain(rows)) return cost(rows);
-    if (rows_[rows - 1].trusted) return cost_one + (cost(rows) - cost_one) / 2;
-    std::size_t below = rows - 1;
-    while (below > 1 && uncertain(below)) --below;
-    return cost(below);
+  /// Returns true if the cost of a row count was learned from times that agree: of three passes, or of one that took
+  /// about as long as expected.
+  [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
+    return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
+  }
+  /// Returns the relative error that the cost of a row count may have, in UnitScale: twice the usual error of a time,
+  /// divided by the square root of the number of times.
+  [[nodiscard]] std::int64_t margin(std::size_t rows) const noexcept {
+    const std::uint32_t count = rows >= 2 && rows <= most_rows ? rows_[rows - 1].count : 1;
+    std::int64_t root = 1;
+    while ((root + 1) * (root + 1) <= count) ++root;
+    return 2 * usual_.deviation() / root;
+  }
+  /// Sets out[k] to the lowest plausible cost of `plain` + k rows at `context`. It is the cost, unless the row count is
+  /// uncertain. Half of the cost above 1 is doubted for each 128 passes since the last time. A cost far below that of a
+  /// smaller row count that is certain is not plausible.
+  void optimistic_costs(std::size_t plain, std::size_t context, std::span<Cost> out) const noexcept {
+    Cost floor = cost_one;
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      const std::size_t rows = plain + k;
+      out[k] = cost(rows, context);
+      if (!uncertain(rows)) {
+        floor = std::max(floor, static_cast<Cost>(out[k] - out[k] / 5));
+        continue;
+      }
+      const detail::RowRatio& row = rows_[rows - 1];
+      const std::uint32_t age = row.trusted ? std::min(row.age(passes()), 16U) : 16U;
+      out[k] = std::min(out[k], std::max(floor, cost_one + ((out[k] - cost_one) >> age)));
+    }
   }
   /// Returns the measured cost of a pass that took `time`, limited to 2.5 times the expected cost. Returns cost(rows)
   /// if `time` is not above 0 or no plain time is known.
   [[nodiscard]] Cost measured(std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     if (!plain_.known() || time.count() <= 0) return cost(rows);
-    return static_cast<Cost>(std::min(plain_.cost_of(nanoseconds(time)), std::uint64_t{cost(rows)} * 5 / 2));
+    return static_cast<Cost>(
+        std::min(plain_.cost_of(nanoseconds(time), fitted_context_), std::uint64_t{cost(rows)} * 5 / 2));
   }
-  /// Returns true if a try with an expected loss of `loss` plain passes is due. Each pass since the last try saves
-  /// 1/256 of a plain pass for tries. At most one timed pass in 32 is a try.
+  /// Returns true if a try with an expected loss of `loss` plain passes is due. Each pass saves 1/256 of a plain pass
+  /// for tries, and a try spends the loss that was measured.
   [[nodiscard]] bool may_explore(std::int64_t loss) const noexcept { return budget_.may_explore(loss, plain_); }
 
   /// Returns the number of timed passes of 1 to most_rows rows. Costs read from the curve stay valid until this number
@@ -129,32 +155,90 @@ class LearnedCurve {
     constexpr std::int64_t most = std::int64_t{1} << 39;  // nine minutes
     return static_cast<std::uint64_t>(std::min<std::int64_t>(time.count(), most));
   }
+  static std::int64_t signed_context(std::size_t context) noexcept {
+    return static_cast<std::int64_t>(std::min<std::size_t>(context, std::size_t{1} << 32));
+  }
 
-  void learn_plain(std::uint64_t time) noexcept {
-    const std::uint64_t before = plain_.value;
-    plain_.seen = passes();
-    plain_.learn(time, usual_);
+  [[nodiscard]] Cost cost_at(std::size_t rows, std::int64_t distance) const noexcept {
+    if (rows <= 1) return cost_one;
+    const std::size_t beyond = rows - std::min(rows, most_rows);
+    const std::uint64_t here =
+        fitted_[std::min(rows, most_rows) - 1] + std::min<std::uint64_t>(beyond, 1 << 16) * slope_;
+    const std::int64_t cost = static_cast<std::int64_t>(here) + rise(rows, distance);
+    return static_cast<Cost>(
+        std::clamp<std::int64_t>(cost, cost_one, static_cast<std::int64_t>(detail::RowRatio::most)));
+  }
+  /// Returns the rise of the cost of `rows` rows over `distance` tokens of context.
+  [[nodiscard]] std::int64_t rise(std::size_t rows, std::int64_t distance) const noexcept {
+    return slope_per_row_.rise(row_tokens(rows, distance));
+  }
+  static std::int64_t row_tokens(std::size_t rows, std::int64_t distance) noexcept {
+    return detail::ContextSlope::limited(detail::ContextSlope::limited(distance) *
+                                         static_cast<std::int64_t>(std::min<std::size_t>(rows, 1 << 16) - 1));
+  }
+
+  void learn_plain(std::uint64_t time, std::int64_t at) noexcept {
+    const std::uint64_t before = plain_.known() ? plain_.at(at) : 0;
+    const bool changed = plain_.learn(time, at, passes(), usual_);
+    doubtful_ = plain_.streak != 0;
+    if (changed) {
+      // The machine is slower or faster. Ratios stay, but recent samples of rows were compared with the old time.
+      for (detail::RowRatio& row : rows_) row.streak = 0;
+      return;
+    }
     // Until the plain time has settled, each timed plain pass rescales the ratios.
-    if (before == 0 || plain_.count >= detail::PlainTime::settled) return;
-    for (detail::RowRatio& row : rows_) row.rescale(before, plain_.value);
+    averaging_ = averaging_ && plain_.count < detail::PlainTime::settled;
+    if (before == 0 || !averaging_) return;
+    for (detail::RowRatio& row : rows_) row.rescale(before, plain_.at(at));
+  }
+  void learn_row(std::size_t rows, std::uint64_t took, std::int64_t at) noexcept {
+    detail::RowRatio& row = rows_[rows - 1];
+    const std::uint64_t sample = plain_.cost_of(took, at);
+    const Cost expected = cost_at(rows, at - fitted_context_);
+    if (uncertain(rows))
+      budget_.spend(static_cast<std::int64_t>(std::min<std::uint64_t>(sample, detail::RowRatio::most)) - cost_one);
+    const std::int64_t distance = at - row.context;
+    const std::int64_t rise = this->rise(rows, distance);
+    if (!row.seeding() && row.streak == 0) {
+      const std::int64_t here = std::max<std::int64_t>(static_cast<std::int64_t>(row.value) + rise, cost_one / 2);
+      const std::int64_t error =
+          detail::UsualError::of(std::min(sample, detail::RowRatio::most), static_cast<std::uint64_t>(here));
+      slope_per_row_.learn(detail::ContextSlope::limited(UnitScale::divide(row_tokens(rows, distance), here)),
+                           std::clamp(error, -3 * usual_.deviation(), 3 * usual_.deviation()), usual_.deviation());
+    }
+    row.learn(sample, expected, rise, at, passes(), plain_, usual_);
+    doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
   }
   void forget() noexcept {
     plain_ = {};
     rows_.fill({});
-    refit();
+    slope_per_row_ = {};
+    averaging_ = true;
+    refit(fitted_context_);
   }
 
-  void refit() noexcept {
-    detail::IsotonicPools<most_rows> pools;
+  void refit(std::int64_t context) noexcept {
+    fitted_context_ = context;
+    detail::RowFit fit(usual_.deviation() * usual_.deviation() * 3 / 2, plain_.count);
     for (std::size_t i = 1; i < most_rows; ++i)
-      if (rows_[i].trusted) pools.add(rows_[i].value, std::min<std::uint32_t>(rows_[i].count, 64));
+      if (rows_[i].trusted) fit.add(i, static_cast<std::int64_t>(value_of(i)), rows_[i].count);
+    fit.fit(static_cast<std::int64_t>(passes() == 0 ? default_slope : optimistic_slope));
+    for (std::size_t i = 1; i < most_rows; ++i)
+      if (rows_[i].trusted) fit.deviation(i, static_cast<std::int64_t>(value_of(i)), rows_[i].count);
+    fit.finish();
     fitted_[0] = cost_one;
     std::size_t last = 0;  // the last known row before i
     for (std::size_t i = 1; i < most_rows; ++i) {
       if (!rows_[i].trusted) continue;
-      fitted_[i] = static_cast<Cost>(std::max<std::uint64_t>(pools.next(), cost_one));
-      const std::uint64_t rise = std::min<std::uint64_t>((fitted_[i] - fitted_[last]) / (i - last), slope_at(last));
-      for (std::size_t j = last + 1; j < i; ++j) fitted_[j] = static_cast<Cost>(fitted_[last] + (j - last) * rise);
+      fitted_[i] = static_cast<Cost>(
+          std::clamp<std::int64_t>(fit.cost(i, static_cast<std::int64_t>(value_of(i)), rows_[i].count), cost_one,
+                                   static_cast<std::int64_t>(detail::RowRatio::most)));
+      const std::int64_t rise =
+          std::min<std::int64_t>((std::int64_t{fitted_[i]} - fitted_[last]) / static_cast<std::int64_t>(i - last),
+                                 static_cast<std::int64_t>(slope_at(last)));
+      for (std::size_t j = last + 1; j < i; ++j)
+        fitted_[j] = static_cast<Cost>(
+            std::max<std::int64_t>(cost_one, fitted_[last] + static_cast<std::int64_t>(j - last) * rise));
       last = i;
     }
     widest_ = last + 1;
@@ -162,22 +246,35 @@ class LearnedCurve {
     for (std::size_t i = last + 1; i < most_rows; ++i)
       fitted_[i] = static_cast<Cost>(std::min(fitted_[last] + (i - last) * slope_, detail::RowRatio::most));
   }
+  /// Returns the learned cost of i + 1 rows at the context of the fit.
+  [[nodiscard]] std::uint64_t value_of(std::size_t i) const noexcept {
+    const std::int64_t value =
+        static_cast<std::int64_t>(rows_[i].value) + rise(i + 1, fitted_context_ - rows_[i].context);
+    return static_cast<std::uint64_t>(std::clamp<std::int64_t>(
+        value, static_cast<std::int64_t>(detail::RowRatio::least), static_cast<std::int64_t>(detail::RowRatio::most)));
+  }
 
   /// Returns the slope of the cost after a known row count. It is the slope over the upper half of the rows up to that
-  /// count, averaged with four rows of the prior.
+  /// count, averaged with four rows of the prior. The step to the second row does not count: many engines change to
+  /// another kernel there.
   [[nodiscard]] std::uint64_t slope_at(std::size_t i) const noexcept {
-    const std::size_t half = i / 2;
-    return (fitted_[i] - fitted_[half] + prior_rows * (passes() == 0 ? default_slope : optimistic_slope)) /
+    const std::size_t half = std::min(i, std::max<std::size_t>(1, i / 2));
+    return (fitted_[i] - std::min(fitted_[i], fitted_[half]) +
+            prior_rows * (passes() == 0 ? default_slope : optimistic_slope)) /
            (i - half + prior_rows);
   }
 
   std::array<detail::RowRatio, most_rows> rows_{};
   detail::PlainTime plain_;
+  detail::ContextSlope slope_per_row_;  // cost per row and token of context
   detail::UsualError usual_;
   detail::ExplorationBudget budget_;
   std::array<Cost, most_rows> fitted_{};
+  std::int64_t fitted_context_ = 0;
   std::uint64_t slope_ = 0;  // cost per row after the last known row
   std::size_t widest_ = 1;   // the largest known row count
+  bool averaging_ = true;    // the first plain times are averaged
+  bool doubtful_ = false;    // times have changed; a plain pass is needed to find out whether rows or the machine
 };
 
 }  // namespace reprise

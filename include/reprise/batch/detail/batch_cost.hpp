@@ -34,7 +34,7 @@ namespace reprise::inline v0::detail {
 ///
 /// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows, but
 /// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
-/// about 8 drafted rows for each sequence. Memory: 3 KB for each power of two up to 4,096 sequences, and 12 bytes for
+/// about 8 drafted rows for each sequence. Memory: 4 KB for each power of two up to 4,096 sequences, and 12 bytes for
 /// each of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
@@ -147,7 +147,7 @@ class BatchCost {
   void learn(std::size_t drafted, std::optional<std::chrono::nanoseconds> time) noexcept {
     if (told_ || plain_.rows != plain_.sequences) return;
     const std::size_t run = drafted == 0 ? 0 : width(plain_.rows + drafted) - plain_.rows;
-    learned_[class_of(plain_.sequences)].learn(1 + steps(run), drafted == 0, time);
+    learned_[class_of(plain_.sequences)].learn(1 + steps(run), drafted == 0, time, plain_.context);
   }
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     return costs_.memory_bytes() + logs_.memory_bytes() + replays_.memory_bytes() + (told_ ? told_->memory_bytes() : 0);
@@ -203,7 +203,7 @@ class BatchCost {
     if (told_) {
       ToldCost(*told_).costs(plain_, costs);
     } else {
-      learned_cost().costs({1, 1, 0}, costs);
+      learned_cost().costs({1, 1, plain_.context}, costs);
     }
     if (widths_.empty()) return;
     for (std::size_t k = 0; k <= most_; ++k) {

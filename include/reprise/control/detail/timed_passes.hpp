@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/core/fixed_point.hpp"
 
-/// \file The parts of LearnedCurve: the time of a plain pass, the cost ratio of a row count, and the exploration
-/// budget.
+/// \file The parts of LearnedCurve: the usual error of a pass time, the effect of the context, the time of a plain
+/// pass, the cost of a row count, and the exploration budget.
 namespace reprise::inline v0::detail {
 
 /// Nanoseconds in steps of 2^-8.
@@ -20,20 +21,25 @@ using TimeScale = Fixed<8>;
 /// one pass in a hundred may take ten times as long without harm.
 class UsualError {
  public:
-  /// Returns (sample - value) / value in UnitScale, clamped to three usual deviations. Also updates the usual
-  /// deviation.
-  std::int64_t bounded(std::uint64_t sample, std::uint64_t value) noexcept {
+  /// Returns (sample - value) / value in UnitScale. The limit is a factor of 64.
+  [[nodiscard]] static std::int64_t of(std::uint64_t sample, std::uint64_t value) noexcept {
     constexpr std::uint64_t most_times = 64;  // limit of sample / value; keeps the division within 64 bits
     sample = std::min(sample, value * most_times);
-    const std::int64_t error = sample >= value ? relative(sample - value, value) : -relative(value - sample, value);
+    return sample >= value ? relative(sample - value, value) : -relative(value - sample, value);
+  }
+  /// Returns `error`, clamped to three usual deviations. Also updates the usual deviation.
+  std::int64_t bounded(std::int64_t error) noexcept {
     const std::int64_t bound = 3 * deviation_;
     const std::int64_t size = std::min(error < 0 ? -error : error, deviation_ * 4);
-    deviation_ = std::max(least, deviation_ + (size - deviation_) / memory);
+    deviation_ = std::clamp(deviation_ + (size - deviation_) / memory, least, most);
     return std::clamp(error, -bound, bound);
   }
+  /// Returns the mean absolute error, in UnitScale.
+  [[nodiscard]] std::int64_t deviation() const noexcept { return deviation_; }
 
  private:
-  static constexpr std::int64_t least = 64;   // 0.1%: times are never exact
+  static constexpr std::int64_t least = 64;  // 0.1%: times are never exact
+  static constexpr std::int64_t most = UnitScale::one;
   static constexpr std::int64_t memory = 32;  // number of errors in the mean
 
   static std::int64_t relative(std::uint64_t part, std::uint64_t whole) noexcept {
@@ -41,66 +47,157 @@ class UsualError {
     return static_cast<std::int64_t>(UnitScale::divide(part, std::max<std::uint64_t>(whole, 1)));
   }
 
-  std::int64_t deviation_ = UnitScale::one / 4;  // mean absolute error
+  std::int64_t deviation_ = UnitScale::one / 8;  // mean absolute error
 };
 
-/// A value learned from samples. The first three samples seed it; each later sample moves it by a share of its relative
-/// error.
+/// The relative rise of a time for each token of context, learned from errors: recursive least squares with one
+/// coefficient. Attention makes every row more expensive as the context grows.
+class ContextSlope {
+ public:
+  /// Returns the rise over `distance` tokens, in UnitScale.
+  [[nodiscard]] std::int64_t rise(std::int64_t distance) const noexcept {
+    return rescaled<Scale, UnitScale>(believed_ * distance);
+  }
+  /// Learns from a time that differs from its expected value by `error`, `distance` tokens away from the context where
+  /// that value was learned.
+  void learn(std::int64_t distance, std::int64_t error, std::int64_t usual) noexcept {
+    error -=
+        rescaled<Scale, UnitScale>((slope_ - believed_) * distance);  // the value was expected by the believed slope
+    error = std::clamp(error, -UnitScale::one, UnitScale::one);
+    weight_ += distance * distance - weight_ / memory;
+    slope_ = std::clamp(slope_ + rescaled<UnitScale, Scale>(distance * error) / weight_, -steepest, steepest);
+    const std::int64_t size = slope_ < 0 ? -slope_ : slope_;
+    const std::int64_t root = std::int64_t{1} << (std::bit_width(static_cast<std::uint64_t>(weight_)) / 2);
+    const std::int64_t effect =
+        std::min<std::int64_t>(rescaled<Scale, Fixed<28>>(size) * root >> 12, std::int64_t{1} << 24);
+    const std::int64_t noise = std::min<std::int64_t>(4 * usual, std::int64_t{1} << 24);
+    believed_ = effect <= noise ? 0 : slope_ / 256 * (256 - noise * noise * 256 / (effect * effect));
+  }
+  /// Returns a distance, limited to a size at which no product overflows.
+  [[nodiscard]] static std::int64_t limited(std::int64_t distance) noexcept {
+    return std::clamp(distance, -farthest, farthest);
+  }
+
+ private:
+  using Scale = Fixed<36>;
+  static constexpr std::int64_t farthest = std::int64_t{1} << 20;  // tokens
+  static constexpr std::int64_t steepest = Scale::one / 512;       // twice the time after 512 tokens
+  static constexpr std::int64_t memory = 1024;                     // number of errors in the fit
+  static constexpr std::int64_t prior = std::int64_t{1} << 20;     // weight of slope 0: one error at 1,024 tokens
+
+  std::int64_t slope_ = 0;
+  std::int64_t believed_ = 0;
+  std::int64_t weight_ = prior;
+};
+
+/// A value learned from samples at growing contexts. The first three samples seed it; each later sample moves it by a
+/// share of its relative error. Three errors in a row on the same side, each above three times the usual error, are a
+/// change: the value starts again from the median of these three.
 struct LearnedValue {
   static constexpr std::uint32_t seeds = 3;    // samples that seed the value
   static constexpr std::uint32_t memory = 64;  // maximum number of samples averaged
+  static constexpr int surprises = 3;          // errors in a row that are a change
 
   std::uint64_t value = 0;
-  std::array<std::uint64_t, 2> early{};
+  std::int64_t context = 0;               // mean context of the samples
+  std::array<std::uint64_t, 2> recent{};  // the last two samples
   std::uint32_t count = 0;
-  std::uint32_t seen = 0;  // pass number of the last sample
-  bool trusted = false;    // sampled three times, or a sample was close to the expected or the first one
+  std::uint32_t seen = 0;   // pass number of the last sample
+  std::uint32_t since = 0;  // pass number of the first error of the streak
+  int streak = 0;           // number of large errors in a row; negative: below the value
+  bool trusted = false;     // sampled three times, or a sample was close to the expected or the first one
 
   [[nodiscard]] bool seeding() const noexcept { return count < seeds; }
 
   /// Adds one of the first three samples. The value becomes the smaller of two, then the median of three, because
   /// passes are often accidentally slow but hardly ever fast. If the first sample is within a factor of 4/3 of
   /// `expected`, the mean of both replaces it.
-  void seed(std::uint64_t sample, std::uint64_t expected) noexcept {
+  void seed(std::uint64_t sample, std::uint64_t expected, std::int64_t at) noexcept {
     trusted = trusted || count + 1 >= seeds || alike(sample, count == 0 ? expected : value);
     if (count == 0 && 3 * std::max(sample, expected) <= 4 * std::min(sample, expected))
       sample = (sample + expected) / 2;
-    if (count < early.size()) early[count] = sample;
-    const auto [low, high] = std::minmax(early[0], early[1]);
-    value = count == 0 ? sample : count == 1 ? low : std::clamp(sample, low, high);
+    const std::uint64_t third = sample;
+    value = count == 0 ? sample : count == 1 ? std::min(sample, recent[1]) : median(third);
+    remember(sample);
     ++count;
+    context += (at - context) / static_cast<std::int64_t>(count);
+  }
+  /// Counts errors in a row on the same side. Returns true if they are a change.
+  bool surprised(std::int64_t error, std::int64_t usual, std::uint32_t pass) noexcept {
+    const int side = error > 3 * usual ? 1 : error < -3 * usual ? -1 : 0;
+    if (side == 0 || (streak > 0) != (side > 0) || streak == 0) since = pass;
+    streak = side == 0 ? 0 : (streak > 0) == (side > 0) ? streak + side : side;
+    return streak >= surprises || -streak >= surprises;
+  }
+  /// Starts again from the median of the last three samples.
+  void restart(std::uint64_t sample, std::int64_t at) noexcept {
+    value = median(sample);
+    context = at;
+    count = seeds;
+    streak = 0;
   }
   /// Moves the value by the relative error `error` (in UnitScale) divided by `weight`. The value stays above 0.
-  void correct(std::int64_t error, std::uint32_t weight) noexcept {
+  void correct(std::int64_t error, std::uint32_t weight, std::int64_t at) noexcept {
     const auto size = static_cast<std::uint64_t>(error < 0 ? -error : error) / weight;
     const std::uint64_t change = UnitScale::floor(value) * size + UnitScale::multiply(UnitScale::fraction(value), size);
     value = error < 0 ? value - std::min(change, value - 1) : value + change;
+    context += (at - context) / static_cast<std::int64_t>(weight);
   }
-  void count_sample() noexcept { count = std::min(count + 1, memory); }
+  void remember(std::uint64_t sample) noexcept { recent = {recent[1], sample}; }
 
  private:
+  [[nodiscard]] std::uint64_t median(std::uint64_t sample) const noexcept {
+    const auto [low, high] = std::minmax(recent[0], recent[1]);
+    return std::clamp(sample, low, high);
+  }
   /// Returns true if the numbers differ by at most a factor of 2.5. Steps and noise cause smaller differences;
   /// accidental delays cause larger ones.
   static bool alike(std::uint64_t a, std::uint64_t b) noexcept { return 2 * a <= 5 * b && 2 * b <= 5 * a; }
 };
 
-/// The time of a plain pass, which drifts as the context grows.
+/// The time of a plain pass, which rises with the context.
 struct PlainTime : LearnedValue {
   /// The number of samples after which the time counts as settled. Later samples move it by 1/24 of their error and do
   /// not change the ratios.
   static constexpr std::uint32_t settled = 24;
 
-  [[nodiscard]] bool known() const noexcept { return count > 0; }
+  ContextSlope slope;
 
-  void learn(std::uint64_t nanoseconds, UsualError& usual) noexcept {
+  [[nodiscard]] bool known() const noexcept { return count > 0; }
+  /// Returns the time at a context, in TimeScale.
+  [[nodiscard]] std::uint64_t at(std::int64_t ctx) const noexcept {
+    const std::int64_t rise = slope.rise(ContextSlope::limited(ctx - context));
+    const auto factor =
+        static_cast<std::uint64_t>(std::clamp(UnitScale::one + rise, UnitScale::one / 4, 4 * UnitScale::one));
+    return std::max<std::uint64_t>(
+        1, UnitScale::floor(value) * factor + UnitScale::multiply(UnitScale::fraction(value), factor));
+  }
+
+  /// Learns from a plain pass. Returns true if the machine has changed its speed, so the time starts again.
+  bool learn(std::uint64_t nanoseconds, std::int64_t ctx, std::uint32_t pass, UsualError& usual) noexcept {
     const std::uint64_t time = TimeScale::from(nanoseconds);
-    if (seeding()) return seed(time, 0);
-    count_sample();
-    correct(usual.bounded(time, value), std::min(count, settled));
+    seen = pass;
+    if (seeding()) {
+      seed(time, 0, ctx);
+      return false;
+    }
+    const std::int64_t distance = ContextSlope::limited(ctx - context);
+    const std::int64_t error = UsualError::of(time, at(ctx));
+    const bool changed = surprised(error, usual.deviation(), pass);
+    const std::int64_t bounded = usual.bounded(error);
+    if (changed) {
+      restart(time, ctx);
+    } else {
+      slope.learn(distance, bounded, usual.deviation());
+      count = std::min(count + 1, memory);
+      correct(bounded, count, ctx);
+    }
+    remember(time);
+    return changed;
   }
   /// Returns the cost of a pass that took `nanoseconds`, in UnitScale. Requires known() and nanoseconds <= 2^39.
-  [[nodiscard]] std::uint64_t cost_of(std::uint64_t nanoseconds) const noexcept {
-    return UnitScale::divide(TimeScale::from(nanoseconds), value);
+  [[nodiscard]] std::uint64_t cost_of(std::uint64_t nanoseconds, std::int64_t ctx) const noexcept {
+    return UnitScale::divide(TimeScale::from(nanoseconds), at(ctx));
   }
   /// Returns true if a longer pass took less than half of the plain time while the plain time has few samples. In that
   /// case, the plain pass was accidentally slow.
@@ -114,35 +211,43 @@ struct PlainTime : LearnedValue {
 struct RowRatio : LearnedValue {
   static constexpr std::uint64_t least = cost_one / 64;
   static constexpr std::uint64_t most = std::uint64_t{cost_one} * 1024;
-  static constexpr std::uint32_t stale_after = 512;  // passes; engines warm up and contexts grow
 
-  [[nodiscard]] bool stale(std::uint32_t pass) const noexcept { return pass - seen >= stale_after; }
+  /// Returns the number of half-lives since the last sample: after each, half of a high cost is no longer believed.
+  [[nodiscard]] std::uint32_t age(std::uint32_t pass) const noexcept { return (pass - seen) / half_life; }
 
   /// Learns from pass number `pass`, which took `nanoseconds`. `expected`: the cost of the pass according to the curve.
-  void learn(std::uint64_t nanoseconds, std::uint64_t expected, std::uint32_t pass, PlainTime& plain,
-             UsualError& usual) noexcept {
-    constexpr std::uint32_t well_known = 16;    // samples after which a ratio may correct the plain time
-    constexpr std::uint32_t long_unseen = 128;  // minimum number of passes since the last plain one
-    const std::uint64_t sample = std::clamp(plain.cost_of(nanoseconds), least, most);
-    if (stale(pass)) count = std::min(count, 2 * seeds);
+  /// `rise`: the learned rise of the cost from the mean context of this row count to the context of the pass.
+  void learn(std::uint64_t sample, std::uint64_t expected, std::int64_t rise, std::int64_t ctx, std::uint32_t pass,
+             const PlainTime& plain, UsualError& usual) noexcept {
+    sample = std::clamp(sample, least, most);
+    if (pass - seen >= stale_after) count = std::min(count, 2 * seeds);
     seen = pass;
-    if (seeding()) return seed(sample, expected);
-    count_sample();
-    const std::int64_t error = usual.bounded(sample, value);
-    correct(error, count);
-    // An error can come from the ratio or from the plain time. It corrects the plain time only if no plain pass was
-    // timed recently. If ratio and plain time always corrected each other, both would drift.
-    if (count >= well_known && pass - plain.seen >= long_unseen) plain.correct(error, well_known);
+    if (seeding()) return seed(sample, expected, ctx);
+    const auto here =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(static_cast<std::int64_t>(value) + rise, cost_one / 2));
+    const std::int64_t error = UsualError::of(sample, here);
+    const bool changed = surprised(error, usual.deviation(), pass);
+    const std::int64_t bounded = usual.bounded(error);
+    if (changed && plain.streak == 0 && plain.seen >= since) {
+      restart(sample, ctx);
+    } else {
+      count = std::min(count + 1, memory);
+      correct(bounded, count, ctx);
+    }
+    remember(sample);
     value = std::clamp(value, least, most);
   }
   /// Adjusts the ratio to a plain time that changes from `before` to `after`.
   void rescale(std::uint64_t before, std::uint64_t after) noexcept {
     if (count == 0) return;
     value = std::clamp(rescaled(value, before, after), least, most);
-    for (std::uint64_t& sample : early) sample = rescaled(sample, before, after);
+    for (std::uint64_t& sample : recent) sample = rescaled(sample, before, after);
   }
 
  private:
+  static constexpr std::uint32_t half_life = 128;    // passes
+  static constexpr std::uint32_t stale_after = 512;  // passes; engines warm up
+
   /// Returns a x b / c, with a limited to `most`.
   static std::uint64_t rescaled(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
     while (b >= std::uint64_t{1} << 36) b /= 2, c /= 2;
@@ -160,9 +265,12 @@ class ExplorationBudget {
     timed_ = timed;
     if (plain) plain_timed_ = timed;
   }
-  void count_pass() noexcept { ++passes_; }
-  /// Records that an uncertain row count was sent.
-  void spend() noexcept { explored_ = passes_; }
+  void count_pass() noexcept {
+    ++passes_;
+    saved_ = std::min(saved_ + share, most_saved);
+  }
+  /// Takes the loss of a try from the savings, which may become negative.
+  void spend(std::int64_t loss) noexcept { saved_ -= std::clamp<std::int64_t>(loss, 0, most_saved); }
 
   /// See LearnedCurve::passes().
   [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
@@ -176,28 +284,30 @@ class ExplorationBudget {
     if (since >= (closely ? longest_close_wait : longest_wait)) return true;
     // Each pass saves half a plain pass until the first plain time is known. After that, the share falls from 1/16 to
     // 1/256.
-    const std::int64_t share = cost_one / (plain.known() ? 8 * std::int64_t{std::min(1 + plain.count, 32U)} : 2);
-    return loss <= since * share;
+    const std::int64_t probe_share = cost_one / (plain.known() ? 8 * std::int64_t{std::min(1 + plain.count, 32U)} : 2);
+    return loss <= since * probe_share;
   }
   /// See LearnedCurve::may_explore().
   [[nodiscard]] bool may_explore(std::int64_t loss, const PlainTime& plain) const noexcept {
-    constexpr std::uint32_t every = 32;  // passes between two checks, because a check takes time
-    constexpr std::int64_t saved = cost_one / 256;
-    return timed_ && passes_ % every == 0 && plain.known() && loss <= std::int64_t{passes_ - explored_} * saved;
+    constexpr std::uint32_t every = 8;  // passes between two checks, because a check takes time
+    return timed_ && passes_ % every == 0 && plain.known() && saved_ > 0 && loss <= saved_;
   }
   /// See LearnedCurve::explored_rows(). `widest`: the largest known row count; `unlimited_rows`: the result if the last
   /// pass was not timed.
   [[nodiscard]] std::size_t rows(const PlainTime& plain, std::size_t widest,
                                  std::size_t unlimited_rows) const noexcept {
     if (!timed_) return unlimited_rows;
-    return std::max<std::size_t>({3, plain.count < 2 ? 0 : 2 * widest, passes_ / 8});
+    return std::max<std::size_t>({3, plain.count < 2 ? 0 : 2 * widest, passes_ / 32});
   }
 
  private:
+  static constexpr std::int64_t share = cost_one / 256;
+  static constexpr std::int64_t most_saved = 8 * std::int64_t{cost_one};
+
   std::uint32_t passes_ = 0;
-  std::uint32_t explored_ = 0;  // value of passes_ when an uncertain row count was last sent
-  bool timed_ = true;           // the last pass was timed
-  bool plain_timed_ = true;     // the last plain pass was timed
+  std::int64_t saved_ = 0;   // plain passes, in UnitScale
+  bool timed_ = true;        // the last pass was timed
+  bool plain_timed_ = true;  // the last plain pass was timed
 };
 
 }  // namespace reprise::detail
