@@ -106,13 +106,13 @@ class LearnedCurve {
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
     return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
   }
-  /// Returns the relative error that the cost of a row count may have, in UnitScale: twice the usual error of a time,
+  /// Returns the relative error that the cost of a row count may have, in UnitScale: the usual error of a time,
   /// divided by the square root of the number of times.
   [[nodiscard]] std::int64_t margin(std::size_t rows) const noexcept {
     const std::uint32_t count = rows >= 2 && rows <= most_rows ? rows_[rows - 1].count : 1;
     std::int64_t root = 1;
     while ((root + 1) * (root + 1) <= count) ++root;
-    return 2 * usual_.deviation() / root;
+    return usual_.deviation() / root;
   }
   /// Sets out[k] to the lowest plausible cost of `plain` + k rows at `context`. It is the cost, unless the row count is
   /// uncertain. Half of the cost above 1 is doubted for each 128 passes since the last time. A cost far below that of a
