@@ -218,14 +218,14 @@ class CostControl {
     LengthInput input{.sums = std::span(sums).first(nodes + 1),
                       .costs = std::span(known.costs).first(most + 1),
                       .plain_rows = room.plain.rows,
-                      .context = room.plain.context,
                       .widths = room.widths,
                       .padded = room.padded,
                       .throughput = throughput_.rate(),
                       .max_throughput = known.max_throughput,
                       .allowance = losses_.allowance(),
                       .rollback = options_.rollback,
-                      .replayed = room.replayed};
+                      .replayed = room.replayed,
+                      .context = room.plain.context};
     if (!room.widths.empty() || allowed != options_.max_nodes)
       input.max_throughput = highest_throughput(input.costs, room.widths, room.plain.rows);
     LengthChoice choice = length_of(draft.kind(), input);

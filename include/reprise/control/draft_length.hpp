@@ -43,7 +43,6 @@ struct LengthInput {
   std::span<const std::uint32_t> sums;
   std::span<const Cost> costs;  ///< costs[k]: cost of a pass with k drafted rows, for k from 0 to the maximum
   std::size_t plain_rows = 1;   ///< rows of the pass without a draft
-  std::size_t context = 0;      ///< committed tokens before the pass
   std::span<const std::size_t> widths = {};  ///< row counts of a pass, ascending, pending rows included; empty: any
   bool padded = false;                       ///< pad rows may fill a pass up to a width
   Rate throughput = rate_one;                ///< long-run tokens per plain pass
@@ -51,6 +50,7 @@ struct LengthInput {
   std::int64_t allowance = most_rate;        ///< upper bound on the extra cost of a pass over a plain one
   Cost rollback = 0;                         ///< extra cost of a pass whose draft is not accepted in full
   bool replayed = false;                     ///< a rejection makes accepted tokens run again; see PassLimits::replayed
+  std::size_t context = 0;                   ///< committed tokens before the pass
 };
 
 /// The number of nodes and of pad rows to send.
