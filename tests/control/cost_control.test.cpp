@@ -386,10 +386,31 @@ TEST(CostControl, KeepsItsGuaranteeWithALearnedCurveAfterAWarmUp) {
                  testing::noisy_time(engine.cost(rows), noise));
       }
       const double lost = simulated.worst_window(1500);
-      EXPECT_LE(lost, 10) << engine.name << ", " << name;
+      // 10, and tries of row counts whose learned cost is old.
+      EXPECT_LE(lost, 12) << engine.name << ", " << name;
       worst = std::max(worst, lost);
     }
   RecordProperty("most_lost_in_a_window", std::to_string(worst));
+}
+
+TEST(CostControl, RecoversFromCostsLearnedOnABusyMachine) {
+  // For 800 passes every pass with a draft takes three times its time. After 2,300 more passes that is forgotten.
+  const SimulatedEngine engine{"linear 0.02", [](std::size_t rows) { return 0.98 + 0.02 * static_cast<double>(rows); }};
+  const SimulatedEngine busy{"busy", [&](std::size_t rows) { return rows == 1 ? 1 : 3 * engine.cost(rows); }};
+  double told = 0;
+  double learned = 0;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    CostControl learns({.calibrated = true});
+    SimulatedText before(seed + 100, 1600);
+    testing::simulate(learns, busy, before, true);
+    SimulatedText forgetting(seed + 200, 5000);
+    testing::simulate(learns, engine, forgetting, true);
+    SimulatedText text(seed, 5000);
+    learned += testing::simulate(learns, engine, text, true).throughput();
+    CostControl knows({.curve = curve_of(engine), .calibrated = true});
+    told += testing::simulate(knows, engine, text, false).throughput();
+  }
+  EXPECT_GE(learned, 0.95 * told);
 }
 
 TEST(CostControl, LearnsNothingFromPassesOfSeveralSequences) {

@@ -235,6 +235,21 @@ TEST(LearnedCurve, HearsSoonOfAKernelThatHasChanged) {
   EXPECT_NEAR(cost(curve, 3), 1.2, 0.2);
 }
 
+TEST(LearnedCurve, DropsOldCostsThatOneFastPassRefutes) {
+  LearnedCurve curve;
+  for (int i = 0; i < 30; ++i) curve.learn(1, true, exactly(1));
+  for (int i = 0; i < 30; ++i)
+    for (const std::size_t rows : {3U, 6U}) curve.learn(rows, false, exactly(rows == 3 ? 3 : 7));
+  for (int i = 0; i < 100; ++i) curve.learn(1, true, exactly(1));
+  LearnedCurve soon = curve;
+  soon.learn(3, false, exactly(1.1));
+  EXPECT_GT(cost(soon, 3), 2.5) << "not old yet";
+  for (int i = 0; i < 40; ++i) curve.learn(1, true, exactly(1));
+  curve.learn(3, false, exactly(1.1));
+  EXPECT_NEAR(cost(curve, 3), 1.1, 0.1);
+  EXPECT_LT(cost(curve, 6), 2) << "learned under the same conditions";
+}
+
 TEST(LearnedCurve, WantsPlainPassesNowAndThen) {
   LearnedCurve curve;
   curve.learn(5, false, exactly(1.2));

@@ -270,7 +270,8 @@ class CostControl {
     }
     const Cost plain = exact_cost(policy, known, room.plain, 0, room.plain.context);
     const auto worst_loss = [&](std::size_t drafted) {
-      const Cost sent = exact_cost(policy, known, room.plain, drafted, room.plain.context);
+      const PassShape shape{room.plain.sequences, room.plain.rows + drafted, room.plain.context};
+      const Cost sent = policy.reserved(shape, exact_cost(policy, known, room.plain, drafted, room.plain.context));
       if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
       return std::int64_t{sent} - plain + options_.rollback + (room.replayed ? replays[drafted] : 0);
     };

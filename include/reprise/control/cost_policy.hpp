@@ -38,6 +38,8 @@ class ToldCost {
   [[nodiscard]] static constexpr std::uint32_t revision() noexcept { return 0; }
   [[nodiscard]] bool depends_on_context() const noexcept { return curve_.depends_on_context(); }
 
+  /// Returns the cost that the loss budget has to cover before a pass whose cost is `cost`.
+  [[nodiscard]] static constexpr Cost reserved(const PassShape&, Cost cost) noexcept { return cost; }
   /// Returns the cost that the loss budget is charged for a pass with a draft.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost; }
   /// Returns the maximum number of drafted rows that may be sent.
@@ -85,10 +87,17 @@ class LearnedCost {
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
   /// Like charged(cost), for a pass of `rows` rows in total that took `time`. Instead of 1/32, adds
   /// LearnedCurve::margin(). If no time of the row count is trusted and LearnedCurve::measured() is higher than `cost`,
-  /// the mean of both replaces `cost`.
+  /// the mean of both replaces `cost`. If the pass took
+  /// less than half of the expected time, the measured cost replaces it.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     if (!curve_.trusted(rows)) return charged(std::max(cost, cost / 2 + curve_.measured(rows, time) / 2));
+    if (const Cost measured = curve_.measured(rows, time); measured < cost / 2) cost = measured;
     return cost + UnitScale::multiply(std::int64_t{cost}, curve_.margin(rows));
+  }
+  /// Returns the cost that the loss budget has to cover before a pass like `shape`, whose expected cost is `cost`. It
+  /// is the lowest plausible cost: otherwise a cost that is believed too high could never be tried.
+  [[nodiscard]] Cost reserved(const PassShape& shape, Cost cost) const noexcept {
+    return curve_.plausible(shape.rows, cost);
   }
 
   /// Returns the maximum number of drafted rows for which the pass stays within LearnedCurve::explored_rows(). With

@@ -126,10 +126,15 @@ class LearnedCurve {
         floor = std::max(floor, static_cast<Cost>(out[k] - out[k] / 5));
         continue;
       }
-      const detail::RowRatio& row = rows_[rows - 1];
-      const std::uint32_t age = row.trusted ? std::min(row.age(passes()), 16U) : 16U;
-      out[k] = std::min(out[k], std::max(floor, cost_one + ((out[k] - cost_one) >> age)));
+      out[k] = std::min(out[k], std::max(floor, plausible(rows, out[k])));
     }
+  }
+  /// Returns the lowest plausible cost of a row count whose expected cost is `cost`, regardless of other row counts.
+  [[nodiscard]] Cost plausible(std::size_t rows, Cost cost) const noexcept {
+    if (!uncertain(rows)) return cost;
+    const detail::RowRatio& row = rows_[rows - 1];
+    const std::uint32_t age = row.trusted ? std::min(row.age(passes()), 16U) : 16U;
+    return cost_one + ((std::max(cost, cost_one) - cost_one) >> age);
   }
   /// Returns the measured cost of a pass that took `time`, limited to 2.5 times the expected cost. Returns cost(rows)
   /// if `time` is not above 0 or no plain time is known.
@@ -199,15 +204,30 @@ class LearnedCurve {
       budget_.spend(static_cast<std::int64_t>(std::min<std::uint64_t>(sample, detail::RowRatio::most)) - cost_one);
     const std::int64_t distance = at - row.context;
     const std::int64_t rise = this->rise(rows, distance);
-    if (!row.seeding() && row.streak == 0) {
+    if (!row.seeding()) {
       const std::int64_t here = std::max<std::int64_t>(static_cast<std::int64_t>(row.value) + rise, cost_one / 2);
       const std::int64_t error =
           detail::UsualError::of(std::min(sample, detail::RowRatio::most), static_cast<std::uint64_t>(here));
-      slope_per_row_.learn(detail::ContextSlope::limited(UnitScale::divide(row_tokens(rows, distance), here)),
-                           std::clamp(error, -3 * usual_.deviation(), 3 * usual_.deviation()), usual_.deviation());
+      const std::int64_t usual = usual_.deviation();
+      if (row.age(passes()) > 0 && error < -6 * usual) return refute(rows, sample, at);
+      if (row.streak == 0)
+        slope_per_row_.learn(detail::ContextSlope::limited(UnitScale::divide(row_tokens(rows, distance), here)),
+                             std::clamp(error, -3 * usual, 3 * usual), usual);
     }
     row.learn(sample, expected, rise, at, passes(), plain_, usual_);
     doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
+  }
+  /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
+  /// ever fast. The other old costs above 1 fall by the same factor, because they were learned under the same
+  /// conditions.
+  void refute(std::size_t rows, std::uint64_t sample, std::int64_t at) noexcept {
+    const std::uint64_t before = std::max<std::uint64_t>(rows_[rows - 1].value, cost_one + cost_one / 64);
+    const std::uint64_t after = std::clamp<std::uint64_t>(sample, cost_one + cost_one / 64, before);
+    for (detail::RowRatio& row : rows_)
+      if (row.trusted && row.age(passes()) > 0 && row.value > cost_one)
+        row.value = cost_one + (row.value - cost_one) * (after - cost_one) / (before - cost_one);
+    rows_[rows - 1].refute(std::max(sample, detail::RowRatio::least), at, passes());
+    doubtful_ = plain_.streak != 0;
   }
   void forget() noexcept {
     plain_ = {};

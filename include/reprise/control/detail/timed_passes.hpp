@@ -237,6 +237,15 @@ struct RowRatio : LearnedValue {
     remember(sample);
     value = std::clamp(value, least, most);
   }
+  /// Starts again from one sample, whose pass had number `pass`.
+  void refute(std::uint64_t sample, std::int64_t ctx, std::uint32_t pass) noexcept {
+    value = sample;
+    recent = {sample, sample};
+    context = ctx;
+    count = 1;
+    seen = pass;
+    streak = 0;
+  }
   /// Adjusts the ratio to a plain time that changes from `before` to `after`.
   void rescale(std::uint64_t before, std::uint64_t after) noexcept {
     if (count == 0) return;
@@ -269,8 +278,10 @@ class ExplorationBudget {
     ++passes_;
     saved_ = std::min(saved_ + share, most_saved);
   }
-  /// Takes the loss of a try from the savings, which may become negative.
-  void spend(std::int64_t loss) noexcept { saved_ -= std::clamp<std::int64_t>(loss, 0, most_saved); }
+  /// Takes the loss of a try from the savings. They may fall to -3, so the next try waits for at most 768 passes.
+  void spend(std::int64_t loss) noexcept {
+    saved_ = std::max(saved_ - std::clamp<std::int64_t>(loss, 0, most_saved), -most_owed);
+  }
 
   /// See LearnedCurve::passes().
   [[nodiscard]] std::uint32_t passes() const noexcept { return passes_; }
@@ -303,6 +314,7 @@ class ExplorationBudget {
  private:
   static constexpr std::int64_t share = cost_one / 256;
   static constexpr std::int64_t most_saved = 8 * std::int64_t{cost_one};
+  static constexpr std::int64_t most_owed = 3 * std::int64_t{cost_one};  // so the next try waits for at most 768 passes
 
   std::uint32_t passes_ = 0;
   std::int64_t saved_ = 0;   // plain passes, in UnitScale
