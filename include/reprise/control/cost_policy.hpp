@@ -83,9 +83,9 @@ class LearnedCost {
 
   /// Returns `cost` plus 1/32 of it, to cover the error of learned costs.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
-  /// Like charged(cost), for a pass of `rows` rows in total that took `time`. Instead of 1/32, adds
-  /// LearnedCurve::margin(). If no time of the row count is trusted and LearnedCurve::measured() is higher than `cost`,
-  /// the mean of both replaces `cost`.
+  /// Like charged(cost), for a pass of `rows` rows in total that took `time`. If the cost of the row count is trusted,
+  /// adds the relative error LearnedCurve::margin() instead of 1/32. Otherwise adds 1/32; if LearnedCurve::measured()
+  /// is higher than `cost`, the mean of both replaces `cost` first.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     if (!curve_.trusted(rows)) return charged(std::max(cost, cost / 2 + curve_.measured(rows, time) / 2));
     return cost + UnitScale::multiply(std::int64_t{cost}, curve_.margin(rows));

@@ -24,7 +24,7 @@ class RowFit {
   RowFit(std::int64_t variance, std::int64_t plain_samples) noexcept
       : variance_(std::max<std::int64_t>(variance, 1)), plain_samples_(std::max<std::int64_t>(plain_samples, 1)) {}
 
-  /// Adds the cost of a pass with `drafted` drafted rows, 1 to 63, the mean of `samples` samples.
+  /// Adds the cost of a pass with `drafted` drafted rows (1 to 63). The cost is the mean of `samples` samples.
   void add(std::size_t drafted, std::int64_t cost, std::int64_t samples) noexcept {
     const auto x = static_cast<std::int64_t>(drafted);
     const std::int64_t y = cost - cost_one;
