@@ -63,8 +63,8 @@ struct CostOptions {
 ///    passes run between two timed plain passes, or 16 while drafting seems to lose. This holds while plain passes are
 ///    timed.
 ///  * The loss bound is not guaranteed. To cover the error of learned costs, each drafted pass is charged more than its
-///    learned cost: LearnedCurve::margin() more if its row count is trusted and the pass was timed, otherwise at least
-///    1/32 more.
+///    learned cost. The addition is LearnedCurve::margin() if its row count is trusted and the pass was timed, and at
+///    least 1/32 otherwise.
 ///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes, for row counts that had been
 ///    timed. docs/decisions/0006 has the figures.
 ///

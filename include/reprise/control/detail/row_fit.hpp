@@ -10,10 +10,10 @@
 
 namespace reprise::inline v0::detail {
 
-/// Smooths the noisy costs of row counts: a step to the second row, a straight line after it, and a deviation from the
-/// line for each row count. How far step and deviations are believed depends on the noise and on their size: noise
-/// alone gives a line through the plain pass, and an engine with steps keeps its steps. Source: empirical Bayes (James
-/// and Stein 1961).
+/// Smooths the noisy costs of row counts. The fit has a step to the second row, a straight line after it, and a
+/// deviation from the line for each row count. How far the step and the deviations are believed depends on the noise
+/// and on their size. Noise alone gives a line through the plain pass, and an engine with steps keeps its steps.
+/// Source: empirical Bayes (James and Stein 1961).
 ///
 /// First call add() for each measured row count, then fit(), then deviation() for each of them again, then finish().
 /// After that, cost() returns the smoothed costs.

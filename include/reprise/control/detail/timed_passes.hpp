@@ -92,7 +92,7 @@ class ContextSlope {
 
 /// A value learned from samples at growing contexts. The first three samples seed it; each later sample moves it by a
 /// share of its relative error. Three errors in a row on the same side, each above three times the usual error, are a
-/// change: the value starts again from the median of these three samples.
+/// change. The value then starts again from the median of these three samples.
 struct LearnedValue {
   static constexpr std::uint32_t seeds = 3;    // samples that seed the value
   static constexpr std::uint32_t memory = 64;  // maximum number of samples averaged
