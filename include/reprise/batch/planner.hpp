@@ -58,11 +58,13 @@ namespace reprise::inline v0 {
 ///   one pass of the engine; for each: resolve, commit
 ///   planner.learn(committed, time);
 ///
-/// Loss bound: with a given curve, any 1,000 consecutive passes lose at most the time of 10 plain ones. Each pass is
-/// charged at the exact mean context of its sequences; see LossBudget. A pass of n sequences saves one plain pass for
-/// each n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same sequences
-/// and no other rows. A learned curve can be wrong. A strategy that states wrong
-/// probabilities takes rows from other sequences: set BatchEntry::credit to an AcceptanceCalibrator.
+/// Loss bound: with a given curve, any 1,000 consecutive passes under one LossBudget lose at most the time of 10 plain
+/// ones. Each pass is charged at the exact mean context of its sequences. A pass of n sequences saves one plain pass
+/// for each n tokens after the first n. A replay (Rollback::snapshot) is charged as if the next pass had the same
+/// sequences and no other rows. With a learned curve, which can be wrong, the bound is not guaranteed.
+///
+/// A strategy that states wrong probabilities takes rows from other sequences: set BatchEntry::credit to an
+/// AcceptanceCalibrator.
 ///
 /// Sampled drafts: the decision to send a node may depend only on numbers stated before its token was drawn; otherwise
 /// rejection sampling is biased. Each sampled draft continues while the next stated probability is worth the price of a
@@ -75,8 +77,8 @@ namespace reprise::inline v0 {
 /// those of earlier sequences are sent first. The sequence that counts as the first changes with each pass.
 ///
 /// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 7 KB
-/// of histograms, 52 KB of learned curves, and 8 bytes for each of max_drafted rows. Each sequence adds 12 bytes, and 2
-/// bytes for each of max_nodes nodes. Threads: one at a time.
+/// of histograms, 52 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
+/// 2 bytes for each of max_nodes nodes. Threads: one at a time.
 class BatchPlanner {
  public:
   static constexpr std::size_t most_nodes = detail::OfferedNodes::most_nodes;

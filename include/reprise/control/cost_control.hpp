@@ -41,9 +41,8 @@ struct CostOptions {
 /// Sends the part of a draft that is worth its cost (draft_length.hpp), within the loss bound of loss_budget.hpp. It
 /// reports these reasons for not sending a whole draft:
 ///
-///  * Cut::throttled: the loss budget set the limit, a plain pass must be timed, or this round does not ask the
-///  strategy
-///    for a draft.
+///  * Cut::throttled: the loss budget set the limit, a plain pass must be timed, or the strategy is not asked for a
+///    draft in this round.
 ///  * Cut::unlikely: more nodes would not be worth their cost.
 ///  * Cut::width: more nodes would be worth their cost if other widths were allowed.
 ///  * Cut::budget: max_nodes set the limit, or longer drafts have not been timed yet.
@@ -52,8 +51,9 @@ struct CostOptions {
 /// drafts pays. It keeps the learned pass costs, because they are a property of the engine. A new CostControl starts
 /// without learned costs. begin() does not refill the loss budget: passes do.
 ///
-/// The budget of its own starts with the whole burst, or with half a plain pass for an uncalibrated strategy. choose()
-/// reserves the worst loss of the chosen pass until learn(), cancel(), begin() or the next choose().
+/// A loss budget of the control's own starts with an allowance of the whole burst, or of half a plain pass for an
+/// uncalibrated strategy. choose() reserves the worst loss of the chosen pass until learn(), cancel(), begin(),
+/// share_loss_budget() or the next choose().
 ///
 /// With a learned curve:
 ///
@@ -62,14 +62,15 @@ struct CostOptions {
 ///  * Occasionally a draft is skipped to time a plain pass, preferably a draft of little value. At most 256 timed
 ///    passes run between two timed plain passes, or 16 while drafting seems to lose. This holds while plain passes are
 ///    timed.
-///  * The loss bound holds in learned costs. Each drafted pass is charged LearnedCurve::margin() more, to cover the
-///    error of these costs.
-///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes, for row counts that
-///    had been timed. docs/decisions/0006 has the figures.
+///  * The loss bound is not guaranteed. To cover the error of learned costs, each drafted pass is charged more than its
+///    learned cost. The addition is LearnedCurve::margin() if its row count is trusted and the pass was timed, and at
+///    least 1/32 otherwise.
+///  * In true costs, the loss stayed within the bound in simulations, after 1,500 passes, for row counts that had been
+///    timed. docs/decisions/0006 has the figures.
 ///
 /// Lengths are compared at costs for the context length rounded down to a multiple of 64. The chosen length is checked,
-/// and later charged, at the exact cost for the exact context. If its worst loss is not affordable, the next shorter
-/// length is tried, and so on.
+/// and later charged, at the exact cost for the exact context. If its worst loss is not affordable, the best of the
+/// shorter lengths is tried, and so on. A sampled draft instead ends before the first length that is not affordable.
 ///
 /// Cost: about 65 ns a pass for a draft of eight nodes with a linear curve. A measured curve adds about one microsecond
 /// every 64 tokens of context; an uncalibrated strategy adds about 10 ns a node. Only copies allocate, for the curve.
@@ -94,8 +95,8 @@ class CostControl {
   }
   /// Gives back the reservation of choose(), because the chosen pass will not run.
   void cancel() noexcept { losses_.cancel(); }
-  /// Uses this loss budget from now on, or the control's own if it is null; see CostOptions::loss_budget. Call it
-  /// before begin() if one control serves the sequences of several tenants.
+  /// Uses `budget` from now on, or the control's own loss budget if `budget` is null; see CostOptions::loss_budget.
+  /// Call it before begin() if one control serves the sequences of several tenants.
   void share_loss_budget(LossBudget* budget) noexcept {
     options_.loss_budget = budget;
     losses_.share(budget);

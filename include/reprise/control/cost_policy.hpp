@@ -85,19 +85,20 @@ class LearnedCost {
 
   /// Returns `cost` plus 1/32 of it, to cover the error of learned costs.
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
-  /// Like charged(cost), for a pass of `rows` rows in total that took `time`. Instead of 1/32, adds
-  /// LearnedCurve::margin(). If no time of the row count is trusted and LearnedCurve::measured() is higher than `cost`,
-  /// the mean of both replaces `cost`. If the pass took
-  /// less than half of the expected time, the measured cost replaces it.
+  /// Like charged(cost), for a pass of `rows` rows in total that took `time`. If the cost of the row count is trusted,
+  /// adds the relative error LearnedCurve::margin() instead of 1/32. Otherwise adds 1/32; if LearnedCurve::measured()
+  /// is higher than `cost`, the mean of both replaces `cost` first.
+  /// If a trusted pass took less than half of the expected time, the measured cost replaces `cost`.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     if (!curve_.trusted(rows)) return charged(std::max(cost, cost / 2 + curve_.measured(rows, time) / 2));
     if (const Cost measured = curve_.measured(rows, time); measured < cost / 2) cost = measured;
     return cost + UnitScale::multiply(std::int64_t{cost}, curve_.margin(rows));
   }
-  /// Returns the cost that the loss budget has to cover before a pass like `shape`, whose expected cost is `cost`. It
-  /// is the lowest plausible cost: otherwise a cost that is believed too high could never be tried.
+  /// Returns the cost that the loss budget has to cover before a pass like `shape`, whose expected cost is `cost`. If
+  /// no budget can ever cover that cost, returns the lowest plausible cost: a cost that is believed far too high could
+  /// otherwise never be tried.
   [[nodiscard]] Cost reserved(const PassShape& shape, Cost cost) const noexcept {
-    return curve_.plausible(shape.rows, cost);
+    return std::int64_t{cost} - cost_one <= LossBudget::burst ? cost : curve_.plausible(shape.rows, cost);
   }
 
   /// Returns the maximum number of drafted rows for which the pass stays within LearnedCurve::explored_rows(). With

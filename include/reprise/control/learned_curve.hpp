@@ -83,40 +83,42 @@ class LearnedCurve {
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `loss`: the cost of this probe, in
   /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each timed
   /// pass saves 1/256 of a plain pass for the next probe, or more while few plain times are known. The result is true
-  /// once 256 timed passes (16 if `closely` is true) have followed the last timed plain pass, or if times have changed
-  /// and only a plain pass can tell whether the machine has become slower. It is false before the first timed pass, and
-  /// after a plain pass that was not timed.
+  /// once 256 timed passes (16 if `closely` is true) have followed the last timed plain pass. It is also true if times
+  /// have changed and only a plain pass can tell whether the machine has become slower. It is false before the first
+  /// timed pass, and after a plain pass that was not timed.
   [[nodiscard]] bool should_probe_plain(std::int64_t loss, bool closely) const noexcept {
     return budget_.should_probe_plain(doubtful_ ? 0 : loss, closely, plain_);
   }
   /// Returns the maximum number of rows of the next pass, because a pass far beyond all timed row counts may be
-  /// expensive. The limit grows as passes are timed, and exceeds most_rows after a few hundred. It is most_rows + 1 if
-  /// the last pass was not timed.
+  /// expensive. The limit grows as passes are timed, and exceeds most_rows after at most 2,080 timed passes. It is
+  /// most_rows + 1 if the last pass was not timed.
   [[nodiscard]] std::size_t explored_rows() const noexcept { return budget_.rows(plain_, widest_, most_rows + 1); }
 
-  /// Returns true if the cost of a row count is uncertain: never timed, not trusted yet, or not timed for 128 passes.
-  /// Returns false for fewer than 2 rows and for more than most_rows.
+  /// Returns true if the cost of a row count is uncertain: never timed, not trusted yet, or not timed for 128 timed
+  /// passes. Returns false for fewer than 2 rows and for more than most_rows.
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     if (rows < 2 || rows > most_rows) return false;
     const detail::RowRatio& row = rows_[rows - 1];
     return !row.trusted || row.age(passes()) > 0;
   }
-  /// Returns true if the cost of a row count was learned from times that agree: of three passes, or of one that took
-  /// about as long as expected.
+  /// Returns true if the learned cost of a row count is trusted. It is trusted after three times, or if the first time
+  /// was close to the expected time, or the second time to the first. One row is always trusted; more than most_rows
+  /// rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
     return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
   }
-  /// Returns the relative error that the cost of a row count may have, in UnitScale: the usual error of a time,
-  /// divided by the square root of the number of times.
+  /// Returns the relative error that the cost of a row count may have, in UnitScale. It is the usual error of a time,
+  /// divided by the square root of the number of times. For row counts without times, this number counts as 1.
   [[nodiscard]] std::int64_t margin(std::size_t rows) const noexcept {
     const std::uint32_t count = rows >= 2 && rows <= most_rows ? rows_[rows - 1].count : 1;
     std::int64_t root = 1;
     while ((root + 1) * (root + 1) <= count) ++root;
     return usual_.deviation() / root;
   }
-  /// Sets out[k] to the lowest plausible cost of `plain` + k rows at `context`. It is the cost, unless the row count is
-  /// uncertain. Half of the cost above 1 is doubted for each 128 passes since the last time. A cost far below that of a
-  /// smaller row count that is certain is not plausible.
+  /// Sets out[k] to the lowest plausible cost of `plain` + k rows at `context`. It is cost(), unless the row count
+  /// is uncertain. Each 128 passes since the last time then halve the part of the cost above 1. Without a trusted time,
+  /// hardly any of that part is left. The result is below 4/5 of the cost of a certain, smaller row count in
+  /// `out` only if cost() is.
   void optimistic_costs(std::size_t plain, std::size_t context, std::span<Cost> out) const noexcept {
     Cost floor = cost_one;
     for (std::size_t k = 0; k < out.size(); ++k) {
@@ -143,8 +145,8 @@ class LearnedCurve {
     return static_cast<Cost>(
         std::min(plain_.cost_of(nanoseconds(time), fitted_context_), std::uint64_t{cost(rows)} * 5 / 2));
   }
-  /// Returns true if a try with an expected loss of `loss` plain passes is due. Each pass saves 1/256 of a plain pass
-  /// for tries, and a try spends the loss that was measured.
+  /// Returns true if a try with an expected loss of `loss` plain passes (in UnitScale) is due. Each pass saves 1/256 of
+  /// a plain pass for tries, and a try spends the loss that was measured.
   [[nodiscard]] bool may_explore(std::int64_t loss) const noexcept { return budget_.may_explore(loss, plain_); }
 
   /// Returns the number of timed passes of 1 to most_rows rows. Costs read from the curve stay valid until this number

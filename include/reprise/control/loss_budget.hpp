@@ -18,7 +18,8 @@ namespace reprise::inline v0 {
 ///
 /// The loss of a pass is c(sent) - c(plain) - (committed - 1), in the given curve. This is its extra cost at its exact
 /// context, minus one plain pass for each token after the first. Passes of all sequences are ordered by their commits.
-/// If a rejection makes the engine run tokens again, the loss includes the extra cost of that replay.
+/// c(sent) includes CostOptions::rollback if the draft is not accepted in full. If a rejection makes the engine run
+/// tokens again, the loss includes the extra cost of that replay.
 ///
 /// The budget is a leaky bucket. Each committed pass sets debt = max(0, debt + loss - leak). Before a draft is sent,
 /// its worst loss is reserved: the loss if every drafted token is rejected, with the most expensive replay. The commit
@@ -37,7 +38,7 @@ namespace reprise::inline v0 {
 /// Steps 1 and 3 count passes, not sessions: a new session does not refill the budget. Limits of the guarantee:
 ///
 ///  * Costs are those of the given curve. They do not include the time of the drafter.
-///  * For learned costs, 1 does not hold: the charge includes a surcharge and can exceed the reservation.
+///  * For learned costs, 1 does not hold: the charge includes a margin for their error and can exceed the reservation.
 ///  * Passes whose draft the control did not choose can exceed the burst, because nothing was reserved for them. Passes
 ///    that are cancelled after they ran are not counted.
 ///
@@ -71,14 +72,14 @@ class LossBudget {
   [[nodiscard]] std::int64_t allowance() const noexcept { return unreserved(load()); }
   /// Returns the losses that neither later gains nor the leak have offset, in UnitScale.
   [[nodiscard]] std::int64_t debt() const noexcept { return load().debt; }
-  /// Returns the worst loss of all passes that are planned and not yet committed, and of replays not yet run.
+  /// Returns the summed worst losses of passes planned but not yet committed and of replays not yet run, in UnitScale.
   [[nodiscard]] std::int64_t reserved() const noexcept { return load().reserved; }
   /// Returns true if drafting seems to lose: more than half of the burst is used up. An initial allowance below half of
   /// the burst has the same effect.
   [[nodiscard]] bool strained() const noexcept { return debt() > burst / 2; }
 
-  /// Reserves `loss` for a pass. Returns false and reserves nothing if the allowance is smaller. A loss of 0 or less
-  /// needs no reservation.
+  /// Reserves `loss` (in UnitScale) for a pass. Returns false and reserves nothing if the allowance is smaller. A loss
+  /// of 0 or less needs no reservation.
   [[nodiscard]] bool reserve(std::int64_t loss) noexcept {
     if (loss <= 0) return true;
     return update([loss](State& state) {
@@ -176,7 +177,8 @@ class LossAccount {
   ~LossAccount() { close(); }
 
   [[nodiscard]] const LossBudget& budget() const noexcept { return shared_ != nullptr ? *shared_ : own_; }
-  /// Uses `shared` from now on, or the control's own budget if it is null. Closes the account at the earlier budget.
+  /// Uses `shared` from now on, or the control's own budget if `shared` is null. Closes the account at the earlier
+  /// budget.
   void share(LossBudget* shared) noexcept {
     close();
     shared_ = shared;
@@ -209,7 +211,7 @@ class LossAccount {
     planned_ = 0;
     writable().add(loss, before - held_);
   }
-  /// Ends the sequence: gives back all reservations, and charges a replay for which a part was reserved.
+  /// Ends the sequence: gives back all reservations, and charges the reserved part of a replay that has not run.
   void close() noexcept {
     writable().release(planned_ + held_, held_);
     planned_ = held_ = replay_ = 0;

@@ -62,6 +62,7 @@ struct PassReport {
 ///      budget. Control reads no clock: times are arguments. None of these functions allocates or throws.
 ///  K6  A copy is a fork: the original and the copy continue independently, except that they share a shared budget.
 ///  K7  cancel() is optional. It is called if the chosen pass will not run, and gives back the reservation of choose().
+///      It is also called when no pass is chosen, and then has no effect.
 ///
 /// Threads: only one thread at a time may use a control; distinct copies may be used at the same time.
 template <class C>

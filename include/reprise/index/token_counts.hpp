@@ -18,11 +18,11 @@ namespace reprise::inline v0 {
 /// Counts how often each token of a sequence has occurred, and lists the most frequent tokens.
 ///
 /// Cost: add() and remove() touch about one slot of a hash table per token. Whatever the tokens are, a probe reads at
-/// most 128 slots, in 8 runs at different places. A token that finds no slot there is not counted. This happens only to
-/// tokens that are aimed at the key. A full table is rebuilt at twice its size; reserve() avoids that. If remove()
-/// affects a listed token, it searches for the most frequent tokens again. For this search, each block of 512 slots has
-/// an upper bound. The search reads all bounds and about 30 blocks. It reads one more block for each removed token that
-/// was the most frequent one in its block.
+/// most 128 slots, in 8 runs at different places. A token that finds no slot there is not counted. In
+/// practice this happens only to tokens that are chosen for the key. A full table is rebuilt at twice its size;
+/// reserve() avoids that. If remove() affects a listed token, it searches for the most frequent tokens again. For this
+/// search, each block of 512 slots has an upper bound. The search reads all bounds and about 30 blocks. It reads one
+/// more block for each removed token that was the most frequent one in its block.
 ///
 /// Memory: 11 to 21 bytes per distinct token. If memory runs out, tokens that are not in the table yet are not counted.
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.
@@ -151,8 +151,8 @@ class TokenCounts {
   [[nodiscard]] std::size_t slot_of(Token token) const noexcept {
     return probe(token, [this, token](std::size_t slot) { return ends_probe(slot, token); });
   }
-  /// Returns the first slot on the way to `vacant` whose token does not occur any more, or else `vacant`. A slot never
-  /// becomes vacant again, because a probe for another token may have passed it.
+  /// Returns the first slot on the way to `vacant` whose token does not occur any more, or else `vacant`. remove()
+  /// never makes a slot vacant, because a probe for another token may have passed it.
   [[nodiscard]] std::size_t reuse(Token token, std::size_t vacant) const noexcept {
     return probe(token, [this, vacant](std::size_t slot) { return slot == vacant || table_[slot].count == 1; });
   }

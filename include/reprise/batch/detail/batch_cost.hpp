@@ -84,8 +84,8 @@ class BatchCost {
     return replays_[std::min(k, most_replayed_)];
   }
   /// Reads highest_replay() for up to `limit` drafted rows and contexts from `context` to `last_context`. `pending`:
-  /// rows of the pass that belong to sequences. Any number of rows up to `pending` and the drafted rows can be
-  /// replayed.
+  /// rows of the pass that belong to sequences. After a replay, the next pass can have any number of
+  /// these rows up to `pending` plus the drafted rows.
   void prepare_replays(std::size_t pending, std::size_t limit, std::size_t context, std::size_t last_context) noexcept {
     limit = most_replayed_ = std::min(limit, most_);
     std::fill_n(replays_.begin(), limit + 1, Cost{0});

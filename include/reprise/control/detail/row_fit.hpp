@@ -10,10 +10,10 @@
 
 namespace reprise::inline v0::detail {
 
-/// Smooths the noisy costs of row counts: a step to the second row, a straight line after it, and a deviation from the
-/// line for each row count. How far step and deviations are believed depends on the noise and on their size: noise
-/// alone gives a line through the plain pass, and an engine with steps keeps its steps. Source: empirical Bayes (James
-/// and Stein 1961).
+/// Smooths the noisy costs of row counts. The fit has a step to the second row, a straight line after it, and a
+/// deviation from the line for each row count. How far the step and the deviations are believed depends on the noise
+/// and on their size. Noise alone gives a line through the plain pass, and an engine with steps keeps its steps.
+/// Source: empirical Bayes (James and Stein 1961).
 ///
 /// First call add() for each measured row count, then fit(), then deviation() for each of them again, then finish().
 /// After that, cost() returns the smoothed costs.
@@ -24,7 +24,7 @@ class RowFit {
   RowFit(std::int64_t variance, std::int64_t plain_samples) noexcept
       : variance_(std::max<std::int64_t>(variance, 1)), plain_samples_(std::max<std::int64_t>(plain_samples, 1)) {}
 
-  /// Adds the cost of a pass with `drafted` drafted rows, 1 to 63, the mean of `samples` samples.
+  /// Adds the cost of a pass with `drafted` drafted rows (1 to 63). The cost is the mean of `samples` samples.
   void add(std::size_t drafted, std::int64_t cost, std::int64_t samples) noexcept {
     const auto x = static_cast<std::int64_t>(drafted);
     const std::int64_t y = cost - cost_one;

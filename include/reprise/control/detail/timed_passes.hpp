@@ -21,7 +21,7 @@ using TimeScale = Fixed<8>;
 /// one pass in a hundred may take ten times as long without harm.
 class UsualError {
  public:
-  /// Returns (sample - value) / value in UnitScale. The limit is a factor of 64.
+  /// Returns (sample - value) / value in UnitScale. A sample above 64 times the value counts as 64 times the value.
   [[nodiscard]] static std::int64_t of(std::uint64_t sample, std::uint64_t value) noexcept {
     constexpr std::uint64_t most_times = 64;  // limit of sample / value; keeps the division within 64 bits
     sample = std::min(sample, value * most_times);
@@ -59,7 +59,7 @@ class ContextSlope {
     return rescaled<Scale, UnitScale>(believed_ * distance);
   }
   /// Learns from a time that differs from its expected value by `error`, `distance` tokens away from the context where
-  /// that value was learned.
+  /// that value was learned. `usual`: the usual error.
   void learn(std::int64_t distance, std::int64_t error, std::int64_t usual) noexcept {
     error -=
         rescaled<Scale, UnitScale>((slope_ - believed_) * distance);  // the value was expected by the believed slope
@@ -92,7 +92,7 @@ class ContextSlope {
 
 /// A value learned from samples at growing contexts. The first three samples seed it; each later sample moves it by a
 /// share of its relative error. Three errors in a row on the same side, each above three times the usual error, are a
-/// change: the value starts again from the median of these three.
+/// change. The value then starts again from the median of these three samples.
 struct LearnedValue {
   static constexpr std::uint32_t seeds = 3;    // samples that seed the value
   static constexpr std::uint32_t memory = 64;  // maximum number of samples averaged
@@ -105,7 +105,7 @@ struct LearnedValue {
   std::uint32_t seen = 0;   // pass number of the last sample
   std::uint32_t since = 0;  // pass number of the first error of the streak
   int streak = 0;           // number of large errors in a row; negative: below the value
-  bool trusted = false;     // sampled three times, or a sample was close to the expected or the first one
+  bool trusted = false;     // sampled three times, or the first sample was as expected, or the second like it
 
   [[nodiscard]] bool seeding() const noexcept { return count < seeds; }
 
@@ -157,8 +157,8 @@ struct LearnedValue {
 
 /// The time of a plain pass, which rises with the context.
 struct PlainTime : LearnedValue {
-  /// The number of samples after which the time counts as settled. Later samples move it by 1/24 of their error and do
-  /// not change the ratios.
+  /// The number of samples after which the time counts as settled. Later samples move it by at most 1/25 of their
+  /// error and do not change the ratios.
   static constexpr std::uint32_t settled = 24;
 
   ContextSlope slope;
@@ -215,7 +215,7 @@ struct RowRatio : LearnedValue {
   /// Returns the number of half-lives since the last sample: after each, half of a high cost is no longer believed.
   [[nodiscard]] std::uint32_t age(std::uint32_t pass) const noexcept { return (pass - seen) / half_life; }
 
-  /// Learns from pass number `pass`, which took `nanoseconds`. `expected`: the cost of the pass according to the curve.
+  /// Learns from pass number `pass`. `sample`: its measured cost. `expected`: its cost according to the curve.
   /// `rise`: the learned rise of the cost from the mean context of this row count to the context of the pass.
   void learn(std::uint64_t sample, std::uint64_t expected, std::int64_t rise, std::int64_t ctx, std::uint32_t pass,
              const PlainTime& plain, UsualError& usual) noexcept {

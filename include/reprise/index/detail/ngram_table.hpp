@@ -32,7 +32,7 @@ class NgramTable {
  public:
   static constexpr std::size_t run_length = 16;       ///< the slots of one run
   static constexpr std::size_t most_runs = 8;         ///< the runs of one probe
-  static constexpr std::size_t most_equal_tags = 16;  ///< the matching tags after which later runs end
+  static constexpr std::size_t most_equal_tags = 16;  ///< matching tags after the first run at which a probe gives up
 
   /// Returns the hash that addresses the run after that of `hash`.
   [[nodiscard]] static constexpr std::uint64_t next_run(std::uint64_t hash) noexcept {
@@ -44,7 +44,7 @@ class NgramTable {
   [[nodiscard]] std::size_t distinct() const noexcept { return distinct_; }
   /// Returns the maximum number of distinct n-grams.
   [[nodiscard]] std::size_t room() const noexcept { return slots() - (slots() + 3) / 4; }
-  /// False if an n-gram was not stored since the last reset() or clear().
+  /// Returns false if an n-gram was not stored since the last reset() or clear().
   [[nodiscard]] bool complete() const noexcept { return complete_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return tags_.memory_bytes() + ends_.memory_bytes(); }
 

@@ -87,9 +87,9 @@ class OpenRound {
   [[nodiscard]] std::span<const NodeIndex> sendable() const noexcept { return {sent_.data(), selected_}; }
   [[nodiscard]] bool chain() const noexcept { return max_leaves_ <= 1; }
 
-  /// Returns the maximum number of pad rows after the first `nodes` sendable nodes. The round must have memory for the
-  /// pad rows. In a tree, each pad row also needs a path of its own, in addition to the paths of these nodes. In a
-  /// chain, pad rows extend the only path; limit_draft() has already bounded them by the depth limit.
+  /// Returns the maximum number of pad rows after the first `nodes` sendable nodes: as many as the round has memory
+  /// for. In a tree, each pad row also needs a path of its own, in addition to the paths of these nodes. In a chain,
+  /// pad rows extend the only path; limit_draft() has already bounded them by the depth limit.
   [[nodiscard]] std::size_t most_padding(std::size_t nodes) const noexcept {
     if (chain()) return most_padding_;
     std::size_t inner = 0;  // rows that have a child
