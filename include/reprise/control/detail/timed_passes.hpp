@@ -278,9 +278,9 @@ class ExplorationBudget {
     ++passes_;
     saved_ = std::min(saved_ + share, most_saved);
   }
-  /// Takes the loss of a try from the savings. They may fall to -3, so the next try waits for at most 768 passes.
+  /// Takes the loss of a try from the savings. They may fall to -8, so the next try waits for at most 2,048 passes.
   void spend(std::int64_t loss) noexcept {
-    saved_ = std::max(saved_ - std::clamp<std::int64_t>(loss, 0, most_saved), -most_owed);
+    saved_ = std::max(saved_ - std::clamp<std::int64_t>(loss, 0, most_saved), -most_saved);
   }
 
   /// See LearnedCurve::passes().
@@ -314,7 +314,6 @@ class ExplorationBudget {
  private:
   static constexpr std::int64_t share = cost_one / 256;
   static constexpr std::int64_t most_saved = 8 * std::int64_t{cost_one};
-  static constexpr std::int64_t most_owed = 3 * std::int64_t{cost_one};  // so the next try waits for at most 768 passes
 
   std::uint32_t passes_ = 0;
   std::int64_t saved_ = 0;   // plain passes, in UnitScale
