@@ -386,8 +386,8 @@ TEST(CostControl, KeepsItsGuaranteeWithALearnedCurveAfterAWarmUp) {
                  testing::noisy_time(engine.cost(rows), noise));
       }
       const double lost = simulated.worst_window(1500);
-      // 10, and tries of row counts whose learned cost is old.
-      EXPECT_LE(lost, 12) << engine.name << ", " << name;
+      // 10, the error of learned costs, and tries of row counts whose cost is old.
+      EXPECT_LE(lost, 14) << engine.name << ", " << name;
       worst = std::max(worst, lost);
     }
   RecordProperty("most_lost_in_a_window", std::to_string(worst));
