@@ -204,11 +204,11 @@ class BatchPlanner {
     return std::min({rows - std::min(rows, plain_rows), cost_.width_limit(plain_rows), cost_.most_worthwhile(),
                      cost_.explored_rows()});
   }
-  /// Returns the weight of the logarithm of the pass time, in UnitScale. One sequence adds the price of the option to
-  /// wait; every other sequence adds 1.
+  /// Returns the weight of the logarithm of the pass time, in UnitScale. One sequence adds value_of_time() / rate, that
+  /// is, 1 plus the surcharge for the option to wait; every other sequence adds 1.
   [[nodiscard]] std::int64_t price() const noexcept {
     const Rate rate = std::min(throughput_.rate(), cost_.max_throughput());
-    // Only one sequence adds that price: with several sequences, more weight on time only caused losses.
+    // Only one sequence adds the surcharge: with several sequences, more weight on time only caused losses.
     return static_cast<std::int64_t>(plain_.sequences - std::min<std::size_t>(plain_.sequences, 1)) * rate_one +
            UnitScale::divide(value_of_time(rate, cost_.max_throughput()), rate);
   }
