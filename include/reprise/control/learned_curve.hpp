@@ -241,20 +241,23 @@ class LearnedCurve {
 
   void refit(std::int64_t context) noexcept {
     fitted_context_ = context;
+    std::array<std::int64_t, most_rows> values;  // NOLINT(*-member-init): filled for trusted row counts
     detail::RowFit fit(usual_.deviation() * usual_.deviation() * 3 / 2, plain_.count);
-    for (std::size_t i = 1; i < most_rows; ++i)
-      if (rows_[i].trusted) fit.add(i, static_cast<std::int64_t>(value_of(i)), rows_[i].count);
+    for (std::size_t i = 1; i < most_rows; ++i) {
+      if (!rows_[i].trusted) continue;
+      values[i] = value_of(i);
+      fit.add(i, values[i], rows_[i].count);
+    }
     fit.fit(static_cast<std::int64_t>(passes() == 0 ? default_slope : optimistic_slope));
     for (std::size_t i = 1; i < most_rows; ++i)
-      if (rows_[i].trusted) fit.deviation(i, static_cast<std::int64_t>(value_of(i)), rows_[i].count);
+      if (rows_[i].trusted) fit.deviation(i, values[i], rows_[i].count);
     fit.finish();
     fitted_[0] = cost_one;
     std::size_t last = 0;  // the last known row before i
     for (std::size_t i = 1; i < most_rows; ++i) {
       if (!rows_[i].trusted) continue;
-      fitted_[i] = static_cast<Cost>(
-          std::clamp<std::int64_t>(fit.cost(i, static_cast<std::int64_t>(value_of(i)), rows_[i].count), cost_one,
-                                   static_cast<std::int64_t>(detail::RowRatio::most)));
+      fitted_[i] = static_cast<Cost>(std::clamp<std::int64_t>(fit.cost(i, values[i], rows_[i].count), cost_one,
+                                                              static_cast<std::int64_t>(detail::RowRatio::most)));
       const std::int64_t rise =
           std::min<std::int64_t>((std::int64_t{fitted_[i]} - fitted_[last]) / static_cast<std::int64_t>(i - last),
                                  static_cast<std::int64_t>(slope_at(last)));
@@ -269,11 +272,11 @@ class LearnedCurve {
       fitted_[i] = static_cast<Cost>(std::min(fitted_[last] + (i - last) * slope_, detail::RowRatio::most));
   }
   /// Returns the learned cost of i + 1 rows at the context of the fit.
-  [[nodiscard]] std::uint64_t value_of(std::size_t i) const noexcept {
+  [[nodiscard]] std::int64_t value_of(std::size_t i) const noexcept {
     const std::int64_t value =
         static_cast<std::int64_t>(rows_[i].value) + rise(i + 1, fitted_context_ - rows_[i].context);
-    return static_cast<std::uint64_t>(std::clamp<std::int64_t>(
-        value, static_cast<std::int64_t>(detail::RowRatio::least), static_cast<std::int64_t>(detail::RowRatio::most)));
+    return std::clamp<std::int64_t>(value, static_cast<std::int64_t>(detail::RowRatio::least),
+                                    static_cast<std::int64_t>(detail::RowRatio::most));
   }
 
   /// Returns the slope of the cost after a known row count. It is the slope over the upper half of the rows up to that

@@ -61,8 +61,8 @@ class ContextSlope {
   /// Learns from a time that differs from its expected value by `error`, `distance` tokens away from the context where
   /// that value was learned. `usual`: the usual error.
   void learn(std::int64_t distance, std::int64_t error, std::int64_t usual) noexcept {
-    error -=
-        rescaled<Scale, UnitScale>((slope_ - believed_) * distance);  // the value was expected by the believed slope
+    // The expected value follows from the believed part of the slope; the fit needs the error of the whole slope.
+    error -= rescaled<Scale, UnitScale>((slope_ - believed_) * distance);
     error = std::clamp(error, -UnitScale::one, UnitScale::one);
     weight_ += distance * distance - weight_ / memory;
     slope_ = std::clamp(slope_ + rescaled<UnitScale, Scale>(distance * error) / weight_, -steepest, steepest);
@@ -116,8 +116,7 @@ struct LearnedValue {
     trusted = trusted || count + 1 >= seeds || alike(sample, count == 0 ? expected : value);
     if (count == 0 && 3 * std::max(sample, expected) <= 4 * std::min(sample, expected))
       sample = (sample + expected) / 2;
-    const std::uint64_t third = sample;
-    value = count == 0 ? sample : count == 1 ? std::min(sample, recent[1]) : median(third);
+    value = count == 0 ? sample : count == 1 ? std::min(sample, recent[1]) : median(sample);
     remember(sample);
     ++count;
     context += (at - context) / static_cast<std::int64_t>(count);
