@@ -337,6 +337,46 @@ TEST(CostControl, ComesBackWhenDraftsAreRightAgain) {
 
 // --- Gain ---
 
+/// An engine whose first drafted row costs 0.2 and whose later ones cost `slope` each.
+SimulatedEngine expensive_start(double slope) {
+  return {"expensive start",
+          [slope](std::size_t rows) { return rows == 1 ? 1 : 1.2 + slope * static_cast<double>(rows - 2); }};
+}
+
+/// The first token is unlikely and the others are certain after it, so a plan waits.
+TEST(CostControl, PlansChainsIfTheFirstRowIsExpensive) {
+  const CostControl expensive({.curve = curve_of(expensive_start(0.02)), .calibrated = true});
+  const CostControl linear({.curve = CostCurve::linear(0.02), .calibrated = true});
+  std::vector<double> path(20, 1.0);
+  path[0] = 0.2;
+  const std::vector<DraftNode> draft = chain(path);
+  std::vector<DraftNode> tree = draft;
+  tree.back().parent = anchor_parent;
+  EXPECT_EQ(choose(expensive, draft).nodes, 0U);
+  EXPECT_EQ(choose(expensive, tree).nodes, 20U);
+  EXPECT_EQ(choose(linear, draft).nodes, 20U);
+}
+
+TEST(CostControl, PricesChainsOfUntrustedStrategies) {
+  std::size_t different = 0;
+  for (const double slope : {0.005, 0.01, 0.02, 0.05, 0.08}) {
+    const CostControl untrusted({.curve = curve_of(expensive_start(slope))});
+    const std::vector<std::uint32_t> sums = {0, 32768, 49152, 57344, 61440, 63488, 64512};  // claims of 1 are halved
+    std::vector<Cost> costs(33);
+    for (std::size_t k = 0; k < costs.size(); ++k) costs[k] = to_cost(expensive_start(slope).cost(k + 1));
+    ASSERT_TRUE(first_row_expensive(costs));
+    const LengthInput input{.sums = sums,
+                            .costs = costs,
+                            .throughput = untrusted.throughput(),
+                            .max_throughput = highest_throughput(costs),
+                            .allowance = untrusted.loss_budget().allowance()};
+    const std::size_t sent = choose(untrusted, chain(std::vector<double>(6, 1.0))).nodes;
+    EXPECT_EQ(sent, priced_length(input).nodes) << slope;
+    different += sent != chain_length(input).nodes ? 1U : 0U;
+  }
+  EXPECT_GT(different, 0U);
+}
+
 TEST(CostControl, EarnsAsMuchAsTheBestFixedLengthInHindsight) {
   for (const SimulatedEngine& engine : testing::simulated_engines()) {
     double controlled = 0;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "reprise/control/loss_budget.hpp"
@@ -298,6 +299,108 @@ TEST(DraftLength, SurvivesTheMostExpensiveAcceptedCurve) {
     EXPECT_LE(answer.nodes, 1U) << "a second row costs 65,536 plain passes";
     EXPECT_LE(stopping_length(c.question()).nodes, 1U);
   }
+}
+
+/// The cheapest expected cost of a chain's tokens after the first `committed`, over every plan, times the probability
+/// of these tokens. `first`: the number of nodes of the next pass; unlimited: any.
+std::int64_t cheapest_plan(const Case& c, std::size_t committed, std::size_t first) {
+  const std::size_t nodes = c.sums.size() - 1;
+  if (committed > nodes) return 0;
+  const std::int64_t reached = committed == 0 ? cost_one : c.sums[committed] - c.sums[committed - 1];
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t k = 0; k < c.costs.size() && committed + k <= nodes; ++k) {
+    if (first != unlimited && k != first) continue;
+    if (k > 0 && std::int64_t{c.costs[k]} - c.costs[0] > c.allowance) continue;
+    best = std::min(best, reached * c.costs[k] + cheapest_plan(c, committed + k + 1, unlimited));
+  }
+  return best;
+}
+
+TEST(ChainLength, IsTheFirstPassOfTheCheapestPlan) {
+  testing::Random random(21);
+  std::size_t plans_with_drafts = 0;
+  for (int trial = 0; trial < 20'000; ++trial) {
+    Case c = random_case(random);
+    c.sums.resize(std::min<std::size_t>(c.sums.size(), 1 + random.below(9)));
+    const LengthChoice answer = chain_length(c.question());
+    ASSERT_EQ(answer.padding, 0U);
+    const std::int64_t best = cheapest_plan(c, 0, unlimited);
+    ASSERT_EQ(cheapest_plan(c, 0, answer.nodes), best) << "trial " << trial;
+    for (std::size_t k = 0; k < answer.nodes; ++k)
+      ASSERT_GT(cheapest_plan(c, 0, k), best) << "trial " << trial << ": " << k << " nodes cost no more";
+    if (answer.nodes > 0) ++plans_with_drafts;
+  }
+  EXPECT_GT(plans_with_drafts, 5'000U);
+}
+
+TEST(ChainLength, SaysWhatKeptItFromSendingMore) {
+  Case c = chain(21, 0.9, 0.05);
+  EXPECT_EQ(chain_length(c.question()).nodes, 21U);
+  EXPECT_EQ(chain_length(c.question()).cut, Cut::none);
+  c.allowance = to_cost(0.5);
+  EXPECT_EQ(chain_length(c.question()).nodes, 10U);
+  EXPECT_EQ(chain_length(c.question()).cut, Cut::throttled);
+  c.allowance = LossBudget::burst;
+  c.costs.resize(11);
+  EXPECT_EQ(chain_length(c.question()).nodes, 10U);
+  EXPECT_EQ(chain_length(c.question()).cut, Cut::budget);
+  EXPECT_EQ(chain_length(chain(20, 0.1, 0.3).question()).nodes, 0U);
+  EXPECT_EQ(chain_length(chain(20, 0.1, 0.3).question()).cut, Cut::unlikely);
+  EXPECT_EQ(chain_length(chain(0, 0, 0.05).question()).cut, Cut::none);
+}
+
+/// The first token is unlikely, and the others are certain if it is right. A plain pass, then the rest of the chain if
+/// it is right, costs 1 + 0.2 x 1.38. The whole chain costs 1.4. By price, all nodes are worth their cost.
+TEST(ChainLength, WaitsForBetterEvidence) {
+  Case c = chain(20, 0.2, 0.02);
+  c.throughput = rate_one * 13 / 10;
+  EXPECT_EQ(priced_length(c.question()).nodes, 20U);
+  EXPECT_EQ(chain_length(c.question()).nodes, 0U);
+}
+
+TEST(ChainLength, HandlesTheLongestChainAndTheHighestCosts) {
+  Case c = chain(100, 1, 0);
+  c.costs.assign(65, ~Cost{0});
+  c.allowance = std::int64_t{1} << 40;
+  EXPECT_EQ(chain_length(c.question()).nodes, 64U);
+  EXPECT_EQ(chain_length(c.question()).cut, Cut::budget);
+  c.costs[0] = 1;
+  EXPECT_EQ(chain_length(c.question()).nodes, 0U);
+}
+
+TEST(DraftLength, PlansChainsUnlessWidthsOrRejectionsMatter) {
+  testing::Random random(22);
+  std::size_t different = 0;
+  for (int trial = 0; trial < 10'000; ++trial) {
+    const Case c = random_case(random);
+    LengthInput question = c.question();
+    question.planned = true;
+    ASSERT_EQ(draft_length(question).nodes, chain_length(question).nodes);
+    different += draft_length(question).nodes != priced_length(question).nodes ? 1 : 0;
+    const std::array<std::size_t, 2> widths = {4, 8};
+    LengthInput others[] = {question, question, question, question};
+    others[0].planned = false;
+    others[1].widths = widths;
+    others[2].rollback = to_cost(0.5);
+    others[3].replayed = true;
+    for (const LengthInput& other : others) ASSERT_EQ(draft_length(other).nodes, priced_length(other).nodes);
+  }
+  EXPECT_GT(different, 1'000U);
+}
+
+TEST(FirstRowExpensive, IsTrueFromOneAndAHalfTimesTheAverage) {
+  const auto expensive = [](std::vector<Cost> costs) { return first_row_expensive(costs); };
+  EXPECT_TRUE(expensive({100, 115, 130, 140, 140}));   // 15, and 10 on average
+  EXPECT_FALSE(expensive({100, 115, 130, 140, 141}));  // 15, and 10.25 on average
+  EXPECT_FALSE(expensive({100, 110, 120}));
+  EXPECT_FALSE(expensive({100, 100, 100}));  // free rows
+  EXPECT_FALSE(expensive({100, 90, 60}));
+  EXPECT_TRUE(expensive({100, 120, 100}));
+  EXPECT_FALSE(expensive({100, 120}));  // one row is the average
+  EXPECT_FALSE(expensive({100}));
+  std::vector<Cost> costs(65, ~Cost{0});
+  costs[0] = 1;
+  EXPECT_TRUE(first_row_expensive(costs));
 }
 
 TEST(HighestThroughput, IsThatOfPlainDecodingAtLeast) {

@@ -226,7 +226,10 @@ class CostControl {
                       .allowance = losses_.allowance(),
                       .rollback = options_.rollback,
                       .replayed = room.replayed,
-                      .context = room.plain.context};
+                      .context = room.plain.context,
+                      .planned = options_.calibrated &&
+                                 first_row_expensive(std::span(known.costs).first(allowed + 1)) &&
+                                 detail::forms_chain(draft, sendable.first(nodes))};
     if (!room.widths.empty() || allowed != options_.max_nodes)
       input.max_throughput = highest_throughput(input.costs, room.widths, room.plain.rows);
     LengthChoice choice = length_of(draft.kind(), input);

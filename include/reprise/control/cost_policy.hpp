@@ -26,6 +26,20 @@ inline LengthChoice length_of(DraftKind kind, const LengthInput& input) noexcept
   return kind == DraftKind::sampled ? stopping_length(input) : draft_length(input);
 }
 
+namespace detail {
+
+/// Returns true if each of `nodes` is the child of the node before it.
+inline bool forms_chain(DraftView draft, std::span<const NodeIndex> nodes) noexcept {
+  NodeIndex last = anchor_parent;
+  for (const NodeIndex node : nodes) {
+    if (draft[static_cast<std::size_t>(node)].parent != last) return false;
+    last = node;
+  }
+  return true;
+}
+
+}  // namespace detail
+
 /// Costs from a given curve. These costs count as certain, so no choice explores.
 class ToldCost {
  public:
