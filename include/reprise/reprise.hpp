@@ -17,6 +17,7 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/cost_policy.hpp"
+#include "reprise/control/cost_prior.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/cost_prior.hpp"
 #include "reprise/control/detail/row_fit.hpp"
 #include "reprise/control/detail/timed_passes.hpp"
 
@@ -30,6 +31,11 @@ namespace reprise::inline v0 {
 ///  * Two slopes describe the context: the rise of the plain time for each token, and the rise of the cost for each row
 ///    and token. A slope counts only as far as it stands out from the noise.
 ///
+/// Assuming: a row count with an assumed cost (CostPrior) starts as if it had three samples, and its times correct it
+/// as above. The first time of such a row count has to be within three usual errors. Otherwise it is dropped. After two
+/// such times in a row on the same side, the parts above 1 of all assumed costs without a time are multiplied by the
+/// factor by which they were wrong.
+///
 /// Reading: RowFit smooths the ratios. Noise alone gives a straight line, and an engine with steps keeps its steps,
 /// upwards and downwards.
 ///
@@ -42,14 +48,21 @@ namespace reprise::inline v0 {
 /// plausible costs, and may_explore() decides whether a try is due. No row count is ruled out: every 128 passes without
 /// a time, half of its cost above 1 is no longer believed. Tries cost at most 1/256 of all passes in the long run.
 ///
-/// The curve uses integers only, takes 4 KB and never allocates. learn() takes about ten operations, or a hundred times
-/// as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does. Threads: one
-/// at a time.
+/// The curve uses integers only, takes 4.5 KB and never allocates. learn() takes about ten operations, or a hundred
+/// times as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does.
+/// Threads: one at a time.
 class LearnedCurve {
  public:
   static constexpr std::size_t most_rows = 64;
 
-  LearnedCurve() noexcept { refit(0); }
+  static_assert(most_rows == CostPrior::most_rows);
+
+  LearnedCurve() noexcept : LearnedCurve(CostPrior()) {}
+  /// Starts from assumed costs; see CostPrior.
+  explicit LearnedCurve(const CostPrior& prior) noexcept : prior_(prior) {
+    assume(0);
+    refit(0);
+  }
 
   /// Learns from a pass of `rows` rows at `context` committed tokens. Without a time above 0, it only records that the
   /// time is missing. It learns no cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft.
@@ -63,6 +76,7 @@ class LearnedCurve {
     const std::uint64_t took = nanoseconds(*measured);
     const std::int64_t at = signed_context(context);
     budget_.count_pass();
+    if (passes() == 1) move_assumed(at);
     if (plain) {
       learn_plain(std::max<std::uint64_t>(1, UnitScale::divide(took, cost(rows, context))), at);
     } else if (plain_.known()) {
@@ -91,8 +105,10 @@ class LearnedCurve {
   }
   /// Returns the maximum number of rows of the next pass, because a pass far beyond all timed row counts may be
   /// expensive. The limit grows as passes are timed, and exceeds most_rows after at most 2,080 timed passes. It is
-  /// most_rows + 1 if the last pass was not timed.
-  [[nodiscard]] std::size_t explored_rows() const noexcept { return budget_.rows(plain_, widest_, most_rows + 1); }
+  /// most_rows + 1 if the last pass was not timed, and at least the largest assumed row count.
+  [[nodiscard]] std::size_t explored_rows() const noexcept {
+    return std::max(budget_.rows(plain_, widest_, most_rows + 1), prior_.widest());
+  }
 
   /// Returns true if the cost of a row count is uncertain: never timed, not trusted yet, or not timed for 128 timed
   /// passes. Returns false for fewer than 2 rows and for more than most_rows.
@@ -102,10 +118,10 @@ class LearnedCurve {
     return !row.trusted || row.age(passes()) > 0;
   }
   /// Returns true if the learned cost of a row count is trusted. It is trusted after three times, or if the first time
-  /// was close to the expected time, or the second time to the first. One row is always trusted; more than most_rows
-  /// rows never are.
+  /// was close to the expected time, or the second time to the first. An assumed cost is trusted after the first time
+  /// that is close to it. One row is always trusted; more than most_rows rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
-    return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
+    return rows >= 1 && rows <= most_rows && (rows == 1 || (rows_[rows - 1].trusted && !rows_[rows - 1].assumed));
   }
   /// Returns the relative error that the cost of a row count may have, in UnitScale. It is the usual error of a time,
   /// divided by the square root of the number of times. For row counts without times, this number counts as 1.
@@ -152,6 +168,15 @@ class LearnedCurve {
   /// Returns the number of timed passes of 1 to most_rows rows. Costs read from the curve stay valid until this number
   /// changes.
   [[nodiscard]] std::uint32_t passes() const noexcept { return budget_.passes(); }
+
+  /// Returns the learned costs, at the context of the last fit, as a prior for the next curve of the same engine. Row
+  /// counts whose cost is not trusted are left out; assumed costs without a time are included.
+  [[nodiscard]] CostPrior prior() const noexcept {
+    CostPrior learned;
+    for (std::size_t i = 1; i < most_rows; ++i)
+      if (rows_[i].trusted) learned.assume(i + 1, fitted_[i]);
+    return learned;
+  }
 
  private:
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
@@ -204,6 +229,7 @@ class LearnedCurve {
     const Cost expected = cost_at(rows, at - fitted_context_);
     if (uncertain(rows))
       budget_.spend(static_cast<std::int64_t>(std::min<std::uint64_t>(sample, detail::RowRatio::most)) - cost_one);
+    if (row.assumed && !confirm(rows, sample, at)) return;
     const std::int64_t distance = at - row.context;
     const std::int64_t rise = this->rise(rows, distance);
     if (!row.seeding()) {
@@ -218,6 +244,35 @@ class LearnedCurve {
     }
     row.learn(sample, expected, rise, at, passes(), plain_, usual_);
     doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
+  }
+  void assume(std::int64_t at) noexcept {
+    for (std::size_t rows = CostPrior::least_rows; rows <= most_rows; ++rows)
+      if (prior_.assumes(rows)) rows_[rows - 1].assume(prior_.cost(rows), at, passes());
+  }
+  /// Sets the context of assumed costs. A prior has none, so they hold at the context of the first timed pass.
+  void move_assumed(std::int64_t at) noexcept {
+    for (detail::RowRatio& row : rows_)
+      if (row.assumed) row.context = at;
+  }
+  /// Compares the first time of an assumed cost with it. Returns false if the time is dropped, because it differs too
+  /// much. From two such times in a row, corrects all assumed costs. After 128 passes, a time that is far below the
+  /// assumed cost counts at once, as for learned costs.
+  [[nodiscard]] bool confirm(std::size_t rows, std::uint64_t sample, std::int64_t at) noexcept {
+    detail::RowRatio& row = rows_[rows - 1];
+    row.value = static_cast<std::uint64_t>(value_of(rows - 1, at));
+    row.context = at;
+    const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), row.value);
+    const std::int64_t usual = usual_.deviation();
+    if (error > 3 * usual || (error < -3 * usual && row.age(passes()) == 0)) {
+      const std::uint64_t factor = check_.contradict(rows, sample, row.value);
+      if (factor == 0 || plain_.streak != 0) return false;
+      for (std::size_t i = 1; i < most_rows; ++i)
+        if (rows_[i].assumed) rows_[i].value = check_.corrected(i + 1, rows_[i].value, factor);
+    } else {
+      check_.agree();
+    }
+    row.assumed = false;
+    return true;
   }
   /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
   /// ever fast. The other old costs above 1 fall by the same factor, because they were learned under the same
@@ -236,6 +291,8 @@ class LearnedCurve {
     rows_.fill({});
     slope_per_row_ = {};
     averaging_ = true;
+    check_ = {};
+    assume(fitted_context_);
     refit(fitted_context_);
   }
 
@@ -245,10 +302,10 @@ class LearnedCurve {
     detail::RowFit fit(usual_.deviation() * usual_.deviation() * 3 / 2, plain_.count);
     for (std::size_t i = 1; i < most_rows; ++i) {
       if (!rows_[i].trusted) continue;
-      values[i] = value_of(i);
+      values[i] = value_of(i, context);
       fit.add(i, values[i], rows_[i].count);
     }
-    fit.fit(static_cast<std::int64_t>(passes() == 0 ? default_slope : optimistic_slope));
+    fit.fit(static_cast<std::int64_t>(unknown_slope()));
     for (std::size_t i = 1; i < most_rows; ++i)
       if (rows_[i].trusted) fit.deviation(i, values[i], rows_[i].count);
     fit.finish();
@@ -256,8 +313,9 @@ class LearnedCurve {
     std::size_t last = 0;  // the last known row before i
     for (std::size_t i = 1; i < most_rows; ++i) {
       if (!rows_[i].trusted) continue;
-      fitted_[i] = static_cast<Cost>(std::clamp<std::int64_t>(fit.cost(i, values[i], rows_[i].count), cost_one,
-                                                              static_cast<std::int64_t>(detail::RowRatio::most)));
+      const std::int64_t cost = rows_[i].assumed ? values[i] : fit.cost(i, values[i], rows_[i].count);
+      fitted_[i] = static_cast<Cost>(
+          std::clamp<std::int64_t>(cost, cost_one, static_cast<std::int64_t>(detail::RowRatio::most)));
       const std::int64_t rise =
           std::min<std::int64_t>((std::int64_t{fitted_[i]} - fitted_[last]) / static_cast<std::int64_t>(i - last),
                                  static_cast<std::int64_t>(slope_at(last)));
@@ -271,10 +329,9 @@ class LearnedCurve {
     for (std::size_t i = last + 1; i < most_rows; ++i)
       fitted_[i] = static_cast<Cost>(std::min(fitted_[last] + (i - last) * slope_, detail::RowRatio::most));
   }
-  /// Returns the learned cost of i + 1 rows at the context of the fit.
-  [[nodiscard]] std::int64_t value_of(std::size_t i) const noexcept {
-    const std::int64_t value =
-        static_cast<std::int64_t>(rows_[i].value) + rise(i + 1, fitted_context_ - rows_[i].context);
+  /// Returns the learned cost of i + 1 rows at a context.
+  [[nodiscard]] std::int64_t value_of(std::size_t i, std::int64_t context) const noexcept {
+    const std::int64_t value = static_cast<std::int64_t>(rows_[i].value) + rise(i + 1, context - rows_[i].context);
     return std::clamp<std::int64_t>(value, static_cast<std::int64_t>(detail::RowRatio::least),
                                     static_cast<std::int64_t>(detail::RowRatio::most));
   }
@@ -284,11 +341,15 @@ class LearnedCurve {
   /// another kernel there.
   [[nodiscard]] std::uint64_t slope_at(std::size_t i) const noexcept {
     const std::size_t half = std::min(i, std::max<std::size_t>(1, i / 2));
-    return (fitted_[i] - std::min(fitted_[i], fitted_[half]) +
-            prior_rows * (passes() == 0 ? default_slope : optimistic_slope)) /
-           (i - half + prior_rows);
+    return (fitted_[i] - std::min(fitted_[i], fitted_[half]) + prior_rows * unknown_slope()) / (i - half + prior_rows);
+  }
+  /// Returns the slope that counts before times are known.
+  [[nodiscard]] std::uint64_t unknown_slope() const noexcept {
+    return passes() == 0 && prior_.empty() ? default_slope : optimistic_slope;
   }
 
+  CostPrior prior_;
+  detail::AssumptionCheck check_;
   std::array<detail::RowRatio, most_rows> rows_{};
   detail::PlainTime plain_;
   detail::ContextSlope slope_per_row_;  // cost per row and token of context

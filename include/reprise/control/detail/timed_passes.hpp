@@ -211,6 +211,17 @@ struct RowRatio : LearnedValue {
   static constexpr std::uint64_t least = cost_one / 64;
   static constexpr std::uint64_t most = std::uint64_t{cost_one} * 1024;
 
+  bool assumed = false;  // the value is from a CostPrior, and no time has confirmed it
+
+  /// Starts with an assumed cost, which counts as three samples. `pass`: the number of the last pass.
+  void assume(std::uint64_t cost, std::int64_t ctx, std::uint32_t pass) noexcept {
+    value = std::clamp(cost, least, most);
+    recent = {value, value};
+    context = ctx;
+    count = seeds;
+    seen = pass;
+    trusted = assumed = true;
+  }
   /// Returns the number of half-lives since the last sample: after each, half of a high cost is no longer believed.
   [[nodiscard]] std::uint32_t age(std::uint32_t pass) const noexcept { return (pass - seen) / half_life; }
 
@@ -244,10 +255,12 @@ struct RowRatio : LearnedValue {
     count = 1;
     seen = pass;
     streak = 0;
+    assumed = false;
   }
-  /// Adjusts the ratio to a plain time that changes from `before` to `after`.
+  /// Adjusts the ratio to a plain time that changes from `before` to `after`. An assumed cost keeps its value, because
+  /// no plain time has entered it.
   void rescale(std::uint64_t before, std::uint64_t after) noexcept {
-    if (count == 0) return;
+    if (count == 0 || assumed) return;
     value = std::clamp(rescaled(value, before, after), least, most);
     for (std::uint64_t& sample : recent) sample = rescaled(sample, before, after);
   }
@@ -261,6 +274,41 @@ struct RowRatio : LearnedValue {
     while (b >= std::uint64_t{1} << 36) b /= 2, c /= 2;
     return std::min(a, most) * b / std::max<std::uint64_t>(c, 1);
   }
+};
+
+/// Finds a factor by which assumed costs are wrong. The part of a cost above 1 counts, and at least 1/256 for each
+/// drafted row, so that a row that was assumed to be free can become expensive.
+class AssumptionCheck {
+ public:
+  /// Compares a sample with an assumed cost that it contradicts. Returns the factor, in UnitScale, after two
+  /// contradictions in a row on the same side; otherwise returns 0. It is the smaller of the two corrections.
+  [[nodiscard]] std::uint64_t contradict(std::size_t rows, std::uint64_t sample, std::uint64_t value) noexcept {
+    const bool above = sample > value;
+    const std::uint64_t now = UnitScale::divide(extra(rows, sample), extra(rows, value));
+    const std::uint64_t before = above_ == above ? factor_ : 0;
+    above_ = above;
+    factor_ = before == 0 ? std::max<std::uint64_t>(now, 1) : 0;
+    return before == 0 ? 0 : above ? std::min(before, now) : std::max(before, now);
+  }
+  /// Records a sample that agrees with an assumed cost.
+  void agree() noexcept { factor_ = 0; }
+
+  /// Returns the cost of `rows` rows after a correction by `factor`.
+  [[nodiscard]] static std::uint64_t corrected(std::size_t rows, std::uint64_t value, std::uint64_t factor) noexcept {
+    if (factor < UnitScale::one && value <= cost_one) return value;
+    const std::uint64_t extra = factor < UnitScale::one ? value - cost_one : AssumptionCheck::extra(rows, value);
+    return std::min(cost_one + UnitScale::multiply(extra, factor), RowRatio::most);
+  }
+
+ private:
+  /// Returns the cost above a plain pass.
+  static std::uint64_t extra(std::size_t rows, std::uint64_t cost) noexcept {
+    constexpr std::uint64_t least = cost_one / 256;
+    return std::max((rows - 1) * least, std::clamp<std::uint64_t>(cost, cost_one, RowRatio::most) - cost_one);
+  }
+
+  std::uint64_t factor_ = 0;  // of the last contradiction; 0: the last sample was none
+  bool above_ = false;        // the last contradiction was above the assumed cost
 };
 
 /// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring. It saves the same amount
