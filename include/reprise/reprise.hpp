@@ -65,6 +65,7 @@
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/evidence/path_products.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/history_types.hpp"

@@ -31,10 +31,11 @@ namespace reprise::inline v0 {
 ///  * Two slopes describe the context: the rise of the plain time for each token, and the rise of the cost for each row
 ///    and token. A slope counts only as far as it stands out from the noise.
 ///
-/// Assuming: a row count with an assumed cost (CostPrior) starts as if it had three samples, and its times correct it
-/// as above. The first time of such a row count has to be within three usual errors. Otherwise it is dropped. After two
-/// such times in a row on the same side, the parts above 1 of all assumed costs without a time are multiplied by the
-/// factor by which they were wrong.
+/// Assuming: with a CostPrior, RowFit smooths the differences from the assumed costs instead of those from a plain
+/// pass. A row count without a time keeps its assumed cost plus the difference on the line. The first time of an
+/// assumed row count has to be within three usual errors. Otherwise it is dropped. After two such times in a row on the
+/// same side, the parts above 1 of all assumed costs without a time are multiplied by the factor by which they were
+/// wrong.
 ///
 /// Reading: RowFit smooths the ratios. Noise alone gives a straight line, and an engine with steps keeps its steps,
 /// upwards and downwards.
@@ -59,10 +60,7 @@ class LearnedCurve {
 
   LearnedCurve() noexcept : LearnedCurve(CostPrior()) {}
   /// Starts from assumed costs; see CostPrior.
-  explicit LearnedCurve(const CostPrior& prior) noexcept : prior_(prior) {
-    assume(0);
-    refit(0);
-  }
+  explicit LearnedCurve(const CostPrior& prior) noexcept : prior_(prior) { assume(0); }
 
   /// Learns from a pass of `rows` rows at `context` committed tokens. Without a time above 0, it only records that the
   /// time is missing. It learns no cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft.
@@ -76,7 +74,6 @@ class LearnedCurve {
     const std::uint64_t took = nanoseconds(*measured);
     const std::int64_t at = signed_context(context);
     budget_.count_pass();
-    if (passes() == 1) move_assumed(at);
     if (plain) {
       learn_plain(std::max<std::uint64_t>(1, UnitScale::divide(took, cost(rows, context))), at);
     } else if (plain_.known()) {
@@ -110,18 +107,18 @@ class LearnedCurve {
     return std::max(budget_.rows(plain_, widest_, most_rows + 1), prior_.widest());
   }
 
-  /// Returns true if the cost of a row count is uncertain: never timed, not trusted yet, or not timed for 128 timed
-  /// passes. Returns false for fewer than 2 rows and for more than most_rows.
+  /// Returns true if the cost of a row count is uncertain: neither assumed nor timed, not trusted yet, or not timed for
+  /// 128 timed passes. Returns false for fewer than 2 rows and for more than most_rows.
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     if (rows < 2 || rows > most_rows) return false;
     const detail::RowRatio& row = rows_[rows - 1];
-    return !row.trusted || row.age(passes()) > 0;
+    return !known(rows - 1) || row.age(passes()) > 0;
   }
   /// Returns true if the learned cost of a row count is trusted. It is trusted after three times, or if the first time
-  /// was close to the expected time, or the second time to the first. An assumed cost is trusted after the first time
-  /// that is close to it. One row is always trusted; more than most_rows rows never are.
+  /// was close to the expected time, or the second time to the first. Assumed costs without times are not trusted. One
+  /// row is always trusted; more than most_rows rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
-    return rows >= 1 && rows <= most_rows && (rows == 1 || (rows_[rows - 1].trusted && !rows_[rows - 1].assumed));
+    return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
   }
   /// Returns the relative error that the cost of a row count may have, in UnitScale. It is the usual error of a time,
   /// divided by the square root of the number of times. For row counts without times, this number counts as 1.
@@ -151,7 +148,7 @@ class LearnedCurve {
   [[nodiscard]] Cost plausible(std::size_t rows, Cost cost) const noexcept {
     if (!uncertain(rows)) return cost;
     const detail::RowRatio& row = rows_[rows - 1];
-    const std::uint32_t age = row.trusted ? std::min(row.age(passes()), 16U) : 16U;
+    const std::uint32_t age = known(rows - 1) ? std::min(row.age(passes()), 16U) : 16U;
     return cost_one + ((std::max(cost, cost_one) - cost_one) >> age);
   }
   /// Returns the measured cost of a pass that took `time`, limited to 2.5 times the expected cost. Returns cost(rows)
@@ -174,7 +171,7 @@ class LearnedCurve {
   [[nodiscard]] CostPrior prior() const noexcept {
     CostPrior learned;
     for (std::size_t i = 1; i < most_rows; ++i)
-      if (rows_[i].trusted) learned.assume(i + 1, fitted_[i]);
+      if (known(i)) learned.assume(i + 1, fitted_[i]);
     return learned;
   }
 
@@ -182,6 +179,7 @@ class LearnedCurve {
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
   static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the prior slope counts as
+  static constexpr std::int64_t assumed_weight = 8;                  // samples of one drafted row
 
   static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
     constexpr std::int64_t most = std::int64_t{1} << 39;  // nine minutes
@@ -229,7 +227,7 @@ class LearnedCurve {
     const Cost expected = cost_at(rows, at - fitted_context_);
     if (uncertain(rows))
       budget_.spend(static_cast<std::int64_t>(std::min<std::uint64_t>(sample, detail::RowRatio::most)) - cost_one);
-    if (row.assumed && !confirm(rows, sample, at)) return;
+    if (row.count == 0 && prior_.assumes(rows) && !confirm(rows, sample, expected)) return;
     const std::int64_t distance = at - row.context;
     const std::int64_t rise = this->rise(rows, distance);
     if (!row.seeding()) {
@@ -245,35 +243,37 @@ class LearnedCurve {
     row.learn(sample, expected, rise, at, passes(), plain_, usual_);
     doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
   }
-  void assume(std::int64_t at) noexcept {
-    for (std::size_t rows = CostPrior::least_rows; rows <= most_rows; ++rows)
-      if (prior_.assumes(rows)) rows_[rows - 1].assume(prior_.cost(rows), at, passes());
-  }
-  /// Sets the context of assumed costs. A prior has none, so they hold at the context of the first timed pass.
-  void move_assumed(std::int64_t at) noexcept {
-    for (detail::RowRatio& row : rows_)
-      if (row.assumed) row.context = at;
-  }
-  /// Compares the first time of an assumed cost with it. Returns false if the time is dropped, because it differs too
-  /// much. From two such times in a row, corrects all assumed costs. After 128 passes, a time that is far below the
-  /// assumed cost counts at once, as for learned costs.
-  [[nodiscard]] bool confirm(std::size_t rows, std::uint64_t sample, std::int64_t at) noexcept {
-    detail::RowRatio& row = rows_[rows - 1];
-    row.value = static_cast<std::uint64_t>(value_of(rows - 1, at));
-    row.context = at;
-    const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), row.value);
-    const std::int64_t usual = usual_.deviation();
-    if (error > 3 * usual || (error < -3 * usual && row.age(passes()) == 0)) {
-      const std::uint64_t factor = check_.contradict(rows, sample, row.value);
-      if (factor == 0 || plain_.streak != 0) return false;
-      for (std::size_t i = 1; i < most_rows; ++i)
-        if (rows_[i].assumed) rows_[i].value = check_.corrected(i + 1, rows_[i].value, factor);
-    } else {
-      check_.agree();
+  /// Starts from the prior, with costs that hold at `context`.
+  void assume(std::int64_t context) noexcept {
+    base_.fill(cost_one);
+    if (!prior_.empty()) {
+      for (std::size_t rows = CostPrior::least_rows; rows <= most_rows; ++rows)
+        if (prior_.assumes(rows)) base_[rows - 1] = prior_.cost(rows);
+      refit(context);
+      base_ = fitted_;  // also for the row counts in between, to which nothing is assumed
     }
-    row.assumed = false;
+    refit(context);
+  }
+  /// Compares the first time of an assumed cost with its expected cost. Returns false if the time is dropped, because
+  /// it differs too much. From two such times in a row, corrects all assumed costs. After 128 passes, a time that is
+  /// far below its expected cost counts at once, as for learned costs.
+  [[nodiscard]] bool confirm(std::size_t rows, std::uint64_t sample, std::uint64_t expected) noexcept {
+    const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), expected);
+    const std::int64_t usual = usual_.deviation();
+    const bool above = error > 3 * usual;
+    if (!above && error >= -3 * usual) {
+      check_.agree();
+      return true;
+    }
+    const bool counts = !above && rows_[rows - 1].age(passes()) > 0;
+    const std::uint64_t factor = check_.contradict(rows, sample, expected);
+    if (factor == 0 || plain_.streak != 0) return counts;
+    for (std::size_t i = 1; i < most_rows; ++i)
+      if (rows_[i].count == 0) base_[i] = static_cast<Cost>(check_.corrected(i + 1, base_[i], factor));
     return true;
   }
+  /// Returns true if the cost of i + 1 rows is assumed or trusted.
+  [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || prior_.assumes(i + 1); }
   /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
   /// ever fast. The other old costs above 1 fall by the same factor, because they were learned under the same
   /// conditions.
@@ -293,7 +293,6 @@ class LearnedCurve {
     averaging_ = true;
     check_ = {};
     assume(fitted_context_);
-    refit(fitted_context_);
   }
 
   void refit(std::int64_t context) noexcept {
@@ -302,18 +301,22 @@ class LearnedCurve {
     detail::RowFit fit(usual_.deviation() * usual_.deviation() * 3 / 2, plain_.count);
     for (std::size_t i = 1; i < most_rows; ++i) {
       if (!rows_[i].trusted) continue;
-      values[i] = value_of(i, context);
-      fit.add(i, values[i], rows_[i].count);
+      values[i] = value_of(i);
+      fit.add(i, values[i], rows_[i].count, base_[i]);
     }
-    fit.fit(static_cast<std::int64_t>(unknown_slope()));
+    if (prior_.empty())
+      fit.fit(static_cast<std::int64_t>(unknown_slope()), 1, 0);
+    else
+      fit.fit(0, assumed_weight, -std::int64_t{CostPrior::most_cost});
     for (std::size_t i = 1; i < most_rows; ++i)
-      if (rows_[i].trusted) fit.deviation(i, values[i], rows_[i].count);
+      if (rows_[i].trusted) fit.deviation(i, values[i], rows_[i].count, base_[i]);
     fit.finish();
     fitted_[0] = cost_one;
     std::size_t last = 0;  // the last known row before i
     for (std::size_t i = 1; i < most_rows; ++i) {
-      if (!rows_[i].trusted) continue;
-      const std::int64_t cost = rows_[i].assumed ? values[i] : fit.cost(i, values[i], rows_[i].count);
+      if (!known(i)) continue;
+      const std::int64_t cost =
+          rows_[i].trusted ? fit.cost(i, values[i], rows_[i].count, base_[i]) : fit.line(i, base_[i]);
       fitted_[i] = static_cast<Cost>(
           std::clamp<std::int64_t>(cost, cost_one, static_cast<std::int64_t>(detail::RowRatio::most)));
       const std::int64_t rise =
@@ -329,9 +332,10 @@ class LearnedCurve {
     for (std::size_t i = last + 1; i < most_rows; ++i)
       fitted_[i] = static_cast<Cost>(std::min(fitted_[last] + (i - last) * slope_, detail::RowRatio::most));
   }
-  /// Returns the learned cost of i + 1 rows at a context.
-  [[nodiscard]] std::int64_t value_of(std::size_t i, std::int64_t context) const noexcept {
-    const std::int64_t value = static_cast<std::int64_t>(rows_[i].value) + rise(i + 1, context - rows_[i].context);
+  /// Returns the learned cost of i + 1 rows at the context of the fit.
+  [[nodiscard]] std::int64_t value_of(std::size_t i) const noexcept {
+    const std::int64_t value =
+        static_cast<std::int64_t>(rows_[i].value) + rise(i + 1, fitted_context_ - rows_[i].context);
     return std::clamp<std::int64_t>(value, static_cast<std::int64_t>(detail::RowRatio::least),
                                     static_cast<std::int64_t>(detail::RowRatio::most));
   }
@@ -350,6 +354,7 @@ class LearnedCurve {
 
   CostPrior prior_;
   detail::AssumptionCheck check_;
+  std::array<Cost, most_rows> base_{};  // assumed costs; the cost of a plain pass without a prior
   std::array<detail::RowRatio, most_rows> rows_{};
   detail::PlainTime plain_;
   detail::ContextSlope slope_per_row_;  // cost per row and token of context

@@ -211,17 +211,6 @@ struct RowRatio : LearnedValue {
   static constexpr std::uint64_t least = cost_one / 64;
   static constexpr std::uint64_t most = std::uint64_t{cost_one} * 1024;
 
-  bool assumed = false;  // the value is from a CostPrior, and no time has confirmed it
-
-  /// Starts with an assumed cost, which counts as three samples. `pass`: the number of the last pass.
-  void assume(std::uint64_t cost, std::int64_t ctx, std::uint32_t pass) noexcept {
-    value = std::clamp(cost, least, most);
-    recent = {value, value};
-    context = ctx;
-    count = seeds;
-    seen = pass;
-    trusted = assumed = true;
-  }
   /// Returns the number of half-lives since the last sample: after each, half of a high cost is no longer believed.
   [[nodiscard]] std::uint32_t age(std::uint32_t pass) const noexcept { return (pass - seen) / half_life; }
 
@@ -255,12 +244,10 @@ struct RowRatio : LearnedValue {
     count = 1;
     seen = pass;
     streak = 0;
-    assumed = false;
   }
-  /// Adjusts the ratio to a plain time that changes from `before` to `after`. An assumed cost keeps its value, because
-  /// no plain time has entered it.
+  /// Adjusts the ratio to a plain time that changes from `before` to `after`.
   void rescale(std::uint64_t before, std::uint64_t after) noexcept {
-    if (count == 0 || assumed) return;
+    if (count == 0) return;
     value = std::clamp(rescaled(value, before, after), least, most);
     for (std::uint64_t& sample : recent) sample = rescaled(sample, before, after);
   }
@@ -276,8 +263,9 @@ struct RowRatio : LearnedValue {
   }
 };
 
-/// Finds a factor by which assumed costs are wrong. The part of a cost above 1 counts, and at least 1/256 for each
-/// drafted row, so that a row that was assumed to be free can become expensive.
+/// Finds a factor by which assumed costs are wrong as a whole, once. The part of a cost above 1 counts, and at least
+/// 1/256 for each drafted row, so that a row that was assumed to be free can become expensive. A second correction
+/// would make curves with steps run away, because costs without a time are then corrected for errors of other rows.
 class AssumptionCheck {
  public:
   /// Compares a sample with an assumed cost that it contradicts. Returns the factor, in UnitScale, after two
@@ -292,6 +280,9 @@ class AssumptionCheck {
   }
   /// Records a sample that agrees with an assumed cost.
   void agree() noexcept { factor_ = 0; }
+  /// Records that the assumed costs have been corrected.
+  void finish() noexcept { finished_ = true; }
+  [[nodiscard]] bool finished() const noexcept { return finished_; }
 
   /// Returns the cost of `rows` rows after a correction by `factor`.
   [[nodiscard]] static std::uint64_t corrected(std::size_t rows, std::uint64_t value, std::uint64_t factor) noexcept {
@@ -309,6 +300,7 @@ class AssumptionCheck {
 
   std::uint64_t factor_ = 0;  // of the last contradiction; 0: the last sample was none
   bool above_ = false;        // the last contradiction was above the assumed cost
+  bool finished_ = false;     // the assumed costs have been corrected
 };
 
 /// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring. It saves the same amount
