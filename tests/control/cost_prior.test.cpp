@@ -180,6 +180,7 @@ TEST(LearnedCurveWithPrior, OfALearnedCurveHasItsCosts) {
   for (const testing::SimulatedEngine& engine : testing::simulated_engines())
     for (const std::size_t passes : {3U, 30U, 300U, 3000U}) {
       const LearnedCurve curve = after(LearnedCurve(), passes, engine, 20, passes);
+      if (curve.prior().empty()) continue;
       const LearnedCurve again(curve.prior());
       for (std::size_t rows = 1; rows <= 64; ++rows)
         EXPECT_NEAR(cost(again, rows), cost(curve, rows), 1e-3 * cost(curve, rows))

@@ -35,7 +35,8 @@ namespace reprise::inline v0 {
 /// pass. A row count without a time keeps its assumed cost plus the difference on the line. The first time of an
 /// assumed row count has to be within three usual errors. Otherwise it is dropped. After two such times in a row on the
 /// same side, the parts above 1 of all assumed costs without a time are multiplied by the factor by which they were
-/// wrong.
+/// wrong. This happens once; after that, every first time counts. If the factor is above 4 or below
+/// 1/4, the prior is dropped after 1,024 timed passes.
 ///
 /// Reading: RowFit smooths the ratios. Noise alone gives a straight line, and an engine with steps keeps its steps,
 /// upwards and downwards.
@@ -80,6 +81,7 @@ class LearnedCurve {
       if (plain_.refuted_by(took)) return forget();
       learn_row(rows, took, at);
     }
+    if (assuming_ && check_.refuted() && passes() >= refuted_for) drop_assumed();
     constexpr std::uint32_t often = 512;
     if (passes() < often || passes() % 8 == 0) refit(at);
   }
@@ -179,6 +181,7 @@ class LearnedCurve {
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
   static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the prior slope counts as
+  static constexpr std::uint32_t refuted_for = 1024;                 // passes until a refuted prior is dropped
   static constexpr std::int64_t assumed_weight = 8;                  // samples of one drafted row
 
   static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
@@ -227,7 +230,7 @@ class LearnedCurve {
     const Cost expected = cost_at(rows, at - fitted_context_);
     if (uncertain(rows))
       budget_.spend(static_cast<std::int64_t>(std::min<std::uint64_t>(sample, detail::RowRatio::most)) - cost_one);
-    if (row.count == 0 && prior_.assumes(rows) && !confirm(rows, sample, expected)) return;
+    if (row.count == 0 && assuming_ && prior_.assumes(rows) && !confirm(rows, sample, expected)) return;
     const std::int64_t distance = at - row.context;
     const std::int64_t rise = this->rise(rows, distance);
     if (!row.seeding()) {
@@ -245,8 +248,9 @@ class LearnedCurve {
   }
   /// Starts from the prior, with costs that hold at `context`.
   void assume(std::int64_t context) noexcept {
-    base_.fill(cost_one);
-    if (!prior_.empty()) {
+    drop_assumed();
+    assuming_ = !prior_.empty();
+    if (assuming_) {
       for (std::size_t rows = CostPrior::least_rows; rows <= most_rows; ++rows)
         if (prior_.assumes(rows)) base_[rows - 1] = prior_.cost(rows);
       refit(context);
@@ -254,10 +258,15 @@ class LearnedCurve {
     }
     refit(context);
   }
+  void drop_assumed() noexcept {
+    base_.fill(cost_one);
+    assuming_ = false;
+  }
   /// Compares the first time of an assumed cost with its expected cost. Returns false if the time is dropped, because
   /// it differs too much. From two such times in a row, corrects all assumed costs. After 128 passes, a time that is
   /// far below its expected cost counts at once, as for learned costs.
   [[nodiscard]] bool confirm(std::size_t rows, std::uint64_t sample, std::uint64_t expected) noexcept {
+    if (check_.finished()) return true;
     const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), expected);
     const std::int64_t usual = usual_.deviation();
     const bool above = error > 3 * usual;
@@ -268,12 +277,15 @@ class LearnedCurve {
     const bool counts = !above && rows_[rows - 1].age(passes()) > 0;
     const std::uint64_t factor = check_.contradict(rows, sample, expected);
     if (factor == 0 || plain_.streak != 0) return counts;
+    check_.finish(factor);
     for (std::size_t i = 1; i < most_rows; ++i)
       if (rows_[i].count == 0) base_[i] = static_cast<Cost>(check_.corrected(i + 1, base_[i], factor));
     return true;
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
-  [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || prior_.assumes(i + 1); }
+  [[nodiscard]] bool known(std::size_t i) const noexcept {
+    return rows_[i].trusted || (assuming_ && prior_.assumes(i + 1));
+  }
   /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
   /// ever fast. The other old costs above 1 fall by the same factor, because they were learned under the same
   /// conditions.
@@ -304,10 +316,10 @@ class LearnedCurve {
       values[i] = value_of(i);
       fit.add(i, values[i], rows_[i].count, base_[i]);
     }
-    if (prior_.empty())
-      fit.fit(static_cast<std::int64_t>(unknown_slope()), 1, 0);
-    else
+    if (assuming_)
       fit.fit(0, assumed_weight, -std::int64_t{CostPrior::most_cost});
+    else
+      fit.fit(static_cast<std::int64_t>(unknown_slope()), 1, 0);
     for (std::size_t i = 1; i < most_rows; ++i)
       if (rows_[i].trusted) fit.deviation(i, values[i], rows_[i].count, base_[i]);
     fit.finish();
@@ -349,7 +361,7 @@ class LearnedCurve {
   }
   /// Returns the slope that counts before times are known.
   [[nodiscard]] std::uint64_t unknown_slope() const noexcept {
-    return passes() == 0 && prior_.empty() ? default_slope : optimistic_slope;
+    return passes() == 0 && !assuming_ ? default_slope : optimistic_slope;
   }
 
   CostPrior prior_;
@@ -364,6 +376,7 @@ class LearnedCurve {
   std::int64_t fitted_context_ = 0;
   std::uint64_t slope_ = 0;  // cost per row after the last known row
   std::size_t widest_ = 1;   // the largest known row count
+  bool assuming_ = false;    // there is a prior, and it has not been dropped
   bool averaging_ = true;    // the first plain times are averaged
   bool doubtful_ = false;    // times have changed; a plain pass is needed to find out whether rows or the machine
 };

@@ -280,9 +280,15 @@ class AssumptionCheck {
   }
   /// Records a sample that agrees with an assumed cost.
   void agree() noexcept { factor_ = 0; }
-  /// Records that the assumed costs have been corrected.
-  void finish() noexcept { finished_ = true; }
+  /// Records that the assumed costs have been corrected by a factor.
+  void finish(std::uint64_t factor) noexcept {
+    constexpr std::uint64_t most = 4;
+    finished_ = true;
+    refuted_ = factor > most * UnitScale::one || most * factor < UnitScale::one;
+  }
   [[nodiscard]] bool finished() const noexcept { return finished_; }
+  /// Returns true if the factor was above 4 or below 1/4: the assumed costs are those of another kind of engine.
+  [[nodiscard]] bool refuted() const noexcept { return refuted_; }
 
   /// Returns the cost of `rows` rows after a correction by `factor`.
   [[nodiscard]] static std::uint64_t corrected(std::size_t rows, std::uint64_t value, std::uint64_t factor) noexcept {
@@ -301,6 +307,7 @@ class AssumptionCheck {
   std::uint64_t factor_ = 0;  // of the last contradiction; 0: the last sample was none
   bool above_ = false;        // the last contradiction was above the assumed cost
   bool finished_ = false;     // the assumed costs have been corrected
+  bool refuted_ = false;      // by a large factor
 };
 
 /// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring. It saves the same amount
