@@ -112,7 +112,7 @@ std::vector<Option> cost_rows(Options& o) {
            .wanted = "told, learned, carried or assumed"},
           {"--cost-prior", "PRIOR",
            "the costs that control assumes before it has pass times: gpu-batch-1, cpu-quantised, or a curve\n"
-           "as for --cost, at a context of 0 tokens. default: none; control then assumes 5% for a drafted token",
+           "as for --cost, at a context of 0 tokens. default: none; a drafted token is assumed to cost 5%",
            text(o.settings.cost_prior)},
           {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1)",
            real(o.settings.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},

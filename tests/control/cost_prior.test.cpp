@@ -144,6 +144,24 @@ TEST(LearnedCurveWithPrior, OfTheWrongKindIsCorrectedAsAWhole) {
     EXPECT_NEAR(cost(expensive, rows), 1 + 0.01 * static_cast<double>(rows - 1), 0.03) << rows;
 }
 
+TEST(LearnedCurveWithPrior, OfAnotherKindIsDroppedWhenMuchIsKnown) {
+  // Only five row counts are ever timed. Others keep assumed costs until the refuted prior is dropped.
+  for (const double per_row : {1.0, 0.012}) {
+    LearnedCurve curve(CostPrior::gpu_batch_1());
+    const std::array<std::size_t, 6> sent = {1, 9, 17, 3, 7, 8};
+    const auto pass = [&](std::size_t i) {
+      const std::size_t rows = sent[i % 6];
+      curve.learn(rows, rows == 1, exactly(1 + per_row * static_cast<double>(rows - 1)));
+    };
+    std::size_t i = 0;
+    while (i < 1000) pass(i++);
+    EXPECT_TRUE(curve.prior().assumes(40)) << per_row;
+    while (i < 1100) pass(i++);
+    EXPECT_EQ(curve.prior().assumes(40), per_row < 1) << per_row;
+    EXPECT_NEAR(cost(curve, 17), 1 + 16 * per_row, 0.02 * (1 + 16 * per_row));
+  }
+}
+
 TEST(LearnedCurveWithPrior, IgnoresASlowPassAmongGoodOnes) {
   LearnedCurve curve(CostPrior::gpu_batch_1());
   for (std::size_t i = 0; i < 20; ++i) {
