@@ -27,7 +27,7 @@ class CostPrior {
 
   constexpr CostPrior() noexcept = default;
 
-  /// A GPU that runs one sequence, with captured graphs or few launches. Reading the weights takes most of a pass, so a
+  /// A GPU that runs one sequence, with captured graphs or few launches. Reading the weights takes most of a pass. A
   /// drafted row costs 1% of a plain pass up to 32 drafted rows, and 2% after that. Source: the range of 0.005 to 0.02
   /// for a row in docs/choosing.md. No GPU was measured.
   [[nodiscard]] static constexpr CostPrior gpu_batch_1() noexcept {
@@ -40,8 +40,8 @@ class CostPrior {
   }
   /// A CPU with quantised weights. The first drafted row costs 65% of a plain pass, because the engine changes to
   /// another kernel; each further row costs 35%. Source: llama.cpp with a model of 135 million parameters on an AMD
-  /// EPYC, where the first drafted row costs 0.57 to 0.80 and later rows cost 0.27 to 0.60 (bench/profiles/README.md
-  /// and docs/performance/costs-and-curves.md).
+  /// EPYC (bench/profiles/README.md, docs/performance/costs-and-curves.md). There the first drafted row costs 0.57 to
+  /// 0.80, and later rows cost 0.27 to 0.60.
   [[nodiscard]] static constexpr CostPrior cpu_quantised() noexcept {
     CostPrior prior;
     for (std::size_t rows = least_rows; rows <= most_rows; ++rows)

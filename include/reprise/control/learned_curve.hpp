@@ -33,9 +33,9 @@ namespace reprise::inline v0 {
 ///
 /// Assuming: with a CostPrior, RowFit smooths the differences from the assumed costs instead of those from a plain
 /// pass. A row count without a time keeps its assumed cost plus the difference on the line. The first time of an
-/// assumed row count has to be within three usual errors. Otherwise it is dropped. After two such times in a row on the
-/// same side, the parts above 1 of all assumed costs without a time are multiplied by the factor by which they were
-/// wrong. This happens once; after that, every first time counts. If the factor is above 4 or below
+/// assumed row count has to be within three usual errors. Otherwise it is dropped. Two such times in a row on the same
+/// side give the factor by which the prior is wrong. It multiplies the part above 1 of each assumed cost without a
+/// time. This happens once; after that, every first time counts. If the factor is above 4 or below
 /// 1/4, the prior is dropped after 1,024 timed passes.
 ///
 /// Reading: RowFit smooths the ratios. Noise alone gives a straight line, and an engine with steps keeps its steps,
