@@ -20,7 +20,7 @@ namespace {
 using testing::Bytes;
 using testing::some_tokenizer;
 
-constexpr std::string_view engine = "engine 1, 8 threads";
+constexpr std::string_view some_engine = "engine 1, 8 threads";
 
 CostPrior some_costs() {
   CostPrior costs;
@@ -31,7 +31,7 @@ CostPrior some_costs() {
   return costs;
 }
 
-Bytes with_costs(const CostPrior& costs, std::string_view name = engine) {
+Bytes with_costs(const CostPrior& costs, std::string_view name = some_engine) {
   Bytes bytes(snapshot_bytes({cost_bytes(costs, name)}));
   SnapshotWriter writer(bytes, some_tokenizer);
   EXPECT_TRUE(save_costs(costs, name, writer));
@@ -39,7 +39,7 @@ Bytes with_costs(const CostPrior& costs, std::string_view name = engine) {
   return bytes;
 }
 
-ErrorCode error_of(const Bytes& bytes, std::string_view name = engine) {
+ErrorCode error_of(const Bytes& bytes, std::string_view name = some_engine) {
   const auto reader = SnapshotReader::open(bytes, some_tokenizer);
   if (!reader) return reader.error().code;
   const auto costs = load_costs(*reader, name);
@@ -59,7 +59,7 @@ Bytes forged(const std::vector<std::uint8_t>& contents) {
 
 TEST(CostSnapshot, BringsBackWhatWasSaved) {
   for (const CostPrior& costs : {CostPrior(), some_costs(), CostPrior::gpu_batch_1(), CostPrior::cpu_quantised()})
-    for (const std::string& name : {std::string(), std::string(engine), std::string(100, '\xc3')}) {
+    for (const std::string& name : {std::string(), std::string(some_engine), std::string(100, '\xc3')}) {
       const Bytes bytes = with_costs(costs, name);
       const auto reader = SnapshotReader::open(bytes, some_tokenizer);
       ASSERT_TRUE(reader);
@@ -86,10 +86,10 @@ TEST(CostSnapshot, LivesBesideAHistoryThatDoesNotSeeIt) {
   history.append(std::vector<Token>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, Origin::output);
   history.end_sequence();
   const CalibrationState calibration = testing::taught_state(4);
-  const std::size_t section = snapshot_bytes({cost_bytes(some_costs(), engine)}) - snapshot_bytes({});
+  const std::size_t section = snapshot_bytes({cost_bytes(some_costs(), some_engine)}) - snapshot_bytes({});
   Bytes bytes(snapshot_bytes_of(history) + section);
   SnapshotWriter writer(bytes, some_tokenizer);
-  ASSERT_TRUE(save_costs(some_costs(), engine, writer));
+  ASSERT_TRUE(save_costs(some_costs(), some_engine, writer));
   write_history(writer, history, calibration);
   ASSERT_TRUE(writer.finish());
 
@@ -98,7 +98,7 @@ TEST(CostSnapshot, LivesBesideAHistoryThatDoesNotSeeIt) {
   ASSERT_TRUE(load_history(bytes, some_tokenizer, again, loaded));
   EXPECT_EQ(loaded, calibration);
   EXPECT_EQ(again.counts().stored, history.counts().stored);
-  EXPECT_EQ(load_costs(*SnapshotReader::open(bytes, some_tokenizer), engine).value(), some_costs());
+  EXPECT_EQ(load_costs(*SnapshotReader::open(bytes, some_tokenizer), some_engine).value(), some_costs());
 
   // Costs alone change neither a history nor a calibration.
   CalibrationState untouched = testing::taught_state(5);
