@@ -184,6 +184,11 @@ TEST(LearnedCurveWithPrior, ComesBackIfTheFirstPlainPassWasFarTooSlow) {
   curve.learn(1, true, exactly(40));
   curve.learn(5, false, exactly(2.2));  // less than half of the plain time, which is forgotten
   for (std::size_t rows = 2; rows <= 64; ++rows) EXPECT_EQ(curve.cost(rows), linear(0.3).cost(rows)) << rows;
+  curve.learn(1, true, exactly(40));
+  for (const std::size_t rows : {9U, 17U}) curve.learn(rows, false, exactly(40 * static_cast<double>(rows)));
+  EXPECT_GT(cost(curve, 30), 25) << "corrected as a whole";
+  curve.learn(5, false, exactly(2.2));
+  for (std::size_t rows = 2; rows <= 64; ++rows) EXPECT_EQ(curve.cost(rows), linear(0.3).cost(rows)) << rows;
 }
 
 TEST(LearnedCurveWithPrior, IsDoubtedAfterAWhileWithoutTimes) {
