@@ -105,9 +105,15 @@ std::vector<Option> cost_rows(Options& o) {
                    "  learned   from pass times only, starting again in each session. The times are\n"
                    "            simulated, 10 ms for a plain pass, and noisy\n"
                    "  carried   the same, but knowledge is kept from session to session, as in one engine;\n"
-                   "            these sessions are replayed one after the other",
-           .read = word(o.settings.cost_known, named(CostKnown::told, CostKnown::learned, CostKnown::carried)),
-           .wanted = "told, learned or carried"},
+                   "            these sessions are replayed one after the other\n"
+                   "  assumed   neither the curve nor times: it drafts by --cost-prior",
+           .read = word(o.settings.cost_known,
+                        named(CostKnown::told, CostKnown::learned, CostKnown::carried, CostKnown::assumed)),
+           .wanted = "told, learned, carried or assumed"},
+          {"--cost-prior", "PRIOR",
+           "the costs that control assumes before it has pass times: gpu-batch-1, cpu-quantised, or a curve\n"
+           "as for --cost, at a context of 0 tokens. default: none; a drafted token is assumed to cost 5%",
+           text(o.settings.cost_prior)},
           {"--noise", "X", "noise of those times: standard deviation over mean, 0 to 0.5 (default 0.1)",
            real(o.settings.noise, 0, 0.5, "from 0 to 0.5, as in 0.1")},
           {.name = "--outliers",
@@ -223,8 +229,10 @@ tools::OptionTable table_of(Options& o) {
 
 /// Rejects combinations of options that have no effect.
 void agree(const Options& o, const tools::GivenOptions& given) {
-  given.only(o.settings.cost_known != CostKnown::told, {"--noise", "--outliers", "--slowdown", "--seed", "--seeds"},
-             "needs --cost-known learned or carried: with told, no pass times are simulated");
+  given.only(timed(o.settings.cost_known), {"--noise", "--outliers", "--slowdown", "--seed", "--seeds"},
+             "needs --cost-known learned or carried: otherwise no pass times are simulated");
+  given.only(o.settings.cost_known != CostKnown::told, {"--cost-prior"},
+             "needs --cost-known learned, carried or assumed: with told, control knows all costs");
   given.only(o.pass_times.empty() || !o.costs.empty(), {"--noise", "--outliers"},
              "needs --cost: all times come from the recordings of --pass-times");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--snapshot-in", "--snapshot-out"},

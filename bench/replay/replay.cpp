@@ -51,7 +51,7 @@ class Replay {
                  setup.settings.max_nodes),
         control_ns_before_(control.total_ns()),
         windows_(setup.curves.size()) {
-    if (setup.control.kind == ControlKind::cost && setup.settings.cost_known != CostKnown::told)
+    if (setup.control.kind == ControlKind::cost && timed(setup.settings.cost_known))
       clock_.emplace(setup.settings.noise, testing::mix(setup.settings.seed) ^ fnv1a(recorded.id),
                      setup.settings.outliers);
     limits_.draft.max_nodes = setup.settings.max_nodes;
@@ -226,6 +226,7 @@ ReplayControl make_control(const ReplaySetup& setup) {
   }
   CostOptions options;
   if (setup.settings.cost_known == CostKnown::told) options.curve = setup.curves.front().for_control();
+  options.prior = setup.settings.prior;
   options.max_nodes = setup.settings.max_nodes;
   options.calibrated = setup.calibrated;
   return ReplayControl(CostControl(options));

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "clock_spec.hpp"
+#include "reprise/control/cost_prior.hpp"
 
 namespace reprise::replay {
 
@@ -18,6 +20,7 @@ enum class CostKnown : std::uint8_t {
   told,     ///< it receives the curve
   learned,  ///< it receives the simulated time of each pass only; starts fresh in each session
   carried,  ///< the same, but it keeps its knowledge from session to session, as in one engine
+  assumed,  ///< it receives neither the curve nor times: it assumes the costs of the prior
 };
 
 /// The state that sessions leave to later ones.
@@ -31,8 +34,10 @@ struct ReplaySettings {
   std::size_t max_nodes = most_drafted_nodes;  ///< most drafted tokens of a pass
   bool trees = true;                           ///< false: the best chain of each draft
   CostKnown cost_known = CostKnown::told;
-  double noise = 0.1;      ///< of pass times if the curve is learned: standard deviation over mean
-  std::uint64_t seed = 1;  ///< of the noise
+  std::string cost_prior = {};  ///< the name of `prior`, as given; empty: nothing is assumed
+  CostPrior prior = {};         ///< unless the curve is told: the costs that control assumes at first
+  double noise = 0.1;           ///< of pass times if the curve is learned: standard deviation over mean
+  std::uint64_t seed = 1;       ///< of the noise
   Outliers outliers = {};
   std::optional<Slowdown> slowdown = {};
   Kept kept = Kept::session;
@@ -40,8 +45,11 @@ struct ReplaySettings {
 };
 
 constexpr std::string_view name(CostKnown known) {
+  if (known == CostKnown::assumed) return "assumed";
   return known == CostKnown::told ? "told" : known == CostKnown::learned ? "learned" : "carried";
 }
+/// True if control receives the times of passes.
+constexpr bool timed(CostKnown known) { return known == CostKnown::learned || known == CostKnown::carried; }
 constexpr std::string_view name(Kept kept) { return kept == Kept::session ? "session" : "past"; }
 constexpr std::string_view shape_name(bool trees) { return trees ? "tree" : "chain"; }
 

@@ -50,7 +50,7 @@ std::vector<Field> fields(const Report& report, const Row& row) {
   const Counts& counts = row.counts;
   const Ratios r = ratios(counts);
   const ReplaySettings& settings = report.settings;
-  const bool learned = row.weighed() && settings.cost_known != CostKnown::told;
+  const bool learned = row.weighed() && timed(settings.cost_known);
   const bool recorded = report.curves[row.curve].pass_times() != nullptr;
   std::vector<Field> all = {
       {"trace", row.trace, Kind::text},
@@ -90,6 +90,8 @@ std::vector<Field> fields(const Report& report, const Row& row) {
   if (settings.outliers != Outliers())
     all.push_back({"outliers", learned && !recorded ? settings.outliers.text() : "none", Kind::text});
   if (settings.slowdown) all.push_back({"slowdown", learned ? settings.slowdown->text() : "none", Kind::text});
+  if (!settings.cost_prior.empty())
+    all.push_back({"cost_prior", row.weighed() ? settings.cost_prior : "unused", Kind::text});
   return all;
 }
 

@@ -176,6 +176,14 @@ std::vector<CostCurve> curves_of(const Options& options, const std::vector<std::
   return curves;
 }
 
+/// The prior with the name that the options give.
+CostPrior prior_of(const std::string& spec, const Surroundings& surroundings) {
+  if (spec.empty()) return {};
+  if (spec == "gpu-batch-1") return CostPrior::gpu_batch_1();
+  if (spec == "cpu-quantised") return CostPrior::cpu_quantised();
+  return CostPrior::of(CostCurve::parse(spec, surroundings.profile_folders, "--cost-prior").for_control());
+}
+
 int replay_and_report_seeds(const Options& options, const Assignment& assignment, tools::Progress& progress,
                             const Surroundings& surroundings) {
   const std::vector<SeedRow> rows = replay_seeds(assignment, options.seeds, progress);
@@ -211,6 +219,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   std::vector<std::byte> left;
   Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,
                            options.threads, options.ceiling};
+  assignment.settings.prior = prior_of(options.settings.cost_prior, surroundings);
   assignment.snapshot_in = {
       {snapshot.data(), snapshot.size()}, options.fingerprint, "--snapshot-in " + options.snapshot_in};
   if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;

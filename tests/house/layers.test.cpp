@@ -27,7 +27,7 @@ const std::map<std::string, Names>& layers() {
         {"core", {}},
         {"index", {"core"}},
         {"evidence", {"core"}},
-        {"history", {"core", "index", "evidence"}},
+        {"history", {"core", "index", "evidence", "control"}},
         {"draft", {"core", "index", "evidence"}},
         {"engine", {"core"}},
         {"control", {"core", "evidence"}},

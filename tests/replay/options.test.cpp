@@ -81,9 +81,18 @@ TEST(Options, HoldHowToReplay) {
   EXPECT_TRUE(parse_options(Arguments{"--cost-known=told", "--shape=tree", "--part=a"}).settings.trees);
 }
 
+TEST(Options, HoldTheAssumedCosts) {
+  const Options options = parse_options(Arguments{"--cost-known", "assumed", "--cost-prior", "linear:0.3"});
+  EXPECT_EQ(options.settings.cost_known, CostKnown::assumed);
+  EXPECT_EQ(options.settings.cost_prior, "linear:0.3");
+  EXPECT_EQ(parse_options(Arguments{"--cost-known=learned", "--cost-prior=gpu-batch-1"}).settings.cost_prior,
+            "gpu-batch-1");
+  EXPECT_EQ(parse_options({}).settings.cost_prior, "");
+}
+
 TEST(Options, RefuseWaysToReplayThatThereAreNot) {
   EXPECT_THAT(refused({"--control", "best:40"}), HasSubstr("from 0 to 32"));
-  EXPECT_THAT(refused({"--cost-known", "guessed"}), HasSubstr("the choices are told, learned and carried"));
+  EXPECT_THAT(refused({"--cost-known", "guessed"}), HasSubstr("the choices are told, learned, carried and assumed"));
   EXPECT_THAT(refused({"--shape", "bush"}), HasSubstr("the choices are tree and chain"));
   EXPECT_THAT(refused({"--part", "c"}), HasSubstr("the choices are all, a and b"));
   for (const char* nodes : {"0", "33", "x"})
@@ -96,6 +105,10 @@ TEST(Options, RefuseWhatHasNoEffect) {
   EXPECT_THAT(refused({"--noise", "0.1"}), HasSubstr("--noise needs --cost-known learned or carried"));
   EXPECT_THAT(refused({"--cost-known", "told", "--seed", "2"}),
               HasSubstr("--seed needs --cost-known learned or carried"));
+  EXPECT_THAT(refused({"--cost-known", "assumed", "--seed", "2"}),
+              HasSubstr("--seed needs --cost-known learned or carried"));
+  EXPECT_THAT(refused({"--cost-prior", "gpu-batch-1"}),
+              HasSubstr("--cost-prior needs --cost-known learned, carried or assumed"));
   EXPECT_THAT(refused({"--reasons", "--format", "json"}), HasSubstr("--reasons needs --format table"));
   EXPECT_THAT(refused({"--format", "csv", "--reliability"}), HasSubstr("--format json always has it"));
 }
@@ -149,9 +162,9 @@ TEST(Options, RefuseWhatIsOfMemoriesWithoutOne) {
 }
 
 TEST(Options, RefuseMissingAndSuperfluousValues) {
-  for (const char* name : {"--strategy", "--control", "--cost", "--cost-known", "--noise", "--seed", "--max-nodes",
-                           "--shape", "--part", "--memory", "--memory-bytes", "--snapshot-in", "--snapshot-out",
-                           "--fingerprint", "--format", "--output", "--limit", "--threads"}) {
+  for (const char* name : {"--strategy", "--control", "--cost", "--cost-known", "--cost-prior", "--noise", "--seed",
+                           "--max-nodes", "--shape", "--part", "--memory", "--memory-bytes", "--snapshot-in",
+                           "--snapshot-out", "--fingerprint", "--format", "--output", "--limit", "--threads"}) {
     EXPECT_THAT(refused({name}), HasSubstr("needs a value")) << name;
     EXPECT_THAT(refused({std::string(name) + "="}), HasSubstr("needs a value")) << name;
     EXPECT_THAT(refused({name, ""}), HasSubstr("needs a value")) << name;
@@ -178,6 +191,7 @@ TEST(HelpText, NamesEveryOption) {
                            "--control CONTROL",
                            "--cost CURVE",
                            "--cost-known HOW",
+                           "--cost-prior PRIOR",
                            "--noise X",
                            "--seed N",
                            "--max-nodes N",

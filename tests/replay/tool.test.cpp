@@ -252,6 +252,33 @@ TEST_F(Tool, CarriesWhatControlHasLearnedFromSessionToSessionWhenAskedTo) {
   EXPECT_LT(replay("carried", "1"), replay("learned", "1")) << "known to be dear after the first few";
 }
 
+TEST_F(Tool, DraftsByAssumedCostsWithoutTimes) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += std::string(two_sessions);
+  const std::string trace = write("t.jsonl", text);
+  const auto replay = [&](const std::string& known, const std::string& prior) {
+    std::vector<std::string> arguments = {"--format", "json",        "--strategy", "hf",           "--control", "cost",
+                                          "--cost",   "linear:0.02", trace,        "--cost-known", known};
+    if (!prior.empty()) arguments.insert(arguments.end(), {"--cost-prior", prior});
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, 0) << ran.error;
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json));
+    return json.find("results")->array()->front();
+  };
+  const auto drafted = [](const tools::Json& result) { return result.find("drafted")->number()->integer.value(); };
+  const tools::Json cheap = replay("assumed", "gpu-batch-1");
+  EXPECT_EQ(*cheap.find("cost_known")->string(), "assumed");
+  EXPECT_EQ(*cheap.find("cost_prior")->string(), "gpu-batch-1");
+  EXPECT_EQ(cheap.find("seed")->number()->integer.value(), 0) << "no times";
+  EXPECT_GT(drafted(cheap), drafted(replay("assumed", "linear:5")));
+  EXPECT_EQ(replay("assumed", "").find("cost_prior"), nullptr);
+  EXPECT_GT(drafted(replay("learned", "gpu-batch-1")), drafted(replay("learned", "linear:5")));
+  const Ran bad = run({"--cost-known", "learned", "--cost-prior", "gpu", trace});
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_THAT(bad.error, HasSubstr("--cost-prior gpu"));
+}
+
 TEST_F(Tool, DraftsLessWherePassesAreDear) {
   const std::string trace = write("t.jsonl", two_sessions);
   const Ran ran = run({"--format", "json", "--strategy", "hf", "--control", "cost", "--cost", "linear:0", "--cost",

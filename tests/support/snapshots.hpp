@@ -10,6 +10,7 @@
 
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/history/cost_snapshot.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/detail/snapshot_runs.hpp"
 #include "reprise/history/history_snapshot.hpp"
@@ -127,7 +128,31 @@ struct SnapshotCoverage {
   std::size_t calibrations = 0;
   std::size_t forged_contents = 0;
   std::size_t runs = 0;
+  std::size_t costs = 0;
 };
+
+/// Reads the costs of a snapshot. They must be refused, or be written again with the same bytes. Returns a fault, or an
+/// empty string.
+inline std::string read_any_costs(const SnapshotReader& reader, SnapshotCoverage& coverage) {
+  auto section = reader.section(SectionKind::costs);
+  if (!section) return load_costs(reader, "").error().code == ErrorCode::no_such_section ? "" : "costs from nowhere";
+  const auto stored = detail::read_costs(*section);
+  if (!stored) {
+    ++coverage.forged_contents;
+    return stored.error().code == ErrorCode::snapshot_forged ? "" : "costs refused with another error";
+  }
+  ++coverage.costs;
+  std::string engine;
+  for (const std::byte byte : stored->engine) engine += static_cast<char>(byte);
+  const auto loaded = load_costs(reader, engine);
+  if (!loaded || *loaded != stored->prior) return "costs that are loaded otherwise";
+  if (load_costs(reader, engine + "x").error().code != ErrorCode::other_engine) return "costs of another engine";
+  Bytes again(snapshot_bytes({cost_bytes(*loaded, engine)}));
+  SnapshotWriter writer(again, some_tokenizer);
+  if (!save_costs(*loaded, engine, writer) || !writer.finish()) return "costs that cannot be saved again";
+  const auto rewritten = std::span<const std::byte>(again).subspan(snapshot_bytes({0}));
+  return std::ranges::equal(rewritten, *section->take_bytes(section->left())) ? "" : "costs that are written otherwise";
+}
 
 /// Reads arbitrary bytes as a snapshot, to the end. They must be valid or be refused with a snapshot error. `repaired`:
 /// their checksums are correct. Returns a fault, or an empty string.
@@ -147,6 +172,7 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
     if (!state && !fault(state.error(), true).empty()) return fault(state.error(), true);
     ++(state ? coverage.calibrations : coverage.forged_contents);
   }
+  if (std::string wrong = read_any_costs(*reader, coverage); !wrong.empty()) return wrong;
   if (auto section = reader->section(SectionKind::runs)) {
     Bytes again(snapshot_bytes({section->left()}));
     SnapshotWriter writer(again, some_tokenizer);

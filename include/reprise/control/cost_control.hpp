@@ -13,6 +13,7 @@
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/cost_policy.hpp"
+#include "reprise/control/cost_prior.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
@@ -25,9 +26,10 @@ namespace reprise::inline v0 {
 
 /// Settings of CostControl. All have working defaults.
 struct CostOptions {
-  /// The cost of passes. Without a curve, control learns the costs from PassReport::time. Until the first measured
-  /// time, the default curve applies.
+  /// The cost of passes. Without a curve, control learns the costs from PassReport::time, starting from `prior`. If the
+  /// prior assumes nothing, the default curve applies until the first measured time. With a curve, `prior` is unused.
   std::optional<CostCurve> curve = {};
+  CostPrior prior = {};
   Cost rollback = 0;  ///< extra cost of a pass whose draft is not accepted in full, in plain passes (see to_cost())
   Cost drafting = 0;  ///< cost of asking the strategy for a draft, in plain passes
   /// Upper bound on the drafted rows of a pass. Values above CostControl::most_nodes have no effect.
@@ -49,7 +51,7 @@ struct CostOptions {
 ///
 /// begin() resets everything learned about the sequence: throughput, calibration of claims, and whether asking for
 /// drafts pays. It keeps the learned pass costs, because they are a property of the engine. A new CostControl starts
-/// without learned costs. begin() does not refill the loss budget: passes do.
+/// from CostOptions::prior. begin() does not refill the loss budget: passes do.
 ///
 /// A loss budget of the control's own starts with an allowance of the whole burst, or of half a plain pass for an
 /// uncalibrated strategy. choose() reserves the worst loss of the chosen pass until learn(), cancel(), begin(),
@@ -390,7 +392,7 @@ class CostControl {
   Throughput throughput_;
   LossAccount losses_;
   ClaimCalibrator claims_;
-  LearnedCurve learned_;
+  LearnedCurve learned_{options_.prior};
   std::int64_t gain_ = rate_one;  // mean gain of the rounds that asked the strategy, in plain passes
   std::uint32_t rest_ = 0;        // number of coming rounds that do not ask the strategy
   CostTable costs_{};             // costs of the expected next pass

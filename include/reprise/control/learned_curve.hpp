@@ -10,6 +10,7 @@
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
+#include "reprise/control/cost_prior.hpp"
 #include "reprise/control/detail/row_fit.hpp"
 #include "reprise/control/detail/timed_passes.hpp"
 
@@ -30,6 +31,13 @@ namespace reprise::inline v0 {
 ///  * Two slopes describe the context: the rise of the plain time for each token, and the rise of the cost for each row
 ///    and token. A slope counts only as far as it stands out from the noise.
 ///
+/// Assuming: with a CostPrior, RowFit smooths the differences from the assumed costs instead of those from a plain
+/// pass. A row count without a time keeps its assumed cost plus the difference on the line. The first time of an
+/// assumed row count has to be within three usual errors. Otherwise it is dropped. Two such times in a row on the same
+/// side give the factor by which the prior is wrong. It multiplies the part above 1 of each assumed cost without a
+/// time. This happens once; after that, every first time counts. If the factor is above 4 or below
+/// 1/4, the prior is dropped after 1,024 timed passes.
+///
 /// Reading: RowFit smooths the ratios. Noise alone gives a straight line, and an engine with steps keeps its steps,
 /// upwards and downwards.
 ///
@@ -42,14 +50,18 @@ namespace reprise::inline v0 {
 /// plausible costs, and may_explore() decides whether a try is due. No row count is ruled out: every 128 passes without
 /// a time, half of its cost above 1 is no longer believed. Tries cost at most 1/256 of all passes in the long run.
 ///
-/// The curve uses integers only, takes 4 KB and never allocates. learn() takes about ten operations, or a hundred times
-/// as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does. Threads: one
-/// at a time.
+/// The curve uses integers only, takes 4.5 KB and never allocates. learn() takes about ten operations, or a hundred
+/// times as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does.
+/// Threads: one at a time.
 class LearnedCurve {
  public:
   static constexpr std::size_t most_rows = 64;
 
-  LearnedCurve() noexcept { refit(0); }
+  static_assert(most_rows == CostPrior::most_rows);
+
+  LearnedCurve() noexcept : LearnedCurve(CostPrior()) {}
+  /// Starts from assumed costs; see CostPrior.
+  explicit LearnedCurve(const CostPrior& prior) noexcept : prior_(prior) { assume(0); }
 
   /// Learns from a pass of `rows` rows at `context` committed tokens. Without a time above 0, it only records that the
   /// time is missing. It learns no cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft.
@@ -69,6 +81,7 @@ class LearnedCurve {
       if (plain_.refuted_by(took)) return forget();
       learn_row(rows, took, at);
     }
+    if (assuming_ && check_.refuted() && passes() >= refuted_for) drop_assumed();
     constexpr std::uint32_t often = 512;
     if (passes() < often || passes() % 8 == 0) refit(at);
   }
@@ -91,19 +104,21 @@ class LearnedCurve {
   }
   /// Returns the maximum number of rows of the next pass, because a pass far beyond all timed row counts may be
   /// expensive. The limit grows as passes are timed, and exceeds most_rows after at most 2,080 timed passes. It is
-  /// most_rows + 1 if the last pass was not timed.
-  [[nodiscard]] std::size_t explored_rows() const noexcept { return budget_.rows(plain_, widest_, most_rows + 1); }
+  /// most_rows + 1 if the last pass was not timed, and at least the largest assumed row count.
+  [[nodiscard]] std::size_t explored_rows() const noexcept {
+    return std::max(budget_.rows(plain_, widest_, most_rows + 1), prior_.widest());
+  }
 
-  /// Returns true if the cost of a row count is uncertain: never timed, not trusted yet, or not timed for 128 timed
-  /// passes. Returns false for fewer than 2 rows and for more than most_rows.
+  /// Returns true if the cost of a row count is uncertain: neither assumed nor timed, not trusted yet, or not timed for
+  /// 128 timed passes. Returns false for fewer than 2 rows and for more than most_rows.
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     if (rows < 2 || rows > most_rows) return false;
     const detail::RowRatio& row = rows_[rows - 1];
-    return !row.trusted || row.age(passes()) > 0;
+    return !known(rows - 1) || row.age(passes()) > 0;
   }
   /// Returns true if the learned cost of a row count is trusted. It is trusted after three times, or if the first time
-  /// was close to the expected time, or the second time to the first. One row is always trusted; more than most_rows
-  /// rows never are.
+  /// was close to the expected time, or the second time to the first. Assumed costs without times are not trusted. One
+  /// row is always trusted; more than most_rows rows never are.
   [[nodiscard]] bool trusted(std::size_t rows) const noexcept {
     return rows >= 1 && rows <= most_rows && (rows == 1 || rows_[rows - 1].trusted);
   }
@@ -135,7 +150,7 @@ class LearnedCurve {
   [[nodiscard]] Cost plausible(std::size_t rows, Cost cost) const noexcept {
     if (!uncertain(rows)) return cost;
     const detail::RowRatio& row = rows_[rows - 1];
-    const std::uint32_t age = row.trusted ? std::min(row.age(passes()), 16U) : 16U;
+    const std::uint32_t age = known(rows - 1) ? std::min(row.age(passes()), 16U) : 16U;
     return cost_one + ((std::max(cost, cost_one) - cost_one) >> age);
   }
   /// Returns the measured cost of a pass that took `time`, limited to 2.5 times the expected cost. Returns cost(rows)
@@ -153,10 +168,21 @@ class LearnedCurve {
   /// changes.
   [[nodiscard]] std::uint32_t passes() const noexcept { return budget_.passes(); }
 
+  /// Returns the learned costs, at the context of the last fit, as a prior for the next curve of the same engine. Row
+  /// counts whose cost is not trusted are left out; assumed costs without a time are included.
+  [[nodiscard]] CostPrior prior() const noexcept {
+    CostPrior learned;
+    for (std::size_t i = 1; i < most_rows; ++i)
+      if (known(i)) learned.assume(i + 1, fitted_[i]);
+    return learned;
+  }
+
  private:
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
   static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the prior slope counts as
+  static constexpr std::uint32_t refuted_for = 1024;                 // passes until a refuted prior is dropped
+  static constexpr std::int64_t assumed_weight = 8;                  // samples of one drafted row
 
   static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
     constexpr std::int64_t most = std::int64_t{1} << 39;  // nine minutes
@@ -204,6 +230,7 @@ class LearnedCurve {
     const Cost expected = cost_at(rows, at - fitted_context_);
     if (uncertain(rows))
       budget_.spend(static_cast<std::int64_t>(std::min<std::uint64_t>(sample, detail::RowRatio::most)) - cost_one);
+    if (row.count == 0 && assuming_ && prior_.assumes(rows) && !confirm(rows, sample, expected)) return;
     const std::int64_t distance = at - row.context;
     const std::int64_t rise = this->rise(rows, distance);
     if (!row.seeding()) {
@@ -218,6 +245,46 @@ class LearnedCurve {
     }
     row.learn(sample, expected, rise, at, passes(), plain_, usual_);
     doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
+  }
+  /// Starts from the prior, with costs that hold at `context`.
+  void assume(std::int64_t context) noexcept {
+    drop_assumed();
+    assuming_ = !prior_.empty();
+    if (assuming_) {
+      for (std::size_t rows = CostPrior::least_rows; rows <= most_rows; ++rows)
+        if (prior_.assumes(rows)) base_[rows - 1] = prior_.cost(rows);
+      refit(context);
+      base_ = fitted_;  // also for the row counts in between, to which nothing is assumed
+    }
+    refit(context);
+  }
+  void drop_assumed() noexcept {
+    base_.fill(cost_one);
+    assuming_ = false;
+  }
+  /// Compares the first time of an assumed cost with its expected cost. Returns false if the time is dropped, because
+  /// it differs too much. From two such times in a row, corrects all assumed costs. After 128 passes, a time that is
+  /// far below its expected cost counts at once, as for learned costs.
+  [[nodiscard]] bool confirm(std::size_t rows, std::uint64_t sample, std::uint64_t expected) noexcept {
+    if (check_.finished()) return true;
+    const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), expected);
+    const std::int64_t usual = usual_.deviation();
+    const bool above = error > 3 * usual;
+    if (!above && error >= -3 * usual) {
+      check_.agree();
+      return true;
+    }
+    const bool counts = !above && rows_[rows - 1].age(passes()) > 0;
+    const std::uint64_t factor = check_.contradict(rows, sample, expected);
+    if (factor == 0 || plain_.streak != 0) return counts;
+    check_.finish(factor);
+    for (std::size_t i = 1; i < most_rows; ++i)
+      if (rows_[i].count == 0) base_[i] = static_cast<Cost>(check_.corrected(i + 1, base_[i], factor));
+    return true;
+  }
+  /// Returns true if the cost of i + 1 rows is assumed or trusted.
+  [[nodiscard]] bool known(std::size_t i) const noexcept {
+    return rows_[i].trusted || (assuming_ && prior_.assumes(i + 1));
   }
   /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
   /// ever fast. The other old costs above 1 fall by the same factor, because they were learned under the same
@@ -236,7 +303,8 @@ class LearnedCurve {
     rows_.fill({});
     slope_per_row_ = {};
     averaging_ = true;
-    refit(fitted_context_);
+    check_ = {};
+    assume(fitted_context_);
   }
 
   void refit(std::int64_t context) noexcept {
@@ -246,18 +314,23 @@ class LearnedCurve {
     for (std::size_t i = 1; i < most_rows; ++i) {
       if (!rows_[i].trusted) continue;
       values[i] = value_of(i);
-      fit.add(i, values[i], rows_[i].count);
+      fit.add(i, values[i], rows_[i].count, base_[i]);
     }
-    fit.fit(static_cast<std::int64_t>(passes() == 0 ? default_slope : optimistic_slope));
+    if (assuming_)
+      fit.fit(0, assumed_weight, -std::int64_t{CostPrior::most_cost});
+    else
+      fit.fit(static_cast<std::int64_t>(unknown_slope()), 1, 0);
     for (std::size_t i = 1; i < most_rows; ++i)
-      if (rows_[i].trusted) fit.deviation(i, values[i], rows_[i].count);
+      if (rows_[i].trusted) fit.deviation(i, values[i], rows_[i].count, base_[i]);
     fit.finish();
     fitted_[0] = cost_one;
     std::size_t last = 0;  // the last known row before i
     for (std::size_t i = 1; i < most_rows; ++i) {
-      if (!rows_[i].trusted) continue;
-      fitted_[i] = static_cast<Cost>(std::clamp<std::int64_t>(fit.cost(i, values[i], rows_[i].count), cost_one,
-                                                              static_cast<std::int64_t>(detail::RowRatio::most)));
+      if (!known(i)) continue;
+      const std::int64_t cost =
+          rows_[i].trusted ? fit.cost(i, values[i], rows_[i].count, base_[i]) : fit.line(i, base_[i]);
+      fitted_[i] = static_cast<Cost>(
+          std::clamp<std::int64_t>(cost, cost_one, static_cast<std::int64_t>(detail::RowRatio::most)));
       const std::int64_t rise =
           std::min<std::int64_t>((std::int64_t{fitted_[i]} - fitted_[last]) / static_cast<std::int64_t>(i - last),
                                  static_cast<std::int64_t>(slope_at(last)));
@@ -284,11 +357,16 @@ class LearnedCurve {
   /// another kernel there.
   [[nodiscard]] std::uint64_t slope_at(std::size_t i) const noexcept {
     const std::size_t half = std::min(i, std::max<std::size_t>(1, i / 2));
-    return (fitted_[i] - std::min(fitted_[i], fitted_[half]) +
-            prior_rows * (passes() == 0 ? default_slope : optimistic_slope)) /
-           (i - half + prior_rows);
+    return (fitted_[i] - std::min(fitted_[i], fitted_[half]) + prior_rows * unknown_slope()) / (i - half + prior_rows);
+  }
+  /// Returns the slope that counts before times are known.
+  [[nodiscard]] std::uint64_t unknown_slope() const noexcept {
+    return passes() == 0 && !assuming_ ? default_slope : optimistic_slope;
   }
 
+  CostPrior prior_;
+  detail::AssumptionCheck check_;
+  std::array<Cost, most_rows> base_{};  // assumed costs; the cost of a plain pass without a prior
   std::array<detail::RowRatio, most_rows> rows_{};
   detail::PlainTime plain_;
   detail::ContextSlope slope_per_row_;  // cost per row and token of context
@@ -298,6 +376,7 @@ class LearnedCurve {
   std::int64_t fitted_context_ = 0;
   std::uint64_t slope_ = 0;  // cost per row after the last known row
   std::size_t widest_ = 1;   // the largest known row count
+  bool assuming_ = false;    // there is a prior, and it has not been dropped
   bool averaging_ = true;    // the first plain times are averaged
   bool doubtful_ = false;    // times have changed; a plain pass is needed to find out whether rows or the machine
 };

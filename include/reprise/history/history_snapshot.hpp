@@ -116,13 +116,19 @@ template <class Slot, std::size_t segment_size>
 }
 
 template <class Slot, std::size_t segment_size>
+void write_history(SnapshotWriter& writer, const BasicHistoryStore<Slot, segment_size>& history,
+                   const CalibrationState& calibration) noexcept {
+  write_calibration(writer, calibration);
+  writer.begin_section(SectionKind::runs);
+  history.for_each_run([&](const auto& run) { write_run(writer, HistoryRunSource(history, run)); });
+}
+
+template <class Slot, std::size_t segment_size>
 [[nodiscard]] Result<std::span<const std::byte>> save_history(std::span<std::byte> room, std::uint64_t tokenizer,
                                                               const BasicHistoryStore<Slot, segment_size>& history,
                                                               const CalibrationState& calibration) noexcept {
   SnapshotWriter writer(room, tokenizer);
-  write_calibration(writer, calibration);
-  writer.begin_section(SectionKind::runs);
-  history.for_each_run([&](const auto& run) { write_run(writer, HistoryRunSource(history, run)); });
+  write_history(writer, history, calibration);
   return writer.finish();
 }
 
@@ -194,6 +200,14 @@ template <class Slot, std::size_t segment_size>
                                                                      const HistoryStore& history,
                                                                      const CalibrationState& calibration) noexcept {
   return detail::save_history(room, tokenizer, history, calibration);
+}
+
+/// Writes the sections of save_history() into a snapshot that has further sections, for example those of
+/// cost_snapshot.hpp. They take snapshot_bytes_of(history) - snapshot_bytes({}) bytes. Requires that the writer has no
+/// section of these kinds. Threads: as for save_history().
+inline void write_history(SnapshotWriter& writer, const HistoryStore& history,
+                          const CalibrationState& calibration) noexcept {
+  detail::write_history(writer, history, calibration);
 }
 
 /// Adds the contents of a snapshot to a history of any size; clear() the history first to replace its contents. The

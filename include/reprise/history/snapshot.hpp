@@ -16,7 +16,7 @@
 #include "reprise/history/detail/byte_format.hpp"
 
 /// \file The container of a snapshot: a header, then sections, each with a checksum. docs/formats.md documents every
-/// byte. history_snapshot.hpp writes and reads the contents of the sections.
+/// byte. history_snapshot.hpp and cost_snapshot.hpp write and read the contents of the sections.
 
 namespace reprise::inline v0 {
 
@@ -25,6 +25,7 @@ namespace reprise::inline v0 {
 enum class SectionKind : std::uint32_t {
   calibration = 1,  ///< a CalibrationState
   runs = 2,         ///< stored tokens
+  costs = 3,        ///< learned pass costs of one engine
 };
 
 /// An integer type that a snapshot can hold.

@@ -15,6 +15,8 @@ namespace reprise::inline v0::detail {
 /// and on their size. Noise alone gives a line through the plain pass, and an engine with steps keeps its steps.
 /// Source: empirical Bayes (James and Stein 1961).
 ///
+/// The step and the line are fitted to the differences from a base: a plain pass, or the assumed cost of a row count.
+///
 /// First call add() for each measured row count, then fit(), then deviation() for each of them again, then finish().
 /// After that, cost() returns the smoothed costs.
 class RowFit {
@@ -24,10 +26,11 @@ class RowFit {
   RowFit(std::int64_t variance, std::int64_t plain_samples) noexcept
       : variance_(std::max<std::int64_t>(variance, 1)), plain_samples_(std::max<std::int64_t>(plain_samples, 1)) {}
 
-  /// Adds the cost of a pass with `drafted` drafted rows (1 to 63). The cost is the mean of `samples` samples.
-  void add(std::size_t drafted, std::int64_t cost, std::int64_t samples) noexcept {
+  /// Adds the cost of a pass with `drafted` drafted rows (1 to 63). The cost is the mean of `samples` samples. `base`:
+  /// the assumed cost of such a pass, or a plain pass if nothing is assumed.
+  void add(std::size_t drafted, std::int64_t cost, std::int64_t samples, std::int64_t base) noexcept {
     const auto x = static_cast<std::int64_t>(drafted);
-    const std::int64_t y = cost - cost_one;
+    const std::int64_t y = cost - base;
     const std::int64_t w = weight(cost, samples);
     w_ += w;
     wx_ += w * x;
@@ -36,13 +39,14 @@ class RowFit {
     wxy_ += w * x * y;
   }
   /// Fits the step and the line by weighted least squares. `slope`: the expected slope before any sample, in UnitScale
-  /// for each row. A step that is hardly larger than its standard error is reduced, down to 0.
-  void fit(std::int64_t slope) noexcept {
+  /// for each row. It has the weight of `prior` samples of one drafted row. `least`: the smallest possible slope. A
+  /// step that is hardly larger than its standard error is reduced, down to 0.
+  void fit(std::int64_t slope, std::int64_t prior, std::int64_t least) noexcept {
     if (w_ == 0) {
       slope_ = slope;
       return;
     }
-    constexpr std::int64_t prior = unit_weight;  // as much as one sample of one drafted row
+    prior *= unit_weight;
     const std::int64_t xx = wxx_ + prior;
     const std::int64_t xy = wxy_ + prior * slope;
     const std::int64_t determinant = std::max<std::int64_t>(w_ * xx - wx_ * wx_, 1);
@@ -52,11 +56,11 @@ class RowFit {
         variance_ / plain_samples_ + variance_ / std::max<std::int64_t>(1, determinant / xx) * unit_weight;
     const std::int64_t square = std::max<std::int64_t>(step * step, 1);
     step_ = square <= noise ? 0 : step - step * (noise / 256) / (square / 256 + 1);
-    slope_ = std::max<std::int64_t>(0, (xy - step_ * wx_) / xx);
+    slope_ = std::max(least, (xy - step_ * wx_) / xx);
   }
   /// Counts the deviation of a measured row count from the line.
-  void deviation(std::size_t drafted, std::int64_t cost, std::int64_t samples) noexcept {
-    const std::int64_t relative = relative_deviation(drafted, cost);
+  void deviation(std::size_t drafted, std::int64_t cost, std::int64_t samples, std::int64_t base) noexcept {
+    const std::int64_t relative = relative_deviation(cost, line(drafted, base));
     squares_ += relative * relative * samples;
     noise_ += variance_;
     samples_ += samples;
@@ -65,14 +69,15 @@ class RowFit {
   void finish() noexcept { spread_ = samples_ == 0 ? 0 : std::max<std::int64_t>(0, (squares_ - noise_) / samples_); }
   /// Returns the smoothed cost of a measured row count: its own cost, drawn towards the line. It is drawn the less, the
   /// more samples it has and the more the row counts deviate from the line.
-  [[nodiscard]] std::int64_t cost(std::size_t drafted, std::int64_t cost, std::int64_t samples) const noexcept {
-    const std::int64_t base = line(drafted);
+  [[nodiscard]] std::int64_t cost(std::size_t drafted, std::int64_t cost, std::int64_t samples,
+                                  std::int64_t base) const noexcept {
+    const std::int64_t expected = line(drafted, base);
     const std::int64_t believed = spread_ * samples / 256;
-    return base + (cost - base) * believed / (believed + variance_ / 256 + 1);
+    return expected + (cost - expected) * believed / (believed + variance_ / 256 + 1);
   }
   /// Returns the cost on the line.
-  [[nodiscard]] std::int64_t line(std::size_t drafted) const noexcept {
-    return std::max<std::int64_t>(cost_one, cost_one + step_ + slope_ * static_cast<std::int64_t>(drafted));
+  [[nodiscard]] std::int64_t line(std::size_t drafted, std::int64_t base) const noexcept {
+    return std::max<std::int64_t>(cost_one, base + step_ + slope_ * static_cast<std::int64_t>(drafted));
   }
 
  private:
@@ -84,9 +89,8 @@ class RowFit {
         rescaled<UnitScale, Fixed<4>>(std::clamp<std::int64_t>(cost, cost_one, UnitScale::from(4096)));
     return std::max<std::int64_t>(1, samples * unit_weight * 256 / (sixteenths * sixteenths));
   }
-  [[nodiscard]] std::int64_t relative_deviation(std::size_t drafted, std::int64_t cost) const noexcept {
-    const std::int64_t base = line(drafted);
-    return std::clamp(UnitScale::divide(cost - base, base), -4 * UnitScale::one, 4 * UnitScale::one);
+  static std::int64_t relative_deviation(std::int64_t cost, std::int64_t expected) noexcept {
+    return std::clamp(UnitScale::divide(cost - expected, expected), -4 * UnitScale::one, 4 * UnitScale::one);
   }
 
   std::int64_t variance_;

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/control/cost_prior.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reprise/control/cost_control.hpp"
+#include "reprise/control/learned_curve.hpp"
+#include "reprise/testing/random.hpp"
+#include "support/simulated_decoding.hpp"
+
+namespace reprise {
+namespace {
+
+using std::chrono::nanoseconds;
+using testing::noisy_time;
+
+double cost(const LearnedCurve& curve, std::size_t rows) { return static_cast<double>(curve.cost(rows)) / cost_one; }
+nanoseconds exactly(double plain_passes) { return nanoseconds(static_cast<std::int64_t>(1e7 * plain_passes)); }
+CostPrior linear(double per_row) { return CostPrior::of(CostCurve::linear(per_row)); }
+
+/// The curve after passes of random row counts up to `most`, one third of them plain.
+LearnedCurve after(LearnedCurve curve, std::size_t passes, const testing::SimulatedEngine& engine, std::size_t most,
+                   std::uint64_t seed = 9) {
+  testing::Random random(seed);
+  for (std::size_t i = 0; i < passes; ++i) {
+    const std::size_t rows = random.below(3) == 0 ? 1 : 1 + random.below(most);
+    curve.learn(rows, rows == 1, noisy_time(engine.cost(rows), random, 1));
+  }
+  return curve;
+}
+
+TEST(CostPrior, AssumesNothingUnlessSaid) {
+  CostPrior prior;
+  EXPECT_TRUE(prior.empty());
+  EXPECT_EQ(prior.size(), 0U);
+  EXPECT_EQ(prior.widest(), 1U);
+  for (const std::size_t rows : {0U, 1U, 65U, 1000U}) {
+    prior.assume(rows, cost_one);
+    EXPECT_FALSE(prior.assumes(rows)) << rows;
+  }
+  EXPECT_TRUE(prior.empty());
+  prior.assume(5, 0);
+  prior.assume(9, ~Cost{0});
+  EXPECT_EQ(prior.cost(5), CostPrior::least_cost);
+  EXPECT_EQ(prior.cost(9), CostPrior::most_cost);
+  EXPECT_EQ(prior.size(), 2U);
+  EXPECT_EQ(prior.widest(), 9U);
+  EXPECT_FALSE(prior.assumes(6));
+}
+
+TEST(CostPrior, KindsOfEnginesHaveTheStatedCosts) {
+  const CostPrior gpu = CostPrior::gpu_batch_1();
+  const CostPrior cpu = CostPrior::cpu_quantised();
+  EXPECT_EQ(gpu.size(), 63U);
+  EXPECT_EQ(cpu.size(), 63U);
+  const auto near = [](Cost cost, double expected) {
+    EXPECT_NEAR(static_cast<double>(cost) / cost_one, expected, 1e-3);
+  };
+  near(gpu.cost(2), 1.01);
+  near(gpu.cost(33), 1.32);
+  near(gpu.cost(43), 1.52);
+  near(cpu.cost(2), 1.65);
+  near(cpu.cost(3), 2.0);
+  near(cpu.cost(12), 5.15);
+}
+
+TEST(CostPrior, IsAnyCurveAtAContext) {
+  const std::vector<CostPoint> points = {{1, 0, 1, 100}, {1, 0, 5, 180}, {1, 1000, 1, 200}, {1, 1000, 5, 600}};
+  const CostCurve curve = CostCurve::from_points(points).value();
+  for (std::size_t rows = 2; rows <= 64; ++rows) {
+    EXPECT_EQ(CostPrior::of(curve).cost(rows), curve.cost({1, rows, 0})) << rows;
+    EXPECT_EQ(CostPrior::of(curve, 1000).cost(rows), curve.cost({1, rows, 1000})) << rows;
+  }
+}
+
+TEST(LearnedCurveWithPrior, OfNothingIsTheDefaultCurve) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    LearnedCurve without;
+    LearnedCurve with{CostPrior()};
+    testing::Random random(seed);
+    for (int i = 0; i < 400; ++i) {
+      const std::size_t rows = random.below(3) == 0 ? 1 : 1 + random.below(20);
+      const nanoseconds time = noisy_time(1 + 0.2 * double(rows), random, 1);
+      without.learn(rows, rows == 1, time, 10 * static_cast<std::size_t>(i));
+      with.learn(rows, rows == 1, time, 10 * static_cast<std::size_t>(i));
+      for (std::size_t r = 1; r < 70; ++r) ASSERT_EQ(without.cost(r), with.cost(r)) << i << " " << r;
+      ASSERT_EQ(without.explored_rows(), with.explored_rows());
+    }
+  }
+}
+
+TEST(LearnedCurveWithPrior, HasTheAssumedCostsBeforeTimes) {
+  for (const CostPrior& prior : {CostPrior::gpu_batch_1(), CostPrior::cpu_quantised(), linear(0.3)}) {
+    const LearnedCurve curve(prior);
+    EXPECT_EQ(curve.cost(1), cost_one);
+    for (std::size_t rows = 2; rows <= 64; ++rows) {
+      EXPECT_EQ(curve.cost(rows), prior.cost(rows)) << rows;
+      EXPECT_FALSE(curve.uncertain(rows)) << rows;
+      EXPECT_FALSE(curve.trusted(rows)) << rows;
+    }
+    EXPECT_EQ(curve.explored_rows(), 64U);
+    EXPECT_EQ(curve.prior(), prior);
+  }
+  CostPrior few;
+  few.assume(12, to_cost(2));
+  EXPECT_EQ(LearnedCurve(few).explored_rows(), 12U);
+  EXPECT_EQ(LearnedCurve().explored_rows(), 3U);
+}
+
+TEST(LearnedCurveWithPrior, IsCorrectedByFewTimesIfItsSlopeIsWrongByThree) {
+  for (const double assumed : {0.1, 0.9})
+    for (const std::size_t most : {8U, 32U}) {
+      const testing::SimulatedEngine engine{"", [](std::size_t rows) { return 1 + 0.3 * double(rows - 1); }};
+      const LearnedCurve curve = after(LearnedCurve(linear(assumed)), 100, engine, most);
+      for (std::size_t rows = 2; rows <= most; ++rows)
+        EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.15) << assumed << " " << rows;
+    }
+}
+
+TEST(LearnedCurveWithPrior, OfTheWrongKindIsCorrectedAsAWhole) {
+  // A row costs a whole pass, where 1% was assumed. Two passes show it, and all row counts are corrected.
+  LearnedCurve curve(CostPrior::gpu_batch_1());
+  curve.learn(1, true, exactly(1));
+  curve.learn(9, false, exactly(9));
+  EXPECT_NEAR(cost(curve, 20), 1.19, 0.01) << "one slow pass says nothing";
+  curve.learn(17, false, exactly(17));
+  for (const std::size_t rows : {2U, 9U, 17U, 30U})
+    EXPECT_NEAR(cost(curve, rows) / static_cast<double>(rows), 1, 0.1) << rows;
+  // The other way round.
+  LearnedCurve expensive(linear(1));
+  expensive.learn(1, true, exactly(1));
+  expensive.learn(9, false, exactly(1.08));
+  EXPECT_NEAR(cost(expensive, 20), 20, 0.1);
+  expensive.learn(17, false, exactly(1.16));
+  for (const std::size_t rows : {2U, 9U, 17U, 30U})
+    EXPECT_NEAR(cost(expensive, rows), 1 + 0.01 * static_cast<double>(rows - 1), 0.03) << rows;
+}
+
+TEST(LearnedCurveWithPrior, OfAnotherKindIsDroppedWhenMuchIsKnown) {
+  // Only five row counts are ever timed. Others keep assumed costs until the refuted prior is dropped.
+  for (const double per_row : {1.0, 0.012}) {
+    LearnedCurve curve(CostPrior::gpu_batch_1());
+    const std::array<std::size_t, 6> sent = {1, 9, 17, 3, 7, 8};
+    const auto pass = [&](std::size_t i) {
+      const std::size_t rows = sent[i % 6];
+      curve.learn(rows, rows == 1, exactly(1 + per_row * static_cast<double>(rows - 1)));
+    };
+    std::size_t i = 0;
+    while (i < 1000) pass(i++);
+    EXPECT_TRUE(curve.prior().assumes(40)) << per_row;
+    while (i < 1100) pass(i++);
+    EXPECT_EQ(curve.prior().assumes(40), per_row < 1) << per_row;
+    EXPECT_NEAR(cost(curve, 17), 1 + 16 * per_row, 0.02 * (1 + 16 * per_row));
+  }
+}
+
+TEST(LearnedCurveWithPrior, IgnoresASlowPassAmongGoodOnes) {
+  LearnedCurve curve(CostPrior::gpu_batch_1());
+  for (std::size_t i = 0; i < 20; ++i) {
+    curve.learn(1, true, exactly(1));
+    curve.learn(2 + i, false, i % 3 == 0 ? exactly(10) : exactly(1 + 0.01 * static_cast<double>(i + 1)));
+  }
+  for (const std::size_t rows : {3U, 9U, 20U, 40U})
+    EXPECT_NEAR(cost(curve, rows), static_cast<double>(CostPrior::gpu_batch_1().cost(rows)) / cost_one, 0.05) << rows;
+}
+
+TEST(LearnedCurveWithPrior, IsNotRescaledByTheFirstPlainTimes) {
+  // The mean of the plain times falls by a third. Costs that no time has entered stay.
+  LearnedCurve curve(linear(0.3));
+  for (const double time : {1.5, 1.0, 1.0, 1.0, 1.0, 1.0}) curve.learn(1, true, exactly(time));
+  for (std::size_t rows = 2; rows <= 64; ++rows) EXPECT_EQ(curve.cost(rows), linear(0.3).cost(rows)) << rows;
+}
+
+TEST(LearnedCurveWithPrior, ComesBackIfTheFirstPlainPassWasFarTooSlow) {
+  LearnedCurve curve(linear(0.3));
+  curve.learn(1, true, exactly(40));
+  curve.learn(5, false, exactly(2.2));  // less than half of the plain time, which is forgotten
+  for (std::size_t rows = 2; rows <= 64; ++rows) EXPECT_EQ(curve.cost(rows), linear(0.3).cost(rows)) << rows;
+  curve.learn(1, true, exactly(40));
+  for (const std::size_t rows : {9U, 17U}) curve.learn(rows, false, exactly(40 * static_cast<double>(rows)));
+  EXPECT_GT(cost(curve, 30), 25) << "corrected as a whole";
+  curve.learn(5, false, exactly(2.2));
+  for (std::size_t rows = 2; rows <= 64; ++rows) EXPECT_EQ(curve.cost(rows), linear(0.3).cost(rows)) << rows;
+}
+
+TEST(LearnedCurveWithPrior, IsDoubtedAfterAWhileWithoutTimes) {
+  LearnedCurve curve(linear(0.3));
+  for (int i = 0; i < 300; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_TRUE(curve.uncertain(9));
+  EXPECT_EQ(curve.cost(9), linear(0.3).cost(9));
+  EXPECT_LT(curve.plausible(9, curve.cost(9)), to_cost(1 + 8 * 0.3 / 2));
+}
+
+TEST(LearnedCurveWithPrior, OfALearnedCurveHasItsCosts) {
+  for (const testing::SimulatedEngine& engine : testing::simulated_engines())
+    for (const std::size_t passes : {3U, 30U, 300U, 3000U}) {
+      const LearnedCurve curve = after(LearnedCurve(), passes, engine, 20, passes);
+      if (curve.prior().empty()) continue;
+      const LearnedCurve again(curve.prior());
+      for (std::size_t rows = 1; rows <= 64; ++rows)
+        EXPECT_NEAR(cost(again, rows), cost(curve, rows), 1e-3 * cost(curve, rows))
+            << engine.name << " " << passes << " " << rows;
+      EXPECT_EQ(again.prior(), curve.prior());
+    }
+}
+
+TEST(LearnedCurveWithPrior, DoesNotStayWrong) {
+  // Whatever was assumed: after enough times, the costs are those of the engine.
+  for (const testing::SimulatedEngine& engine : testing::simulated_engines())
+    for (const CostPrior& prior : {CostPrior::gpu_batch_1(), CostPrior::cpu_quantised(), linear(2)}) {
+      const LearnedCurve curve = after(LearnedCurve(prior), 6000, engine, 33);
+      for (std::size_t rows = 1; rows <= 33; ++rows)
+        EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.06) << engine.name << " " << rows;
+    }
+}
+
+TEST(CostControlWithPrior, PricesPassesByItWithoutTimes) {
+  const CostControl control(CostOptions{.prior = CostPrior::cpu_quantised()});
+  for (const std::size_t rows : {2U, 9U, 33U})
+    EXPECT_EQ(control.cost({1, rows, 0}), CostPrior::cpu_quantised().cost(rows)) << rows;
+  EXPECT_EQ(control.learned().prior(), CostPrior::cpu_quantised());
+  CostOptions told{.curve = CostCurve::linear(0.5), .prior = CostPrior::cpu_quantised()};
+  EXPECT_EQ(CostControl(told).cost({1, 9, 0}), CostCurve::linear(0.5).cost({1, 9, 0})) << "a curve has precedence";
+}
+
+}  // namespace
+}  // namespace reprise
