@@ -14,6 +14,7 @@
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/cost_policy.hpp"
 #include "reprise/control/cost_prior.hpp"
+#include "reprise/control/detail/cost_table.hpp"
 #include "reprise/control/draft_length.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
@@ -85,7 +86,7 @@ class CostControl {
   explicit CostControl(CostOptions options = {}) noexcept
       : options_(std::move(options)), losses_(first_budget(options_), options_.loss_budget) {
     options_.max_nodes = std::min(options_.max_nodes, most_nodes);
-    with_policy([&](const auto& policy) { read_costs(policy, PassShape(), costs_); });
+    with_policy([&](const auto& policy) { costs_.read(policy, PassShape(), options_.max_nodes); });
   }
 
   void begin() noexcept {
@@ -110,7 +111,7 @@ class CostControl {
     Cost step = 0;  // stays 0 with widths: a row up to the next width is paid for anyway and may carry an unlikely node
     if (room.widths.empty() && options_.calibrated)
       with_policy([&](const auto& policy) {
-        CostTable scratch;  // NOLINT(*-member-init)
+        detail::CostTable scratch;  // NOLINT(*-member-init)
         step = costs_at(policy, room.plain, scratch).least_step;
       });
     narrowed.min_path_probability = std::max(asked.min_path_probability, least_worthwhile(throughput_.rate(), step));
@@ -135,7 +136,7 @@ class CostControl {
     PassShape next{1, 1, report.plain.context + report.committed};
     if (report.replayed) next.rows = report.plain.rows + report.committed;
     with_policy([&](const auto& policy) {
-      if (!costs_.holds(policy, key_of(policy, next))) read_costs(policy, next, costs_);
+      if (!costs_.holds(policy, next)) costs_.read(policy, next, options_.max_nodes);
     });
   }
 
@@ -154,21 +155,6 @@ class CostControl {
   }
 
  private:
-  /// The costs of a pass with k = 0 ... max_nodes drafted rows, and figures derived from these costs.
-  struct CostTable {
-    template <class Policy>
-    [[nodiscard]] bool holds(const Policy& policy, const PassShape& shape) const noexcept {
-      return plain.sequences == shape.sequences && plain.rows == shape.rows && plain.context == shape.context &&
-             revision == policy.revision();
-    }
-
-    PassShape plain;
-    std::uint32_t revision = 0;
-    Rate max_throughput = rate_one;
-    Cost least_step = 0;
-    std::array<Cost, most_nodes + 1> costs;  // NOLINT(*-member-init): filled by read_costs(); zeroing would take time
-  };
-
   /// Returns the control's own budget. With an uncalibrated strategy, the initial allowance is half a plain pass,
   /// because sessions can be short.
   static LossBudget first_budget(const CostOptions& options) noexcept {
@@ -180,38 +166,21 @@ class CostControl {
     return options_.curve ? use(ToldCost(*options_.curve)) : use(LearnedCost(learned_));
   }
 
-  /// Returns the shape for which costs are read. Its context is rounded down to a multiple of 64, or 0 if costs do not
-  /// depend on the context.
-  template <class Policy>
-  static PassShape key_of(const Policy& policy, const PassShape& plain) noexcept {
-    return {plain.sequences, plain.rows, policy.depends_on_context() ? plain.context / 64 * 64 : 0};
-  }
-  template <class Policy>
-  void read_costs(const Policy& policy, const PassShape& plain, CostTable& table) const noexcept {
-    table.plain = key_of(policy, plain);
-    table.revision = policy.revision();
-    const std::span<Cost> costs = std::span(table.costs).first(options_.max_nodes + 1);
-    policy.costs(table.plain, costs);
-    table.max_throughput = highest_throughput(costs);
-    table.least_step = costs.size() > 1 ? most_step : 0;
-    for (std::size_t i = 1; i < costs.size(); ++i)
-      table.least_step = std::min(table.least_step, costs[i] - std::min(costs[i], costs[i - 1]));
-  }
   /// Returns the costs of passes like `plain`: the stored costs if they are for that shape, otherwise costs read into
   /// `scratch`. The shapes can differ in the first pass, and if learn() expected a different number of pending rows.
   template <class Policy>
-  [[nodiscard]] const CostTable& costs_at(const Policy& policy, const PassShape& plain,
-                                          CostTable& scratch) const noexcept {
-    if (costs_.holds(policy, key_of(policy, plain))) return costs_;
-    read_costs(policy, plain, scratch);
+  [[nodiscard]] const detail::CostTable& costs_at(const Policy& policy, const PassShape& plain,
+                                                  detail::CostTable& scratch) const noexcept {
+    if (costs_.holds(policy, plain)) return costs_;
+    scratch.read(policy, plain, options_.max_nodes);
     return scratch;
   }
 
   template <class Policy>
   [[nodiscard]] DraftChoice choose_by(const Policy& policy, DraftView draft, std::span<const NodeIndex> sendable,
                                       const PassLimits& room) noexcept {
-    CostTable scratch;  // NOLINT(*-member-init)
-    const CostTable& known = costs_at(policy, room.plain, scratch);
+    detail::CostTable scratch;  // NOLINT(*-member-init)
+    const detail::CostTable& known = costs_at(policy, room.plain, scratch);
     const std::size_t allowed = std::min(room.nodes, options_.max_nodes);
     const std::size_t most = std::min(allowed, policy.explored_rows(room));
     const std::size_t nodes = std::min(sendable.size(), most);
@@ -244,27 +213,11 @@ class CostControl {
     return {choice.nodes, choice.padding, choice.cut};
   }
 
-  /// Returns the cost of a pass like `plain` with `drafted` more rows, at this exact context.
-  template <class Policy>
-  [[nodiscard]] Cost exact_cost(const Policy& policy, const CostTable& known, const PassShape& plain,
-                                std::size_t drafted, std::size_t context) const noexcept {
-    if (plain.rows + drafted == plain.sequences) return cost_one;
-    if (!policy.depends_on_context() && drafted <= options_.max_nodes) return known.costs[drafted];
-    return policy.cost({plain.sequences, plain.rows + drafted, context});
-  }
-  /// Returns the extra cost of the next pass if it runs the tokens of this pass again.
-  template <class Policy>
-  [[nodiscard]] std::int64_t exact_replay(const Policy& policy, const CostTable& known, const PassShape& plain,
-                                          std::size_t committed) const noexcept {
-    const Cost next = exact_cost(policy, known, plain, committed, plain.context + committed);
-    return std::int64_t{std::max(next, cost_one)} - cost_one;
-  }
-
   /// Reserves the worst loss of `choice`, and returns it. If the budget does not cover that loss, returns the best
   /// shorter draft that the budget covers, or no draft. The worst loss is that of a rejected draft with the most
   /// expensive replay. Every replay is possible, because a stop rule can end the text after any accepted token.
   template <class Policy>
-  [[nodiscard]] LengthChoice reserved(const Policy& policy, const CostTable& known, DraftKind kind,
+  [[nodiscard]] LengthChoice reserved(const Policy& policy, const detail::CostTable& known, DraftKind kind,
                                       const PassLimits& room, LengthInput input, LengthChoice choice) noexcept {
     const std::size_t rows = choice.nodes + choice.padding;
     if (rows == 0) return choice;
@@ -272,12 +225,12 @@ class CostControl {
     if (room.replayed) {
       std::int64_t highest = 0;
       for (std::size_t committed = 0; committed <= rows; ++committed)
-        replays[committed] = highest = std::max(highest, exact_replay(policy, known, room.plain, committed));
+        replays[committed] = highest = std::max(highest, known.exact_replay(policy, room.plain, committed));
     }
-    const Cost plain = exact_cost(policy, known, room.plain, 0, room.plain.context);
+    const Cost plain = known.exact(policy, room.plain, 0, room.plain.context);
     const auto worst_loss = [&](std::size_t drafted) {
       const PassShape shape{room.plain.sequences, room.plain.rows + drafted, room.plain.context};
-      const Cost sent = policy.reserved(shape, exact_cost(policy, known, room.plain, drafted, room.plain.context));
+      const Cost sent = policy.reserved(shape, known.exact(policy, room.plain, drafted, room.plain.context));
       if (sent == std::numeric_limits<Cost>::max()) return std::int64_t{sent};  // saturated: the true cost is unknown
       return std::int64_t{sent} - plain + options_.rollback + (room.replayed ? replays[drafted] : 0);
     };
@@ -339,12 +292,12 @@ class CostControl {
   /// Adds the tokens and the cost of a pass to the throughput, and its loss to the budget.
   template <class Policy>
   void account(const Policy& policy, const Outcome& outcome, const PassReport& report) noexcept {
-    CostTable scratch;  // NOLINT(*-member-init)
-    const CostTable& known = costs_at(policy, report.plain, scratch);
+    detail::CostTable scratch;  // NOLINT(*-member-init)
+    const detail::CostTable& known = costs_at(policy, report.plain, scratch);
     const std::size_t drafted = report.sent.rows - std::min(report.sent.rows, report.plain.rows);
     const Cost plain = known.costs[0];
     const Cost rollback = outcome.accepted.size() < drafted ? options_.rollback : 0;
-    Cost sent = drafted <= options_.max_nodes ? known.costs[drafted] : policy.cost(report.sent);
+    Cost sent = drafted < known.size ? known.costs[drafted] : policy.cost(report.sent);
     sent = saturated_cost(std::int64_t{sent} + rollback);
     throughput_.add(report.committed, std::int64_t{sent} + (rest_ > 0 ? 0 : options_.drafting));
     if (options_.drafting != 0) weigh_drafting(std::int64_t{sent} - plain, report.committed);
@@ -352,17 +305,16 @@ class CostControl {
   }
   /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing.
   template <class Policy>
-  void settle(const Policy& policy, const CostTable& known, Cost rollback, std::size_t drafted,
+  void settle(const Policy& policy, const detail::CostTable& known, Cost rollback, std::size_t drafted,
               const PassReport& report) noexcept {
     std::int64_t loss = -LossBudget::saved(report.committed);
     std::int64_t replay = 0;
     if (drafted > 0) {
       const PassShape& plain = report.plain;
-      const Cost sent =
-          saturated_cost(std::int64_t{exact_cost(policy, known, plain, drafted, plain.context)} + rollback);
-      loss += charged_by(policy, sent, report) - exact_cost(policy, known, plain, 0, plain.context);
+      const Cost sent = saturated_cost(std::int64_t{known.exact(policy, plain, drafted, plain.context)} + rollback);
+      loss += charged_by(policy, sent, report) - known.exact(policy, plain, 0, plain.context);
       // The next pass runs the replayed rows, but this draft causes the replay.
-      if (report.replayed) replay = exact_replay(policy, known, plain, report.committed);
+      if (report.replayed) replay = known.exact_replay(policy, plain, report.committed);
     }
     losses_.settle(loss, replay, report.last);
   }
@@ -386,8 +338,6 @@ class CostControl {
     if (gain_ < 0) rest_ = rounds - 1;
   }
 
-  static constexpr Cost most_step = cost_one * 256;
-
   CostOptions options_;
   Throughput throughput_;
   LossAccount losses_;
@@ -395,7 +345,7 @@ class CostControl {
   LearnedCurve learned_{options_.prior};
   std::int64_t gain_ = rate_one;  // mean gain of the rounds that asked the strategy, in plain passes
   std::uint32_t rest_ = 0;        // number of coming rounds that do not ask the strategy
-  CostTable costs_{};             // costs of the expected next pass
+  detail::CostTable costs_{};     // costs of the expected next pass
 };
 static_assert(DraftControl<CostControl>);
 
