@@ -35,7 +35,7 @@ struct ReplaySettings {
   bool trees = true;                           ///< false: the best chain of each draft
   CostKnown cost_known = CostKnown::told;
   std::string cost_prior = {};  ///< the name of `prior`, as given; empty: nothing is assumed
-  CostPrior prior = {};         ///< unless the curve is told: the costs that control assumes at first
+  CostPrior prior = {};         ///< the costs that control assumes at first; unused if the curve is told
   double noise = 0.1;           ///< of pass times if the curve is learned: standard deviation over mean
   std::uint64_t seed = 1;       ///< of the noise
   Outliers outliers = {};
@@ -48,7 +48,7 @@ constexpr std::string_view name(CostKnown known) {
   if (known == CostKnown::assumed) return "assumed";
   return known == CostKnown::told ? "told" : known == CostKnown::learned ? "learned" : "carried";
 }
-/// True if control receives the times of passes.
+/// Returns true if control receives the times of passes.
 constexpr bool timed(CostKnown known) { return known == CostKnown::learned || known == CostKnown::carried; }
 constexpr std::string_view name(Kept kept) { return kept == Kept::session ? "session" : "past"; }
 constexpr std::string_view shape_name(bool trees) { return trees ? "tree" : "chain"; }

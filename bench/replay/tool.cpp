@@ -176,7 +176,7 @@ std::vector<CostCurve> curves_of(const Options& options, const std::vector<std::
   return curves;
 }
 
-/// The prior with the name that the options give.
+/// The prior that --cost-prior names: one of CostPrior's own, or the costs of a curve. Without a name, it is empty.
 CostPrior prior_of(const std::string& spec, const Surroundings& surroundings) {
   if (spec.empty()) return {};
   if (spec == "gpu-batch-1") return CostPrior::gpu_batch_1();

@@ -27,9 +27,10 @@ namespace reprise::inline v0 {
 
 /// Settings of CostControl. All have working defaults.
 struct CostOptions {
-  /// The cost of passes. Without a curve, control learns the costs from PassReport::time, starting from `prior`. If the
-  /// prior assumes nothing, the default curve applies until the first measured time. With a curve, `prior` is unused.
+  /// The cost of passes. Without a curve, control learns the costs from PassReport::time.
   std::optional<CostCurve> curve = {};
+  /// The costs that control assumes before it has learned them; unused with a curve. If the prior assumes nothing, the
+  /// default curve applies until the first measured time.
   CostPrior prior = {};
   Cost rollback = 0;  ///< extra cost of a pass whose draft is not accepted in full, in plain passes (see to_cost())
   Cost drafting = 0;  ///< cost of asking the strategy for a draft, in plain passes
@@ -48,7 +49,7 @@ struct CostOptions {
 ///    draft in this round.
 ///  * Cut::unlikely: more nodes would not be worth their cost.
 ///  * Cut::width: more nodes would be worth their cost if other widths were allowed.
-///  * Cut::budget: max_nodes set the limit, or longer drafts have not been timed yet.
+///  * Cut::budget: max_nodes set the limit, or the costs of longer drafts are neither measured nor assumed yet.
 ///
 /// begin() resets everything learned about the sequence: throughput, calibration of claims, and whether asking for
 /// drafts pays. It keeps the learned pass costs, because they are a property of the engine. A new CostControl starts
@@ -61,7 +62,7 @@ struct CostOptions {
 /// With a learned curve:
 ///
 ///  * No cost is learned from passes of several sequences.
-///  * The limit on draft length grows as longer drafts are timed.
+///  * The limit on draft length covers the assumed row counts, and grows as longer drafts are timed.
 ///  * Occasionally a draft is skipped to time a plain pass, preferably a draft of little value. At most 256 timed
 ///    passes run between two timed plain passes, or 16 while drafting seems to lose. This holds while plain passes are
 ///    timed.

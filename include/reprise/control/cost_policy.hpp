@@ -28,7 +28,7 @@ inline LengthChoice length_of(DraftKind kind, const LengthInput& input) noexcept
 
 namespace detail {
 
-/// Returns true if each of `nodes` is the child of the node before it.
+/// Returns true if the first of `nodes` is a child of the anchor, and each later one of the node before it.
 inline bool forms_chain(DraftView draft, std::span<const NodeIndex> nodes) noexcept {
   NodeIndex last = anchor_parent;
   for (const NodeIndex node : nodes) {

@@ -3,18 +3,20 @@
 
 /// \file Computes how many nodes of a draft to send, with pure functions of probabilities and costs.
 ///
-/// A drafted token saves the cost of producing it later. Two rules weigh that saving against the cost of more rows.
+/// A drafted token saves the cost of producing it later. For ordered drafts, two rules weigh that saving against the
+/// cost of more rows. Sampled drafts have a rule of their own: see stopping_length().
 ///
-/// **Chains**, chain_length(): if a draft is a chain, the tokens that it does not cover can be drafted by the next
-/// pass. So the rule compares whole plans, not single passes. A plan splits the chain into passes. Each pass sends k
-/// nodes, commits the token after them, and the next pass follows if all of these tokens agree with the chain. The rule
-/// chooses the first pass of the plan with the lowest expected cost up to the first token that disagrees. It has no
-/// constants, and it needs no estimate of the throughput: every plan produces the same tokens. It is used only if the
-/// first drafted row is expensive: see first_row_expensive().
+/// **Chains**, chain_length(): if a draft is a chain, the next pass can draft the nodes that this pass does not send.
+/// So the rule compares whole plans, not single passes. A plan splits the chain into passes. A pass sends some nodes,
+/// or none, and its bonus token takes the place of the node after them. The next pass of the plan follows if all of
+/// these tokens agree with the chain. The rule chooses the first pass of the plan with the lowest expected cost up to
+/// the first token that disagrees. The rule has no constants, and needs no estimate of the throughput: every plan
+/// produces the same tokens. CostControl uses it only if the first drafted row is expensive: see
+/// first_row_expensive() and LengthInput::planned.
 ///
-/// **Other drafts**, priced_length(): at a long-run throughput of L tokens per plain pass, a token costs 1/L of a plain
-/// pass. A draft of k nodes therefore gains (sum of path probabilities) - L x (c(k) - c(0)) tokens. L is thus the price
-/// of a plain pass, in tokens. This marginal rule is wrong in two respects, which are corrected:
+/// **Other ordered drafts**, priced_length(): at a long-run throughput of L tokens per plain pass, a token costs 1/L of
+/// a plain pass. A draft of k nodes therefore gains (sum of path probabilities) - L x (c(k) - c(0)) tokens. L is thus
+/// the price of a plain pass, in tokens. This marginal rule is wrong in two respects, which priced_length() corrects:
 ///
 ///  * Text has easy and hard stretches. Easy tokens are easy in the next pass too. So a token that is left out is
 ///    produced at the throughput of *this* stretch, not at L. The rule therefore has two steps. It first chooses k at
@@ -26,7 +28,7 @@
 ///
 /// Numbers are fixed point in UnitScale. Cost of chain_length() for n nodes: n x n / 2 steps of about a nanosecond.
 /// Cost of priced_length(): two loops over the row counts, a third one with widths, and five divisions. If
-/// LengthInput::replayed is true, each step also loops over the accepted rows.
+/// LengthInput::replayed is true, each step of these loops also loops over the accepted rows.
 
 #include <algorithm>
 #include <array>
@@ -62,7 +64,8 @@ struct LengthInput {
   Cost rollback = 0;                         ///< extra cost of a pass whose draft is not accepted in full
   bool replayed = false;                     ///< a rejection makes accepted tokens run again; see PassLimits::replayed
   std::size_t context = 0;                   ///< committed tokens before the pass
-  /// Choose by chain_length(). The draft must be a chain, and its probabilities must be calibrated.
+  /// true: draft_length() uses chain_length(), unless there are widths, a rollback cost or replayed tokens. The draft
+  /// must then be a chain with calibrated probabilities.
   bool planned = false;
 };
 
@@ -238,8 +241,9 @@ inline Rate highest_throughput(std::span<const Cost> costs, std::span<const std:
   return std::min(static_cast<Rate>(UnitScale::divide(UnitScale::from(tokens), cost)), most_rate);
 }
 
-/// Returns true if the first drafted row costs at least 1.5 times as much as the average of all rows in `costs`. Then
-/// each pass with a draft has a fixed cost. The number of such passes matters, and only chain_length() counts them.
+/// Returns true if the first drafted row costs at least 1.5 times as much as the average drafted row, and more than 0.
+/// `costs`: see LengthInput::costs. If the result is true, each pass with a draft pays a fixed extra cost. The number
+/// of such passes then matters, and only chain_length() counts them.
 inline bool first_row_expensive(std::span<const Cost> costs) noexcept {
   if (costs.size() < 2 || costs[1] <= costs[0]) return false;
   const std::int64_t first = std::int64_t{costs[1]} - costs[0];
@@ -266,7 +270,8 @@ inline Probability least_worthwhile(Rate throughput, Cost least_step) noexcept {
       static_cast<std::uint32_t>(std::clamp<std::int64_t>(least, least_proposed, Probability::scale)));
 }
 
-/// Returns the number of nodes of an ordered draft to send, by prices (see the top of this file).
+/// Returns the number of nodes of an ordered draft to send, computed from the price of a plain pass (see the top of
+/// this file).
 inline LengthChoice priced_length(const LengthInput& input) noexcept {
   const Rate top = input.max_throughput;
   const Rate long_run = std::min(input.throughput, top);
@@ -286,8 +291,8 @@ inline LengthChoice chain_length(const LengthInput& input) noexcept {
   const std::size_t row_limit = input.costs.size() - 1;
   const std::int64_t most_cost = input.allowance + input.costs[0];
   // rest[i] is the expected cost of the passes after the first i tokens of the chain, times the probability of these
-  // tokens. It is 0 after the last token and the token after it. Factors: at most 65 passes, a probability of at most
-  // 2^16 and a cost below 2^32.
+  // tokens. After the last token and its bonus token, no cost is left. Factors: at most 65 passes, a probability of at
+  // most 2^16 and a cost below 2^32.
   std::array<std::int64_t, detail::most_chain + 2> rest;  // NOLINT(*-member-init): filled from the end
   rest[chain + 1] = 0;
   std::int64_t unaffordable = std::numeric_limits<std::int64_t>::max();
@@ -317,7 +322,8 @@ inline LengthChoice chain_length(const LengthInput& input) noexcept {
   return choice;
 }
 
-/// Returns the number of nodes of an ordered draft to send.
+/// Returns the number of nodes of an ordered draft to send: chain_length() if LengthInput::planned asks for it, and
+/// otherwise priced_length().
 inline LengthChoice draft_length(const LengthInput& input) noexcept {
   const bool planned = input.planned && input.widths.empty() && input.rollback == 0 && !input.replayed;
   return planned ? chain_length(input) : priced_length(input);

@@ -31,18 +31,22 @@ namespace reprise::inline v0 {
 ///  * Two slopes describe the context: the rise of the plain time for each token, and the rise of the cost for each row
 ///    and token. A slope counts only as far as it stands out from the noise.
 ///
-/// Assuming: with a CostPrior, RowFit smooths the differences from the assumed costs instead of those from a plain
-/// pass. A row count without a time keeps its assumed cost plus the difference on the line. The first time of an
-/// assumed row count has to be within three usual errors. Otherwise it is dropped. Two such times in a row on the same
-/// side give the factor by which the prior is wrong. It multiplies the part above 1 of each assumed cost without a
-/// time. This happens once; after that, every first time counts. If the factor is above 4 or below
-/// 1/4, the prior is dropped after 1,024 timed passes.
+/// Assuming: with a CostPrior, RowFit smooths the differences of the ratios from the assumed costs, not from a plain
+/// pass. An assumed row count without a trusted time costs its assumed cost plus the difference on the line.
+///
+///  * The first time of an assumed row count is ignored if it differs from the expected time by more than three usual
+///    errors. After 128 timed passes, a first time that is too low by more than that counts at once.
+///  * Two such differences in a row on the same side give the factor by which the prior is wrong. It
+///    multiplies the part above 1 of each assumed cost whose row count has no time.
+///  * The prior is corrected once. After that, every first time counts. If the factor is above 4 or below 1/4,
+///    the prior is dropped once 1,024 passes have been timed.
 ///
 /// Reading: RowFit smooths the ratios. Noise alone gives a straight line, and an engine with steps keeps its steps,
 /// upwards and downwards.
 ///
 /// After a known row count, the curve continues with its mean slope over the upper half of the rows up to that count.
-/// The mean includes four rows of a prior slope: CostCurve::default_per_row before the first time, 0.015 afterwards.
+/// The mean includes four rows of a slope that is given: CostCurve::default_per_row before the first time if nothing is
+/// assumed, and 0.015 otherwise.
 /// The step to the second row is no part of the slope. Between two known row counts, the curve stays at or below the
 /// straight line. The estimate is low on purpose, so that lengths that were never sent are tried.
 ///
@@ -104,13 +108,13 @@ class LearnedCurve {
   }
   /// Returns the maximum number of rows of the next pass, because a pass far beyond all timed row counts may be
   /// expensive. The limit grows as passes are timed, and exceeds most_rows after at most 2,080 timed passes. It is
-  /// most_rows + 1 if the last pass was not timed, and at least the largest assumed row count.
+  /// most_rows + 1 if the last pass was not timed, and never below CostPrior::widest().
   [[nodiscard]] std::size_t explored_rows() const noexcept {
     return std::max(budget_.rows(plain_, widest_, most_rows + 1), prior_.widest());
   }
 
-  /// Returns true if the cost of a row count is uncertain: neither assumed nor timed, not trusted yet, or not timed for
-  /// 128 timed passes. Returns false for fewer than 2 rows and for more than most_rows.
+  /// Returns true if the cost of a row count is uncertain: neither trusted nor assumed, or not timed for 128 timed
+  /// passes. Returns false for fewer than 2 rows and for more than most_rows.
   [[nodiscard]] bool uncertain(std::size_t rows) const noexcept {
     if (rows < 2 || rows > most_rows) return false;
     const detail::RowRatio& row = rows_[rows - 1];
@@ -131,9 +135,9 @@ class LearnedCurve {
     return usual_.deviation() / root;
   }
   /// Sets out[k] to the lowest plausible cost of `plain` + k rows at `context`. It is cost(), unless the row count
-  /// is uncertain. Each 128 passes since the last time then halve the part of the cost above 1. Without a trusted time,
-  /// hardly any of that part is left. The result is below 4/5 of the cost of a certain, smaller row count in
-  /// `out` only if cost() is.
+  /// is uncertain. Each 128 passes since the last time then halve the part of the cost above 1. If the cost is
+  /// neither trusted nor assumed, hardly any of that part is left. The result is below 4/5 of the cost of a certain,
+  /// smaller row count in `out` only if cost() is.
   void optimistic_costs(std::size_t plain, std::size_t context, std::span<Cost> out) const noexcept {
     Cost floor = cost_one;
     for (std::size_t k = 0; k < out.size(); ++k) {
@@ -168,8 +172,8 @@ class LearnedCurve {
   /// changes.
   [[nodiscard]] std::uint32_t passes() const noexcept { return budget_.passes(); }
 
-  /// Returns the learned costs, at the context of the last fit, as a prior for the next curve of the same engine. Row
-  /// counts whose cost is not trusted are left out; assumed costs without a time are included.
+  /// Returns the costs at the context of the last fit, as a prior for the next curve of the same engine. The prior has
+  /// the row counts whose cost is trusted or still assumed.
   [[nodiscard]] CostPrior prior() const noexcept {
     CostPrior learned;
     for (std::size_t i = 1; i < most_rows; ++i)
@@ -180,9 +184,9 @@ class LearnedCurve {
  private:
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
-  static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the prior slope counts as
-  static constexpr std::uint32_t refuted_for = 1024;                 // passes until a refuted prior is dropped
-  static constexpr std::int64_t assumed_weight = 8;                  // samples of one drafted row
+  static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the given slope counts as
+  static constexpr std::uint32_t refuted_for = 1024;                 // timed passes until a refuted prior is dropped
+  static constexpr std::int64_t assumed_weight = 8;  // of the prior in a fit: samples of one drafted row
 
   static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
     constexpr std::int64_t most = std::int64_t{1} << 39;  // nine minutes
@@ -254,7 +258,7 @@ class LearnedCurve {
       for (std::size_t rows = CostPrior::least_rows; rows <= most_rows; ++rows)
         if (prior_.assumes(rows)) base_[rows - 1] = prior_.cost(rows);
       refit(context);
-      base_ = fitted_;  // also for the row counts in between, to which nothing is assumed
+      base_ = fitted_;  // also for the row counts without an assumed cost
     }
     refit(context);
   }
@@ -262,9 +266,10 @@ class LearnedCurve {
     base_.fill(cost_one);
     assuming_ = false;
   }
-  /// Compares the first time of an assumed cost with its expected cost. Returns false if the time is dropped, because
-  /// it differs too much. From two such times in a row, corrects all assumed costs. After 128 passes, a time that is
-  /// far below its expected cost counts at once, as for learned costs.
+  /// Compares `sample`, the first measured cost of an assumed row count, with its expected cost. Returns false if the
+  /// sample must be ignored, because the costs differ too much. Two such samples in a row on the same side correct the
+  /// assumed costs of row counts without a time. After 128 timed passes, a sample far below its expected cost counts at
+  /// once, as for learned costs.
   [[nodiscard]] bool confirm(std::size_t rows, std::uint64_t sample, std::uint64_t expected) noexcept {
     if (check_.finished()) return true;
     const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), expected);
@@ -353,20 +358,21 @@ class LearnedCurve {
   }
 
   /// Returns the slope of the cost after a known row count. It is the slope over the upper half of the rows up to that
-  /// count, averaged with four rows of the prior. The step to the second row does not count: many engines change to
-  /// another kernel there.
+  /// count, averaged with four rows of unknown_slope(). The step to the second row does not count: many engines change
+  /// to another kernel there.
   [[nodiscard]] std::uint64_t slope_at(std::size_t i) const noexcept {
     const std::size_t half = std::min(i, std::max<std::size_t>(1, i / 2));
     return (fitted_[i] - std::min(fitted_[i], fitted_[half]) + prior_rows * unknown_slope()) / (i - half + prior_rows);
   }
-  /// Returns the slope that counts before times are known.
+  /// Returns the slope of rows without times. It is lower once a pass was timed or costs are assumed, so that unknown
+  /// lengths are tried.
   [[nodiscard]] std::uint64_t unknown_slope() const noexcept {
     return passes() == 0 && !assuming_ ? default_slope : optimistic_slope;
   }
 
   CostPrior prior_;
   detail::AssumptionCheck check_;
-  std::array<Cost, most_rows> base_{};  // assumed costs; the cost of a plain pass without a prior
+  std::array<Cost, most_rows> base_{};  // assumed costs; without a prior, the cost of a plain pass
   std::array<detail::RowRatio, most_rows> rows_{};
   detail::PlainTime plain_;
   detail::ContextSlope slope_per_row_;  // cost per row and token of context

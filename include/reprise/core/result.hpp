@@ -45,8 +45,8 @@ enum class ErrorCode : std::uint8_t {
   snapshot_damaged,    ///< a checksum of the snapshot is wrong
   snapshot_forged,     ///< the checksums are right, but the snapshot breaks a rule of its format
   token_out_of_range,  ///< a token is outside the given vocabulary
-  no_such_section,     ///< the snapshot has no section of this kind
-  other_engine,        ///< the pass costs in the snapshot belong to a different engine
+  no_such_section,     ///< the snapshot has no section of the kind that was asked for
+  other_engine,        ///< the pass costs in the snapshot were saved under a different engine name
 
   // history: files of snapshots.
   no_such_file,        ///< no file has this name

@@ -14,7 +14,8 @@
 /// \file Saves learned pass costs as a section of a snapshot, and loads them. docs/formats.md documents every byte.
 ///
 /// Costs belong to an engine on a machine, not to a tenant. They are loaded only by load_costs(): load_history() skips
-/// them. Pass times can carry a little information about texts, so share saved costs only where timing may be shared.
+/// them. Pass times can carry a little information about texts, so share saved
+/// costs only among users who may observe each other's pass times.
 
 namespace reprise::inline v0 {
 
@@ -27,10 +28,11 @@ inline constexpr std::size_t most_engine_name_bytes = 100;
   return counts + engine.size() + prior.size() * (sizeof(std::uint8_t) + sizeof(Cost));
 }
 
-/// Writes costs as a section of kind `costs`, cost_bytes() long. `engine`: any name of the engine, the model and the
-/// machine, for example "llama.cpp Q4_0, 8 threads, host 7". Only a reader with the same name can load the costs.
+/// Writes costs as a section of kind `costs`, whose contents are cost_bytes() long. `prior`: usually
+/// LearnedCurve::prior(). `engine`: any name of the engine, the model and the machine, for example "llama.cpp Q4_0,
+/// 8 threads, host 7". load_costs() returns the costs only if it is given the same name.
 ///
-/// Usually the costs are LearnedCurve::prior(). Error: invalid_argument if the name is longer than
+/// Error: invalid_argument if the name is longer than
 /// most_engine_name_bytes (`value`: its length, `limit`: the longest); nothing is written then. Cost: one put() for
 /// each number and each byte of the name.
 [[nodiscard]] inline Result<void> save_costs(const CostPrior& prior, std::string_view engine,
@@ -58,8 +60,9 @@ struct StoredCosts {
   CostPrior prior;
 };
 
-/// Error: snapshot_forged (`value`: the offset of the number that breaks a rule, or of the missing or surplus bytes;
-/// `limit`: the section's kind).
+/// Reads the contents of a section of kind `costs`. The returned name is a view of the section. Error: snapshot_forged
+/// if they break a rule of the format. `value`: the offset in the section of the name, of the number of costs or of the
+/// cost that is wrong; `limit`: the section's kind.
 [[nodiscard]] inline Result<StoredCosts> read_costs(SnapshotCursor section) noexcept {
   const auto forged = [](std::size_t at) {
     return Error{ErrorCode::snapshot_forged,
@@ -100,11 +103,11 @@ inline bool same_bytes(std::span<const std::byte> bytes, std::string_view text) 
 /// Returns the costs in a snapshot, for CostOptions::prior. `engine`: the name that they must have. Errors:
 ///
 ///  * no_such_section: the snapshot has no section of kind `costs`.
-///  * snapshot_forged: its contents break a rule of the format.
-///  * other_engine: the costs have another name.
+///  * snapshot_forged: the contents of this section break a rule of the format.
+///  * other_engine: the costs were saved with another name.
 ///
-/// A forged section with valid contents can only cost speed, because measured times correct assumed costs. Cost: a
-/// pass over the section; no allocation.
+/// A forged section with valid contents can only cost speed: costs decide how much is drafted, not which tokens are
+/// committed. Measured times correct wrong costs. Cost: a pass over the section; no allocation.
 [[nodiscard]] inline Result<CostPrior> load_costs(const SnapshotReader& reader, std::string_view engine) noexcept {
   const auto section = reader.section(SectionKind::costs);
   if (!section)

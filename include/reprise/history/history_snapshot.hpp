@@ -203,8 +203,8 @@ template <class Slot, std::size_t segment_size>
 }
 
 /// Writes the sections of save_history() into a snapshot that has further sections, for example those of
-/// cost_snapshot.hpp. They take snapshot_bytes_of(history) - snapshot_bytes({}) bytes. Requires that the writer has no
-/// section of these kinds. Threads: as for save_history().
+/// cost_snapshot.hpp. The sections of save_history() take snapshot_bytes_of(history) - snapshot_bytes({}) bytes.
+/// Requires that the writer has no section of kind `calibration` or `runs` yet. Threads: as for save_history().
 inline void write_history(SnapshotWriter& writer, const HistoryStore& history,
                           const CalibrationState& calibration) noexcept {
   detail::write_history(writer, history, calibration);

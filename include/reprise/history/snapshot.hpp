@@ -25,7 +25,7 @@ namespace reprise::inline v0 {
 enum class SectionKind : std::uint32_t {
   calibration = 1,  ///< a CalibrationState
   runs = 2,         ///< stored tokens
-  costs = 3,        ///< learned pass costs of one engine
+  costs = 3,        ///< pass costs of one engine
 };
 
 /// An integer type that a snapshot can hold.

@@ -16,7 +16,7 @@ namespace reprise::inline v0::detail {
 
 /// The costs of a pass like `plain` with 0, 1, 2, ... drafted rows, and figures derived from these costs. CostControl
 /// compares lengths at these costs, and checks the chosen length at the exact context. Costs come from a policy of
-/// cost_policy.hpp, always the same one.
+/// cost_policy.hpp. All calls for one table must pass policies of the same kind and the same curve.
 struct CostTable {
   /// Returns true if the table has the costs of passes like `shape`.
   template <class Policy>
@@ -25,7 +25,7 @@ struct CostTable {
     return plain.sequences == key.sequences && plain.rows == key.rows && plain.context == key.context &&
            revision == policy.revision();
   }
-  /// Reads the costs of passes like `shape` with up to `max_nodes` drafted rows.
+  /// Reads the costs of passes like `shape` with up to `max_nodes` drafted rows (at most LearnedCost::most_nodes).
   template <class Policy>
   void read(const Policy& policy, const PassShape& shape, std::size_t max_nodes) noexcept {
     plain = key_of(policy, shape);
@@ -38,7 +38,8 @@ struct CostTable {
     for (std::size_t i = 1; i < size; ++i) least_step = std::min(least_step, read[i] - std::min(read[i], read[i - 1]));
   }
 
-  /// Returns the cost of a pass like `shape` with `drafted` more rows, at this exact context.
+  /// Returns the cost of a pass like `shape` with `drafted` more rows, at exactly `context` tokens. Requires that the
+  /// table holds the costs of passes like `shape`.
   template <class Policy>
   [[nodiscard]] Cost exact(const Policy& policy, const PassShape& shape, std::size_t drafted,
                            std::size_t context) const noexcept {
@@ -46,7 +47,8 @@ struct CostTable {
     if (!policy.depends_on_context() && drafted < size) return costs[drafted];
     return policy.cost({shape.sequences, shape.rows + drafted, context});
   }
-  /// Returns the extra cost of the next pass if it runs the tokens of this pass again.
+  /// Returns the extra cost of the pass after one like `shape`, if it runs the pending rows of `shape` and its
+  /// `committed` new tokens. Requires the same as exact().
   template <class Policy>
   [[nodiscard]] std::int64_t exact_replay(const Policy& policy, const PassShape& shape,
                                           std::size_t committed) const noexcept {
@@ -58,7 +60,7 @@ struct CostTable {
   std::uint32_t revision = 0;                           ///< version of the policy's costs
   Rate max_throughput = rate_one;                       ///< see highest_throughput()
   Cost least_step = 0;                                  ///< smallest cost of one more drafted row
-  std::size_t size = 0;                                 ///< number of costs that are filled
+  std::size_t size = 0;                                 ///< number of elements of `costs` that are filled
   std::array<Cost, LearnedCost::most_nodes + 1> costs;  // NOLINT(*-member-init): zeroing would take time
 
  private:

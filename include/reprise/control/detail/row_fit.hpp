@@ -12,10 +12,11 @@ namespace reprise::inline v0::detail {
 
 /// Smooths the noisy costs of row counts. The fit has a step to the second row, a straight line after it, and a
 /// deviation from the line for each row count. How far the step and the deviations are believed depends on the noise
-/// and on their size. Noise alone gives a line through the plain pass, and an engine with steps keeps its steps.
-/// Source: empirical Bayes (James and Stein 1961).
+/// and on their size. If nothing is assumed, noise alone gives a line through the plain pass. An engine with steps
+/// keeps its steps. Source: empirical Bayes (James and Stein 1961).
 ///
-/// The step and the line are fitted to the differences from a base: a plain pass, or the assumed cost of a row count.
+/// The step and the line are fitted to the differences of the costs from a base. The base of a row count is its assumed
+/// cost, or the cost of a plain pass if nothing is assumed.
 ///
 /// First call add() for each measured row count, then fit(), then deviation() for each of them again, then finish().
 /// After that, cost() returns the smoothed costs.
@@ -27,7 +28,7 @@ class RowFit {
       : variance_(std::max<std::int64_t>(variance, 1)), plain_samples_(std::max<std::int64_t>(plain_samples, 1)) {}
 
   /// Adds the cost of a pass with `drafted` drafted rows (1 to 63). The cost is the mean of `samples` samples. `base`:
-  /// the assumed cost of such a pass, or a plain pass if nothing is assumed.
+  /// the assumed cost of such a pass, or cost_one if nothing is assumed.
   void add(std::size_t drafted, std::int64_t cost, std::int64_t samples, std::int64_t base) noexcept {
     const auto x = static_cast<std::int64_t>(drafted);
     const std::int64_t y = cost - base;
@@ -39,8 +40,8 @@ class RowFit {
     wxy_ += w * x * y;
   }
   /// Fits the step and the line by weighted least squares. `slope`: the expected slope before any sample, in UnitScale
-  /// for each row. It has the weight of `prior` samples of one drafted row. `least`: the smallest possible slope. A
-  /// step that is hardly larger than its standard error is reduced, down to 0.
+  /// for each row. The expected slope weighs as much as `prior` samples of one drafted row. `least`: the lower bound on
+  /// the fitted slope. A step that is hardly larger than its standard error is reduced, down to 0.
   void fit(std::int64_t slope, std::int64_t prior, std::int64_t least) noexcept {
     if (w_ == 0) {
       slope_ = slope;
@@ -75,7 +76,7 @@ class RowFit {
     const std::int64_t believed = spread_ * samples / 256;
     return expected + (cost - expected) * believed / (believed + variance_ / 256 + 1);
   }
-  /// Returns the cost on the line.
+  /// Returns the cost on the line: `base` plus the step and the slope, but at least the cost of a plain pass.
   [[nodiscard]] std::int64_t line(std::size_t drafted, std::int64_t base) const noexcept {
     return std::max<std::int64_t>(cost_one, base + step_ + slope_ * static_cast<std::int64_t>(drafted));
   }

@@ -263,13 +263,14 @@ struct RowRatio : LearnedValue {
   }
 };
 
-/// Finds a factor by which assumed costs are wrong as a whole, once. The part of a cost above 1 counts, and at least
-/// 1/256 for each drafted row, so that a row that was assumed to be free can become expensive. A second correction
-/// would make curves with steps run away, because costs without a time are then corrected for errors of other rows.
+/// Finds the factor by which all assumed costs of a prior are wrong. The factor applies to the part of a cost above 1.
+/// This part counts as at least 1/256 for each drafted row, so that a row that was assumed to be free can become
+/// expensive. The costs are corrected only once. On curves with steps, repeated corrections would carry the errors of
+/// some row counts over to all others, and costs could grow without limit.
 class AssumptionCheck {
  public:
-  /// Compares a sample with an assumed cost that it contradicts. Returns the factor, in UnitScale, after two
-  /// contradictions in a row on the same side; otherwise returns 0. It is the smaller of the two corrections.
+  /// Compares `sample`, a measured cost, with the expected cost `value` that it contradicts. After two contradictions
+  /// in a row on the same side, returns the factor of the two that corrects less, in UnitScale; otherwise returns 0.
   [[nodiscard]] std::uint64_t contradict(std::size_t rows, std::uint64_t sample, std::uint64_t value) noexcept {
     const bool above = sample > value;
     const std::uint64_t now = UnitScale::divide(extra(rows, sample), extra(rows, value));
@@ -290,7 +291,8 @@ class AssumptionCheck {
   /// Returns true if the factor was above 4 or below 1/4: the assumed costs are those of another kind of engine.
   [[nodiscard]] bool refuted() const noexcept { return refuted_; }
 
-  /// Returns the cost of `rows` rows after a correction by `factor`.
+  /// Returns the assumed cost `value` of `rows` rows after a correction by `factor`. A factor below 1 leaves a cost of
+  /// at most 1 as it is.
   [[nodiscard]] static std::uint64_t corrected(std::size_t rows, std::uint64_t value, std::uint64_t factor) noexcept {
     if (factor < UnitScale::one && value <= cost_one) return value;
     const std::uint64_t extra = factor < UnitScale::one ? value - cost_one : AssumptionCheck::extra(rows, value);
@@ -298,16 +300,16 @@ class AssumptionCheck {
   }
 
  private:
-  /// Returns the cost above a plain pass.
+  /// Returns the part of a cost above 1, but at least 1/256 for each drafted row.
   static std::uint64_t extra(std::size_t rows, std::uint64_t cost) noexcept {
     constexpr std::uint64_t least = cost_one / 256;
     return std::max((rows - 1) * least, std::clamp<std::uint64_t>(cost, cost_one, RowRatio::most) - cost_one);
   }
 
-  std::uint64_t factor_ = 0;  // of the last contradiction; 0: the last sample was none
+  std::uint64_t factor_ = 0;  // of the last contradiction; 0: none, or it completed a pair
   bool above_ = false;        // the last contradiction was above the assumed cost
   bool finished_ = false;     // the assumed costs have been corrected
-  bool refuted_ = false;      // by a large factor
+  bool refuted_ = false;      // the factor was above 4 or below 1/4
 };
 
 /// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring. It saves the same amount
