@@ -32,14 +32,8 @@ namespace reprise::inline v0 {
 ///    and token. A slope counts only as far as it stands out from the noise.
 ///
 /// Assuming: with a CostPrior, RowFit smooths the differences of the ratios from the assumed costs, not from a plain
-/// pass. An assumed row count without a trusted time costs its assumed cost plus the difference on the line.
-///
-///  * The first time of an assumed row count is ignored if it differs from the expected time by more than three usual
-///    errors. After 128 timed passes, a first time that is too low by more than that counts at once.
-///  * Two such differences in a row on the same side give the factor by which the prior is wrong. It
-///    multiplies the part above 1 of each assumed cost whose row count has no time.
-///  * The prior is corrected once. After that, every first time counts. If the factor is above 4 or below 1/4,
-///    the prior is dropped once 1,024 passes have been timed.
+/// pass. An assumed row count without a trusted time costs its assumed cost plus the difference on the line. So times
+/// of some row counts correct the assumed costs of all of them.
 ///
 /// Reading: RowFit smooths the ratios. Noise alone gives a straight line, and an engine with steps keeps its steps,
 /// upwards and downwards.
@@ -65,7 +59,16 @@ class LearnedCurve {
 
   LearnedCurve() noexcept : LearnedCurve(CostPrior()) {}
   /// Starts from assumed costs; see CostPrior.
-  explicit LearnedCurve(const CostPrior& prior) noexcept : prior_(prior) { assume(0); }
+  explicit LearnedCurve(const CostPrior& prior) noexcept : prior_(prior), assumed_(prior.widest()) {
+    base_.fill(cost_one);
+    if (assumed_ > 1) {
+      for (std::size_t rows = CostPrior::least_rows; rows <= assumed_; ++rows)
+        if (prior_.assumes(rows)) base_[rows - 1] = prior_.cost(rows);
+      refit(0);
+      base_ = fitted_;  // also for the row counts without an assumed cost
+    }
+    refit(0);
+  }
 
   /// Learns from a pass of `rows` rows at `context` committed tokens. Without a time above 0, it only records that the
   /// time is missing. It learns no cost from 0 rows or from more than most_rows. `plain`: the pass carried no draft.
@@ -85,7 +88,6 @@ class LearnedCurve {
       if (plain_.refuted_by(took)) return forget();
       learn_row(rows, took, at);
     }
-    if (assuming_ && check_.refuted() && passes() >= refuted_for) drop_assumed();
     constexpr std::uint32_t often = 512;
     if (passes() < often || passes() % 8 == 0) refit(at);
   }
@@ -110,7 +112,7 @@ class LearnedCurve {
   /// expensive. The limit grows as passes are timed, and exceeds most_rows after at most 2,080 timed passes. It is
   /// most_rows + 1 if the last pass was not timed, and never below CostPrior::widest().
   [[nodiscard]] std::size_t explored_rows() const noexcept {
-    return std::max(budget_.rows(plain_, widest_, most_rows + 1), prior_.widest());
+    return std::max(budget_.rows(plain_, widest_, most_rows + 1), assumed_);
   }
 
   /// Returns true if the cost of a row count is uncertain: neither trusted nor assumed, or not timed for 128 timed
@@ -185,8 +187,6 @@ class LearnedCurve {
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
   static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the given slope counts as
-  static constexpr std::uint32_t refuted_for = 1024;                 // timed passes until a refuted prior is dropped
-  static constexpr std::int64_t assumed_weight = 8;  // of the prior in a fit: samples of one drafted row
 
   static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
     constexpr std::int64_t most = std::int64_t{1} << 39;  // nine minutes
@@ -234,7 +234,6 @@ class LearnedCurve {
     const Cost expected = cost_at(rows, at - fitted_context_);
     if (uncertain(rows))
       budget_.spend(static_cast<std::int64_t>(std::min<std::uint64_t>(sample, detail::RowRatio::most)) - cost_one);
-    if (row.count == 0 && assuming_ && prior_.assumes(rows) && !confirm(rows, sample, expected)) return;
     const std::int64_t distance = at - row.context;
     const std::int64_t rise = this->rise(rows, distance);
     if (!row.seeding()) {
@@ -250,47 +249,8 @@ class LearnedCurve {
     row.learn(sample, expected, rise, at, passes(), plain_, usual_);
     doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
   }
-  /// Starts from the prior, with costs that hold at `context`.
-  void assume(std::int64_t context) noexcept {
-    drop_assumed();
-    assuming_ = !prior_.empty();
-    if (assuming_) {
-      for (std::size_t rows = CostPrior::least_rows; rows <= most_rows; ++rows)
-        if (prior_.assumes(rows)) base_[rows - 1] = prior_.cost(rows);
-      refit(context);
-      base_ = fitted_;  // also for the row counts without an assumed cost
-    }
-    refit(context);
-  }
-  void drop_assumed() noexcept {
-    base_.fill(cost_one);
-    assuming_ = false;
-  }
-  /// Compares `sample`, the first measured cost of an assumed row count, with its expected cost. Returns false if the
-  /// sample must be ignored, because the costs differ too much. Two such samples in a row on the same side correct the
-  /// assumed costs of row counts without a time. After 128 timed passes, a sample far below its expected cost counts at
-  /// once, as for learned costs.
-  [[nodiscard]] bool confirm(std::size_t rows, std::uint64_t sample, std::uint64_t expected) noexcept {
-    if (check_.finished()) return true;
-    const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), expected);
-    const std::int64_t usual = usual_.deviation();
-    const bool above = error > 3 * usual;
-    if (!above && error >= -3 * usual) {
-      check_.agree();
-      return true;
-    }
-    const bool counts = !above && rows_[rows - 1].age(passes()) > 0;
-    const std::uint64_t factor = check_.contradict(rows, sample, expected);
-    if (factor == 0 || plain_.streak != 0) return counts;
-    check_.finish(factor);
-    for (std::size_t i = 1; i < most_rows; ++i)
-      if (rows_[i].count == 0) base_[i] = static_cast<Cost>(check_.corrected(i + 1, base_[i], factor));
-    return true;
-  }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
-  [[nodiscard]] bool known(std::size_t i) const noexcept {
-    return rows_[i].trusted || (assuming_ && prior_.assumes(i + 1));
-  }
+  [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || prior_.assumes(i + 1); }
   /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
   /// ever fast. The other old costs above 1 fall by the same factor, because they were learned under the same
   /// conditions.
@@ -308,8 +268,7 @@ class LearnedCurve {
     rows_.fill({});
     slope_per_row_ = {};
     averaging_ = true;
-    check_ = {};
-    assume(fitted_context_);
+    refit(fitted_context_);
   }
 
   void refit(std::int64_t context) noexcept {
@@ -321,10 +280,10 @@ class LearnedCurve {
       values[i] = value_of(i);
       fit.add(i, values[i], rows_[i].count, base_[i]);
     }
-    if (assuming_)
-      fit.fit(0, assumed_weight, -std::int64_t{CostPrior::most_cost});
+    if (assumed_ > 1)
+      fit.fit(0, -std::int64_t{CostPrior::most_cost});  // the assumed costs can be too high
     else
-      fit.fit(static_cast<std::int64_t>(unknown_slope()), 1, 0);
+      fit.fit(static_cast<std::int64_t>(unknown_slope()), 0);
     for (std::size_t i = 1; i < most_rows; ++i)
       if (rows_[i].trusted) fit.deviation(i, values[i], rows_[i].count, base_[i]);
     fit.finish();
@@ -367,11 +326,11 @@ class LearnedCurve {
   /// Returns the slope of rows without times. It is lower once a pass was timed or costs are assumed, so that unknown
   /// lengths are tried.
   [[nodiscard]] std::uint64_t unknown_slope() const noexcept {
-    return passes() == 0 && !assuming_ ? default_slope : optimistic_slope;
+    return passes() == 0 && assumed_ == 1 ? default_slope : optimistic_slope;
   }
 
   CostPrior prior_;
-  detail::AssumptionCheck check_;
+  std::size_t assumed_;                 // the largest assumed row count, or 1 if there is none
   std::array<Cost, most_rows> base_{};  // assumed costs; without a prior, the cost of a plain pass
   std::array<detail::RowRatio, most_rows> rows_{};
   detail::PlainTime plain_;
@@ -382,7 +341,6 @@ class LearnedCurve {
   std::int64_t fitted_context_ = 0;
   std::uint64_t slope_ = 0;  // cost per row after the last known row
   std::size_t widest_ = 1;   // the largest known row count
-  bool assuming_ = false;    // there is a prior, and it has not been dropped
   bool averaging_ = true;    // the first plain times are averaged
   bool doubtful_ = false;    // times have changed; a plain pass is needed to find out whether rows or the machine
 };

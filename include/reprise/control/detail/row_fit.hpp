@@ -40,14 +40,14 @@ class RowFit {
     wxy_ += w * x * y;
   }
   /// Fits the step and the line by weighted least squares. `slope`: the expected slope before any sample, in UnitScale
-  /// for each row. The expected slope weighs as much as `prior` samples of one drafted row. `least`: the lower bound on
-  /// the fitted slope. A step that is hardly larger than its standard error is reduced, down to 0.
-  void fit(std::int64_t slope, std::int64_t prior, std::int64_t least) noexcept {
+  /// for each row. `least`: the lower bound on the fitted slope. A step that is hardly larger than its standard error
+  /// is reduced, down to 0.
+  void fit(std::int64_t slope, std::int64_t least) noexcept {
     if (w_ == 0) {
       slope_ = slope;
       return;
     }
-    prior *= unit_weight;
+    constexpr std::int64_t prior = unit_weight;  // the expected slope weighs as much as one sample of one drafted row
     const std::int64_t xx = wxx_ + prior;
     const std::int64_t xy = wxy_ + prior * slope;
     const std::int64_t determinant = std::max<std::int64_t>(w_ * xx - wx_ * wx_, 1);

@@ -263,55 +263,6 @@ struct RowRatio : LearnedValue {
   }
 };
 
-/// Finds the factor by which all assumed costs of a prior are wrong. The factor applies to the part of a cost above 1.
-/// This part counts as at least 1/256 for each drafted row, so that a row that was assumed to be free can become
-/// expensive. The costs are corrected only once. On curves with steps, repeated corrections would carry the errors of
-/// some row counts over to all others, and costs could grow without limit.
-class AssumptionCheck {
- public:
-  /// Compares `sample`, a measured cost, with the expected cost `value` that it contradicts. After two contradictions
-  /// in a row on the same side, returns the factor of the two that corrects less, in UnitScale; otherwise returns 0.
-  [[nodiscard]] std::uint64_t contradict(std::size_t rows, std::uint64_t sample, std::uint64_t value) noexcept {
-    const bool above = sample > value;
-    const std::uint64_t now = UnitScale::divide(extra(rows, sample), extra(rows, value));
-    const std::uint64_t before = above_ == above ? factor_ : 0;
-    above_ = above;
-    factor_ = before == 0 ? std::max<std::uint64_t>(now, 1) : 0;
-    return before == 0 ? 0 : above ? std::min(before, now) : std::max(before, now);
-  }
-  /// Records a sample that agrees with an assumed cost.
-  void agree() noexcept { factor_ = 0; }
-  /// Records that the assumed costs have been corrected by a factor.
-  void finish(std::uint64_t factor) noexcept {
-    constexpr std::uint64_t most = 4;
-    finished_ = true;
-    refuted_ = factor > most * UnitScale::one || most * factor < UnitScale::one;
-  }
-  [[nodiscard]] bool finished() const noexcept { return finished_; }
-  /// Returns true if the factor was above 4 or below 1/4: the assumed costs are those of another kind of engine.
-  [[nodiscard]] bool refuted() const noexcept { return refuted_; }
-
-  /// Returns the assumed cost `value` of `rows` rows after a correction by `factor`. A factor below 1 leaves a cost of
-  /// at most 1 as it is.
-  [[nodiscard]] static std::uint64_t corrected(std::size_t rows, std::uint64_t value, std::uint64_t factor) noexcept {
-    if (factor < UnitScale::one && value <= cost_one) return value;
-    const std::uint64_t extra = factor < UnitScale::one ? value - cost_one : AssumptionCheck::extra(rows, value);
-    return std::min(cost_one + UnitScale::multiply(extra, factor), RowRatio::most);
-  }
-
- private:
-  /// Returns the part of a cost above 1, but at least 1/256 for each drafted row.
-  static std::uint64_t extra(std::size_t rows, std::uint64_t cost) noexcept {
-    constexpr std::uint64_t least = cost_one / 256;
-    return std::max((rows - 1) * least, std::clamp<std::uint64_t>(cost, cost_one, RowRatio::most) - cost_one);
-  }
-
-  std::uint64_t factor_ = 0;  // of the last contradiction; 0: none, or it completed a pair
-  bool above_ = false;        // the last contradiction was above the assumed cost
-  bool finished_ = false;     // the assumed costs have been corrected
-  bool refuted_ = false;      // the factor was above 4 or below 1/4
-};
-
 /// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring. It saves the same amount
 /// for probing, or more while few plain times are known. A try or a probe waits until enough is saved, but no probe
 /// waits for more than 256 timed passes.
