@@ -83,10 +83,7 @@ class LearnedCost {
   /// Sets out[k] to the cost of `plain` with k drafted rows. With a unit above 1, `plain` must have one row, and costs
   /// are interpolated linearly between the row counts of the curve.
   void costs(const PassShape& plain, std::span<Cost> out) const noexcept {
-    if (unit_ == 1) {
-      for (std::size_t k = 0; k < out.size(); ++k) out[k] = curve_.cost(plain.rows + k, plain.context);
-      return;
-    }
+    if (unit_ == 1) return curve_.costs(plain.rows, plain.context, out);
     const auto unit = static_cast<std::int64_t>(unit_);
     for (std::size_t k = 0; k < out.size(); ++k) {
       const std::int64_t low = curve_.cost(plain.rows + k / unit_, plain.context);

@@ -98,6 +98,16 @@ class LearnedCurve {
   [[nodiscard]] Cost cost(std::size_t rows, std::size_t context) const noexcept {
     return cost_at(rows, signed_context(context) - fitted_context_);
   }
+  /// Sets out[k] to the expected cost of a pass with `rows` + k rows at `context` committed tokens.
+  void costs(std::size_t rows, std::size_t context, std::span<Cost> out) const noexcept {
+    const std::int64_t distance = signed_context(context) - fitted_context_;
+    std::size_t k = 0;
+    if (!slope_per_row_.rises() && rows >= 1 && rows <= most_rows) {
+      k = std::min(out.size(), most_rows + 1 - rows);
+      std::copy_n(fitted_.begin() + static_cast<std::ptrdiff_t>(rows - 1), k, out.begin());
+    }
+    for (; k < out.size(); ++k) out[k] = cost_at(rows + k, distance);
+  }
 
   /// Returns true if the next pass should be plain, so that a plain pass is timed. `loss`: the cost of this probe, in
   /// plain passes. A probe is nearly free if the draft is worth little, so probes wait for such a draft. Each timed

@@ -58,6 +58,8 @@ class ContextSlope {
   [[nodiscard]] std::int64_t rise(std::int64_t distance) const noexcept {
     return rescaled<Scale, UnitScale>(believed_ * distance);
   }
+  /// Returns false if the rise is 0 over every distance.
+  [[nodiscard]] bool rises() const noexcept { return believed_ != 0; }
   /// Learns from a time that differs from its expected value by `error`, `distance` tokens away from the context where
   /// that value was learned. `usual`: the usual error.
   void learn(std::int64_t distance, std::int64_t error, std::int64_t usual) noexcept {
