@@ -120,8 +120,8 @@ class BatchPlanner {
   }
 
   /// Returns how many nodes each of `entries` drafts. `other_rows`: rows of the pass that belong to none of them (a
-  /// prefill). Until learn(), a second call with the same arguments returns the same plan. If memory runs out, nothing
-  /// is drafted (Cut::out_of_memory) and BatchPlan::nodes is empty.
+  /// prefill). Until learn(), a second call with the same arguments returns the same plan, unless a shared budget has
+  /// changed. If memory runs out, nothing is drafted (Cut::out_of_memory) and BatchPlan::nodes is empty.
   BatchPlan plan(std::span<const BatchEntry> entries, std::size_t other_rows = 0) noexcept {
     plain_ = {entries.size(), other_rows, 0};
     for (const BatchEntry& entry : entries) {

@@ -200,8 +200,8 @@ struct PlainTime : LearnedValue {
   [[nodiscard]] std::uint64_t cost_of(std::uint64_t nanoseconds, std::int64_t ctx) const noexcept {
     return UnitScale::divide(TimeScale::from(nanoseconds), at(ctx));
   }
-  /// Returns true if a longer pass took less than half of the plain time while the plain time has few samples. In that
-  /// case, the plain pass was accidentally slow.
+  /// Returns true if a pass with more rows took less than half of the plain time, and the plain time has fewer than
+  /// three samples. In that case, the plain pass was accidentally slow.
   [[nodiscard]] bool refuted_by(std::uint64_t nanoseconds) const noexcept {
     return seeding() && 2 * TimeScale::from(nanoseconds) < value;
   }
