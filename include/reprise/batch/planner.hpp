@@ -72,9 +72,10 @@ namespace reprise::inline v0 {
 /// sampled, the width grows step by step. It grows while the first row of the next step, summed over all sequences, is
 /// worth its share of the step's cost.
 ///
-/// Plans are a pure function of the settings and of all calls so far, times included; all decisions use integer
-/// arithmetic. Ranks that plan independently must get the same times (those of one rank). Among nodes of equal worth,
-/// those of earlier sequences are sent first. The sequence that counts as the first changes with each pass.
+/// Plans are a pure function of the settings, of all calls so far (times included) and, if there is one, of a shared
+/// budget. All decisions use integer arithmetic. Ranks that plan independently must get the same times (those of one
+/// rank). Among nodes of equal worth, those of earlier sequences are sent first. The sequence that counts as the first
+/// changes with each pass.
 ///
 /// Allocates only in reserve(), in the first budget(), and in a plan for more sequences than ever before. Memory: 7 KB
 /// of histograms, 52 KB of learned curves, and 12 bytes for each of max_drafted rows. Each sequence adds 16 bytes, and
