@@ -409,7 +409,7 @@ class WeightlessEngine {
 };
 
 TEST(SampledCheckpoints, APassWhoseSampledDraftWasCutToNothingHasASnapshotToo) {
-  Session<SampledListening, SendsNothing> session(SampledListening{{chain({0}), DraftKind::sampled}}, SendsNothing(),
+  Session<SampledListening, SendsNothing> session(SampledListening{{{chain({0}), DraftKind::sampled}}}, SendsNothing(),
                                                   8);
   WeightlessEngine engine(3);
   const std::vector<Token> prompt = {1};
