@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <system_error>
 
 #include "common/input_error.hpp"
@@ -16,7 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CheckNotAnInput : ::testing::Test {
-  CheckNotAnInput() : folder(fs::path(::testing::TempDir()) / "reprise-not-an-input") {
+  // Tests of this fixture may run at the same time, in several processes.
+  CheckNotAnInput()
+      : folder(fs::path(::testing::TempDir()) / (std::string("reprise-not-an-input-") +
+                                                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::remove_all(folder);
     fs::create_directories(folder / "sub");
     std::ofstream(folder / "trace") << "t";
