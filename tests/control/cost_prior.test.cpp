@@ -15,28 +15,19 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"
 
 namespace reprise {
 namespace {
 
 using std::chrono::nanoseconds;
+using testing::after;
+using testing::cost;
+using testing::exactly;
 using testing::noisy_time;
 
-double cost(const LearnedCurve& curve, std::size_t rows) { return static_cast<double>(curve.cost(rows)) / cost_one; }
-nanoseconds exactly(double plain_passes) { return nanoseconds(static_cast<std::int64_t>(1e7 * plain_passes)); }
 CostPrior linear(double per_row) { return CostPrior::of(CostCurve::linear(per_row)); }
-
-/// The curve after passes of random row counts up to `most`, one third of them plain.
-LearnedCurve after(LearnedCurve curve, std::size_t passes, const testing::SimulatedEngine& engine, std::size_t most,
-                   std::uint64_t seed = 9) {
-  testing::Random random(seed);
-  for (std::size_t i = 0; i < passes; ++i) {
-    const std::size_t rows = random.below(3) == 0 ? 1 : 1 + random.below(most);
-    curve.learn(rows, rows == 1, noisy_time(engine.cost(rows), random, 1));
-  }
-  return curve;
-}
 
 TEST(CostPrior, AssumesNothingUnlessSaid) {
   CostPrior prior;

@@ -11,27 +11,17 @@
 #include <optional>
 
 #include "reprise/testing/random.hpp"
+#include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"
 
 namespace reprise {
 namespace {
 
 using std::chrono::nanoseconds;
+using testing::after;
+using testing::cost;
+using testing::exactly;
 using testing::noisy_time;
-
-double cost(const LearnedCurve& curve, std::size_t rows) { return static_cast<double>(curve.cost(rows)) / cost_one; }
-nanoseconds exactly(double plain_passes) { return nanoseconds(static_cast<std::int64_t>(1e7 * plain_passes)); }
-
-/// The curve after passes of random row counts up to `most`, one third of them plain.
-LearnedCurve after(std::size_t passes, const testing::SimulatedEngine& engine, std::size_t most, double drift = 0) {
-  LearnedCurve curve;
-  testing::Random random(9);
-  for (std::size_t i = 0; i < passes; ++i) {
-    const std::size_t rows = random.below(3) == 0 ? 1 : 1 + random.below(most);
-    curve.learn(rows, rows == 1, noisy_time(engine.cost(rows), random, 1 + drift * static_cast<double>(i)));
-  }
-  return curve;
-}
 
 TEST(LearnedCurve, IsTheDefaultCurveAtFirst) {
   const LearnedCurve curve;
@@ -43,7 +33,7 @@ TEST(LearnedCurve, IsTheDefaultCurveAtFirst) {
 
 TEST(LearnedCurve, FindsEveryCurveInNoise) {
   for (const testing::SimulatedEngine& engine : testing::simulated_engines()) {
-    const LearnedCurve curve = after(6000, engine, 33);
+    const LearnedCurve curve = after({}, 6000, engine, 33);
     for (std::size_t rows = 1; rows <= 33; ++rows)
       EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.06) << engine.name << " " << rows;
   }
@@ -52,14 +42,14 @@ TEST(LearnedCurve, FindsEveryCurveInNoise) {
 TEST(LearnedCurve, NeverFallsBelowAPlainPass) {
   for (const std::size_t passes : {1U, 5U, 20U, 100U, 1000U})
     for (const testing::SimulatedEngine& engine : testing::simulated_engines()) {
-      const LearnedCurve curve = after(passes, engine, 40);
+      const LearnedCurve curve = after({}, passes, engine, 40);
       for (std::size_t rows = 1; rows < 80; ++rows) EXPECT_GE(curve.cost(rows), cost_one) << engine.name;
     }
 }
 
 TEST(LearnedCurve, FollowsThePlainTimeAsTheContextGrows) {
   for (const testing::SimulatedEngine& engine : testing::simulated_engines()) {
-    const LearnedCurve curve = after(6000, engine, 16, 5e-4);  // four times as slow at the end
+    const LearnedCurve curve = after({}, 6000, engine, 16, 9, 5e-4);  // four times as slow at the end
     for (std::size_t rows = 2; rows <= 16; ++rows)
       EXPECT_NEAR(cost(curve, rows) / engine.cost(rows), 1, 0.08) << engine.name << " " << rows;
   }
@@ -179,7 +169,7 @@ TEST(LearnedCurve, DoesNotTakeTheStepToTheSecondRowForASlope) {
 
 TEST(LearnedCurve, FindsASmallSlopeInNoise) {
   // 10% of noise on each time, 0.5% a row: a line has only two parameters.
-  const LearnedCurve curve = after(4000, {"", [](std::size_t rows) { return 1 + 0.005 * double(rows - 1); }}, 33);
+  const LearnedCurve curve = after({}, 4000, {"", [](std::size_t rows) { return 1 + 0.005 * double(rows - 1); }}, 33);
   for (std::size_t rows = 2; rows <= 33; ++rows)
     EXPECT_NEAR(cost(curve, rows), 1 + 0.005 * static_cast<double>(rows - 1), 0.025) << rows;
 }

@@ -98,8 +98,8 @@ class LearnedCost {
   [[nodiscard]] static constexpr std::int64_t charged(std::int64_t cost) noexcept { return cost + cost / 32; }
   /// Like charged(cost), for a pass of `rows` rows in total that took `time`. If the cost of the row count is trusted,
   /// adds the relative error LearnedCurve::margin() instead of 1/32. Otherwise adds 1/32; if LearnedCurve::measured()
-  /// is higher than `cost`, the mean of both replaces `cost` first.
-  /// If a trusted pass took less than half of the expected time, the measured cost replaces `cost`.
+  /// is higher than `cost`, the mean of both replaces `cost` first. If a trusted pass took less than half of the
+  /// expected time, the measured cost replaces `cost`.
   [[nodiscard]] std::int64_t charged(Cost cost, std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     if (!curve_.trusted(rows)) return charged(std::max(cost, cost / 2 + curve_.measured(rows, time) / 2));
     if (const Cost measured = curve_.measured(rows, time); measured < cost / 2) cost = measured;

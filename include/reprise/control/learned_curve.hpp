@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,15 +41,15 @@ namespace reprise::inline v0 {
 ///
 /// After a known row count, the curve continues with its mean slope over the upper half of the rows up to that count.
 /// The mean includes four rows of a slope that is given: CostCurve::default_per_row before the first time if nothing is
-/// assumed, and 0.015 otherwise.
-/// The step to the second row is no part of the slope. Between two known row counts, the curve stays at or below the
-/// straight line. The estimate is low on purpose, so that lengths that were never sent are tried.
+/// assumed, and 0.015 otherwise. The step to the second row is no part of the slope. Between two known row counts, the
+/// curve stays at or below the straight line. The estimate is low on purpose, so that lengths that were never sent are
+/// tried.
 ///
 /// Exploring: a ratio can be outdated, or too high because of one slow pass. optimistic_costs() returns the lowest
 /// plausible costs, and may_explore() decides whether a try is due. No row count is ruled out: every 128 passes without
 /// a time, half of its cost above 1 is no longer believed. Tries cost at most 1/256 of all passes in the long run.
 ///
-/// The curve uses integers only, takes 4.5 KB and never allocates. learn() takes about ten operations, or a hundred
+/// The curve uses integers only, takes 4.3 KB and never allocates. learn() takes about ten operations, or a hundred
 /// times as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does.
 /// Threads: one at a time.
 class LearnedCurve {
@@ -59,14 +60,16 @@ class LearnedCurve {
 
   LearnedCurve() noexcept : LearnedCurve(CostPrior()) {}
   /// Starts from assumed costs; see CostPrior.
-  explicit LearnedCurve(const CostPrior& prior) noexcept : prior_(prior), assumed_(prior.widest()) {
+  explicit LearnedCurve(const CostPrior& prior) noexcept {
     base_.fill(cost_one);
-    if (assumed_ > 1) {
-      for (std::size_t rows = CostPrior::least_rows; rows <= assumed_; ++rows)
-        if (prior_.assumes(rows)) base_[rows - 1] = prior_.cost(rows);
-      refit(0);
-      base_ = fitted_;  // also for the row counts without an assumed cost
+    for (std::size_t rows = CostPrior::least_rows; rows <= most_rows; ++rows) {
+      if (!prior.assumes(rows)) continue;
+      base_[rows - 1] = prior.cost(rows);
+      assumed_ |= std::uint64_t{1} << (rows - 1);
     }
+    refit(0);
+    if (assumed_ == 0) return;
+    base_ = fitted_;  // also for the row counts without an assumed cost
     refit(0);
   }
 
@@ -122,7 +125,8 @@ class LearnedCurve {
   /// expensive. The limit grows as passes are timed, and exceeds most_rows after at most 2,080 timed passes. It is
   /// most_rows + 1 if the last pass was not timed, and never below CostPrior::widest().
   [[nodiscard]] std::size_t explored_rows() const noexcept {
-    return std::max(budget_.rows(plain_, widest_, most_rows + 1), assumed_);
+    const auto assumed = static_cast<std::size_t>(std::bit_width(assumed_));
+    return std::max(budget_.rows(plain_, widest_, most_rows + 1), assumed);
   }
 
   /// Returns true if the cost of a row count is uncertain: neither trusted nor assumed, or not timed for 128 timed
@@ -260,7 +264,7 @@ class LearnedCurve {
     doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
-  [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || prior_.assumes(i + 1); }
+  [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || (assumed_ >> i & 1) != 0; }
   /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
   /// ever fast. The other old costs above 1 fall by the same factor, because they were learned under the same
   /// conditions.
@@ -290,7 +294,7 @@ class LearnedCurve {
       values[i] = value_of(i);
       fit.add(i, values[i], rows_[i].count, base_[i]);
     }
-    if (assumed_ > 1)
+    if (assumed_ != 0)
       fit.fit(0, -std::int64_t{CostPrior::most_cost});  // the assumed costs can be too high
     else
       fit.fit(static_cast<std::int64_t>(unknown_slope()), 0);
@@ -336,11 +340,10 @@ class LearnedCurve {
   /// Returns the slope of rows without times. It is lower once a pass was timed or costs are assumed, so that unknown
   /// lengths are tried.
   [[nodiscard]] std::uint64_t unknown_slope() const noexcept {
-    return passes() == 0 && assumed_ == 1 ? default_slope : optimistic_slope;
+    return passes() == 0 && assumed_ == 0 ? default_slope : optimistic_slope;
   }
 
-  CostPrior prior_;
-  std::size_t assumed_;                 // the largest assumed row count, or 1 if there is none
+  std::uint64_t assumed_ = 0;           // bit i: a cost is assumed for i + 1 rows
   std::array<Cost, most_rows> base_{};  // assumed costs; without a prior, the cost of a plain pass
   std::array<detail::RowRatio, most_rows> rows_{};
   detail::PlainTime plain_;

@@ -18,11 +18,11 @@ namespace reprise::inline v0 {
 /// Counts how often each token of a sequence has occurred, and lists the most frequent tokens.
 ///
 /// Cost: add() and remove() touch about one slot of a hash table per token. Whatever the tokens are, a probe reads at
-/// most 128 slots, in 8 runs at different places. A token that finds no slot there is not counted. In
-/// practice this happens only to tokens that are chosen for the key. A full table is rebuilt at twice its size;
-/// reserve() avoids that. If remove() affects a listed token, it searches for the most frequent tokens again. For this
-/// search, each block of 512 slots has an upper bound. The search reads all bounds and about 30 blocks. It reads one
-/// more block for each removed token that was the most frequent one in its block.
+/// most 128 slots, in 8 runs at different places. A token that finds no slot there is not counted. In practice this
+/// happens only to tokens that are chosen for the key. A full table is rebuilt at twice its size; reserve() avoids
+/// that. If remove() affects a listed token, it searches for the most frequent tokens again. For this search, each
+/// block of 512 slots has an upper bound. The search reads all bounds and about 30 blocks. It reads one more block for
+/// each removed token that was the most frequent one in its block.
 ///
 /// Memory: 11 to 21 bytes per distinct token. If memory runs out, tokens that are not in the table yet are not counted.
 /// Threads: many threads may call const members at once; no other member may run at the same time as any call.

@@ -34,8 +34,8 @@ namespace reprise::inline v0::detail {
 ///
 /// Learned curves have 64 rows each. In a batch of n sequences, one row of the curve represents n / 8 drafted rows, but
 /// at least 1. The quotient is rounded down to a power of two. In batches of 8 or more, the curve thus reaches up to
-/// about 8 drafted rows for each sequence. Memory: 4 KB for each power of two up to 4,096 sequences, and 12 bytes for
-/// each of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
+/// about 8 drafted rows for each sequence. Memory: 4.3 KB for each power of two up to 4,096 sequences, and 12 bytes
+/// for each of `most` drafted rows. Only reserve() allocates. Threads: one at a time.
 class BatchCost {
  public:
   /// `most`: the largest number of drafted rows whose cost is read.
@@ -84,8 +84,8 @@ class BatchCost {
     return replays_[std::min(k, most_replayed_)];
   }
   /// Reads highest_replay() for up to `limit` drafted rows and contexts from `context` to `last_context`. `pending`:
-  /// rows of the pass that belong to sequences. After a replay, the next pass can have any number of
-  /// these rows up to `pending` plus the drafted rows.
+  /// rows of the pass that belong to sequences. After a replay, the next pass can have any number of these rows up to
+  /// `pending` plus the drafted rows.
   void prepare_replays(std::size_t pending, std::size_t limit, std::size_t context, std::size_t last_context) noexcept {
     limit = most_replayed_ = std::min(limit, most_);
     std::fill_n(replays_.begin(), limit + 1, Cost{0});

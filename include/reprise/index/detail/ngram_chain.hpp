@@ -27,10 +27,9 @@ struct SameNgram {
 };
 
 /// The occurrences of the n-grams of one length, linked into chains. N-grams that NgramTable does not store are left
-/// out. This class is a part of RollingHashIndex, which
-/// owns the tokens and manages the memory limit. As in Match, an occurrence is identified by its end position. The
-/// links of the occurrence that ends at e are stored at index e - 1. Each token adds one element, so the links grow and
-/// shrink with the tokens.
+/// out. This class is a part of RollingHashIndex, which owns the tokens and manages the memory limit. As in Match, an
+/// occurrence is identified by its end position. The links of the occurrence that ends at e are stored at index e - 1.
+/// Each token adds one element, so the links grow and shrink with the tokens.
 class NgramChain {
  public:
   /// The maximum number of tokens in a batch.
