@@ -433,24 +433,34 @@ TEST(CostControl, KeepsItsGuaranteeWithALearnedCurveAfterAWarmUp) {
   RecordProperty("most_lost_in_a_window", std::to_string(worst));
 }
 
-TEST(CostControl, RecoversFromCostsLearnedOnABusyMachine) {
-  // For 800 passes every pass with a draft takes three times its time. After 2,300 more passes that is forgotten.
-  const SimulatedEngine engine{"linear 0.02", [](std::size_t rows) { return 0.98 + 0.02 * static_cast<double>(rows); }};
-  const SimulatedEngine busy{"busy", [&](std::size_t rows) { return rows == 1 ? 1 : 3 * engine.cost(rows); }};
-  double told = 0;
-  double learned = 0;
-  for (std::uint64_t seed = 0; seed < 5; ++seed) {
-    CostControl learns({.calibrated = true});
-    SimulatedText before(seed + 100, 1600);
-    testing::simulate(learns, busy, before, true);
-    SimulatedText forgetting(seed + 200, 5000);
-    testing::simulate(learns, engine, forgetting, true);
-    SimulatedText text(seed, 5000);
-    learned += testing::simulate(learns, engine, text, true).throughput();
-    CostControl knows({.curve = curve_of(engine), .calibrated = true});
-    told += testing::simulate(knows, engine, text, false).throughput();
+/// Tokens of 1,000 passes, counted from pass 300 on, less the cost of the drafts in plain passes.
+double earned(const Simulated& simulated) {
+  double sum = 0;
+  for (std::size_t i = 300; i < 1300; ++i) sum += 1 - simulated.losses[i];
+  return sum;
+}
+
+TEST(CostControl, CorrectsCostsThatWereLearnedTooHighWithin300Passes) {
+  // On a busy machine, every pass with a draft takes three times its time, for about 800 passes.
+  for (const SimulatedEngine& engine : testing::simulated_engines()) {
+    if (engine.name == "linear 0.300000") continue;  // the true losses on the busy machine use up the loss budget
+    const SimulatedEngine busy{"busy", [&](std::size_t rows) { return rows == 1 ? 1 : 3 * engine.cost(rows); }};
+    double told = 0;
+    double learned = 0;
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      CostControl learns({.calibrated = true});
+      CostControl knows({.curve = curve_of(engine), .calibrated = true});
+      SimulatedText first(seed + 100, 8000);
+      testing::simulate(learns, engine, first, true);
+      testing::simulate(knows, engine, first, false);
+      SimulatedText second(seed + 200, 1000);
+      testing::simulate(learns, busy, second, true);
+      SimulatedText third(seed + 300, 8000);
+      learned += earned(testing::simulate(learns, engine, third, true));
+      told += earned(testing::simulate(knows, engine, third, false));
+    }
+    EXPECT_GE(learned, 0.96 * told) << engine.name;
   }
-  EXPECT_GE(learned, 0.95 * told);
 }
 
 TEST(CostControl, LearnsNothingFromPassesOfSeveralSequences) {
@@ -511,7 +521,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
                           static_cast<std::uint64_t>(control->throughput()) << 8);
     }
   }
-  EXPECT_EQ(hash, 15428238972654674668U);
+  EXPECT_EQ(hash, 15106499563515821631U);
 }
 
 }  // namespace

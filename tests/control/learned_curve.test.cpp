@@ -133,17 +133,50 @@ TEST(LearnedCurve, HopesForWhatItDoesNotKnow) {
   EXPECT_NEAR(optimistic(curve, 4), 1.25, 0.01) << "nothing is ruled out for ever";
 }
 
-TEST(LearnedCurve, SavesUpForTries) {
+/// Times plain passes until `due` is true in a curve, and returns their number.
+std::size_t passes_until(LearnedCurve& curve, bool (LearnedCurve::*due)() const) {
+  std::size_t passes = 0;
+  while (!(curve.*due)() && ++passes < 100'000) curve.learn(1, true, exactly(1));
+  return passes;
+}
+
+TEST(LearnedCurve, WaitsAfterATryInProportionToItsLoss) {
   LearnedCurve curve;
-  EXPECT_FALSE(curve.may_explore(0));
-  for (int i = 0; i < 64; ++i) curve.learn(1, true, exactly(1));
-  EXPECT_TRUE(curve.may_explore(to_cost(0.25)));
-  EXPECT_FALSE(curve.may_explore(to_cost(0.26)));
-  curve.learn(7, false, exactly(2));
-  for (int i = 0; i < 7; ++i) curve.learn(1, true, exactly(1));
-  EXPECT_FALSE(curve.may_explore(0)) << "the try took 1 more than a plain pass";
-  for (int i = 0; i < 192; ++i) curve.learn(1, true, exactly(1));
-  EXPECT_TRUE(curve.may_explore(0));
+  EXPECT_FALSE(curve.may_try()) << "no plain time is known";
+  EXPECT_EQ(passes_until(curve, &LearnedCurve::may_try), 8U);
+  const auto wait_after = [&](double cost) {
+    curve.tried(40, cost_one, exactly(cost));
+    return passes_until(curve, &LearnedCurve::may_try);
+  };
+  // The expected cost of 40 rows is about 1.6. A cost of 1 loses nothing, and is no confirmation.
+  EXPECT_EQ(wait_after(1), 0U);
+  EXPECT_EQ(wait_after(2), 128U);
+  EXPECT_EQ(wait_after(2), 256U) << "the wait doubles after a confirmation";
+  EXPECT_EQ(wait_after(1.5), 256U) << "half the loss, half the wait";
+  for (int i = 0; i < 8; ++i) wait_after(2);
+  EXPECT_EQ(wait_after(2), 1024U) << "the longest wait for each plain pass lost";
+  EXPECT_EQ(passes_until(curve, &LearnedCurve::may_check), 0U) << "a try does not delay checks";
+}
+
+TEST(LearnedCurve, ChecksOldCostsAndChecksSoonAfterAChange) {
+  LearnedCurve curve;
+  for (int i = 0; i < 100; ++i) curve.learn(1, true, exactly(1));  // the usual error becomes small
+  for (int i = 0; i < 3; ++i) curve.learn(4, false, exactly(3));
+  const auto refutable = [&] { return curve.refutable(4, curve.cost(4)); };
+  EXPECT_FALSE(refutable()) << "the cost is recent";
+  EXPECT_FALSE(curve.refutable(40, curve.cost(40))) << "the cost is not known";
+  for (int i = 0; i < 128; ++i) curve.learn(1, true, exactly(1));
+  EXPECT_TRUE(refutable());
+  curve.tried(4, cost_one, exactly(3));
+  EXPECT_NEAR(static_cast<double>(passes_until(curve, &LearnedCurve::may_check)), 256, 8) << "it lost 2";
+  curve.tried(4, cost_one, exactly(3));
+  EXPECT_FALSE(curve.may_check());
+  // Another row count becomes cheaper.
+  for (int i = 0; i < 3; ++i) curve.learn(9, false, exactly(4));
+  curve.learn(9, false, exactly(2));
+  curve.learn(1, true, exactly(1));
+  for (int i = 0; i < 2; ++i) curve.learn(9, false, exactly(2));
+  EXPECT_LE(passes_until(curve, &LearnedCurve::may_check), 264U);
 }
 
 TEST(LearnedCurve, LearnsCostsThatFall) {
@@ -237,7 +270,7 @@ TEST(LearnedCurve, DropsOldCostsThatOneFastPassRefutes) {
   for (int i = 0; i < 40; ++i) curve.learn(1, true, exactly(1));
   curve.learn(3, false, exactly(1.1));
   EXPECT_NEAR(cost(curve, 3), 1.1, 0.1);
-  EXPECT_LT(cost(curve, 6), 2) << "learned under the same conditions";
+  EXPECT_NEAR(cost(curve, 6), 7 * 1.1 / 3, 0.1) << "learned under the same conditions";
 }
 
 TEST(LearnedCurve, WantsPlainPassesNowAndThen) {

@@ -93,12 +93,16 @@ class CostControl {
   void begin() noexcept {
     throughput_ = {};
     losses_.close();
+    instead_.reset();
     claims_ = {};
     gain_ = rate_one;
     rest_ = 0;
   }
   /// Gives back the reservation of choose(), because the chosen pass will not run.
-  void cancel() noexcept { losses_.cancel(); }
+  void cancel() noexcept {
+    losses_.cancel();
+    instead_.reset();
+  }
   /// Uses `budget` from now on, or the control's own loss budget if `budget` is null; see CostOptions::loss_budget.
   /// Call it before begin() if one control serves the sequences of several tenants.
   void share_loss_budget(LossBudget* budget) noexcept {
@@ -121,7 +125,7 @@ class CostControl {
 
   [[nodiscard]] DraftChoice choose(DraftView draft, std::span<const NodeIndex> sendable,
                                    const PassLimits& room) noexcept {
-    losses_.cancel();
+    cancel();
     if (rest_ > 0) return {0, 0, Cut::throttled};
     if (sendable.empty()) return {};
     return with_policy([&](const auto& policy) { return choose_by(policy, draft, sendable, room); });
@@ -208,8 +212,11 @@ class CostControl {
     if (choice.nodes + choice.padding > 0 &&
         policy.should_probe_plain(gain_of(draft.kind(), input, choice), losses_.budget()))
       return {0, 0, Cut::throttled};
-    choice = policy.explore(draft.kind(), input, choice);
     choice = reserved(policy, known, draft.kind(), room, input, choice);
+    if (const std::optional<LengthChoice> trial = policy.trial(draft.kind(), input)) {
+      instead_ = choice.nodes + choice.padding;
+      choice = *trial;
+    }
     if (choice.nodes == nodes && nodes < std::min(sendable.size(), room.nodes)) choice.cut = Cut::budget;
     return {choice.nodes, choice.padding, choice.cut};
   }
@@ -304,7 +311,8 @@ class CostControl {
     if (options_.drafting != 0) weigh_drafting(std::int64_t{sent} - plain, report.committed);
     settle(policy, known, rollback, drafted, report);
   }
-  /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing.
+  /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing. After a trial, charges the
+  /// cost of the pass that would have run otherwise, because the learned curve limits the rest.
   template <class Policy>
   void settle(const Policy& policy, const detail::CostTable& known, Cost rollback, std::size_t drafted,
               const PassReport& report) noexcept {
@@ -313,10 +321,18 @@ class CostControl {
     if (drafted > 0) {
       const PassShape& plain = report.plain;
       const Cost sent = saturated_cost(std::int64_t{known.exact(policy, plain, drafted, plain.context)} + rollback);
-      loss += charged_by(policy, sent, report) - known.exact(policy, plain, 0, plain.context);
       // The next pass runs the replayed rows, but this draft causes the replay.
       if (report.replayed) replay = known.exact_replay(policy, plain, report.committed);
+      loss -= known.exact(policy, plain, 0, plain.context);
+      if (instead_ && report.time && report.sent.sequences == 1) {
+        const std::int64_t otherwise = known.exact(policy, plain, *instead_, plain.context);
+        learned_.tried(report.sent.rows, otherwise - rollback - std::exchange(replay, 0), *report.time);
+        loss += otherwise;
+      } else {
+        loss += charged_by(policy, sent, report);
+      }
     }
+    instead_.reset();
     losses_.settle(loss, replay, report.last);
   }
   static std::int64_t charged_by(const ToldCost& policy, Cost sent, const PassReport&) noexcept {
@@ -344,9 +360,10 @@ class CostControl {
   LossAccount losses_;
   ClaimCalibrator claims_;
   LearnedCurve learned_{options_.prior};
-  std::int64_t gain_ = rate_one;  // mean gain of the rounds that asked the strategy, in plain passes
-  std::uint32_t rest_ = 0;        // number of coming rounds that do not ask the strategy
-  detail::CostTable costs_{};     // costs of the expected next pass
+  std::int64_t gain_ = rate_one;        // mean gain of the rounds that asked the strategy, in plain passes
+  std::optional<std::size_t> instead_;  // in a trial: the number of drafted rows that would have been sent otherwise
+  std::uint32_t rest_ = 0;              // number of coming rounds that do not ask the strategy
+  detail::CostTable costs_{};           // costs of the expected next pass
 };
 static_assert(DraftControl<CostControl>);
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "reprise/control/cost_curve.hpp"
@@ -59,10 +60,9 @@ class ToldCost {
   /// Returns the maximum number of drafted rows that may be sent.
   [[nodiscard]] static constexpr std::size_t explored_rows(const PassLimits&) noexcept { return unlimited; }
   [[nodiscard]] static constexpr bool should_probe_plain(std::int64_t, const LossBudget&) noexcept { return false; }
-  /// Returns the choice to send: always `usual`, because there is nothing to learn.
-  [[nodiscard]] static constexpr LengthChoice explore(DraftKind, const LengthInput&,
-                                                      const LengthChoice& usual) noexcept {
-    return usual;
+  /// Returns nothing, because there is nothing to learn.
+  [[nodiscard]] static constexpr std::optional<LengthChoice> trial(DraftKind, const LengthInput&) noexcept {
+    return std::nullopt;
   }
 
  private:
@@ -91,7 +91,7 @@ class LearnedCost {
       out[k] = static_cast<Cost>(low + (high - low) * static_cast<std::int64_t>(k % unit_) / unit);
     }
   }
-  [[nodiscard]] std::uint32_t revision() const noexcept { return curve_.passes(); }
+  [[nodiscard]] std::uint32_t revision() const noexcept { return curve_.revision(); }
   [[nodiscard]] static constexpr bool depends_on_context() noexcept { return true; }
 
   /// Returns `cost` plus 1/32 of it, to cover the error of learned costs.
@@ -130,35 +130,53 @@ class LearnedCost {
     return curve_.should_probe_plain(gain, budget.strained());
   }
 
-  /// Returns the best length at optimistic costs if its cost is uncertain, a try is due and the allowance covers it.
-  /// Otherwise returns `usual`. For a sampled draft, whether the cost is uncertain is not checked.
-  [[nodiscard]] LengthChoice explore(DraftKind kind, const LengthInput& input,
-                                     const LengthChoice& usual) const noexcept {
-    if (!curve_.may_explore(0)) return usual;
+  /// Returns a trial: a length to send in order to learn its cost. Returns nothing if no trial is due. A trial is the
+  /// best length at optimistic costs if its cost is uncertain. If a check is due, it is instead the shortest length up
+  /// to there whose time can refute its cost. The loss budget does not limit trials; see detail::Search.
+  [[nodiscard]] std::optional<LengthChoice> trial(DraftKind kind, LengthInput input) const noexcept {
+    const bool may_check = curve_.may_check();
+    if (!may_check && !curve_.may_try()) return std::nullopt;
+    constexpr std::int64_t most_loss = 4 * std::int64_t{cost_one};
+    std::size_t most = input.costs.size() - 1;
+    while (most > 0 && input.costs[most] > input.costs[0] + most_loss) --most;
+    const std::span<const Cost> expected = input.costs.first(most + 1);
     std::array<Cost, most_nodes + 1> optimistic;  // NOLINT(*-member-init): filled as far as it is read
-    const std::span<Cost> costs = std::span(optimistic).first(input.costs.size());
-    curve_.optimistic_costs(input.plain_rows, input.context, costs);
-    LengthInput other_input = input;
-    other_input.costs = costs;
-    if (kind == DraftKind::sampled) {
-      // Neither the drawn tokens nor their number may decide whether to try, so the decision uses the highest possible
-      // cost.
-      const std::int64_t most = std::int64_t{input.costs.back()} - input.costs[0];
-      const bool affordable = curve_.may_explore(most) && most + input.rollback <= input.allowance;
-      return affordable ? stopping_length(other_input) : usual;
+    curve_.optimistic_costs(input.plain_rows, input.context, std::span(optimistic).first(most + 1));
+    input.costs = std::span(optimistic).first(most + 1);
+    input.allowance = most_rate;
+    // Neither the tokens of a sampled draft nor their number may decide what is tried.
+    const bool sampled = kind == DraftKind::sampled;
+    LengthChoice best;
+    if (!sampled) {
+      best = draft_length(input);
+      most = best.nodes + best.padding;
+      if (most == 0 || !curve_.uncertain(input.plain_rows + most)) return std::nullopt;
     }
-    const LengthChoice other = draft_length(other_input);
-    const std::size_t rows = other.nodes + other.padding;
-    if (rows == 0 || !curve_.uncertain(input.plain_rows + rows)) return usual;
-    // Whether a try is worth its cost is judged by the optimistic costs, and so is the cost of a rejection. A cost that
-    // is believed too high could otherwise never be corrected. The exploration budget pays the measured cost.
-    const std::int64_t loss = std::int64_t{optimistic[rows]} - input.costs[usual.nodes + usual.padding];
-    const std::int64_t more =
-        std::int64_t{optimistic[rows]} - input.costs[0] + detail::highest_rejection_cost(other_input, rows);
-    return curve_.may_explore(loss) && more <= input.allowance ? other : usual;
+    const std::size_t first = may_check ? first_refutable(input, expected, most) : 0;
+    if (first == 0 && !curve_.may_try()) return std::nullopt;
+    if (sampled) {
+      if (first > 0) input.costs = input.costs.first(first + 1);
+      return stopping_length(input);
+    }
+    if (first == 0) {
+      if (curve_.refutable(input.plain_rows + most, expected[most])) return std::nullopt;  // a check that is not due
+      return best;
+    }
+    const std::size_t nodes = std::min(first, best.nodes);
+    return LengthChoice{.nodes = nodes, .padding = first - nodes, .cut = best.cut};
   }
 
  private:
+  /// Returns the smallest allowed number of drafted rows up to `most` whose cost can be refuted, or 0.
+  [[nodiscard]] std::size_t first_refutable(const LengthInput& input, std::span<const Cost> expected,
+                                            std::size_t most) const noexcept {
+    std::size_t first = 0;
+    detail::for_each_row_count(input.widths, input.plain_rows, most, [&](std::size_t rows) {
+      if (first == 0 && curve_.refutable(input.plain_rows + rows, expected[rows])) first = rows;
+    });
+    return first;
+  }
+
   const LearnedCurve& curve_;
   std::size_t unit_;
 };

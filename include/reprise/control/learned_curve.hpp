@@ -46,8 +46,9 @@ namespace reprise::inline v0 {
 /// tried.
 ///
 /// Exploring: a ratio can be outdated, or too high because of one slow pass. optimistic_costs() returns the lowest
-/// plausible costs, and may_explore() decides whether a try is due. No row count is ruled out: every 128 passes without
-/// a time, half of its cost above 1 is no longer believed. Tries cost at most 1/256 of all passes in the long run.
+/// plausible costs, may_try() and may_check() decide whether a try or a check is due. No row count is ruled out: every
+/// 128 passes without a time, half of its cost above 1 is no longer believed. Tries and checks each cost at most 1/128
+/// of all passes, and 1/1024 while they confirm the costs.
 ///
 /// The curve uses integers only, takes 4.3 KB and never allocates. learn() takes about ten operations, or a hundred
 /// times as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does.
@@ -180,13 +181,31 @@ class LearnedCurve {
     return static_cast<Cost>(
         std::min(plain_.cost_of(nanoseconds(time), fitted_context_), std::uint64_t{cost(rows)} * 5 / 2));
   }
-  /// Returns true if a try with an expected loss of `loss` plain passes (in UnitScale) is due. Each pass saves 1/256 of
-  /// a plain pass for tries, and a try spends the loss that was measured.
-  [[nodiscard]] bool may_explore(std::int64_t loss) const noexcept { return budget_.may_explore(loss, plain_); }
+  /// Returns true if a try is due: a pass whose row count has an uncertain cost.
+  [[nodiscard]] bool may_try() const noexcept { return budget_.due(budget_.tries, plain_); }
+  /// Returns true if a check is due: a pass whose row count is refutable().
+  [[nodiscard]] bool may_check() const noexcept { return budget_.due(budget_.checks, plain_); }
+  /// Returns true if one time can refute `cost`, the expected cost of a row count: the cost is known but old, and far
+  /// above the lowest plausible one.
+  [[nodiscard]] bool refutable(std::size_t rows, Cost cost) const noexcept {
+    return rows >= 2 && rows <= most_rows && known(rows - 1) &&
+           std::int64_t{cost} - plausible(rows, cost) >
+               UnitScale::multiply(std::int64_t{cost}, surprises * usual_.deviation());
+  }
+  /// Records that a pass of `rows` rows, which took `time`, was a try or a check. `instead`: the cost of the pass that
+  /// would have run otherwise. Call it before learn().
+  void tried(std::size_t rows, std::int64_t instead, std::chrono::nanoseconds time) noexcept {
+    const Cost expected = cost(rows);
+    const Cost took = measured(rows, time);
+    detail::Search& search = refutable(rows, expected) ? budget_.checks : budget_.tries;
+    search.wait(passes(), took - instead, took >= expected - expected / 4);
+  }
 
-  /// Returns the number of timed passes of 1 to most_rows rows. Costs read from the curve stay valid until this number
-  /// changes.
+  /// Returns the number of timed passes of 1 to most_rows rows.
   [[nodiscard]] std::uint32_t passes() const noexcept { return budget_.passes(); }
+  /// Returns the number of refits. Costs read from the curve stay valid until this number changes. Between refits, only
+  /// the learned effect of the context moves.
+  [[nodiscard]] std::uint32_t revision() const noexcept { return revision_; }
 
   /// Returns the costs at the context of the last fit, as a prior for the next curve of the same engine. The prior has
   /// the row counts whose cost is trusted or still assumed.
@@ -200,7 +219,8 @@ class LearnedCurve {
  private:
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
-  static constexpr std::uint64_t prior_rows = 4;                     // number of rows that the given slope counts as
+  static constexpr std::int64_t surprises = 6;    // number of usual errors that one fast pass must differ by
+  static constexpr std::uint64_t prior_rows = 4;  // number of rows that the given slope counts as
 
   static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
     constexpr std::int64_t most = std::int64_t{1} << 39;  // nine minutes
@@ -233,6 +253,7 @@ class LearnedCurve {
     const bool changed = plain_.learn(time, at, passes(), usual_);
     doubtful_ = plain_.streak != 0;
     if (changed) {
+      budget_.restart();
       // The machine is slower or faster. Ratios stay, but recent samples of rows were compared with the old time.
       for (detail::RowRatio& row : rows_) row.streak = 0;
       return;
@@ -246,8 +267,6 @@ class LearnedCurve {
     detail::RowRatio& row = rows_[rows - 1];
     const std::uint64_t sample = plain_.cost_of(took, at);
     const Cost expected = cost_at(rows, at - fitted_context_);
-    if (uncertain(rows))
-      budget_.spend(static_cast<std::int64_t>(std::min<std::uint64_t>(sample, detail::RowRatio::most)) - cost_one);
     const std::int64_t distance = at - row.context;
     const std::int64_t rise = this->rise(rows, distance);
     if (!row.seeding()) {
@@ -255,25 +274,26 @@ class LearnedCurve {
       const std::int64_t error =
           detail::UsualError::of(std::min(sample, detail::RowRatio::most), static_cast<std::uint64_t>(here));
       const std::int64_t usual = usual_.deviation();
-      if (row.age(passes()) > 0 && error < -6 * usual) return refute(rows, sample, at);
+      if (row.age(passes()) > 0 && error < -surprises * usual) return refute(rows, sample, at);
       if (row.streak == 0)
         slope_per_row_.learn(detail::ContextSlope::limited(UnitScale::divide(row_tokens(rows, distance), here)),
                              std::clamp(error, -3 * usual, 3 * usual), usual);
     }
-    row.learn(sample, expected, rise, at, passes(), plain_, usual_);
+    if (row.learn(sample, expected, rise, at, passes(), plain_, usual_)) budget_.restart();
     doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
   [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || (assumed_ >> i & 1) != 0; }
   /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
-  /// ever fast. The other old costs above 1 fall by the same factor, because they were learned under the same
-  /// conditions.
+  /// ever fast. The other old costs above 1 fall by the same factor, but not below 1, because they were learned under
+  /// the same conditions.
   void refute(std::size_t rows, std::uint64_t sample, std::int64_t at) noexcept {
-    const std::uint64_t before = std::max<std::uint64_t>(rows_[rows - 1].value, cost_one + cost_one / 64);
-    const std::uint64_t after = std::clamp<std::uint64_t>(sample, cost_one + cost_one / 64, before);
+    const std::uint64_t before = rows_[rows - 1].value;
+    const std::uint64_t after = std::clamp<std::uint64_t>(sample, std::min<std::uint64_t>(cost_one, before), before);
     for (detail::RowRatio& row : rows_)
       if (row.trusted && row.age(passes()) > 0 && row.value > cost_one)
-        row.value = cost_one + (row.value - cost_one) * (after - cost_one) / (before - cost_one);
+        row.value = std::max<std::uint64_t>(cost_one, row.value * after / before);
+    budget_.restart();
     rows_[rows - 1].refute(std::max(sample, detail::RowRatio::least), at, passes());
     doubtful_ = plain_.streak != 0;
   }
@@ -286,6 +306,7 @@ class LearnedCurve {
   }
 
   void refit(std::int64_t context) noexcept {
+    ++revision_;
     fitted_context_ = context;
     std::array<std::int64_t, most_rows> values;  // NOLINT(*-member-init): filled for trusted row counts
     detail::RowFit fit(usual_.deviation() * usual_.deviation() * 3 / 2, plain_.count);
@@ -352,10 +373,11 @@ class LearnedCurve {
   detail::ExplorationBudget budget_;
   std::array<Cost, most_rows> fitted_{};
   std::int64_t fitted_context_ = 0;
-  std::uint64_t slope_ = 0;  // cost per row after the last known row
-  std::size_t widest_ = 1;   // the largest known row count
-  bool averaging_ = true;    // the first plain times are averaged
-  bool doubtful_ = false;    // times have changed; a plain pass is needed to find out whether rows or the machine
+  std::uint64_t slope_ = 0;     // cost per row after the last known row
+  std::size_t widest_ = 1;      // the largest known row count
+  std::uint32_t revision_ = 0;  // number of refits
+  bool averaging_ = true;       // the first plain times are averaged
+  bool doubtful_ = false;       // times have changed; a plain pass is needed to find out whether rows or the machine
 };
 
 }  // namespace reprise

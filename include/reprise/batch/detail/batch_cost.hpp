@@ -55,9 +55,9 @@ class BatchCost {
     plain.context = told_ && told_->depends_on_context() ? rounded_context(plain.context) : 0;
     const bool same =
         plain.sequences == plain_.sequences && plain.rows == plain_.rows && plain.context == plain_.context;
-    if (same && (told_ || learned().passes() == passes_)) return;
+    if (same && (told_ || learned().revision() == revision_)) return;
     plain_ = plain;
-    passes_ = told_ ? 0 : learned().passes();
+    revision_ = told_ ? 0 : learned().revision();
     read();
   }
   /// Returns the cost of the prepared pass with k drafted rows, in plain passes.
@@ -237,7 +237,7 @@ class BatchCost {
   std::size_t most_;
   std::array<LearnedCurve, classes> learned_{};
   PassShape plain_{1, unlimited, 0};  // matches no pass
-  std::uint32_t passes_ = 0;          // passes() of the learned curve at the last read
+  std::uint32_t revision_ = 0;        // revision of the learned curve at the last read
   Buffer<Cost> costs_;
   Buffer<std::int32_t> logs_;
   Buffer<Cost> replays_;  // see highest_replay()

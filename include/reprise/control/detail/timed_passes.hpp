@@ -111,14 +111,14 @@ struct LearnedValue {
 
   [[nodiscard]] bool seeding() const noexcept { return count < seeds; }
 
-  /// Adds one of the first three samples. The value becomes the smaller of two, then the median of three, because
-  /// passes are often accidentally slow but hardly ever fast. If the first sample is within a factor of 4/3 of
-  /// `expected`, the mean of both replaces it.
+  /// Adds one of the first three samples. If the first sample is close to `expected`, the mean of both replaces it. The
+  /// value becomes the mean of two samples if they are close to each other, and the smaller one otherwise, because
+  /// passes are often accidentally slow but hardly ever fast. Then it becomes the median of three.
   void seed(std::uint64_t sample, std::uint64_t expected, std::int64_t at) noexcept {
     trusted = trusted || count + 1 >= seeds || alike(sample, count == 0 ? expected : value);
-    if (count == 0 && 3 * std::max(sample, expected) <= 4 * std::min(sample, expected))
-      sample = (sample + expected) / 2;
-    value = count == 0 ? sample : count == 1 ? std::min(sample, recent[1]) : median(sample);
+    if (count == 0 && close(sample, expected)) sample = (sample + expected) / 2;
+    const std::uint64_t of_two = close(sample, recent[1]) ? (sample + recent[1]) / 2 : std::min(sample, recent[1]);
+    value = count == 0 ? sample : count == 1 ? of_two : median(sample);
     remember(sample);
     ++count;
     context += (at - context) / static_cast<std::int64_t>(count);
@@ -151,6 +151,8 @@ struct LearnedValue {
     const auto [low, high] = std::minmax(recent[0], recent[1]);
     return std::clamp(sample, low, high);
   }
+  /// Returns true if the numbers differ by at most a factor of 4/3. Noise alone hardly ever causes larger differences.
+  static bool close(std::uint64_t a, std::uint64_t b) noexcept { return 3 * std::max(a, b) <= 4 * std::min(a, b); }
   /// Returns true if the numbers differ by at most a factor of 2.5. Steps and noise cause smaller differences;
   /// accidental delays cause larger ones.
   static bool alike(std::uint64_t a, std::uint64_t b) noexcept { return 2 * a <= 5 * b && 2 * b <= 5 * a; }
@@ -217,19 +219,24 @@ struct RowRatio : LearnedValue {
   [[nodiscard]] std::uint32_t age(std::uint32_t pass) const noexcept { return (pass - seen) / half_life; }
 
   /// Learns from pass number `pass`. `sample`: its measured cost. `expected`: its cost according to the curve.
-  /// `rise`: the learned rise of the cost from the mean context of this row count to the context of the pass.
-  void learn(std::uint64_t sample, std::uint64_t expected, std::int64_t rise, std::int64_t ctx, std::uint32_t pass,
+  /// `rise`: the learned rise of the cost from the mean context of this row count to the context of the pass. Returns
+  /// true if the cost has changed, so the ratio starts again.
+  bool learn(std::uint64_t sample, std::uint64_t expected, std::int64_t rise, std::int64_t ctx, std::uint32_t pass,
              const PlainTime& plain, UsualError& usual) noexcept {
     sample = std::clamp(sample, least, most);
     if (pass - seen >= stale_after) count = std::min(count, 2 * seeds);
     seen = pass;
-    if (seeding()) return seed(sample, expected, ctx);
+    if (seeding()) {
+      seed(sample, expected, ctx);
+      return false;
+    }
     const auto here =
         static_cast<std::uint64_t>(std::max<std::int64_t>(static_cast<std::int64_t>(value) + rise, cost_one / 2));
     const std::int64_t error = UsualError::of(sample, here);
-    const bool changed = surprised(error, usual.deviation(), pass);
+    const bool surprise = surprised(error, usual.deviation(), pass);
+    const bool changed = surprise && plain.streak == 0 && plain.seen >= since;
     const std::int64_t bounded = usual.bounded(error);
-    if (changed && plain.streak == 0 && plain.seen >= since) {
+    if (changed) {
       restart(sample, ctx);
     } else {
       count = std::min(count + 1, memory);
@@ -237,6 +244,7 @@ struct RowRatio : LearnedValue {
     }
     remember(sample);
     value = std::clamp(value, least, most);
+    return changed;
   }
   /// Starts again from one sample, whose pass had number `pass`.
   void refute(std::uint64_t sample, std::int64_t ctx, std::uint32_t pass) noexcept {
@@ -265,23 +273,54 @@ struct RowRatio : LearnedValue {
   }
 };
 
-/// The budget for exploring and probing. Each pass saves 1/256 of a plain pass for exploring. It saves the same amount
-/// for probing, or more while few plain times are known. A try or a probe waits until enough is saved, but no probe
-/// waits for more than 256 timed passes.
+/// Decides when the next pass may be spent on learning the cost of a row count. The wait after such a pass is in
+/// proportion to the plain passes that it lost: 128 passes for each. While the passes confirm the expected costs, this
+/// number doubles, up to 1,024. It is 128 again after a change.
+class Search {
+ public:
+  [[nodiscard]] bool due(std::uint32_t pass) const noexcept { return pass >= next_; }
+  /// Sets the wait after pass number `pass`, which lost `loss` plain passes (in UnitScale). `confirmed`: its cost was
+  /// about as expected.
+  void wait(std::uint32_t pass, std::int64_t loss, bool confirmed) noexcept {
+    next_ = pass + static_cast<std::uint32_t>(UnitScale::floor(std::clamp<std::int64_t>(loss, 0, most) * wait_));
+    if (confirmed) wait_ = std::min(2 * wait_, longest);
+  }
+  /// Searches soon again: a cost has changed.
+  void restart(std::uint32_t pass) noexcept {
+    if (wait_ > shortest) next_ = std::min(next_, pass + 2 * shortest);
+    wait_ = shortest;
+  }
+
+ private:
+  static constexpr std::int64_t most = 8 * std::int64_t{cost_one};
+  static constexpr std::uint32_t shortest = 128;  // passes for each plain pass lost
+  static constexpr std::uint32_t longest = 1024;
+
+  std::uint32_t next_ = 0;  // pass number
+  std::uint32_t wait_ = shortest;
+};
+
+/// Limits the passes that are spent on learning costs:
+///
+///  * Probes time a plain pass. Each pass saves 1/256 of a plain pass for probes, or more while few plain times are
+///    known. No probe waits for more than 256 timed passes.
+///  * Tries time row counts that are not known yet.
+///  * Checks time a row count whose old cost may be too high.
 class ExplorationBudget {
  public:
+  Search tries;
+  Search checks;
+
   /// Records whether the time of a pass was measured.
   void begin_pass(bool plain, bool timed) noexcept {
     timed_ = timed;
     if (plain) plain_timed_ = timed;
   }
-  void count_pass() noexcept {
-    ++passes_;
-    saved_ = std::min(saved_ + share, most_saved);
-  }
-  /// Takes the loss of a try from the savings. They may fall to -8, so the next try waits for at most 2,048 passes.
-  void spend(std::int64_t loss) noexcept {
-    saved_ = std::max(saved_ - std::clamp<std::int64_t>(loss, 0, most_saved), -most_saved);
+  void count_pass() noexcept { ++passes_; }
+  /// Searches soon again: a cost has changed.
+  void restart() noexcept {
+    tries.restart(passes_);
+    checks.restart(passes_);
   }
 
   /// See LearnedCurve::passes().
@@ -299,10 +338,9 @@ class ExplorationBudget {
     const std::int64_t probe_share = cost_one / (plain.known() ? 8 * std::int64_t{std::min(1 + plain.count, 32U)} : 2);
     return loss <= since * probe_share;
   }
-  /// See LearnedCurve::may_explore().
-  [[nodiscard]] bool may_explore(std::int64_t loss, const PlainTime& plain) const noexcept {
-    constexpr std::uint32_t every = 8;  // passes between two checks, because a check takes time
-    return timed_ && passes_ % every == 0 && plain.known() && saved_ > 0 && loss <= saved_;
+  /// Returns true if `search` is due. The search takes time, so the result is true in at most one of eight passes.
+  [[nodiscard]] bool due(const Search& search, const PlainTime& plain) const noexcept {
+    return timed_ && passes_ % 8 == 0 && plain.known() && search.due(passes_);
   }
   /// See LearnedCurve::explored_rows(). `widest`: the largest known row count; `unlimited_rows`: the result if the last
   /// pass was not timed.
@@ -313,11 +351,7 @@ class ExplorationBudget {
   }
 
  private:
-  static constexpr std::int64_t share = cost_one / 256;
-  static constexpr std::int64_t most_saved = 8 * std::int64_t{cost_one};
-
   std::uint32_t passes_ = 0;
-  std::int64_t saved_ = 0;   // plain passes, in UnitScale
   bool timed_ = true;        // the last pass was timed
   bool plain_timed_ = true;  // the last plain pass was timed
 };
