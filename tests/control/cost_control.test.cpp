@@ -443,7 +443,6 @@ double earned(const Simulated& simulated) {
 TEST(CostControl, CorrectsCostsThatWereLearnedTooHighWithin300Passes) {
   // On a busy machine, every pass with a draft takes three times its time, for about 800 passes.
   for (const SimulatedEngine& engine : testing::simulated_engines()) {
-    if (engine.name == "linear 0.300000") continue;  // the true losses on the busy machine use up the loss budget
     const SimulatedEngine busy{"busy", [&](std::size_t rows) { return rows == 1 ? 1 : 3 * engine.cost(rows); }};
     double told = 0;
     double learned = 0;
@@ -459,7 +458,12 @@ TEST(CostControl, CorrectsCostsThatWereLearnedTooHighWithin300Passes) {
       learned += earned(testing::simulate(learns, engine, third, true));
       told += earned(testing::simulate(knows, engine, third, false));
     }
-    EXPECT_GE(learned, 0.96 * told) << engine.name;
+    std::string key = engine.name;
+    std::replace_if(
+        key.begin(), key.end(), [](char c) { return c == ' ' || c == '.'; }, '_');
+    RecordProperty(key, std::to_string(learned / told));
+    // At 0.3 plain passes a row, the true losses on the busy machine use up the loss budget.
+    EXPECT_GE(learned, (engine.name == "linear 0.300000" ? 0.85 : 0.96) * told) << engine.name;
   }
 }
 
@@ -521,7 +525,7 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
                           static_cast<std::uint64_t>(control->throughput()) << 8);
     }
   }
-  EXPECT_EQ(hash, 15106499563515821631U);
+  EXPECT_EQ(hash, 4271334041665475636U);
 }
 
 }  // namespace

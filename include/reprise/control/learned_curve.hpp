@@ -45,13 +45,14 @@ namespace reprise::inline v0 {
 /// curve stays at or below the straight line. The estimate is low on purpose, so that lengths that were never sent are
 /// tried.
 ///
-/// Exploring: a ratio can be outdated, or too high because of one slow pass. optimistic_costs() returns the lowest
-/// plausible costs, may_try() and may_check() decide whether a try or a check is due. No row count is ruled out: every
-/// 128 passes without a time, half of its cost above 1 is no longer believed. Tries and checks each cost at most 1/128
-/// of all passes, and 1/1024 while they confirm the costs.
+/// Trials: a ratio can be outdated, or too high because of one slow pass. So every 128 passes without a time, half of
+/// its cost above 1 is no longer believed, and optimistic_costs() returns the lowest plausible costs. may_try() tells
+/// when an unknown row count may be timed, and may_check() when an old cost may be. Tries and checks each lose at most
+/// 1/128 of a plain pass per pass in the long run, and 1/1024 while they confirm the costs.
 ///
 /// The curve uses integers only, takes 4.3 KB and never allocates. learn() takes about ten operations, or a hundred
-/// times as many if it refits the curve. At first every learned time leads to a refit; later, every eighth does.
+/// times as many if it refits the curve. At first every learned time leads to a refit; later, each change and every
+/// sixteenth time do.
 /// Threads: one at a time.
 class LearnedCurve {
  public:
@@ -92,8 +93,8 @@ class LearnedCurve {
       if (plain_.refuted_by(took)) return forget();
       learn_row(rows, took, at);
     }
-    constexpr std::uint32_t often = 512;
-    if (passes() < often || passes() % 8 == 0) refit(at);
+    constexpr std::uint32_t first = 512;
+    if (passes() < first || passes() % 16 == 0 || changed_) refit(at);
   }
 
   /// Returns the expected cost of a pass with `rows` rows at the context of the last pass.
@@ -181,7 +182,7 @@ class LearnedCurve {
     return static_cast<Cost>(
         std::min(plain_.cost_of(nanoseconds(time), fitted_context_), std::uint64_t{cost(rows)} * 5 / 2));
   }
-  /// Returns true if a try is due: a pass whose row count has an uncertain cost.
+  /// Returns true if a try is due: a pass whose row count has an uncertain() cost.
   [[nodiscard]] bool may_try() const noexcept { return budget_.due(budget_.tries, plain_); }
   /// Returns true if a check is due: a pass whose row count is refutable().
   [[nodiscard]] bool may_check() const noexcept { return budget_.due(budget_.checks, plain_); }
@@ -193,7 +194,7 @@ class LearnedCurve {
                UnitScale::multiply(std::int64_t{cost}, surprises * usual_.deviation());
   }
   /// Records that a pass of `rows` rows, which took `time`, was a try or a check. `instead`: the cost of the pass that
-  /// would have run otherwise. Call it before learn().
+  /// would have run otherwise, in UnitScale. Call it before learn().
   void tried(std::size_t rows, std::int64_t instead, std::chrono::nanoseconds time) noexcept {
     const Cost expected = cost(rows);
     const Cost took = measured(rows, time);
@@ -253,7 +254,7 @@ class LearnedCurve {
     const bool changed = plain_.learn(time, at, passes(), usual_);
     doubtful_ = plain_.streak != 0;
     if (changed) {
-      budget_.restart();
+      note_change();
       // The machine is slower or faster. Ratios stay, but recent samples of rows were compared with the old time.
       for (detail::RowRatio& row : rows_) row.streak = 0;
       return;
@@ -279,7 +280,7 @@ class LearnedCurve {
         slope_per_row_.learn(detail::ContextSlope::limited(UnitScale::divide(row_tokens(rows, distance), here)),
                              std::clamp(error, -3 * usual, 3 * usual), usual);
     }
-    if (row.learn(sample, expected, rise, at, passes(), plain_, usual_)) budget_.restart();
+    if (row.learn(sample, expected, rise, at, passes(), plain_, usual_)) note_change();
     doubtful_ = plain_.streak != 0 || (row.streak * row.streak > 1 && plain_.seen < row.since);
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
@@ -293,9 +294,14 @@ class LearnedCurve {
     for (detail::RowRatio& row : rows_)
       if (row.trusted && row.age(passes()) > 0 && row.value > cost_one)
         row.value = std::max<std::uint64_t>(cost_one, row.value * after / before);
-    budget_.restart();
+    note_change();
     rows_[rows - 1].refute(std::max(sample, detail::RowRatio::least), at, passes());
     doubtful_ = plain_.streak != 0;
+  }
+  /// Leads to trials soon, and to a refit now.
+  void note_change() noexcept {
+    budget_.restart();
+    changed_ = true;
   }
   void forget() noexcept {
     plain_ = {};
@@ -307,6 +313,7 @@ class LearnedCurve {
 
   void refit(std::int64_t context) noexcept {
     ++revision_;
+    changed_ = false;
     fitted_context_ = context;
     std::array<std::int64_t, most_rows> values;  // NOLINT(*-member-init): filled for trusted row counts
     detail::RowFit fit(usual_.deviation() * usual_.deviation() * 3 / 2, plain_.count);
@@ -376,6 +383,7 @@ class LearnedCurve {
   std::uint64_t slope_ = 0;     // cost per row after the last known row
   std::size_t widest_ = 1;      // the largest known row count
   std::uint32_t revision_ = 0;  // number of refits
+  bool changed_ = false;        // a cost or the speed of the machine has changed since the last refit
   bool averaging_ = true;       // the first plain times are averaged
   bool doubtful_ = false;       // times have changed; a plain pass is needed to find out whether rows or the machine
 };
