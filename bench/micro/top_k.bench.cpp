@@ -47,11 +47,11 @@ Row peaked_row(std::size_t size, std::mt19937& random) {
   return row;
 }
 
+/// The plain loop: argmax() without blocks. NaN loses to every number here, too.
 Token plain_argmax(std::span<const float> scores) {
   std::size_t best = 0;
-  float highest = scores[0];
   for (std::size_t i = 1; i < scores.size(); ++i)
-    if (scores[i] > highest) highest = scores[i], best = i;
+    if (scores[i] > scores[best] || (!(scores[best] >= scores[best]) && scores[i] >= scores[i])) best = i;
   return static_cast<Token>(best);
 }
 

@@ -57,6 +57,7 @@
 #include "reprise/engine/attention_mask.hpp"
 #include "reprise/engine/rejection.hpp"
 #include "reprise/engine/sampler_history.hpp"
+#include "reprise/engine/top_k.hpp"
 #include "reprise/engine/tree.hpp"
 #include "reprise/evidence/acceptance_calibrator.hpp"
 #include "reprise/evidence/claim_calibrator.hpp"
