@@ -118,10 +118,10 @@ int main(int argc, char** argv) {
   for (const Kind kind : {Kind{"normal", bench::normal_row}, Kind{"peaked", bench::peaked_row},
                           Kind{"ascending", bench::ascending_row}}) {
     const std::string name = kind.name;
-    bench::sizes(benchmark::RegisterBenchmark(("argmax/" + name).c_str(), bench::time_argmax, kind.make));
+    benchmark::RegisterBenchmark(("argmax/" + name).c_str(), bench::time_argmax, kind.make)->Apply(bench::sizes);
     for (const std::size_t k : {1U, 8U, 16U, 64U})
-      bench::sizes(benchmark::RegisterBenchmark(("top_" + std::to_string(k) + "/" + name).c_str(), bench::time_top_k,
-                                                kind.make, k));
+      benchmark::RegisterBenchmark(("top_" + std::to_string(k) + "/" + name).c_str(), bench::time_top_k, kind.make, k)
+          ->Apply(bench::sizes);
   }
   benchmark::RunSpecifiedBenchmarks();
 }
