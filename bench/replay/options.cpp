@@ -143,6 +143,13 @@ std::vector<Option> replay_rows(Options& o) {
            .help = "tree (default): drafts as they are; chain: the best chain of each",
            .read = word<bool>(o.settings.trees, {{shape_name(true), true}, {shape_name(false), false}}),
            .wanted = "tree or chain"},
+          {.name = "--top-k",
+           .value = "WHICH",
+           .help = "on (default): if a trace has top-k rows, the rows of accepted tokens are shown to strategies\n"
+                   "that want them. Rows of rejected tokens are not in a trace, so the results are a lower bound;\n"
+                   "off: no rows are shown",
+           .read = word<bool>(o.settings.top_k, {{"on", true}, {"off", false}}),
+           .wanted = "on or off"},
           {.name = "--memory",
            .value = "MEMORY",
            .help = "state that is kept from session to session:\n"
@@ -216,6 +223,7 @@ tools::OptionTable table_of(Options& o) {
                  "",
                  "a file of recorded sessions, one JSON object a line:\n"
                  "{\"id\", \"category\", \"turns\": [{\"prompt\": [ids], \"output\": [ids]}]}\n"
+                 "a turn may also have \"top_k\": one list of ids for each output token (see --top-k)\n"
                  "default: the bundled ones, recorded from SmolLM2-135M-Instruct",
                  {}},
                 {"", "", "\n"}};
@@ -258,6 +266,7 @@ Options parse_options(std::span<const std::string> arguments) {
   Options options;
   const tools::GivenOptions given = tools::parse(table_of(options), arguments);
   options.memory_bytes_given = given("--memory-bytes");
+  options.top_k_given = given("--top-k");
   agree(options, given);
   return options;
 }

@@ -101,7 +101,7 @@ class Replay {
     }
     if (output.size() <= 1) return {};
     counts_.tokens += output.size() - 1;
-    const std::string fault = decode(output.subspan(1));
+    const std::string fault = decode(turn);
     const Statistics& statistics = session_.statistics();
     counts_.passes += statistics.passes;
     counts_.drafted += statistics.drafted;
@@ -111,7 +111,8 @@ class Replay {
   }
 
   /// Decodes the recorded tokens after the first of a turn. Returns a description of the fault, empty if there is none.
-  std::string decode(TokenSpan recorded) {
+  std::string decode(const Turn& turn) {
+    const TokenSpan recorded = TokenSpan(turn.output).subspan(1);
     const auto ends_here = [&](TokenSpan output, Token) {
       return output.size() + 1 == recorded.size() ? StopDecision::stop_after : StopDecision::proceed;
     };
@@ -125,6 +126,7 @@ class Replay {
       const auto decision = session_.resolve(pass->ticket, picks, ends_here);
       if (!decision) return std::string(decision.error().message);
       if (picks.past_end()) return "a pick past the end of the recording was read";
+      if (turn.top_k && setup_.settings.top_k) show_top_k(*pass, *decision, *turn.top_k, done + 1);
       const std::size_t keep = decision->keep;
       const std::size_t committed = decision->tokens.size();
       charge(pass->shape, committed);
@@ -148,6 +150,20 @@ class Replay {
       return "generation ended with '" + std::string(reprise::to_string(session_.finish_reason())) +
              "', not where the recording ends";
     return {};
+  }
+
+  /// Shows the strategy the rows that picked the committed tokens, from rows[first] on, if it wants some.
+  void show_top_k(const Pass& pass, const Decision& decision, const TopKRows& rows, std::size_t first) {
+    const std::size_t wanted = session_.strategy().strategy().top_k_wanted();
+    if (wanted == 0) return;
+    const std::size_t anchor = pass.pending - 1;
+    for (std::size_t i = 0; i < decision.tokens.size(); ++i) {
+      const TokenSpan row = rows[first + i];
+      // A row is optional knowledge: the session drops it if memory runs out.
+      static_cast<void>(
+          session_.report_top_k(pass.ticket, decision.tokens[i].row - anchor, row.first(std::min(wanted, row.size()))));
+    }
+    counts_.top_k_rows += decision.tokens.size();
   }
 
   std::chrono::nanoseconds simulated_time(const PassShape& shape) {
@@ -203,6 +219,7 @@ Counts& Counts::operator+=(const Counts& other) {
   time += other.time;
   control_ns += other.control_ns;
   peak_bytes = std::max(peak_bytes, other.peak_bytes);
+  top_k_rows += other.top_k_rows;
   if (fault.empty()) fault = other.fault;
   return *this;
 }

@@ -45,7 +45,9 @@ struct Counts {
   DraftingTime time;
   std::uint64_t control_ns = 0;  ///< time spent in control
   std::uint64_t peak_bytes = 0;  ///< largest heap use of the strategy in any session
-  std::string fault;             ///< the first difference from the recording; empty: none
+  /// Top-k rows of the trace that the strategy was shown, one for each committed token.
+  std::uint64_t top_k_rows = 0;
+  std::string fault;  ///< the first difference from the recording; empty: none
 
   [[nodiscard]] bool lossless() const { return fault.empty(); }
   Counts& operator+=(const Counts& other);
@@ -66,6 +68,11 @@ struct ReplaySetup {
 /// The first output token of a turn is free, because the prefill gives it. The turn ends like one with an
 /// end-of-sequence token: when the last recorded token is committed. Session, strategy and control do not know how many
 /// tokens remain, so drafts are not cut there.
+///
+/// If a turn has top-k rows and the strategy wants some (TopKLearner), it is shown the row of each committed token. The
+/// anchor's row picked the first of these tokens, and the row of accepted token j picked the one after it. The rows of
+/// rejected tokens are not in a trace, so an engine that shows them gives the strategy more. The row of the free token
+/// is not shown, because it belongs to no pass.
 ///
 /// Committed tokens are compared with the recording. At the first difference the replay of the session ends, and
 /// Counts::fault describes the place.

@@ -42,6 +42,7 @@ struct ReplaySettings {
   std::optional<Slowdown> slowdown = {};
   Kept kept = Kept::session;
   std::size_t memory_bytes = std::size_t{64} << 20;  ///< upper limit of a HistoryStore
+  bool top_k = true;                                 ///< show the top-k rows of the trace to strategies that want them
 };
 
 constexpr std::string_view name(CostKnown known) {

@@ -86,12 +86,16 @@ std::vector<Field> fields(const Report& report, const Row& row) {
       {"cuts", cuts(counts), Kind::json},
       {"reliability", reliability(counts.reliability), Kind::json},
       {"memory_bytes", std::to_string(row.memory_bytes)}};
-  // Only where the options were given, so that other results keep their columns.
+  // Only where the options were given or a trace has top-k rows, so that other results keep their columns.
   if (settings.outliers != Outliers())
     all.push_back({"outliers", learned && !recorded ? settings.outliers.text() : "none", Kind::text});
   if (settings.slowdown) all.push_back({"slowdown", learned ? settings.slowdown->text() : "none", Kind::text});
   if (!settings.cost_prior.empty())
     all.push_back({"cost_prior", row.weighed() ? settings.cost_prior : "unused", Kind::text});
+  if (report.top_k) {
+    all.push_back({"top_k", std::string(top_k_text(settings, counts)), Kind::text});
+    all.push_back({"top_k_rows", std::to_string(counts.top_k_rows)});
+  }
   return all;
 }
 
@@ -121,6 +125,17 @@ Ratios ratios(const Counts& counts) {
 
 double speedup(const Row& row) {
   return row.counts.tokens == 0 ? 1.0 : ratio(static_cast<double>(row.counts.tokens), row.charge().cost);
+}
+
+std::string_view top_k_text(const ReplaySettings& settings, const Counts& counts) {
+  if (!settings.top_k) return "off";
+  return counts.top_k_rows == 0 ? "unused" : "accepted rows";
+}
+
+std::string_view top_k_note(const ReplaySettings& settings) {
+  if (!settings.top_k) return "The top-k rows of the traces were not shown (--top-k off).\n";
+  return "Top-k rows: strategies that want them were shown the rows of accepted tokens. Rows of rejected\n"
+         "tokens are not in a trace: a lower bound.\n";
 }
 
 void write_json(std::ostream& out, std::span<const std::vector<Field>> results) {

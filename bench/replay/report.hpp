@@ -20,6 +20,7 @@ struct Report {
   std::span<const CostCurve> curves;
   ReplaySettings settings = {};
   TracePart part = TracePart::all;
+  bool top_k = false;  ///< some trace has top-k rows
 };
 
 /// Ratios of sums; 0 where nothing was counted. The speedup of no tokens is 1.
@@ -33,6 +34,11 @@ struct Ratios {
 };
 Ratios ratios(const Counts& counts);
 double speedup(const Row& row);
+
+/// The field "top_k" of a result: "accepted rows", "unused" or "off".
+std::string_view top_k_text(const ReplaySettings& settings, const Counts& counts);
+/// The note on top-k rows under a table, with the newline at its end.
+std::string_view top_k_note(const ReplaySettings& settings);
 
 /// Writes {"version", "results": [...]} for programs. Every result has all fields.
 void write_json(std::ostream& out, const Report& report);

@@ -79,6 +79,10 @@ std::vector<Field> fields(const SeedReport& report, const SeedRow& row) {
                             {"lossless", row.told.lossless() ? "true" : "false"},
                             {"runs", runs_json(row), Kind::json}};
   if (!settings.cost_prior.empty()) all.push_back({"cost_prior", settings.cost_prior, Kind::text});
+  if (report.top_k) {
+    all.push_back({"top_k", std::string(top_k_text(settings, row.told)), Kind::text});
+    all.push_back({"top_k_rows", std::to_string(row.told.top_k_rows)});
+  }
   return all;
 }
 
@@ -229,6 +233,7 @@ void write_table(std::ostream& out, const SeedReport& report, const TableStyle& 
               (report.rows.front().trace == report.rows.back().trace ? "" : ", " + tools::printable(row->trace)),
           style);
   write_summary(out, summary, report.settings.cost_known == CostKnown::learned);
+  if (report.top_k) out << "\n" << top_k_note(report.settings);
 }
 
 }  // namespace reprise::replay

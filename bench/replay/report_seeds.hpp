@@ -18,6 +18,7 @@ struct SeedReport {
   std::span<const CostCurve> curves;
   ReplaySettings settings = {};
   TracePart part = TracePart::all;
+  bool top_k = false;  ///< some trace has top-k rows
 };
 
 /// Writes one result per row, with the same conventions as the functions for a Report.

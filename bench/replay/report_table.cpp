@@ -93,6 +93,7 @@ class Block {
     head(rows);
     const std::vector<Group> groups = grouped_by_name(rows);
     remembered(groups);
+    shown_top_k(groups);
     out_ << "\n";
     std::vector<tools::Cell> heading = {"speedup under"};
     for (std::size_t i = 0; i < report_.curves.size(); ++i) heading.emplace_back(curve_label(i));
@@ -130,6 +131,7 @@ class Block {
          << (style_.unicode ? "┊" : "|") << ".\n";
     if (report_.part != TracePart::all)
       out_ << "Part " << reprise::replay::name(report_.part) << " of the sessions only.\n";
+    if (report_.top_k) out_ << top_k_note(report_.settings);
   }
 
  private:
@@ -169,6 +171,13 @@ class Block {
       if (const Row& row = *group.front(); row.kept == Kept::past)
         all += (all.empty() ? "" : ", ") + label(row) + " (" + bytes(row.memory_bytes) + ")";
     if (!all.empty()) out_ << "  past sessions are remembered: " << all << "\n";
+  }
+  void shown_top_k(const std::vector<Group>& groups) const {
+    std::string all;
+    for (const Group& group : groups)
+      if (const Row& row = *group.front(); row.counts.top_k_rows != 0)
+        all += (all.empty() ? "" : ", ") + label(row) + " (" + tools::grouped(row.counts.top_k_rows) + ")";
+    if (!all.empty()) out_ << "  top-k rows of accepted tokens are shown: " << all << "\n";
   }
   void speedups(const Group& group) const {
     std::vector<tools::Cell> cells = {label(*group.front())};

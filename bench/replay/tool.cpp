@@ -190,7 +190,8 @@ int replay_and_report_seeds(const Options& options, const Assignment& assignment
   TableStyle style = surroundings.table;
   style.curves = options.curves;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format, SeedReport{rows, assignment.curves, options.settings, options.part}, style);
+    write(out, options.format,
+          SeedReport{rows, assignment.curves, options.settings, options.part, has_top_k(assignment.traces)}, style);
   });
   return std::max(delivered, report_faults(rows, surroundings.error));
 }
@@ -214,6 +215,10 @@ int replay(const Options& options, const Surroundings& surroundings) {
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
   std::vector<Trace> traces = read_traces(options, paths);
+  if (options.top_k_given && options.settings.top_k && !has_top_k(traces))
+    throw tools::InputError(
+        "--top-k on: no turn of the traces has top_k; record one with reprise-llama --top-k, or "
+        "leave the option out");
   if (options.stream) traces = joined(std::move(traces));
 
   std::vector<std::byte> left;
@@ -231,7 +236,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   style.reasons = options.reasons;
   style.reliability = options.reliability;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format, Report{rows, curves, options.settings, options.part}, style);
+    write(out, options.format, Report{rows, curves, options.settings, options.part, has_top_k(traces)}, style);
   });
   const int status = std::max(delivered, report_faults(rows, surroundings.error));
   if (options.snapshot_out.empty()) return status;

@@ -13,22 +13,56 @@
 namespace reprise::replay {
 namespace {
 
+/// Returns `item` as a token. `field()` is its name in messages, which is made only for an error.
+template <class Field>
+Token token(const tools::SessionLine& line, const tools::Json& item, const Field& field) {
+  const tools::Json::Number* number = item.number();
+  using Range = std::numeric_limits<Token>;
+  if (number == nullptr || !number->integer || *number->integer < Range::min() || *number->integer > Range::max())
+    line.fail(field() + ": expected a token id, a whole number of 32 bits (-2147483648 to 2147483647), found " +
+              (number == nullptr ? std::string(item.kind()) : "another number"));
+  return static_cast<Token>(*number->integer);
+}
+
+std::string element(const std::string& field, std::size_t i) { return field + "[" + std::to_string(i) + "]"; }
+
 std::vector<Token> tokens(const tools::SessionLine& line, const tools::Json& turn, const std::string& key,
                           const std::string& at) {
   const std::string field = at + key;
   const tools::Json::Array& items = line.array(line.member(turn, key, at), field);
   std::vector<Token> ids;
   ids.reserve(items.size());
-  for (const tools::Json& item : items) {
-    const tools::Json::Number* number = item.number();
-    using Range = std::numeric_limits<Token>;
-    if (number == nullptr || !number->integer || *number->integer < Range::min() || *number->integer > Range::max())
-      line.fail(field + "[" + std::to_string(ids.size()) +
-                "]: expected a token id, a whole number of 32 bits (-2147483648 to 2147483647), found " +
-                (number == nullptr ? std::string(item.kind()) : "another number"));
-    ids.push_back(static_cast<Token>(*number->integer));
+  for (const tools::Json& item : items) ids.push_back(token(line, item, [&] { return element(field, ids.size()); }));
+  return ids;
+}
+
+/// Returns the top-k rows of a turn whose output has `count` tokens; nullopt if the turn has none.
+std::optional<TopKRows> top_k(const tools::SessionLine& line, const tools::Json& turn, std::size_t count,
+                              const std::string& at) {
+  const tools::Json* found = turn.find("top_k");
+  if (found == nullptr) return std::nullopt;
+  const std::string field = at + "top_k";
+  const tools::Json::Array& rows = line.array(*found, field, "an array of lists of token ids");
+  if (rows.size() != count)
+    line.fail(field + ": has " + std::to_string(rows.size()) + " lists, but output has " + std::to_string(count) +
+              " tokens; give one list for each output token");
+  TopKRows ids;
+  ids.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (rows[i].array() == nullptr)
+      line.fail(element(field, i) + ": expected a list of token ids, found " + std::string(rows[i].kind()));
+    const tools::Json::Array& items = *rows[i].array();
+    for (std::size_t rank = 0; rank < items.size(); ++rank)
+      ids.add(token(line, items[rank], [&] { return element(element(field, i), rank); }));
+    ids.end_row();
   }
   return ids;
+}
+
+Turn turn_of(const tools::SessionLine& line, const tools::Json& json, const std::string& at) {
+  Turn turn{tokens(line, json, "prompt", at), tokens(line, json, "output", at)};
+  turn.top_k = top_k(line, json, turn.output.size(), at);
+  return turn;
 }
 
 TraceSession session_of(const tools::SessionLine& line) {
@@ -42,7 +76,7 @@ TraceSession session_of(const tools::SessionLine& line) {
   for (std::size_t i = 0; i < turns.size(); ++i) {
     const std::string at = "turns[" + std::to_string(i) + "]";
     if (turns[i].object() == nullptr) line.fail(at + ": expected an object, found " + std::string(turns[i].kind()));
-    session.turns.push_back({tokens(line, turns[i], "prompt", at + "."), tokens(line, turns[i], "output", at + ".")});
+    session.turns.push_back(turn_of(line, turns[i], at + "."));
   }
   return session;
 }
@@ -65,6 +99,14 @@ std::uint64_t fnv1a(std::string_view text) {
 }
 
 TracePart part_of(std::string_view id) { return fnv1a(id) % 2 == 0 ? TracePart::a : TracePart::b; }
+
+bool has_top_k(std::span<const Trace> traces) {
+  for (const Trace& trace : traces)
+    for (const TraceSession& session : trace.sessions)
+      for (const Turn& turn : session.turns)
+        if (turn.top_k) return true;
+  return false;
+}
 
 Trace read_trace(std::istream& in, const std::string& path, std::size_t limit) {
   Trace trace{path, {}};

@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <istream>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reprise/core/token.hpp"
+#include "top_k_rows.hpp"
 
 namespace reprise::replay {
 
@@ -17,6 +20,7 @@ namespace reprise::replay {
 struct Turn {
   std::vector<Token> prompt;
   std::vector<Token> output;
+  std::optional<TopKRows> top_k = {};  ///< one row for each output token; nullopt: not recorded
 };
 
 struct TraceSession {
@@ -27,7 +31,7 @@ struct TraceSession {
 };
 
 /// A recorded file: one JSON object per line, {"id", "category", "turns": [{"prompt": [ids], "output": [ids]}]}.
-/// Further fields and blank lines are ignored.
+/// A turn may have "top_k": [[ids], ...], one list for each output token. Further fields and blank lines are ignored.
 struct Trace {
   std::string path;  ///< as it was given
   std::vector<TraceSession> sessions;
@@ -41,6 +45,9 @@ constexpr std::string_view name(TracePart part) {
 
 /// The half that a session belongs to, by its id alone: a if the 64-bit FNV-1a hash of its bytes is even.
 TracePart part_of(std::string_view id);
+
+/// True if a turn of some session has top-k rows.
+bool has_top_k(std::span<const Trace> traces);
 
 /// The 64-bit FNV-1a hash of the bytes of `text` (Fowler, Noll, Vo).
 std::uint64_t fnv1a(std::string_view text);

@@ -81,6 +81,15 @@ TEST(Options, HoldHowToReplay) {
   EXPECT_TRUE(parse_options(Arguments{"--cost-known=told", "--shape=tree", "--part=a"}).settings.trees);
 }
 
+TEST(Options, SayWhetherTopKRowsAreShown) {
+  EXPECT_TRUE(parse_options({}).settings.top_k);
+  EXPECT_FALSE(parse_options({}).top_k_given);
+  EXPECT_FALSE(parse_options(Arguments{"--top-k", "off"}).settings.top_k);
+  const Options on = parse_options(Arguments{"--top-k=on"});
+  EXPECT_TRUE(on.settings.top_k && on.top_k_given);
+  EXPECT_THAT(refused({"--top-k", "8"}), StartsWith("--top-k 8: "));
+}
+
 TEST(Options, HoldTheAssumedCosts) {
   const Options options = parse_options(Arguments{"--cost-known", "assumed", "--cost-prior", "linear:0.3"});
   EXPECT_EQ(options.settings.cost_known, CostKnown::assumed);

@@ -6,9 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "replay/strategies.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/extras/lookahead_drafter.hpp"
+#include "reprise/extras/token_recycling_drafter.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
 #include "support/strategies.hpp"
@@ -241,6 +245,131 @@ TEST(Replay, TellsControlTheCurveOrTheTimes) {
   EXPECT_EQ(replay(settings).charges.front().cost, learned.charges.front().cost) << "the same times every time";
 }
 
+/// The rows of `outcome` as (node of the row, token) in the order of their report.
+std::vector<std::pair<NodeIndex, Token>> shown(const testing::KeptOutcome& outcome) {
+  std::vector<std::pair<NodeIndex, Token>> all;
+  for (const RankedToken& token : outcome.top_k) all.emplace_back(token.after, token.token);
+  return all;
+}
+using Shown = std::vector<std::pair<NodeIndex, Token>>;
+
+/// Turn with rows of three tokens: the output token i, 100 + i and 200 + i.
+Turn ranked_turn(Tokens prompt, const Tokens& output) {
+  Turn turn{std::move(prompt), output, TopKRows()};
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const auto number = static_cast<Token>(i);
+    turn.top_k->add_row(Tokens{output[i], 100 + number, 200 + number});
+  }
+  return turn;
+}
+
+testing::Curious curious(testing::Nodes nodes, std::size_t wanted) {
+  testing::Curious strategy;
+  strategy.nodes = std::move(nodes);
+  strategy.wanted = wanted;
+  return strategy;
+}
+
+TEST(Replay, ShowsTheRowsThatPickedTheCommittedTokensOfAChain) {
+  // The draft is always 2 3. The first turn has no rows. Turn 2, with 5 as the free token:
+  // * pass 2: 2 3 agree, 9 is the pick: rows 1, 2 and 3 of the output
+  // * pass 3: nothing agrees, 7 is the pick: row 4
+  // * pass 4: 2 3 agree, and the turn ends with the second of them: rows 5 and 6
+  const testing::Curious strategy = curious({testing::node(2, anchor_parent, 60), testing::node(3, 0, 50)}, 2);
+  const TraceSession session{"s", "c", {{{1}, {4, 6}}, ranked_turn({8}, {5, 2, 3, 9, 7, 2, 3})}};
+  const Counts counts = replay_session(session, AnyStrategy(strategy), {});
+  ASSERT_TRUE(counts.lossless()) << counts.fault;
+  const auto& outcomes = strategy.told->outcomes;
+  ASSERT_EQ(outcomes.size(), 4U);
+  EXPECT_EQ(shown(outcomes[0]), Shown());
+  EXPECT_EQ(shown(outcomes[1]), (Shown{{anchor_parent, 2}, {anchor_parent, 101}, {0, 3}, {0, 102}, {1, 9}, {1, 103}}));
+  EXPECT_EQ(shown(outcomes[2]), (Shown{{anchor_parent, 7}, {anchor_parent, 104}}));
+  EXPECT_EQ(shown(outcomes[3]), (Shown{{anchor_parent, 2}, {anchor_parent, 105}, {0, 3}, {0, 106}}));
+  EXPECT_EQ(outcomes[1].top_k[1].rank, 1U);
+  EXPECT_EQ(counts.top_k_rows, 6U);
+}
+
+TEST(Replay, ShowsTheRowsOfTheAcceptedPathOfATreeAndNoOthers) {
+  // * pass 1: 2 4 agree, 9 is the pick: the rows after the anchor, node 1 and node 5
+  // * pass 2: 1 3 agree, and the turn ends: the rows after the anchor and node 0
+  const testing::Curious strategy = curious(Bush().nodes, 100);
+  const TraceSession session{"s", "c", {ranked_turn({5}, {5, 2, 4, 9, 1, 3})}};
+  const Counts counts = replay_session(session, AnyStrategy(strategy), {});
+  ASSERT_TRUE(counts.lossless()) << counts.fault;
+  const auto& outcomes = strategy.told->outcomes;
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(shown(outcomes[0]), (Shown{{anchor_parent, 2},
+                                       {anchor_parent, 101},
+                                       {anchor_parent, 201},
+                                       {1, 4},
+                                       {1, 102},
+                                       {1, 202},
+                                       {5, 9},
+                                       {5, 103},
+                                       {5, 203}}));
+  EXPECT_EQ(shown(outcomes[1]),
+            (Shown{{anchor_parent, 1}, {anchor_parent, 104}, {anchor_parent, 204}, {0, 3}, {0, 105}, {0, 205}}));
+  EXPECT_EQ(counts.top_k_rows, 5U);
+}
+
+TEST(Replay, ShowsNoRowsThatAreNotWantedOrSwitchedOff) {
+  const TraceSession session{"s", "c", {ranked_turn({5}, {5, 2, 4, 9, 1, 3})}};
+  const auto rows = [&](std::size_t wanted, bool top_k) {
+    const testing::Curious strategy = curious(Bush().nodes, wanted);
+    ReplaySettings settings;
+    settings.top_k = top_k;
+    const Counts counts = replay_session(session, AnyStrategy(strategy), {.settings = settings});
+    std::size_t tokens = 0;
+    for (const auto& outcome : strategy.told->outcomes) tokens += outcome.top_k.size();
+    EXPECT_EQ(counts.top_k_rows == 0, tokens == 0);
+    return counts.top_k_rows;
+  };
+  EXPECT_EQ(rows(3, true), 5U);
+  EXPECT_EQ(rows(3, false), 0U);
+  EXPECT_EQ(rows(0, true), 0U);
+}
+
+TEST(Replay, DraftsFromTheRowsThatItIsShown) {
+  // After 7 comes 8 at first, and 9 from then on. The first row after 7 has both.
+  TraceSession with{"s", "c", {{{1}, {5, 7, 8, 5, 7, 9}, TopKRows()}}};
+  for (const Token token : with.turns[0].output) with.turns[0].top_k->add_row(Tokens{token, 9});
+  TraceSession without = with;
+  without.turns[0].top_k.reset();
+  const Counts plain = replay_session(without, AnyStrategy(TokenRecyclingDrafter()), {});
+  const Counts ranked = replay_session(with, AnyStrategy(TokenRecyclingDrafter()), {});
+  ASSERT_TRUE(plain.lossless() && ranked.lossless()) << plain.fault << ranked.fault;
+  // Both copy the 7 after 5. Only the rows propose 9.
+  EXPECT_EQ(plain.accepted, 1U);
+  EXPECT_EQ(ranked.accepted, 2U);
+  ReplaySettings off;
+  off.top_k = false;
+  EXPECT_EQ(replay_session(with, AnyStrategy(TokenRecyclingDrafter()), {.settings = off}).drafted, plain.drafted);
+}
+
+TEST(Replay, TakesRowsThatLie) {
+  testing::Random random(5);
+  const std::vector<Token> odd = {INT32_MIN, -1, INT32_MAX, 1'000'000, 0, 1, 2, 3};
+  for (int i = 0; i < 200; ++i) {
+    TraceSession session{"s", "c", {}};
+    for (std::size_t turns = random.below(3) + 1; turns > 0; --turns) {
+      Turn turn{{1}, {}, TopKRows()};
+      for (std::size_t n = random.below(40); n > 0; --n) {
+        turn.output.push_back(static_cast<Token>(random.below(4)));
+        Tokens row(random.chance(5) ? 3000 : random.below(12));
+        for (Token& token : row) token = odd[random.below(odd.size())];
+        turn.top_k->add_row(row);
+      }
+      session.turns.push_back(std::move(turn));
+    }
+    const testing::Curious deep = curious(Bush().nodes, 5000);
+    for (const AnyStrategy& strategy : {AnyStrategy(TokenRecyclingDrafter()), AnyStrategy(LookaheadDrafter()),
+                                        AnyStrategy(NgramDrafter<>()), AnyStrategy(deep)}) {
+      const Counts counts = replay_session(session, strategy, {.calibrated = random.chance(50)});
+      ASSERT_TRUE(counts.lossless()) << counts.fault;
+    }
+  }
+}
+
 TEST(FirstDifference, IsTheSizeOfTheOutputWhereThereIsNone) {
   EXPECT_EQ(first_difference(Tokens{}, Tokens{1}), 0U);
   EXPECT_EQ(first_difference(Tokens{1, 2}, Tokens{1, 2, 3}), 2U);
@@ -254,6 +383,7 @@ TEST(Counts, AddUpAndKeepTheFirstFault) {
   a.charges = {{1.5, 3}};
   a.cuts[1] = 4;
   a.control_ns = 100;
+  a.top_k_rows = 5;
   a.reliability.record(Probability::one(), true);
   a.peak_bytes = 7;
   a.time = {10, 5, 1, 5};
@@ -268,6 +398,7 @@ TEST(Counts, AddUpAndKeepTheFirstFault) {
   EXPECT_EQ(a.charges[0].worst_loss, 3) << "of one session";
   EXPECT_EQ(a.cuts[1], 8U);
   EXPECT_EQ(a.control_ns, 200U);
+  EXPECT_EQ(a.top_k_rows, 10U);
   EXPECT_EQ(a.reliability.total().tests, 2U);
   EXPECT_EQ(a.peak_bytes, 7U) << "of one session, not of all";
   EXPECT_EQ(a.time.total_ns, 30U);

@@ -117,6 +117,65 @@ TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
   EXPECT_EQ(results[2].find("tokens")->number()->integer, 9);
 }
 
+TEST_F(Tool, SaysWhetherTopKRowsWereShown) {
+  const std::string line = R"({"id":"a","category":"x","turns":[{"prompt":[1],"output":[2,3],"top_k":[[2],[3,4]]}]})";
+  const std::string trace = write("t.jsonl", line);
+  const auto value = [](const Ran& ran) {
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(ran.out, json)) << ran.out << ran.error;
+    const tools::Json* found = json.find("results")->array()->front().find("top_k");
+    return found == nullptr ? "missing" : *found->string();
+  };
+  const std::vector<std::string> base = {"--strategy", "hf", "--cost", "linear:0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), base.begin(), base.end());
+    return run(more);
+  };
+  EXPECT_EQ(value(with({"--format=json", trace})), "unused") << "this strategy wants no rows";
+  EXPECT_EQ(value(with({"--format=json", "--top-k=off", trace})), "off");
+  EXPECT_EQ(value(with({"--format=json", "--stream", trace, write("u.jsonl", two_sessions)})), "unused");
+  EXPECT_EQ(value(with({"--format=json", write("u.jsonl", two_sessions)})), "missing");
+  EXPECT_THAT(with({trace}).out, EndsWith("Rows of rejected\ntokens are not in a trace: a lower bound.\n"));
+  EXPECT_THAT(with({"--top-k=off", trace}).out, EndsWith("were not shown (--top-k off).\n"));
+  EXPECT_THAT(with({write("u.jsonl", two_sessions)}).out, Not(HasSubstr("op-k")));
+  EXPECT_EQ(with({"--top-k=on", trace}).status, 0);
+  const Ran refused = with({"--top-k=on", write("u.jsonl", two_sessions)});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.error, HasSubstr("--top-k on: no turn of the traces has top_k"));
+  const Ran broken = run({write(
+      "v.jsonl", two_sessions + R"({"id":"c","category":"x","turns":[{"prompt":[1],"output":[2,3],"top_k":[[2]]}]})")});
+  EXPECT_EQ(broken.status, 2);
+  EXPECT_THAT(broken.error, HasSubstr("v.jsonl:3: turns[0].top_k: has 1 lists, but output has 2 tokens"));
+
+  const Ran seeds = run({"--strategy=ngram", "--cost=linear:0.1", "--cost-known=learned", "--seeds=1", trace});
+  EXPECT_THAT(seeds.out, EndsWith("a lower bound.\n"));
+  EXPECT_EQ(value(run({"--strategy=ngram", "--cost=linear:0.1", "--cost-known=learned", "--seeds=1", "--format=json",
+                       trace})),
+            "unused");
+}
+
+TEST_F(Tool, CountsTheTopKRowsThatWereShown) {
+  Row row;
+  row.trace = "t";
+  row.category = all_categories;
+  row.strategy = "ranked";
+  row.counts.charges = {Charge()};
+  row.counts.top_k_rows = 1234;
+  const std::vector<CostCurve> curves = {CostCurve::parse("linear:0")};
+  const std::vector<Row> rows = {row};
+  Report report{rows, curves};
+  report.top_k = true;
+  std::ostringstream table;
+  write_table(table, report, {120, false});
+  EXPECT_THAT(table.str(), HasSubstr("  top-k rows of accepted tokens are shown: ranked (1,234)\n"));
+  std::ostringstream json;
+  write_json(json, report);
+  EXPECT_THAT(json.str(), HasSubstr(R"("top_k": "accepted rows", "top_k_rows": 1234)"));
+  std::ostringstream csv;
+  write_csv(csv, report);
+  EXPECT_THAT(csv.str(), AllOf(HasSubstr(",memory_bytes,top_k,top_k_rows\r\n"), EndsWith(",accepted rows,1234\r\n")));
+}
+
 TEST_F(Tool, WritesOneResultWithoutCategoriesAndAllDefaultCurves) {
   const Ran ran = run({"--format=json", write("t.jsonl", two_sessions)});
   tools::Json json;

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/input_error.hpp"
 
@@ -76,6 +77,63 @@ TEST(Trace, TakesWholeNumbersOf32BitsOnly) {
     EXPECT_THAT(refused(R"({"id":"b","category":"c","turns":[{"prompt":[1],"output":[4,)" + std::string(id) + "]}]}"),
                 StartsWith("t.jsonl:1: turns[0].output[1]: expected a token id"))
         << id;
+}
+
+TEST(Trace, HoldsTheTopKRowsOfTurnsThatHaveThem) {
+  const Trace trace = read(line + "\n" +
+                           R"({"id":"b","category":"","turns":[{"prompt":[1],"output":[3,4,5],"top_k_logprobs":"any",)"
+                           R"("top_k":[[3,-7,3,2147483647],[],[9]]},{"prompt":[],"output":[6]},)"
+                           R"({"prompt":[],"output":[],"top_k":[]}]})");
+  EXPECT_FALSE(trace.sessions[0].turns[0].top_k);
+  const std::vector<Turn>& turns = trace.sessions[1].turns;
+  ASSERT_TRUE(turns[0].top_k);
+  ASSERT_EQ(turns[0].top_k->size(), 3U);
+  EXPECT_THAT((*turns[0].top_k)[0], ElementsAre(3, -7, 3, 2147483647));
+  EXPECT_THAT((*turns[0].top_k)[1], IsEmpty());
+  EXPECT_THAT((*turns[0].top_k)[2], ElementsAre(9));
+  EXPECT_FALSE(turns[1].top_k);
+  ASSERT_TRUE(turns[2].top_k);
+  EXPECT_EQ(turns[2].top_k->size(), 0U);
+  EXPECT_TRUE(has_top_k({&trace, 1}));
+  const Trace without = read(line);
+  EXPECT_FALSE(has_top_k({&without, 1}));
+}
+
+TEST(Trace, NamesFileLineAndTurnOfBadTopKRows) {
+  const auto second = [](const std::string& top_k) {
+    return refused(line + "\n" + R"({"id":"b","category":"c","turns":[{"prompt":[1],"output":[]},)" +
+                   R"({"prompt":[1],"output":[4,5],"top_k":)" + top_k + "}]}");
+  };
+  EXPECT_EQ(second("[[4],[5]]"), "accepted");
+  EXPECT_EQ(second("[[4]]"),
+            "t.jsonl:2: turns[1].top_k: has 1 lists, but output has 2 tokens; give one list for each output token");
+  EXPECT_EQ(second("[[4],[5],[6]]"),
+            "t.jsonl:2: turns[1].top_k: has 3 lists, but output has 2 tokens; give one list for each output token");
+  EXPECT_EQ(second("[]"),
+            "t.jsonl:2: turns[1].top_k: has 0 lists, but output has 2 tokens; give one list for each output token");
+  EXPECT_EQ(second("null"), "t.jsonl:2: turns[1].top_k: expected an array of lists of token ids, found null");
+  EXPECT_EQ(second("[[4],5]"), "t.jsonl:2: turns[1].top_k[1]: expected a list of token ids, found a number");
+  EXPECT_EQ(second("[[4],null]"), "t.jsonl:2: turns[1].top_k[1]: expected a list of token ids, found null");
+  for (const char* id : {"1.5", "1e3", "2147483648", "-2147483649", "\"1\"", "null", "[1]"})
+    EXPECT_THAT(second("[[4],[5," + std::string(id) + "]]"),
+                StartsWith("t.jsonl:2: turns[1].top_k[1][1]: expected a token id"))
+        << id;
+}
+
+TEST(TopKRows, KeepTheFirstRows) {
+  TopKRows rows;
+  for (const std::vector<Token>& row : {std::vector<Token>{1, 2}, {}, {3}}) rows.add_row(row);
+  TopKRows two;
+  two.add_row(std::vector<Token>{1, 2});
+  two.add_row({});
+  rows.truncate(4);
+  EXPECT_EQ(rows.size(), 3U);
+  rows.truncate(2);
+  EXPECT_EQ(rows, two);
+  rows.truncate(0);
+  EXPECT_EQ(rows, TopKRows());
+  rows.add_row(std::vector<Token>{5});
+  EXPECT_THAT(rows[0], ElementsAre(5));
 }
 
 TEST(Trace, RefusesALineThatIsCutAnywhere) {

@@ -19,6 +19,10 @@ inline std::string read_as_input_files(const std::string& bytes) {
     std::istringstream in(bytes);
     const Trace trace = read_trace(in, "bytes", 16);
     if (trace.sessions.empty()) return "a trace without sessions was taken";
+    for (const TraceSession& session : trace.sessions)
+      for (const Turn& turn : session.turns)
+        if (turn.top_k && turn.top_k->size() != turn.output.size())
+          return "the number of top-k rows is not the number of output tokens";
   } catch (const tools::InputError& error) {
     if (std::string(error.what()).find("bytes") == std::string::npos) return "a message does not name the file";
   }
