@@ -7,6 +7,7 @@
 #include "common/input_error.hpp"
 #include "conversation.hpp"
 #include "llama_verifier.hpp"
+#include "ranking.hpp"
 #include "replay/control_spec.hpp"
 #include "replay/replay_settings.hpp"
 #include "replay/strategies.hpp"
@@ -42,6 +43,27 @@ class ProbedVerifier {
   const llama_sampler* sampler_;
   Probe& probe_;
   std::size_t position_ = 0;
+};
+
+/// A LlamaVerifier that also stores the likeliest tokens of each pass. For passes without a draft, which pick one token
+/// each.
+class RankedVerifier {
+ public:
+  RankedVerifier(LlamaVerifier& verifier, std::size_t top_k, replay::TopKRows& rows)
+      : verifier_(verifier), top_k_(top_k), rows_(rows) {}
+
+  auto verify(TokenSpan batch, std::size_t drafted) {
+    auto picks = verifier_.verify(batch, drafted);
+    if (picks) rows_.add_row(ranking_.likeliest(verifier_.logits(0), top_k_));
+    return picks;
+  }
+  Result<void> commit(std::size_t keep) { return verifier_.commit(keep); }
+
+ private:
+  LlamaVerifier& verifier_;
+  std::size_t top_k_;
+  replay::TopKRows& rows_;
+  Ranking ranking_;
 };
 
 class RequestRunner {
@@ -110,7 +132,7 @@ class RequestRunner {
     const auto model_before = verifier_.model_time();
     const std::size_t before = enter(run, index);
     limits_.max_tokens = turn.max_tokens;
-    run.finish = decode(index);
+    run.finish = decode(run, index);
     run.decoding = Clock::now() - prefilled;
     run.model = verifier_.model_time() - model_before;
 
@@ -125,6 +147,7 @@ class RequestRunner {
     if (keep >= run.output.size()) return;
     check(session_.truncate(session_.context().size() - (run.output.size() - keep)), index);
     run.output.resize(keep);
+    if (run.top_k) run.top_k->truncate(keep);
   }
 
   /// Fills the engine's cache with all tokens of the prompt except the last.
@@ -146,7 +169,7 @@ class RequestRunner {
     return session_.context().size();
   }
 
-  FinishReason decode(std::size_t index) {
+  FinishReason decode(TurnRun& run, std::size_t index) {
     const auto finished = [&](const Result<Generation>& generation) {
       if (!generation) fail(generation.error(), index);
       return generation->finish;
@@ -155,8 +178,13 @@ class RequestRunner {
       ProbedVerifier probed(verifier_, sampler_, *watch_.probe);
       return finished(generate(session_, probed, limits_));
     }
-    if (!watch_.on_tokens) return finished(generate(session_, verifier_, limits_));
-    return finished(generate(session_, verifier_, limits_, watch_.on_tokens));
+    const auto generated = [&](auto& verifier) {
+      if (!watch_.on_tokens) return finished(generate(session_, verifier, limits_));
+      return finished(generate(session_, verifier, limits_, watch_.on_tokens));
+    };
+    if (watch_.top_k == 0) return generated(verifier_);
+    RankedVerifier ranked(verifier_, watch_.top_k, run.top_k.emplace());
+    return generated(ranked);
   }
 
   Engine& engine_;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "inputs.hpp"
 #include "replay/cost_curve.hpp"
 #include "replay/replay_control.hpp"
+#include "replay/top_k_rows.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/any_strategy.hpp"
@@ -51,6 +53,7 @@ struct TurnRun {
   bool rewritten = false;     ///< some earlier tokens did not stay: the chat template changed earlier turns
   std::vector<Token> prompt;  ///< the tokens after the kept ones
   std::vector<Token> output;  ///< including the token that ended it
+  std::optional<replay::TopKRows> top_k = {};  ///< one row for each output token; nullopt without Watch::top_k
   FinishReason finish = FinishReason::none;
   Statistics statistics;
   std::chrono::nanoseconds prefill{};
@@ -80,6 +83,8 @@ struct Watch {
   /// from the run.
   std::function<std::size_t(const TurnRun& turn)> on_turn = {};
   Probe* probe = nullptr;  ///< filled in by runs without drafting
+  /// Above 0: runs without drafting store the `top_k` likeliest tokens of the row that picked each output token.
+  std::size_t top_k = 0;
 };
 
 /// Runs all turns of a session one after the other in the same context, which is emptied first. The sampler's random

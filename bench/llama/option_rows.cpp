@@ -136,7 +136,9 @@ std::vector<Option> drafting_rows(Options& o) {
 }
 
 std::vector<Option> result_rows(Options& o) {
-  return {{"--record", "FILE", "appends the tokens of every session as a trace; skips sessions that FILE has",
+  return {{"--record", "FILE",
+           "appends the tokens of every session as a trace; skips sessions that FILE has. With --top-k N\n"
+           "(1 to 1024), also the N likeliest tokens at the row that picked each output token",
            text(o.record)},
           {"--profile", "FILE", "measures the cost of passes by their rows and writes a curve file; takes no INPUT",
            text(o.profile)},

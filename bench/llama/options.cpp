@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/files.hpp"
@@ -26,8 +27,10 @@ class Agreement {
   void agree() {
     if (!given_("--model")) throw InputError("--model is missing: the path of a GGUF file; see --help");
     inputs();
-    given_.only(o_.sampling.drawn(), {"--top-k", "--top-p", "--min-p", "--seed"},
+    given_.only(o_.sampling.drawn(), {"--top-p", "--min-p", "--seed"},
                 "applies to sampled tokens only; give --temperature above 0 as well");
+    given_.only(o_.sampling.drawn() || given_("--record"), {"--top-k"},
+                "applies to sampled tokens and to --record; give --temperature above 0 or --record as well");
     given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model"}, "is an option of --compare; give that as well");
     given_.only(given_("--profile"), {"--contexts", "--sequences", "--pass-times"},
                 "is an option of --profile; give that as well");
@@ -45,6 +48,7 @@ class Agreement {
       given_.never_both(other, "--format", "its output has only one format");
     given_.only(o_.sampling.plain(), {"--record", "--flips", "--profile"},
                 "always takes the likeliest token; leave out --temperature and --repeat-penalty");
+    if (given_("--record") && given_("--top-k")) take_record_top_k();
     if (o_.flips && !given_("--trace")) throw InputError("--flips runs over the tokens of a recording; give --trace");
     if (given_("--profile")) return make_room_for_profile();
     o_.engine.sequences = static_cast<std::uint32_t>(o_.leaves);
@@ -62,6 +66,16 @@ class Agreement {
         if (!names.empty()) throw InputError(names + " and " + name + " do not go together: each is a run of its own");
         names = name;
       }
+  }
+
+  /// With --record, --top-k is the number of tokens to store, because nothing is sampled.
+  void take_record_top_k() {
+    constexpr std::int32_t most = 1024;  // a session ignores tokens after these
+    const std::int32_t top_k = std::exchange(o_.sampling.top_k, Sampling().top_k);
+    if (top_k < 1 || top_k > most)
+      throw InputError("--top-k " + std::to_string(top_k) + ": with --record, expected a whole number from 1 to " +
+                       std::to_string(most));
+    o_.record_top_k = static_cast<std::size_t>(top_k);
   }
 
   /// Checks that no output file is used twice: --output and --profile replace their file, and --record appends to one

@@ -29,6 +29,7 @@ struct Options {
   double epsilon = 0.05;                                  ///< in logits
   std::string cost_model;                                 ///< the curve for predictions; empty: none
   std::string record;                                     ///< a trace file to append to; empty: none
+  std::size_t record_top_k = 0;                           ///< likeliest tokens that --record stores; 0: none
   std::string profile;                                    ///< a file for measured costs; empty: none
   std::vector<std::size_t> contexts = {128, 1024, 4096};  ///< context sizes at which --profile measures
   std::vector<std::size_t> sequences = {1, 2, 4};         ///< sequences per pass that --profile measures

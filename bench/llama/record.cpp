@@ -65,7 +65,7 @@ Recorded recorded(const Request& request, const RequestRun& run, const LoopWatch
       return recorded;
     }
     const std::optional<std::size_t> cut = watch.cuts().at(recorded.session.turns.size());
-    recorded.session.turns.push_back({turn.prompt, turn.output});
+    recorded.session.turns.push_back({turn.prompt, turn.output, turn.top_k});
     recorded.cut += cut.value_or(0);
     recorded.finishes.push_back(cut ? Finish::loop : turn.finish == FinishReason::eos ? Finish::eos : Finish::length);
   }
@@ -106,14 +106,16 @@ RecordCounts record(std::span<const Request> requests, TraceWriter& trace, const
 }
 
 RecordCounts record(Engine& engine, std::span<const Request> requests, const Settings& settings, TraceWriter& trace,
-                    tools::Progress& progress) {
+                    tools::Progress& progress, std::size_t top_k) {
   if (!settings.sampling.plain())
     throw tools::InputError("--record records the likeliest tokens: leave out --temperature and --repeat-penalty");
   Drafting drafting = no_drafting();
   return record(
       requests, trace,
       [&](const Request& request, const Watch& watch) {
-        return run_request(engine, request, drafting, settings, watch);
+        Watch ranked = watch;
+        ranked.top_k = top_k;
+        return run_request(engine, request, drafting, settings, ranked);
       },
       progress);
 }

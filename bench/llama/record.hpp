@@ -38,10 +38,10 @@ using RunRequest = std::function<RequestRun(const Request&, const Watch&)>;
 RecordCounts record(std::span<const Request> requests, TraceWriter& trace, const RunRequest& run,
                     tools::Progress& progress, const LoopRule& rule = {});
 
-/// Runs --record: the same with an engine, always taking the likeliest token. Throws InputError if `settings` ask for
-/// sampling.
+/// Runs --record: the same with an engine, always taking the likeliest token. If `top_k` is not 0, turns also have the
+/// `top_k` likeliest tokens at the row of each output token. Throws InputError if `settings` ask for sampling.
 RecordCounts record(Engine& engine, std::span<const Request> requests, const Settings& settings, TraceWriter& trace,
-                    tools::Progress& progress);
+                    tools::Progress& progress, std::size_t top_k = 0);
 
 /// Writes the totals on one line, then one line for each shortened session.
 void write_counts(std::ostream& out, const RecordCounts& counts);

@@ -165,7 +165,7 @@ class Tool {
                          "; give them different ids");
     std::ostream* const messages = options_.quiet ? nullptr : &around_.error;
     TraceWriter trace = TraceWriter::open(options_.record, messages, engine_.vocabulary());
-    const RecordCounts counts = record(engine_, requests, settings_, trace, progress_);
+    const RecordCounts counts = record(engine_, requests, settings_, trace, progress_, options_.record_top_k);
     write_counts(output_.stream(), counts);
     output_.finish();
     return exit_done;

@@ -45,6 +45,16 @@ void write_tokens(tools::JsonWriter& json, std::string_view key, const std::vect
   json.end();
 }
 
+void write_top_k(tools::JsonWriter& json, const replay::TopKRows& rows) {
+  json.key("top_k").begin_array();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    json.begin_array();
+    for (const Token token : rows[i]) json.value(token);
+    json.end();
+  }
+  json.end();
+}
+
 }  // namespace
 
 std::string trace_line(const replay::TraceSession& session, std::span<const Finish> finishes) {
@@ -55,6 +65,7 @@ std::string trace_line(const replay::TraceSession& session, std::span<const Fini
     json.begin_object();
     write_tokens(json, "prompt", session.turns[i].prompt);
     write_tokens(json, "output", session.turns[i].output);
+    if (session.turns[i].top_k) write_top_k(json, *session.turns[i].top_k);
     if (i < finishes.size()) json.member("finish", name(finishes[i]));
     json.end();
   }

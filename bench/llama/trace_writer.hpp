@@ -25,7 +25,8 @@ constexpr std::string_view name(Finish finish) {
   return finish == Finish::eos ? "eos" : finish == Finish::length ? "length" : "loop";
 }
 
-/// `session` as one line of a trace, newline included. Turns with a finish have a member such as "finish": "eos".
+/// `session` as one line of a trace, newline included. Turns with a finish have a member such as "finish": "eos", and
+/// turns with top-k rows have a member "top_k".
 std::string trace_line(const replay::TraceSession& session, std::span<const Finish> finishes);
 
 /// Appends sessions to a trace file, each as a whole. However a recording ends, the file is a valid trace up to its

@@ -86,6 +86,19 @@ TEST(LlamaOptions, HoldWhatTheArgumentsSay) {
   EXPECT_EQ(options.inputs.max_tokens, 5U);
 }
 
+TEST(LlamaOptions, TakeTheNumberOfTopKTokensToRecord) {
+  const Options options = parsed(with({"--record", "r", "--top-k", "8"}));
+  EXPECT_EQ(options.record_top_k, 8U);
+  EXPECT_EQ(options.sampling.top_k, Sampling().top_k);
+  EXPECT_EQ(parsed(with({"--record", "r"})).record_top_k, 0U);
+  EXPECT_EQ(parsed(with({"--temperature=1", "--top-k=8"})).record_top_k, 0U);
+  for (const char* top_k : {"0", "1025"})
+    EXPECT_THAT(refused(with({"--record", "r", "--top-k", top_k})),
+                HasSubstr(std::string("--top-k ") + top_k + ": with --record, expected a whole number from 1 to 1024"));
+  EXPECT_THAT(refused(with({"--top-k", "8"})), HasSubstr("--temperature above 0 or --record"));
+  EXPECT_THAT(refused(with({"--record", "r", "--top-k", "8", "--temperature", "1"})), HasSubstr("likeliest"));
+}
+
 TEST(LlamaOptions, TakeFilesBehindTheOptionTheyBelongTo) {
   const Options options =
       parsed({"--model", "m", "--prompts", "a", "b", "--limit", "2", "--prompts", "c", "--compare"});

@@ -29,6 +29,7 @@ class Script {
   std::size_t fitting_turns = 1000;
   std::size_t runs = 0;
   std::size_t generated = 0;
+  bool ranks = false;  // turns have a top-k row for each token: the token and the next id
 
   RequestRun operator()(const Request& request, const Watch& watch) {
     ++runs;
@@ -58,6 +59,9 @@ class Script {
         break;
       }
       turn.output.resize(watch.on_turn(turn));
+      if (ranks) turn.top_k.emplace();
+      for (const Token token : turn.output)
+        if (ranks) turn.top_k->add_row(Tokens{token, token + 1});
       context += turn.prompt.size() + turn.output.size();
     }
     return run;
@@ -142,6 +146,20 @@ TEST_F(Recording, ALoopIsCutAndTheNextTurnFollowsWhatIsLeft) {
   EXPECT_EQ(counts.cut, 20U + 48 + 2 * 60 - 80);
   EXPECT_THAT(counts.shortened, ElementsAre());
   EXPECT_THAT(finishes(1), ElementsAre("eos"));
+}
+
+TEST_F(Recording, HasTheTopKRowsOfATurn) {
+  script.answers["a"] = {{5, 6, eos}};
+  run({request("a", {{1}}, 9)});
+  EXPECT_FALSE(sessions()[0].turns[0].top_k);
+  script.answers["b"] = {{5, 6, eos}, {7}};
+  script.ranks = true;
+  run({request("b", {{1}, {3}}, 9)});
+  const replay::TraceSession session = sessions()[1];
+  ASSERT_TRUE(session.turns[0].top_k && session.turns[1].top_k);
+  ASSERT_EQ(session.turns[0].top_k->size(), 3U);
+  EXPECT_THAT((*session.turns[0].top_k)[1], ElementsAre(6, 7));
+  EXPECT_THAT((*session.turns[1].top_k)[0], ElementsAre(7, 8));
 }
 
 TEST_F(Recording, ACopyOfTheContextIsNoLoop) {

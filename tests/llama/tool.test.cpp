@@ -4,13 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "common/json.hpp"
+#include "engine.hpp"
+#include "generate.hpp"
+#include "ranking.hpp"
+#include "replay/trace.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 
 namespace reprise::llama {
@@ -269,6 +276,79 @@ TEST_F(LlamaTool, ShowsControlCharactersEscaped) {
   EXPECT_THAT(error(), AllOf(HasSubstr("a\\x1b[8m: "), Not(HasSubstr("\x1b"))));
   EXPECT_EQ(run({"--prompts", (folder_ / "x\x1b[1m").string()}), exit_bad_input);
   EXPECT_THAT(error(), AllOf(HasSubstr("x\\x1b[1m"), Not(HasSubstr("\x1b"))));
+}
+
+TEST_F(LlamaTool, RecordsTheLikeliestTokensOfEachRow) {
+  for (const char* kind : {"attention", "hybrid"}) {
+    ModelText text;
+    text.kind = kind;
+    text.eos = 1;  // some turns end by themselves
+    model_ = model(text);
+    const auto record = [&](const char* name, const std::vector<std::string>& options) {
+      std::vector<std::string> arguments = {"--prompts", prompts(),  "--max-tokens",
+                                            "20",        "--record", (folder_ / (std::string(kind) + name)).string()};
+      arguments.insert(arguments.end(), options.begin(), options.end());
+      EXPECT_EQ(run(arguments), exit_done) << error();
+      return replay::read_trace(arguments[5]).sessions;
+    };
+    const auto plain = record("plain", {});
+    const auto ranked = record("ranked", {"--top-k", "8"});
+    const auto all = record("all", {"--top-k=1000"});  // more than the vocabulary of 300
+    ASSERT_EQ(ranked.size(), plain.size());
+    for (std::size_t s = 0; s < plain.size(); ++s) {
+      ASSERT_EQ(ranked[s].turns.size(), plain[s].turns.size());
+      for (std::size_t t = 0; t < plain[s].turns.size(); ++t) {
+        const replay::Turn& turn = ranked[s].turns[t];
+        EXPECT_FALSE(plain[s].turns[t].top_k);
+        EXPECT_EQ(turn.output, plain[s].turns[t].output);
+        ASSERT_TRUE(turn.top_k);
+        ASSERT_EQ(turn.top_k->size(), turn.output.size());
+        for (std::size_t i = 0; i < turn.output.size(); ++i) {
+          const TokenSpan row = (*turn.top_k)[i];
+          ASSERT_EQ(row.size(), 8U);
+          EXPECT_EQ(row[0], turn.output[i]) << "the likeliest token is the pick";
+          const TokenSpan whole = (*all[s].turns[t].top_k)[i];
+          ASSERT_EQ(whole.size(), 300U);
+          EXPECT_TRUE(std::equal(row.begin(), row.end(), whole.begin()));
+          EXPECT_EQ(std::set<Token>(whole.begin(), whole.end()).size(), 300U);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(LlamaTool, CutsTheTopKRowsOfATurnThatIsShortened) {
+  Engine engine = Engine::load({.model = model_, .context = 512});
+  const Request request{"a", "c", "", "", true, {{"", {5, 6, 7}, 12, {}}, {"", {8}, 12, {}}}};
+  Drafting drafting = no_drafting();
+  Watch watch;
+  watch.top_k = 3;
+  watch.on_turn = [](const TurnRun&) { return std::size_t{5}; };
+  const RequestRun run = run_request(engine, request, drafting, {}, watch);
+  ASSERT_EQ(run.turns.size(), 2U);
+  for (const TurnRun& turn : run.turns) {
+    ASSERT_EQ(turn.output.size(), 5U);
+    ASSERT_TRUE(turn.top_k);
+    ASSERT_EQ(turn.top_k->size(), 5U);
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ((*turn.top_k)[i][0], turn.output[i]);
+  }
+  EXPECT_FALSE(run_request(engine, request, drafting, {}).turns[0].top_k);
+}
+
+TEST(Ranking, PutsTheLikeliestFirst) {
+  Ranking ranking;
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> logits = {nan, 1, -inf, 3, 3, 0, nan, 1};
+  const auto likeliest = [&](std::size_t most) {
+    const TokenSpan tokens = ranking.likeliest(logits, most);
+    return std::vector<Token>(tokens.begin(), tokens.end());
+  };
+  EXPECT_EQ(likeliest(0), (std::vector<Token>{}));
+  EXPECT_EQ(likeliest(1), (std::vector<Token>{3}));
+  EXPECT_EQ(likeliest(3), (std::vector<Token>{3, 4, 1}));
+  EXPECT_EQ(likeliest(9), (std::vector<Token>{3, 4, 1, 7, 5, 2, 0, 6}));
+  EXPECT_EQ(ranking.likeliest({}, 3).size(), 0U);
 }
 
 TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {

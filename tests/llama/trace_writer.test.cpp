@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <sstream>
+#include <vector>
 
 #include "common/input_error.hpp"
 #include "common/json.hpp"
@@ -61,6 +62,7 @@ void expect_equal(const TraceSession& a, const TraceSession& b) {
   for (std::size_t i = 0; i < a.turns.size(); ++i) {
     EXPECT_EQ(a.turns[i].prompt, b.turns[i].prompt);
     EXPECT_EQ(a.turns[i].output, b.turns[i].output);
+    EXPECT_EQ(a.turns[i].top_k, b.turns[i].top_k);
   }
 }
 
@@ -86,6 +88,20 @@ TEST_F(TraceFile, ALineSaysHowItsTurnsEnded) {
       "{\"prompt\":[6],\"output\":[],\"finish\":\"loop\"}]}\n");
   tools::Json json;
   EXPECT_FALSE(tools::parse_json(trace_line(second, one), json));
+}
+
+TEST_F(TraceFile, TopKRowsAreWrittenAndRead) {
+  TraceSession ranked = first;
+  ranked.turns[0].top_k.emplace();
+  ranked.turns[0].top_k->add_row(std::vector<Token>{4, 9, -2});
+  ranked.turns[0].top_k->add_row({});
+  EXPECT_EQ(trace_line(ranked, two),
+            "{\"id\":\"chat/1\",\"category\":\"chat\",\"turns\":[{\"prompt\":[1,2,3],\"output\":[4,-5],"
+            "\"top_k\":[[4,9,-2],[]],\"finish\":\"eos\"},{\"prompt\":[6],\"output\":[],\"finish\":\"loop\"}]}\n");
+  TraceWriter::open(path).append(ranked, two);
+  const auto trace = replay::read_trace(path);
+  ASSERT_EQ(trace.sessions.size(), 1U);
+  expect_equal(trace.sessions[0], ranked);
 }
 
 TEST_F(TraceFile, CutAnywhereItIsGoneOnWithToTheSameBytes) {

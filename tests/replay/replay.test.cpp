@@ -246,7 +246,7 @@ TEST(Replay, TellsControlTheCurveOrTheTimes) {
 }
 
 /// The rows of `outcome` as (node of the row, token) in the order of their report.
-std::vector<std::pair<NodeIndex, Token>> shown(const testing::KeptOutcome& outcome) {
+std::vector<std::pair<NodeIndex, Token>> shown_rows(const testing::KeptOutcome& outcome) {
   std::vector<std::pair<NodeIndex, Token>> all;
   for (const RankedToken& token : outcome.top_k) all.emplace_back(token.after, token.token);
   return all;
@@ -281,10 +281,11 @@ TEST(Replay, ShowsTheRowsThatPickedTheCommittedTokensOfAChain) {
   ASSERT_TRUE(counts.lossless()) << counts.fault;
   const auto& outcomes = strategy.told->outcomes;
   ASSERT_EQ(outcomes.size(), 4U);
-  EXPECT_EQ(shown(outcomes[0]), Shown());
-  EXPECT_EQ(shown(outcomes[1]), (Shown{{anchor_parent, 2}, {anchor_parent, 101}, {0, 3}, {0, 102}, {1, 9}, {1, 103}}));
-  EXPECT_EQ(shown(outcomes[2]), (Shown{{anchor_parent, 7}, {anchor_parent, 104}}));
-  EXPECT_EQ(shown(outcomes[3]), (Shown{{anchor_parent, 2}, {anchor_parent, 105}, {0, 3}, {0, 106}}));
+  EXPECT_EQ(shown_rows(outcomes[0]), Shown());
+  EXPECT_EQ(shown_rows(outcomes[1]),
+            (Shown{{anchor_parent, 2}, {anchor_parent, 101}, {0, 3}, {0, 102}, {1, 9}, {1, 103}}));
+  EXPECT_EQ(shown_rows(outcomes[2]), (Shown{{anchor_parent, 7}, {anchor_parent, 104}}));
+  EXPECT_EQ(shown_rows(outcomes[3]), (Shown{{anchor_parent, 2}, {anchor_parent, 105}, {0, 3}, {0, 106}}));
   EXPECT_EQ(outcomes[1].top_k[1].rank, 1U);
   EXPECT_EQ(counts.top_k_rows, 6U);
 }
@@ -298,16 +299,16 @@ TEST(Replay, ShowsTheRowsOfTheAcceptedPathOfATreeAndNoOthers) {
   ASSERT_TRUE(counts.lossless()) << counts.fault;
   const auto& outcomes = strategy.told->outcomes;
   ASSERT_EQ(outcomes.size(), 2U);
-  EXPECT_EQ(shown(outcomes[0]), (Shown{{anchor_parent, 2},
-                                       {anchor_parent, 101},
-                                       {anchor_parent, 201},
-                                       {1, 4},
-                                       {1, 102},
-                                       {1, 202},
-                                       {5, 9},
-                                       {5, 103},
-                                       {5, 203}}));
-  EXPECT_EQ(shown(outcomes[1]),
+  EXPECT_EQ(shown_rows(outcomes[0]), (Shown{{anchor_parent, 2},
+                                            {anchor_parent, 101},
+                                            {anchor_parent, 201},
+                                            {1, 4},
+                                            {1, 102},
+                                            {1, 202},
+                                            {5, 9},
+                                            {5, 103},
+                                            {5, 203}}));
+  EXPECT_EQ(shown_rows(outcomes[1]),
             (Shown{{anchor_parent, 1}, {anchor_parent, 104}, {anchor_parent, 204}, {0, 3}, {0, 105}, {0, 205}}));
   EXPECT_EQ(counts.top_k_rows, 5U);
 }
