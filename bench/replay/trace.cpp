@@ -44,8 +44,8 @@ std::optional<TopKRows> top_k(const tools::SessionLine& line, const tools::Json&
   const std::string field = at + "top_k";
   const tools::Json::Array& rows = line.array(*found, field, "an array of lists of token ids");
   if (rows.size() != count)
-    line.fail(field + ": has " + std::to_string(rows.size()) + " lists, but output has " + std::to_string(count) +
-              " tokens; give one list for each output token");
+    line.fail(field + ": has the length " + std::to_string(rows.size()) + ", but output has the length " +
+              std::to_string(count) + "; give one list of token ids for each output token");
   TopKRows ids;
   ids.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {

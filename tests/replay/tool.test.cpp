@@ -142,10 +142,11 @@ TEST_F(Tool, SaysWhetherTopKRowsWereShown) {
   const Ran refused = with({"--top-k=on", write("u.jsonl", two_sessions)});
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.error, HasSubstr("--top-k on: no turn of the traces has top_k"));
-  const Ran broken = run({write(
-      "v.jsonl", two_sessions + R"({"id":"c","category":"x","turns":[{"prompt":[1],"output":[2,3],"top_k":[[2]]}]})")});
+  const Ran broken =
+      run({write("v.jsonl", std::string(two_sessions) +
+                                R"({"id":"c","category":"x","turns":[{"prompt":[1],"output":[2,3],"top_k":[[2]]}]})")});
   EXPECT_EQ(broken.status, 2);
-  EXPECT_THAT(broken.error, HasSubstr("v.jsonl:3: turns[0].top_k: has 1 lists, but output has 2 tokens"));
+  EXPECT_THAT(broken.error, HasSubstr("v.jsonl:3: turns[0].top_k: has the length 1, but output has the length 2"));
 
   const Ran seeds = run({"--strategy=ngram", "--cost=linear:0.1", "--cost-known=learned", "--seeds=1", trace});
   EXPECT_THAT(seeds.out, EndsWith("a lower bound.\n"));

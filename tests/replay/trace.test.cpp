@@ -106,11 +106,14 @@ TEST(Trace, NamesFileLineAndTurnOfBadTopKRows) {
   };
   EXPECT_EQ(second("[[4],[5]]"), "accepted");
   EXPECT_EQ(second("[[4]]"),
-            "t.jsonl:2: turns[1].top_k: has 1 lists, but output has 2 tokens; give one list for each output token");
+            "t.jsonl:2: turns[1].top_k: has the length 1, but output has the length 2; give one list of token ids for "
+            "each output token");
   EXPECT_EQ(second("[[4],[5],[6]]"),
-            "t.jsonl:2: turns[1].top_k: has 3 lists, but output has 2 tokens; give one list for each output token");
+            "t.jsonl:2: turns[1].top_k: has the length 3, but output has the length 2; give one list of token ids for "
+            "each output token");
   EXPECT_EQ(second("[]"),
-            "t.jsonl:2: turns[1].top_k: has 0 lists, but output has 2 tokens; give one list for each output token");
+            "t.jsonl:2: turns[1].top_k: has the length 0, but output has the length 2; give one list of token ids for "
+            "each output token");
   EXPECT_EQ(second("null"), "t.jsonl:2: turns[1].top_k: expected an array of lists of token ids, found null");
   EXPECT_EQ(second("[[4],5]"), "t.jsonl:2: turns[1].top_k[1]: expected a list of token ids, found a number");
   EXPECT_EQ(second("[[4],null]"), "t.jsonl:2: turns[1].top_k[1]: expected a list of token ids, found null");
