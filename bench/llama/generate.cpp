@@ -3,16 +3,17 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "common/input_error.hpp"
 #include "conversation.hpp"
 #include "llama_verifier.hpp"
-#include "ranking.hpp"
 #include "replay/control_spec.hpp"
 #include "replay/replay_settings.hpp"
 #include "replay/strategies.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/no_drafter.hpp"
+#include "reprise/engine/top_k.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 
@@ -50,20 +51,19 @@ class ProbedVerifier {
 class RankedVerifier {
  public:
   RankedVerifier(LlamaVerifier& verifier, std::size_t top_k, replay::TopKRows& rows)
-      : verifier_(verifier), top_k_(top_k), rows_(rows) {}
+      : verifier_(verifier), best_(top_k), rows_(rows) {}
 
   auto verify(TokenSpan batch, std::size_t drafted) {
     auto picks = verifier_.verify(batch, drafted);
-    if (picks) rows_.add_row(ranking_.likeliest(verifier_.logits(0), top_k_));
+    if (picks) rows_.add_row(top_k(verifier_.logits(0), best_));
     return picks;
   }
   Result<void> commit(std::size_t keep) { return verifier_.commit(keep); }
 
  private:
   LlamaVerifier& verifier_;
-  std::size_t top_k_;
+  std::vector<Token> best_;
   replay::TopKRows& rows_;
-  Ranking ranking_;
 };
 
 class RequestRunner {

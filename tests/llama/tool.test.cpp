@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <set>
 #include <sstream>
 #include <string>
@@ -16,7 +15,6 @@
 #include "common/json.hpp"
 #include "engine.hpp"
 #include "generate.hpp"
-#include "ranking.hpp"
 #include "replay/trace.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 
@@ -333,22 +331,6 @@ TEST_F(LlamaTool, CutsTheTopKRowsOfATurnThatIsShortened) {
     for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ((*turn.top_k)[i][0], turn.output[i]);
   }
   EXPECT_FALSE(run_request(engine, request, drafting, {}).turns[0].top_k);
-}
-
-TEST(Ranking, PutsTheLikeliestFirst) {
-  Ranking ranking;
-  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> logits = {nan, 1, -inf, 3, 3, 0, nan, 1};
-  const auto likeliest = [&](std::size_t most) {
-    const TokenSpan tokens = ranking.likeliest(logits, most);
-    return std::vector<Token>(tokens.begin(), tokens.end());
-  };
-  EXPECT_EQ(likeliest(0), (std::vector<Token>{}));
-  EXPECT_EQ(likeliest(1), (std::vector<Token>{3}));
-  EXPECT_EQ(likeliest(3), (std::vector<Token>{3, 4, 1}));
-  EXPECT_EQ(likeliest(9), (std::vector<Token>{3, 4, 1, 7, 5, 2, 0, 6}));
-  EXPECT_EQ(ranking.likeliest({}, 3).size(), 0U);
 }
 
 TEST_F(LlamaTool, RefusesToRecordTwoSessionsOfOneId) {
