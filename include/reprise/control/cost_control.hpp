@@ -69,9 +69,9 @@ struct CostOptions {
 ///  * The loss bound is not guaranteed. To cover the error of learned costs, each drafted pass is charged more than its
 ///    learned cost. The addition is LearnedCurve::margin() if its row count is trusted and the pass was timed, and at
 ///    least 1/32 otherwise.
-///  * Occasionally a length is sent in order to learn its cost: a trial. The loss budget is charged the cost of the
-///  pass
-///    that would have run otherwise. LearnedCurve limits the loss of trials.
+///  * Occasionally a length is sent in order to learn its cost: a trial. The loss budget pays only the cost of the pass
+///    that would have run otherwise, so it does not limit trials. LearnedCurve limits them: the wait after a trial is
+///    in proportion to its loss.
 ///  * In true costs, hostile strategies lost at most 12.9 plain passes in 1,000 in simulations, after 1,500 passes, for
 ///    row counts that had been timed. docs/decisions/0006 has the figures.
 ///
@@ -314,8 +314,8 @@ class CostControl {
     if (options_.drafting != 0) weigh_drafting(std::int64_t{sent} - plain, report.committed);
     settle(policy, known, rollback, drafted, report);
   }
-  /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing. After a trial, charges the
-  /// cost of the pass that would have run otherwise, because the learned curve limits the rest.
+  /// Charges the loss of a pass at the exact context. A pass without a draft loses nothing. After a trial, charges only
+  /// the cost of the pass that would have run otherwise, and reports the rest to the learned curve.
   template <class Policy>
   void settle(const Policy& policy, const detail::CostTable& known, Cost rollback, std::size_t drafted,
               const PassReport& report) noexcept {

@@ -60,7 +60,7 @@ class ToldCost {
   /// Returns the maximum number of drafted rows that may be sent.
   [[nodiscard]] static constexpr std::size_t explored_rows(const PassLimits&) noexcept { return unlimited; }
   [[nodiscard]] static constexpr bool should_probe_plain(std::int64_t, const LossBudget&) noexcept { return false; }
-  /// Returns nothing, because there is nothing to learn.
+  /// Returns nullopt, because there is nothing to learn.
   [[nodiscard]] static constexpr std::optional<LengthChoice> trial(DraftKind, const LengthInput&) noexcept {
     return std::nullopt;
   }
@@ -130,9 +130,9 @@ class LearnedCost {
     return curve_.should_probe_plain(gain, budget.strained());
   }
 
-  /// Returns a trial: a length to send in order to learn its cost. Returns nothing if no trial is due. A trial is the
-  /// best length at optimistic costs if its cost is uncertain. If a check is due, it is instead the shortest length up
-  /// to there whose time can refute its cost. The loss budget does not limit trials; see detail::Search.
+  /// Returns a trial: a length to send in order to learn its cost. Returns nullopt if no trial is due. A try is the
+  /// best length at optimistic costs, if its cost is uncertain. A check is the shortest length up to that one whose
+  /// time can refute its cost; checks go first. The loss budget does not limit trials: detail::Search does.
   [[nodiscard]] std::optional<LengthChoice> trial(DraftKind kind, LengthInput input) const noexcept {
     const bool may_check = curve_.may_check();
     if (!may_check && !curve_.may_try()) return std::nullopt;

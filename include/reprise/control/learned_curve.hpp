@@ -46,9 +46,9 @@ namespace reprise::inline v0 {
 /// tried.
 ///
 /// Trials: a ratio can be outdated, or too high because of one slow pass. So every 128 passes without a time, half of
-/// its cost above 1 is no longer believed, and optimistic_costs() returns the lowest plausible costs. may_try() tells
-/// when an unknown row count may be timed, and may_check() when an old cost may be. Tries and checks each lose at most
-/// 1/128 of a plain pass per pass in the long run, and 1/1024 while they confirm the costs.
+/// its cost above 1 is no longer believed, and optimistic_costs() returns the lowest plausible costs. may_try() returns
+/// true if a row count of uncertain cost may be timed, and may_check() if an old cost may be tested. Tries and checks
+/// each lose at most 1/128 of a plain pass for each pass in the long run, and 1/1024 while they confirm the costs.
 ///
 /// The curve uses integers only, takes 4.3 KB and never allocates. learn() takes about ten operations, or a hundred
 /// times as many if it refits the curve. At first every learned time leads to a refit; later, each change and every
@@ -186,8 +186,8 @@ class LearnedCurve {
   [[nodiscard]] bool may_try() const noexcept { return budget_.due(budget_.tries, plain_); }
   /// Returns true if a check is due: a pass whose row count is refutable().
   [[nodiscard]] bool may_check() const noexcept { return budget_.due(budget_.checks, plain_); }
-  /// Returns true if one time can refute `cost`, the expected cost of a row count: the cost is known but old, and far
-  /// above the lowest plausible one.
+  /// Returns true if one time can refute `cost`, the expected cost of a row count. The cost must be trusted or assumed,
+  /// old, and far above the lowest plausible cost.
   [[nodiscard]] bool refutable(std::size_t rows, Cost cost) const noexcept {
     return rows >= 2 && rows <= most_rows && known(rows - 1) &&
            std::int64_t{cost} - plausible(rows, cost) >
@@ -220,7 +220,7 @@ class LearnedCurve {
  private:
   static constexpr std::uint64_t default_slope = to_cost(CostCurve::default_per_row);
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
-  static constexpr std::int64_t surprises = 6;    // number of usual errors that one fast pass must differ by
+  static constexpr std::int64_t surprises = 6;    // one pass faster by more usual errors than this refutes an old cost
   static constexpr std::uint64_t prior_rows = 4;  // number of rows that the given slope counts as
 
   static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
@@ -298,7 +298,7 @@ class LearnedCurve {
     rows_[rows - 1].refute(std::max(sample, detail::RowRatio::least), at, passes());
     doubtful_ = plain_.streak != 0;
   }
-  /// Leads to trials soon, and to a refit now.
+  /// Records that a cost or the speed of the machine has changed: a refit follows now, and trials follow soon.
   void note_change() noexcept {
     budget_.restart();
     changed_ = true;

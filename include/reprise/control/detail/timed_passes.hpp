@@ -273,9 +273,9 @@ struct RowRatio : LearnedValue {
   }
 };
 
-/// Decides when the next pass may be spent on learning the cost of a row count. The wait after such a pass is in
-/// proportion to the plain passes that it lost: 128 passes for each. While the passes confirm the expected costs, this
-/// number doubles, up to 1,024. It is 128 again after a change.
+/// Decides when the next pass may be spent on learning the cost of a row count. The wait after such a pass is 128
+/// passes for each plain pass that it lost. Each time such a pass confirms the expected cost, this number doubles, up
+/// to 1,024. After a change it is 128 again.
 class Search {
  public:
   [[nodiscard]] bool due(std::uint32_t pass) const noexcept { return pass >= next_; }
@@ -300,12 +300,12 @@ class Search {
   std::uint32_t wait_ = shortest;
 };
 
-/// Limits the passes that are spent on learning costs:
+/// Limits the passes that are spent on learning costs. There are three kinds:
 ///
 ///  * Probes time a plain pass. Each pass saves 1/256 of a plain pass for probes, or more while few plain times are
 ///    known. No probe waits for more than 256 timed passes.
-///  * Tries time row counts that are not known yet.
-///  * Checks time a row count whose old cost may be too high.
+///  * Tries time a row count of uncertain cost.
+///  * Checks time a row count whose old cost may be far too high.
 class ExplorationBudget {
  public:
   Search tries;
