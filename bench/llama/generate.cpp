@@ -75,11 +75,11 @@ class RequestRunner {
         settings_(settings),
         watch_(watch),
         conversation_(engine, request, settings.raw),
-        session_(drafting.strategy, drafting.control, replay::most_drafted_nodes),
+        session_(drafting.strategy, drafting.control, drafting.max_nodes),
         verifier_(make_verifier()) {
     limits_.eos = engine.end_tokens();
     limits_.max_context = engine.context_size();
-    limits_.draft.max_nodes = replay::most_drafted_nodes;
+    limits_.draft.max_nodes = drafting.max_nodes;
   }
 
   RequestRun run() {
@@ -209,7 +209,8 @@ std::vector<Drafting> make_draftings(std::span<const std::string> specs, const r
   std::vector<Drafting> draftings;
   for (const std::string& spec : specs) {
     for (replay::StrategyRun& run : replay::make_runs(spec)) {
-      Drafting drafting{run.spec, std::move(run.strategy), replay::ReplayControl(SendAll()), run.calibrated};
+      Drafting drafting{run.spec, std::move(run.strategy), replay::ReplayControl(SendAll()), run.calibrated,
+                        run.max_nodes};
       options.calibrated = run.calibrated;
       if (replay::resolve({}, run.calibrated).kind == replay::ControlKind::cost)
         drafting.control = replay::ReplayControl(CostControl(options));

@@ -14,6 +14,7 @@
 #include "inputs.hpp"
 #include "replay/cost_curve.hpp"
 #include "replay/replay_control.hpp"
+#include "replay/replay_settings.hpp"
 #include "replay/top_k_rows.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
@@ -30,6 +31,7 @@ struct Drafting {
   AnyStrategy strategy;
   replay::ReplayControl control;
   bool calibrated = false;
+  std::size_t max_nodes = replay::most_drafted_nodes;  ///< most nodes of a draft
 };
 
 /// Plain decoding.

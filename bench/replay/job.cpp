@@ -15,6 +15,12 @@ AnyStrategy strategy_alone(const StrategyRun& run, Past& own) {
   return run.remembers == Remembers::ngrams ? run.with_past(own) : run.strategy;
 }
 
+ReplaySetup setup_of(const Job& job, const ReplaySettings& settings) {
+  ReplaySetup setup = {job.control, job.curves, settings, job.run.calibrated, job.watcher};
+  setup.settings.max_nodes = job.max_nodes(settings);
+  return setup;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, Counts>> sums(const Trace& trace, std::span<const Counts> counts, bool by_category) {
@@ -48,7 +54,7 @@ std::vector<Job> jobs_of(const Assignment& assignment, const Trace& trace, const
 
 std::vector<Counts> replay_chained(const Assignment& assignment, Job& job, tools::Progress& progress) {
   const ReplaySettings& settings = assignment.settings;
-  const ReplaySetup setup = {job.control, job.curves, settings, job.run.calibrated, job.watcher};
+  const ReplaySetup setup = setup_of(job, settings);
   const bool remembers = job.remembers(settings);
   Past past;
   if (remembers && job.run.remembers == Remembers::sequences) give_room(past, settings.memory_bytes);
@@ -67,6 +73,7 @@ std::vector<Counts> replay_chained(const Assignment& assignment, Job& job, tools
     counts.push_back(replay_session(session, strategy, setup, control, stream));
     counts.back().peak_bytes += own.memory_bytes();
     if (remembers && job.run.remembers == Remembers::sequences) leave(past, session, strategy);
+    if (remembers && job.run.remembers == Remembers::strategy) past.strategy = strategy;
     progress.step();
   }
   job.sums = sums(job.trace, counts, assignment.by_category);
@@ -76,7 +83,7 @@ std::vector<Counts> replay_chained(const Assignment& assignment, Job& job, tools
 }
 
 std::vector<Counts> replay_freely(const Assignment& assignment, Job& job, tools::Progress& progress) {
-  const ReplaySetup setup = {job.control, job.curves, assignment.settings, job.run.calibrated, job.watcher};
+  const ReplaySetup setup = setup_of(job, assignment.settings);
   std::vector<Counts> counts(job.trace.sessions.size());
   tools::in_parallel(counts.size(), assignment.threads, [&](std::size_t i) {
     Past own;

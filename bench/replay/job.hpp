@@ -35,6 +35,12 @@ struct Job {
   [[nodiscard]] bool remembers(const ReplaySettings& settings) const {
     return settings.kept == Kept::past && run.remembers != Remembers::nothing;
   }
+  /// Most tokens drafted in one pass. A published method of a fixed size has its own number, unless `settings` have a
+  /// lower one than the default, or control weighs its drafts.
+  [[nodiscard]] std::size_t max_nodes(const ReplaySettings& settings) const {
+    const bool own = control.kind == ControlKind::all && settings.max_nodes == most_drafted_nodes;
+    return own ? run.max_nodes : settings.max_nodes;
+  }
   /// True if its sessions must run one after the other.
   [[nodiscard]] bool chained(const ReplaySettings& settings) const {
     return remembers(settings) || (weighed() && settings.cost_known == CostKnown::carried);

@@ -23,7 +23,8 @@ void take_calibration(const AnyStrategy& used, CalibrationState& calibration) {
 }  // namespace
 
 std::size_t Past::memory_bytes() const {
-  return memory.memory_bytes() + (table == nullptr ? 0 : table->memory_bytes());
+  return memory.memory_bytes() + (table == nullptr ? 0 : table->memory_bytes()) +
+         (strategy ? strategy->memory_bytes() : 0);
 }
 
 void give_room(Past& past, std::size_t max_bytes) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,9 +19,10 @@ namespace reprise::replay {
 
 /// The state that sessions of one run leave to later ones. A strategy uses the part that it supports.
 struct Past {
-  HistoryStore memory;                ///< capacity 0 unless --memory past
-  CalibrationState calibration;       ///< from the last session
-  std::shared_ptr<TokenTable> table;  ///< made by the first strategy that needs one
+  HistoryStore memory;                       ///< capacity 0 unless --memory past
+  CalibrationState calibration;              ///< from the last session
+  std::shared_ptr<TokenTable> table;         ///< made by the first strategy that needs one
+  std::optional<AnyStrategy> strategy = {};  ///< the strategy of the last session, if it keeps its own knowledge
 
   /// The size of the kept state in bytes.
   [[nodiscard]] std::size_t memory_bytes() const;

@@ -78,7 +78,7 @@ std::vector<Field> fields(const Report& report, const Row& row) {
       {"noise", tools::shortest(learned && !recorded ? settings.noise : 0)},
       {"seed", std::to_string(learned ? settings.seed : 0)},
       {"shape", std::string(shape_name(settings.trees)), Kind::text},
-      {"max_nodes", std::to_string(settings.max_nodes)},
+      {"max_nodes", std::to_string(row.max_nodes)},
       {"part", std::string(name(report.part)), Kind::text},
       {"control_ns_per_token", tools::shortest(r.control_ns_per_token)},
       {"worst_loss", tools::shortest(row.charge().worst_loss)},

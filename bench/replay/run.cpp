@@ -62,6 +62,7 @@ std::vector<Row> rows_of(const Assignment& assignment, std::span<const Job> jobs
                                                      : Charge()};  // without sessions there are no charges
         row.kept = job.remembers(assignment.settings) ? Kept::past : Kept::session;
         row.memory_bytes = job.memory_bytes;
+        row.max_nodes = job.max_nodes(assignment.settings);
       }
     }
   }
@@ -79,7 +80,15 @@ std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, 
       progress.step();
     });
     for (const auto& [category, sum] : sums(trace, counts, assignment.by_category))
-      rows.push_back({trace.path, category, ceiling_name, {ControlKind::cost, 0}, curve, sum, Kept::session, 0});
+      rows.push_back({trace.path,
+                      category,
+                      ceiling_name,
+                      {ControlKind::cost, 0},
+                      curve,
+                      sum,
+                      Kept::session,
+                      0,
+                      assignment.settings.max_nodes});
   }
   return by_category(std::move(rows), assignment.curves.size());
 }

@@ -13,6 +13,8 @@
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/presets.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/extras/published_token_recycling_drafter.hpp"
+#include "reprise/extras/racer_drafter.hpp"
 #include "reprise/extras/token_table.hpp"
 #include "reprise/extras/token_table_presets.hpp"
 #include "reprise/index/rolling_hash.hpp"
@@ -142,6 +144,21 @@ AnyStrategy make_token_table(const Settings& settings, Past* past) {
   return TableStrategy(table, options, past->table);
 }
 
+AnyStrategy make_token_recycling(const Settings&, Past* past) {
+  if (past != nullptr && past->strategy) return *past->strategy;
+  return PublishedTokenRecyclingDrafter();
+}
+
+AnyStrategy make_racer(const Settings& settings, Past* past) {
+  if (past != nullptr && past->strategy) return *past->strategy;
+  RacerOptions options;
+  options.nodes = length(settings, "nodes");
+  options.ngram = length(settings, "ngram");
+  options.trie_nodes = length(settings, "trie");
+  options.refill = settings.word("refill") == "yes";
+  return RacerDrafter::make(options).value();  // the keys have the same limits
+}
+
 /// The strategies of this library.
 std::vector<StrategyInfo> own_strategies() {
   return {
@@ -206,6 +223,29 @@ std::vector<StrategyInfo> lookup_presets() {
   };
 }
 
+/// Methods that draft from the target's top-k rows, with the rules of their authors.
+std::vector<StrategyInfo> ranked_methods() {
+  return {
+      {"token-recycling",
+       "Token Recycling as published: a fixed tree of 80 nodes, from the top-k rows of the target",
+       {},
+       false,
+       &make_token_recycling,
+       Remembers::strategy,
+       PublishedTokenRecyclingDrafter::max_nodes},
+      {"racer",
+       "RACER as published: retrieval from a trie of n-grams, then the top-k rows of the target",
+       {{"nodes", "63", "most tokens drafted", 1, RacerDrafter::max_nodes},
+        {"ngram", "10", "length of the n-grams in the trie", 2, longest_ngram},
+        {"trie", "10000", "nodes of the trie", longest_ngram + 2, std::int64_t{1} << 24},
+        {"refill", "yes", "fills the draft up to its size (SGLang's port)", 0, 0, {"yes", "no"}}},
+       false,
+       &make_racer,
+       Remembers::strategy,
+       RacerDrafter::max_nodes},
+  };
+}
+
 std::vector<StrategyInfo> other_strategies() {
   return {
       {"token-table",
@@ -230,7 +270,7 @@ std::vector<StrategyInfo> other_strategies() {
 /// All strategies, in the order of --list.
 std::vector<StrategyInfo> registry() {
   std::vector<StrategyInfo> all;
-  for (const auto& group : {own_strategies(), lookup_presets(), other_strategies()})
+  for (const auto& group : {own_strategies(), lookup_presets(), ranked_methods(), other_strategies()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }
@@ -311,8 +351,8 @@ std::vector<StrategyRun> make_runs(std::string_view spec) {
         throw tools::InputError("--strategy " + text + ": " + error.what());
       }
     };
-    runs.push_back(
-        {one.text(), make(nullptr), info.calibrated, info.remembers, [make](Past& past) { return make(&past); }});
+    runs.push_back({one.text(), make(nullptr), info.calibrated, info.remembers, info.max_nodes,
+                    [make](Past& past) { return make(&past); }});
   }
   return runs;
 }

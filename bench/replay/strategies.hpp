@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "past.hpp"
+#include "replay_settings.hpp"
 #include "reprise/draft/any_strategy.hpp"
 #include "spec.hpp"
 
@@ -42,6 +44,7 @@ enum class Remembers : std::uint8_t {
   nothing,
   sequences,  ///< a HistoryStore and a calibration: Past::memory and Past::calibration
   ngrams,     ///< a TokenTable: Past::table
+  strategy,   ///< the strategy itself, whose begin() keeps its knowledge: Past::strategy
 };
 
 /// A strategy that can be chosen by name.
@@ -54,6 +57,7 @@ struct StrategyInfo {
   /// values contradict each other.
   AnyStrategy (*make)(const Settings&, Past*);
   Remembers remembers = Remembers::nothing;
+  std::size_t max_nodes = most_drafted_nodes;  ///< most nodes of its drafts
 };
 
 /// All strategies.
@@ -68,6 +72,8 @@ struct StrategyRun {
   AnyStrategy strategy;
   bool calibrated = false;
   Remembers remembers = Remembers::nothing;
+  /// Most nodes of its drafts. A published method of a fixed size has more than other strategies.
+  std::size_t max_nodes = most_drafted_nodes;
   /// Makes the strategy for the next session. A table that the past lacks is made immediately, not when the session
   /// begins.
   std::function<AnyStrategy(Past&)> with_past = {};

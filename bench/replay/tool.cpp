@@ -289,6 +289,11 @@ void write_list(std::ostream& out) {
     if (info.remembers == Remembers::sequences)
       out << std::string(16, ' ') << "--memory past: keeps sessions and learned state; can be saved\n";
     if (info.remembers == Remembers::ngrams) out << std::string(16, ' ') << "--memory past: keeps its table\n";
+    if (info.remembers == Remembers::strategy)
+      out << std::string(16, ' ') << "--memory past: keeps what it has learned\n";
+    if (info.max_nodes > most_drafted_nodes)
+      out << std::string(16, ' ') << "drafts up to " << info.max_nodes << " tokens in a pass, if --max-nodes is "
+          << most_drafted_nodes << "\n";
     if (info.calibrated) out << std::string(16, ' ') << "learns its probabilities: --control auto weighs costs\n";
     for (const KeyInfo& key : info.keys) {
       const std::string setting = std::string(key.name) + "=" + std::string(key.default_value);

@@ -41,6 +41,7 @@
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/ranked_rounds.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -248,6 +249,56 @@ TEST(Past, OfTokenTableIsATableThatGoesFromSessionToSession) {
     EXPECT_LT(session.accepted, past.accepted) << spec;
     for (const std::uint64_t other : accepted) EXPECT_NE(other, past.accepted) << spec << " is like another";
     accepted.push_back(past.accepted);
+  }
+}
+
+/// Sessions whose target ranks tokens by the token before, with all rows.
+Trace ranked(std::size_t sessions) {
+  const testing::RankedText target{.order = 1, .vocabulary = 200};
+  Trace trace = {"ranked.jsonl", {}};
+  for (std::size_t i = 0; i < sessions; ++i) {
+    Turn turn{{static_cast<Token>(i)}, {}, TopKRows()};
+    for (Tokens text = turn.prompt; turn.output.size() < 60; text.push_back(turn.output.back())) {
+      turn.output.push_back(target.say(text));
+      for (std::size_t rank = 0; rank < 8; ++rank) turn.top_k->add(target.say(text, rank));
+      turn.top_k->end_row();
+    }
+    trace.sessions.push_back({std::to_string(i), "x", {std::move(turn)}});
+  }
+  return trace;
+}
+
+TEST(Past, OfAPublishedRankedMethodIsTheStrategyItself) {
+  const Trace trace = ranked(12);
+  for (const auto& [spec, nodes] : {std::pair("token-recycling", 80U), std::pair("racer", 63U)}) {
+    How how;
+    how.strategies = {spec};
+    const Row past = replayed({trace}, how).front();
+    // One strategy that begins every session anew.
+    AnyStrategy strategy = make_runs(spec).front().strategy;
+    Counts expected;
+    for (const TraceSession& session : trace.sessions) {
+      ReplaySetup setup{.control = {ControlKind::all}};
+      setup.settings.max_nodes = nodes;
+      ReplayControl control = make_control(setup);
+      expected += replay_session(session, strategy, setup, control);
+    }
+    expect_same(past.counts, expected);
+    EXPECT_TRUE(past.counts.lossless());
+    EXPECT_EQ(past.kept, Kept::past);
+    EXPECT_EQ(past.memory_bytes, strategy.memory_bytes());
+    EXPECT_EQ(past.max_nodes, nodes);
+    EXPECT_GT(past.counts.drafted, 34 * past.counts.passes) << "more than other strategies may draft";
+
+    how.settings.kept = Kept::session;
+    EXPECT_LT(replayed({trace}, how).front().counts.accepted, past.counts.accepted) << spec;
+    how.settings.max_nodes = 16;
+    const Row small = replayed({trace}, how).front();
+    EXPECT_EQ(small.max_nodes, 16U);
+    EXPECT_LE(small.counts.drafted, 16 * small.counts.passes);
+    how.settings.max_nodes = most_drafted_nodes;
+    how.controls = {"cost"};
+    EXPECT_EQ(replayed({trace}, how).front().max_nodes, most_drafted_nodes) << "control weighs the nodes";
   }
 }
 

@@ -92,6 +92,17 @@ TEST(Strategies, ObeyTheirSettings) {
   EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2,min=5", {7, 8, 9, 5, 6, 4, 7, 8}), ElementsAre(9, 5, 6, 4, 7))
       << "4 7 8 is not learned before there is something behind it";
   EXPECT_THAT(drafted("token-table:preset=llama.cpp,n=2,min=6", {7, 8, 9, 5, 6, 4, 7, 8}), IsEmpty());
+  const Tokens grams = {1, 2, 3, 1, 2, 4, 1, 2, 3, 1, 2};
+  EXPECT_THAT(drafted("token-recycling", grams), ElementsAre(0, 0, 0, 0, 0, 0)) << "no row was shown";
+  EXPECT_THAT(drafted("racer:ngram=3,nodes=3,refill=no", grams), ElementsAre(3, 4));
+  EXPECT_THAT(drafted("racer:ngram=3,nodes=3", grams), ElementsAre(3, 4, 0));
+  EXPECT_THAT(drafted("racer:ngram=3,nodes=1,refill=no", grams), ElementsAre(3));
+  EXPECT_THAT(drafted("racer:nodes=3,refill=no", grams), ElementsAre(3, 1))
+      << "of four nodes, 1 2 and 1 2 3 1 2 take two";
+  Tokens many(62);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<Token>(i % 60 + 1);
+  EXPECT_THAT(drafted("racer:nodes=1", many), ElementsAre(3));
+  EXPECT_THAT(drafted("racer:nodes=1,trie=34", many), ElementsAre(0)) << "the first n-grams are evicted";
   EXPECT_EQ(drafted("ngram:index=naive", context), drafted("ngram", context));
   for (const char* spec : {"copy", "pld:k=2", "hf", "vllm", "ngram-simple:n=2,m=5", "ds4:n=2"})
     for (const char* index : {"rolling_hash", "suffix_array", "naive"})
@@ -118,13 +129,16 @@ TEST(Strategies, FailWithoutATable) {
 
 TEST(Strategies, SayWhetherTheyLearnTheirProbabilities) {
   EXPECT_TRUE(make_runs("ngram").front().calibrated);
-  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "token-table", "hostile", "none"})
+  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "token-recycling", "racer",
+                           "token-table", "hostile", "none"})
     EXPECT_FALSE(make_runs(spec).front().calibrated) << spec;
 }
 
 TEST(Strategies, SayWhatTheyRemember) {
   EXPECT_EQ(make_runs("ngram").front().remembers, Remembers::sequences);
   EXPECT_EQ(make_runs("token-table").front().remembers, Remembers::ngrams);
+  for (const char* spec : {"token-recycling", "racer"})
+    EXPECT_EQ(make_runs(spec).front().remembers, Remembers::strategy) << spec;
   for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "hostile", "none"})
     EXPECT_EQ(make_runs(spec).front().remembers, Remembers::nothing) << spec;
 }
@@ -140,7 +154,7 @@ TEST(Strategies, ListWhatExists) {
   EXPECT_EQ(
       refused("foo:k=1"),
       "--strategy foo:k=1: there is no strategy foo; the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, "
-      "token-table, hostile, none");
+      "token-recycling, racer, token-table, hostile, none");
   EXPECT_EQ(refused("hf:m=1"), "--strategy hf:m=1: strategy hf has no setting 'm'; its settings are: n, k, index");
   EXPECT_EQ(refused("none:k=1"), "--strategy none:k=1: strategy none has no settings, so no 'k'");
   EXPECT_THAT(refused("hf:index=trie"), HasSubstr("index=trie: expected rolling_hash, suffix_array, naive"));
