@@ -136,8 +136,7 @@ std::vector<Option> cost_rows(Options& o) {
 }
 
 std::vector<Option> replay_rows(Options& o) {
-  return {{"--max-nodes", "N",
-           "most tokens drafted in a pass, 1 to 32 (default 32; more for methods of a larger size, see --list)",
+  return {{"--max-nodes", "N", "most tokens drafted in a pass, 1 to 32 (default 32; exceptions: see --list)",
            whole(o.settings.max_nodes, 1, most_drafted_nodes, "a number of drafted tokens,")},
           {.name = "--shape",
            .value = "SHAPE",

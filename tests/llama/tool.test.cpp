@@ -116,6 +116,21 @@ TEST_F(LlamaTool, ComparesTrees) {
       << out() << error();
 }
 
+TEST_F(LlamaTool, ComparesPublishedMethods) {
+  EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy",
+                 "token-recycling", "--strategy", "racer"}),
+            exit_done)
+      << out() << error();
+  EXPECT_THAT(out(), AllOf(HasSubstr("verdict: identical"), HasSubstr("\ntoken-recycling\n"), HasSubstr("\nracer\n")));
+}
+
+TEST(Draftings, HaveTheSizeOfTheirMethod) {
+  const std::vector<std::string> specs = {"ngram", "token-recycling", "racer"};
+  std::vector<std::size_t> sizes;
+  for (const Drafting& drafting : make_draftings(specs)) sizes.push_back(drafting.max_nodes);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{32, 80, 63}));
+}
+
 TEST_F(LlamaTool, WritesAComparisonAsJsonSessionBySession) {
   ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare", "--format", "json"}), exit_done);
   tools::Json json;

@@ -28,9 +28,9 @@ struct PublishedTokenRecyclingOptions {
 };
 
 /// Token Recycling with the rule of its authors, for comparisons. TokenRecyclingDrafter is this library's variant: it
-/// learns probabilities and drafts fewer tokens. Source: Luo et al. 2024 (arXiv 2408.08696) and the authors' repository
-/// github.com/Luowaterbi/TokenRecycling, commit 1b4c05c: evaluation/inference_recycling.py for the rule,
-/// model/recycling/tree_template_.py (version 2.2.2) for the shape of the tree. No code is copied.
+/// learns probabilities and drafts fewer tokens. Sources: Luo et al. 2024 (arXiv 2408.08696) and the authors'
+/// repository, github.com/Luowaterbi/TokenRecycling, commit 1b4c05c. There, evaluation/inference_recycling.py has the
+/// rule, and model/recycling/tree_template_.py (version 2.2.2) has the shape of the tree. No code is copied.
 ///
 /// The rule: a matrix holds 8 tokens for each token. A draft is a tree of 80 nodes whose shape never changes; with the
 /// anchor, the pass has 81 rows. The node with path of ranks r1 ... rn holds entry rn of the row of its parent's token.

@@ -33,9 +33,10 @@ struct RacerOptions {
   std::size_t max_bytes = std::size_t{32} << 20;
 };
 
-/// RACER with the rules of its authors, for comparisons. Sources: Zhang et al., Findings of ACL 2026 (arXiv
-/// 2604.14885), the authors' repository github.com/hkr04/RACER, commit fc494a3 (racer/automaton/src/automaton.cpp,
-/// evaluation/inference_racer.py), and the first author's port to SGLang (pull request 39211). No code is copied.
+/// RACER with the rules of its authors, for comparisons. Sources: the paper (Zhang et al., Findings of ACL 2026, arXiv
+/// 2604.14885), the authors' repository, and the first author's port to SGLang (pull request 39211). The repository is
+/// github.com/hkr04/RACER, commit fc494a3; the rule is in racer/automaton/src/automaton.cpp and in
+/// evaluation/inference_racer.py. No code is copied.
 ///
 /// The rule of a draft, where the budget of 64 nodes contains the anchor (repository, unless another source is named):
 ///
@@ -51,7 +52,7 @@ struct RacerOptions {
 ///    RacerOptions::refill adds the paths of a logits tree of the whole budget until the tree is full (SGLang's port).
 ///  * A chain (DraftShape::chain) follows the most frequent children from the longest border on, then first ranks.
 ///
-/// What is learned: each row of a pass, accepted or rejected, replaces the matrix row of its token. A token without a
+/// The matrix: each row of a pass, accepted or rejected, replaces the matrix row of its token. A token without a
 /// row has zeros. Call learn_row() for the rows of a prompt, which the authors use too: the contract of strategies has
 /// no rows of prompts.
 ///
@@ -70,11 +71,11 @@ struct RacerOptions {
 /// `keep`, truncate() builds the trie again from the remaining text. With `keep`, S1 does not hold for knowledge of
 /// earlier sequences, nor S6 for n-grams of the removed text. Do not use one drafter for several tenants.
 ///
-/// Cost of propose(): up to 54 hash lookups for the borders, the children of up to 64 nodes of the trie, and one matrix
-/// row per node. Cost of observe(): 10 hash lookups per token. Cost of truncate() without `keep`: that of observe() for
-/// all remaining tokens. Memory: 64 bytes per node of the trie, and the matrix: 32 bytes for each token up to the
-/// highest one seen, or up to a quarter more. Only begin(), observe() and learn_row() allocate. If memory runs out, the
-/// drafter learns less. Threads: one at a time; copies are independent.
+/// Cost of propose(): up to 54 hash lookups for the borders, one matrix row per node, and the children of up to 64
+/// nodes of the trie. Cost of observe(): 10 hash lookups per token. Without `keep`, truncate() costs as much as
+/// observe() for all remaining tokens. Memory: 56 bytes per node of the trie. The matrix takes 32 bytes for each token
+/// up to the highest one seen, or up to a quarter more. Only begin(), observe() and learn_row() allocate. If memory
+/// runs out, the drafter learns less. Threads: one at a time; copies are independent.
 class RacerDrafter {
  public:
   static constexpr std::size_t max_nodes = detail::MergedPaths::most;   ///< maximum number of nodes in a draft

@@ -12,9 +12,9 @@
 
 namespace reprise::inline v0::detail {
 
-/// The matrix of Token Recycling and RACER: for each token, the 8 tokens that the target ranked highest at the row that
-/// processed that token last. A token without a row has eight zeros, as in the authors' code, whose matrix starts with
-/// zeros.
+/// The matrix of Token Recycling and RACER. For each token, it has the 8 tokens that the target ranked highest after
+/// its latest row of that token. A token without a row has eight zeros, as in the authors' code, whose matrix starts
+/// with zeros.
 ///
 /// Cost: row() is one table access; learn() copies the reported tokens. Memory: 32 bytes for each token up to the
 /// highest one seen, or up to a quarter more. Only grow() allocates. Without memory, rows that do not fit are zeros.
