@@ -73,6 +73,8 @@
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/tenants.hpp"
 #include "reprise/index/lookup_index.hpp"
+#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/next_token_types.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/index/token_counts.hpp"

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/index/next_token_types.hpp"
+
+/// \file One line of a table of next-token counts as a plain array of words, in any order. The functions below are its
+/// rules; next_token_counts.hpp has the atomic words, the hash and the table.
+///
+/// A context has one word for each listed next token. It has no word for its total, because the total is the sum of its
+/// words. Only a context that has lost listed tokens has an `unlisted` word, which keeps the total right.
+
+namespace reprise::inline v0::detail {
+
+inline constexpr std::size_t words_per_line = NextTokens::most;
+using NextTokenLine = std::array<NextTokenWord, words_per_line>;
+
+/// A context that loses a listed token gets an `unlisted` word if it still has at least this many listed tokens.
+/// Contexts with fewer lose the count instead, because the word would take the place of a next token.
+inline constexpr std::size_t least_listed = 4;
+
+[[nodiscard]] constexpr std::size_t listed_tokens(std::span<const NextTokenWord> words, std::uint16_t tag) noexcept {
+  return static_cast<std::size_t>(std::count_if(
+      words.begin(), words.end(), [tag](NextTokenWord word) { return word.has_tag(tag) && !word.is_unlisted(); }));
+}
+
+/// Halves the counts of one context together and rounds down, so that its shares stay about the same. Words whose count
+/// becomes 0 become empty.
+constexpr void halve_context(std::span<NextTokenWord> words, std::uint16_t tag) noexcept {
+  for (NextTokenWord& word : words)
+    if (word.has_tag(tag)) word = word.with_count(word.count() / 2);
+}
+
+/// Removes `unlisted` words of contexts that have no listed token.
+constexpr void remove_unlisted_alone(std::span<NextTokenWord> words) noexcept {
+  for (NextTokenWord& word : words)
+    if (!word.empty() && word.is_unlisted() && listed_tokens(words, word.tag()) == 0) word = {};
+}
+
+/// Halves the counts of all contexts.
+constexpr void halve_all(std::span<NextTokenWord> words) noexcept {
+  for (NextTokenWord& word : words) word = word.with_count(word.count() / 2);
+  remove_unlisted_alone(words);
+}
+
+/// Returns the index of the listed token with the smallest count; among equal counts, the first one from `begin` on.
+/// Requires that there is one.
+[[nodiscard]] constexpr std::size_t smallest(std::span<const NextTokenWord> words, std::size_t begin) noexcept {
+  std::size_t best = words.size();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t at = (begin + i) % words.size();
+    const NextTokenWord word = words[at];
+    if (word.empty() || word.is_unlisted()) continue;
+    if (best == words.size() || word.count() < words[best].count()) best = at;
+  }
+  return best;
+}
+
+/// Takes a listed token off its line and adds its count to the `unlisted` word of its context. If there is no such word
+/// and the context has enough other tokens, the word itself becomes it; otherwise the count is lost.
+constexpr void unlist(std::span<NextTokenWord> words, std::size_t at) noexcept {
+  const std::uint16_t tag = words[at].tag();
+  for (NextTokenWord& word : words) {
+    if (!word.has_tag(tag) || !word.is_unlisted()) continue;
+    if (word.count() + words[at].count() > NextTokenWord::most_count) halve_context(words, tag);
+    word = word.with_count(word.count() + words[at].count());
+    words[at] = {};
+    remove_unlisted_alone(words);
+    return;
+  }
+  const bool keeps_total = listed_tokens(words, tag) > least_listed;
+  words[at] = keeps_total ? NextTokenWord::unlisted(tag, words[at].count()) : NextTokenWord();
+}
+
+/// Counts one more occurrence of a word that the line holds.
+constexpr void count_again(std::span<NextTokenWord> words, std::size_t at) noexcept {
+  if (words[at].count() == NextTokenWord::most_count) halve_context(words, words[at].tag());
+  words[at] = words[at].with_count(words[at].count() + 1);
+}
+
+/// Returns true if all words are in use.
+[[nodiscard]] constexpr bool full(std::span<const NextTokenWord> words) noexcept {
+  return std::none_of(words.begin(), words.end(), [](NextTokenWord word) { return word.empty(); });
+}
+
+/// Lists a token that its line does not list, with a count of 1. Requires an empty word.
+constexpr void list_new(std::span<NextTokenWord> words, std::uint16_t tag, Token token) noexcept {
+  *std::find_if(words.begin(), words.end(), [](NextTokenWord word) { return word.empty(); }) = {tag, token, 1};
+}
+
+/// Returns the union of two lines with the sums of their counts. If it needs too many words, the smallest counts are
+/// evicted. The order of the arguments and of their words does not matter.
+[[nodiscard]] constexpr NextTokenLine merged(NextTokenLine a, NextTokenLine b) noexcept {
+  for (const NextTokenWord word : a)
+    for (const NextTokenWord other : b)
+      if (word.same_key(other) && word.count() + other.count() > NextTokenWord::most_count) {
+        halve_context(a, word.tag());
+        halve_context(b, word.tag());
+      }
+  std::array<NextTokenWord, 2 * words_per_line> all{};
+  std::copy(a.begin(), a.end(), all.begin());
+  for (const NextTokenWord other : b) {
+    if (other.empty()) continue;
+    auto at = std::find_if(all.begin(), all.end(), [other](NextTokenWord word) { return word.same_key(other); });
+    if (at == all.end()) at = std::find(all.begin(), all.end(), NextTokenWord());
+    *at = other.with_count(other.count() + at->count());
+  }
+  remove_unlisted_alone(all);
+  const auto falling = [](NextTokenWord x, NextTokenWord y) { return x.bits() > y.bits(); };
+  std::sort(all.begin(), all.end(), falling);  // so that equal inputs in another order give an equal result
+  while (!all[words_per_line].empty()) {
+    unlist(all, smallest(all, 0));
+    std::sort(all.begin(), all.end(), falling);
+  }
+  NextTokenLine result{};
+  std::copy_n(all.begin(), result.size(), result.begin());
+  return result;
+}
+
+}  // namespace reprise::detail

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "reprise/core/prefetch.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/index/detail/next_token_line.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/next_token_types.hpp"
+#include "reprise/index/token_hash.hpp"
+
+namespace reprise::inline v0 {
+
+struct NextTokenOptions {
+  /// Upper bound on the memory of the table, in bytes. make() allocates as many lines of 64 bytes as fit. Nothing
+  /// allocates later. Values above 256 GiB have no effect.
+  std::size_t max_bytes = std::size_t{4} << 20;
+  std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is counted
+  /// Tokens greater than or equal to this value are not counted, and neither are negative tokens. A snapshot that
+  /// contains such a token is refused. Values above 2^31 - 1 have no effect.
+  std::uint32_t vocabulary = NextTokenWord::most_tokens;
+  friend bool operator==(const NextTokenOptions&, const NextTokenOptions&) = default;
+};
+
+/// Counts which tokens have followed the last token and the last two tokens, in a fixed number of bytes. It needs only
+/// committed text, no logits, and it outlives requests: a new session can use it before its first token.
+///
+/// **Lines.** A context is one token or two tokens. A keyed hash of the context selects one line of eight words in one
+/// cache line. The same hash gives the tag by which the contexts of a line are told apart. Two contexts have the same
+/// line and the same tag with a probability of 2^-16 / lines(); their counts are then mixed.
+///
+/// **Eviction.** A full line evicts its smallest count. The total of its context still includes an evicted
+/// count if four other tokens of the context stay in the line. When a count reaches 2^16 - 1, the counts of
+/// its context are halved together. At every 64th eviction of the table, all counts of the line are halved, so that old
+/// text makes room. Counts are exact while evictions() is 0 and no count has been halved.
+///
+/// **Removal.** Counts do not know the sequence that they come from, so a single sequence cannot be removed. Do not
+/// count a sequence that may have to be removed later; clear() removes everything.
+///
+/// **Threads.** One thread at a time may write while any number of threads read, without locks and without waiting.
+/// Non-const members are for the writer only, and so is evictions(). A reader during a write can get a mixture of old
+/// and new counts of a line. It never gets a token that was not counted in this table. Do not move the object while
+/// others use it, because they hold its address.
+///
+/// **Cost.** next: one cache line. add: one cache line for each context, two for each token; add(TokenSpan)
+/// prefetches them. A line has eight words, so the work is bounded whatever the tokens are. Nothing allocates after
+/// make() and copy().
+class NextTokenCounts {
+ public:
+  static constexpr std::size_t words_per_line = detail::words_per_line;
+  static constexpr std::size_t line_bytes = words_per_line * sizeof(std::uint64_t);
+  /// Number of evictions of the table after which a line is halved.
+  static constexpr std::uint64_t evictions_per_halving = 64;
+  /// The contents of a line: words in any order, some of them empty.
+  using Words = std::array<NextTokenWord, words_per_line>;
+
+  /// Creates a table without lines, which counts nothing.
+  NextTokenCounts() noexcept = default;
+
+  /// Allocates the memory and returns an empty table. Errors: out_of_memory; size_out_of_range if max_bytes is too
+  /// small for one line (`limit`: the bytes needed).
+  static Result<NextTokenCounts> make(const NextTokenOptions& options = {}) noexcept {
+    constexpr std::uint64_t most_lines = std::uint64_t{1} << 32;
+    const auto lines = static_cast<std::size_t>(std::min<std::uint64_t>(options.max_bytes / line_bytes, most_lines));
+    if (lines == 0)
+      return Error{ErrorCode::size_out_of_range, "NextTokenOptions::max_bytes is too small for one line: increase it",
+                   options.max_bytes, line_bytes};
+    NextTokenCounts made;
+    made.table_.reset(new (std::nothrow) Line[lines]);
+    if (made.table_ == nullptr)
+      return Error{ErrorCode::out_of_memory, "there is no memory for NextTokenOptions::max_bytes: decrease it",
+                   options.max_bytes, 0};
+    made.options_ = options;
+    made.lines_ = lines;
+    return made;
+  }
+  NextTokenCounts(NextTokenCounts&& other) noexcept
+      : options_(other.options_),
+        lines_(std::exchange(other.lines_, 0)),
+        table_(std::move(other.table_)),
+        evictions_(std::exchange(other.evictions_, 0)) {}
+  NextTokenCounts& operator=(NextTokenCounts&& other) noexcept {
+    options_ = other.options_;
+    lines_ = std::exchange(other.lines_, 0);
+    table_ = std::move(other.table_);
+    evictions_ = std::exchange(other.evictions_, 0);
+    return *this;
+  }
+  ~NextTokenCounts() = default;
+
+  /// Returns a table with the same options and counts. Call it on the writer's thread, or while nobody writes. Error:
+  /// out_of_memory.
+  [[nodiscard]] Result<NextTokenCounts> copy() const noexcept {
+    if (lines_ == 0) return NextTokenCounts();
+    auto made = make(options_);
+    if (!made) return made.error();
+    for (std::size_t line = 0; line < lines_; ++line) made->store(line, words(line));
+    made->evictions_ = evictions_;
+    return made;
+  }
+
+  // For readers.
+
+  /// Returns the tokens that have followed `last`.
+  [[nodiscard]] NextTokens next(Token last) const noexcept { return read(hash_of(last)); }
+  /// Returns the tokens that have followed `before_last` and `last`.
+  [[nodiscard]] NextTokens next(Token before_last, Token last) const noexcept {
+    return read(hash_of(before_last, last));
+  }
+  /// Prefetches the line that next() with the same arguments reads.
+  void prefetch(Token last) const noexcept { prefetch_line(hash_of(last)); }
+  void prefetch(Token before_last, Token last) const noexcept { prefetch_line(hash_of(before_last, last)); }
+
+  [[nodiscard]] const NextTokenOptions& options() const noexcept { return options_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines_ * line_bytes; }
+  [[nodiscard]] std::size_t lines() const noexcept { return lines_; }
+  /// Returns the contents of a line, for snapshots and tests. Requires line < lines().
+  [[nodiscard]] Words words(std::size_t line) const noexcept {
+    Words words;
+    for (std::size_t i = 0; i < words.size(); ++i)
+      words[i] = NextTokenWord::from_bits(table_[line].words[i].load(std::memory_order_relaxed));
+    return words;
+  }
+
+  // For the writer.
+
+  /// Counts `text[begin]` and all later tokens as next tokens, each after the one and the two tokens before it. To go
+  /// on when the text has grown, pass its earlier size as `begin`. A token outside the vocabulary is not counted, and
+  /// neither are the next tokens whose context contains it.
+  void add(TokenSpan text, std::size_t begin = 0) noexcept {
+    if (lines_ == 0) return;
+    constexpr std::size_t ahead = 8;  // tokens between the prefetch of a line and its use
+    for (std::size_t i = std::max<std::size_t>(begin, 1); i < text.size(); ++i) {
+      if (i + ahead < text.size()) {
+        prefetch(text[i + ahead - 1]);
+        prefetch(text[i + ahead - 2], text[i + ahead - 1]);
+      }
+      add(text[i - 1], text[i]);
+      if (i >= 2) add(text[i - 2], text[i - 1], text[i]);
+    }
+  }
+  /// Counts `next` after `last`. Counts nothing if one of them is outside the vocabulary.
+  void add(Token last, Token next) noexcept {
+    if (knows(last) && knows(next)) add_to(hash_of(last), next);
+  }
+  /// Counts `next` after `before_last` and `last`. Counts nothing if one of them is outside the vocabulary.
+  void add(Token before_last, Token last, Token next) noexcept {
+    if (knows(before_last) && knows(last) && knows(next)) add_to(hash_of(before_last, last), next);
+  }
+
+  /// Adds the counts of another table, whose writer may be at work. Counts of tokens outside the vocabulary of this
+  /// table are added too. The result is the same in both directions, except for evictions(). Error: invalid_argument if
+  /// the tables have different keys or numbers of lines (`value`: lines of the other, `limit`: lines of this table).
+  Result<void> merge(const NextTokenCounts& other) noexcept {
+    if (other.lines_ != lines_ || other.options_.key != options_.key)
+      return Error{ErrorCode::invalid_argument,
+                   "only tables with the same key and the same max_bytes can be merged: make both with equal options",
+                   other.lines_, lines_};
+    for (std::size_t line = 0; line < lines_; ++line) merge_line(line, other.words(line));
+    return {};
+  }
+  /// Adds the words of the same line of a table with the same key and size. Requires line < lines(), and words that are
+  /// empty or valid().
+  void merge_line(std::size_t line, const Words& other) noexcept { store(line, detail::merged(words(line), other)); }
+
+  /// Removes all counts.
+  void clear() noexcept {
+    for (std::size_t line = 0; line < lines_; ++line) store(line, {});
+    evictions_ = 0;
+  }
+  /// Returns how often add() has evicted counts since make() or clear().
+  [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_; }
+
+ private:
+  struct alignas(line_bytes) Line {
+    std::array<std::atomic<std::uint64_t>, detail::words_per_line> words;
+  };
+
+  [[nodiscard]] bool knows(Token token) const noexcept {
+    return lines_ != 0 && static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, NextTokenWord::most_tokens);
+  }
+  [[nodiscard]] std::uint64_t hash_of(Token last) const noexcept { return detail::token_hash(options_.key, last); }
+  /// Chained: the complement of the first token's hash is the key of the second token. Without the complement, token 0
+  /// has no effect under the key 0, because its hash is 0.
+  [[nodiscard]] std::uint64_t hash_of(Token before_last, Token last) const noexcept {
+    return detail::token_hash(~hash_of(before_last), last);
+  }
+  /// The upper half of a hash selects the line, the lowest 16 bits are the tag.
+  [[nodiscard]] std::size_t line_of(std::uint64_t hash) const noexcept {
+    return static_cast<std::size_t>((hash >> 32) * static_cast<std::uint64_t>(lines_) >> 32);
+  }
+  static std::uint16_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash); }
+
+  void prefetch_line(std::uint64_t hash) const noexcept {
+    if (lines_ != 0) reprise::prefetch(&table_[line_of(hash)]);
+  }
+  [[nodiscard]] NextTokens read(std::uint64_t hash) const noexcept {
+    NextTokens next;
+    if (lines_ == 0) return next;
+    for (const NextTokenWord word : words(line_of(hash))) {
+      if (!word.has_tag(tag_of(hash))) continue;
+      if (word.is_unlisted())
+        next.add_unlisted(word.count());
+      else
+        next.add({word.token(), word.count()});
+    }
+    return next;
+  }
+  /// Stores the words that have changed, each in one step.
+  void store(std::size_t line, const Words& changed) noexcept {
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+      std::atomic<std::uint64_t>& word = table_[line].words[i];
+      if (word.load(std::memory_order_relaxed) != changed[i].bits())
+        word.store(changed[i].bits(), std::memory_order_relaxed);
+    }
+  }
+  void add_to(std::uint64_t hash, Token next) noexcept {
+    const std::size_t line = line_of(hash);
+    Words now = words(line);
+    const NextTokenWord wanted(tag_of(hash), next, 1);
+    const auto same =
+        std::find_if(now.begin(), now.end(), [wanted](NextTokenWord word) { return word.same_key(wanted); });
+    if (same != now.end()) {
+      detail::count_again(now, static_cast<std::size_t>(same - now.begin()));
+    } else {
+      if (detail::full(now)) evict(now);
+      detail::list_new(now, wanted.tag(), next);
+    }
+    store(line, now);
+  }
+  /// Makes room for a new word. Counts of evictions choose among equal counts, so that it is not always the same place.
+  void evict(Words& now) noexcept {
+    ++evictions_;
+    if (evictions_ % evictions_per_halving == 0) detail::halve_all(now);
+    while (detail::full(now)) detail::unlist(now, detail::smallest(now, evictions_ % words_per_line));
+  }
+
+  NextTokenOptions options_;
+  std::size_t lines_ = 0;
+  std::unique_ptr<Line[]> table_;
+  std::uint64_t evictions_ = 0;
+};
+
+}  // namespace reprise

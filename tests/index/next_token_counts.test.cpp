@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/index/next_token_counts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+#include "support/next_tokens.hpp"
+#include "support/streams.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::check_next;
+using testing::check_words;
+using testing::listed_counts;
+using testing::next_of;
+using testing::NextTokenModel;
+using testing::Random;
+using testing::same_counts;
+using testing::Stream;
+using Tokens = std::vector<Token>;
+using Listed = std::vector<NextToken>;
+
+NextTokenCounts table_of(std::size_t bytes, std::uint64_t key = 7) {
+  return NextTokenCounts::make({.max_bytes = bytes, .key = key}).value();
+}
+Listed listed(const NextTokens& next) { return {next.listed().begin(), next.listed().end()}; }
+
+void add_times(NextTokenCounts& table, Token last, Token next, std::size_t times) {
+  for (std::size_t i = 0; i < times; ++i) table.add(last, next);
+}
+
+void expect_same(const NextTokenCounts& table, const NextTokenModel& model) {
+  ASSERT_EQ(table.evictions(), 0U) << "counts are exact only without evictions";
+  for (const auto& [context, counts] : model.counts()) {
+    const NextTokens next = next_of(table, context);
+    std::uint32_t total = 0;
+    for (const auto& [token, count] : counts) total += count;
+    ASSERT_EQ(listed_counts(next), counts);
+    ASSERT_EQ(next.total(), total);
+    ASSERT_EQ(check_next(next), "");
+  }
+  ASSERT_EQ(check_words(table), "");
+}
+
+TEST(NextTokenCounts, AreThoseOfANaiveReference) {
+  for (const Stream stream : {Stream::random_small, Stream::period_1, Stream::period_2, Stream::period_3,
+                              Stream::fibonacci, Stream::thue_morse, Stream::de_bruijn, Stream::all_distinct})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      NextTokenCounts table = table_of(1 << 20, seed);
+      NextTokenModel model;
+      for (std::uint64_t text = 0; text < 3; ++text) {
+        const Tokens tokens = testing::make_stream(stream, 200 + 100 * seed, 10 * seed + text);
+        table.add(tokens);
+        model.add(tokens);
+      }
+      SCOPED_TRACE(testing::name(stream));
+      ASSERT_NO_FATAL_FAILURE(expect_same(table, model));
+    }
+}
+
+TEST(NextTokenCounts, GoOnWhereTheyWere) {
+  const Tokens tokens = testing::make_stream(Stream::random_small, 300, 4);
+  Random random(1);
+  for (int i = 0; i < 20; ++i) {
+    NextTokenCounts table = table_of(1 << 20);
+    NextTokenModel model;
+    model.add(tokens);
+    for (std::size_t size = 0; size < tokens.size();) {
+      const std::size_t more = std::min(tokens.size() - size, random.below(i < 10 ? 4 : 50));
+      table.add(TokenSpan(tokens).first(size + more), size);
+      size += more;
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_same(table, model));
+  }
+  NextTokenCounts table = table_of(1 << 16);
+  table.add(tokens, tokens.size());
+  table.add(tokens, tokens.size() + 5);
+  table.add({});
+  EXPECT_EQ(table.next(tokens[0]).total(), 0U);
+}
+
+TEST(NextTokenCounts, AreListedByFallingCountThenByToken) {
+  NextTokenCounts table = table_of(1 << 12);
+  for (const Token token : {9, 4, 4, 7, 9, 9, 2}) table.add(1, token);
+  EXPECT_EQ(listed(table.next(1)), (Listed{{9, 3}, {4, 2}, {2, 1}, {7, 1}}));
+  EXPECT_EQ(table.next(1).total(), 7U);
+  EXPECT_TRUE(table.next(2).empty());
+  EXPECT_EQ(table.next(2).total(), 0U);
+  EXPECT_TRUE(table.next(1, 1).empty());
+  table.add(3, 1, 5);
+  EXPECT_EQ(listed(table.next(3, 1)), (Listed{{5, 1}})) << "two tokens of context";
+  EXPECT_TRUE(table.next(1, 3).empty()) << "the order counts";
+  EXPECT_EQ(table.next(1).total(), 7U);
+}
+
+/// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.
+TEST(NextTokenCounts, DifferForTokenZeroUnderKeyZero) {
+  NextTokenCounts table = table_of(1 << 12, 0);
+  table.add(5, 1);
+  EXPECT_TRUE(table.next(0, 5).empty());
+  EXPECT_TRUE(table.next(5, 0).empty());
+  table.add(0, 2);
+  EXPECT_TRUE(table.next(0, 0).empty());
+}
+
+TEST(NextTokenCounts, OfContextsInOneLineAreToldApart) {
+  NextTokenCounts table = table_of(64);
+  ASSERT_EQ(table.lines(), 1U);
+  table.add(1, 10);
+  table.add(2, 20);
+  table.add(1, 2, 30);
+  table.add(2, 1, 40);
+  EXPECT_EQ(listed(table.next(1)), (Listed{{10, 1}}));
+  EXPECT_EQ(listed(table.next(2)), (Listed{{20, 1}}));
+  EXPECT_EQ(listed(table.next(1, 2)), (Listed{{30, 1}}));
+  EXPECT_EQ(listed(table.next(2, 1)), (Listed{{40, 1}}));
+  EXPECT_EQ(table.evictions(), 0U);
+}
+
+TEST(NextTokenCounts, EvictTheSmallestAndKeepTheTotal) {
+  NextTokenCounts table = table_of(64);
+  for (Token token = 0; token < 8; ++token) add_times(table, 1, token, static_cast<std::size_t>(10 - token));
+  EXPECT_EQ(table.evictions(), 0U);
+  EXPECT_EQ(table.next(1).total(), 52U);
+  table.add(1, 100);  // takes the places of tokens 7 and 6: one for itself and one for the rest of the total
+  EXPECT_EQ(table.evictions(), 1U);
+  EXPECT_EQ(listed(table.next(1)), (Listed{{0, 10}, {1, 9}, {2, 8}, {3, 7}, {4, 6}, {5, 5}, {100, 1}}));
+  EXPECT_EQ(table.next(1).total(), 53U);
+  for (Token token = 101; token < 130; ++token) {
+    table.add(1, token);
+    ASSERT_EQ(listed(table.next(1)), (Listed{{0, 10}, {1, 9}, {2, 8}, {3, 7}, {4, 6}, {5, 5}, {token, 1}}));
+  }
+  EXPECT_EQ(table.next(1).total(), 82U);
+}
+
+TEST(NextTokenCounts, OfRareContextsMakeRoomWithoutARest) {
+  NextTokenCounts table = table_of(64);
+  for (Token last = 0; last < 7; ++last) add_times(table, last, 50, 2);
+  table.add(7, 50);
+  table.add(8, 51);
+  EXPECT_EQ(table.next(7).total(), 0U) << "the smallest count of the line";
+  EXPECT_EQ(table.next(8).total(), 1U);
+  for (Token last = 0; last < 7; ++last) EXPECT_EQ(listed(table.next(last)), (Listed{{50, 2}}));
+}
+
+TEST(NextTokenCounts, AreHalvedTogetherWhenOneIsFull) {
+  NextTokenCounts table = table_of(64);
+  add_times(table, 1, 10, 60'000);
+  add_times(table, 1, 11, 30'000);
+  add_times(table, 1, 12, 1);
+  add_times(table, 2, 10, 500);
+  add_times(table, 1, 10, 5'535);
+  EXPECT_EQ(listed(table.next(1)), (Listed{{10, 65'535}, {11, 30'000}, {12, 1}}));
+  table.add(1, 10);
+  EXPECT_EQ(listed(table.next(1)), (Listed{{10, 32'768}, {11, 15'000}})) << "65,535 / 2 + 1";
+  EXPECT_EQ(listed(table.next(2)), (Listed{{10, 500}})) << "another context keeps its counts";
+  EXPECT_EQ(check_words(table), "");
+}
+
+TEST(NextTokenCounts, OfTokensOutsideTheVocabularyAreRefused) {
+  NextTokenCounts table = NextTokenCounts::make({.max_bytes = 1 << 12, .vocabulary = 100}).value();
+  table.add(Tokens{1, 2, 100, 3, 4, -1, 5, 6, 7});
+  EXPECT_EQ(listed(table.next(1)), (Listed{{2, 1}}));
+  EXPECT_TRUE(table.next(2).empty());
+  EXPECT_TRUE(table.next(100).empty());
+  EXPECT_TRUE(table.next(2, 100).empty());
+  EXPECT_EQ(listed(table.next(3)), (Listed{{4, 1}}));
+  EXPECT_TRUE(table.next(100, 3).empty());
+  EXPECT_TRUE(table.next(-1).empty());
+  EXPECT_TRUE(table.next(-1, 5).empty());
+  EXPECT_EQ(listed(table.next(5, 6)), (Listed{{7, 1}}));
+
+  NextTokenCounts all = table_of(1 << 12);
+  all.add(Tokens{0x7ffffffe, 0x7ffffffe, 0x7fffffff, 5});
+  EXPECT_EQ(listed(all.next(0x7ffffffe)), (Listed{{0x7ffffffe, 1}}));
+  EXPECT_TRUE(all.next(0x7fffffff).empty()) << "the largest token cannot be counted";
+}
+
+/// One context, and next tokens whose shares fall like 1 / rank. Every token with a share of 4% or more is listed at
+/// the end, and its share is right within 5 percentage points.
+TEST(NextTokenCounts, OfFrequentTokensSurviveEviction) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    testing::SplitMix random(seed);
+    NextTokenCounts table = table_of(64, seed);
+    std::map<Token, std::uint32_t> truth;
+    constexpr std::uint32_t total = 20'000;
+    for (std::uint32_t i = 0; i < total; ++i) {
+      const Token token = testing::zipf_token(random, 2000);
+      table.add(1, token);
+      ++truth[token];
+    }
+    EXPECT_GT(table.evictions(), 5'000U);
+    const NextTokens next = table.next(1);
+    auto found = listed_counts(next);
+    for (const auto& [token, count] : truth) {
+      const double share = static_cast<double>(count) / total;
+      if (share < 0.04) break;  // tokens are ranks
+      ASSERT_TRUE(found.contains(token)) << "token " << token << " with a share of " << share << ", seed " << seed;
+      EXPECT_NEAR(static_cast<double>(found[token]) / next.total(), share, 0.05) << token << ", seed " << seed;
+    }
+  }
+}
+
+/// A table that is much too small for its text. Tokens that are frequent after frequent contexts stay listed first.
+TEST(NextTokenCounts, OfFrequentContextsSurviveAmongRareOnes) {
+  testing::SplitMix random(3);
+  NextTokenCounts table = table_of(1 << 14);  // 2,048 words
+  for (int i = 0; i < 200'000; ++i) {
+    const Token last = testing::zipf_token(random, 100'000);
+    table.add(last, random.one_in(4) ? static_cast<Token>(random.below(100'000)) : last + 1);
+  }
+  int first = 0;
+  for (Token last = 0; last < 100; ++last) {
+    const NextTokens next = table.next(last);
+    first += !next.empty() && next.listed()[0].token == last + 1 ? 1 : 0;
+  }
+  EXPECT_GE(first, 90);
+}
+
+/// Old text makes room: a new frequent token is listed although all others of its line had high counts.
+TEST(NextTokenCounts, ForgetWhatIsNotSaidAnyMore) {
+  NextTokenCounts table = table_of(64);
+  for (Token token = 0; token < 8; ++token) add_times(table, 1, token, 1000);
+  testing::SplitMix random(1);
+  for (int i = 0; i < 2000; ++i) table.add(2, random.one_in(2) ? 50 : static_cast<Token>(100 + random.below(1000)));
+  const NextTokens next = table.next(2);
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(next.listed()[0].token, 50);
+  EXPECT_GT(next.listed()[0].count * 3, next.total());
+}
+
+/// All contexts in one line, any tokens: the work is one line, and the words stay valid.
+TEST(NextTokenCounts, StayValidUnderAnyText) {
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{128}, std::size_t{1024}})
+    for (const Stream stream : testing::all_streams) {
+      const Tokens tokens = testing::with_extreme_ids(testing::make_stream(stream, 5'000, bytes));
+      NextTokenCounts table = table_of(bytes);
+      for (std::size_t i = 0; i < tokens.size(); i += 100) {
+        table.add(TokenSpan(tokens).first(std::min(i + 100, tokens.size())), i);
+        ASSERT_EQ(check_words(table), "") << testing::name(stream);
+        for (std::size_t j = i; j + 1 < std::min(i + 100, tokens.size()); ++j) {
+          ASSERT_EQ(check_next(table.next(tokens[j])), "");
+          ASSERT_EQ(check_next(table.next(tokens[j], tokens[j + 1])), "");
+        }
+      }
+    }
+}
+
+TEST(NextTokenCounts, AreTheSameForTheSameTextOnEveryMachine) {
+  NextTokenCounts table = table_of(1 << 12, 5);
+  Random random(1);
+  Tokens tokens(20'000);
+  for (Token& token : tokens) token = static_cast<Token>(random.below(1 + random.below(300)));
+  table.add(tokens);
+  std::uint64_t digest = 0;
+  for (std::size_t line = 0; line < table.lines(); ++line)
+    for (const NextTokenWord word : table.words(line)) digest = testing::mix(digest ^ word.bits());
+  EXPECT_EQ(digest, 7048052378251416327U);
+  EXPECT_EQ(table.evictions(), 35'518U);
+}
+
+TEST(NextTokenCounts, AreCopiedMovedAndCleared) {
+  NextTokenCounts table = table_of(1 << 12);
+  const Tokens tokens = testing::make_stream(Stream::zipf, 5'000, 1);
+  table.add(tokens);
+  ASSERT_GT(table.evictions(), 0U);
+  auto copy = table.copy();
+  ASSERT_TRUE(copy);
+  EXPECT_TRUE(same_counts(*copy, table));
+  EXPECT_EQ(copy->evictions(), table.evictions());
+  EXPECT_EQ(copy->options(), table.options());
+  copy->add(tokens);
+  table.add(tokens);
+  EXPECT_TRUE(same_counts(*copy, table)) << "both go on alike";
+
+  NextTokenCounts moved = std::move(table);
+  EXPECT_TRUE(same_counts(*copy, moved));
+  EXPECT_EQ(table.memory_bytes(), 0U);  // NOLINT(bugprone-use-after-move)
+  table.add(tokens);
+  EXPECT_TRUE(table.next(tokens[0]).empty());
+
+  moved.clear();
+  EXPECT_EQ(moved.evictions(), 0U);
+  EXPECT_TRUE(same_counts(moved, table_of(1 << 12)));
+  EXPECT_FALSE(same_counts(moved, *copy)) << "a copy has its own memory";
+}
+
+TEST(NextTokenCounts, TakeTheBytesOfTheirOption) {
+  EXPECT_EQ(NextTokenOptions().max_bytes, std::size_t{4} << 20);
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{100}, std::size_t{1000}, std::size_t{4} << 20})
+    EXPECT_EQ(table_of(bytes).memory_bytes(), bytes / 64 * 64);
+  const auto small = NextTokenCounts::make({.max_bytes = 63});
+  ASSERT_FALSE(small);
+  EXPECT_EQ(small.error().code, ErrorCode::size_out_of_range);
+  EXPECT_EQ(small.error().value, 63U);
+  EXPECT_EQ(small.error().limit, 64U);
+}
+
+TEST(NextTokenCounts, WithoutLinesCountNothing) {
+  NextTokenCounts none;
+  none.add(Tokens{1, 2, 3});
+  none.add(1, 2);
+  none.add(1, 2, 3);
+  none.prefetch(1);
+  none.prefetch(1, 2);
+  none.clear();
+  EXPECT_TRUE(none.next(1).empty());
+  EXPECT_TRUE(none.next(1, 2).empty());
+  EXPECT_EQ(none.memory_bytes(), 0U);
+  EXPECT_TRUE(none.copy());
+}
+
+TEST(NextTokenCountsMerged, AreTheSumOfBoth) {
+  const Tokens one = testing::make_stream(Stream::random_small, 500, 1);
+  const Tokens two = testing::make_stream(Stream::random_small, 700, 2);
+  NextTokenCounts first = table_of(1 << 18);
+  NextTokenCounts second = table_of(1 << 18);
+  NextTokenModel model;
+  first.add(one);
+  second.add(two);
+  model.add(one);
+  model.add(two);
+  ASSERT_TRUE(first.merge(second));
+  ASSERT_NO_FATAL_FAILURE(expect_same(first, model));
+  model.add(two);
+  ASSERT_TRUE(first.merge(second));
+  ASSERT_NO_FATAL_FAILURE(expect_same(first, model));
+}
+
+TEST(NextTokenCountsMerged, AreTheSameInBothDirections) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    NextTokenCounts first = table_of(256);
+    NextTokenCounts second = table_of(256);
+    first.add(testing::make_stream(Stream::zipf, 100 + 40 * seed, seed));
+    second.add(testing::make_stream(Stream::zipf, 300, seed + 1000));
+    auto again = second.copy().value();
+    ASSERT_TRUE(second.merge(first));
+    ASSERT_TRUE(first.merge(again));
+    ASSERT_TRUE(same_counts(first, second)) << seed;
+    ASSERT_EQ(check_words(first), "");
+  }
+}
+
+TEST(NextTokenCountsMerged, WithAnEmptyTableDoNotChange) {
+  NextTokenCounts table = table_of(1 << 10);
+  table.add(testing::make_stream(Stream::zipf, 5'000, 1));
+  NextTokenCounts empty = table_of(1 << 10);
+  const auto before = table.copy().value();
+  ASSERT_TRUE(table.merge(empty));
+  EXPECT_TRUE(same_counts(table, before));
+  ASSERT_TRUE(empty.merge(table));
+  EXPECT_TRUE(same_counts(empty, before));
+}
+
+TEST(NextTokenCountsMerged, KeepTheLargestAndTheTotal) {
+  NextTokenCounts first = table_of(64);
+  NextTokenCounts second = table_of(64);
+  for (Token token = 0; token < 8; ++token) {
+    add_times(first, 1, token, static_cast<std::size_t>(10 + token));
+    add_times(second, 1, token + 4, static_cast<std::size_t>(20 + token));
+  }
+  ASSERT_TRUE(first.merge(second));
+  EXPECT_EQ(listed(first.next(1)), (Listed{{7, 40}, {6, 38}, {5, 36}, {4, 34}, {11, 27}, {10, 26}, {9, 25}}));
+  EXPECT_EQ(first.next(1).total(), 108U + 188U);
+}
+
+TEST(NextTokenCountsMerged, AreHalvedWhereOneWouldBeTooLarge) {
+  NextTokenCounts first = table_of(64);
+  NextTokenCounts second = table_of(64);
+  add_times(first, 1, 10, 60'000);
+  add_times(first, 1, 11, 6'000);
+  add_times(second, 1, 10, 20'000);
+  add_times(second, 1, 12, 2'000);
+  add_times(first, 2, 10, 7);
+  ASSERT_TRUE(first.merge(second));
+  EXPECT_EQ(listed(first.next(1)), (Listed{{10, 40'000}, {11, 3'000}, {12, 1'000}}));
+  EXPECT_EQ(listed(first.next(2)), (Listed{{10, 7}}));
+}
+
+TEST(NextTokenCountsMerged, MustHaveTheSameKeyAndSize) {
+  NextTokenCounts table = table_of(128, 1);
+  table.add(1, 2);
+  for (const auto& [bytes, key] : {std::pair<std::size_t, std::uint64_t>{128, 2}, {64, 1}, {192, 1}}) {
+    NextTokenCounts other = table_of(bytes, key);
+    other.add(1, 2);
+    const auto merged = table.merge(other);
+    ASSERT_FALSE(merged);
+    EXPECT_EQ(merged.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(merged.error().value, bytes / 64);
+    EXPECT_EQ(merged.error().limit, 2U);
+    EXPECT_EQ(table.next(1).total(), 1U) << "nothing was merged";
+  }
+}
+
+/// Two readers read while a writer counts, evicts, merges and clears. A token whose remainder is not that of the
+/// counted tokens was never counted.
+TEST(NextTokenCounts, AreReadWhileTheyAreWritten) {
+  NextTokenCounts table = table_of(512);
+  std::atomic<bool> done = false;
+  std::atomic<std::uint64_t> found = 0;
+  const auto read = [&](std::uint64_t seed) {
+    Random random(seed);
+    while (!done.load()) {
+      const auto last = static_cast<Token>(3 * random.below(20));
+      for (const NextTokens& next : {table.next(last), table.next(last, static_cast<Token>(3 * random.below(20)))}) {
+        ASSERT_EQ(check_next(next), "");
+        for (const NextToken& token : next.listed()) ASSERT_EQ(token.token % 3, 0);
+        found.fetch_add(next.size(), std::memory_order_relaxed);
+      }
+    }
+  };
+  std::thread one(read, 1);
+  std::thread two(read, 2);
+  NextTokenCounts other = table_of(512);
+  Random random(3);
+  for (int i = 0; i < 1000 || (found.load() < 1000 && i < 300'000); ++i) {
+    Tokens tokens(random.below(100));
+    for (Token& token : tokens) token = static_cast<Token>(3 * random.below(random.chance(50) ? 20 : 1000));
+    table.add(tokens);
+    other.add(tokens);
+    if (i % 50 == 0) {
+      ASSERT_TRUE(table.merge(other));
+    }
+    if (i % 200 == 0) table.clear();
+  }
+  done.store(true);
+  one.join();
+  two.join();
+  EXPECT_GT(found.load(), 0U);
+}
+
+}  // namespace
+}  // namespace reprise
