@@ -70,6 +70,7 @@
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/history_types.hpp"
+#include "reprise/history/next_token_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/history/tenants.hpp"
 #include "reprise/index/lookup_index.hpp"

@@ -14,6 +14,7 @@
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/detail/snapshot_runs.hpp"
 #include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/next_token_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/testing/random.hpp"
 
@@ -103,7 +104,7 @@ inline void repair(Bytes& bytes) {
     std::byte* header = bytes.data() + at;
     const std::size_t room = bytes.size() - at - Format::section_header_bytes;
     const std::uint64_t length = std::min<std::uint64_t>(detail::load_little<std::uint64_t>(header + 4), room);
-    detail::store_little(detail::load_little<std::uint32_t>(header) % 5, header);
+    detail::store_little(detail::load_little<std::uint32_t>(header) % 6, header);
     detail::store_little(length, header + 4);
     const std::span<const std::byte> all(bytes);
     detail::store_little(detail::crc64(all.subspan(at + Format::section_header_bytes, length)), header + 12);
@@ -129,6 +130,7 @@ struct SnapshotCoverage {
   std::size_t forged_contents = 0;
   std::size_t runs = 0;
   std::size_t costs = 0;
+  std::size_t next_tokens = 0;
 };
 
 /// Reads the costs of a snapshot. They must be refused, or be written again with the same bytes. Returns a fault, or an
@@ -154,6 +156,40 @@ inline std::string read_any_costs(const SnapshotReader& reader, SnapshotCoverage
   return std::ranges::equal(rewritten, *section->take_bytes(section->left())) ? "" : "costs that are written otherwise";
 }
 
+/// The key of the tables into which read_any_next_tokens() loads.
+inline constexpr std::uint64_t some_table_key = 0x0f1e2d3c4b5a6978;
+
+/// Loads the next-token counts of a snapshot into an empty table of the stored size, unless it is large. They must be
+/// refused, or be written again with the same bytes. Returns a fault, or an empty string.
+inline std::string read_any_next_tokens(const SnapshotReader& reader, SnapshotCoverage& coverage) {
+  const auto section = reader.section(SectionKind::next_tokens);
+  std::uint64_t lines = 1;
+  if (section) lines = SnapshotCursor(*section).take<std::uint64_t>().value_or(1);
+  auto table = NextTokenCounts::make(
+      {.max_bytes = NextTokenCounts::line_bytes * (1 + (lines - 1) % 256), .key = some_table_key, .vocabulary = 1000});
+  if (!table) return "no memory";
+  const auto loaded = load_next_tokens(reader, *table);
+  if (!loaded) {
+    if (next_token_bytes(*table) != detail::next_token_header_bytes + table->lines()) return "counts from a refusal";
+    const ErrorCode code = loaded.error().code;
+    if (!section) return code == ErrorCode::no_such_section ? "" : "next tokens from nowhere";
+    if (code == ErrorCode::snapshot_forged) ++coverage.forged_contents;
+    const bool expected =
+        code == ErrorCode::snapshot_forged || code == ErrorCode::other_table || code == ErrorCode::token_out_of_range;
+    return expected ? "" : "next tokens refused with another error";
+  }
+  ++coverage.next_tokens;
+  Bytes again(snapshot_bytes({next_token_bytes(*table)}));
+  SnapshotWriter writer(again, some_tokenizer);
+  write_next_tokens(writer, *table);
+  if (!writer.finish()) return "next tokens that cannot be saved again";
+  SnapshotCursor contents = *section;
+  const auto rewritten = std::span<const std::byte>(again).subspan(snapshot_bytes({0}));
+  return std::ranges::equal(rewritten, *contents.take_bytes(contents.left()))
+             ? ""
+             : "next tokens that are written otherwise";
+}
+
 /// Reads arbitrary bytes as a snapshot, to the end. They must be valid or be refused with a snapshot error. `repaired`:
 /// their checksums are correct. Returns a fault, or an empty string.
 inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repaired, SnapshotCoverage& coverage) {
@@ -173,6 +209,7 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
     ++(state ? coverage.calibrations : coverage.forged_contents);
   }
   if (std::string wrong = read_any_costs(*reader, coverage); !wrong.empty()) return wrong;
+  if (std::string wrong = read_any_next_tokens(*reader, coverage); !wrong.empty()) return wrong;
   if (auto section = reader->section(SectionKind::runs)) {
     Bytes again(snapshot_bytes({section->left()}));
     SnapshotWriter writer(again, some_tokenizer);

@@ -16,7 +16,8 @@
 #include "reprise/history/detail/byte_format.hpp"
 
 /// \file The container of a snapshot: a header, then sections, each with a checksum. docs/formats.md documents every
-/// byte. history_snapshot.hpp and cost_snapshot.hpp write and read the contents of the sections.
+/// byte. history_snapshot.hpp, cost_snapshot.hpp and next_token_snapshot.hpp write and read the contents of the
+/// sections.
 
 namespace reprise::inline v0 {
 
@@ -26,6 +27,7 @@ enum class SectionKind : std::uint32_t {
   calibration = 1,  ///< a CalibrationState
   runs = 2,         ///< stored tokens
   costs = 3,        ///< pass costs of one engine
+  next_tokens = 4,  ///< next-token counts
 };
 
 /// An integer type that a snapshot can hold.

@@ -38,12 +38,12 @@ struct NextTokenOptions {
 ///
 /// **Lines.** A context is one token or two tokens. A keyed hash of the context selects one line of eight words in one
 /// cache line. The same hash gives the tag by which the contexts of a line are told apart. Two contexts have the same
-/// line and the same tag with a probability of 2^-16 / lines(); their counts are then mixed.
+/// line and the same tag with a probability of 2^-16 / lines(). Their counts are then mixed.
 ///
-/// **Eviction.** A full line evicts its smallest count. The total of its context still includes an evicted
-/// count if four other tokens of the context stay in the line. When a count reaches 2^16 - 1, the counts of
-/// its context are halved together. At every 64th eviction of the table, all counts of the line are halved, so that old
-/// text makes room. Counts are exact while evictions() is 0 and no count has been halved.
+/// **Eviction.** A full line evicts its smallest count. The total of its context still includes an evicted count if
+/// four other tokens of the context stay in the line. When a count would exceed 2^16 - 1, the counts of its context are
+/// halved together. At every 64th eviction of the table, all counts of the line are halved, so that old text makes
+/// room. Counts are exact until one is evicted or halved.
 ///
 /// **Removal.** Counts do not know the sequence that they come from, so a single sequence cannot be removed. Do not
 /// count a sequence that may have to be removed later; clear() removes everything.
@@ -53,9 +53,9 @@ struct NextTokenOptions {
 /// and new counts of a line. It never gets a token that was not counted in this table. Do not move the object while
 /// others use it, because they hold its address.
 ///
-/// **Cost.** next: one cache line. add: one cache line for each context, two for each token; add(TokenSpan)
-/// prefetches them. A line has eight words, so the work is bounded whatever the tokens are. Nothing allocates after
-/// make() and copy().
+/// **Cost.** next: one cache line. add: one cache line for each context, so two for each token; add(TokenSpan)
+/// prefetches them. A line has eight words, so the work is bounded whatever the tokens are. Only make() and copy()
+/// allocate.
 class NextTokenCounts {
  public:
   static constexpr std::size_t words_per_line = detail::words_per_line;
@@ -179,7 +179,7 @@ class NextTokenCounts {
     for (std::size_t line = 0; line < lines_; ++line) store(line, {});
     evictions_ = 0;
   }
-  /// Returns how often add() has evicted counts since make() or clear().
+  /// Returns how often add() has evicted counts since make() or clear(). Evictions by merge() are not included.
   [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_; }
 
  private:

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/history/snapshot.hpp"
+#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/token_hash.hpp"
+
+/// \file Saves a table of next-token counts as a section of a snapshot, and loads it. docs/formats.md documents every
+/// byte.
+///
+/// The section holds the words of the table line by line. Only a table with the same key and number of lines can load
+/// it. It does not hold the key. However, the places of known contexts depend on the key: anyone who reads the
+/// section can find the key with about 2^32 attempts. Protect the file like the conversations in it.
+
+namespace reprise::inline v0 {
+
+namespace detail {
+
+/// The first bytes of a section of kind `next_tokens`: the number of lines, and the check of the key.
+inline constexpr std::size_t next_token_header_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
+
+/// Returns 32 bits that differ between two keys with a probability of 1 - 2^-32. The key cannot be computed from them
+/// alone, because 2^32 keys have the same bits.
+[[nodiscard]] constexpr std::uint32_t key_check(std::uint64_t key) noexcept {
+  return static_cast<std::uint32_t>((spread(key) ^ key) >> 32);
+}
+
+/// Reads one line of a section: its number of words, then the words, falling. Returns false if a rule is broken.
+[[nodiscard]] inline bool take_words(SnapshotCursor& section, NextTokenCounts::Words& words) noexcept {
+  words = {};
+  const auto count = section.take<std::uint8_t>();
+  if (!count || *count > words.size() || section.left() < *count * sizeof(std::uint64_t)) return false;
+  const auto listed = [&](std::uint16_t tag) {
+    return std::any_of(words.begin(), words.end(),
+                       [tag](NextTokenWord word) { return word.has_tag(tag) && !word.is_unlisted(); });
+  };
+  for (std::size_t i = 0; i < *count; ++i) {
+    words[i] = NextTokenWord::from_bits(*section.take<std::uint64_t>());
+    if (!words[i].valid() || (i > 0 && words[i].bits() >= words[i - 1].bits())) return false;
+    for (std::size_t j = 0; j < i; ++j)
+      if (words[i].same_key(words[j])) return false;
+  }
+  return std::none_of(words.begin(), words.end(),
+                      [&](NextTokenWord word) { return !word.empty() && word.is_unlisted() && !listed(word.tag()); });
+}
+
+/// Checks the contents of a section of kind `next_tokens` for a table with these options and lines. Errors: those of
+/// load_next_tokens(), except no_such_section.
+[[nodiscard]] inline Result<void> check_next_tokens(SnapshotCursor section, const NextTokenOptions& options,
+                                                    std::size_t lines) noexcept {
+  const auto forged = [](std::size_t at) {
+    return Error{ErrorCode::snapshot_forged,
+                 "the next-token counts of the snapshot break the rules of the format, though their checksum is right: "
+                 "do not trust where it comes from",
+                 at, static_cast<std::uint64_t>(SectionKind::next_tokens)};
+  };
+  const auto stored_lines = section.take<std::uint64_t>();
+  const auto check = section.take<std::uint32_t>();
+  if (!stored_lines || !check || *stored_lines > section.left()) return forged(0);
+  if (*stored_lines != lines || *check != key_check(options.key))
+    return Error{
+        ErrorCode::other_table,
+        "the next-token counts of the snapshot belong to a table with another key or size: make the table with "
+        "the options that it was saved with, or begin without counts",
+        *stored_lines, lines};
+  std::uint32_t needed = 0;
+  for (std::size_t line = 0; line < lines; ++line) {
+    const std::size_t at = section.offset();
+    NextTokenCounts::Words words;
+    if (!take_words(section, words)) return forged(at);
+    for (const NextTokenWord word : words)
+      if (!word.empty() && !word.is_unlisted()) needed = std::max(needed, static_cast<std::uint32_t>(word.token()) + 1);
+  }
+  if (section.left() != 0) return forged(section.offset());
+  if (needed > options.vocabulary)
+    return Error{ErrorCode::token_out_of_range,
+                 "the snapshot has tokens outside NextTokenOptions::vocabulary: load the one that was saved with this "
+                 "model, from a source that you trust",
+                 needed - 1, options.vocabulary};
+  return {};
+}
+
+}  // namespace detail
+
+/// Returns the length in bytes of the contents of a section of kind `next_tokens`, for snapshot_bytes(). Cost: reads
+/// the table once. Threads: as for write_next_tokens().
+[[nodiscard]] inline std::size_t next_token_bytes(const NextTokenCounts& table) noexcept {
+  std::size_t bytes = detail::next_token_header_bytes + table.lines();
+  for (std::size_t line = 0; line < table.lines(); ++line)
+    for (const NextTokenWord word : table.words(line)) bytes += word.empty() ? 0 : sizeof(std::uint64_t);
+  return bytes;
+}
+
+/// Writes a table as a section of kind `next_tokens`, whose contents are next_token_bytes() long. Call both functions
+/// on the writer's thread, or while nobody writes to the table. Cost: reads the table once; no allocation.
+inline void write_next_tokens(SnapshotWriter& writer, const NextTokenCounts& table) noexcept {
+  writer.begin_section(SectionKind::next_tokens);
+  writer.put(std::uint64_t{table.lines()});
+  writer.put(detail::key_check(table.options().key));
+  for (std::size_t line = 0; line < table.lines(); ++line) {
+    NextTokenCounts::Words words = table.words(line);
+    std::sort(words.begin(), words.end(), [](NextTokenWord a, NextTokenWord b) { return a.bits() > b.bits(); });
+    const auto used = std::count_if(words.begin(), words.end(), [](NextTokenWord word) { return !word.empty(); });
+    writer.put(static_cast<std::uint8_t>(used));
+    for (const NextTokenWord word : words)
+      if (!word.empty()) writer.put(word.bits());
+  }
+}
+
+/// Adds the counts in a snapshot to a table, like NextTokenCounts::merge(); clear() the table first to replace its
+/// counts. Any bytes are either loaded or refused. If they are refused, nothing changes. Errors:
+///
+///  * no_such_section: the snapshot has no section of kind `next_tokens`.
+///  * other_table: the section was saved from a table with a different key or number of lines (`value`: its lines,
+///    `limit`: the lines of this table).
+///  * snapshot_forged: the contents of the section break a rule of the format (`value`: an offset in the section,
+///    `limit`: the section's kind).
+///  * token_out_of_range: the largest token (`value`) is not below NextTokenOptions::vocabulary (`limit`).
+///
+/// A forged section with valid contents can only cost speed: the target rejects wrong drafts. Set
+/// NextTokenOptions::vocabulary; otherwise, drafts can contain any token.
+///
+/// Cost: two passes over the section; no allocation. Threads: the rules of NextTokenCounts::add() apply.
+[[nodiscard]] inline Result<void> load_next_tokens(const SnapshotReader& reader, NextTokenCounts& table) noexcept {
+  auto section = reader.section(SectionKind::next_tokens);
+  if (!section)
+    return Error{ErrorCode::no_such_section,
+                 "the snapshot has no next-token counts: give one to which write_next_tokens() has written, or begin "
+                 "without counts"};
+  if (const auto valid = detail::check_next_tokens(*section, table.options(), table.lines()); !valid)
+    return valid.error();
+  static_cast<void>(section->take_bytes(detail::next_token_header_bytes));
+  for (std::size_t line = 0; line < table.lines(); ++line) {
+    NextTokenCounts::Words words;
+    static_cast<void>(detail::take_words(*section, words));  // cannot fail, because the section has been checked
+    table.merge_line(line, words);
+  }
+  return {};
+}
+
+}  // namespace reprise
