@@ -78,6 +78,44 @@ TEST(TenantHistories, GiveEachTenantItsKeyAndTheOptionsOfAll) {
   }
 }
 
+TEST(TenantHistories, HaveATableOfNextTokensIfTheOptionsSaySo) {
+  TenantHistories without = make(1);
+  EXPECT_EQ((**without.open(1, 11)).next_tokens.memory_bytes(), 0U);
+
+  TenantOptions options;
+  options.tenants = 2;
+  options.history.max_bytes = 2'000;
+  options.next_tokens = NextTokenOptions{.max_bytes = 1'000, .key = 99, .vocabulary = 50};
+  auto all = TenantHistories::make(options);
+  ASSERT_TRUE(all);
+  const std::size_t places = all->memory_bytes();
+  Tenant& one = **all->open(1, 11);
+  Tenant& two = **all->open(2, 22);
+  EXPECT_EQ(one.next_tokens.memory_bytes(), 960U);
+  EXPECT_EQ(one.next_tokens.options().vocabulary, 50U);
+  EXPECT_EQ(one.next_tokens.options().key, TenantHistories::next_token_key(11));
+  EXPECT_EQ(two.next_tokens.options().key, TenantHistories::next_token_key(22));
+  EXPECT_NE(TenantHistories::next_token_key(11), 11U);
+  EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + 960));
+  one.next_tokens.add(1, 2);
+  EXPECT_EQ(one.next_tokens.next(1).total(), 1U);
+  EXPECT_EQ(two.next_tokens.next(1).total(), 0U);
+  all->close(1);
+  Tenant& three = **all->open(3, 11);
+  ASSERT_EQ(&three, &one) << "the same place";
+  EXPECT_EQ(three.next_tokens.next(1).total(), 0U);
+}
+
+TEST(TenantHistories, RefuseATableWithoutALineWhenATenantIsOpened) {
+  TenantOptions options;
+  options.history.max_bytes = 2'000;
+  options.next_tokens = NextTokenOptions{.max_bytes = 63};
+  auto all = TenantHistories::make(options);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->open(1, 0).error().code, ErrorCode::size_out_of_range);
+  EXPECT_EQ(all->find(1), nullptr);
+}
+
 TEST(TenantHistories, RefuseANewTenantWhenAllPlacesAreTaken) {
   TenantHistories all = make(2);
   Tenant& one = **all.open(1, 0);

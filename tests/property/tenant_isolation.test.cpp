@@ -29,8 +29,15 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// The position of the neighbour. The last three are planted leaks, which the test must find.
-enum class Neighbour : std::uint8_t { absent, beside, in_the_memory, in_the_calibration, in_the_loss_budget };
+/// The position of the neighbour. The last four are planted leaks, which the test must find.
+enum class Neighbour : std::uint8_t {
+  absent,
+  beside,
+  in_the_memory,
+  in_the_next_tokens,
+  in_the_calibration,
+  in_the_loss_budget
+};
 
 /// How often each event has happened.
 struct Pressure {
@@ -38,6 +45,8 @@ struct Pressure {
   std::uint64_t drafted = 0;
   std::uint64_t accepted = 0;
   std::uint64_t found = 0;
+  std::uint64_t next_tokens = 0;
+  std::uint64_t table_evictions = 0;
 };
 
 class Life {
@@ -52,6 +61,7 @@ class Life {
     options.tenants = 3;
     options.history.max_bytes = HistoryStore::bytes_for(32 * (1 + random_.below(5)));
     options.history.prompts = random_.chance(80);
+    options.next_tokens = NextTokenOptions{.max_bytes = NextTokenCounts::line_bytes * (1 + random_.below(8))};
     vocabulary_ = 2 + random_.below(12);
     tenants_ = std::move(*TenantHistories::make(options));
     if (neighbour_ != Neighbour::absent) other_ = *tenants_.open(other_id, 5);
@@ -68,6 +78,7 @@ class Life {
       disturb(text);
       if (random_.chance(20)) tenant_->history.remove(random_.below(3));
       if (random_.chance(3)) tenant_->history.clear();
+      if (random_.chance(3)) tenant_->next_tokens.clear();
       decode(text);
       look_inside(text);
       last_ = text;
@@ -126,6 +137,7 @@ class Life {
       if (random_.chance(20)) disturb(text);
     }
     tenant_->history.end_sequence();
+    tenant_->next_tokens.add(text);
     tenant_->calibration = drafter.calibration();
   }
 
@@ -188,6 +200,26 @@ class Life {
          {counts.stored, counts.duplicates, counts.refused, counts.evicted, counts.second_chances, counts.removed})
       note(count);
     note_size(memory.memory_bytes());
+    look_inside_table(text);
+  }
+
+  /// The same for the table of next-token counts.
+  void look_inside_table(const Tokens& text) {
+    const NextTokenCounts& table = tenant_->next_tokens;
+    for (std::size_t line = 0; line < table.lines(); ++line)
+      for (const NextTokenWord word : table.words(line)) note(word.bits());
+    for (std::size_t i = 1; i < text.size(); i += 3)
+      for (const NextTokens& next : {table.next(text[i]), table.next(text[i - 1], text[i])}) {
+        note(next.total());
+        for (const NextToken& token : next.listed()) {
+          note(token.token);
+          note(token.count);
+        }
+        if (pressure_ != nullptr) pressure_->next_tokens += next.size();
+      }
+    note(table.evictions());
+    note_size(table.memory_bytes());
+    if (pressure_ != nullptr) pressure_->table_evictions += table.evictions();
   }
 
   /// Records a snapshot of the calibration and of all runs of consecutive words.
@@ -219,6 +251,10 @@ class Life {
   void disturb(const Tokens& text) {
     if (neighbour_ == Neighbour::absent) return;
     Random& random = of_neighbour_;
+    if (neighbour_ == Neighbour::in_the_next_tokens) {
+      tenant_->next_tokens.add(text);
+      return;
+    }
     if (neighbour_ == Neighbour::in_the_calibration) {
       tenant_->calibration.all += 1000;
       return;
@@ -233,6 +269,7 @@ class Life {
         said.assign(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(random.below(text.size())));
       for (std::size_t i = random.below(40); i > 0; --i) said.push_back(static_cast<Token>(random.below(15)));
       memory.append(said, random.chance(50) ? Origin::output : Origin::prompt);
+      other_->next_tokens.add(said);
       std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> found;
       if (memory.find(text, found) > 0) memory.touch(found[0].next);
     }
@@ -243,6 +280,7 @@ class Life {
       Tenant* const third = *tenants_.open(third_id, random.next());
       third->history.begin_sequence(1);
       third->history.append(text, Origin::output);
+      third->next_tokens.add(text);
     }
     other_->calibration.all = static_cast<std::int32_t>(random.below(1000));
   }
@@ -289,6 +327,13 @@ TEST(TenantIsolation, ANeighbourInTheSameMemoryWouldBeSeen) {
   EXPECT_GE(seen, 99);
 }
 
+TEST(TenantIsolation, ANeighbourInTheSameNextTokenCountsWouldBeSeen) {
+  int seen = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_next_tokens).run() ? 1 : 0;
+  EXPECT_GE(seen, 99);
+}
+
 TEST(TenantIsolation, ANeighbourInTheSameCalibrationWouldBeSeen) {
   int seen = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed)
@@ -315,6 +360,8 @@ TEST(TenantIsolation, TheMemoriesThatAreComparedRunOverAndAreOfUse) {
   EXPECT_GT(all.drafted, lives * 100);
   EXPECT_GT(all.accepted, lives * 10);
   EXPECT_GT(all.found, lives * 15);
+  EXPECT_GT(all.next_tokens, lives * 50);
+  EXPECT_GT(all.table_evictions, lives * 25);
   EXPECT_GT(bytes, lives * 5000);
 }
 

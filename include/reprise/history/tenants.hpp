@@ -7,11 +7,14 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "reprise/core/result.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/history/history_store.hpp"
+#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 
@@ -25,28 +28,31 @@ struct Tenant {
   /// The calibration learned from the tenant's sequences. Pass it to the next sequence as NgramOptions::prior. A plain
   /// value: while one thread writes it, no other thread may read or write it.
   CalibrationState calibration;
+  NextTokenCounts next_tokens;  ///< without lines unless TenantOptions::next_tokens is set
 };
 
 struct TenantOptions {
   std::size_t tenants = 16;  ///< maximum number of tenants open at the same time
   HistoryOptions history;    ///< settings of each tenant, including max_bytes; open() overrides the key
+  /// Settings of each tenant's table of next-token counts; open() overrides the key. nullopt: tenants have no table.
+  std::optional<NextTokenOptions> next_tokens;
 };
 
 /// Keeps one history for each tenant, so that tenants learn nothing about each other. Parties share a history only if
 /// the caller gives them the same number. Without a tenant, a drafter reads only its own context.
 ///
-/// Each tenant has its own tokens, index, hash key, counts and calibration, and a fixed number of bytes. There is no
+/// Each tenant has its own tokens, index, hash keys, counts and calibration, and a fixed number of bytes. There is no
 /// common budget, because a tenant could measure how much of it the others use. open() therefore refuses a new tenant
 /// when all slots are in use, and the caller decides which tenant to close.
 ///
 /// **Threads.** open() and close(): one thread at a time. find(): any number of threads at the same time. A tenant
 /// keeps its address until it is closed, even if this object is moved. The thread rules of HistoryStore apply to the
-/// tenant's history. Before close(), the caller must make sure that no thread uses this tenant or calls find() for it,
-/// because the next tenant reuses the slot.
+/// tenant's history, and those of NextTokenCounts to its table. Before close(), the caller must make sure that no
+/// thread uses this tenant or calls find() for it, because the next tenant reuses the slot.
 ///
 /// **Cost.** find: reads up to 8 bytes for each slot; one call per sequence is enough. open: allocates the tenant's
-/// bytes and writes all of them. Memory: up to TenantOptions::history.max_bytes for each open tenant, and 8 KB for each
-/// slot.
+/// bytes and writes all of them. Memory: up to TenantOptions::history.max_bytes and the max_bytes of the table for each
+/// open tenant, and 8 KB for each slot.
 class TenantHistories {
  public:
   static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have
@@ -71,9 +77,11 @@ class TenantHistories {
     return all;
   }
 
-  /// Opens a tenant with an empty history and returns it. `key`: the tenant's hash key, which must be secret and random
-  /// (see docs/security.md). Snapshots do not contain the key. Errors: tenant_is_open; too_many_tenants;
-  /// invalid_argument if `id` is `nobody`; those of HistoryStore::make().
+  /// Opens a tenant with an empty history and an empty table, and returns it. `key`: the tenant's hash key, which must
+  /// be secret and random (see docs/security.md). Snapshots do not contain the key. The table has the key
+  /// next_token_key(key), so a snapshot of it can be loaded only if the tenant is opened with the same key again.
+  /// Errors: tenant_is_open; too_many_tenants; invalid_argument if `id` is `nobody`; those of HistoryStore::make() and
+  /// NextTokenCounts::make().
   Result<Tenant*> open(TenantId id, std::uint64_t key) noexcept {
     if (id == nobody)
       return Error{ErrorCode::invalid_argument, "TenantHistories::nobody is not a tenant: use another number", id, 0};
@@ -86,9 +94,24 @@ class TenantHistories {
     options.key = key;
     auto memory = HistoryStore::make(options);
     if (!memory) return memory.error();
+    NextTokenCounts table;
+    if (options_.next_tokens) {
+      NextTokenOptions of_table = *options_.next_tokens;
+      of_table.key = next_token_key(key);
+      auto made = NextTokenCounts::make(of_table);
+      if (!made) return made.error();
+      table = *std::move(made);
+    }
     tenants_[slot].history = *std::move(memory);
+    tenants_[slot].next_tokens = std::move(table);
     ids_[slot].store(id, std::memory_order_release);  // published last, so that find() returns only complete tenants
     return &tenants_[slot];
+  }
+
+  /// Returns the key of the table of next-token counts of a tenant with this key. It differs from the tenant's key,
+  /// because a reader of the table's snapshot can compute it; the tenant's key cannot be computed from it directly.
+  [[nodiscard]] static constexpr std::uint64_t next_token_key(std::uint64_t key) noexcept {
+    return detail::spread(~key) ^ key;
   }
 
   /// Returns the open tenant with this number, or nullptr if there is none.
@@ -109,7 +132,8 @@ class TenantHistories {
   /// close().
   [[nodiscard]] std::size_t memory_bytes() const noexcept {
     std::size_t bytes = slots_ * (sizeof(TenantId) + sizeof(Tenant));
-    for (std::size_t i = 0; i < slots_; ++i) bytes += tenants_[i].history.memory_bytes();
+    for (std::size_t i = 0; i < slots_; ++i)
+      bytes += tenants_[i].history.memory_bytes() + tenants_[i].next_tokens.memory_bytes();
     return bytes;
   }
 
