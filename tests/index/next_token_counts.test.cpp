@@ -103,6 +103,20 @@ TEST(NextTokenCounts, AreListedByFallingCountThenByToken) {
   EXPECT_EQ(table.next(1).total(), 7U);
 }
 
+/// A reader during a write can read a token in two words.
+TEST(NextTokens, ListEachTokenOnceAndNoMoreThanThereIsRoom) {
+  NextTokens next;
+  next.add({5, 3});
+  next.add({6, 4});
+  next.add({5, 9});
+  next.add_unlisted(10);
+  EXPECT_EQ(listed(next), (Listed{{6, 4}, {5, 3}}));
+  EXPECT_EQ(next.total(), 17U);
+  for (Token token = 10; token < 20; ++token) next.add({token, 1});
+  EXPECT_EQ(next.size(), NextTokens::most);
+  EXPECT_EQ(next.total(), 23U);
+}
+
 /// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.
 TEST(NextTokenCounts, DifferForTokenZeroUnderKeyZero) {
   NextTokenCounts table = table_of(1 << 12, 0);
@@ -256,6 +270,69 @@ TEST(NextTokenCounts, StayValidUnderAnyText) {
     }
 }
 
+/// Returns words that a table could have, with few tags and tokens, and with counts of all sizes.
+NextTokenCounts::Words any_words(Random& random) {
+  NextTokenCounts::Words words{};
+  for (NextTokenWord& word : words) {
+    const auto tag = static_cast<std::uint16_t>(random.below(3));
+    const std::uint32_t large = random.chance(50) ? NextTokenWord::most_count : 4;
+    const auto count = static_cast<std::uint32_t>(1 + random.below(large));
+    const NextTokenWord next = random.chance(15) ? NextTokenWord::unlisted(tag, count)
+                                                 : NextTokenWord(tag, static_cast<Token>(random.below(12)), count);
+    const auto same = [next](NextTokenWord other) { return other.same_key(next); };
+    if (random.chance(90) && std::none_of(words.begin(), words.end(), same)) word = next;
+  }
+  detail::remove_unlisted_alone(words);
+  return words;
+}
+
+/// Sums that are too large, totals without tokens, and evictions: the words stay valid, whatever they were. Counts of a
+/// context are at most the sum of both lines.
+TEST(NextTokenCounts, StayValidForAnyWords) {
+  Random random(1);
+  for (int i = 0; i < 100'000; ++i) {
+    NextTokenCounts table = table_of(64);
+    const auto one = any_words(random);
+    const auto two = any_words(random);
+    table.merge_line(0, one);
+    table.merge_line(0, two);
+    ASSERT_EQ(check_words(table), "") << i;
+    std::uint64_t before = 0;
+    std::uint64_t after = 0;
+    for (const auto& words : {one, two})
+      for (const NextTokenWord word : words) before += word.count();
+    for (const NextTokenWord word : table.words(0)) after += word.count();
+    ASSERT_LE(after, before) << i;
+    ASSERT_GT(after, 0U) << i;
+  }
+}
+
+TEST(NextTokenCountsMerged, DropATotalWhoseTokensAreHalvedAway) {
+  NextTokenCounts table = table_of(64);
+  const NextTokenCounts::Words words = {NextTokenWord::unlisted(9, 60'000), NextTokenWord(9, 1, 1),
+                                        NextTokenWord(9, 2, 1), NextTokenWord(8, 3, 5)};
+  table.merge_line(0, words);
+  table.merge_line(0, words);
+  EXPECT_EQ(table.words(0), (NextTokenCounts::Words{NextTokenWord(8, 3, 10)}));
+}
+
+/// An evicted count makes the rest of its context too large, so the context is halved.
+TEST(NextTokenCountsMerged, HalveAContextWhoseRestIsTooLarge) {
+  NextTokenCounts table = table_of(64);
+  NextTokenCounts::Words one = {NextTokenWord::unlisted(9, 65'000)};
+  NextTokenCounts::Words two = {};
+  for (Token token = 0; token < 7; ++token) one[static_cast<std::size_t>(token) + 1] = {9, token, 1000};
+  two[0] = {9, 50, 2000};
+  table.merge_line(0, one);
+  table.merge_line(0, two);
+  std::uint32_t total = 0;
+  for (const NextTokenWord word : table.words(0)) {
+    total += word.count();
+    EXPECT_TRUE(word.is_unlisted() || word.count() == 500 || word.count() == 1000) << word.count();
+  }
+  EXPECT_EQ(total, (65'000U + 7'000U + 2'000U) / 2);
+}
+
 TEST(NextTokenCounts, AreTheSameForTheSameTextOnEveryMachine) {
   NextTokenCounts table = table_of(1 << 12, 5);
   Random random(1);
@@ -288,6 +365,14 @@ TEST(NextTokenCounts, AreCopiedMovedAndCleared) {
   EXPECT_EQ(table.memory_bytes(), 0U);  // NOLINT(bugprone-use-after-move)
   table.add(tokens);
   EXPECT_TRUE(table.next(tokens[0]).empty());
+
+  NextTokenCounts assigned;
+  assigned = std::move(moved);
+  EXPECT_TRUE(same_counts(*copy, assigned));
+  EXPECT_EQ(assigned.evictions(), copy->evictions());
+  EXPECT_EQ(assigned.options(), copy->options());
+  EXPECT_EQ(moved.evictions(), 0U);  // NOLINT(bugprone-use-after-move)
+  moved = std::move(assigned);
 
   moved.clear();
   EXPECT_EQ(moved.evictions(), 0U);

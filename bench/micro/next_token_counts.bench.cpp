@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost of next-token counts: time of counting a token, of reading a context, and of merging two tables.
+#include "reprise/index/next_token_counts.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index_bench.hpp"
+
+namespace reprise::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+NextTokenCounts table_of(const benchmark::State& state) {
+  return NextTokenCounts::make({.max_bytes = static_cast<std::size_t>(state.range(0)) << 20}).value();
+}
+/// As many tokens as the table has words, so that most lines are full.
+std::vector<Token> text_for(const NextTokenCounts& table) {
+  return bench_tokens(Stream::trace_like, table.lines() * NextTokenCounts::words_per_line);
+}
+
+/// Counts a text in a table that has already counted it.
+void add(benchmark::State& state) {
+  NextTokenCounts table = table_of(state);
+  const std::vector<Token> text = text_for(table);
+  table.add(text);
+  for (auto step : state) table.add(text);
+  report_tokens(state, text.size(), 0);
+  state.counters.erase("bytes/token");
+  state.counters["evictions/token"] = static_cast<double>(table.evictions()) / static_cast<double>(text.size()) /
+                                      static_cast<double>(state.iterations() + 1);
+}
+
+/// The same without prefetching: two calls for each token.
+void add_singly(benchmark::State& state) {
+  NextTokenCounts table = table_of(state);
+  const std::vector<Token> text = text_for(table);
+  table.add(text);
+  for (auto step : state)
+    for (std::size_t i = 2; i < text.size(); ++i) {
+      table.add(text[i - 1], text[i]);
+      table.add(text[i - 2], text[i - 1], text[i]);
+    }
+  report_tokens(state, text.size(), 0);
+  state.counters.erase("bytes/token");
+}
+
+enum class Reading : std::uint8_t { one_token, two_tokens, both, both_prefetched };
+
+/// Reads the contexts of places all over a text. `cold`: the caches are flushed before each of 16 reads, and a clock
+/// around each adds 20 to 40 ns. Otherwise, one clock is around all reads.
+void read(benchmark::State& state, Reading reading, bool cold) {
+  NextTokenCounts table = table_of(state);
+  const std::vector<Token> text = text_for(table);
+  table.add(text);
+  CacheFlush flush;
+  testing::SplitMix random(1);
+  std::size_t listed = 0;
+  std::size_t asked = 0;
+  std::vector<std::size_t> places(cold ? 16 : 4096);
+  const auto read_at = [&](std::size_t at) {
+    if (reading == Reading::both_prefetched) {
+      table.prefetch(text[at]);
+      table.prefetch(text[at - 1], text[at]);
+    }
+    if (reading != Reading::two_tokens) listed += table.next(text[at]).size();
+    if (reading != Reading::one_token) listed += table.next(text[at - 1], text[at]).size();
+  };
+  for (auto step : state) {
+    for (std::size_t& place : places) place = 1 + random.below(text.size() - 1);
+    std::chrono::duration<double> took{};
+    if (cold) {
+      for (const std::size_t place : places) {
+        flush();
+        benchmark::DoNotOptimize(text[place] + text[place - 1]);
+        const auto begin = Clock::now();
+        read_at(place);
+        took += Clock::now() - begin;
+      }
+    } else {
+      const auto begin = Clock::now();
+      for (const std::size_t place : places) read_at(place);
+      took = Clock::now() - begin;
+    }
+    asked += places.size();
+    state.SetIterationTime(took.count() / static_cast<double>(places.size()));
+  }
+  state.counters["listed"] = static_cast<double>(listed) / static_cast<double>(asked);
+}
+
+void merge(benchmark::State& state) {
+  NextTokenCounts table = table_of(state);
+  NextTokenCounts other = table_of(state);
+  const std::vector<Token> text = text_for(table);
+  table.add(std::span(text).first(text.size() / 2));
+  other.add(std::span(text).last(text.size() / 2));
+  for (auto step : state) static_cast<void>(table.merge(other));
+  state.counters["time/line"] = benchmark::Counter(
+      static_cast<double>(table.lines()), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+
+[[maybe_unused]] const bool registered = [] {
+  const auto sizes = [](benchmark::internal::Benchmark* bench) { bench->Arg(4)->Arg(64); };
+  benchmark::RegisterBenchmark("next_tokens/add", add)->Apply(sizes)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("next_tokens/add_singly", add_singly)->Apply(sizes)->Unit(benchmark::kMillisecond);
+  const struct {
+    const char* name;
+    Reading reading;
+  } readings[] = {{"next_tokens/read_1", Reading::one_token},
+                  {"next_tokens/read_2", Reading::two_tokens},
+                  {"next_tokens/read_1_and_2", Reading::both},
+                  {"next_tokens/read_1_and_2/prefetched", Reading::both_prefetched}};
+  for (const auto& [name, reading] : readings)
+    benchmark::RegisterBenchmark(name, read, reading, false)->UseManualTime()->Apply(sizes)->Iterations(2000);
+  benchmark::RegisterBenchmark("next_tokens/read_1_and_2/cold", read, Reading::both, true)
+      ->UseManualTime()
+      ->Apply(sizes)
+      ->Iterations(20);
+  benchmark::RegisterBenchmark("next_tokens/merge", merge)->Apply(sizes)->Unit(benchmark::kMillisecond);
+  return true;
+}();
+
+}  // namespace
+}  // namespace reprise::bench
+
+BENCHMARK_MAIN();
