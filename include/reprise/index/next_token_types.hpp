@@ -75,7 +75,7 @@ class NextTokenWord {
   }
 
   [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
-  [[nodiscard]] constexpr bool empty() const noexcept { return count() == 0; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return (bits_ & count_bits) == 0; }
   [[nodiscard]] constexpr std::uint16_t tag() const noexcept { return static_cast<std::uint16_t>(bits_ >> tag_at); }
   [[nodiscard]] constexpr std::uint32_t count() const noexcept {
     return static_cast<std::uint32_t>(bits_ >> count_at) & most_count;
@@ -87,7 +87,7 @@ class NextTokenWord {
   [[nodiscard]] constexpr bool has_tag(std::uint16_t tag) const noexcept { return !empty() && this->tag() == tag; }
   /// Returns true if both words count the same: neither is empty, and they have equal tags and equal tokens or marks.
   [[nodiscard]] constexpr bool same_key(NextTokenWord other) const noexcept {
-    return !empty() && !other.empty() && tag() == other.tag() && low() == other.low();
+    return ((bits_ ^ other.bits_) & ~count_bits) == 0 && !empty() && !other.empty();
   }
   /// Returns the word with this count, at most most_count; an empty word if the count is 0.
   [[nodiscard]] constexpr NextTokenWord with_count(std::uint32_t count) const noexcept {
@@ -102,6 +102,7 @@ class NextTokenWord {
  private:
   static constexpr int count_at = 32;
   static constexpr int tag_at = 48;
+  static constexpr std::uint64_t count_bits = std::uint64_t{most_count} << count_at;
   static constexpr std::uint32_t unlisted_mark = 0xffffffff;
 
   constexpr NextTokenWord(std::uint16_t tag, std::uint32_t low, std::uint32_t count) noexcept

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "reprise/index/next_token_types.hpp"
@@ -49,16 +50,18 @@ constexpr void halve_all(std::span<NextTokenWord> words) noexcept {
 }
 
 /// Returns the index of the listed token with the smallest count; among equal counts, the first one from `begin` on.
-/// Requires that there is one.
+/// Requires that there is one, and begin < words.size().
 [[nodiscard]] constexpr std::size_t smallest(std::span<const NextTokenWord> words, std::size_t begin) noexcept {
-  std::size_t best = words.size();
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::size_t at = (begin + i) % words.size();
-    const NextTokenWord word = words[at];
-    if (word.empty() || word.is_unlisted()) continue;
-    if (best == words.size() || word.count() < words[best].count()) best = at;
+  // Each word has a rank: its count, then its distance from `begin`. A minimum of numbers needs no unpredictable
+  // branch.
+  const std::size_t n = words.size();
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool listed = !words[i].empty() && !words[i].is_unlisted();
+    const std::size_t count = listed ? words[i].count() : NextTokenWord::most_count + 1;
+    least = std::min(least, count * n + (i + n - begin) % n);
   }
-  return best;
+  return (least + begin) % n;
 }
 
 /// Takes a listed token off its line and adds its count to the `unlisted` word of its context. If there is no such word
@@ -70,7 +73,7 @@ constexpr void unlist(std::span<NextTokenWord> words, std::size_t at) noexcept {
     if (word.count() + words[at].count() > NextTokenWord::most_count) halve_context(words, tag);
     word = word.with_count(word.count() + words[at].count());
     words[at] = {};
-    remove_unlisted_alone(words);
+    if (listed_tokens(words, tag) == 0) word = {};
     return;
   }
   const bool keeps_total = listed_tokens(words, tag) > least_listed;
