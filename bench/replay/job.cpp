@@ -57,7 +57,8 @@ std::vector<Counts> replay_chained(const Assignment& assignment, Job& job, tools
   const ReplaySetup setup = setup_of(job, settings);
   const bool remembers = job.remembers(settings);
   Past past;
-  if (remembers && job.run.remembers == Remembers::sequences) give_room(past, settings.memory_bytes);
+  if (remembers && job.run.remembers == Remembers::sequences)
+    give_room(past, settings.memory_bytes, settings.next_token_bytes);
   if (!assignment.snapshot_in.bytes.empty()) load(past, assignment.snapshot_in);
   ReplayControl control = make_control(setup);
   StreamPosition stream;

@@ -163,6 +163,10 @@ std::vector<Option> replay_rows(Options& o) {
            .wanted = "session or past"},
           {"--memory-bytes", "N", "upper limit of such a memory (default 67108864, 64 MiB); a token takes 18.2",
            whole(o.settings.memory_bytes, 1, std::size_t{1} << 40, "a number of bytes,")},
+          {"--next-tokens", "N",
+           "with --memory past: upper limit in bytes of next-token counts, which sessions leave to later\n"
+           "ones (default 4194304, 4 MiB); 0: none",
+           whole(o.settings.next_token_bytes, 0, std::size_t{1} << 40, "a number of bytes,")},
           {"--snapshot-in", "FILE", "memories start with the contents of this file, at most 2 x --memory-bytes + 1 MiB",
            text(o.snapshot_in)},
           {"--snapshot-out", "FILE",
@@ -243,7 +247,7 @@ void agree(const Options& o, const tools::GivenOptions& given) {
              "needs --cost-known learned, carried or assumed: with told, control knows all costs");
   given.only(o.pass_times.empty() || !o.costs.empty(), {"--noise", "--outliers"},
              "needs --cost: all times come from the recordings of --pass-times");
-  given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--snapshot-in", "--snapshot-out"},
+  given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--next-tokens", "--snapshot-in", "--snapshot-out"},
              "needs --memory past: with --memory session, nothing is kept from session to session");
   if (given("--fingerprint") && o.snapshot_in.empty() && o.snapshot_out.empty())
     throw InputError("--fingerprint needs --snapshot-in or --snapshot-out: it identifies the tokenizer of such a file");

@@ -23,11 +23,11 @@ void take_calibration(const AnyStrategy& used, CalibrationState& calibration) {
 }  // namespace
 
 std::size_t Past::memory_bytes() const {
-  return memory.memory_bytes() + (table == nullptr ? 0 : table->memory_bytes()) +
+  return memory.memory_bytes() + next_tokens.memory_bytes() + (table == nullptr ? 0 : table->memory_bytes()) +
          (strategy ? strategy->memory_bytes() : 0);
 }
 
-void give_room(Past& past, std::size_t max_bytes) {
+void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes) {
   HistoryOptions options;
   options.max_bytes = max_bytes;
   auto made = HistoryStore::make(options);
@@ -37,6 +37,14 @@ void give_room(Past& past, std::size_t max_bytes) {
                                  ? std::string("there is not that much memory; give less")
                                  : "too little; give at least " + std::to_string(made.error().limit)));
   past.memory = std::move(*made);
+  if (next_token_bytes == 0) return;
+  auto counts = NextTokenCounts::make({.max_bytes = next_token_bytes});
+  if (!counts)
+    throw tools::InputError("--next-tokens " + std::to_string(next_token_bytes) + ": " +
+                            (counts.error().code == ErrorCode::out_of_memory
+                                 ? std::string("there is not that much memory; give less")
+                                 : "too little; give at least " + std::to_string(counts.error().limit) + ", or 0"));
+  past.next_tokens = std::move(*counts);
 }
 
 void load(Past& past, const SnapshotBytes& snapshot) {
@@ -63,6 +71,12 @@ void leave(Past& past, const TraceSession& session, const AnyStrategy& used) {
     past.memory.append(turn.output, Origin::output);
   }
   past.memory.end_sequence();
+  std::vector<Token> text;
+  for (const Turn& turn : session.turns) {
+    text.insert(text.end(), turn.prompt.begin(), turn.prompt.end());
+    text.insert(text.end(), turn.output.begin(), turn.output.end());
+  }
+  past.next_tokens.add(text);
   take_calibration<RollingHashIndex>(used, past.calibration);
   take_calibration<SuffixArrayIndex>(used, past.calibration);
   take_calibration<NaiveIndex>(used, past.calibration);

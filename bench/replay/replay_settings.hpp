@@ -41,8 +41,9 @@ struct ReplaySettings {
   Outliers outliers = {};
   std::optional<Slowdown> slowdown = {};
   Kept kept = Kept::session;
-  std::size_t memory_bytes = std::size_t{64} << 20;  ///< upper limit of a HistoryStore
-  bool top_k = true;                                 ///< show the top-k rows of the trace to strategies that want them
+  std::size_t memory_bytes = std::size_t{64} << 20;     ///< upper limit of a HistoryStore
+  std::size_t next_token_bytes = std::size_t{4} << 20;  ///< upper limit of NextTokenCounts; 0: none are kept
+  bool top_k = true;  ///< show the top-k rows of the trace to strategies that want them
 };
 
 constexpr std::string_view name(CostKnown known) {

@@ -74,6 +74,7 @@ AnyStrategy make_ngram(const Settings& settings, Past* past) {
   NgramOptions options;
   if (past != nullptr) {
     options.stores = {past->memory};
+    if (past->next_tokens.lines() != 0) options.next_tokens = &past->next_tokens;
     options.prior = past->calibration;
   }
   const std::string_view index = settings.word("index");

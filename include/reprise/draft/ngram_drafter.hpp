@@ -19,6 +19,7 @@
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
+#include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/token_counts.hpp"
 
@@ -38,6 +39,10 @@ struct NgramOptions {
   /// next token (see NgramDrafter). The stores must outlive the drafter and its copies. Other threads may write to
   /// stores that allow it. Evidence from one store alone is calibrated separately for each index of this array.
   std::array<DatastoreRef, max_stores> stores{};
+  /// Statistics of the tokens that follow one and two tokens, for example in past sequences of the same tenant. Counted
+  /// tokens are candidates, and counts are evidence for all candidates. The statistics must outlive the drafter and its
+  /// copies; another thread may write to them. Null: none.
+  const NextTokenCounts* next_tokens = nullptr;
 };
 
 /// Drafts tokens that followed similar text earlier in the context, and states how likely they are.
@@ -144,7 +149,8 @@ class NgramDrafter {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
 
  private:
-  static constexpr std::size_t most_candidates = detail::Voters::capacity + TokenCounts::most_frequent;
+  static constexpr std::size_t most_counted = NextTokenEvidence::orders * NextTokens::most;
+  static constexpr std::size_t most_candidates = detail::Voters::capacity + most_counted + TokenCounts::most_frequent;
   static constexpr std::size_t compared_again = 8;
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
 
@@ -216,7 +222,9 @@ class NgramDrafter {
   /// first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
     count_votes(place, candidates);
+    const bool counted = options_.next_tokens != nullptr && add_counted(place, candidates);
     add_frequent(place, candidates);
+    if (counted) mark_absent(place, candidates);
   }
 
   /// Adds the tokens that the voters predict, in the context and in the stores, with their votes.
@@ -247,6 +255,56 @@ class NgramDrafter {
       candidate.evidence.rival = candidate.evidence.longest == longest ? second : longest;
     }
     candidates.longest = longest;
+  }
+
+  /// Adds the tokens that have been counted after the last one and the last two tokens, if they can be likely enough.
+  /// Sets their evidence. Returns true if one of these contexts has been counted.
+  bool add_counted(const Place& place, Candidates& candidates) noexcept {
+    const std::optional<Token> before = token_before(place);
+    const std::array<NextTokens, NextTokenEvidence::orders> next = {
+        before ? options_.next_tokens->next(*before, place.before) : NextTokens(),
+        options_.next_tokens->next(place.before)};
+    for (std::size_t order = 0; order < next.size(); ++order) {
+      counted_[order] = next[order].total() != 0;
+      for (const NextToken& token : next[order].listed()) {
+        detail::Candidate* candidate = candidates.find(token.token);
+        const bool likely =
+            std::uint64_t{place.path.raw()} * token.count >= std::uint64_t{least_.raw()} * next[order].total();
+        if (candidate == nullptr && !likely) continue;
+        if (candidate == nullptr) candidate = &add_unvoted(token.token, candidates);
+        candidate->evidence.next.classes[order] = NextTokenEvidence::counted(token.count, next[order].total());
+      }
+    }
+    return counted_[0] || counted_[1];
+  }
+  /// Adds a candidate that no voter predicts.
+  detail::Candidate& add_unvoted(Token token, Candidates& candidates) const noexcept {
+    detail::Candidate& candidate = candidates.add(token);
+    TokenEvidence& evidence = candidate.evidence;
+    evidence.count = context_.counts().count(token);
+    evidence.votes = detail::frequency_weight(std::max<std::uint64_t>(evidence.count, 1), context_.counts().total());
+    evidence.strongest = evidence.votes;
+    evidence.rival = candidates.longest;
+    return candidate;
+  }
+  /// Completes the evidence of next-token counts: a candidate that is not counted after a counted context is absent.
+  void mark_absent(const Place& place, Candidates& candidates) const noexcept {
+    const bool stores_vote = voters_.has_stored(place.voters);
+    for (detail::Candidate& candidate : candidates.all()) {
+      candidate.evidence.stores_vote = stores_vote;
+      for (std::size_t order = 0; order < counted_.size(); ++order) {
+        std::uint8_t& known = candidate.evidence.next.classes[order];
+        if (counted_[order] && known == NextTokenEvidence::unknown) known = NextTokenEvidence::absent;
+      }
+    }
+  }
+  /// Returns the token before `place.before`, if there is one.
+  [[nodiscard]] std::optional<Token> token_before(const Place& place) const noexcept {
+    const TokenSpan tokens = context_.tokens();
+    if (place.parent == anchor_parent)
+      return tokens.size() < 2 ? std::nullopt : std::optional(tokens[tokens.size() - 2]);
+    const NodeIndex above = nodes_[static_cast<std::size_t>(place.parent)].parent;
+    return above == anchor_parent ? tokens.back() : nodes_[static_cast<std::size_t>(above)].token;
   }
 
   /// Adds the most frequent tokens of the context, if this path followed by "something else" has a probability above
@@ -350,7 +408,8 @@ class NgramDrafter {
   std::size_t proposed_ = 0;
   std::array<RootCandidate, most_candidates> root_candidates_;
   std::size_t root_count_ = 0;
-  std::size_t likeliest_ = 0;  // index of the likeliest candidate in root_candidates_
+  std::array<bool, NextTokenEvidence::orders> counted_{};  // which contexts of the current position were counted
+  std::size_t likeliest_ = 0;                              // index of the likeliest candidate in root_candidates_
   Probability least_;
 };
 

@@ -12,6 +12,7 @@
 #include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/next_token_evidence.hpp"
 
 namespace reprise::inline v0 {
 
@@ -41,9 +42,11 @@ struct TokenEvidence {
   int occurrences = 0;       ///< number of occurrences that predict the token
   std::uint64_t count = 0;   ///< number of times the token has occurred
   EvidenceSource source = EvidenceSource::context;
+  bool stores_vote = false;     ///< occurrences in datastores vote at this position; set only if `next` is known
+  NextTokenEvidence next = {};  ///< next-token counts
 };
 
-/// The learned corrections for one target. It is a plain value of 6 KB: keep it after a sequence, and start the next
+/// The learned corrections for one target. It is a plain value of 9 KB: keep it after a sequence, and start the next
 /// sequence with it. Biases are log-odds in BiasScale; the biases of single tokens are in SmallBiasScale. All-zero
 /// biases leave the built-in tables unchanged.
 struct CalibrationState {
@@ -61,6 +64,8 @@ struct CalibrationState {
   /// Like `by_source`, but for EvidenceSource::second_store and later. Snapshots omit these biases, so they start at
   /// zero in each process.
   std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
+  /// Biases of next-token counts. Snapshots omit them.
+  NextTokenBiases by_next{};
   std::int32_t slope = 0;             ///< learned change of slope; multiplies 0.3 times the log-odds of the vote
   TokenBiases by_previous{};          ///< biases by the previous token
   TokenBiases by_token{};             ///< biases by the token itself
@@ -104,6 +109,10 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
   for (std::size_t s = 0; s < both.by_store.size(); ++s)
     for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
       both.by_store[s][i] = mean(a.by_store[s][i], b.by_store[s][i]);
+  for (std::size_t order = 0; order < both.by_next.size(); ++order)
+    for (std::size_t group = 0; group < both.by_next[order].size(); ++group)
+      for (std::size_t i = 0; i < both.by_next[order][group].size(); ++i)
+        both.by_next[order][group][i] = mean(a.by_next[order][group][i], b.by_next[order][group][i]);
   both.slope = mean(a.slope, b.slope);
   for (const auto table :
        {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
@@ -125,7 +134,7 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 ///
 /// Use learn() only for tokens at positions where the target has picked a token; see for_each_tested().
 ///
-/// Cost: a dozen table reads per token. It does not allocate. Size: 6 KB. Threads: one at a time.
+/// Cost: a dozen table reads per token. It does not allocate. Size: 9 KB. Threads: one at a time.
 class TokenCalibrator {
  public:
   /// The evidence that all candidates at one position of the tree share.
@@ -141,6 +150,8 @@ class TokenCalibrator {
     std::uint8_t length = 0;
     std::uint8_t depth = 0;
     EvidenceSource source = EvidenceSource::context;
+    NextTokenEvidence next = {};
+    std::uint8_t group = 0;  ///< kind of the other evidence, as far as `next` is calibrated for it
     std::uint16_t previous = 0;
     std::uint16_t token = 0;
     std::uint16_t token_and_length = 0;
@@ -156,6 +167,9 @@ class TokenCalibrator {
       for (std::int32_t& bias : biases) adjust(bias, 0, limit);
     for (auto& biases : state_.by_store)
       for (std::int32_t& bias : biases) adjust(bias, 0, limit);
+    for (auto& order : state_.by_next)
+      for (auto& biases : order)
+        for (std::int32_t& bias : biases) adjust(bias, 0, limit);
     for (const auto table :
          {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
       for (std::int16_t& bias : state_.*table) adjust(bias, 0);
@@ -189,11 +203,15 @@ class TokenCalibrator {
     const LogOdds learned = loaded(state_.by_length[length]) + source_bias(evidence.source, length) +
                             LogOddsScale::multiply(loaded(state_.slope), steepness(vote)) +
                             loaded(state_.by_token[by_token]) + loaded(state_.by_token_and_length[by_both]);
-    return {detail::logistic(at.shared + built_in + learned),
+    const LogOdds known = at.shared + built_in + learned;
+    const std::size_t group = group_of(evidence);
+    return {detail::logistic(known + statistics(evidence.next, group, known)),
             static_cast<std::int16_t>(vote),
             static_cast<std::uint8_t>(length),
             at.depth,
             evidence.source,
+            evidence.next,
+            static_cast<std::uint8_t>(group),
             at.previous,
             static_cast<std::uint16_t>(by_token),
             static_cast<std::uint16_t>(by_both)};
@@ -207,6 +225,9 @@ class TokenCalibrator {
     const std::int32_t step = rescaled<StepScale, BiasScale>(error * rate);
     adjust(state_.all, step, limit);
     adjust(state_.by_length[sample.length], step, limit);
+    if (sample.next.known())
+      for (std::size_t order = 0; order < NextTokenEvidence::orders; ++order)
+        adjust(state_.by_next[order][sample.group][sample.next.classes[order]], step, limit);
     adjust(state_.by_depth[sample.depth], step, limit);
     if (sample.source != EvidenceSource::context)
       adjust(detail::source_biases(state_, sample.source)[sample.length], 2 * step, limit);
@@ -275,6 +296,24 @@ class TokenCalibrator {
   [[nodiscard]] constexpr LogOdds source_bias(EvidenceSource source, std::size_t length) const noexcept {
     if (source == EvidenceSource::context) return 0;
     return loaded(detail::source_biases(state_, source)[length]) + (source == EvidenceSource::both ? 0 : memory_value);
+  }
+
+  /// Returns the kind of the other evidence: 0 and 1: no occurrence predicts the token; 2 and 3: occurrences in the
+  /// context do; 4: in stores only; 5: in both. The odd ones of 0 to 3: occurrences in stores predict other tokens.
+  static constexpr std::size_t group_of(const TokenEvidence& evidence) noexcept {
+    const std::size_t rivals = evidence.stores_vote ? 1 : 0;
+    if (evidence.longest < 0) return rivals;
+    if (evidence.source == EvidenceSource::context) return 2 + rivals;
+    return evidence.source == EvidenceSource::both ? 5 : 4;
+  }
+  /// Returns the effect of next-token counts on log-odds of `known`.
+  [[nodiscard]] constexpr LogOdds statistics(const NextTokenEvidence& next, std::size_t group,
+                                             LogOdds known) const noexcept {
+    if (!next.known()) return 0;
+    LogOdds sum = next_token_value(next, group, known);
+    for (std::size_t order = 0; order < NextTokenEvidence::orders; ++order)
+      sum += loaded(state_.by_next[order][group][next.classes[order]]);
+    return sum;
   }
 
   static constexpr std::size_t magnitude(std::uint64_t count) noexcept {

@@ -42,6 +42,11 @@ class Candidates {
     const std::size_t at = find(token, size_);
     return at == size_ ? add(token) : begin()[at];
   }
+  /// Returns the candidate for this token, or null. Valid until the next one is added.
+  [[nodiscard]] Candidate* find(Token token) noexcept {
+    const std::size_t at = find(token, size_);
+    return at == size_ ? nullptr : begin() + at;
+  }
   /// True if this token is among the first `count` candidates.
   [[nodiscard]] bool contains(Token token, std::size_t count) noexcept { return find(token, count) != count; }
   /// Adds a candidate without evidence. Preconditions: this token has no candidate yet; there are fewer than `Most`

@@ -112,6 +112,8 @@ class Voters {
   [[nodiscard]] VoterSet all() const noexcept { return (VoterSet{1} << size_) - 1; }
   [[nodiscard]] const Voter& operator[](std::size_t i) const noexcept { return voters_[i]; }
   [[nodiscard]] bool is_stored(std::size_t i) const noexcept { return (stored_ >> i & 1) != 0; }
+  /// True if one of these voters is an occurrence in a store.
+  [[nodiscard]] bool has_stored(VoterSet voters) const noexcept { return (voters & stored_) != 0; }
   /// True if one of `voters` is the place `next` of the context.
   [[nodiscard]] bool follow(VoterSet voters, Position next) const noexcept {
     for (voters &= ~stored_; voters != 0; voters &= voters - 1)
