@@ -15,6 +15,7 @@
 #include "reprise/draft/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
+#include "reprise/draft/detail/next_token_source.hpp"
 #include "reprise/draft/detail/voters.hpp"
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
@@ -149,8 +150,8 @@ class NgramDrafter {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
 
  private:
-  static constexpr std::size_t most_counted = NextTokenEvidence::orders * NextTokens::most;
-  static constexpr std::size_t most_candidates = detail::Voters::capacity + most_counted + TokenCounts::most_frequent;
+  static constexpr std::size_t most_candidates =
+      detail::Voters::capacity + detail::NextTokenSource::most_added + TokenCounts::most_frequent;
   static constexpr std::size_t compared_again = 8;
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
 
@@ -217,14 +218,17 @@ class NgramDrafter {
   }
 
   /// Collects all candidates for this position, each with its evidence. All sources of evidence are combined here and
-  /// nowhere else. A new source (such as the target's own top-k, or n-gram counts) can add evidence to known candidates
+  /// nowhere else. A new source (such as the target's own top-k) can add evidence to known candidates
   /// or add new ones. The order of the sources matters: of equally probable tokens, the one added first is drafted
   /// first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
     count_votes(place, candidates);
-    const bool counted = options_.next_tokens != nullptr && add_counted(place, candidates);
+    if (options_.next_tokens == nullptr) return add_frequent(place, candidates);
+    const detail::NextTokenSource counted(*options_.next_tokens, token_before(place), place.before);
+    counted.add(candidates, place.path, least_,
+                [&](Token token) noexcept -> detail::Candidate& { return add_unvoted(token, candidates); });
     add_frequent(place, candidates);
-    if (counted) mark_absent(place, candidates);
+    counted.complete(candidates.all(), voters_.has_stored(place.voters));
   }
 
   /// Adds the tokens that the voters predict, in the context and in the stores, with their votes.
@@ -257,26 +261,6 @@ class NgramDrafter {
     candidates.longest = longest;
   }
 
-  /// Adds the tokens that have been counted after the last one and the last two tokens, if they can be likely enough.
-  /// Sets their evidence. Returns true if one of these contexts has been counted.
-  bool add_counted(const Place& place, Candidates& candidates) noexcept {
-    const std::optional<Token> before = token_before(place);
-    const std::array<NextTokens, NextTokenEvidence::orders> next = {
-        before ? options_.next_tokens->next(*before, place.before) : NextTokens(),
-        options_.next_tokens->next(place.before)};
-    for (std::size_t order = 0; order < next.size(); ++order) {
-      counted_[order] = next[order].total() != 0;
-      for (const NextToken& token : next[order].listed()) {
-        detail::Candidate* candidate = candidates.find(token.token);
-        const bool likely =
-            std::uint64_t{place.path.raw()} * token.count >= std::uint64_t{least_.raw()} * next[order].total();
-        if (candidate == nullptr && !likely) continue;
-        if (candidate == nullptr) candidate = &add_unvoted(token.token, candidates);
-        candidate->evidence.next.classes[order] = NextTokenEvidence::counted(token.count, next[order].total());
-      }
-    }
-    return counted_[0] || counted_[1];
-  }
   /// Adds a candidate that no voter predicts.
   detail::Candidate& add_unvoted(Token token, Candidates& candidates) const noexcept {
     detail::Candidate& candidate = candidates.add(token);
@@ -286,17 +270,6 @@ class NgramDrafter {
     evidence.strongest = evidence.votes;
     evidence.rival = candidates.longest;
     return candidate;
-  }
-  /// Completes the evidence of next-token counts: a candidate that is not counted after a counted context is absent.
-  void mark_absent(const Place& place, Candidates& candidates) const noexcept {
-    const bool stores_vote = voters_.has_stored(place.voters);
-    for (detail::Candidate& candidate : candidates.all()) {
-      candidate.evidence.stores_vote = stores_vote;
-      for (std::size_t order = 0; order < counted_.size(); ++order) {
-        std::uint8_t& known = candidate.evidence.next.classes[order];
-        if (counted_[order] && known == NextTokenEvidence::unknown) known = NextTokenEvidence::absent;
-      }
-    }
   }
   /// Returns the token before `place.before`, if there is one.
   [[nodiscard]] std::optional<Token> token_before(const Place& place) const noexcept {
@@ -408,8 +381,7 @@ class NgramDrafter {
   std::size_t proposed_ = 0;
   std::array<RootCandidate, most_candidates> root_candidates_;
   std::size_t root_count_ = 0;
-  std::array<bool, NextTokenEvidence::orders> counted_{};  // which contexts of the current position were counted
-  std::size_t likeliest_ = 0;                              // index of the likeliest candidate in root_candidates_
+  std::size_t likeliest_ = 0;  // index of the likeliest candidate in root_candidates_
   Probability least_;
 };
 
