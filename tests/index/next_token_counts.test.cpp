@@ -105,16 +105,16 @@ TEST(NextTokenCounts, AreListedByFallingCountThenByToken) {
 
 /// A reader during a write can read a token in two words.
 TEST(NextTokens, ListEachTokenOnceAndNoMoreThanThereIsRoom) {
-  NextTokens next;
-  next.add({5, 3});
-  next.add({6, 4});
-  next.add({5, 9});
-  next.add_unlisted(10);
-  EXPECT_EQ(listed(next), (Listed{{6, 4}, {5, 3}}));
-  EXPECT_EQ(next.total(), 17U);
-  for (Token token = 10; token < 20; ++token) next.add({token, 1});
-  EXPECT_EQ(next.size(), NextTokens::most);
+  const Listed words = {{5, 3}, {6, 4}, {5, 9}, {0x7ffffffe, 3}, {0, 3}};
+  const NextTokens next(words, 10);
+  EXPECT_EQ(listed(next), (Listed{{6, 4}, {0, 3}, {5, 3}, {0x7ffffffe, 3}}));
   EXPECT_EQ(next.total(), 23U);
+  const Listed more(10, {1, 1});
+  EXPECT_EQ(listed(NextTokens(more, 0)), (Listed{{1, 1}}));
+  Listed many;
+  for (Token token = 0; token < 10; ++token) many.push_back({token, 7});
+  EXPECT_EQ(NextTokens(many, 0).size(), NextTokens::most);
+  EXPECT_EQ(NextTokens(many, 0).total(), 56U);
 }
 
 /// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.

@@ -206,16 +206,18 @@ class NextTokenCounts {
     if (lines_ != 0) reprise::prefetch(&table_[line_of(hash)]);
   }
   [[nodiscard]] NextTokens read(std::uint64_t hash) const noexcept {
-    NextTokens next;
-    if (lines_ == 0) return next;
+    if (lines_ == 0) return {};
+    std::array<NextToken, words_per_line> listed;
+    std::size_t size = 0;
+    std::uint32_t unlisted = 0;
     for (const NextTokenWord word : words(line_of(hash))) {
-      if (!word.has_tag(tag_of(hash))) continue;
-      if (word.is_unlisted())
-        next.add_unlisted(word.count());
-      else
-        next.add({word.token(), word.count()});
+      const bool wanted = word.has_tag(tag_of(hash));
+      const bool is_token = !word.is_unlisted();
+      listed[size] = {word.token(), word.count()};
+      size += wanted && is_token ? 1 : 0;
+      unlisted += wanted && !is_token ? word.count() : 0;
     }
-    return next;
+    return {std::span(listed).first(size), unlisted};
   }
   /// Stores the words that have changed, each in one step.
   void store(std::size_t line, const Words& changed) noexcept {

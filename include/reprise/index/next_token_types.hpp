@@ -23,6 +23,27 @@ class NextTokens {
  public:
   static constexpr std::size_t most = 8;  ///< maximum number of listed tokens
 
+  constexpr NextTokens() noexcept = default;  ///< a context that has not been counted
+  /// Lists the first `most` of `tokens`, which may be in any order. If a token is repeated, only its first count is
+  /// used. `unlisted`: the number of occurrences of the context with other next tokens. Requires tokens from 0 on.
+  constexpr NextTokens(std::span<const NextToken> tokens, std::uint32_t unlisted) noexcept : total_(unlisted) {
+    // Eight numbers are compared with each other instead of sorted, because a sort has unpredictable branches.
+    std::array<std::uint64_t, most> keys{};
+    for (const NextToken& next : tokens.first(std::min(tokens.size(), most))) {
+      const std::uint64_t key = key_of(next);
+      bool repeated = false;
+      for (std::size_t i = 0; i < size_; ++i) repeated |= token_of(keys[i]) == next.token;
+      keys[size_] = key;
+      size_ += repeated ? 0 : 1;
+      total_ += repeated ? 0 : next.count;
+    }
+    for (std::size_t i = 0; i < size_; ++i) {
+      std::size_t rank = 0;
+      for (std::size_t j = 0; j < size_; ++j) rank += keys[j] > keys[i] ? 1 : 0;
+      list_[rank] = {token_of(keys[i]), static_cast<std::uint32_t>(keys[i] >> count_at)};
+    }
+  }
+
   [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
   [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
@@ -30,22 +51,14 @@ class NextTokens {
   /// other next tokens. A share is NextToken::count / total().
   [[nodiscard]] constexpr std::uint32_t total() const noexcept { return total_; }
 
-  /// Counts occurrences with next tokens that are not listed.
-  constexpr void add_unlisted(std::uint32_t count) noexcept { total_ += count; }
-  /// Lists a token. Has no effect if the token is listed already, or if the list is full.
-  constexpr void add(NextToken next) noexcept {
-    const auto same = [&](const NextToken& other) { return other.token == next.token; };
-    const auto end = list_.begin() + static_cast<std::ptrdiff_t>(size_);
-    if (size_ == most || std::any_of(list_.begin(), end, same)) return;
-    std::size_t at = size_++;
-    for (; at > 0 && before(next, list_[at - 1]); --at) list_[at] = list_[at - 1];
-    list_[at] = next;
-    total_ += next.count;
-  }
-
  private:
-  static constexpr bool before(const NextToken& a, const NextToken& b) noexcept {
-    return a.count != b.count ? a.count > b.count : a.token < b.token;
+  static constexpr int count_at = 32;
+  /// Returns a number that is larger for a token that is listed earlier.
+  static constexpr std::uint64_t key_of(NextToken next) noexcept {
+    return std::uint64_t{next.count} << count_at | ~static_cast<std::uint32_t>(next.token);
+  }
+  static constexpr Token token_of(std::uint64_t key) noexcept {
+    return static_cast<Token>(~static_cast<std::uint32_t>(key));
   }
 
   std::array<NextToken, most> list_{};
@@ -81,7 +94,7 @@ class NextTokenWord {
     return static_cast<std::uint32_t>(bits_ >> count_at) & most_count;
   }
   [[nodiscard]] constexpr bool is_unlisted() const noexcept { return low() == unlisted_mark; }
-  /// Requires that the word is neither empty nor `unlisted`.
+  /// Returns the token; any number if the word is empty or `unlisted`.
   [[nodiscard]] constexpr Token token() const noexcept { return static_cast<Token>(low()); }
   /// Returns true if the word is not empty and belongs to a context with this tag.
   [[nodiscard]] constexpr bool has_tag(std::uint16_t tag) const noexcept { return !empty() && this->tag() == tag; }
