@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// NgramDrafter with next-token counts: the table itself is tested in tests/index/next_token_counts.test.cpp.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/index/next_token_counts.hpp"
+#include "reprise/testing/check_strategy.hpp"
+#include "reprise/testing/random.hpp"
+#include "support/ngram_world.hpp"
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<Token>;
+using Nodes = std::vector<DraftNode>;
+using testing::draft_of;
+using testing::LentNgram;
+
+constexpr DraftBudget tree = {.max_nodes = 16, .shape = DraftShape::tree};
+
+NextTokenCounts counts_of(const std::vector<Tokens>& texts, std::size_t bytes = std::size_t{1} << 20) {
+  NextTokenCounts counts = NextTokenCounts::make({.max_bytes = bytes}).value();
+  for (const Tokens& text : texts) counts.add(text);
+  return counts;
+}
+LentNgram<> drafter_with(const NextTokenCounts* counts, TokenSpan context) {
+  NgramOptions options;
+  options.next_tokens = counts;
+  LentNgram<> drafter(options);
+  drafter.begin(context);
+  return drafter;
+}
+std::optional<Probability> probability_of(const Nodes& nodes, Token token) {
+  const auto node =
+      std::find_if(nodes.begin(), nodes.end(), [&](const DraftNode& n) { return n.token == token && n.parent == -1; });
+  return node == nodes.end() ? std::nullopt : std::optional(node->path_probability);
+}
+/// Returns `size` tokens below `vocabulary`, with repetition.
+Tokens random_text(std::size_t size, std::size_t vocabulary, std::uint64_t seed) {
+  testing::Random random(seed);
+  Tokens text;
+  for (std::size_t i = 0; i < size; ++i)
+    text.push_back(random.below(3) == 0 || i < 9 ? static_cast<Token>(random.below(vocabulary)) : text[i - 8]);
+  return text;
+}
+
+// --- NextTokenEvidence ---
+
+TEST(NextTokenEvidence, OrdersClassesByShare) {
+  for (const std::uint32_t total : {1U, 3U, 10U, 100U, 65'535U}) {
+    std::uint8_t before = 255;
+    for (std::uint32_t count = 1; count <= total; count += std::max(1U, total / 50)) {
+      const std::uint8_t known = NextTokenEvidence::counted(count, total);
+      EXPECT_GT(known, NextTokenEvidence::absent);
+      EXPECT_LT(known, detail::next_token_classes);
+      EXPECT_LE(known, before) << "a larger share has a lower class";
+      before = known;
+    }
+  }
+  EXPECT_NE(NextTokenEvidence::counted(1, 1), NextTokenEvidence::counted(100, 100)) << "a large total counts more";
+  EXPECT_FALSE(NextTokenEvidence{}.known());
+  EXPECT_TRUE((NextTokenEvidence{{NextTokenEvidence::unknown, NextTokenEvidence::absent}}.known()));
+  EXPECT_FALSE((NextTokenEvidence{{NextTokenEvidence::unknown, NextTokenEvidence::absent}}.listed()));
+}
+
+// --- Drafts ---
+
+TEST(NgramNextTokens, DraftsTextThatOnlyTheCountsKnow) {
+  const NextTokenCounts counts = counts_of({{1, 2, 3, 4, 5}, {7, 1, 2, 3, 4}, {1, 2, 3, 9}, {6, 1, 2, 3, 4}});
+  const Tokens context = {90, 80, 70, 60, 1, 2};
+  LentNgram<> plain = drafter_with(nullptr, context);
+  EXPECT_FALSE(probability_of(draft_of(plain, tree), 3));
+  LentNgram<> drafter = drafter_with(&counts, context);
+  const Nodes nodes = draft_of(drafter, tree);
+  ASSERT_GE(nodes.size(), 2U);
+  EXPECT_EQ(nodes[0].token, 3);
+  EXPECT_EQ(nodes[0].parent, anchor_parent);
+  EXPECT_GT(nodes[0].path_probability, Probability::ratio(1, 4));
+  const auto four = std::find_if(nodes.begin(), nodes.end(), [](const DraftNode& n) { return n.token == 4; });
+  ASSERT_NE(four, nodes.end()) << "the draft goes on by the counts";
+  EXPECT_EQ(four->parent, 0);
+}
+
+TEST(NgramNextTokens, AreEvidenceForTokensThatTheContextPredicts) {
+  // The context has followed 1, 2 by 3 and by 4, once each; the counts know only 3.
+  const Tokens context = {1, 2, 3, 50, 51, 1, 2, 4, 60, 61, 1, 2};
+  const NextTokenCounts counts = counts_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
+  LentNgram<> without = drafter_with(nullptr, context);
+  LentNgram<> with = drafter_with(&counts, context);
+  const Nodes plain = draft_of(without, tree);
+  const Nodes counted = draft_of(with, tree);
+  EXPECT_GT(*probability_of(counted, 3), *probability_of(plain, 3));
+  EXPECT_LT(*probability_of(counted, 4), *probability_of(plain, 4)) << "counted contexts without the token";
+}
+
+TEST(NgramNextTokens, ChangeNothingWhileNothingIsCounted) {
+  const NextTokenCounts empty = NextTokenCounts::make({.max_bytes = 4096}).value();
+  const NextTokenCounts none;
+  const Tokens text = random_text(400, 20, 5);
+  for (std::size_t size = 2; size < text.size(); size += 7) {
+    const TokenSpan context = TokenSpan(text).first(size);
+    LentNgram<> plain = drafter_with(nullptr, context);
+    const Nodes expected = draft_of(plain, tree);
+    for (const NextTokenCounts* counts : {&empty, &none}) {
+      LentNgram<> drafter = drafter_with(counts, context);
+      EXPECT_TRUE(testing::same_nodes(draft_of(drafter, tree), expected)) << size;
+    }
+  }
+}
+
+TEST(NgramNextTokens, LearnThatCountsAreWrong) {
+  const NextTokenCounts counts = counts_of(std::vector<Tokens>(20, Tokens{1, 2, 3}));
+  LentNgram<> drafter = drafter_with(&counts, Tokens{90, 80, 1, 2});
+  Nodes nodes = draft_of(drafter, tree);
+  const Probability before = *probability_of(nodes, 3);
+  for (int i = 0; i < 200; ++i) {
+    drafter.feedback({DraftView(nodes, DraftKind::ordered), {}, {}, Token{999'999}, Cut::none, {}});
+    nodes = draft_of(drafter, tree);
+    if (!probability_of(nodes, 3)) return;
+  }
+  EXPECT_LT(*probability_of(nodes, 3), before * Probability::ratio(1, 4));
+  const NextTokenBiases& learned = drafter.calibration().by_next;
+  EXPECT_NE(learned, NextTokenBiases{});
+}
+
+TEST(NgramNextTokens, KeepTheRulesOfDraftsWithAnyTable) {
+  NextTokenCounts counts = counts_of({random_text(5000, 16, 1)}, 4096);  // full: contexts are evicted all the time
+  NgramOptions options;
+  options.next_tokens = &counts;
+  const testing::Report report = testing::check_strategy([&] { return NgramDrafter<>(options); });
+  EXPECT_TRUE(report.passed()) << report.to_string();
+  const Tokens text = random_text(500, 16, 2);
+  for (std::size_t size = 1; size < text.size(); size += 3) {
+    LentNgram<> drafter = drafter_with(&counts, TokenSpan(text).first(size));
+    for (const DraftShape shape : {DraftShape::tree, DraftShape::chain}) {
+      const DraftBudget budget = {.max_nodes = 32, .shape = shape};
+      const Nodes nodes = draft_of(drafter, budget);
+      EXPECT_EQ(testing::fault_of(nodes, budget, Probability::ratio(1, 500)), "") << size;
+      LentNgram<> again = drafter_with(&counts, TokenSpan(text).first(size));
+      const Nodes fewer = draft_of(again, {.max_nodes = 8, .shape = shape});
+      EXPECT_TRUE(testing::same_nodes(fewer, std::span(nodes).first(fewer.size())))
+          << "a smaller draft is a prefix, " << size;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise
