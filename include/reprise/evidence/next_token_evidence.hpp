@@ -48,7 +48,7 @@ using NextTokenBiases =
                                                  LogOdds known) noexcept {
   LogOdds sum = LogOddsScale::multiply(
       LogOdds{detail::next_token_slopes[group][(evidence.classes[0] != 0 ? 2U : 0U) + (evidence.listed() ? 1U : 0U)]},
-      known);
+      std::min(known, detail::log_odds_one));
   for (std::size_t order = 0; order < NextTokenEvidence::orders; ++order)
     sum += detail::next_token_values[order][group][evidence.classes[order]];
   return sum;
