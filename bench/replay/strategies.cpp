@@ -75,6 +75,7 @@ AnyStrategy make_ngram(const Settings& settings, Past* past) {
   if (past != nullptr) {
     options.stores = {past->memory};
     if (past->next_tokens.lines() != 0) options.next_tokens = &past->next_tokens;
+    if (past->ranked_rows.lines() != 0) options.ranked_rows = &past->ranked_rows;
     options.prior = past->calibration;
   }
   const std::string_view index = settings.word("index");
