@@ -401,7 +401,9 @@ class NgramWorld {
     budget.max_depth = choices_.chance(30) ? choices_.below(6) : unlimited;
     budget.max_leaves = choices_.chance(30) ? choices_.below(6) : unlimited;
     budget.shape = choices_.chance(60) ? DraftShape::tree : DraftShape::chain;
-    if (choices_.chance(20)) budget.min_path_probability = Probability::ratio(1, choices_.chance(50) ? 10 : 100'000);
+    // Shares of counts can be exactly a quarter.
+    constexpr std::array<std::uint32_t, 3> least = {4, 10, 100'000};
+    if (choices_.chance(20)) budget.min_path_probability = Probability::ratio(1, least[choices_.below(least.size())]);
     return budget;
   }
 
