@@ -19,6 +19,7 @@
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/testing/naive_index.hpp"
 #include "support/choices.hpp"
+#include "support/false_counts.hpp"
 #include "support/lent_context.hpp"
 #include "support/ngram_model.hpp"
 #include "support/streams.hpp"
@@ -392,6 +393,11 @@ class NgramWorld {
     table.add(context.subspan(begin, choices_.below(context.size() - begin + 1)));
     if (choices_.chance(30)) table.add(context, choices_.below(context.size() + 1));
     if (choices_.chance(30)) table.add(source.next(piece()));
+    if (choices_.chance(5) && table.lines() < 100) {
+      const TokenSpan said = context.last(std::min<std::size_t>(context.size(), 8));
+      FalseCounts(choices_, {said.begin(), said.end()})
+          .add_to(table, static_cast<FalseCounts::Kind>(choices_.below(FalseCounts::kinds)));
+    }
     if (choices_.chance(2)) table.clear();
   }
   DraftBudget budget() {
