@@ -32,7 +32,7 @@ struct NgramOptions {
 
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
-  CalibrationState prior;                  ///< the initial calibration
+  CalibrationState prior = {};             ///< the initial calibration
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
   std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
