@@ -34,7 +34,7 @@ struct NgramOptions {
 
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
-  CalibrationState prior;                  ///< the initial calibration
+  CalibrationState prior = {};             ///< the initial calibration
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
   std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
@@ -73,9 +73,9 @@ struct NgramOptions {
 ///    three microseconds per draft.
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
-///  - Memory: the index over three n-gram lengths with its text, and 25 KB for the object. Counts take 11 to 21 bytes
+///  - Memory: the index over three n-gram lengths with its text, and 32 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    25 KB, reached when all tokens differ.
+///    32 KB, reached when all tokens differ.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
