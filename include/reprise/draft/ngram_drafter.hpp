@@ -258,14 +258,18 @@ class NgramDrafter {
   /// first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
     count_votes(place, candidates);
-    const detail::NextTokenSources sources{options_.next_tokens, options_.ranked_rows,
-                                           shown_.any() ? &shown_ : nullptr};
-    if (sources.none()) return add_frequent(place, candidates);
-    const detail::NextTokenLists lists(sources, token_before(place), place.before, place.depth);
+    const detail::NextTokenSources from = sources();
+    if (from.none() || !detail::NextTokenLists::worth_reading(place.path, least_))
+      return add_frequent(place, candidates);
+    const detail::NextTokenLists lists(from, token_before(place), place.before, place.depth);
     lists.add(candidates, place.path, least_,
               [&](Token token) noexcept -> detail::Candidate& { return add_unvoted(token, candidates); });
     add_frequent(place, candidates);
     lists.complete(candidates.all(), voters_.has_stored(place.voters));
+  }
+
+  [[nodiscard]] detail::NextTokenSources sources() const noexcept {
+    return {options_.next_tokens, options_.ranked_rows, shown_.any() ? &shown_ : nullptr};
   }
 
   /// Adds the tokens that the voters predict, in the context and in the stores, with their votes.
@@ -345,6 +349,7 @@ class NgramDrafter {
     const TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
+    const detail::NextTokenSources from = sources();
     const auto depth = static_cast<std::uint16_t>(place.depth + 1);
     const VoteWeight total = candidates.total;
     Probability best = Probability::zero();
@@ -360,6 +365,8 @@ class NgramDrafter {
         root_candidates_[root_count_++] = {candidate.token, sample};
       }
       if (path < least_ || path <= frontier_.bar()) continue;
+      if (!from.none() && detail::NextTokenLists::worth_reading(path, least_))
+        detail::NextTokenLists::prefetch(from, place.before, candidate.token);
       frontier_.push({path, candidate.token, place.parent, depth,
                       static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters,
                       sample});

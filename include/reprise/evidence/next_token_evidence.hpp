@@ -35,16 +35,28 @@ struct NextTokenEvidence {
   [[nodiscard]] static constexpr std::uint8_t absent(NextTokenSource source, bool carried = false) noexcept {
     return static_cast<std::uint8_t>(first_class[static_cast<std::size_t>(source)] + (carried ? 1 : 0));
   }
-  /// Returns the class of a token that was counted `count` times among `total` occurrences of its context. It combines
-  /// the share of the token with the magnitude of the total. Requires 1 <= count <= total.
-  [[nodiscard]] static constexpr std::uint8_t counted(NextTokenSource source, std::uint32_t count,
-                                                      std::uint32_t total) noexcept {
-    constexpr LogOdds step = 3 * detail::log_odds_one / 4;  // of the binary logarithm of the share
-    const auto share =
-        static_cast<std::size_t>((detail::log2_q8(std::uint64_t{total} + 1) - detail::log2_q8(count)) / step);
-    const std::size_t size = total < 2 ? 0 : total < 5 ? 1 : total < 20 ? 2 : 3;
-    return static_cast<std::uint8_t>(absent(source) + 1 + 4 * std::min<std::size_t>(share, shares - 1) + size);
-  }
+  /// The classes of the counted tokens of one context, which has occurred `total` times.
+  class CountClasses {
+   public:
+    constexpr CountClasses(NextTokenSource source, std::uint32_t total) noexcept
+        : first_(absent(source) + 1U +
+                 (total < 2    ? 0U
+                  : total < 5  ? 1U
+                  : total < 20 ? 2U
+                               : 3U)),
+          total_(detail::log2_q8(std::uint64_t{total} + 1)) {}
+    /// Returns the class of a token that was counted `count` times. It combines the share of the token with the
+    /// magnitude of the total. Requires 1 <= count <= total.
+    [[nodiscard]] constexpr std::uint8_t of(std::uint32_t count) const noexcept {
+      constexpr LogOdds step = 3 * detail::log_odds_one / 4;  // of the binary logarithm of the share
+      const auto share = static_cast<std::size_t>((total_ - detail::log2_q8(count)) / step);
+      return static_cast<std::uint8_t>(first_ + 4 * std::min<std::size_t>(share, shares - 1));
+    }
+
+   private:
+    std::size_t first_;
+    LogOdds total_;
+  };
   /// Returns the class of a token with this rank, which is below Ranking::most. Only the sources ranked_after_two and
   /// ranked_after_one can be carried.
   [[nodiscard]] static constexpr std::uint8_t ranked(NextTokenSource source, std::size_t rank,
@@ -53,29 +65,36 @@ struct NextTokenEvidence {
     return static_cast<std::uint8_t>(absent(source) + (has_carried ? 2 : 1) + rank + (carried ? ranks : 0));
   }
 
-  /// Sets the class for a source that has the token.
-  constexpr void set(NextTokenSource source, std::uint8_t known) noexcept {
-    classes[static_cast<std::size_t>(source)] = known;
+  [[nodiscard]] constexpr std::uint8_t of(NextTokenSource source) const noexcept {
+    return classes[static_cast<std::size_t>(source)];
+  }
+  constexpr void set(NextTokenSource source, std::uint8_t known_class) noexcept {
+    classes[static_cast<std::size_t>(source)] = known_class;
+  }
+  /// Takes over the classes of `absent` for the sources that do not have the token.
+  constexpr void complete(const NextTokenEvidence& absent) noexcept {
+    for (std::size_t i = 0; i < sources; ++i)
+      if (classes[i] == unknown) classes[i] = absent.classes[i];
   }
   /// True if a source knows this position.
-  [[nodiscard]] constexpr bool known() const noexcept { return kind != 0; }
-
+  [[nodiscard]] constexpr bool known() const noexcept { return classes != std::array<std::uint8_t, sources>{}; }
   /// True if the token is in a ranking.
   [[nodiscard]] constexpr bool ranked() const noexcept {
     for (std::size_t i = 2; i < sources; ++i)
       if (classes[i] >= ranked(static_cast<NextTokenSource>(i), 0)) return true;
     return false;
   }
-
-  // Bits of `kind`.
-  static constexpr std::uint8_t listed = 1;  ///< the token is counted, or ranked after the last token or the last two
-  static constexpr std::uint8_t has_ranking = 2;  ///< there is a ranking after the last token or the last two
-  static constexpr std::uint8_t has_counts = 4;   ///< there are counts after the last token or the last two
-  static constexpr std::uint8_t is_known = 8;     ///< a source knows this position
-  static constexpr std::size_t kinds = 8;         ///< number of combinations of the first three bits
+  /// Returns a number below `kinds` for the kinds of sources: counts, rankings after the same tokens, and whether one
+  /// of these has the token.
+  [[nodiscard]] constexpr std::size_t kind() const noexcept {
+    const bool counts = of(NextTokenSource::counts_after_two) != 0 || of(NextTokenSource::counts_after_one) != 0;
+    const bool rankings = of(NextTokenSource::ranked_after_two) != 0 || of(NextTokenSource::ranked_after_one) != 0;
+    return (counts ? 4U : 0U) + (rankings ? 2U : 0U) + (listed ? 1U : 0U);
+  }
+  static constexpr std::size_t kinds = 8;
 
   std::array<std::uint8_t, sources> classes{};
-  std::uint8_t kind = 0;
+  bool listed = false;  ///< counted, or ranked after the same tokens
 
  private:
   static constexpr std::size_t shares = 12;
@@ -93,9 +112,8 @@ using NextTokenBiases =
 /// other evidence; see TokenCalibrator.
 [[nodiscard]] constexpr LogOdds next_token_value(const NextTokenEvidence& evidence, std::size_t group,
                                                  LogOdds known) noexcept {
-  LogOdds sum =
-      LogOddsScale::multiply(LogOdds{detail::next_token_slopes[group][evidence.kind % NextTokenEvidence::kinds]},
-                             std::min(known, detail::log_odds_one));
+  LogOdds sum = LogOddsScale::multiply(LogOdds{detail::next_token_slopes[group][evidence.kind()]},
+                                       std::min(known, detail::log_odds_one));
   for (const std::uint8_t known_class : evidence.classes) sum += detail::next_token_values[group][known_class];
   return sum;
 }

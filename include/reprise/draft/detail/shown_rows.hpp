@@ -10,6 +10,7 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/outcome.hpp"
+#include "reprise/core/prefetch.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/ranked_rows.hpp"
 #include "reprise/index/token_hash.hpp"
@@ -52,6 +53,10 @@ class ShownRows {
     if (rows_.empty()) return nullptr;
     const RankedRow& row = rows_[place_of(before_last, last)];
     return row.last == last && row.before_last == before_last ? &row.ranking : nullptr;
+  }
+  /// Prefetches the row that after() with the same arguments reads.
+  void prefetch(Token before_last, Token last) const noexcept {
+    if (!rows_.empty()) reprise::prefetch(&rows_[place_of(before_last, last)]);
   }
   /// Returns the ranking of the row that picked the last token (0) or the token before it (1). Tokens said since are
   /// left out. Empty if unknown.

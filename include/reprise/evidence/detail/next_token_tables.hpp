@@ -67,7 +67,7 @@ inline constexpr std::array<std::array<std::int16_t, next_token_classes>, next_t
       39,  49,  21,  34,  -3,  30,  -32, 0,   37,  26,   29,  -1,  -33, 4,   12}},
 }};
 
-/// The share of the other log-odds that is added, by group and by the first three bits of NextTokenEvidence::kind.
+/// The share of the other log-odds that is added, by group and by NextTokenEvidence::kind().
 inline constexpr std::array<std::array<std::int16_t, 8>, next_token_groups> next_token_slopes = {{
     {{-21, 0, -62, -144, -41, -129, -126, -182}},
     {{0, 0, 1, 0, -102, -149, -129, -169}},

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole rounds with a free target at a context of 128k tokens, s = 0.02: the cost of the target's rankings, and of the
+// tables of next tokens that past sequences have left.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "index_bench.hpp"
+#include "reprise/history/history_store.hpp"
+#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/ranked_rows.hpp"
+#include "reprise/loop/round.hpp"
+#include "reprise/speculator.hpp"
+
+namespace reprise::bench {
+namespace {
+
+constexpr std::size_t context_tokens = std::size_t{1} << 17;
+constexpr std::size_t rounds_tokens = 4096;  // decoded after the context, then truncated
+constexpr std::size_t text_tokens = context_tokens + rounds_tokens + 64;
+constexpr std::size_t sequence_tokens = 2048;
+
+/// The likeliest tokens after `last`: the same ones each time. The first is `picked` if there is one.
+std::array<Token, Ranking::most> ranking_after(Token last, Token picked = Ranking::none) {
+  std::array<Token, Ranking::most> likeliest{};
+  for (std::size_t i = 0; i < likeliest.size(); ++i)
+    likeliest[i] = static_cast<Token>((static_cast<std::size_t>(last) * 31 + 7 * i) % 100000);
+  if (picked != Ranking::none) likeliest[0] = picked;
+  return likeliest;
+}
+
+/// What earlier sequences have left: their text, the counts of their next tokens, and the rankings of half of them.
+struct Past {
+  Past(std::size_t mebibytes, bool tables) {
+    if (mebibytes == 0) {
+      tokens = bench_tokens(Stream::trace_like, text_tokens);
+      return;
+    }
+    history = HistoryStore::make({.max_bytes = mebibytes << 20}).value();
+    tokens = bench_tokens(Stream::trace_like, history.capacity() + text_tokens);
+    const TokenSpan text = TokenSpan(tokens).first(history.capacity());
+    for (std::size_t at = 0; at < text.size(); at += sequence_tokens) {
+      history.begin_sequence(1 + at);
+      history.append(text.subspan(at, std::min(sequence_tokens, text.size() - at)), Origin::output);
+    }
+    history.end_sequence();
+    options.stores = {history};
+    if (!tables) return;
+    counts = NextTokenCounts::make().value();
+    rows = RankedRows::make().value();
+    counts.add(text);
+    for (std::size_t i = 1; i + 1 < text.size() / 2; ++i) {
+      const Ranking ranking(ranking_after(text[i], text[i + 1]));
+      const std::array<RankedRow, 2> shown = {{{Ranking::none, text[i], ranking}, {text[i - 1], text[i], ranking}}};
+      rows.add(shown);
+    }
+    options.next_tokens = &counts;
+    options.ranked_rows = &rows;
+  }
+
+  HistoryStore history;
+  NextTokenCounts counts;
+  RankedRows rows;
+  std::vector<Token> tokens;  // the past, then the context, then what is decoded
+  NgramOptions options;
+};
+
+/// Decodes the tokens after the context, round by round. `shows`: the target shows its rankings.
+void rounds(benchmark::State& state, bool shows, bool tables) {
+  Past past(static_cast<std::size_t>(state.range(0)), tables);
+  const TokenSpan text = TokenSpan(past.tokens).last(text_tokens);
+  past.options.top_k = shows ? Ranking::most : 0;
+  Speculator session(past.options, {.curve = CostCurve::linear(0.02)});
+  Capabilities can;
+  can.max_leaves = unlimited;
+  if (!session.begin(text.first(context_tokens), can)) return state.SkipWithError("begin");
+  const Limits limits;
+  std::size_t decoded = 0;
+  std::size_t passes = 0;
+  std::size_t nodes = 0;
+  using Clock = std::chrono::steady_clock;
+  std::chrono::duration<double> total{};
+  for (auto step : state) {
+    const auto begin = Clock::now();
+    while (session.context().size() < context_tokens + rounds_tokens) {
+      session.propose(limits);
+      const auto pass = session.plan();
+      const TokenSpan next = text.subspan(session.context().size());
+      const auto decision = session.resolve(pass->ticket, testing::StreamPicks{next, pass->depths});
+      benchmark::DoNotOptimize(decision->keep);
+      if (session.strategy().top_k_wanted() != 0)
+        for (std::size_t i = 0; i <= pass->drafted; ++i) {
+          const Token last = pass->batch[pass->pending - 1 + i];
+          static_cast<void>(
+              session.report_top_k(pass->ticket, i, ranking_after(last, next[i == 0 ? 0 : pass->depths[i - 1]])));
+        }
+      nodes += pass->drafted;
+      ++passes;
+      static_cast<void>(session.commit(pass->ticket));
+    }
+    const std::chrono::duration<double> took = Clock::now() - begin;
+    decoded += session.context().size() - context_tokens;
+    total += took;
+    state.SetIterationTime(took.count());
+    static_cast<void>(session.truncate(context_tokens));
+  }
+  state.counters["ns/token"] = total.count() * 1e9 / static_cast<double>(decoded);
+  state.counters["tokens/pass"] = static_cast<double>(decoded) / static_cast<double>(passes);
+  state.counters["nodes/pass"] = static_cast<double>(nodes) / static_cast<double>(passes);
+}
+
+void add(const std::string& name, bool shows, bool tables, std::vector<std::int64_t> mebibytes) {
+  auto* bench = benchmark::RegisterBenchmark(name.c_str(), rounds, shows, tables);
+  for (const std::int64_t size : mebibytes) bench->Arg(size);
+  bench->UseManualTime()->Unit(benchmark::kMicrosecond);
+}
+
+}  // namespace
+}  // namespace reprise::bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  namespace bench = reprise::bench;
+  bench::add("cold", false, false, {0});
+  bench::add("cold/rankings", true, false, {0});
+  bench::add("history_MiB", false, false, {4, 64});
+  bench::add("history_MiB/tables", false, true, {4, 64});
+  bench::add("history_MiB/tables/rankings", true, true, {4, 64});
+  benchmark::RunSpecifiedBenchmarks();
+}
