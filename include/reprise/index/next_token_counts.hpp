@@ -57,7 +57,7 @@ class NextTokenCounts {
   static constexpr std::size_t line_bytes = detail::ContextLines::line_bytes;
   /// Number of evictions of the table after which a line is halved.
   static constexpr std::uint64_t evictions_per_halving = 64;
-  /// The contents of a line: words in any order, some of them empty.
+  /// The contents of a line: words by falling count, the empty ones last.
   using Words = std::array<NextTokenWord, words_per_line>;
 
   /// Creates a table without lines, which counts nothing.
@@ -182,7 +182,8 @@ class NextTokenCounts {
     std::array<NextToken, words_per_line> listed;
     std::size_t size = 0;
     std::uint32_t unlisted = 0;
-    for (const NextTokenWord word : words(place.line(lines()))) {
+    for (const std::uint64_t bits : table_.words(place.line(lines()))) {
+      const NextTokenWord word = NextTokenWord::from_bits(bits);
       const bool wanted = word.has_tag(place.tag());
       const bool is_token = !word.is_unlisted();
       listed[size] = {word.token(), word.count()};
@@ -208,6 +209,7 @@ class NextTokenCounts {
       if (detail::full(now)) evict(now);
       detail::list_new(now, wanted.tag(), next);
     }
+    detail::sort_falling(now);
     store(line, now);
   }
   /// Makes room for a new word. Counts of evictions choose among equal counts, so that it is not always the same place.

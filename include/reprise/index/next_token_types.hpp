@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,30 +19,19 @@ struct NextToken {
   friend bool operator==(const NextToken&, const NextToken&) = default;
 };
 
-/// The counted next tokens of one context, by falling count. Among equal counts, the smaller token is first.
+/// The counted next tokens of one context, by falling count. Among equal counts, the smaller token is first. During a
+/// write by another thread, the order can differ, and a token can be listed twice.
 class NextTokens {
  public:
   static constexpr std::size_t most = 8;  ///< maximum number of listed tokens
 
   constexpr NextTokens() noexcept = default;  ///< a context that has not been counted
-  /// Lists the first `most` of `tokens`, which may be in any order. If a token is repeated, only its first count is
-  /// used. `unlisted`: the number of occurrences of the context with other next tokens. Requires tokens from 0 on.
-  constexpr NextTokens(std::span<const NextToken> tokens, std::uint32_t unlisted) noexcept : total_(unlisted) {
-    // Eight numbers are compared with each other instead of sorted, because a sort has unpredictable branches.
-    std::array<std::uint64_t, most> keys{};
-    for (const NextToken& next : tokens.first(std::min(tokens.size(), most))) {
-      const std::uint64_t key = key_of(next);
-      bool repeated = false;
-      for (std::size_t i = 0; i < size_; ++i) repeated |= token_of(keys[i]) == next.token;
-      keys[size_] = key;
-      size_ += repeated ? 0 : 1;
-      total_ += repeated ? 0 : next.count;
-    }
-    for (std::size_t i = 0; i < size_; ++i) {
-      std::size_t rank = 0;
-      for (std::size_t j = 0; j < size_; ++j) rank += keys[j] > keys[i] ? 1 : 0;
-      list_[rank] = {token_of(keys[i]), static_cast<std::uint32_t>(keys[i] >> count_at)};
-    }
+  /// Lists these tokens, in this order. `unlisted`: the number of occurrences of the context with other next tokens.
+  /// Requires tokens.size() <= most.
+  constexpr NextTokens(std::span<const NextToken> tokens, std::uint32_t unlisted) noexcept
+      : size_(tokens.size()), total_(unlisted) {
+    std::copy(tokens.begin(), tokens.end(), list_.begin());
+    for (const NextToken& next : tokens) total_ += next.count;
   }
 
   [[nodiscard]] constexpr std::span<const NextToken> listed() const noexcept { return std::span(list_).first(size_); }
@@ -52,15 +42,6 @@ class NextTokens {
   [[nodiscard]] constexpr std::uint32_t total() const noexcept { return total_; }
 
  private:
-  static constexpr int count_at = 32;
-  /// Returns a number that is larger for a token that is listed earlier.
-  static constexpr std::uint64_t key_of(NextToken next) noexcept {
-    return std::uint64_t{next.count} << count_at | ~static_cast<std::uint32_t>(next.token);
-  }
-  static constexpr Token token_of(std::uint64_t key) noexcept {
-    return static_cast<Token>(~static_cast<std::uint32_t>(key));
-  }
-
   std::array<NextToken, most> list_{};
   std::size_t size_ = 0;
   std::uint32_t total_ = 0;
@@ -106,6 +87,8 @@ class NextTokenWord {
   [[nodiscard]] constexpr NextTokenWord with_count(std::uint32_t count) const noexcept {
     return count == 0 ? NextTokenWord() : NextTokenWord(tag(), low(), std::min(count, most_count));
   }
+  /// Returns a number that is larger for a larger count; among equal counts, for a smaller token.
+  [[nodiscard]] constexpr std::uint64_t rank() const noexcept { return std::rotl(bits_ ^ token_bits, 64 - tag_at); }
   /// Returns true if a table can have written the word: it has a count, and a token that can be stored or the mark.
   [[nodiscard]] constexpr bool valid() const noexcept {
     return !empty() && (low() < most_tokens || low() == unlisted_mark);
@@ -115,6 +98,7 @@ class NextTokenWord {
  private:
   static constexpr int count_at = 32;
   static constexpr int tag_at = 48;
+  static constexpr std::uint64_t token_bits = 0xffffffff;
   static constexpr std::uint64_t count_bits = std::uint64_t{most_count} << count_at;
   static constexpr std::uint32_t unlisted_mark = 0xffffffff;
 

@@ -5,13 +5,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "reprise/index/next_token_types.hpp"
 
-/// \file One line of a table of next-token counts as a plain array of words, in any order. The functions below are its
-/// rules; next_token_counts.hpp has the atomic words, the hash and the table.
+/// \file One line of a table of next-token counts as a plain array of words. A table keeps its lines sorted, but the
+/// functions below accept any order. They are the rules of a line; next_token_counts.hpp has the atomic words, the hash
+/// and the table.
 ///
 /// A context has one word for each listed next token. It has no word for its total, because the total is the sum of its
 /// words. Only a context that has lost listed tokens has an `unlisted` word, which keeps the total right.
@@ -49,19 +49,30 @@ constexpr void halve_all(std::span<NextTokenWord> words) noexcept {
   remove_unlisted_alone(words);
 }
 
-/// Returns the index of the listed token with the smallest count; among equal counts, the first one from `begin` on.
-/// Requires that there is one, and begin < words.size().
-[[nodiscard]] constexpr std::size_t smallest(std::span<const NextTokenWord> words, std::size_t begin) noexcept {
-  // Each word has a rank: its count, then its distance from `begin`. A minimum of numbers needs no unpredictable
-  // branch.
-  const std::size_t n = words.size();
-  std::size_t least = std::numeric_limits<std::size_t>::max();
-  for (std::size_t i = 0; i < n; ++i) {
-    const bool listed = !words[i].empty() && !words[i].is_unlisted();
-    const std::size_t count = listed ? words[i].count() : NextTokenWord::most_count + 1;
-    least = std::min(least, count * n + (i + n - begin) % n);
+/// Sorts a line by falling count; empty words are last. Cost: little, if few words have changed since the last call.
+constexpr void sort_falling(std::span<NextTokenWord> words) noexcept {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const NextTokenWord word = words[i];
+    std::size_t at = i;
+    for (; at > 0 && words[at - 1].rank() < word.rank(); --at) words[at] = words[at - 1];
+    words[at] = word;
   }
-  return (least + begin) % n;
+}
+
+/// Returns the index of the listed token with the smallest count. Of n equal counts, the one with number `turn` modulo
+/// n. Requires that there is a listed token.
+[[nodiscard]] constexpr std::size_t smallest(std::span<const NextTokenWord> words, std::size_t turn) noexcept {
+  const auto count_of = [](NextTokenWord word) {
+    return word.empty() || word.is_unlisted() ? NextTokenWord::most_count + 1 : word.count();
+  };
+  std::uint32_t least = NextTokenWord::most_count + 1;
+  for (const NextTokenWord word : words) least = std::min(least, count_of(word));
+  std::size_t equal = 0;
+  for (const NextTokenWord word : words) equal += count_of(word) == least ? 1 : 0;
+  std::size_t left = turn % equal;
+  std::size_t at = 0;
+  while (count_of(words[at]) != least || left-- != 0) ++at;
+  return at;
 }
 
 /// Takes a listed token off its line and adds its count to the `unlisted` word of its context. If there is no such word
@@ -97,7 +108,7 @@ constexpr void list_new(std::span<NextTokenWord> words, std::uint16_t tag, Token
 }
 
 /// Returns the union of two lines with the sums of their counts. If it needs too many words, the smallest counts are
-/// evicted. The order of the arguments and of their words does not matter.
+/// evicted. The order of the arguments and of their words does not matter. The result is sorted.
 [[nodiscard]] constexpr NextTokenLine merged(NextTokenLine a, NextTokenLine b) noexcept {
   for (const NextTokenWord word : a)
     for (const NextTokenWord other : b)
@@ -122,6 +133,7 @@ constexpr void list_new(std::span<NextTokenWord> words, std::uint16_t tag, Token
   }
   NextTokenLine result{};
   std::copy_n(all.begin(), result.size(), result.begin());
+  sort_falling(result);
   return result;
 }
 
