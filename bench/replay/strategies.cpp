@@ -74,7 +74,8 @@ AnyStrategy make_ngram(const Settings& settings, Past* past) {
   NgramOptions options;
   if (past != nullptr) {
     options.stores = {past->memory};
-    if (past->next_tokens.lines() != 0) options.next_tokens = &past->next_tokens;
+    if (past->next_tokens.lines() != 0 && settings.word("next_tokens") == "yes")
+      options.next_tokens = &past->next_tokens;
     options.prior = past->calibration;
   }
   const std::string_view index = settings.word("index");
@@ -170,7 +171,13 @@ std::vector<StrategyInfo> own_strategies() {
          "index of earlier text; suffix_array drafts less",
          0,
          0,
-         {"rolling_hash", "suffix_array", "naive"}}},
+         {"rolling_hash", "suffix_array", "naive"}},
+        {"next_tokens",
+         "yes",
+         "uses the next-token counts of earlier sessions, if there are some",
+         0,
+         0,
+         {"yes", "no"}}},
        true,
        &make_ngram,
        Remembers::sequences},
