@@ -143,6 +143,20 @@ TEST(Strategies, SayWhatTheyRemember) {
     EXPECT_EQ(make_runs(spec).front().remembers, Remembers::nothing) << spec;
 }
 
+TEST(Strategies, UseTheNextTokenCountsOfThePastUnlessToldOtherwise) {
+  Past past;
+  give_room(past, std::size_t{1} << 20, std::size_t{1} << 20);
+  past.next_tokens.add(Tokens{7, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8, 9});  // not in the memory
+  const auto drafts = [&](const char* spec) {
+    AnyStrategy strategy = make_runs(spec).front().with_past(past);
+    const Tokens context = {1, 2, 7, 8};
+    strategy.begin(context);
+    return testing::propose(strategy, context, {.max_nodes = 8}).tokens().size();
+  };
+  EXPECT_GT(drafts("ngram"), 0U);
+  EXPECT_EQ(drafts("ngram:next_tokens=no"), 0U);
+}
+
 TEST(Strategies, DraftNothingWithALengthOfZero) {
   const Tokens context = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
   for (const char* spec :
