@@ -14,6 +14,7 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
+#include "reprise/index/next_token_counts.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/streams.hpp"
@@ -282,6 +283,36 @@ TEST(Speculator, TrustsItsDrafterAndTakesAPrior) {
   const Speculator speculator(NgramOptions{.prior = prior}, CostOptions{.max_nodes = 5});
   EXPECT_EQ(speculator.strategy().calibration().all, 1 << 18);
   EXPECT_EQ(speculator.control().options().max_nodes, 5U);
+}
+
+/// Returns the passes in which a session decodes the text after its first 10 tokens. Half way, a fork takes over.
+std::size_t passes_of(Speculator& speculator, TokenSpan text) {
+  const Limits limits{.max_tokens = text.size() - 80};
+  if (!speculator.begin(text.first(10))) return 0;
+  std::size_t passes = 0;
+  for (speculator.propose(limits); !speculator.finished(); speculator.propose(limits), ++passes) {
+    const auto pass = speculator.plan();
+    const std::size_t before = speculator.context().size();
+    if (!speculator.resolve(pass->ticket, testing::StreamPicks{text.subspan(before), pass->depths})) return 0;
+    if (!speculator.commit(pass->ticket)) return 0;
+    if (passes == 20) speculator = *speculator.fork();
+  }
+  const TokenSpan expected = text.subspan(10, speculator.output().size());
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), speculator.output().begin(), speculator.output().end()));
+  return passes;
+}
+
+TEST(Speculator, DraftsFromNextTokenCountsOfEarlierRequests) {
+  std::vector<Token> text(480);  // no token repeats: there is nothing to copy from the context
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<Token>(i * 7919 % 32'003);
+  auto table = NextTokenCounts::make({.max_bytes = 1 << 18});
+  ASSERT_TRUE(table);
+  Speculator cold(CostCurve::linear(0.02));
+  Speculator warm(NgramOptions{.next_tokens = &*table}, CostOptions{.curve = CostCurve::linear(0.02)});
+  EXPECT_EQ(passes_of(cold, text), 400U);
+  EXPECT_EQ(passes_of(warm, text), 400U) << "nothing has been counted yet";
+  for (int request = 0; request < 3; ++request) table->add(text);
+  EXPECT_LT(passes_of(warm, text), 100U);
 }
 
 /// The documented limit for a prompt of new tokens only. Sizes just after a growth are the worst.

@@ -14,17 +14,20 @@
 namespace reprise::replay {
 namespace {
 
-/// Copies the calibration if the strategy is a drafter over this index.
+/// Takes over the calibration and the shown rows if the strategy is a drafter over this index.
 template <class Index>
-void take_calibration(const AnyStrategy& used, CalibrationState& calibration) {
-  if (const auto* drafter = used.get<NgramDrafter<Index>>()) calibration = drafter->calibration();
+void take_knowledge(const AnyStrategy& used, Past& past) {
+  const auto* drafter = used.get<NgramDrafter<Index>>();
+  if (drafter == nullptr) return;
+  past.calibration = drafter->calibration();
+  past.ranked_rows.add(drafter->rows());
 }
 
 }  // namespace
 
 std::size_t Past::memory_bytes() const {
-  return memory.memory_bytes() + next_tokens.memory_bytes() + (table == nullptr ? 0 : table->memory_bytes()) +
-         (strategy ? strategy->memory_bytes() : 0);
+  return memory.memory_bytes() + next_tokens.memory_bytes() + ranked_rows.memory_bytes() +
+         (table == nullptr ? 0 : table->memory_bytes()) + (strategy ? strategy->memory_bytes() : 0);
 }
 
 void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes) {
@@ -44,7 +47,12 @@ void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes) 
                             (counts.error().code == ErrorCode::out_of_memory
                                  ? std::string("there is not that much memory; give less")
                                  : "too little; give at least " + std::to_string(counts.error().limit) + ", or 0"));
+  auto rows = RankedRows::make({.max_bytes = next_token_bytes});
+  if (!rows)
+    throw tools::InputError("--next-tokens " + std::to_string(next_token_bytes) +
+                            ": there is not that much memory; give less");
   past.next_tokens = std::move(*counts);
+  past.ranked_rows = std::move(*rows);
 }
 
 void load(Past& past, const SnapshotBytes& snapshot) {
@@ -77,9 +85,9 @@ void leave(Past& past, const TraceSession& session, const AnyStrategy& used) {
     text.insert(text.end(), turn.output.begin(), turn.output.end());
   }
   past.next_tokens.add(text);
-  take_calibration<RollingHashIndex>(used, past.calibration);
-  take_calibration<SuffixArrayIndex>(used, past.calibration);
-  take_calibration<NaiveIndex>(used, past.calibration);
+  take_knowledge<RollingHashIndex>(used, past);
+  take_knowledge<SuffixArrayIndex>(used, past);
+  take_knowledge<NaiveIndex>(used, past);
 }
 
 }  // namespace reprise::replay

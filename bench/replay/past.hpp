@@ -14,6 +14,7 @@
 #include "reprise/extras/token_table.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/ranked_rows.hpp"
 #include "trace.hpp"
 
 namespace reprise::replay {
@@ -22,6 +23,7 @@ namespace reprise::replay {
 struct Past {
   HistoryStore memory;                       ///< capacity 0 unless --memory past
   NextTokenCounts next_tokens;               ///< without lines unless --memory past
+  RankedRows ranked_rows;                    ///< without lines unless --memory past
   CalibrationState calibration;              ///< from the last session
   std::shared_ptr<TokenTable> table;         ///< made by the first strategy that needs one
   std::optional<AnyStrategy> strategy = {};  ///< the strategy of the last session, if it keeps its own knowledge
@@ -37,8 +39,8 @@ struct SnapshotBytes {
   std::string name = {};  ///< the name in error messages
 };
 
-/// Gives the past a history store of at most `max_bytes`, and next-token counts of at most `next_token_bytes` (0:
-/// none). Throws InputError.
+/// Gives the past a history store of at most `max_bytes`, and next-token counts and ranked rows of at most
+/// `next_token_bytes` each (0: none). Throws InputError.
 void give_room(Past& past, std::size_t max_bytes, std::size_t next_token_bytes = 0);
 /// Restores a saved past. Throws InputError that describes the fault of the snapshot.
 void load(Past& past, const SnapshotBytes& snapshot);

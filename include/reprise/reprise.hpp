@@ -64,6 +64,7 @@
 #include "reprise/evidence/hit_rate.hpp"
 #include "reprise/evidence/isotonic.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/next_token_evidence.hpp"
 #include "reprise/evidence/path_products.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/history/cost_snapshot.hpp"

@@ -6,14 +6,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/index/next_token_counts.hpp"
 #include "reprise/testing/check_strategy.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/choices.hpp"
+#include "support/false_counts.hpp"
 #include "support/ngram_world.hpp"
 
 namespace reprise {
@@ -149,6 +153,84 @@ TEST(NgramNextTokens, KeepTheRulesOfDraftsWithAnyTable) {
       EXPECT_TRUE(testing::same_nodes(fewer, std::span(nodes).first(fewer.size())))
           << "a smaller draft is a prefix, " << size;
     }
+  }
+}
+
+// --- False counts ---
+
+/// One sequence whose drafter reads false counts, which change all the time.
+class FalseWorld {
+ public:
+  FalseWorld(std::uint64_t seed, testing::FalseCounts::Kind kind)
+      : choices_(seed),
+        kind_(kind),
+        counts_(NextTokenCounts::make({.max_bytes = NextTokenCounts::line_bytes * choices_.between(1, 12)}).value()),
+        text_(random_text(160, choices_.between(2, 30), seed)) {
+    if (choices_.chance(20)) text_[choices_.below(text_.size())] = -1;
+  }
+
+  /// Returns the first fault, or an empty string.
+  std::string run() {
+    NgramOptions options;
+    options.next_tokens = &counts_;
+    constexpr std::array<std::uint32_t, 3> least = {2, 500, 1'000'000};
+    options.min_path_probability = Probability::ratio(1, least[choices_.below(least.size())]);
+    if (choices_.chance(20))
+      for (auto& biases : options.prior.by_next[choices_.below(2)])
+        biases.fill((choices_.chance(50) ? 1 : -1) * std::numeric_limits<std::int32_t>::max());
+    LentNgram<> drafter(options);
+    drafter.begin(TokenSpan(text_).first(choices_.between(1, 20)));
+    while (drafter.context().size() < text_.size()) {
+      const TokenSpan context = drafter.context();
+      const TokenSpan latest = context.last(std::min<std::size_t>(context.size(), 6));
+      if (choices_.chance(60)) testing::FalseCounts(choices_, {latest.begin(), latest.end()}).add_to(counts_, kind_);
+      if (std::string fault = round(drafter, options.min_path_probability); !fault.empty()) return fault;
+      const std::size_t more = choices_.between(1, std::min<std::size_t>(9, text_.size() - context.size()));
+      const Tokens said(text_.begin() + static_cast<std::ptrdiff_t>(context.size()),
+                        text_.begin() + static_cast<std::ptrdiff_t>(context.size() + more));
+      drafter.observe(said, Origin::output);
+    }
+    return {};
+  }
+  [[nodiscard]] std::size_t drafted() const { return drafted_; }
+
+ private:
+  std::string round(LentNgram<>& drafter, Probability least) {
+    DraftBudget budget = {.max_nodes = NgramDrafter<>::max_nodes,
+                          .shape = choices_.chance(70) ? DraftShape::tree : DraftShape::chain};
+    const Nodes nodes = draft_of(drafter, budget);
+    if (std::string fault = testing::fault_of(nodes, budget, least); !fault.empty()) return fault;
+    for (const DraftNode& node : nodes)
+      if (node.path_probability > Probability::one()) return "a probability above one";
+    for (const std::size_t fewer : {std::size_t{1}, choices_.between(1, 63)}) {
+      budget.max_nodes = fewer;
+      const Nodes first = draft_of(drafter, budget);
+      if (first.size() != std::min(fewer, nodes.size())) return "a smaller draft of another size";
+      if (!testing::same_nodes(first, std::span(nodes).first(first.size()))) return "a smaller draft that is no prefix";
+    }
+    const testing::RandomOutcome outcome(choices_, nodes);
+    draft_of(drafter, {.max_nodes = nodes.size(), .shape = budget.shape});
+    drafter.feedback(outcome.view());
+    drafted_ += nodes.size();
+    return {};
+  }
+
+  testing::Choices choices_;
+  testing::FalseCounts::Kind kind_;
+  NextTokenCounts counts_;
+  Tokens text_;
+  std::size_t drafted_ = 0;
+};
+
+TEST(NgramNextTokens, KeepTheRulesOfDraftsWithFalseCounts) {
+  for (std::size_t kind = 0; kind < testing::FalseCounts::kinds; ++kind) {
+    std::size_t drafted = 0;
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+      FalseWorld world(seed, static_cast<testing::FalseCounts::Kind>(kind));
+      ASSERT_EQ(world.run(), "") << "kind " << kind << ", seed " << seed;
+      drafted += world.drafted();
+    }
+    EXPECT_GT(drafted, 10'000U) << "kind " << kind;
   }
 }
 

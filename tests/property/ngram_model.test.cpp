@@ -56,6 +56,7 @@ TEST(NgramModelProperty, RandomWorldsMeetEveryKindOfDraft) {
   EXPECT_GT(all.most_evidence, 300U);
   EXPECT_GT(all.longest, 600U);
   EXPECT_GT(all.remembered, 300U);
+  EXPECT_GT(all.named, 500U);
 }
 
 }  // namespace

@@ -160,6 +160,12 @@ TEST(Strategies, UseTheNextTokenCountsOfThePastUnlessToldOtherwise) {
   EXPECT_THAT(drafts("ngram:next_tokens=no"), Not(Contains(3)));
 }
 
+TEST(Strategies, WantRowsUnlessToldOtherwise) {
+  EXPECT_EQ(make_runs("ngram").front().strategy.top_k_wanted(), 8U);
+  EXPECT_EQ(make_runs("ngram:rows=no").front().strategy.top_k_wanted(), 0U);
+  EXPECT_EQ(make_runs("racer").front().strategy.top_k_wanted(), 8U);
+}
+
 TEST(Strategies, DraftNothingWithALengthOfZero) {
   const Tokens context = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
   for (const char* spec :

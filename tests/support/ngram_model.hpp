@@ -17,13 +17,16 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/evidence/match_weight.hpp"
+#include "reprise/evidence/next_token_evidence.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/index/next_token_counts.hpp"
 
 namespace reprise::testing {
 
 /// The policy of NgramDrafter, slow and obvious. It searches all tokens for every occurrence, counts with a map, and
 /// searches all candidates for the best one. It truncates by repeating the calls. Evidence is a text before the
-/// context. It shares only the pure functions of evidence/, and memory never runs out.
+/// context. It shares only the pure functions of evidence/ and the table of next-token counts, and memory never runs
+/// out.
 class NgramModel {
  public:
   /// `looks_again`: as over an index that models NgramIndex.
@@ -151,6 +154,12 @@ class NgramModel {
   [[nodiscard]] std::size_t size() const { return text_.size() - evidence_; }
   [[nodiscard]] std::size_t evidence() const { return evidence_; }
   [[nodiscard]] TokenSpan context() const { return TokenSpan(text_).subspan(evidence_); }
+  /// Number of nodes of the last draft that are named by next-token counts and that no voter predicts.
+  [[nodiscard]] std::size_t named_nodes() const {
+    return static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const Candidate& node) {
+      return node.voters.empty() && node.lesson.next.listed();
+    }));
+  }
 
  private:
   struct Piece {
@@ -201,6 +210,20 @@ class NgramModel {
     Token token = 0;
     std::vector<std::size_t> voters;
     TokenEvidence evidence;
+  };
+  /// A token that a list names. It is likely enough to be a child if `part` of `whole` of the path is.
+  struct NamedToken {
+    Token token = 0;
+    std::uint8_t evidence = NextTokenEvidence::unknown;
+    std::uint64_t part = 0;
+    std::uint64_t whole = 0;
+  };
+  /// Tokens that may follow a text, such as those that were counted after its last token.
+  struct NamedTokens {
+    std::size_t place = 0;  // index in NextTokenEvidence::classes
+    bool known = false;     // the list has an entry for this text
+    std::uint8_t absent = NextTokenEvidence::unknown;
+    std::vector<NamedToken> tokens;
   };
 
   void start() {
@@ -358,6 +381,9 @@ class NgramModel {
   [[nodiscard]] bool any_own(const std::vector<std::size_t>& voters) const {
     return std::any_of(voters.begin(), voters.end(), [&](std::size_t v) { return !voters_[v].remembered; });
   }
+  [[nodiscard]] bool any_remembered(const std::vector<std::size_t>& voters) const {
+    return std::any_of(voters.begin(), voters.end(), [&](std::size_t v) { return voters_[v].remembered.has_value(); });
+  }
   [[nodiscard]] EvidenceSource source_of(const std::vector<std::size_t>& voters) const {
     std::set<std::size_t> stores;
     for (const std::size_t voter : voters)
@@ -406,13 +432,45 @@ class NgramModel {
       voters = node.voters;
     }
     std::vector<Child> children;
+    const VoteWeight total = add_voted(voters, depth, text, children);
+    const std::vector<NamedTokens> lists = named_after(text);
+    add_named(lists, path, children);
+    add_frequent(path, total, children);
+    complete(lists, any_remembered(voters), children);
+
+    const TokenCalibrator::TreeContext place = calibration_.tree_context(depth, text.back(), count(text.back()));
+    Probability best = Probability::zero();
+    for (const Child& child : children) {
+      const TokenCalibrator::TrainingSample lesson = calibration_.weigh(child.token, child.evidence, total, place);
+      const Probability reached = path * lesson.probability;
+      if (root) {
+        if (reached > best) likeliest_ = child.token;
+        best = std::max(best, reached);
+        considered_.emplace_back(child.token, lesson);
+      }
+      if (reached < least_ || (give_up && reached <= bar(candidates, wanted))) continue;
+      candidates.push_back(
+          {reached, child.token, parent, child.voters, lesson, depth + 1, std::max(child.evidence.longest, 0),
+           !child.voters.empty() && !any_own(child.voters) ? DraftSource::history : DraftSource::context});
+      if (give_up) give_up_all_but(wanted, candidates);
+    }
+  }
+
+  // ---- the children of one node, by source; of equally likely children, the one added first wins
+
+  static std::vector<Child>::iterator find(Token token, std::vector<Child>& children) {
+    return std::find_if(children.begin(), children.end(), [&](const Child& child) { return child.token == token; });
+  }
+  /// Adds the tokens that voters predict. Returns the sum of all votes, with that of "something else".
+  VoteWeight add_voted(const std::vector<std::size_t>& voters, std::size_t depth, const std::vector<Token>& text,
+                       std::vector<Child>& children) const {
     VoteWeight total = reprise::detail::weight_one;
     for (const std::size_t voter : voters) {
       const Voter& place = voters_[voter];
       if (place.remembered && depth >= place.remembered->size()) continue;
       const Token token = place.remembered ? (*place.remembered)[depth] : text[place.next + depth];
       const long length = place.length + static_cast<long>(depth);
-      auto child = std::find_if(children.begin(), children.end(), [&](const Child& c) { return c.token == token; });
+      auto child = find(token, children);
       if (child == children.end()) child = children.insert(child, Child{token, {}, {}});
       const std::size_t length_class = reprise::detail::length_class(static_cast<std::size_t>(length));
       const auto votes = 1 + static_cast<VoteWeight>(place.standing * (*place.weights)[length_class] >> 12);
@@ -423,41 +481,72 @@ class NgramModel {
       child->evidence.occurrences += 1;
       total += votes;
     }
+    for (Child& child : children) {
+      child.evidence.count = count(child.token);
+      child.evidence.source = source_of(child.voters);
+      for (const Child& other : children)
+        if (&other != &child) child.evidence.rival = std::max(child.evidence.rival, other.evidence.longest);
+    }
+    return total;
+  }
+  /// Adds a token that no voter predicts. It votes as a token that has occurred `times` times.
+  void add_unvoted(Token token, std::uint64_t times, std::vector<Child>& children) const {
+    const VoteWeight votes = reprise::detail::frequency_weight(times, text_.size());
     int longest = -1;
     for (const Child& child : children) longest = std::max(longest, child.evidence.longest);
-
-    const TokenCalibrator::TreeContext place = calibration_.tree_context(depth, text.back(), count(text.back()));
-    Probability best = Probability::zero();
-    const auto offer = [&](const Child& child) {
-      const TokenCalibrator::TrainingSample lesson = calibration_.weigh(child.token, child.evidence, total, place);
-      const Probability reached = path * lesson.probability;
-      if (root) {
-        if (reached > best) likeliest_ = child.token;
-        best = std::max(best, reached);
-        considered_.emplace_back(child.token, lesson);
+    children.push_back({token, {}, {.votes = votes, .strongest = votes, .rival = longest, .count = count(token)}});
+  }
+  /// Returns the lists of tokens that may follow this text, in the order in which they add children. Each has its own
+  /// place in NextTokenEvidence::classes.
+  [[nodiscard]] std::vector<NamedTokens> named_after(const std::vector<Token>& text) const {
+    std::vector<NamedTokens> lists;
+    if (options_.next_tokens == nullptr) return lists;
+    const std::size_t size = text.size();
+    const NextTokenCounts& table = *options_.next_tokens;
+    lists.push_back(counted(0, size < 2 ? NextTokens() : table.next(text[size - 2], text[size - 1])));
+    lists.push_back(counted(1, table.next(text[size - 1])));
+    return lists;
+  }
+  static NamedTokens counted(std::size_t place, const NextTokens& next) {
+    NamedTokens list{place, next.total() > 0, NextTokenEvidence::absent, {}};
+    for (const NextToken& token : next.listed())
+      list.tokens.push_back(
+          {token.token, NextTokenEvidence::counted(token.count, next.total()), token.count, next.total()});
+    return list;
+  }
+  /// Adds the named tokens whose share of the path is likely enough. Every list that names a child after this is
+  /// evidence for it, but a list read earlier is not.
+  void add_named(const std::vector<NamedTokens>& lists, Probability path, std::vector<Child>& children) const {
+    for (const NamedTokens& list : lists)
+      for (const NamedToken& named : list.tokens) {
+        const bool likely = std::uint64_t{path.raw()} * named.part >= std::uint64_t{least_.raw()} * named.whole;
+        if (find(named.token, children) == children.end() && likely)
+          add_unvoted(named.token, std::max<std::uint64_t>(count(named.token), 1), children);
+        const auto child = find(named.token, children);
+        if (child != children.end()) child->evidence.next.classes[list.place] = named.evidence;
       }
-      if (reached < least_ || (give_up && reached <= bar(candidates, wanted))) return;
-      candidates.push_back(
-          {reached, child.token, parent, child.voters, lesson, depth + 1, std::max(child.evidence.longest, 0),
-           !child.voters.empty() && !any_own(child.voters) ? DraftSource::history : DraftSource::context});
-      if (give_up) give_up_all_but(wanted, candidates);
-    };
-    for (const Child& child : children) {
-      Child known = child;
-      known.evidence.count = count(child.token);
-      known.evidence.source = source_of(child.voters);
-      for (const Child& other : children)
-        if (&other != &child) known.evidence.rival = std::max(known.evidence.rival, other.evidence.longest);
-      offer(known);
-    }
+  }
+  /// Adds the most frequent tokens, if the path followed by "something else" is likely enough.
+  void add_frequent(Probability path, VoteWeight total, std::vector<Child>& children) const {
     // The share of "something else" is at most a twentieth.
     const auto reachable = static_cast<std::uint64_t>(path.raw()) * 20;
     if (reachable * reprise::detail::weight_one <= std::uint64_t{total} * Probability::scale) return;
     for (const auto& [token, times] : frequent()) {
-      if (std::any_of(children.begin(), children.end(), [t = token](const Child& c) { return c.token == t; })) continue;
+      if (find(token, children) != children.end()) continue;
       const VoteWeight votes = reprise::detail::frequency_weight(times, text_.size());
       if (std::uint64_t{path.raw()} * votes < std::uint64_t{least_.raw()} * total) break;
-      offer({token, {}, {.votes = votes, .strongest = votes, .rival = longest, .count = times}});
+      add_unvoted(token, times, children);
+    }
+  }
+  /// A list that knows this text is evidence against the children that it has not named.
+  static void complete(const std::vector<NamedTokens>& lists, bool stores_vote, std::vector<Child>& children) {
+    for (const NamedTokens& list : lists) {
+      if (!list.known) continue;
+      for (Child& child : children) {
+        child.evidence.stores_vote = stores_vote;
+        std::uint8_t& evidence = child.evidence.next.classes[list.place];
+        if (evidence == NextTokenEvidence::unknown) evidence = list.absent;
+      }
     }
   }
 

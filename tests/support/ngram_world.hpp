@@ -14,10 +14,12 @@
 #include "reprise/core/outcome.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/history_store.hpp"
+#include "reprise/index/next_token_counts.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/testing/naive_index.hpp"
 #include "support/choices.hpp"
+#include "support/false_counts.hpp"
 #include "support/lent_context.hpp"
 #include "support/ngram_model.hpp"
 #include "support/streams.hpp"
@@ -198,6 +200,7 @@ struct NgramCoverage {
   std::size_t most_evidence = 0;
   std::size_t longest = 0;     ///< longest context
   std::size_t remembered = 0;  ///< nodes that only stores predict
+  std::size_t named = 0;       ///< nodes that next-token counts name and no voter predicts
 
   NgramCoverage& operator+=(const NgramCoverage& other) {
     drafts += other.drafts;
@@ -209,6 +212,7 @@ struct NgramCoverage {
     most_evidence = std::max(most_evidence, other.most_evidence);
     longest = std::max(longest, other.longest);
     remembered += other.remembered;
+    named += other.named;
     return *this;
   }
 };
@@ -260,6 +264,11 @@ class NgramWorld {
       stores.push_back(&memories[i]);
       options.stores[wanted == 1 ? 0 : (i + wanted) % memories.size()] = memories[i];
     }
+    NextTokenCounts table;
+    if (choices_.chance(40)) {
+      table = table_of(source);
+      options.next_tokens = &table;
+    }
     std::vector<Sequence> sequences;
     sequences.reserve(most_sequences);  // references to them must stay valid
     sequences.emplace_back(options);
@@ -295,6 +304,7 @@ class NgramWorld {
           const std::vector<Token> tokens = source.next(piece());
           sequence.observe(tokens, choices_.chance(70) ? Origin::output : Origin::prompt);
           for (HistoryStore* store : stores) remember(*store, sequence.model.context(), source);
+          count(table, sequence.model.context(), source);
         }
       }
       coverage_.longest = std::max(coverage_.longest, sequence.model.size());
@@ -365,6 +375,31 @@ class NgramWorld {
     if (choices_.chance(50)) memory.append(source.next(piece()), Origin::output);
     if (choices_.chance(5)) memory.remove(choices_.below(4));
   }
+  /// Returns a table of any size. Most of them have counted text of the same kind.
+  NextTokenCounts table_of(TextSource& source) {
+    const std::size_t lines = choices_.chance(50) ? choices_.between(1, 20) : choices_.between(100, 4000);
+    NextTokenOptions options;
+    options.max_bytes = lines * NextTokenCounts::line_bytes;
+    options.key = choices_.below(8);
+    if (choices_.chance(10)) options.vocabulary = static_cast<std::uint32_t>(choices_.below(30));
+    NextTokenCounts table = *NextTokenCounts::make(options);
+    for (std::size_t texts = choices_.below(4); texts > 0; --texts) table.add(source.next(choices_.below(300)));
+    return table;
+  }
+  /// Counts a part of this sequence, or other text.
+  void count(NextTokenCounts& table, TokenSpan context, TextSource& source) {
+    if (table.lines() == 0 || choices_.chance(40)) return;
+    const std::size_t begin = choices_.below(context.size() + 1);
+    table.add(context.subspan(begin, choices_.below(context.size() - begin + 1)));
+    if (choices_.chance(30)) table.add(context, choices_.below(context.size() + 1));
+    if (choices_.chance(30)) table.add(source.next(piece()));
+    if (choices_.chance(5) && table.lines() < 100) {
+      const TokenSpan said = context.last(std::min<std::size_t>(context.size(), 8));
+      FalseCounts(choices_, {said.begin(), said.end()})
+          .add_to(table, static_cast<FalseCounts::Kind>(choices_.below(FalseCounts::kinds)));
+    }
+    if (choices_.chance(2)) table.clear();
+  }
   DraftBudget budget() {
     DraftBudget budget;
     constexpr std::array<std::size_t, 6> nodes = {0, 1, 4, 16, 32, 100};
@@ -372,7 +407,9 @@ class NgramWorld {
     budget.max_depth = choices_.chance(30) ? choices_.below(6) : unlimited;
     budget.max_leaves = choices_.chance(30) ? choices_.below(6) : unlimited;
     budget.shape = choices_.chance(60) ? DraftShape::tree : DraftShape::chain;
-    if (choices_.chance(20)) budget.min_path_probability = Probability::ratio(1, choices_.chance(50) ? 10 : 100'000);
+    // Shares of counts can be exactly a quarter.
+    constexpr std::array<std::uint32_t, 3> least = {4, 10, 100'000};
+    if (choices_.chance(20)) budget.min_path_probability = Probability::ratio(1, least[choices_.below(least.size())]);
     return budget;
   }
 
@@ -395,6 +432,7 @@ class NgramWorld {
       if (!fault.empty()) return fault;
       last_ = expected;
       cover(expected, sequence.model.size());
+      coverage_.named += sequence.model.named_nodes();
     }
     if (choices_.chance(70)) {
       const RandomOutcome outcome(choices_, last_);

@@ -15,12 +15,14 @@
 #include "reprise/draft/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
-#include "reprise/draft/detail/next_token_source.hpp"
+#include "reprise/draft/detail/next_token_lists.hpp"
+#include "reprise/draft/detail/shown_rows.hpp"
 #include "reprise/draft/detail/voters.hpp"
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/ranked_rows.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/token_counts.hpp"
 
@@ -32,7 +34,7 @@ struct NgramOptions {
 
   /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
   Probability min_path_probability = Probability::ratio(1, 500);
-  CalibrationState prior;                  ///< the initial calibration
+  CalibrationState prior = {};             ///< the initial calibration
   std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
   std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
   std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
@@ -44,6 +46,13 @@ struct NgramOptions {
   /// tokens are candidates, and counts are evidence for all candidates. The statistics must outlive the drafter and its
   /// copies; another thread may write to them. Null: none.
   const NextTokenCounts* next_tokens = nullptr;
+  /// Rankings that the target has shown in past sequences of the same tenant (RankedRows::add()). They must outlive the
+  /// drafter and its copies; another thread may write to them. Null: none.
+  const RankedRows* ranked_rows = nullptr;
+  /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none.
+  std::size_t top_k = Ranking::most;
+  /// Memory limit of the rows of the current sequence, allocated when the target has shown the first row.
+  std::size_t row_bytes = std::size_t{320} << 10;
 };
 
 /// Drafts tokens that followed similar text earlier in the context, and states how likely they are.
@@ -64,9 +73,9 @@ struct NgramOptions {
 ///    three microseconds per draft.
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
-///  - Memory: the index over three n-gram lengths with its text, and 25 KB for the object. Counts take 11 to 21 bytes
+///  - Memory: the index over three n-gram lengths with its text, and 32 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    25 KB, reached when all tokens differ.
+///    32 KB, reached when all tokens differ.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
@@ -80,20 +89,26 @@ class NgramDrafter {
       : options_(options),
         context_(options.key, options.max_bytes),
         calibration_(options.prior),
+        shown_(options.key, options.top_k == 0 ? 0 : options.row_bytes),
         voters_(options.stores) {}
 
   void begin(TokenSpan context) {
     context_.clear();
+    shown_.clear();
+    unused_rounds_ = 0;
     calibration_ = TokenCalibrator(options_.prior);
     observe(context, context.size(), Origin::prompt);
   }
 
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     forget_proposal();
+    if (shown_.any()) shown_.reserve();
+    if (origin == Origin::prompt) shown_.forget_lags();
     context_.observe(context, fresh, origin);
   }
   void truncate(TokenSpan, std::size_t size) {
     forget_proposal();
+    shown_.forget_lags();
     context_.truncate(size);
   }
   /// Replaces the context; see RebasableStrategy. The old tokens between the common beginning and the common end of the
@@ -105,6 +120,7 @@ class NgramDrafter {
   /// of the old evidence and of both contexts. If the context has only grown, the cost is that of observe().
   void rebase(TokenSpan before, TokenSpan context) {
     forget_proposal();
+    shown_.forget_lags();
     context_.rebase(before, context, options_.max_evidence);
   }
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
@@ -125,6 +141,7 @@ class NgramDrafter {
   /// learning only from proposed ones would never correct pessimism.
   void feedback(TokenSpan, const Outcome& outcome) noexcept {
     touch_stores(outcome);
+    learn_rows(outcome);
     for_each_tested(outcome, [&](std::size_t i, bool picked) {
       if (i < proposed_ && nodes_[i].parent != anchor_parent) calibration_.learn(nodes_[i].sample, picked);
     });
@@ -135,6 +152,14 @@ class NgramDrafter {
     }
     forget_proposal();
   }
+
+  /// Returns the number of likeliest tokens wanted for each row: NgramOptions::top_k, or 0 after 256 rounds in which no
+  /// token was sent on the evidence of a ranking alone.
+  [[nodiscard]] std::size_t top_k_wanted() const noexcept {
+    return unused_rounds_ < patience ? std::min(options_.top_k, Ranking::most) : 0;
+  }
+  /// Returns the rows that the target has shown since begin(), for RankedRows::add(). Some elements hold no row.
+  [[nodiscard]] std::span<const RankedRow> rows() const noexcept { return shown_.rows(); }
 
   [[nodiscard]] const NgramOptions& options() const noexcept { return options_; }
   /// Returns the index over the text [evidence | context]; see rebase().
@@ -147,12 +172,13 @@ class NgramDrafter {
   /// True if indexing has stopped because memory ran out (see NgramOptions::max_bytes). In that case nothing is drafted
   /// until begin() or rebase(), or until truncate() leaves only indexed tokens.
   [[nodiscard]] bool exhausted() const noexcept { return context_.index().exhausted(); }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return context_.memory_bytes() + shown_.memory_bytes(); }
 
  private:
   static constexpr std::size_t most_candidates =
-      detail::Voters::capacity + detail::NextTokenSource::most_added + TokenCounts::most_frequent;
+      detail::Voters::capacity + detail::NextTokenLists::most_added + TokenCounts::most_frequent;
   static constexpr std::size_t compared_again = 8;
+  static constexpr std::size_t patience = 256;  // in rounds
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
 
   /// A node of the draft, or a candidate for one.
@@ -193,6 +219,15 @@ class NgramDrafter {
     proposed_ = 0;
     root_count_ = 0;
   }
+  /// Keeps the rows of the pass, and counts the rounds in which no token was sent on the evidence of a ranking alone.
+  void learn_rows(const Outcome& outcome) noexcept {
+    shown_.learn(context_.tokens(), outcome);
+    const bool used = std::any_of(outcome.sent.begin(), outcome.sent.end(), [&](NodeIndex node) {
+      const auto i = static_cast<std::size_t>(node);
+      return i < proposed_ && nodes_[i].voters == 0 && nodes_[i].sample.next.ranked();
+    });
+    unused_rounds_ = used || !shown_.any() ? 0 : std::min(unused_rounds_ + 1, patience);
+  }
   /// Reports to the stores which of their places led to the last accepted token, so that eviction keeps these places.
   void touch_stores(const Outcome& outcome) const noexcept {
     if (outcome.accepted.empty()) return;
@@ -223,12 +258,14 @@ class NgramDrafter {
   /// first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
     count_votes(place, candidates);
-    if (options_.next_tokens == nullptr) return add_frequent(place, candidates);
-    const detail::NextTokenSource counted(*options_.next_tokens, token_before(place), place.before);
-    counted.add(candidates, place.path, least_,
-                [&](Token token) noexcept -> detail::Candidate& { return add_unvoted(token, candidates); });
+    const detail::NextTokenSources sources{options_.next_tokens, options_.ranked_rows,
+                                           shown_.any() ? &shown_ : nullptr};
+    if (sources.none()) return add_frequent(place, candidates);
+    const detail::NextTokenLists lists(sources, token_before(place), place.before, place.depth);
+    lists.add(candidates, place.path, least_,
+              [&](Token token) noexcept -> detail::Candidate& { return add_unvoted(token, candidates); });
     add_frequent(place, candidates);
-    counted.complete(candidates.all(), voters_.has_stored(place.voters));
+    lists.complete(candidates.all(), voters_.has_stored(place.voters));
   }
 
   /// Adds the tokens that the voters predict, in the context and in the stores, with their votes.
@@ -373,6 +410,8 @@ class NgramDrafter {
   NgramOptions options_;
   detail::FollowedContext<Index> context_;
   TokenCalibrator calibration_;
+  detail::ShownRows shown_;
+  std::size_t unused_rounds_ = 0;
 
   // The current draft, with the data that feedback() needs.
   detail::Voters voters_;

@@ -12,45 +12,91 @@
 
 namespace reprise::inline v0 {
 
-/// The evidence of next-token counts for one candidate, as one class for each order. Order 0 is the context of the last
-/// two tokens, order 1 that of the last token.
-struct NextTokenEvidence {
-  static constexpr std::size_t orders = detail::next_token_orders;
-  static constexpr std::uint8_t unknown = 0;  ///< the context has not been counted
-  static constexpr std::uint8_t absent = 1;   ///< the context has been counted, but not with this token
+/// A source of next tokens for one position: next-token counts, or a ranking that the target has shown.
+enum class NextTokenSource : std::uint8_t {
+  counts_after_two,   ///< counts after the last two tokens
+  counts_after_one,   ///< counts after the last token
+  ranked_after_two,   ///< the latest ranking after the same two tokens
+  ranked_after_one,   ///< the latest ranking after the same token
+  ranked_before,      ///< directly after the anchor: the ranking that picked the anchor
+  ranked_two_before,  ///< directly after the anchor: the ranking that picked the token before the anchor
+  ranked_anchor       ///< one token later: the ranking that picked the anchor
+};
 
+/// The evidence of next-token counts and of rankings for one candidate: one class for each source. All sources share
+/// one numbering, so a class is an index into one table.
+struct NextTokenEvidence {
+  static constexpr std::size_t sources = 7;
+  static constexpr std::uint8_t unknown = 0;  ///< the source knows nothing about this position
+  static constexpr std::size_t classes_in_all = detail::next_token_classes;
+
+  /// Returns the class of a token that the source does not have, although it knows this position. `carried`: a ranking
+  /// from an earlier sequence.
+  [[nodiscard]] static constexpr std::uint8_t absent(NextTokenSource source, bool carried = false) noexcept {
+    return static_cast<std::uint8_t>(first_class[static_cast<std::size_t>(source)] + (carried ? 1 : 0));
+  }
   /// Returns the class of a token that was counted `count` times among `total` occurrences of its context. It combines
   /// the share of the token with the magnitude of the total. Requires 1 <= count <= total.
-  [[nodiscard]] static constexpr std::uint8_t counted(std::uint32_t count, std::uint32_t total) noexcept {
+  [[nodiscard]] static constexpr std::uint8_t counted(NextTokenSource source, std::uint32_t count,
+                                                      std::uint32_t total) noexcept {
     constexpr LogOdds step = 3 * detail::log_odds_one / 4;  // of the binary logarithm of the share
     const auto share =
         static_cast<std::size_t>((detail::log2_q8(std::uint64_t{total} + 1) - detail::log2_q8(count)) / step);
     const std::size_t size = total < 2 ? 0 : total < 5 ? 1 : total < 20 ? 2 : 3;
-    return static_cast<std::uint8_t>(2 + 4 * std::min<std::size_t>(share, detail::next_token_shares - 1) + size);
+    return static_cast<std::uint8_t>(absent(source) + 1 + 4 * std::min<std::size_t>(share, shares - 1) + size);
   }
-  /// True if one of the contexts has been counted.
-  [[nodiscard]] constexpr bool known() const noexcept { return classes[0] != unknown || classes[1] != unknown; }
-  /// True if the token has been counted after one of the contexts.
-  [[nodiscard]] constexpr bool listed() const noexcept { return classes[0] > absent || classes[1] > absent; }
+  /// Returns the class of a token with this rank, which is below Ranking::most. Only the sources ranked_after_two and
+  /// ranked_after_one can be carried.
+  [[nodiscard]] static constexpr std::uint8_t ranked(NextTokenSource source, std::size_t rank,
+                                                     bool carried = false) noexcept {
+    const bool has_carried = source == NextTokenSource::ranked_after_two || source == NextTokenSource::ranked_after_one;
+    return static_cast<std::uint8_t>(absent(source) + (has_carried ? 2 : 1) + rank + (carried ? ranks : 0));
+  }
 
-  std::array<std::uint8_t, orders> classes{};
+  /// Sets the class for a source that has the token.
+  constexpr void set(NextTokenSource source, std::uint8_t known) noexcept {
+    classes[static_cast<std::size_t>(source)] = known;
+  }
+  /// True if a source knows this position.
+  [[nodiscard]] constexpr bool known() const noexcept { return kind != 0; }
+
+  /// True if the token is in a ranking.
+  [[nodiscard]] constexpr bool ranked() const noexcept {
+    for (std::size_t i = 2; i < sources; ++i)
+      if (classes[i] >= ranked(static_cast<NextTokenSource>(i), 0)) return true;
+    return false;
+  }
+
+  // Bits of `kind`.
+  static constexpr std::uint8_t listed = 1;  ///< the token is counted, or ranked after the last token or the last two
+  static constexpr std::uint8_t has_ranking = 2;  ///< there is a ranking after the last token or the last two
+  static constexpr std::uint8_t has_counts = 4;   ///< there are counts after the last token or the last two
+  static constexpr std::uint8_t is_known = 8;     ///< a source knows this position
+  static constexpr std::size_t kinds = 8;         ///< number of combinations of the first three bits
+
+  std::array<std::uint8_t, sources> classes{};
+  std::uint8_t kind = 0;
+
+ private:
+  static constexpr std::size_t shares = 12;
+  static constexpr std::uint8_t ranks = 8;
+  static constexpr std::array<std::uint8_t, sources> first_class = {1, 50, 99, 117, 135, 144, 153};
+  static_assert(first_class.back() + 1 + ranks == classes_in_all);
 };
 
-/// The learned corrections of NextTokenEvidence, in BiasScale. The first index is the order, the second one the other
-/// evidence for the token (TokenCalibrator), the third one the class.
+/// The learned corrections of NextTokenEvidence, in BiasScale. The first index is the other evidence for the token
+/// (TokenCalibrator), the second one the class.
 using NextTokenBiases =
-    std::array<std::array<std::array<std::int32_t, detail::next_token_classes>, detail::next_token_groups>,
-               detail::next_token_orders>;
+    std::array<std::array<std::int32_t, NextTokenEvidence::classes_in_all>, detail::next_token_groups>;
 
 /// Returns the built-in effect of the evidence on log-odds of `known` from all other evidence. `group`: the kind of the
 /// other evidence; see TokenCalibrator.
 [[nodiscard]] constexpr LogOdds next_token_value(const NextTokenEvidence& evidence, std::size_t group,
                                                  LogOdds known) noexcept {
-  LogOdds sum = LogOddsScale::multiply(
-      LogOdds{detail::next_token_slopes[group][(evidence.classes[0] != 0 ? 2U : 0U) + (evidence.listed() ? 1U : 0U)]},
-      std::min(known, detail::log_odds_one));
-  for (std::size_t order = 0; order < NextTokenEvidence::orders; ++order)
-    sum += detail::next_token_values[order][group][evidence.classes[order]];
+  LogOdds sum =
+      LogOddsScale::multiply(LogOdds{detail::next_token_slopes[group][evidence.kind % NextTokenEvidence::kinds]},
+                             std::min(known, detail::log_odds_one));
+  for (const std::uint8_t known_class : evidence.classes) sum += detail::next_token_values[group][known_class];
   return sum;
 }
 

@@ -43,10 +43,10 @@ struct TokenEvidence {
   std::uint64_t count = 0;   ///< number of times the token has occurred
   EvidenceSource source = EvidenceSource::context;
   bool stores_vote = false;     ///< occurrences in datastores vote at this position; set only if `next` is known
-  NextTokenEvidence next = {};  ///< next-token counts
+  NextTokenEvidence next = {};  ///< next-token counts and rankings
 };
 
-/// The learned corrections for one target. It is a plain value of 9 KB: keep it after a sequence, and start the next
+/// The learned corrections for one target. It is a plain value of 11 KB: keep it after a sequence, and start the next
 /// sequence with it. Biases are log-odds in BiasScale; the biases of single tokens are in SmallBiasScale. All-zero
 /// biases leave the built-in tables unchanged.
 struct CalibrationState {
@@ -64,7 +64,7 @@ struct CalibrationState {
   /// Like `by_source`, but for EvidenceSource::second_store and later. Snapshots omit these biases, so they start at
   /// zero in each process.
   std::array<std::array<std::int32_t, length_classes>, 4> by_store{};
-  /// Biases of next-token counts. Snapshots omit them.
+  /// Biases of next-token counts and rankings. Snapshots omit them.
   NextTokenBiases by_next{};
   std::int32_t slope = 0;             ///< learned change of slope; multiplies 0.3 times the log-odds of the vote
   TokenBiases by_previous{};          ///< biases by the previous token
@@ -109,10 +109,9 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
   for (std::size_t s = 0; s < both.by_store.size(); ++s)
     for (std::size_t i = 0; i < CalibrationState::length_classes; ++i)
       both.by_store[s][i] = mean(a.by_store[s][i], b.by_store[s][i]);
-  for (std::size_t order = 0; order < both.by_next.size(); ++order)
-    for (std::size_t group = 0; group < both.by_next[order].size(); ++group)
-      for (std::size_t i = 0; i < both.by_next[order][group].size(); ++i)
-        both.by_next[order][group][i] = mean(a.by_next[order][group][i], b.by_next[order][group][i]);
+  for (std::size_t group = 0; group < both.by_next.size(); ++group)
+    for (std::size_t i = 0; i < both.by_next[group].size(); ++i)
+      both.by_next[group][i] = mean(a.by_next[group][i], b.by_next[group][i]);
   both.slope = mean(a.slope, b.slope);
   for (const auto table :
        {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
@@ -134,7 +133,7 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 ///
 /// Use learn() only for tokens at positions where the target has picked a token; see for_each_tested().
 ///
-/// Cost: a dozen table reads per token. It does not allocate. Size: 9 KB. Threads: one at a time.
+/// Cost: a dozen table reads per token. It does not allocate. Size: 11 KB. Threads: one at a time.
 class TokenCalibrator {
  public:
   /// The evidence that all candidates at one position of the tree share.
@@ -167,9 +166,8 @@ class TokenCalibrator {
       for (std::int32_t& bias : biases) adjust(bias, 0, limit);
     for (auto& biases : state_.by_store)
       for (std::int32_t& bias : biases) adjust(bias, 0, limit);
-    for (auto& order : state_.by_next)
-      for (auto& biases : order)
-        for (std::int32_t& bias : biases) adjust(bias, 0, limit);
+    for (auto& biases : state_.by_next)
+      for (std::int32_t& bias : biases) adjust(bias, 0, limit);
     for (const auto table :
          {&CalibrationState::by_previous, &CalibrationState::by_token, &CalibrationState::by_token_and_length})
       for (std::int16_t& bias : state_.*table) adjust(bias, 0);
@@ -226,8 +224,8 @@ class TokenCalibrator {
     adjust(state_.all, step, limit);
     adjust(state_.by_length[sample.length], step, limit);
     if (sample.next.known())
-      for (std::size_t order = 0; order < NextTokenEvidence::orders; ++order)
-        adjust(state_.by_next[order][sample.group][sample.next.classes[order]], step, limit);
+      for (const std::uint8_t known : sample.next.classes)
+        if (known != NextTokenEvidence::unknown) adjust(state_.by_next[sample.group][known], step, limit);
     adjust(state_.by_depth[sample.depth], step, limit);
     if (sample.source != EvidenceSource::context)
       adjust(detail::source_biases(state_, sample.source)[sample.length], 2 * step, limit);
@@ -306,13 +304,12 @@ class TokenCalibrator {
     if (evidence.source == EvidenceSource::context) return 2 + rivals;
     return evidence.source == EvidenceSource::both ? 5 : 4;
   }
-  /// Returns the effect of next-token counts on log-odds of `known`.
+  /// Returns the effect of next-token counts and rankings on log-odds of `known`.
   [[nodiscard]] constexpr LogOdds statistics(const NextTokenEvidence& next, std::size_t group,
                                              LogOdds known) const noexcept {
     if (!next.known()) return 0;
     LogOdds sum = next_token_value(next, group, known);
-    for (std::size_t order = 0; order < NextTokenEvidence::orders; ++order)
-      sum += loaded(state_.by_next[order][group][next.classes[order]]);
+    for (const std::uint8_t known_class : next.classes) sum += loaded(state_.by_next[group][known_class]);
     return sum;
   }
 

@@ -3,22 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <memory>
-#include <new>
 #include <span>
 #include <utility>
 
-#include "reprise/core/prefetch.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/index/detail/context_lines.hpp"
 #include "reprise/index/detail/next_token_line.hpp"
 #include "reprise/index/lookup_index.hpp"
 #include "reprise/index/next_token_types.hpp"
-#include "reprise/index/token_hash.hpp"
 
 namespace reprise::inline v0 {
 
@@ -59,7 +54,7 @@ struct NextTokenOptions {
 class NextTokenCounts {
  public:
   static constexpr std::size_t words_per_line = detail::words_per_line;
-  static constexpr std::size_t line_bytes = words_per_line * sizeof(std::uint64_t);
+  static constexpr std::size_t line_bytes = detail::ContextLines::line_bytes;
   /// Number of evictions of the table after which a line is halved.
   static constexpr std::uint64_t evictions_per_halving = 64;
   /// The contents of a line: words in any order, some of them empty.
@@ -71,28 +66,21 @@ class NextTokenCounts {
   /// Allocates the memory and returns an empty table. Errors: out_of_memory; size_out_of_range if max_bytes is too
   /// small for one line (`limit`: the bytes needed).
   static Result<NextTokenCounts> make(const NextTokenOptions& options = {}) noexcept {
-    constexpr std::uint64_t most_lines = std::uint64_t{1} << 32;
-    const auto lines = static_cast<std::size_t>(std::min<std::uint64_t>(options.max_bytes / line_bytes, most_lines));
+    const std::size_t lines = detail::ContextLines::lines_in(options.max_bytes);
     if (lines == 0)
       return Error{ErrorCode::size_out_of_range, "NextTokenOptions::max_bytes is too small for one line: increase it",
                    options.max_bytes, line_bytes};
     NextTokenCounts made;
-    made.table_.reset(new (std::nothrow) Line[lines]);
-    if (made.table_ == nullptr)
+    if (!made.table_.allocate(options.key, lines))
       return Error{ErrorCode::out_of_memory, "there is no memory for NextTokenOptions::max_bytes: decrease it",
                    options.max_bytes, 0};
     made.options_ = options;
-    made.lines_ = lines;
     return made;
   }
   NextTokenCounts(NextTokenCounts&& other) noexcept
-      : options_(other.options_),
-        lines_(std::exchange(other.lines_, 0)),
-        table_(std::move(other.table_)),
-        evictions_(std::exchange(other.evictions_, 0)) {}
+      : options_(other.options_), table_(std::move(other.table_)), evictions_(std::exchange(other.evictions_, 0)) {}
   NextTokenCounts& operator=(NextTokenCounts&& other) noexcept {
     options_ = other.options_;
-    lines_ = std::exchange(other.lines_, 0);
     table_ = std::move(other.table_);
     evictions_ = std::exchange(other.evictions_, 0);
     return *this;
@@ -102,10 +90,10 @@ class NextTokenCounts {
   /// Returns a table with the same options and counts. Call it on the writer's thread, or while nobody writes. Error:
   /// out_of_memory.
   [[nodiscard]] Result<NextTokenCounts> copy() const noexcept {
-    if (lines_ == 0) return NextTokenCounts();
+    if (lines() == 0) return NextTokenCounts();
     auto made = make(options_);
     if (!made) return made.error();
-    for (std::size_t line = 0; line < lines_; ++line) made->store(line, words(line));
+    for (std::size_t line = 0; line < lines(); ++line) made->store(line, words(line));
     made->evictions_ = evictions_;
     return made;
   }
@@ -113,23 +101,23 @@ class NextTokenCounts {
   // For readers.
 
   /// Returns the tokens that have followed `last`.
-  [[nodiscard]] NextTokens next(Token last) const noexcept { return read(hash_of(last)); }
+  [[nodiscard]] NextTokens next(Token last) const noexcept { return read(table_.place_of(last)); }
   /// Returns the tokens that have followed `before_last` and `last`.
   [[nodiscard]] NextTokens next(Token before_last, Token last) const noexcept {
-    return read(hash_of(before_last, last));
+    return read(table_.place_of(before_last, last));
   }
   /// Prefetches the line that next() with the same arguments reads.
-  void prefetch(Token last) const noexcept { prefetch_line(hash_of(last)); }
-  void prefetch(Token before_last, Token last) const noexcept { prefetch_line(hash_of(before_last, last)); }
+  void prefetch(Token last) const noexcept { table_.prefetch(table_.place_of(last)); }
+  void prefetch(Token before_last, Token last) const noexcept { table_.prefetch(table_.place_of(before_last, last)); }
 
   [[nodiscard]] const NextTokenOptions& options() const noexcept { return options_; }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines_ * line_bytes; }
-  [[nodiscard]] std::size_t lines() const noexcept { return lines_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
+  [[nodiscard]] std::size_t lines() const noexcept { return table_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().
   [[nodiscard]] Words words(std::size_t line) const noexcept {
+    const detail::ContextLines::Words bits = table_.words(line);
     Words words;
-    for (std::size_t i = 0; i < words.size(); ++i)
-      words[i] = NextTokenWord::from_bits(table_[line].words[i].load(std::memory_order_relaxed));
+    std::transform(bits.begin(), bits.end(), words.begin(), NextTokenWord::from_bits);
     return words;
   }
 
@@ -139,7 +127,7 @@ class NextTokenCounts {
   /// on when the text has grown, pass its earlier size as `begin`. A token outside the vocabulary is not counted, and
   /// neither are the next tokens whose context contains it.
   void add(TokenSpan text, std::size_t begin = 0) noexcept {
-    if (lines_ == 0) return;
+    if (lines() == 0) return;
     constexpr std::size_t ahead = 8;  // tokens between the prefetch of a line and its use
     for (std::size_t i = std::max<std::size_t>(begin, 1); i < text.size(); ++i) {
       if (i + ahead < text.size()) {
@@ -152,22 +140,22 @@ class NextTokenCounts {
   }
   /// Counts `next` after `last`. Counts nothing if one of them is outside the vocabulary.
   void add(Token last, Token next) noexcept {
-    if (knows(last) && knows(next)) add_to(hash_of(last), next);
+    if (knows(last) && knows(next)) add_to(table_.place_of(last), next);
   }
   /// Counts `next` after `before_last` and `last`. Counts nothing if one of them is outside the vocabulary.
   void add(Token before_last, Token last, Token next) noexcept {
-    if (knows(before_last) && knows(last) && knows(next)) add_to(hash_of(before_last, last), next);
+    if (knows(before_last) && knows(last) && knows(next)) add_to(table_.place_of(before_last, last), next);
   }
 
   /// Adds the counts of another table, whose writer may be at work. Counts of tokens outside the vocabulary of this
   /// table are added too. The result is the same in both directions, except for evictions(). Error: invalid_argument if
   /// the tables have different keys or numbers of lines (`value`: lines of the other, `limit`: lines of this table).
   Result<void> merge(const NextTokenCounts& other) noexcept {
-    if (other.lines_ != lines_ || other.options_.key != options_.key)
+    if (other.lines() != lines() || other.options_.key != options_.key)
       return Error{ErrorCode::invalid_argument,
                    "only tables with the same key and the same max_bytes can be merged: make both with equal options",
-                   other.lines_, lines_};
-    for (std::size_t line = 0; line < lines_; ++line) merge_line(line, other.words(line));
+                   other.lines(), lines()};
+    for (std::size_t line = 0; line < lines(); ++line) merge_line(line, other.words(line));
     return {};
   }
   /// Adds the words of the same line of a table with the same key and size. Requires line < lines(), and words that are
@@ -176,42 +164,26 @@ class NextTokenCounts {
 
   /// Removes all counts.
   void clear() noexcept {
-    for (std::size_t line = 0; line < lines_; ++line) store(line, {});
+    for (std::size_t line = 0; line < lines(); ++line) store(line, {});
     evictions_ = 0;
   }
   /// Returns how often add() has evicted counts since make() or clear(). Evictions by merge() are not included.
   [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_; }
 
  private:
-  struct alignas(line_bytes) Line {
-    std::array<std::atomic<std::uint64_t>, detail::words_per_line> words;
-  };
+  using Place = detail::ContextLines::Place;
 
   [[nodiscard]] bool knows(Token token) const noexcept {
-    return lines_ != 0 && static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, NextTokenWord::most_tokens);
+    return lines() != 0 &&
+           static_cast<std::uint32_t>(token) < std::min(options_.vocabulary, NextTokenWord::most_tokens);
   }
-  [[nodiscard]] std::uint64_t hash_of(Token last) const noexcept { return detail::token_hash(options_.key, last); }
-  /// Chained: the complement of the first token's hash is the key of the second token. Without the complement, token 0
-  /// has no effect under the key 0, because its hash is 0.
-  [[nodiscard]] std::uint64_t hash_of(Token before_last, Token last) const noexcept {
-    return detail::token_hash(~hash_of(before_last), last);
-  }
-  /// The upper half of a hash selects the line, the lowest 16 bits are the tag.
-  [[nodiscard]] std::size_t line_of(std::uint64_t hash) const noexcept {
-    return static_cast<std::size_t>((hash >> 32) * static_cast<std::uint64_t>(lines_) >> 32);
-  }
-  static std::uint16_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash); }
-
-  void prefetch_line(std::uint64_t hash) const noexcept {
-    if (lines_ != 0) reprise::prefetch(&table_[line_of(hash)]);
-  }
-  [[nodiscard]] NextTokens read(std::uint64_t hash) const noexcept {
-    if (lines_ == 0) return {};
+  [[nodiscard]] NextTokens read(Place place) const noexcept {
+    if (lines() == 0) return {};
     std::array<NextToken, words_per_line> listed;
     std::size_t size = 0;
     std::uint32_t unlisted = 0;
-    for (const NextTokenWord word : words(line_of(hash))) {
-      const bool wanted = word.has_tag(tag_of(hash));
+    for (const NextTokenWord word : words(place.line(lines()))) {
+      const bool wanted = word.has_tag(place.tag());
       const bool is_token = !word.is_unlisted();
       listed[size] = {word.token(), word.count()};
       size += wanted && is_token ? 1 : 0;
@@ -219,18 +191,15 @@ class NextTokenCounts {
     }
     return {std::span(listed).first(size), unlisted};
   }
-  /// Stores the words that have changed, each in one step.
   void store(std::size_t line, const Words& changed) noexcept {
-    for (std::size_t i = 0; i < changed.size(); ++i) {
-      std::atomic<std::uint64_t>& word = table_[line].words[i];
-      if (word.load(std::memory_order_relaxed) != changed[i].bits())
-        word.store(changed[i].bits(), std::memory_order_relaxed);
-    }
+    detail::ContextLines::Words bits;
+    std::transform(changed.begin(), changed.end(), bits.begin(), [](NextTokenWord word) { return word.bits(); });
+    table_.store(line, bits);
   }
-  void add_to(std::uint64_t hash, Token next) noexcept {
-    const std::size_t line = line_of(hash);
+  void add_to(Place place, Token next) noexcept {
+    const std::size_t line = place.line(lines());
     Words now = words(line);
-    const NextTokenWord wanted(tag_of(hash), next, 1);
+    const NextTokenWord wanted(place.tag(), next, 1);
     const auto same =
         std::find_if(now.begin(), now.end(), [wanted](NextTokenWord word) { return word.same_key(wanted); });
     if (same != now.end()) {
@@ -249,8 +218,7 @@ class NextTokenCounts {
   }
 
   NextTokenOptions options_;
-  std::size_t lines_ = 0;
-  std::unique_ptr<Line[]> table_;
+  detail::ContextLines table_;
   std::uint64_t evictions_ = 0;
 };
 

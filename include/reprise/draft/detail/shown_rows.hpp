@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "reprise/core/buffer.hpp"
+#include "reprise/core/outcome.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/index/ranked_rows.hpp"
+#include "reprise/index/token_hash.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// The rows that the target has shown to one drafter: for each one and two tokens, its latest ranking after them. Also
+/// the rankings that picked the last two tokens, without the tokens said since.
+///
+/// Rows are kept in a table of fixed size, in which a new row replaces the row with the same hash. Nothing is kept
+/// before the first reserve(). A copy that finds no memory starts without rows.
+class ShownRows {
+ public:
+  /// Number of rankings before the last token that are kept.
+  static constexpr std::size_t lags = 2;
+
+  /// `bytes`: upper bound on the memory.
+  ShownRows(std::uint64_t key, std::size_t bytes) noexcept : key_(key), capacity_(bytes / sizeof(RankedRow)) {}
+
+  /// Allocates the memory. Without memory, rows are not kept.
+  void reserve() noexcept {
+    if (rows_.empty()) static_cast<void>(rows_.resize(capacity_, RankedRow()));
+  }
+  /// Forgets all rows.
+  void clear() noexcept {
+    std::fill(rows_.begin(), rows_.end(), RankedRow());
+    forget_lags();
+    any_ = false;
+  }
+  /// Forgets the rankings that picked the last tokens, because the last tokens are others now.
+  void forget_lags() noexcept { lags_.fill(Ranking()); }
+
+  /// True if a row has been shown since clear().
+  [[nodiscard]] bool any() const noexcept { return any_; }
+  [[nodiscard]] std::span<const RankedRow> rows() const noexcept { return {rows_.data(), rows_.size()}; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return rows_.memory_bytes(); }
+
+  /// Returns the latest ranking after these tokens, or null. `before_last`: Ranking::none for one token.
+  [[nodiscard]] const Ranking* after(Token before_last, Token last) const noexcept {
+    if (rows_.empty()) return nullptr;
+    const RankedRow& row = rows_[place_of(before_last, last)];
+    return row.last == last && row.before_last == before_last ? &row.ranking : nullptr;
+  }
+  /// Returns the ranking of the row that picked the last token (0) or the token before it (1). Tokens said since are
+  /// left out. Empty if unknown.
+  [[nodiscard]] const Ranking& lag(std::size_t i) const noexcept { return lags_[i]; }
+
+  /// Keeps a ranking after `last`, and after `before_last` and `last` if there is a token before `last`.
+  void keep(std::optional<Token> before_last, Token last, const Ranking& ranking) noexcept {
+    if (ranking.empty()) return;
+    any_ = true;
+    if (rows_.empty()) return;
+    rows_[place_of(Ranking::none, last)] = {Ranking::none, last, ranking};
+    if (before_last) rows_[place_of(*before_last, last)] = {*before_last, last, ranking};
+  }
+
+  /// Keeps the rows of a pass. `context` ends with the anchor. Rows of the committed path are kept last, because of two
+  /// rows after the same tokens the last one stays.
+  void learn(TokenSpan context, const Outcome& outcome) noexcept {
+    if (outcome.top_k.empty() || context.empty()) return forget_lags();
+    PassRows rows(outcome.top_k);
+    const auto keep_row = [&](NodeIndex node) {
+      const auto token_of = [&](NodeIndex i) {
+        return i == anchor_parent ? context.back() : outcome.draft[static_cast<std::size_t>(i)].token;
+      };
+      const auto before = [&]() -> std::optional<Token> {
+        if (node != anchor_parent) return token_of(outcome.draft[static_cast<std::size_t>(node)].parent);
+        return context.size() < 2 ? std::nullopt : std::optional(context[context.size() - 2]);
+      };
+      keep(before(), token_of(node), rows.after(node));
+    };
+    const std::size_t nodes = std::min(outcome.draft.size(), PassRows::most_nodes);
+    for (std::size_t i = 0; i < nodes; ++i) keep_row(static_cast<NodeIndex>(i));
+    keep_row(anchor_parent);
+    for (const NodeIndex node : outcome.accepted)
+      if (static_cast<std::size_t>(node) < nodes) keep_row(node);
+
+    NodeIndex node = anchor_parent;
+    for (std::size_t i = 0; const std::optional<Token> token = committed_token(outcome, i); ++i) {
+      lags_[1] = lags_[0];
+      lags_[0] = rows.after(node);
+      for (Ranking& ranking : lags_) std::replace(ranking.tokens.begin(), ranking.tokens.end(), *token, Ranking::none);
+      if (i < outcome.accepted.size()) node = outcome.accepted[i];
+    }
+  }
+
+ private:
+  /// The rankings of one pass, by node.
+  class PassRows {
+   public:
+    static constexpr std::size_t most_nodes = 64;
+    explicit PassRows(std::span<const RankedToken> shown) noexcept {
+      for (const RankedToken& token : shown) {
+        const std::size_t row = row_of(token.after);
+        if (row < rows_.size() && token.rank < Ranking::most && token.token >= 0)
+          rows_[row].tokens[token.rank] = token.token;
+      }
+    }
+    [[nodiscard]] Ranking after(NodeIndex node) const noexcept {
+      return row_of(node) < rows_.size() ? rows_[row_of(node)] : Ranking();
+    }
+
+   private:
+    static std::size_t row_of(NodeIndex node) noexcept { return static_cast<std::size_t>(node + 1); }
+    std::array<Ranking, most_nodes + 1> rows_;
+  };
+
+  [[nodiscard]] std::size_t place_of(Token before_last, Token last) const noexcept {
+    const std::uint64_t hash = token_hash(~token_hash(key_, before_last), last);
+    return static_cast<std::size_t>((hash >> 32) * rows_.size() >> 32);
+  }
+
+  std::uint64_t key_;
+  std::size_t capacity_;
+  Buffer<RankedRow> rows_;
+  std::array<Ranking, lags> lags_;
+  bool any_ = false;
+};
+
+}  // namespace reprise::detail

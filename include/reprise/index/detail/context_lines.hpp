@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "reprise/core/prefetch.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/index/token_hash.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// A fixed number of lines of eight words, one cache line each. A keyed hash of one or two tokens, the context, selects
+/// a line and a tag. One thread may write while others read: each word is atomic, lines are not. Move-only.
+class ContextLines {
+ public:
+  static constexpr std::size_t words_per_line = 8;
+  static constexpr std::size_t line_bytes = words_per_line * sizeof(std::uint64_t);
+  using Words = std::array<std::uint64_t, words_per_line>;
+
+  /// The place of a context. Its upper half selects the line, and its lowest 16 bits are the tag.
+  class Place {
+   public:
+    constexpr explicit Place(std::uint64_t hash) noexcept : hash_(hash) {}
+    [[nodiscard]] constexpr std::size_t line(std::size_t lines) const noexcept {
+      return static_cast<std::size_t>((hash_ >> 32) * static_cast<std::uint64_t>(lines) >> 32);
+    }
+    [[nodiscard]] constexpr std::uint16_t tag() const noexcept { return static_cast<std::uint16_t>(hash_); }
+
+   private:
+    std::uint64_t hash_;
+  };
+
+  ContextLines() noexcept = default;  ///< no lines
+  ContextLines(ContextLines&& other) noexcept
+      : key_(other.key_), lines_(std::exchange(other.lines_, 0)), table_(std::move(other.table_)) {}
+  ContextLines& operator=(ContextLines&& other) noexcept {
+    key_ = other.key_;
+    lines_ = std::exchange(other.lines_, 0);
+    table_ = std::move(other.table_);
+    return *this;
+  }
+  ~ContextLines() = default;
+
+  /// Returns the number of lines in `bytes`, at most 2^32.
+  [[nodiscard]] static constexpr std::size_t lines_in(std::size_t bytes) noexcept {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(bytes / line_bytes, std::uint64_t{1} << 32));
+  }
+  /// Allocates `lines` empty lines. Without memory, returns false and changes nothing.
+  [[nodiscard]] bool allocate(std::uint64_t key, std::size_t lines) noexcept {
+    std::unique_ptr<Line[]> table(new (std::nothrow) Line[lines]);
+    if (table == nullptr) return false;
+    key_ = key;
+    lines_ = lines;
+    table_ = std::move(table);
+    return true;
+  }
+
+  [[nodiscard]] std::size_t lines() const noexcept { return lines_; }
+  [[nodiscard]] Place place_of(Token last) const noexcept { return Place(token_hash(key_, last)); }
+  /// Chained: the complement of the first token's hash is the key of the second token. Without the complement, token 0
+  /// has no effect under the key 0, because its hash is 0.
+  [[nodiscard]] Place place_of(Token before_last, Token last) const noexcept {
+    return Place(token_hash(~token_hash(key_, before_last), last));
+  }
+
+  void prefetch(Place place) const noexcept {
+    if (lines_ != 0) reprise::prefetch(&table_[place.line(lines_)]);
+  }
+  /// Returns the words of a line. During a write, they can be a mixture of old and new words.
+  [[nodiscard]] Words words(std::size_t line) const noexcept {
+    Words words;
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = table_[line].words[i].load(std::memory_order_relaxed);
+    return words;
+  }
+  /// Stores the words that have changed, each in one step.
+  void store(std::size_t line, const Words& changed) noexcept {
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+      std::atomic<std::uint64_t>& word = table_[line].words[i];
+      if (word.load(std::memory_order_relaxed) != changed[i]) word.store(changed[i], std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  struct alignas(line_bytes) Line {
+    std::array<std::atomic<std::uint64_t>, words_per_line> words;
+  };
+
+  std::uint64_t key_ = 0;
+  std::size_t lines_ = 0;
+  std::unique_ptr<Line[]> table_;
+};
+
+}  // namespace reprise::detail
