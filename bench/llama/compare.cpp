@@ -84,7 +84,7 @@ void warm_up(Engine& engine, const Request& request, const CompareSettings& sett
 
 void Sums::add(const RequestRun& run) {
   for (const TurnRun& turn : run.turns)
-    *this += {1, turn.output.size(), turn.prefill, turn.decoding, turn.model, turn.statistics};
+    *this += {1, turn.output.size(), turn.prefill, turn.decoding, turn.model, turn.statistics, turn.cost};
 }
 
 Sums& Sums::operator+=(const Sums& other) {
@@ -94,6 +94,7 @@ Sums& Sums::operator+=(const Sums& other) {
   decoding += other.decoding;
   model += other.model;
   statistics += other.statistics;
+  cost += other.cost;
   return *this;
 }
 
@@ -102,6 +103,11 @@ double Sums::tokens_per_second() const {
 }
 
 double Sums::share_outside() const { return decoding.count() == 0 ? 0 : 1 - seconds(model) / seconds(decoding); }
+
+std::optional<double> Sums::speedup_under_cost() const {
+  if (cost == 0) return {};
+  return static_cast<double>(statistics.tokens) / cost;
+}
 
 double speedup(const Sums& plain, const Sums& drafted) {
   const double before = plain.tokens_per_second();
@@ -116,6 +122,22 @@ void Summary::add(const Pair& pair) {
   if (!pair.prediction) return;
   if (!prediction) prediction.emplace();
   *prediction += *pair.prediction;
+}
+
+Summary StrategyPairs::total() const {
+  Summary sum;
+  for (const Pair& pair : pairs) sum.add(pair);
+  return sum;
+}
+
+std::vector<std::pair<std::string, Summary>> StrategyPairs::by_category() const {
+  std::vector<std::pair<std::string, Summary>> sums;
+  for (const Pair& pair : pairs) {
+    auto sum = std::find_if(sums.begin(), sums.end(), [&](const auto& other) { return other.first == pair.category; });
+    if (sum == sums.end()) sum = sums.insert(sums.end(), {pair.category, {}});
+    sum->second.add(pair);
+  }
+  return sums;
 }
 
 std::vector<StrategyPairs> compare(Engine& engine, const std::vector<Request>& requests,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/progress.hpp"
@@ -24,12 +25,15 @@ struct Sums {
   std::chrono::nanoseconds decoding{};
   std::chrono::nanoseconds model{};  ///< the part of `decoding` spent in llama_decode
   Statistics statistics;
+  double cost = 0;  ///< of the passes under the given curve; 0 if there is none
 
   void add(const RequestRun& run);
   Sums& operator+=(const Sums& other);
   [[nodiscard]] double tokens_per_second() const;
   /// The share of the decoding time outside llama_decode: strategy, control, loop, adapter, sampler.
   [[nodiscard]] double share_outside() const;
+  /// The tokens per unit of cost. Plain decoding has 1 under every curve. Empty without a given curve.
+  [[nodiscard]] std::optional<double> speedup_under_cost() const;
 };
 
 /// One session with and without a strategy, summed over all repetitions.
@@ -65,6 +69,10 @@ struct Summary {
 struct StrategyPairs {
   std::string spec;
   std::vector<Pair> pairs;
+
+  [[nodiscard]] Summary total() const;
+  /// The sums of each category, in order of first occurrence.
+  [[nodiscard]] std::vector<std::pair<std::string, Summary>> by_category() const;
 };
 
 struct CompareSettings {

@@ -13,8 +13,17 @@ namespace {
 using tools::decimal;
 using tools::JsonWriter;
 
+/// Writes the counts that are exact on every machine.
+void write_counts(JsonWriter& json, const Sums& sums) {
+  json.raw_member("mat", decimal(sums.statistics.mean_accepted_tokens(), 6));
+  json.raw_member("nodes_per_pass", decimal(sums.statistics.drafted_per_pass(), 6));
+  const std::optional<double> speedup = sums.speedup_under_cost();
+  json.raw_member("speedup_under_cost", speedup ? decimal(*speedup, 6) : "null");
+}
+
 void write(JsonWriter& json, const char* name, const Sums& sums) {
   json.key(name).begin_object().member("tokens", sums.tokens).member("turns", sums.turns);
+  write_counts(json, sums);
   json.raw_member("tokens_per_second", decimal(sums.tokens_per_second(), 3));
   json.member("decoding_ns", sums.decoding.count()).member("llama_decode_ns", sums.model.count());
   json.raw_member("share_outside", decimal(sums.share_outside(), 6)).member("prefill_ns", sums.prefill.count());
@@ -59,6 +68,14 @@ void write(JsonWriter& json, const Pair& pair) {
   json.end();
 }
 
+/// Writes the members of a sum over sessions.
+void write(JsonWriter& json, const Summary& sum) {
+  json.member("sessions", sum.sessions).member("tokens", sum.drafted.tokens);
+  json.member("passes", sum.drafted.statistics.passes);
+  write_counts(json, sum.drafted);
+  json.raw_member("speedup", decimal(speedup(sum.plain, sum.drafted), 6));
+}
+
 }  // namespace
 
 void write_json(std::ostream& out, const CompareReport& report) {
@@ -69,12 +86,21 @@ void write_json(std::ostream& out, const CompareReport& report) {
   json.member("threads", engine.threads).member("context", report.engine.context_size());
   json.member("leaves", report.settings.leaves).member("cost", report.cost).key("cost_model");
   report.cost_model.empty() ? json.null() : json.value(report.cost_model);
-  json.member("repeat", report.repeat).raw_member("epsilon", decimal(report.epsilon, 6));
+  json.member("memory", replay::name(report.kept))
+      .member("repeat", report.repeat)
+      .raw_member("epsilon", decimal(report.epsilon, 6));
   json.raw_member("temperature", decimal(sampling.temperature, 6)).member("seed", sampling.seed);
   json.new_line(1).member("checked", what_is_checked(sampling, report.epsilon));
   json.member("verdict", name(report.verdict())).new_line(1).key("strategies").begin_array();
   for (const StrategyPairs& strategy : report.strategies) {
-    json.new_line(1).begin_object().member("strategy", strategy.spec).key("sessions").begin_array();
+    json.new_line(1).begin_object().member("strategy", strategy.spec);
+    write(json.new_line(2).key("total").begin_object(), strategy.total());
+    json.end().key("categories").begin_array();
+    for (const auto& [category, sum] : strategy.by_category()) {
+      write(json.new_line(3).begin_object().member("category", category), sum);
+      json.end();
+    }
+    json.end().new_line(2).key("sessions").begin_array();
     for (const Pair& pair : strategy.pairs) write(json.new_line(3), pair);
     json.end().end();
   }

@@ -7,6 +7,7 @@
 
 #include "compare.hpp"
 #include "engine.hpp"
+#include "replay/replay_settings.hpp"
 
 namespace reprise::llama {
 
@@ -19,6 +20,7 @@ struct CompareReport {
   std::string cost_model;  ///< the curve of the predictions; empty: there are none
   std::size_t repeat = 1;
   double epsilon = 0;
+  replay::Kept kept = replay::Kept::session;
 
   /// The worst verdict of all sessions.
   [[nodiscard]] Verdict verdict() const;

@@ -17,13 +17,14 @@ using tools::printable;
 
 std::string percent(double share) { return decimal(100 * share, 2) + "%"; }
 
-/// Sums of categories, one line each. The column of predictions appears only if there are some.
+/// Sums of categories, one line each. The columns of predictions and of the given curve appear only if there are some.
 class SummaryTable {
  public:
-  SummaryTable(std::ostream& out, bool predicted) : predicted_(predicted), table_(out, columns(predicted)) {
-    line({"", "", "", {"tokens/s", 2}, ""}, "pre-",
+  SummaryTable(std::ostream& out, bool predicted, bool charged)
+      : predicted_(predicted), charged_(charged), table_(out, columns(predicted, charged)) {
+    line({"", "", "", {"tokens/s", 2}, ""}, "pre-", "under",
          {"", "accept", "drafted", {"outside llama_decode", 2}, {"prefill seconds", 2}, "identi-", "near"});
-    line({"", "sessions", "tokens", "without", "with", "speedup"}, "dicted",
+    line({"", "sessions", "tokens", "without", "with", "speedup"}, "dicted", "--cost",
          {"MAT", "rate", "/pass", "without", "with", "without", "with", "cal", "ties", "wrong"});
   }
 
@@ -33,6 +34,7 @@ class SummaryTable {
           decimal(sum.plain.tokens_per_second(), 1), decimal(sum.drafted.tokens_per_second(), 1),
           decimal(speedup(sum.plain, sum.drafted), 3)},
          sum.prediction ? decimal(sum.prediction->speedup(), 3) : "-",
+         decimal(sum.drafted.speedup_under_cost().value_or(1), 3),
          {decimal(drafted.mean_accepted_tokens(), 3), decimal(drafted.acceptance_rate(), 3),
           decimal(drafted.drafted_per_pass(), 2), percent(sum.plain.share_outside()),
           percent(sum.drafted.share_outside()), decimal(seconds(sum.plain.prefill), 2),
@@ -41,33 +43,30 @@ class SummaryTable {
   }
 
  private:
-  static std::vector<tools::Column> columns(bool predicted) {
+  static std::vector<tools::Column> columns(bool predicted, bool charged) {
     std::vector<tools::Column> columns = {{18, tools::Align::left}, {9}, {8}, {9}, {7}, {9}};
     if (predicted) columns.push_back({9});
+    if (charged) columns.push_back({8});
     for (const unsigned width : {7U, 8U, 9U, 13U, 9U, 10U, 7U, 9U, 6U, 7U}) columns.push_back({width});
     return columns;
   }
-  void line(std::vector<Cell> cells, const std::string& prediction, const std::vector<Cell>& more) const {
+  void line(std::vector<Cell> cells, const std::string& prediction, const std::string& charge,
+            const std::vector<Cell>& more) const {
     if (predicted_) cells.emplace_back(prediction);
+    if (charged_) cells.emplace_back(charge);
     cells.insert(cells.end(), more.begin(), more.end());
     table_.line(cells);
   }
 
   bool predicted_;
+  bool charged_;
   tools::Table table_;
 };
 
 /// The sums of each category, in order of first occurrence, then the total.
 std::vector<std::pair<std::string, Summary>> summaries(const StrategyPairs& strategy) {
-  std::vector<std::pair<std::string, Summary>> sums;
-  Summary all;
-  for (const Pair& pair : strategy.pairs) {
-    auto sum = std::find_if(sums.begin(), sums.end(), [&](const auto& other) { return other.first == pair.category; });
-    if (sum == sums.end()) sum = sums.insert(sums.end(), {pair.category, {}});
-    sum->second.add(pair);
-    all.add(pair);
-  }
-  if (sums.size() != 1) sums.emplace_back("all", all);
+  auto sums = strategy.by_category();
+  if (sums.size() != 1) sums.emplace_back("all", strategy.total());
   return sums;
 }
 
@@ -99,20 +98,25 @@ Verdict CompareReport::verdict() const {
 
 void write_table(std::ostream& out, const CompareReport& report) {
   const bool predicted = !report.cost_model.empty();
+  const bool charged = report.settings.charged != nullptr;
   const EngineOptions& engine = report.engine.options();
   out << printable(report.engine.description()) << ", " << engine.threads
       << (engine.threads == 1 ? " thread" : " threads") << ", context " << report.engine.context_size() << ", cost "
       << printable(report.cost) << ", up to " << report.settings.leaves
-      << (report.settings.leaves == 1 ? " path" : " paths") << ", every session "
-      << (report.repeat == 1 ? std::string("once") : std::to_string(report.repeat) + " times") << "\n";
+      << (report.settings.leaves == 1 ? " path" : " paths") << ", memory " << replay::name(report.kept)
+      << ", every session " << (report.repeat == 1 ? std::string("once") : std::to_string(report.repeat) + " times")
+      << "\n";
   for (const StrategyPairs& strategy : report.strategies) {
     out << "\n" << printable(strategy.spec) << "\n";
-    const SummaryTable table(out, predicted);
+    const SummaryTable table(out, predicted, charged);
     for (const auto& [name, sum] : summaries(strategy)) table.line(name, sum);
     differences(out, strategy, report.engine);
   }
   out << "\ntokens/s, speedup: decoding only, with the strategies' reading of prompts, without prefill. speedup: "
          "time per token without\n  over time per token with drafting. tokens: those with drafting, all repetitions.\n";
+  if (charged)
+    out << "under --cost: tokens / summed cost of the passes under " << printable(report.cost)
+        << ", whatever the time of the passes\n";
   if (predicted)
     out << "predicted: tokens / summed cost of the passes, for a replay of the tokens generated without drafting "
            "under\n  "

@@ -2,18 +2,21 @@
 #include "generate.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "charged_verifier.hpp"
 #include "common/input_error.hpp"
 #include "conversation.hpp"
 #include "llama_verifier.hpp"
 #include "replay/control_spec.hpp"
+#include "replay/past.hpp"
 #include "replay/replay_settings.hpp"
 #include "replay/strategies.hpp"
+#include "replay/trace.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/no_drafter.hpp"
-#include "reprise/engine/top_k.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 
@@ -50,19 +53,17 @@ class ProbedVerifier {
 /// each.
 class RankedVerifier {
  public:
-  RankedVerifier(LlamaVerifier& verifier, std::size_t top_k, replay::TopKRows& rows)
-      : verifier_(verifier), best_(top_k), rows_(rows) {}
+  RankedVerifier(LlamaVerifier& verifier, replay::TopKRows& rows) : verifier_(verifier), rows_(rows) {}
 
   auto verify(TokenSpan batch, std::size_t drafted) {
     auto picks = verifier_.verify(batch, drafted);
-    if (picks) rows_.add_row(top_k(verifier_.logits(0), best_));
+    if (picks) rows_.add_row(verifier_.top_k(0));
     return picks;
   }
   Result<void> commit(std::size_t keep) { return verifier_.commit(keep); }
 
  private:
   LlamaVerifier& verifier_;
-  std::vector<Token> best_;
   replay::TopKRows& rows_;
 };
 
@@ -97,15 +98,18 @@ class RequestRunner {
     return run;
   }
   [[nodiscard]] const replay::ReplayControl& control() const { return session_.control(); }
+  [[nodiscard]] const AnyStrategy& strategy() const { return session_.strategy(); }
 
  private:
-  LlamaVerifier make_verifier() {
+  ChargedVerifier make_verifier() {
     engine_.clear();
     SamplerOwner sampler = make_sampler(settings_.sampling, engine_.vocabulary());
     sampler_ = sampler.get();
-    auto made = LlamaVerifier::make(engine_.context(), {sampler.release(), 0, settings_.leaves});
+    LlamaOptions options{sampler.release(), 0, settings_.leaves};
+    if (watch_.top_k != 0) options.top_k = watch_.top_k;
+    auto made = LlamaVerifier::make(engine_.context(), options);
     if (!made) throw tools::InputError("--model " + engine_.options().model + ": " + std::string(made.error().message));
-    return std::move(*made);
+    return {std::move(*made), settings_.charged};
   }
 
   [[noreturn]] void fail(const Error& error, std::size_t turn) const {
@@ -130,11 +134,13 @@ class RequestRunner {
     const auto prefilled = Clock::now();
     run.prefill = prefilled - start;
     const auto model_before = verifier_.model_time();
+    const double cost_before = verifier_.cost();
     const std::size_t before = enter(run, index);
     limits_.max_tokens = turn.max_tokens;
     run.finish = decode(run, index);
     run.decoding = Clock::now() - prefilled;
     run.model = verifier_.model_time() - model_before;
+    run.cost = verifier_.cost() - cost_before;
 
     const TokenSpan output = session_.context().subspan(before);
     run.output.assign(output.begin(), output.end());
@@ -183,7 +189,7 @@ class RequestRunner {
       return finished(generate(session_, verifier, limits_, watch_.on_tokens));
     };
     if (watch_.top_k == 0) return generated(verifier_);
-    RankedVerifier ranked(verifier_, watch_.top_k, run.top_k.emplace());
+    RankedVerifier ranked(verifier_, run.top_k.emplace());
     return generated(ranked);
   }
 
@@ -194,23 +200,41 @@ class RequestRunner {
   Conversation conversation_;
   LlamaSession session_;
   llama_sampler* sampler_ = nullptr;  // owned by the verifier
-  LlamaVerifier verifier_;
+  ChargedVerifier verifier_;
   Limits limits_;
 };
+
+/// Records the end of a session in the past, as reprise-replay does.
+void leave(Drafting& drafting, const Request& request, const RequestRun& run, const AnyStrategy& used) {
+  replay::Past& past = *drafting.past;
+  if (drafting.remembers == replay::Remembers::strategy) past.strategy = used;
+  if (drafting.remembers != replay::Remembers::sequences) return;
+  replay::TraceSession session{request.id, request.category, {}};
+  for (const TurnRun& turn : run.turns) session.turns.push_back({turn.prompt, turn.output});
+  replay::leave(past, session, used);
+}
 
 }  // namespace
 
 Drafting no_drafting() { return {"none", NoDrafter(), replay::ReplayControl(SendAll()), false}; }
 
-std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost) {
+std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost,
+                                     replay::Kept kept) {
   CostOptions options;
   options.max_nodes = replay::most_drafted_nodes;
   if (cost != nullptr) options.curve = cost->for_control();
   std::vector<Drafting> draftings;
   for (const std::string& spec : specs) {
     for (replay::StrategyRun& run : replay::make_runs(spec)) {
-      Drafting drafting{run.spec, std::move(run.strategy), replay::ReplayControl(SendAll()), run.calibrated,
-                        run.max_nodes};
+      Drafting drafting{run.spec,       std::move(run.strategy), replay::ReplayControl(SendAll()),
+                        run.calibrated, run.max_nodes,           run.remembers,
+                        run.with_past};
+      if (kept == replay::Kept::past && run.remembers != replay::Remembers::nothing) {
+        const replay::ReplaySettings settings;  // the default sizes
+        drafting.past = std::make_shared<replay::Past>();
+        if (run.remembers == replay::Remembers::sequences)
+          replay::give_room(*drafting.past, settings.memory_bytes, settings.next_token_bytes);
+      }
       options.calibrated = run.calibrated;
       if (replay::resolve({}, run.calibrated).kind == replay::ControlKind::cost)
         drafting.control = replay::ReplayControl(CostControl(options));
@@ -222,9 +246,11 @@ std::vector<Drafting> make_draftings(std::span<const std::string> specs, const r
 
 RequestRun run_request(Engine& engine, const Request& request, Drafting& drafting, const Settings& settings,
                        const Watch& watch) {
+  if (drafting.past) drafting.strategy = drafting.with_past(*drafting.past);
   RequestRunner runner(engine, request, drafting, settings, watch);
   RequestRun run = runner.run();
   drafting.control = runner.control();
+  if (drafting.past) leave(drafting, request, run, runner.strategy());
   return run;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,8 +14,10 @@
 #include "engine_error.hpp"
 #include "inputs.hpp"
 #include "replay/cost_curve.hpp"
+#include "replay/past.hpp"
 #include "replay/replay_control.hpp"
 #include "replay/replay_settings.hpp"
+#include "replay/strategies.hpp"
 #include "replay/top_k_rows.hpp"
 #include "reprise/core/limits.hpp"
 #include "reprise/core/token.hpp"
@@ -25,13 +28,19 @@
 namespace reprise::llama {
 
 /// A strategy, and the control that decides how much of its drafts is sent. The control keeps its knowledge of pass
-/// times from session to session, as in a server. The strategy starts fresh in each session.
+/// times from session to session, as in a server. The strategy starts fresh in each session, unless it has a past.
 struct Drafting {
   std::string spec;
   AnyStrategy strategy;
   replay::ReplayControl control;
   bool calibrated = false;
   std::size_t max_nodes = replay::most_drafted_nodes;  ///< most nodes of a draft
+  replay::Remembers remembers = replay::Remembers::nothing;
+  /// Makes the strategy for the next session from `past`.
+  std::function<AnyStrategy(replay::Past&)> with_past = {};
+  /// The state that earlier sessions left; null: every session starts fresh. The strategy reads it, so it lives as
+  /// long.
+  std::shared_ptr<replay::Past> past = {};
 };
 
 /// Plain decoding.
@@ -39,14 +48,16 @@ Drafting no_drafting();
 
 /// The strategies of `specs` (as for reprise-replay), in order. With learned probabilities, control weighs drafts
 /// against `cost`; null: it learns the cost from pass times. Drafts of other strategies are sent whole, as in their own
-/// projects. Throws InputError.
-std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost = nullptr);
+/// projects. With Kept::past, each strategy that has a memory keeps one of its own. Throws InputError.
+std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost = nullptr,
+                                     replay::Kept kept = replay::Kept::session);
 
 /// The settings of generation.
 struct Settings {
   Sampling sampling;
-  std::size_t leaves = 1;  ///< above 1: drafts may be trees
-  bool raw = false;        ///< no chat template
+  std::size_t leaves = 1;                      ///< above 1: drafts may be trees
+  bool raw = false;                            ///< no chat template
+  const replay::CostCurve* charged = nullptr;  ///< the curve of TurnRun::cost; null: passes are not charged
 };
 
 /// One prompt and its answer. Times and statistics are of this turn.
@@ -61,6 +72,7 @@ struct TurnRun {
   std::chrono::nanoseconds prefill{};
   std::chrono::nanoseconds decoding{};  ///< includes strategy, control and loop, and their reading of the prompt
   std::chrono::nanoseconds model{};     ///< the part of `decoding` spent in llama_decode
+  double cost = 0;                      ///< of the passes under Settings::charged; 1: a pass without a draft
 };
 
 struct RequestRun {
@@ -90,7 +102,8 @@ struct Watch {
 };
 
 /// Runs all turns of a session one after the other in the same context, which is emptied first. The sampler's random
-/// stream starts afresh. Throws EngineError, and InputError if the model does not support `settings`.
+/// stream starts afresh. If the drafting has a past, the strategy is made from it and leaves its state there. Throws
+/// EngineError, and InputError if the model does not support `settings`.
 RequestRun run_request(Engine& engine, const Request& request, Drafting& drafting, const Settings& settings,
                        const Watch& watch = {});
 

@@ -111,11 +111,18 @@ std::vector<Option> drafting_rows(Options& o) {
            "  linear:S    1 + S x drafted tokens\n"
            "  FILE.json   a measured curve",
            text(o.cost)},
+          {"--memory", "KEPT",
+           "what a session leaves to the next ones, for each --strategy apart.\n"
+           "  session     (default) nothing\n"
+           "  past        its tokens, or the tables that the strategy has learned; strategies without a\n"
+           "              memory (see --list of reprise-replay) run as before",
+           word<replay::Kept>(o.kept, {{"session", replay::Kept::session}, {"past", replay::Kept::past}})},
           {"", "", "\nother tasks:\n"},
           {.name = "--compare",
            .value = "",
            .help = "runs every session without drafting and with each --strategy (may be given several times), in\n"
-                   "turn, and prints both speeds and whether the text is the same",
+                   "turn, and prints both speeds and whether the text is the same; with a given --cost, also\n"
+                   "the speedup under that curve",
            .read = flag(o.compare),
            .repeats = true},
           {.name = "--repeat",

@@ -34,6 +34,10 @@ class Agreement {
     given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model"}, "is an option of --compare; give that as well");
     given_.only(given_("--profile"), {"--contexts", "--sequences", "--pass-times"},
                 "is an option of --profile; give that as well");
+    given_.only(o_.kept == replay::Kept::session, {"--repeat"},
+                "does not go with --memory past: a repetition would draft from its own session");
+    given_.only(o_.kept == replay::Kept::session, {"--cost-model"},
+                "does not go with --memory past: the predicted replays have no memory");
     std::size_t runs = 0;
     for (const std::string& spec : o_.strategies) runs += replay::make_runs(spec).size();  // refuses unknown ones
     if (runs > 1 && !o_.compare)
@@ -42,7 +46,7 @@ class Agreement {
     one_of({"--compare", "--record", "--profile", "--flips"});
     outputs_are_nothing_else();
     for (const char* other : {"--record", "--profile", "--flips"})
-      for (const char* name : {"--strategy", "--leaves", "--cost", "--statistics"})
+      for (const char* name : {"--strategy", "--leaves", "--cost", "--memory", "--statistics"})
         given_.never_both(other, name, "nothing is drafted there");
     for (const char* other : {"--record", "--profile"})
       given_.never_both(other, "--format", "its output has only one format");

@@ -10,6 +10,7 @@
 
 #include "engine.hpp"
 #include "inputs.hpp"
+#include "replay/replay_settings.hpp"
 #include "sampling.hpp"
 
 namespace reprise::llama {
@@ -24,6 +25,7 @@ struct Options {
   std::vector<std::string> strategies;  ///< empty: the default
   std::string cost = "learned";         ///< or linear:S, or CURVE.json
   std::size_t leaves = 1;               ///< above 1: drafts may be trees
+  replay::Kept kept = replay::Kept::session;
   bool compare = false;
   std::size_t repeat = 1;
   double epsilon = 0.05;                                  ///< in logits

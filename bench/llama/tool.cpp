@@ -76,16 +76,16 @@ class Tool {
     // All checks come before the first generated token.
     auto specs = options_.strategies;
     if (specs.empty()) specs.emplace_back(replay::default_strategy);
-    const std::optional<replay::CostCurve> told =
-        options_.cost == "learned" ? std::nullopt : std::optional(curve("--cost", options_.cost));
-    draftings_ = make_draftings(specs, told ? &*told : nullptr);
+    if (options_.cost != "learned") told_ = curve("--cost", options_.cost);
+    const replay::CostCurve* const told = told_ ? &*told_ : nullptr;
+    draftings_ = make_draftings(specs, told, options_.kept);
     std::optional<PredictionSettings> prediction;
     if (!options_.cost_model.empty())
-      prediction = PredictionSettings{curve("--cost-model", options_.cost_model), told, options_.leaves > 1};
+      prediction = PredictionSettings{curve("--cost-model", options_.cost_model), told_, options_.leaves > 1};
     const std::vector<Request> requests = read_requests(options_.inputs);
     engine_ = Engine::load(options_.engine);
     check_requests(requests, options_.inputs, engine_);
-    settings_ = {options_.sampling, options_.leaves, options_.inputs.raw};
+    settings_ = {options_.sampling, options_.leaves, options_.inputs.raw, told};
     if (!options_.record.empty()) return record_all(requests);
     return options_.compare ? compare_all(requests, std::move(prediction)) : generate_all(requests);
   }
@@ -139,8 +139,8 @@ class Tool {
   int compare_all(const std::vector<Request>& requests, std::optional<PredictionSettings> prediction) {
     const auto results = compare(engine_, requests, draftings_,
                                  {settings_, options_.repeat, options_.epsilon, std::move(prediction)}, progress_);
-    const CompareReport report{results,         engine_,         settings_, options_.cost, options_.cost_model,
-                               options_.repeat, options_.epsilon};
+    const CompareReport report{results,         engine_,          settings_,    options_.cost, options_.cost_model,
+                               options_.repeat, options_.epsilon, options_.kept};
     if (options_.format == Format::json)
       write_json(output_.stream(), report);
     else
@@ -222,6 +222,7 @@ class Tool {
   const Surroundings& around_;
   tools::Progress progress_;
   Output output_;
+  std::optional<replay::CostCurve> told_;  // empty: learned from pass times
   std::vector<Drafting> draftings_;
   Engine engine_;
   Settings settings_;

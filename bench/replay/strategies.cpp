@@ -72,10 +72,12 @@ std::size_t length(const Settings& settings, std::string_view key) {
 
 AnyStrategy make_ngram(const Settings& settings, Past* past) {
   NgramOptions options;
+  if (settings.word("rows") == "no") options.top_k = 0;
   if (past != nullptr) {
     options.stores = {past->memory};
-    if (past->next_tokens.lines() != 0) options.next_tokens = &past->next_tokens;
-    if (past->ranked_rows.lines() != 0) options.ranked_rows = &past->ranked_rows;
+    if (past->next_tokens.lines() != 0 && settings.word("next_tokens") == "yes")
+      options.next_tokens = &past->next_tokens;
+    if (past->ranked_rows.lines() != 0 && settings.word("rows") == "yes") options.ranked_rows = &past->ranked_rows;
     options.prior = past->calibration;
   }
   const std::string_view index = settings.word("index");
@@ -171,7 +173,14 @@ std::vector<StrategyInfo> own_strategies() {
          "index of earlier text; suffix_array drafts less",
          0,
          0,
-         {"rolling_hash", "suffix_array", "naive"}}},
+         {"rolling_hash", "suffix_array", "naive"}},
+        {"next_tokens",
+         "yes",
+         "uses the next-token counts of earlier sessions, if there are some",
+         0,
+         0,
+         {"yes", "no"}},
+        {"rows", "yes", "uses the top-k rows of the target, if it shows some", 0, 0, {"yes", "no"}}},
        true,
        &make_ngram,
        Remembers::sequences},

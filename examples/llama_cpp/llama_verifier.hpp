@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// \file A reprise::Verifier for llama.cpp's C API, in one header to copy. reprise/core/verifier.hpp defines V1 to V10.
+/// \file A reprise::Verifier for llama.cpp's C API, in one header to copy. reprise/core/verifier.hpp defines V1 to V11.
 
 #include <algorithm>
 #include <bit>
@@ -21,6 +21,7 @@
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/engine/argmax.hpp"
+#include "reprise/engine/top_k.hpp"
 #include "reprise/engine/tree.hpp"
 
 namespace reprise::llama {
@@ -30,6 +31,7 @@ struct LlamaOptions {
   llama_sampler* sampler = nullptr;  ///< a chain that draws tokens, freed by the verifier; null: the likeliest token
   llama_seq_id sequence = 0;         ///< its sequence id in the context; the verifier clears that sequence
   std::size_t leaves = 1;            ///< paths of a draft, at most 64: sequences from `sequence` on; needs kv_unified
+  std::size_t top_k = 8;             ///< tokens that top_k(i) returns, if the vocabulary has that many
 };
 
 /// Runs one sequence of a llama_context, which must outlive the verifier. Rolls back by removing positions; for
@@ -167,6 +169,9 @@ class LlamaVerifier {
     for (const float logit : logits(i)) second = std::max(second, std::min(best, logit)), best = std::max(best, logit);
     return static_cast<double>(best) - static_cast<double>(second);
   }
+  /// V11, from the logits before any sampler or grammar. Sorts that row only, and only when it is called. The returned
+  /// tokens are valid until the next call.
+  [[nodiscard]] TokenSpan top_k(std::size_t i) noexcept { return reprise::top_k(logits(i), best_); }
   [[nodiscard]] Capabilities capabilities() const {
     Capabilities can{.max_rows = most_rows_, .max_context = llama_n_ctx_seq(context_), .max_leaves = options_.leaves};
     if (recurrent_) can.rollback = Rollback::snapshot;
@@ -261,6 +266,7 @@ class LlamaVerifier {
   std::size_t saved_at_ = 0;
   bool open_ = false, lost_ = false;  // a pass awaits its commit; the cache differs from tokens_
   std::size_t pending_ = 0, drafted_ = 0, leaves_ = 1;
+  std::vector<Token> best_ = std::vector<Token>(options_.top_k);    // the last row that top_k() returned
   std::vector<std::uint64_t> leaves_of_;                            // bit l: the drafted row leads to leaf(l)
   std::chrono::nanoseconds pass_time_{}, saving_{}, model_time_{};  // saving_: belongs to the next pass
 };

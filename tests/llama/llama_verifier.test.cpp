@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,7 +96,7 @@ Limits limits(std::size_t tokens) {
 
 static_assert(VerifierWithCapabilities<LlamaVerifier> && TruncatableVerifier<LlamaVerifier> &&
               MarginVerifier<LlamaVerifier> && TreeVerifier<LlamaVerifier> && CheckpointVerifier<LlamaVerifier> &&
-              TimedVerifier<LlamaVerifier>);
+              TimedVerifier<LlamaVerifier> && TopKVerifier<LlamaVerifier>);
 
 struct Kind {
   const char* name;
@@ -105,6 +107,22 @@ struct Kind {
   bool unified = true;
 };
 std::string name_of(const ::testing::TestParamInfo<Kind>& info) { return info.param.name; }
+
+/// The `count` likeliest tokens after `text`, likeliest first, by a pass without a draft and a full sort. The lowest id
+/// wins a tie.
+std::vector<Token> likeliest(const Maker& make, const std::vector<Token>& text, std::size_t count) {
+  LlamaVerifier verifier = make(text);
+  EXPECT_TRUE(verifier.verify(TokenSpan(text).last(1), 0));
+  const std::span<const float> logits = verifier.logits(0);
+  std::vector<Token> tokens(logits.size());
+  std::iota(tokens.begin(), tokens.end(), 0);
+  std::ranges::stable_sort(tokens, [&](Token a, Token b) {
+    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  });
+  tokens.resize(std::min(count, tokens.size()));
+  return tokens;
+}
+std::vector<Token> copy(TokenSpan tokens) { return {tokens.begin(), tokens.end()}; }
 
 struct LlamaVerifiers : ::testing::TestWithParam<Kind> {
   static SmallContext context() {
@@ -247,6 +265,33 @@ TEST_P(LlamaVerifiers, DoNotDisturbEachOtherInOneContext) {
   EXPECT_EQ(std::vector<Token>(session.output().begin(), session.output().end()), plain.plain.output);
   EXPECT_EQ(std::vector<Token>(session_other.output().begin(), session_other.output().end()), plain_other.plain.output);
 }
+TEST_P(LlamaVerifiers, ShowTheLikeliestTokensOfEveryRowWhetherAcceptedOrNot) {
+  const SmallContext context = this->context();
+  const Maker make{&context, GetParam().sampled, GetParam().leaves};
+  const bool tree = GetParam().leaves > 1 && GetParam().n_ubatch > 3;
+  // A tree: 9 follows the anchor, 30 and 31 follow 9. A chain: 9, 30.
+  const std::vector<NodeIndex> parents =
+      tree ? std::vector<NodeIndex>{anchor_parent, 0, 0} : std::vector<NodeIndex>{anchor_parent, 0};
+  std::vector<std::vector<Token>> paths = {{}, {9}, {9, 30}, {9, 31}};
+  paths.resize(parents.size() + 1);
+  std::vector<Token> batch = {prompt.back()};
+  for (std::size_t row = 1; row < paths.size(); ++row) batch.push_back(paths[row].back());
+  std::vector<std::vector<Token>> expected;
+  for (const std::vector<Token>& path : paths) {
+    std::vector<Token> text = prompt;
+    text.insert(text.end(), path.begin(), path.end());
+    expected.push_back(likeliest(make, text, 8));
+    for (std::size_t i = 0; i + 1 < expected.size(); ++i) ASSERT_NE(expected[i], expected.back()) << "rows are alike";
+  }
+  LlamaVerifier verifier = make(prompt);
+  ASSERT_TRUE(verifier.snapshot());
+  ASSERT_TRUE(tree ? verifier.verify_tree(batch, parents.size(), parents) : verifier.verify(batch, parents.size()));
+  const Token* const memory = verifier.top_k(0).data();
+  for (std::size_t i = paths.size(); i-- > 0;) {  // in any order
+    EXPECT_EQ(copy(verifier.top_k(i)), expected[i]) << "row " << i;
+    EXPECT_EQ(verifier.top_k(i).data(), memory) << "no memory of its own for a row";
+  }
+}
 TEST_P(LlamaVerifiers, LeaveNothingInTheSequencesOfOtherLeaves) {
   const SmallContext context = this->context();
   LlamaVerifier verifier = Maker{&context, GetParam().sampled, GetParam().leaves}(prompt);
@@ -257,6 +302,59 @@ TEST_P(LlamaVerifiers, LeaveNothingInTheSequencesOfOtherLeaves) {
   EXPECT_EQ(llama_memory_seq_pos_max(context.memory(), 0) + 1, static_cast<llama_pos>(verifier.cached().size()));
 }
 
+TEST(LlamaVerifier, ShowsAsManyTokensAsItWasMadeFor) {
+  const SmallContext context;  // 48 tokens
+  for (const std::size_t count : {0U, 1U, 48U, 60U}) {
+    LlamaOptions options;
+    options.top_k = count;
+    auto verifier = LlamaVerifier::make(context.get(), options);
+    ASSERT_TRUE(verifier);
+    ASSERT_TRUE(verifier->prefill(TokenSpan(prompt).first(prompt.size() - 1)));
+    ASSERT_TRUE(verifier->verify(TokenSpan(prompt).last(1), 0));
+    const std::vector<Token> shown = copy(verifier->top_k(0));
+    EXPECT_EQ(shown, likeliest(Maker{&context, false, 1, 3}, prompt, count)) << count;
+    EXPECT_THAT(copy(verifier->top_k(1)), ::testing::IsEmpty()) << "no such row";
+  }
+}
+/// Wants no rows, or wants eight and remembers how many it got.
+struct RowCounter : NoDrafter {
+  std::size_t wanted = 0;
+  std::size_t* rows = nullptr;
+
+  [[nodiscard]] std::size_t top_k_wanted() const { return wanted; }
+  void feedback(TokenSpan, const Outcome& outcome) { *rows += outcome.top_k.size(); }
+};
+TEST(LlamaVerifier, ShowsRowsOnlyToStrategiesThatWantThem) {
+  const SmallContext context;
+  for (const std::size_t wanted : {0U, 5U, 20U}) {
+    std::size_t rows = 0;
+    RowCounter strategy;
+    strategy.wanted = wanted;
+    strategy.rows = &rows;
+    LlamaVerifier verifier = Maker{&context}(prompt);
+    Session session(strategy);
+    ASSERT_TRUE(generate(session, verifier, prompt, limits(10)));
+    EXPECT_EQ(rows, 10 * std::min<std::size_t>(wanted, 8)) << wanted;
+  }
+}
+// A row that cannot fail to be shown makes no pass void, so a pass without a draft needs no saved state.
+TEST(LlamaVerifier, SavesNoStateForTheRowsThatItShows) {
+  const SmallContext context("recurrent");
+  std::size_t rows = 0;
+  RowCounter strategy;
+  strategy.wanted = 8;
+  strategy.rows = &rows;
+  struct Counting : LlamaVerifier {
+    explicit Counting(LlamaVerifier&& verifier) : LlamaVerifier(std::move(verifier)) {}
+    Result<void> snapshot() { return ++snapshots, LlamaVerifier::snapshot(); }
+    std::size_t snapshots = 0;
+  };
+  Counting verifier(Maker{&context}(prompt));
+  Session session(strategy);
+  ASSERT_TRUE(generate(session, verifier, prompt, limits(10)));
+  EXPECT_EQ(rows, 80U);
+  EXPECT_EQ(verifier.snapshots, 0U);
+}
 TEST(LlamaVerifier, StopsAtATokenThatEndsInsideADraft) {
   ModelText text = SmallContext::small("attention");
   text.eos = 0.5F;

@@ -99,6 +99,18 @@ TEST(LlamaOptions, TakeTheNumberOfTopKTokensToRecord) {
   EXPECT_THAT(refused(with({"--record", "r", "--top-k", "8", "--temperature", "1"})), HasSubstr("likeliest"));
 }
 
+TEST(LlamaOptions, KeepAPastOnlyWhereEachSessionRunsOnce) {
+  EXPECT_EQ(parsed(with({"--compare"})).kept, replay::Kept::session);
+  EXPECT_EQ(parsed(with({"--compare", "--memory", "past"})).kept, replay::Kept::past);
+  EXPECT_EQ(parsed(with({"--compare", "--memory=session", "--repeat=2"})).repeat, 2U);
+  EXPECT_THAT(refused(with({"--compare", "--memory=past", "--repeat=2"})),
+              HasSubstr("--repeat does not go with --memory past"));
+  EXPECT_THAT(refused(with({"--compare", "--memory=past", "--cost-model=linear:0"})),
+              HasSubstr("--cost-model does not go with --memory past"));
+  EXPECT_THAT(refused(with({"--memory", "gone"})), HasSubstr("--memory gone"));
+  EXPECT_THAT(refused(with({"--record", "r", "--memory=past"})), HasSubstr("nothing is drafted there"));
+}
+
 TEST(LlamaOptions, TakeFilesBehindTheOptionTheyBelongTo) {
   const Options options =
       parsed({"--model", "m", "--prompts", "a", "b", "--limit", "2", "--prompts", "c", "--compare"});

@@ -144,6 +144,109 @@ TEST_F(LlamaTool, WritesAComparisonAsJsonSessionBySession) {
   EXPECT_EQ(*json.find("verdict")->string(), "identical");
 }
 
+/// The number that a field of the total of a strategy has.
+double total(const tools::Json& json, std::size_t strategy, const char* field) {
+  return (*json.find("strategies")->array())[strategy].find("total")->find(field)->number()->value;
+}
+
+TEST_F(LlamaTool, ComparesUnderAGivenCurveWhateverTheMachine) {
+  const auto compared = [&](const char* cost) {
+    EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "8", "--strategy", "ngram",
+                   "--strategy", "hf", "--strategy", "none", "--format", "json", "--cost", cost}),
+              exit_done)
+        << error();
+    tools::Json json;
+    EXPECT_FALSE(parse_json(out(), json)) << out();
+    return json;
+  };
+  for (const double slope : {0.0, 0.25}) {
+    const tools::Json json = compared(slope == 0 ? "linear:0" : "linear:0.25");
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double mat = total(json, i, "mat");
+      const double nodes = total(json, i, "nodes_per_pass");
+      EXPECT_NEAR(total(json, i, "speedup_under_cost"), mat / (1 + slope * nodes), 1e-5) << slope << " " << i;
+      EXPECT_EQ(nodes > 0, i < 2);
+      EXPECT_NEAR(total(json, i, "passes") * mat, total(json, i, "tokens"), 1e-3);
+      const tools::Json& strategy = (*json.find("strategies")->array())[i];
+      EXPECT_EQ(strategy.find("categories")->array()->size(), 2U);
+      double passes = 0;
+      for (const tools::Json& category : *strategy.find("categories")->array())
+        passes += category.find("passes")->number()->value;
+      EXPECT_EQ(passes, total(json, i, "passes"));
+    }
+    EXPECT_EQ(total(json, 2, "speedup_under_cost"), 1);
+  }
+  const tools::Json learned = compared("learned");
+  EXPECT_NE(learned.find("strategies")->array()->front().find("total")->find("speedup_under_cost"), nullptr);
+  EXPECT_EQ(learned.find("strategies")->array()->front().find("total")->find("speedup_under_cost")->number(), nullptr);
+  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare", "--cost", "linear:0.25"}), exit_done);
+  EXPECT_THAT(out(), HasSubstr("--cost: tokens / summed cost of the passes under linear:0.25"));
+  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "8", "--compare"}), exit_done);
+  EXPECT_THAT(out(), Not(HasSubstr("summed cost")));
+}
+
+TEST_F(LlamaTool, ShowsTheRowsToMethodsThatLearnFromThem) {
+  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "60", "--compare", "--leaves", "64", "--strategy",
+                 "token-recycling", "--format", "json"}),
+            exit_done);
+  tools::Json json;
+  ASSERT_FALSE(parse_json(out(), json)) << out();
+  EXPECT_GT(total(json, 0, "mat"), 1.0) << "without rows, its matrix stays empty";
+}
+
+TEST_F(LlamaTool, LeavesThePastOfEachStrategyToTheNextSession) {
+  const std::string twice = file("twice.jsonl",
+                                 "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n"
+                                 "{\"id\": \"b\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n");
+  const auto passes = [&](const char* memory) {
+    EXPECT_EQ(run({"--prompts",
+                   twice,
+                   "--max-tokens",
+                   "60",
+                   "--compare",
+                   "--leaves",
+                   "64",
+                   "--strategy",
+                   "ngram",
+                   "--strategy",
+                   "token-recycling",
+                   "--strategy",
+                   "racer",
+                   "--strategy",
+                   "token-table",
+                   "--strategy",
+                   "hf",
+                   "--cost",
+                   "linear:0",
+                   "--format",
+                   "json",
+                   "--memory",
+                   memory}),
+              exit_done)
+        << out() << error();
+    tools::Json json;
+    EXPECT_FALSE(parse_json(out(), json)) << out();
+    EXPECT_EQ(*json.find("memory")->string(), memory);
+    std::vector<std::vector<double>> counts;
+    for (const tools::Json& strategy : *json.find("strategies")->array()) {
+      counts.emplace_back();
+      for (const tools::Json& session : *strategy.find("sessions")->array())
+        counts.back().push_back(1 / session.find("with")->find("mat")->number()->value);
+    }
+    return counts;
+  };
+  const auto cold = passes("session");
+  const auto warm = passes("past");
+  for (std::size_t i = 0; i < cold.size(); ++i) {
+    EXPECT_EQ(cold[i][0], cold[i][1]) << i << ": the same session, and nothing is kept";
+    EXPECT_EQ(cold[i][0], warm[i][0]) << i << ": the first session has no past";
+    if (i < 4)
+      EXPECT_LT(warm[i][1], cold[i][1]) << i;
+    else
+      EXPECT_EQ(warm[i], cold[i]) << "hf has no memory";
+  }
+}
+
 TEST_F(LlamaTool, RunsHybridModelsAndFailsWhereTheirStateIsNotPutBack) {
   ModelText text;
   text.kind = "hybrid";

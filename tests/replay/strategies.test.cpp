@@ -15,9 +15,11 @@
 namespace reprise::replay {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 using Tokens = std::vector<Token>;
 
@@ -141,6 +143,27 @@ TEST(Strategies, SayWhatTheyRemember) {
     EXPECT_EQ(make_runs(spec).front().remembers, Remembers::strategy) << spec;
   for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "hostile", "none"})
     EXPECT_EQ(make_runs(spec).front().remembers, Remembers::nothing) << spec;
+}
+
+TEST(Strategies, UseTheNextTokenCountsOfThePastUnlessToldOtherwise) {
+  Past past;
+  give_room(past, std::size_t{1} << 20, std::size_t{1} << 20);
+  for (const Tokens& text : {Tokens{1, 2, 3, 4, 5}, {7, 1, 2, 3, 4}, {1, 2, 3, 9}, {6, 1, 2, 3, 4}})
+    past.next_tokens.add(text);  // and not to the memory
+  const auto drafts = [&](const char* spec) {
+    AnyStrategy strategy = make_runs(spec).front().with_past(past);
+    const Tokens context = {90, 80, 70, 60, 1, 2};
+    strategy.begin(context);
+    return testing::propose(strategy, context, {.max_nodes = 8}).tokens();
+  };
+  EXPECT_THAT(drafts("ngram"), Contains(3));
+  EXPECT_THAT(drafts("ngram:next_tokens=no"), Not(Contains(3)));
+}
+
+TEST(Strategies, WantRowsUnlessToldOtherwise) {
+  EXPECT_EQ(make_runs("ngram").front().strategy.top_k_wanted(), 8U);
+  EXPECT_EQ(make_runs("ngram:rows=no").front().strategy.top_k_wanted(), 0U);
+  EXPECT_EQ(make_runs("racer").front().strategy.top_k_wanted(), 8U);
 }
 
 TEST(Strategies, DraftNothingWithALengthOfZero) {

@@ -124,13 +124,13 @@ concept TimedVerifier = Verifier<V> && requires(V& v) {
 ///
 ///  V10 snapshot() saves the state before a pass and discards the state saved earlier. It is called before each verify
 ///      with a draft. It is called before a verify without a draft if a stop predicate may refuse the pick or throw, or
-///      if top_k() may be called. The same holds if picks are drawn when they are read (they have no size()), or if the
-///      draft is sampled but empty. In all other passes, only verify or commit itself can fail. If one of them fails,
-///      it must leave the state unchanged; otherwise, the engine cannot continue. restore(committed) is called instead
-///      of commit if any row of the pass is not kept. It restores the saved state, as if the pass had never been run.
-///      The sampler is an exception: it keeps its draws of the `committed` tokens. These tokens become pending and are
-///      part of the next pass. After a void pass (V5), the engine restores the state itself, at the next snapshot() or
-///      verify().
+///      if a top_k() that is not noexcept may be called. The same holds if picks are drawn when they are read (they
+///      have no size()), or if the draft is sampled but empty. In all other passes, only verify or commit itself can
+///      fail. If one of them fails, it must leave the state unchanged; otherwise, the engine cannot continue.
+///      restore(committed) is called instead of commit if any row of the pass is not kept. It restores the saved state,
+///      as if the pass had never been run. The sampler is an exception: it keeps its draws of the `committed` tokens.
+///      These tokens become pending and are part of the next pass. After a void pass (V5), the engine restores the
+///      state itself, at the next snapshot() or verify().
 template <class V>
 concept CheckpointVerifier = Verifier<V> && requires(V& v, std::size_t committed) {
   v.snapshot();

@@ -82,6 +82,15 @@ Result<void> keep_rows(V& verifier, const Capabilities& can, const Decision& dec
   return attempt([&] { return verifier.commit(decision.keep); });
 }
 
+/// Returns true if the verifier declares that top_k() cannot fail.
+template <class V>
+consteval bool top_k_is_noexcept() {
+  if constexpr (TopKVerifier<V>)
+    return noexcept(std::declval<V&>().top_k(std::size_t{}));
+  else
+    return false;
+}
+
 /// Passes the target's likeliest tokens to the session, row by row, if the verifier and the strategy support this.
 template <class Strategy, class Control, class V>
 void report_top_k(Session<Strategy, Control>& session, const Pass& pass, V& verifier) {
@@ -154,7 +163,7 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
     constexpr bool draws = !requires(unwrap_t<decltype(verifier.verify(pass.batch, pass.drafted))> & picks) {
       picks.size();
     };
-    constexpr bool ranks = TopKVerifier<V> && TopKLearner<Strategy>;
+    constexpr bool ranks = TopKVerifier<V> && TopKLearner<Strategy> && !top_k_is_noexcept<V>();
     // Even without drafted rows, these passes may become void. Rejection sampling also decides empty sampled drafts.
     const bool may_be_void = may_refuse || draws || ranks || pass.kind == DraftKind::sampled;
     if (session.capabilities().rollback == Rollback::snapshot && (may_be_void || pass.drafted > 0))
