@@ -61,8 +61,8 @@ struct RankedRowsOptions {
 };
 
 /// Keeps the target's latest ranking after one token and after two tokens, in a fixed number of bytes. It outlives
-/// requests: at the end of a sequence, add() takes over the rows that a drafter was shown (NgramDrafter::rows()), and
-/// the drafters of later sequences read them (NgramOptions::ranked_rows). It needs an engine that reports top-k tokens
+/// requests: at the end of a sequence, add() takes over the rows that a drafter was shown (NgramDrafter::rows()). The
+/// drafters of later sequences read them (NgramOptions::ranked_rows). It needs an engine that reports top-k tokens
 /// (TopKVerifier); NextTokenCounts needs only text.
 ///
 /// **Lines.** A line holds one row. A keyed hash of the context selects the line, and a new row replaces the row in its
