@@ -59,7 +59,7 @@ using Line = std::vector<std::uint64_t>;
 
 /// A section of kind `next_tokens` with any lines and correct checksums.
 Bytes forged(const std::vector<Line>& lines, std::size_t surplus = 0) {
-  std::size_t length = detail::next_token_header_bytes + surplus;
+  std::size_t length = detail::table_header_bytes + surplus;
   for (const Line& line : lines) length += 1 + line.size() * 8;
   Bytes bytes(snapshot_bytes({length}));
   SnapshotWriter writer(bytes, some_tokenizer);
@@ -209,7 +209,7 @@ TEST(NextTokenSnapshot, ForgedContentsAreRefused) {
   ASSERT_TRUE(load_next_tokens(SnapshotReader::open(valid, some_tokenizer).value(), table));
   const auto refused = [&](const Line& line) {
     const Error error = error_of(forged({{}, line}), table);
-    EXPECT_EQ(error.value, detail::next_token_header_bytes + 1) << "the offset of the line";
+    EXPECT_EQ(error.value, detail::table_header_bytes + 1) << "the offset of the line";
     EXPECT_EQ(error.limit, 4U);
     return error.code == ErrorCode::snapshot_forged;
   };
@@ -270,7 +270,7 @@ TEST(NextTokenSnapshot, WithWrongWordsGivesWrongCountsOnly) {
   std::size_t loaded = 0;
   for (int i = 0; i < 2000; ++i) {
     Bytes bytes = snapshot_of(taught);
-    const std::size_t contents = snapshot_bytes({0}) + detail::next_token_header_bytes;
+    const std::size_t contents = snapshot_bytes({0}) + detail::table_header_bytes;
     for (std::size_t changes = 1 + random.below(3); changes > 0; --changes)
       bytes[contents + random.below(bytes.size() - contents)] ^= static_cast<std::byte>(1U << random.below(8));
     testing::repair(bytes);

@@ -18,6 +18,7 @@ TenantOptions small() {
   options.tenants = 2;
   options.history.max_bytes = 2'000;
   options.next_tokens = NextTokenOptions{.max_bytes = 1'000};
+  options.ranked_rows = RankedRowsOptions{.max_bytes = 1'000};
   return options;
 }
 
@@ -26,6 +27,7 @@ TEST(TenantAllocations, NoneToFindToUseAndToClose) {
   ASSERT_TRUE(all);
   ASSERT_TRUE(all->open(1, 11));
   const std::vector<Token> tokens(500, 3);
+  const std::vector<RankedRow> rows = {{.last = 1, .ranking = Ranking(tokens)}};
   std::size_t allocations = 1;
   {
     const AllocationWatch watch;
@@ -34,6 +36,7 @@ TEST(TenantAllocations, NoneToFindToUseAndToClose) {
     tenant->history.append(tokens, Origin::output);
     tenant->history.end_sequence();
     tenant->next_tokens.add(tokens);
+    tenant->ranked_rows.add(rows);
     static_cast<void>(all->memory_bytes());
     all->close(1);
     allocations = watch.allocations();
@@ -65,7 +68,7 @@ TEST(TenantAllocations, AnErrorWhereOneFailsAndNobodyElseIsTouched) {
     ASSERT_EQ(all->find(2), nullptr);
     ASSERT_EQ(all->find(1), one);
   }
-  EXPECT_GE(failed, 3U) << "tokens, what is known of them, an index, and a table";
+  EXPECT_GE(failed, 4U) << "tokens, what is known of them, an index, and two tables";
 }
 
 }  // namespace

@@ -106,14 +106,55 @@ TEST(TenantHistories, HaveATableOfNextTokensIfTheOptionsSaySo) {
   EXPECT_EQ(three.next_tokens.next(1).total(), 0U);
 }
 
-TEST(TenantHistories, RefuseATableWithoutALineWhenATenantIsOpened) {
+TEST(TenantHistories, HaveATableOfRankedRowsIfTheOptionsSaySo) {
+  TenantHistories without = make(1);
+  EXPECT_EQ((**without.open(1, 11)).ranked_rows.memory_bytes(), 0U);
+
   TenantOptions options;
+  options.tenants = 2;
   options.history.max_bytes = 2'000;
-  options.next_tokens = NextTokenOptions{.max_bytes = 63};
+  options.ranked_rows = RankedRowsOptions{.max_bytes = 1'000, .key = 99, .vocabulary = 50};
   auto all = TenantHistories::make(options);
   ASSERT_TRUE(all);
-  EXPECT_EQ(all->open(1, 0).error().code, ErrorCode::size_out_of_range);
-  EXPECT_EQ(all->find(1), nullptr);
+  const std::size_t places = all->memory_bytes();
+  Tenant& one = **all->open(1, 11);
+  Tenant& two = **all->open(2, 22);
+  EXPECT_EQ(one.next_tokens.memory_bytes(), 0U);
+  EXPECT_EQ(one.ranked_rows.memory_bytes(), 960U);
+  EXPECT_EQ(one.ranked_rows.options().vocabulary, 50U);
+  EXPECT_EQ(one.ranked_rows.options().key, TenantHistories::ranked_row_key(11));
+  EXPECT_EQ(two.ranked_rows.options().key, TenantHistories::ranked_row_key(22));
+  EXPECT_EQ(all->memory_bytes(), places + 2 * (one.history.memory_bytes() + 960));
+  const std::vector<RankedRow> rows = {{.last = 1, .ranking = Ranking(Tokens{2, 3})}};
+  one.ranked_rows.add(rows);
+  EXPECT_EQ(one.ranked_rows.after(1), rows[0].ranking);
+  EXPECT_TRUE(two.ranked_rows.after(1).empty());
+  all->close(1);
+  Tenant& three = **all->open(3, 11);
+  ASSERT_EQ(&three, &one) << "the same place";
+  EXPECT_TRUE(three.ranked_rows.after(1).empty());
+}
+
+TEST(TenantHistories, HaveDifferentKeysForEverything) {
+  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{11}, std::uint64_t{1} << 63}) {
+    EXPECT_NE(TenantHistories::next_token_key(key), key);
+    EXPECT_NE(TenantHistories::ranked_row_key(key), key);
+    EXPECT_NE(TenantHistories::ranked_row_key(key), TenantHistories::next_token_key(key));
+  }
+}
+
+TEST(TenantHistories, RefuseATableWithoutALineWhenATenantIsOpened) {
+  TenantOptions counts;
+  counts.history.max_bytes = 2'000;
+  TenantOptions rows = counts;
+  counts.next_tokens = NextTokenOptions{.max_bytes = 63};
+  rows.ranked_rows = RankedRowsOptions{.max_bytes = 63};
+  for (const TenantOptions& options : {counts, rows}) {
+    auto all = TenantHistories::make(options);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(all->open(1, 0).error().code, ErrorCode::size_out_of_range);
+    EXPECT_EQ(all->find(1), nullptr);
+  }
 }
 
 TEST(TenantHistories, RefuseANewTenantWhenAllPlacesAreTaken) {
@@ -194,7 +235,7 @@ TEST(TenantHistories, HaveANumberThatIsNobodys) {
 TEST(TenantHistories, TakeBytesForThoseWhoAreOpen) {
   TenantHistories all = make(2, 100'000);
   const std::size_t places = all.memory_bytes();
-  EXPECT_LT(places, 2U * 8192U);
+  EXPECT_LT(places, 2U * 12'288U);
   const Tenant& one = **all.open(1, 0);
   EXPECT_EQ(all.memory_bytes(), places + one.history.memory_bytes());
   all.close(1);

@@ -29,14 +29,15 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// The position of the neighbour. The last four are planted leaks, which the test must find.
+/// The position of the neighbour. The last five are planted leaks, which the test must find.
 enum class Neighbour : std::uint8_t {
   absent,
   beside,
   in_the_memory,
   in_the_next_tokens,
   in_the_calibration,
-  in_the_loss_budget
+  in_the_loss_budget,
+  in_the_ranked_rows
 };
 
 /// How often each event has happened.
@@ -47,6 +48,8 @@ struct Pressure {
   std::uint64_t found = 0;
   std::uint64_t next_tokens = 0;
   std::uint64_t table_evictions = 0;
+  std::uint64_t ranked = 0;
+  std::uint64_t rows_replaced = 0;
 };
 
 class Life {
@@ -62,6 +65,7 @@ class Life {
     options.history.max_bytes = HistoryStore::bytes_for(32 * (1 + random_.below(5)));
     options.history.prompts = random_.chance(80);
     options.next_tokens = NextTokenOptions{.max_bytes = NextTokenCounts::line_bytes * (1 + random_.below(8))};
+    options.ranked_rows = RankedRowsOptions{.max_bytes = RankedRows::line_bytes * (1 + random_.below(40))};
     vocabulary_ = 2 + random_.below(12);
     tenants_ = std::move(*TenantHistories::make(options));
     if (neighbour_ != Neighbour::absent) other_ = *tenants_.open(other_id, 5);
@@ -85,6 +89,7 @@ class Life {
       if (random_.chance(20)) tenant_->history.remove(random_.below(3));
       if (random_.chance(3)) tenant_->history.clear();
       if (random_.chance(3)) tenant_->next_tokens.clear();
+      if (random_.chance(3)) tenant_->ranked_rows.clear();
       decode(text);
       look_inside(text);
       last_ = text;
@@ -127,6 +132,8 @@ class Life {
     NgramOptions options;
     options.stores = {tenant_->history};
     options.next_tokens = &tenant_->next_tokens;
+    options.ranked_rows = &tenant_->ranked_rows;
+    options.row_bytes = 40 * sizeof(RankedRow);
     options.prior = tenant_->calibration;
     NgramDrafter<> drafter(options);
     const std::size_t prompt = 1 + random_.below(std::min<std::size_t>(text.size(), 12));
@@ -149,6 +156,8 @@ class Life {
     }
     tenant_->history.end_sequence();
     tenant_->next_tokens.add(text);
+    if (pressure_ != nullptr) pressure_->rows_replaced += rows_to_replace(drafter.rows());
+    tenant_->ranked_rows.add(drafter.rows());
     tenant_->calibration = drafter.calibration();
   }
 
@@ -184,6 +193,8 @@ class Life {
     outcome.sent = std::span(sent).first(chosen);
     outcome.accepted = std::span(accepted).first(depth);
     outcome.pick = truth[depth];
+    const std::vector<RankedToken> top_k = rankings_of(draft.prefix(chosen), TokenSpan(text).first(size));
+    outcome.top_k = top_k;
     control.learn(outcome, {plain, {1, 1 + chosen, size}, depth + 1});
     drafter.feedback(TokenSpan(text).first(size), outcome);
     if (pressure_ != nullptr) pressure_->drafted += draft.size();
@@ -215,6 +226,7 @@ class Life {
       note(count);
     note_size(memory.memory_bytes());
     look_inside_table(text);
+    look_inside_rows(text);
   }
 
   /// The same for the table of next-token counts.
@@ -269,6 +281,10 @@ class Life {
       tenant_->next_tokens.add(text);
       return;
     }
+    if (neighbour_ == Neighbour::in_the_ranked_rows) {
+      tenant_->ranked_rows.add(rows_of(text));
+      return;
+    }
     if (neighbour_ == Neighbour::in_the_calibration) {
       tenant_->calibration.all += 1000;
       return;
@@ -284,6 +300,7 @@ class Life {
       for (std::size_t i = random.below(40); i > 0; --i) said.push_back(static_cast<Token>(random.below(15)));
       memory.append(said, random.chance(50) ? Origin::output : Origin::prompt);
       other_->next_tokens.add(said);
+      other_->ranked_rows.add(rows_of(said));
       std::array<HistoryStore::HistoryMatch, HistoryStore::most_matches> found;
       if (memory.find(text, found) > 0) memory.touch(found[0].next);
     }
@@ -295,6 +312,7 @@ class Life {
       third->history.begin_sequence(1);
       third->history.append(text, Origin::output);
       third->next_tokens.add(text);
+      third->ranked_rows.add(rows_of(text));
     }
     other_->calibration.all = static_cast<std::int32_t>(random.below(1000));
   }
@@ -306,6 +324,64 @@ class Life {
     pressure_->counts.evicted += counts.evicted;
     pressure_->counts.second_chances += counts.second_chances;
     pressure_->counts.removed += counts.removed;
+  }
+
+  /// A ranking that depends on the last token and on the length of the text. A real one depends on the whole text.
+  static Ranking ranking_after(Token last, std::size_t length) {
+    Ranking ranking;
+    for (std::size_t rank = 0; rank < Ranking::most; ++rank)
+      ranking.tokens[rank] = static_cast<Token>((static_cast<std::size_t>(last) + length + rank) % 15);
+    return ranking;
+  }
+  /// The target's rankings after the anchor and after all of these nodes.
+  static std::vector<RankedToken> rankings_of(DraftView sent, TokenSpan context) {
+    std::vector<RankedToken> top_k;
+    for (NodeIndex node = anchor_parent; node < static_cast<NodeIndex>(sent.size()); ++node) {
+      const Token last = node == anchor_parent ? context.back() : sent[static_cast<std::size_t>(node)].token;
+      const Ranking ranking = ranking_after(last, context.size());
+      for (std::size_t rank = 0; rank < Ranking::most; ++rank)
+        top_k.push_back({node, static_cast<std::uint16_t>(rank), ranking.tokens[rank]});
+    }
+    return top_k;
+  }
+  /// The rows that a drafter would be shown with this text.
+  static std::vector<RankedRow> rows_of(const Tokens& text) {
+    std::vector<RankedRow> rows;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const Ranking ranking = ranking_after(text[i], i * i);
+      rows.push_back({.last = text[i], .ranking = ranking});
+      if (i > 0) rows.push_back({text[i - 1], text[i], ranking});
+    }
+    return rows;
+  }
+  /// The rows of the tenant that add() would replace with different ones.
+  [[nodiscard]] std::uint64_t rows_to_replace(std::span<const RankedRow> rows) const {
+    RankedRows changed = tenant_->ranked_rows.copy().value();
+    changed.add(rows);
+    std::uint64_t count = 0;
+    for (std::size_t line = 0; line < changed.lines(); ++line) {
+      const RankedLine before = tenant_->ranked_rows.line(line);
+      count += !before.ranking.empty() && before != changed.line(line) ? 1U : 0U;
+    }
+    return count;
+  }
+  /// Records all of the table of ranked rows, and the answers to lookups.
+  void look_inside_rows(const Tokens& text) {
+    const RankedRows& table = tenant_->ranked_rows;
+    const auto note_ranking = [this](const Ranking& ranking) {
+      for (const Token token : ranking.tokens) note(token);
+      if (pressure_ != nullptr) pressure_->ranked += ranking.empty() ? 0U : 1U;
+    };
+    for (std::size_t line = 0; line < table.lines(); ++line) {
+      const RankedLine row = table.line(line);
+      note(row.tag);
+      for (const Token token : row.ranking.tokens) note(token);
+    }
+    for (std::size_t i = 1; i < text.size(); i += 3) {
+      note_ranking(table.after(text[i]));
+      note_ranking(table.after(text[i - 1], text[i]));
+    }
+    note_size(table.memory_bytes());
   }
 
   Random random_;
@@ -370,6 +446,13 @@ TEST(TenantIsolation, ANeighbourInTheSameLossBudgetWouldBeSeen) {
   EXPECT_GE(seen, 95) << "in some lives the tenant hardly drafts";
 }
 
+TEST(TenantIsolation, ANeighbourInTheSameRankedRowsWouldBeSeen) {
+  int seen = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    seen += Life(seed, Neighbour::absent).run() != Life(seed, Neighbour::in_the_ranked_rows).run() ? 1 : 0;
+  EXPECT_GE(seen, 99);
+}
+
 TEST(TenantIsolation, TheMemoriesThatAreComparedRunOverAndAreOfUse) {
   Pressure all;
   std::uint64_t bytes = 0;
@@ -384,6 +467,8 @@ TEST(TenantIsolation, TheMemoriesThatAreComparedRunOverAndAreOfUse) {
   EXPECT_GT(all.found, lives * 15);
   EXPECT_GT(all.next_tokens, lives * 50);
   EXPECT_GT(all.table_evictions, lives * 25);
+  EXPECT_GT(all.ranked, lives * 5);
+  EXPECT_GT(all.rows_replaced, lives * 5);
   EXPECT_GT(bytes, lives * 5000);
 }
 

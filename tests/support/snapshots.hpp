@@ -15,6 +15,7 @@
 #include "reprise/history/detail/snapshot_runs.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/next_token_snapshot.hpp"
+#include "reprise/history/ranked_row_snapshot.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/testing/random.hpp"
 
@@ -104,7 +105,7 @@ inline void repair(Bytes& bytes) {
     std::byte* header = bytes.data() + at;
     const std::size_t room = bytes.size() - at - Format::section_header_bytes;
     const std::uint64_t length = std::min<std::uint64_t>(detail::load_little<std::uint64_t>(header + 4), room);
-    detail::store_little(detail::load_little<std::uint32_t>(header) % 6, header);
+    detail::store_little(detail::load_little<std::uint32_t>(header) % 7, header);
     detail::store_little(length, header + 4);
     const std::span<const std::byte> all(bytes);
     detail::store_little(detail::crc64(all.subspan(at + Format::section_header_bytes, length)), header + 12);
@@ -131,6 +132,7 @@ struct SnapshotCoverage {
   std::size_t runs = 0;
   std::size_t costs = 0;
   std::size_t next_tokens = 0;
+  std::size_t ranked_rows = 0;
 };
 
 /// Reads the costs of a snapshot. They must be refused, or be written again with the same bytes. Returns a fault, or an
@@ -156,38 +158,52 @@ inline std::string read_any_costs(const SnapshotReader& reader, SnapshotCoverage
   return std::ranges::equal(rewritten, *section->take_bytes(section->left())) ? "" : "costs that are written otherwise";
 }
 
-/// The key of the tables into which read_any_next_tokens() loads.
+/// The key of the tables into which read_any_table() loads.
 inline constexpr std::uint64_t some_table_key = 0x0f1e2d3c4b5a6978;
 
-/// Loads the next-token counts of a snapshot into an empty table of the stored size, unless it is large. They must be
-/// refused, or be written again with the same bytes. Returns a fault, or an empty string.
-inline std::string read_any_next_tokens(const SnapshotReader& reader, SnapshotCoverage& coverage) {
-  const auto section = reader.section(SectionKind::next_tokens);
+/// Loads the section of a table into an empty table of the stored size, unless it is large. It must be refused, or be
+/// written again with the same bytes. `loaded_count` is increased if it is loaded. Returns a fault, or an empty string.
+template <class Table, class Options>
+std::string read_any_table(const SnapshotReader& reader, SectionKind kind,
+                           Result<void> (&load)(const SnapshotReader&, Table&) noexcept,
+                           void (&write)(SnapshotWriter&, const Table&) noexcept,
+                           std::size_t (&size)(const Table&) noexcept, SnapshotCoverage& coverage,
+                           std::size_t& loaded_count) {
+  const auto section = reader.section(kind);
   std::uint64_t lines = 1;
   if (section) lines = SnapshotCursor(*section).take<std::uint64_t>().value_or(1);
-  auto table = NextTokenCounts::make(
-      {.max_bytes = NextTokenCounts::line_bytes * (1 + (lines - 1) % 256), .key = some_table_key, .vocabulary = 1000});
+  auto table = Table::make(
+      Options{.max_bytes = Table::line_bytes * (1 + (lines - 1) % 256), .key = some_table_key, .vocabulary = 1000});
   if (!table) return "no memory";
-  const auto loaded = load_next_tokens(reader, *table);
+  const auto loaded = load(reader, *table);
   if (!loaded) {
-    if (next_token_bytes(*table) != detail::next_token_header_bytes + table->lines()) return "counts from a refusal";
+    if (size(*table) != detail::table_header_bytes + table->lines()) return "a table from a refusal";
     const ErrorCode code = loaded.error().code;
-    if (!section) return code == ErrorCode::no_such_section ? "" : "next tokens from nowhere";
+    if (!section) return code == ErrorCode::no_such_section ? "" : "a table from nowhere";
     if (code == ErrorCode::snapshot_forged) ++coverage.forged_contents;
     const bool expected =
         code == ErrorCode::snapshot_forged || code == ErrorCode::other_table || code == ErrorCode::token_out_of_range;
-    return expected ? "" : "next tokens refused with another error";
+    return expected ? "" : "a table refused with another error";
   }
-  ++coverage.next_tokens;
-  Bytes again(snapshot_bytes({next_token_bytes(*table)}));
+  ++loaded_count;
+  Bytes again(snapshot_bytes({size(*table)}));
   SnapshotWriter writer(again, some_tokenizer);
-  write_next_tokens(writer, *table);
-  if (!writer.finish()) return "next tokens that cannot be saved again";
+  write(writer, *table);
+  if (!writer.finish()) return "a table that cannot be saved again";
   SnapshotCursor contents = *section;
   const auto rewritten = std::span<const std::byte>(again).subspan(snapshot_bytes({0}));
-  return std::ranges::equal(rewritten, *contents.take_bytes(contents.left()))
-             ? ""
-             : "next tokens that are written otherwise";
+  return std::ranges::equal(rewritten, *contents.take_bytes(contents.left())) ? ""
+                                                                              : "a table that is written otherwise";
+}
+inline std::string read_any_tables(const SnapshotReader& reader, SnapshotCoverage& coverage) {
+  std::string wrong = read_any_table<NextTokenCounts, NextTokenOptions>(
+      reader, SectionKind::next_tokens, load_next_tokens, write_next_tokens, next_token_bytes, coverage,
+      coverage.next_tokens);
+  if (!wrong.empty()) return "next tokens: " + wrong;
+  wrong = read_any_table<RankedRows, RankedRowsOptions>(reader, SectionKind::ranked_rows, load_ranked_rows,
+                                                        write_ranked_rows, ranked_row_bytes, coverage,
+                                                        coverage.ranked_rows);
+  return wrong.empty() ? wrong : "ranked rows: " + wrong;
 }
 
 /// Reads arbitrary bytes as a snapshot, to the end. They must be valid or be refused with a snapshot error. `repaired`:
@@ -209,7 +225,7 @@ inline std::string read_as_snapshot(std::span<const std::byte> bytes, bool repai
     ++(state ? coverage.calibrations : coverage.forged_contents);
   }
   if (std::string wrong = read_any_costs(*reader, coverage); !wrong.empty()) return wrong;
-  if (std::string wrong = read_any_next_tokens(*reader, coverage); !wrong.empty()) return wrong;
+  if (std::string wrong = read_any_tables(*reader, coverage); !wrong.empty()) return wrong;
   if (auto section = reader->section(SectionKind::runs)) {
     Bytes again(snapshot_bytes({section->left()}));
     SnapshotWriter writer(again, some_tokenizer);

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "reprise/core/result.hpp"
-#include "reprise/core/token.hpp"
+#include "reprise/history/detail/table_section.hpp"
 #include "reprise/history/snapshot.hpp"
 #include "reprise/index/next_token_counts.hpp"
-#include "reprise/index/token_hash.hpp"
 
 /// \file Saves a table of next-token counts as a section of a snapshot, and loads it. docs/formats.md documents every
 /// byte.
@@ -21,15 +21,6 @@
 namespace reprise::inline v0 {
 
 namespace detail {
-
-/// The first bytes of a section of kind `next_tokens`: the number of lines, and the check of the key.
-inline constexpr std::size_t next_token_header_bytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
-
-/// Returns 32 bits that differ between two keys with a probability of 1 - 2^-32. The key cannot be computed from them
-/// alone, because 2^32 keys have the same bits.
-[[nodiscard]] constexpr std::uint32_t key_check(std::uint64_t key) noexcept {
-  return static_cast<std::uint32_t>((spread(key) ^ key) >> 32);
-}
 
 /// Reads one line of a section: its number of words, then the words, falling. Returns false if a rule is broken.
 [[nodiscard]] inline bool take_words(SnapshotCursor& section, NextTokenCounts::Words& words) noexcept {
@@ -54,36 +45,15 @@ inline constexpr std::size_t next_token_header_bytes = sizeof(std::uint64_t) + s
 /// load_next_tokens(), except no_such_section.
 [[nodiscard]] inline Result<void> check_next_tokens(SnapshotCursor section, const NextTokenOptions& options,
                                                     std::size_t lines) noexcept {
-  const auto forged = [](std::size_t at) {
-    return Error{ErrorCode::snapshot_forged,
-                 "the next-token counts of the snapshot break the rules of the format, though their checksum is right: "
-                 "do not trust where it comes from",
-                 at, static_cast<std::uint64_t>(SectionKind::next_tokens)};
-  };
-  const auto stored_lines = section.take<std::uint64_t>();
-  const auto check = section.take<std::uint32_t>();
-  if (!stored_lines || !check || *stored_lines > section.left()) return forged(0);
-  if (*stored_lines != lines || *check != key_check(options.key))
-    return Error{
-        ErrorCode::other_table,
-        "the next-token counts of the snapshot belong to a table with another key or size: make the table with "
-        "the options that it was saved with, or begin without counts",
-        *stored_lines, lines};
-  std::uint32_t needed = 0;
-  for (std::size_t line = 0; line < lines; ++line) {
-    const std::size_t at = section.offset();
+  const auto take_line = [](SnapshotCursor& from) noexcept -> std::optional<std::uint32_t> {
     NextTokenCounts::Words words;
-    if (!take_words(section, words)) return forged(at);
+    if (!take_words(from, words)) return std::nullopt;
+    std::uint32_t needed = 0;
     for (const NextTokenWord word : words)
       if (!word.empty() && !word.is_unlisted()) needed = std::max(needed, static_cast<std::uint32_t>(word.token()) + 1);
-  }
-  if (section.left() != 0) return forged(section.offset());
-  if (needed > options.vocabulary)
-    return Error{ErrorCode::token_out_of_range,
-                 "the snapshot has tokens outside NextTokenOptions::vocabulary: load the one that was saved with this "
-                 "model, from a source that you trust",
-                 needed - 1, options.vocabulary};
-  return {};
+    return needed;
+  };
+  return check_table(section, SectionKind::next_tokens, lines, options.key, options.vocabulary, take_line);
 }
 
 }  // namespace detail
@@ -91,7 +61,7 @@ inline constexpr std::size_t next_token_header_bytes = sizeof(std::uint64_t) + s
 /// Returns the length in bytes of the contents of a section of kind `next_tokens`, for snapshot_bytes(). Cost: reads
 /// the table once. Threads: as for write_next_tokens().
 [[nodiscard]] inline std::size_t next_token_bytes(const NextTokenCounts& table) noexcept {
-  std::size_t bytes = detail::next_token_header_bytes + table.lines();
+  std::size_t bytes = detail::table_header_bytes + table.lines();
   for (std::size_t line = 0; line < table.lines(); ++line)
     for (const NextTokenWord word : table.words(line)) bytes += word.empty() ? 0 : sizeof(std::uint64_t);
   return bytes;
@@ -100,9 +70,7 @@ inline constexpr std::size_t next_token_header_bytes = sizeof(std::uint64_t) + s
 /// Writes a table as a section of kind `next_tokens`, whose contents are next_token_bytes() long. Call both functions
 /// on the writer's thread, or while nobody writes to the table. Cost: reads the table once; no allocation.
 inline void write_next_tokens(SnapshotWriter& writer, const NextTokenCounts& table) noexcept {
-  writer.begin_section(SectionKind::next_tokens);
-  writer.put(std::uint64_t{table.lines()});
-  writer.put(detail::key_check(table.options().key));
+  detail::begin_table(writer, SectionKind::next_tokens, table.lines(), table.options().key);
   for (std::size_t line = 0; line < table.lines(); ++line) {
     NextTokenCounts::Words words = table.words(line);
     std::sort(words.begin(), words.end(), [](NextTokenWord a, NextTokenWord b) { return a.bits() > b.bits(); });
@@ -135,7 +103,7 @@ inline void write_next_tokens(SnapshotWriter& writer, const NextTokenCounts& tab
                  "without counts"};
   if (const auto valid = detail::check_next_tokens(*section, table.options(), table.lines()); !valid)
     return valid.error();
-  static_cast<void>(section->take_bytes(detail::next_token_header_bytes));
+  static_cast<void>(section->take_bytes(detail::table_header_bytes));
   for (std::size_t line = 0; line < table.lines(); ++line) {
     NextTokenCounts::Words words;
     static_cast<void>(detail::take_words(*section, words));  // cannot fail, because the section has been checked

@@ -16,8 +16,8 @@
 #include "reprise/history/detail/byte_format.hpp"
 
 /// \file The container of a snapshot: a header, then sections, each with a checksum. docs/formats.md documents every
-/// byte. history_snapshot.hpp, cost_snapshot.hpp and next_token_snapshot.hpp write and read the contents of the
-/// sections.
+/// byte. history_snapshot.hpp, cost_snapshot.hpp, next_token_snapshot.hpp and ranked_row_snapshot.hpp write and read
+/// the contents of the sections.
 
 namespace reprise::inline v0 {
 
@@ -28,6 +28,7 @@ enum class SectionKind : std::uint32_t {
   runs = 2,         ///< stored tokens
   costs = 3,        ///< pass costs of one engine
   next_tokens = 4,  ///< next-token counts
+  ranked_rows = 5,  ///< ranked rows
 };
 
 /// An integer type that a snapshot can hold.

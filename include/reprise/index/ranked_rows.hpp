@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
+#include <tuple>
 
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
@@ -15,13 +15,14 @@
 
 namespace reprise::inline v0 {
 
-/// The target's likeliest tokens after a context, the likeliest first. Places without a token hold `none`.
+/// The target's likeliest tokens after a context, the likeliest first: `tokens[rank]`. A rank whose token is not known
+/// holds `none`, and known tokens can follow it.
 struct Ranking {
   static constexpr std::size_t most = 8;  ///< maximum number of tokens
   static constexpr Token none = -1;
 
   constexpr Ranking() noexcept { tokens.fill(none); }
-  /// Takes the first `most` tokens. Negative ones are left out.
+  /// Takes the first `most` tokens. Negative tokens are left out, and the tokens after them move up.
   constexpr explicit Ranking(TokenSpan likeliest) noexcept : Ranking() {
     std::size_t size = 0;
     for (const Token token : likeliest.first(std::min(likeliest.size(), most)))
@@ -38,6 +39,14 @@ struct RankedRow {
   Token before_last = Ranking::none;  ///< none: the context is `last` alone
   Token last = Ranking::none;         ///< none: there is no row
   Ranking ranking;
+  friend bool operator==(const RankedRow&, const RankedRow&) = default;
+};
+
+/// The contents of one line of a table: a ranking, and the tag of its context. An empty ranking is an empty line.
+struct RankedLine {
+  std::uint16_t tag = 0;  ///< 0 in an empty line
+  Ranking ranking;
+  friend bool operator==(const RankedLine&, const RankedLine&) = default;
 };
 
 struct RankedRowsOptions {
@@ -45,19 +54,20 @@ struct RankedRowsOptions {
   /// allocates later. Values above 256 GiB have no effect.
   std::size_t max_bytes = std::size_t{4} << 20;
   std::uint64_t key = IndexOptions{}.key;  ///< must be secret and random if untrusted text is decoded
-  /// Rows with a token greater than or equal to this value are not kept. A snapshot that contains such a token is
-  /// refused. Values above 2^31 have no effect.
+  /// Rows with a token greater than or equal to this value are not kept, and neither are rows with a negative token. A
+  /// snapshot that contains such a token is refused. Values above 2^31 have no effect.
   std::uint32_t vocabulary = std::uint32_t{1} << 31;
   friend bool operator==(const RankedRowsOptions&, const RankedRowsOptions&) = default;
 };
 
 /// Keeps the target's latest ranking after one token and after two tokens, in a fixed number of bytes. It outlives
-/// requests: at the end of a sequence, add() takes over the rows that a drafter was shown (NgramDrafter::rows()), and
-/// the drafters of later sequences read them (NgramOptions::ranked_rows). It needs an engine that reports top-k tokens
+/// requests: at the end of a sequence, add() takes over the rows that a drafter was shown (NgramDrafter::rows()). The
+/// drafters of later sequences read them (NgramOptions::ranked_rows). It needs an engine that reports top-k tokens
 /// (TopKVerifier); NextTokenCounts needs only text.
 ///
-/// **Lines.** A keyed hash of the context selects one line of eight words and a tag. A line holds one row, and a new
-/// row replaces it. Two contexts have the same line and the same tag with a probability of 2^-16 / lines().
+/// **Lines.** A line holds one row. A keyed hash of the context selects the line, and a new row replaces the row in its
+/// line, whichever context that row has. The same hash gives the tag by which after() detects the row of a different
+/// context. Two contexts have the same line and the same tag with a probability of 2^-16 / lines().
 ///
 /// **Removal.** Rows do not know the sequence that they come from, so a single sequence cannot be removed. Do not add
 /// the rows of a sequence that may have to be removed later; clear() removes everything.
@@ -70,7 +80,7 @@ struct RankedRowsOptions {
 /// **Cost.** One cache line for each row that is read or written. Only make() and copy() allocate.
 class RankedRows {
  public:
-  using Words = detail::ContextLines::Words;
+  static constexpr std::size_t line_bytes = detail::ContextLines::line_bytes;
 
   RankedRows() noexcept = default;  ///< a table without lines, which keeps nothing
 
@@ -82,7 +92,7 @@ class RankedRows {
     const std::size_t lines = detail::ContextLines::lines_in(options.max_bytes);
     if (lines == 0)
       return Error{ErrorCode::size_out_of_range, "RankedRowsOptions::max_bytes is too small for one line: increase it",
-                   options.max_bytes, detail::ContextLines::line_bytes};
+                   options.max_bytes, line_bytes};
     if (!made.lines_.allocate(options.key, lines))
       return Error{ErrorCode::out_of_memory, "there is no memory for RankedRowsOptions::max_bytes: decrease it",
                    options.max_bytes, 0};
@@ -94,15 +104,15 @@ class RankedRows {
     if (lines() == 0) return RankedRows();
     auto made = make(options_);
     if (!made) return made.error();
-    for (std::size_t line = 0; line < lines(); ++line) made->lines_.store(line, words(line));
+    for (std::size_t line = 0; line < lines(); ++line) made->lines_.store(line, lines_.words(line));
     return made;
   }
 
   // For readers.
 
-  /// Returns the latest ranking after `last`, with places without a token; empty if there is none.
+  /// Returns the latest ranking after `last`; empty if there is none. It does not depend on the token before `last`.
   [[nodiscard]] Ranking after(Token last) const noexcept { return read(lines_.place_of(last)); }
-  /// Returns the latest ranking after `before_last` and `last`.
+  /// Returns the latest ranking after `before_last` and `last`; empty if there is none.
   [[nodiscard]] Ranking after(Token before_last, Token last) const noexcept {
     return read(lines_.place_of(before_last, last));
   }
@@ -111,35 +121,43 @@ class RankedRows {
   void prefetch(Token before_last, Token last) const noexcept { lines_.prefetch(lines_.place_of(before_last, last)); }
 
   [[nodiscard]] const RankedRowsOptions& options() const noexcept { return options_; }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * detail::ContextLines::line_bytes; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return lines() * line_bytes; }
   [[nodiscard]] std::size_t lines() const noexcept { return lines_.lines(); }
   /// Returns the contents of a line, for snapshots and tests. Requires line < lines().
-  [[nodiscard]] Words words(std::size_t line) const noexcept { return lines_.words(line); }
+  [[nodiscard]] RankedLine line(std::size_t line) const noexcept {
+    const Words words = lines_.words(line);
+    const auto found = std::find_if(words.begin(), words.end(), [](std::uint64_t word) { return word != 0; });
+    if (found == words.end()) return {};
+    const auto tag = static_cast<std::uint16_t>(*found >> tag_at);
+    return {tag, ranking_of(words, tag)};
+  }
 
   // For the writer.
 
-  /// Keeps these rows. Those without context or ranking, and those with a token outside the vocabulary, are left out.
+  /// Keeps these rows, in this order. Rows without a context or a ranking are left out, and so are rows with a token
+  /// outside the vocabulary.
   void add(std::span<const RankedRow> rows) noexcept {
     if (lines() == 0) return;
     for (const RankedRow& row : rows)
       if (keeps(row))
-        write(row.before_last == Ranking::none ? lines_.place_of(row.last) : lines_.place_of(row.before_last, row.last),
-              row.ranking);
+        keep(row.before_last == Ranking::none ? lines_.place_of(row.last) : lines_.place_of(row.before_last, row.last),
+             row.ranking);
   }
-  /// Takes over the rows of another table, which replace those of this table with the same line. Error:
-  /// invalid_argument if the tables have different keys or numbers of lines (`value`: lines of the other, `limit`:
-  /// lines of this table).
+  /// Takes over the rows of a newer table, whose writer may be at work. Each replaces the row in the same line of this
+  /// table. Rows with tokens outside the vocabulary of this table are taken over too. Error: invalid_argument if the
+  /// tables have different keys or numbers of lines (`value`: lines of `newer`, `limit`: lines of this table).
   Result<void> merge(const RankedRows& newer) noexcept {
     if (newer.lines() != lines() || newer.options_.key != options_.key)
       return Error{ErrorCode::invalid_argument,
                    "only tables with the same key and the same max_bytes can be merged: make both with equal options",
                    newer.lines(), lines()};
-    for (std::size_t line = 0; line < lines(); ++line) merge_line(line, newer.words(line));
+    for (std::size_t line = 0; line < lines(); ++line) merge_line(line, newer.line(line));
     return {};
   }
-  /// Takes over one line of a table with the same key and size, unless it is empty. Requires line < lines().
-  void merge_line(std::size_t line, const Words& newer) noexcept {
-    if (newer != Words{}) lines_.store(line, newer);
+  /// Takes over one line of a table with the same key and size, unless it is empty. Requires line < lines(), and that
+  /// the ranking has no negative token except `none`.
+  void merge_line(std::size_t line, const RankedLine& newer) noexcept {
+    if (!newer.ranking.empty()) lines_.store(line, words_of(newer));
   }
   /// Removes all rows.
   void clear() noexcept {
@@ -148,31 +166,46 @@ class RankedRows {
 
  private:
   using Place = detail::ContextLines::Place;
+  using Words = detail::ContextLines::Words;
+
+  // A word holds the token of one rank: the tag, 15 zero bits, a bit that is always set, and 32 bits for the token. A
+  // rank without a token has the word 0.
   static constexpr int tag_at = 48;
-  static constexpr std::uint64_t used = std::uint64_t{1} << 32;  // set in words that hold a token
+  static constexpr int mark_at = 32;
+  static constexpr std::uint64_t word_of(std::uint16_t tag, Token token) noexcept {
+    return std::uint64_t{tag} << tag_at | std::uint64_t{1} << mark_at | static_cast<std::uint32_t>(token);
+  }
+  static constexpr Words words_of(const RankedLine& line) noexcept {
+    Words words{};
+    for (std::size_t rank = 0; rank < words.size(); ++rank)
+      if (line.ranking.tokens[rank] != Ranking::none) words[rank] = word_of(line.tag, line.ranking.tokens[rank]);
+    return words;
+  }
+  /// Returns the tokens of the words with this tag.
+  static constexpr Ranking ranking_of(const Words& words, std::uint16_t tag) noexcept {
+    constexpr int token_bits = 32;
+    static_assert(std::tuple_size_v<Words> == Ranking::most);
+    const std::uint64_t marked_tag = word_of(tag, 0) >> token_bits;
+    Ranking ranking;
+    for (std::size_t rank = 0; rank < words.size(); ++rank)
+      if (words[rank] >> token_bits == marked_tag)
+        ranking.tokens[rank] = static_cast<Token>(static_cast<std::uint32_t>(words[rank]));
+    return ranking;
+  }
 
   [[nodiscard]] bool keeps(const RankedRow& row) const noexcept {
-    const auto known = [&](Token token) { return static_cast<std::uint32_t>(token) < options_.vocabulary; };
-    return row.last >= 0 && known(row.last) && (row.before_last == Ranking::none || known(row.before_last)) &&
-           !row.ranking.empty() && std::all_of(row.ranking.tokens.begin(), row.ranking.tokens.end(), [&](Token token) {
-             return token == Ranking::none || (token >= 0 && known(token));
-           });
+    const auto known = [&](Token token) {
+      return token >= 0 && static_cast<std::uint32_t>(token) < options_.vocabulary;
+    };
+    const auto known_or_none = [&](Token token) { return token == Ranking::none || known(token); };
+    return known(row.last) && known_or_none(row.before_last) && !row.ranking.empty() &&
+           std::all_of(row.ranking.tokens.begin(), row.ranking.tokens.end(), known_or_none);
   }
-  void write(Place place, const Ranking& ranking) noexcept {
-    Words words{};
-    for (std::size_t i = 0; i < words.size(); ++i)
-      if (ranking.tokens[i] != Ranking::none)
-        words[i] = std::uint64_t{place.tag()} << tag_at | used | static_cast<std::uint32_t>(ranking.tokens[i]);
-    lines_.store(place.line(lines()), words);
+  void keep(Place place, const Ranking& ranking) noexcept {
+    lines_.store(place.line(lines()), words_of({place.tag(), ranking}));
   }
   [[nodiscard]] Ranking read(Place place) const noexcept {
-    Ranking ranking;
-    if (lines() == 0) return ranking;
-    const Words words = lines_.words(place.line(lines()));
-    const std::uint64_t wanted = std::uint64_t{place.tag()} << 16 | used >> 32;
-    for (std::size_t i = 0; i < words.size(); ++i)
-      if (words[i] >> 32 == wanted) ranking.tokens[i] = static_cast<Token>(static_cast<std::uint32_t>(words[i]));
-    return ranking;
+    return lines() == 0 ? Ranking() : ranking_of(lines_.words(place.line(lines())), place.tag());
   }
 
   RankedRowsOptions options_;

@@ -17,10 +17,10 @@
 
 namespace reprise::inline v0::detail {
 
-/// The rows that the target has shown to one drafter: for each one and two tokens, its latest ranking after them. Also
-/// the rankings that picked the last two tokens, without the tokens said since.
+/// The rows that the target has shown to one drafter: its latest ranking after each token, and after each two tokens.
+/// Also the rankings that picked the last two tokens, without the tokens said since.
 ///
-/// Rows are kept in a table of fixed size, in which a new row replaces the row with the same hash. Nothing is kept
+/// Rows are kept in a table of fixed size, in which a new row replaces the row with the same hash. No row is kept
 /// before the first reserve(). A copy that finds no memory starts without rows.
 class ShownRows {
  public:
@@ -43,14 +43,14 @@ class ShownRows {
   /// Forgets the rankings that picked the last tokens, because the last tokens are others now.
   void forget_lags() noexcept { lags_.fill(Ranking()); }
 
-  /// True if a row has been shown since clear().
+  /// True if a row has been shown since clear(), even if there was no memory for it.
   [[nodiscard]] bool any() const noexcept { return any_; }
   [[nodiscard]] std::span<const RankedRow> rows() const noexcept { return {rows_.data(), rows_.size()}; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return rows_.memory_bytes(); }
 
   /// Returns the latest ranking after these tokens, or null. `before_last`: Ranking::none for one token.
   [[nodiscard]] const Ranking* after(Token before_last, Token last) const noexcept {
-    if (rows_.empty()) return nullptr;
+    if (rows_.empty() || last < 0) return nullptr;
     const RankedRow& row = rows_[place_of(before_last, last)];
     return row.last == last && row.before_last == before_last ? &row.ranking : nullptr;
   }
@@ -62,17 +62,19 @@ class ShownRows {
   /// left out. Empty if unknown.
   [[nodiscard]] const Ranking& lag(std::size_t i) const noexcept { return lags_[i]; }
 
-  /// Keeps a ranking after `last`, and after `before_last` and `last` if there is a token before `last`.
+  /// Keeps a ranking after `last`, and after `before_last` and `last` if there is a token before `last`. Contexts with
+  /// a negative token are not kept.
   void keep(std::optional<Token> before_last, Token last, const Ranking& ranking) noexcept {
-    if (ranking.empty()) return;
+    if (ranking.empty() || last < 0) return;
     any_ = true;
     if (rows_.empty()) return;
     rows_[place_of(Ranking::none, last)] = {Ranking::none, last, ranking};
-    if (before_last) rows_[place_of(*before_last, last)] = {*before_last, last, ranking};
+    if (before_last && *before_last >= 0) rows_[place_of(*before_last, last)] = {*before_last, last, ranking};
   }
 
-  /// Keeps the rows of a pass. `context` ends with the anchor. Rows of the committed path are kept last, because of two
-  /// rows after the same tokens the last one stays.
+  /// Keeps the rows of a pass. `context` ends with the anchor. Rows of the committed path are kept last: of two rows
+  /// after the same tokens, only the later one stays. Nodes from index 64 on are ignored, and so are ranks
+  /// from Ranking::most on and negative tokens.
   void learn(TokenSpan context, const Outcome& outcome) noexcept {
     if (outcome.top_k.empty() || context.empty()) return forget_lags();
     PassRows rows(outcome.top_k);
@@ -118,7 +120,8 @@ class ShownRows {
     }
 
    private:
-    static std::size_t row_of(NodeIndex node) noexcept { return static_cast<std::size_t>(node + 1); }
+    /// The anchor has row 0. Other negative indices give a row that does not exist.
+    static std::size_t row_of(NodeIndex node) noexcept { return static_cast<std::size_t>(node) + 1; }
     std::array<Ranking, most_nodes + 1> rows_;
   };
 

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/index/ranked_rows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+#include "support/ranked_rows.hpp"
+
+namespace reprise {
+namespace {
+
+using testing::Random;
+using testing::random_rows;
+using testing::RankedModel;
+using testing::ranking_after;
+using testing::same_rows;
+using Tokens = std::vector<Token>;
+using Rows = std::vector<RankedRow>;
+
+constexpr Token none = Ranking::none;
+
+RankedRows table_of(std::size_t bytes, std::uint64_t key = 7) {
+  return RankedRows::make({.max_bytes = bytes, .key = key}).value();
+}
+Ranking ranking_of(const Tokens& tokens) { return Ranking(tokens); }
+
+TEST(RankingOfTokens, TakesTheFirstEightAndNoNegativeOnes) {
+  EXPECT_EQ(ranking_of({3, 1, 2}).tokens, (std::array<Token, 8>{3, 1, 2, none, none, none, none, none}));
+  EXPECT_EQ(ranking_of({9, 8, 7, 6, 5, 4, 3, 2, 1}).tokens, (std::array<Token, 8>{9, 8, 7, 6, 5, 4, 3, 2}));
+  EXPECT_EQ(ranking_of({5, -1, 5, -7, 0}).tokens, (std::array<Token, 8>{5, 5, 0, none, none, none, none, none}));
+  EXPECT_TRUE(Ranking().empty());
+  EXPECT_TRUE(ranking_of({-3, -1}).empty());
+  EXPECT_FALSE(ranking_of({0}).empty());
+}
+
+/// A table with room for all rows has the latest ranking of every context, and no other. A few rows of the same line
+/// are replaced, so their contexts must have no ranking.
+TEST(RankedRows, AreThoseOfANaiveReference) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    Random random(seed);
+    RankedRows table = table_of(1 << 20, seed);
+    RankedModel model;
+    for (int round = 0; round < 5; ++round) {
+      const Rows rows = random_rows(random, 100, 20);
+      table.add(rows);
+      testing::add_to(model, rows);
+    }
+    std::size_t missing = 0;
+    for (Token before = none; before < 20; ++before)
+      for (Token last = 0; last < 20; ++last) {
+        const Ranking found = ranking_after(table, before, last);
+        const auto known = model.find({before, last});
+        if (known == model.end()) {
+          ASSERT_TRUE(found.empty());
+        } else if (found.empty()) {
+          ++missing;
+        } else {
+          ASSERT_EQ(found, known->second);
+        }
+      }
+    EXPECT_GT(model.size(), 150U);
+    EXPECT_LE(missing, 5U) << "of " << model.size() << " rows in " << table.lines() << " lines";
+  }
+}
+
+TEST(RankedRows, OfANewerTimeReplaceTheOlderOneOfTheirContext) {
+  RankedRows table = table_of(1 << 12);
+  table.add(Rows{{none, 1, ranking_of({5, 6, 7, 8, 9, 10, 11, 12})}, {none, 1, ranking_of({6, 5})}});
+  EXPECT_EQ(table.after(1), ranking_of({6, 5})) << "nothing of the longer row is left";
+  table.add(Rows{{none, 1, ranking_of({7})}});
+  EXPECT_EQ(table.after(1), ranking_of({7}));
+}
+
+TEST(RankedRows, DependOnTheOrderOfTheirContext) {
+  RankedRows table = table_of(1 << 12);
+  table.add(Rows{{3, 1, ranking_of({5})}});
+  EXPECT_EQ(table.after(3, 1), ranking_of({5}));
+  EXPECT_TRUE(table.after(1, 3).empty());
+  EXPECT_TRUE(table.after(1).empty());
+  EXPECT_TRUE(table.after(3).empty());
+}
+
+/// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.
+TEST(RankedRows, DifferForTokenZeroUnderKeyZero) {
+  RankedRows table = table_of(1 << 12, 0);
+  table.add(Rows{{none, 5, ranking_of({1})}, {none, 0, ranking_of({2})}});
+  EXPECT_TRUE(table.after(0, 5).empty());
+  EXPECT_TRUE(table.after(5, 0).empty());
+  EXPECT_TRUE(table.after(0, 0).empty());
+}
+
+/// A line holds one row. The row of another context in the same line is detected by its tag.
+TEST(RankedRows, InOneLineReplaceEachOther) {
+  RankedRows table = table_of(64);
+  ASSERT_EQ(table.lines(), 1U);
+  table.add(Rows{{none, 1, ranking_of({10, 11, 12})}});
+  EXPECT_EQ(table.after(1), ranking_of({10, 11, 12}));
+  EXPECT_TRUE(table.after(2).empty());
+  table.add(Rows{{none, 2, ranking_of({20})}});
+  EXPECT_TRUE(table.after(1).empty()) << "no rest of the longer row";
+  EXPECT_EQ(table.after(2), ranking_of({20}));
+  table.add(Rows{{2, 1, ranking_of({30})}});
+  EXPECT_TRUE(table.after(2).empty());
+  EXPECT_EQ(table.after(2, 1), ranking_of({30}));
+}
+
+TEST(RankedRows, MayHaveRanksWithoutATokenAndRepeatedTokens) {
+  RankedRows table = table_of(1 << 12);
+  Ranking gaps;
+  gaps.tokens[1] = 4;
+  gaps.tokens[3] = 4;
+  gaps.tokens[7] = 0;
+  table.add(Rows{{none, 4, gaps}, {4, 4, ranking_of({4, 4, 4, 4, 4, 4, 4, 4})}});
+  EXPECT_EQ(table.after(4), gaps);
+  EXPECT_EQ(table.after(4, 4), ranking_of({4, 4, 4, 4, 4, 4, 4, 4}));
+}
+
+TEST(RankedRows, WithoutAContextOrARankingAreLeftOut) {
+  RankedRows table = table_of(1 << 12);
+  table.add(Rows{{none, 1, ranking_of({5})}});
+  const auto before = table.copy().value();
+  table.add({});
+  table.add(Rows{RankedRow(), {none, 1, Ranking()}, {2, 1, Ranking()}, {none, none, ranking_of({6})}});
+  table.add(Rows{{3, none, ranking_of({6})}});
+  EXPECT_TRUE(same_rows(table, before));
+}
+
+TEST(RankedRows, WithTokensOutsideTheVocabularyAreLeftOut) {
+  constexpr Token largest = std::numeric_limits<Token>::max();
+  for (const std::uint32_t vocabulary : {100U, 0x80000000U, 0xffffffffU}) {
+    RankedRows table = RankedRows::make({.max_bytes = 1 << 12, .vocabulary = vocabulary}).value();
+    const Token last_known = vocabulary == 100 ? 99 : largest;
+    Ranking negative = ranking_of({1, 2});
+    negative.tokens[4] = -2;
+    Rows rows = {{none, -2, ranking_of({1})},
+                 {-2, 1, ranking_of({1})},
+                 {std::numeric_limits<Token>::min(), 1, ranking_of({1})},
+                 {none, 1, negative}};
+    if (vocabulary == 100)
+      for (const RankedRow& row : Rows{{none, 100, ranking_of({1})},
+                                       {100, 1, ranking_of({1})},
+                                       {none, 1, ranking_of({1, 100})},
+                                       {none, 1, ranking_of({largest})}})
+        rows.push_back(row);
+    table.add(rows);
+    EXPECT_TRUE(same_rows(table, RankedRows::make(table.options()).value())) << vocabulary;
+    table.add(Rows{{last_known, last_known, ranking_of({last_known, 0})}});
+    EXPECT_EQ(table.after(last_known, last_known), ranking_of({last_known, 0}));
+  }
+}
+
+/// A table far too small for its rows: each ranking found is that of its context.
+TEST(RankedRows, OfFullTablesAreThoseOfTheirContext) {
+  Random random(1);
+  RankedRows table = table_of(64 * 50);
+  RankedModel model;
+  std::size_t found = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Rows rows = random_rows(random, 20, 60);
+    table.add(rows);
+    testing::add_to(model, rows);
+    for (const auto& [context, ranking] : model) {
+      const Ranking kept = ranking_after(table, context.first, context.second);
+      ASSERT_TRUE(kept.empty() || kept == ranking);
+      found += kept.empty() ? 0 : 1;
+    }
+  }
+  EXPECT_GT(found, 200U * 20U);
+}
+
+TEST(RankedRows, AreCopiedMovedAndCleared) {
+  Random random(1);
+  RankedRows table = RankedRows::make({.max_bytes = 1 << 12, .key = 9, .vocabulary = 500}).value();
+  table.add(random_rows(random, 300, 500));
+  auto copy = table.copy();
+  ASSERT_TRUE(copy);
+  EXPECT_TRUE(same_rows(*copy, table));
+  EXPECT_EQ(copy->options(), table.options());
+  const Rows more = random_rows(random, 10, 500);
+  copy->add(more);
+  EXPECT_FALSE(same_rows(*copy, table)) << "a copy has its own memory";
+  table.add(more);
+  EXPECT_TRUE(same_rows(*copy, table)) << "both go on alike";
+
+  RankedRows moved = std::move(table);
+  EXPECT_TRUE(same_rows(*copy, moved));
+  EXPECT_EQ(moved.options(), copy->options());
+  EXPECT_EQ(table.memory_bytes(), 0U);  // NOLINT(bugprone-use-after-move)
+  table.add(more);
+  EXPECT_TRUE(ranking_after(table, more[0].before_last, more[0].last).empty());
+  EXPECT_TRUE(table.copy());
+
+  RankedRows assigned;
+  assigned = std::move(moved);
+  EXPECT_TRUE(same_rows(*copy, assigned));
+  EXPECT_EQ(moved.lines(), 0U);  // NOLINT(bugprone-use-after-move)
+  moved = std::move(assigned);
+
+  moved.clear();
+  EXPECT_TRUE(same_rows(moved, table_of(1 << 12, 9)));
+  EXPECT_FALSE(same_rows(moved, *copy));
+}
+
+TEST(RankedRows, TakeTheBytesOfTheirOption) {
+  EXPECT_EQ(RankedRowsOptions().max_bytes, std::size_t{4} << 20);
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{100}, std::size_t{1000}, std::size_t{4} << 20})
+    EXPECT_EQ(table_of(bytes).memory_bytes(), bytes / 64 * 64);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{63}}) {
+    const auto small = RankedRows::make({.max_bytes = bytes});
+    ASSERT_FALSE(small);
+    EXPECT_EQ(small.error().code, ErrorCode::size_out_of_range);
+    EXPECT_EQ(small.error().value, bytes);
+    EXPECT_EQ(small.error().limit, 64U);
+  }
+}
+
+TEST(RankedRows, WithoutLinesKeepNothing) {
+  RankedRows without;
+  without.add(Rows{{none, 1, ranking_of({2})}, {3, 1, ranking_of({2})}});
+  without.prefetch(1);
+  without.prefetch(1, 2);
+  without.clear();
+  EXPECT_TRUE(without.after(1).empty());
+  EXPECT_TRUE(without.after(3, 1).empty());
+  EXPECT_EQ(without.memory_bytes(), 0U);
+  EXPECT_TRUE(without.copy());
+}
+
+/// Lines that both tables have used hold the row of the newer table. All other lines hold the only row.
+TEST(RankedRowsMerged, AreThoseOfTheNewerTableWhereBothHaveOne) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    RankedRows first = table_of(64 * 100);
+    RankedRows second = table_of(64 * 100);
+    first.add(random_rows(random, 60, 30));
+    second.add(random_rows(random, 60, 30));
+    const auto before = first.copy().value();
+    ASSERT_TRUE(first.merge(second));
+    for (std::size_t line = 0; line < first.lines(); ++line)
+      ASSERT_EQ(first.line(line), second.line(line).ranking.empty() ? before.line(line) : second.line(line));
+  }
+}
+
+/// The rows of two servers become one table: those of different contexts are in it together.
+TEST(RankedRowsMerged, HaveTheContextsOfBoth) {
+  RankedRows first = table_of(1 << 20);
+  RankedRows second = table_of(1 << 20);
+  first.add(Rows{{none, 1, ranking_of({5})}, {1, 2, ranking_of({6})}});
+  second.add(Rows{{none, 1, ranking_of({7, 8})}, {2, 3, ranking_of({9})}});
+  ASSERT_TRUE(first.merge(second));
+  EXPECT_EQ(first.after(1), ranking_of({7, 8})) << "the newer one wins";
+  EXPECT_EQ(first.after(1, 2), ranking_of({6}));
+  EXPECT_EQ(first.after(2, 3), ranking_of({9}));
+}
+
+TEST(RankedRowsMerged, WithAnEmptyTableDoNotChange) {
+  Random random(1);
+  RankedRows table = table_of(1 << 10);
+  table.add(random_rows(random, 100, 30));
+  RankedRows empty = table_of(1 << 10);
+  const auto before = table.copy().value();
+  ASSERT_TRUE(table.merge(empty));
+  EXPECT_TRUE(same_rows(table, before));
+  ASSERT_TRUE(empty.merge(table));
+  EXPECT_TRUE(same_rows(empty, before));
+}
+
+TEST(RankedRowsMerged, MustHaveTheSameKeyAndSize) {
+  RankedRows table = table_of(128, 1);
+  table.add(Rows{{none, 1, ranking_of({2})}});
+  for (const auto& [bytes, key] : {std::pair<std::size_t, std::uint64_t>{128, 2}, {64, 1}, {192, 1}}) {
+    RankedRows other = table_of(bytes, key);
+    other.add(Rows{{none, 1, ranking_of({3})}});
+    const auto merged = table.merge(other);
+    ASSERT_FALSE(merged);
+    EXPECT_EQ(merged.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(merged.error().value, bytes / 64);
+    EXPECT_EQ(merged.error().limit, 2U);
+    EXPECT_EQ(table.after(1), ranking_of({2})) << "nothing was merged";
+  }
+}
+
+TEST(RankedRows, AreTheSameForTheSameRowsOnEveryMachine) {
+  Random random(1);
+  RankedRows table = table_of(1 << 12, 5);
+  table.add(random_rows(random, 1'000, 300));
+  std::uint64_t digest = 0;
+  for (std::size_t line = 0; line < table.lines(); ++line) {
+    const RankedLine row = table.line(line);
+    digest = testing::mix(digest ^ row.tag);
+    for (const Token token : row.ranking.tokens) digest = testing::mix(digest ^ static_cast<std::uint32_t>(token));
+  }
+  EXPECT_EQ(digest, 14319462586641159982U);
+}
+
+/// Two readers read while a writer adds, merges and clears. The tokens of a ranking show its last token: a reader must
+/// not get tokens of another context, or tokens that were never added.
+TEST(RankedRows, AreReadWhileTheyAreWritten) {
+  RankedRows table = table_of(512);
+  std::atomic<bool> done = false;
+  std::atomic<std::uint64_t> found = 0;
+  const auto read = [&](std::uint64_t seed) {
+    Random random(seed);
+    while (!done.load()) {
+      const auto last = static_cast<Token>(random.below(20));
+      const auto before = static_cast<Token>(random.below(3));
+      table.prefetch(last);
+      for (const Ranking& ranking : {table.after(last), table.after(before, last)})
+        for (const Token token : ranking.tokens) {
+          if (token == none) continue;
+          ASSERT_EQ(token / 1000, last);
+          found.fetch_add(1, std::memory_order_relaxed);
+        }
+    }
+  };
+  std::thread one(read, 1);
+  std::thread two(read, 2);
+  RankedRows other = table_of(512);
+  Random random(3);
+  for (int i = 0; i < 1000 || (found.load() < 1000 && i < 300'000); ++i) {
+    Rows rows;
+    for (std::size_t rest = random.below(30); rest > 0; --rest) {
+      const auto last = static_cast<Token>(random.below(20));
+      const Token before = random.chance(50) ? none : static_cast<Token>(random.below(3));
+      Ranking ranking;
+      for (Token& token : ranking.tokens)
+        if (random.chance(80)) token = 1000 * last + static_cast<Token>(random.below(1000));
+      rows.push_back({before, last, ranking});
+    }
+    table.add(rows);
+    other.add(rows);
+    if (i % 50 == 0) {
+      ASSERT_TRUE(table.merge(other));
+    }
+    if (i % 200 == 0) table.clear();
+  }
+  done.store(true);
+  one.join();
+  two.join();
+  EXPECT_GT(found.load(), 0U);
+}
+
+}  // namespace
+}  // namespace reprise
