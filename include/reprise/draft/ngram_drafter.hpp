@@ -349,7 +349,6 @@ class NgramDrafter {
     const TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
-    const detail::NextTokenSources from = sources();
     const auto depth = static_cast<std::uint16_t>(place.depth + 1);
     const VoteWeight total = candidates.total;
     Probability best = Probability::zero();
@@ -365,8 +364,6 @@ class NgramDrafter {
         root_candidates_[root_count_++] = {candidate.token, sample};
       }
       if (path < least_ || path <= frontier_.bar()) continue;
-      if (!from.none() && detail::NextTokenLists::worth_reading(path, least_))
-        detail::NextTokenLists::prefetch(from, place.before, candidate.token);
       frontier_.push({path, candidate.token, place.parent, depth,
                       static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters,
                       sample});

@@ -36,22 +36,6 @@ class NextTokenLists {
   [[nodiscard]] static bool worth_reading(Probability path, Probability least) noexcept {
     return std::uint64_t{path.raw()} >= 2 * std::uint64_t{least.raw()};
   }
-  /// Prefetches the lists after `before_last` and `last`.
-  static void prefetch(const NextTokenSources& from, Token before_last, Token last) noexcept {
-    if (from.counts != nullptr) {
-      from.counts->prefetch(before_last, last);
-      from.counts->prefetch(last);
-    }
-    if (from.carried != nullptr) {
-      from.carried->prefetch(before_last, last);
-      from.carried->prefetch(last);
-    }
-    if (from.shown != nullptr) {
-      from.shown->prefetch(before_last, last);
-      from.shown->prefetch(Ranking::none, last);
-    }
-  }
-
   /// Reads the lists after `last`, and those after `before_last` and `last` if there is a token before `last`. `depth`:
   /// the number of tokens of the draft before this position.
   NextTokenLists(const NextTokenSources& from, std::optional<Token> before_last, Token last,

@@ -10,7 +10,6 @@
 
 #include "reprise/core/buffer.hpp"
 #include "reprise/core/outcome.hpp"
-#include "reprise/core/prefetch.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/index/ranked_rows.hpp"
 #include "reprise/index/token_hash.hpp"
@@ -53,10 +52,6 @@ class ShownRows {
     if (rows_.empty() || last < 0) return nullptr;
     const RankedRow& row = rows_[place_of(before_last, last)];
     return row.last == last && row.before_last == before_last ? &row.ranking : nullptr;
-  }
-  /// Prefetches the row that after() with the same arguments reads.
-  void prefetch(Token before_last, Token last) const noexcept {
-    if (!rows_.empty()) reprise::prefetch(&rows_[place_of(before_last, last)]);
   }
   /// Returns the ranking of the row that picked the last token (0) or the token before it (1). Tokens said since are
   /// left out. Empty if unknown.
@@ -126,8 +121,12 @@ class ShownRows {
   };
 
   [[nodiscard]] std::size_t place_of(Token before_last, Token last) const noexcept {
-    const std::uint64_t hash = token_hash(~token_hash(key_, before_last), last);
-    return static_cast<std::size_t>((hash >> 32) * rows_.size() >> 32);
+    // A plain hash without a key: two contexts with the same place only replace each other's rows.
+    const std::uint64_t context =
+        std::uint64_t{static_cast<std::uint32_t>(before_last)} << 32 | static_cast<std::uint32_t>(last);
+    return static_cast<std::size_t>((context * 0x9e3779b97f4a7c15 ^ context >> 29) * 0xbf58476d1ce4e5b9 >> 32) *
+               rows_.size() >>
+           32;
   }
 
   std::uint64_t key_;
