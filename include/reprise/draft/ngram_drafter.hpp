@@ -49,7 +49,8 @@ struct NgramOptions {
   /// Rankings that the target has shown in past sequences of the same tenant (RankedRows::add()). They must outlive the
   /// drafter and its copies; another thread may write to them. Null: none.
   const RankedRows* ranked_rows = nullptr;
-  /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none.
+  /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none,
+  /// and rows that are shown anyway are ignored.
   std::size_t top_k = Ranking::most;
   /// Memory limit of the rows of the current sequence, allocated when the target has shown the first row.
   std::size_t row_bytes = std::size_t{320} << 10;
@@ -124,7 +125,8 @@ class NgramDrafter {
     context_.rebase(before, context, options_.max_evidence);
   }
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
-  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output.
+  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output. After the first row that the
+  /// target shows, one observe() allocates NgramOptions::row_bytes nevertheless, unless learn_row() has allocated them.
   void reserve(std::size_t max_context) { context_.reserve(max_context); }
 
   /// Drafts from the index's own text, [evidence | context], not from the span passed in.
@@ -153,6 +155,15 @@ class NgramDrafter {
     forget_proposal();
   }
 
+  /// Learns a row of the prompt; see RowLearner. The first call allocates NgramOptions::row_bytes. Without memory, the
+  /// row is dropped.
+  void learn_row(TokenSpan context, TokenSpan likeliest) noexcept {
+    const Ranking ranking(likeliest);
+    if (options_.top_k == 0 || context.empty() || ranking.empty()) return;
+    shown_.reserve();
+    shown_.keep(context.size() < 2 ? std::nullopt : std::optional(context[context.size() - 2]), context.back(),
+                ranking);
+  }
   /// Returns the number of likeliest tokens wanted for each row: NgramOptions::top_k, or 0 after 256 rounds in which no
   /// token was sent on the evidence of a ranking alone.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept {
@@ -188,6 +199,7 @@ class NgramDrafter {
     NodeIndex parent = anchor_parent;
     std::uint16_t depth = 0;  // 1: directly after the anchor
     std::uint16_t length = 0;
+    bool only_ranked = false;  // predicted by no voter, but by a ranking; requery() may add voters later
     detail::VoterSet voters = 0;
     TokenCalibrator::TrainingSample sample;
 
@@ -221,10 +233,11 @@ class NgramDrafter {
   }
   /// Keeps the rows of the pass, and counts the rounds in which no token was sent on the evidence of a ranking alone.
   void learn_rows(const Outcome& outcome) noexcept {
+    if (options_.top_k == 0) return;
     shown_.learn(context_.tokens(), outcome);
     const bool used = std::any_of(outcome.sent.begin(), outcome.sent.end(), [&](NodeIndex node) {
       const auto i = static_cast<std::size_t>(node);
-      return i < proposed_ && nodes_[i].voters == 0 && nodes_[i].sample.next.ranked();
+      return i < proposed_ && nodes_[i].only_ranked;
     });
     unused_rounds_ = used || !shown_.any() ? 0 : std::min(unused_rounds_ + 1, patience);
   }
@@ -361,8 +374,8 @@ class NgramDrafter {
       }
       if (path < least_ || path <= frontier_.bar()) continue;
       frontier_.push({path, candidate.token, place.parent, depth,
-                      static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters,
-                      sample});
+                      static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)),
+                      candidate.voters == 0 && candidate.evidence.next.ranked(), candidate.voters, sample});
     }
   }
 
@@ -424,6 +437,6 @@ class NgramDrafter {
   Probability least_;
 };
 
-static_assert(RebasableStrategy<NgramDrafter<>>);
+static_assert(RebasableStrategy<NgramDrafter<>> && TopKLearner<NgramDrafter<>> && RowLearner<NgramDrafter<>>);
 
 }  // namespace reprise

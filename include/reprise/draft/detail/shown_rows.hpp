@@ -26,6 +26,13 @@ class ShownRows {
   /// Number of rankings before the last token that are kept.
   static constexpr std::size_t lags = 2;
 
+  /// Returns the index of a row in a table of `rows` rows. `before_last`: Ranking::none for one token.
+  [[nodiscard]] static std::size_t place_of(std::uint64_t key, Token before_last, Token last,
+                                            std::size_t rows) noexcept {
+    const std::uint64_t hash = token_hash(~token_hash(key, before_last), last);
+    return static_cast<std::size_t>((hash >> 32) * rows >> 32);
+  }
+
   /// `bytes`: upper bound on the memory.
   ShownRows(std::uint64_t key, std::size_t bytes) noexcept : key_(key), capacity_(bytes / sizeof(RankedRow)) {}
 
@@ -113,13 +120,12 @@ class ShownRows {
     }
 
    private:
-    static std::size_t row_of(NodeIndex node) noexcept { return static_cast<std::size_t>(node + 1); }
+    static std::size_t row_of(NodeIndex node) noexcept { return static_cast<std::size_t>(std::int64_t{node} + 1); }
     std::array<Ranking, most_nodes + 1> rows_;
   };
 
   [[nodiscard]] std::size_t place_of(Token before_last, Token last) const noexcept {
-    const std::uint64_t hash = token_hash(~token_hash(key_, before_last), last);
-    return static_cast<std::size_t>((hash >> 32) * rows_.size() >> 32);
+    return place_of(key_, before_last, last, rows_.size());
   }
 
   std::uint64_t key_;
