@@ -43,16 +43,17 @@ class NgramModel {
     start();
     calibration_ = TokenCalibrator(options_.prior);
     rows_.clear();
+    picks_.clear();
     any_row_ = false;
     idle_rounds_ = 0;
     observe(tokens, Origin::prompt);
   }
   void rebase(TokenSpan tokens) {
     forget();
-    picks_.clear();
     const std::vector<Token> old(text_.begin() + static_cast<std::ptrdiff_t>(evidence_), text_.end());
     std::size_t head = 0;
     while (head < std::min(old.size(), tokens.size()) && old[head] == tokens[head]) ++head;
+    if (head < old.size() || head < tokens.size()) picks_.clear();
     if (head == old.size()) return add(tokens.subspan(head), Origin::prompt);
     std::size_t tail = 0;
     while (head + tail < std::min(old.size(), tokens.size()) &&
@@ -86,7 +87,6 @@ class NgramModel {
   void observe(TokenSpan tokens, Origin origin) {
     forget();
     if (any_row_) keeps_rows_ = true;  // the memory is there from now on
-    if (origin == Origin::prompt) picks_.clear();
     add(tokens, origin);
   }
   void add(TokenSpan tokens, Origin origin) {
@@ -96,8 +96,8 @@ class NgramModel {
   }
   void truncate(std::size_t size) {
     forget();
-    picks_.clear();
     size += evidence_;
+    if (size < picks_end_) picks_.clear();
     if (size >= text_.size()) return;
     std::vector<Piece> pieces;
     for (std::size_t left = size; left > 0; left -= pieces.back().tokens.size()) {
@@ -558,11 +558,12 @@ class NgramModel {
     }
     if (size >= 2) lists.push_back(latest_row(NextTokenSource::ranked_after_two, last_of(text, 2)));
     lists.push_back(latest_row(NextTokenSource::ranked_after_one, last_of(text, 1)));
-    if (size == text_.size()) {
+    if (text_.size() == picks_end_ && size == text_.size()) {
       lists.push_back(earlier_row(NextTokenSource::ranked_before, 0));
       lists.push_back(earlier_row(NextTokenSource::ranked_two_before, 1));
     }
-    if (size == text_.size() + 1) lists.push_back(earlier_row(NextTokenSource::ranked_anchor, 0));
+    if (text_.size() == picks_end_ && size == text_.size() + 1)
+      lists.push_back(earlier_row(NextTokenSource::ranked_anchor, 0));
     return lists;
   }
   static NamedTokens counted(NextTokenSource source, const NextTokens& next) {
@@ -648,7 +649,10 @@ class NgramModel {
       for (std::size_t i = 0; i < outcome.draft.size(); ++i) keep_row(static_cast<NodeIndex>(i));
       keep_row(anchor_parent);
       for (const NodeIndex node : outcome.accepted) keep_row(node);
+      if (picks_end_ != text_.size()) picks_.clear();
+      picks_end_ = text_.size();
       for (std::size_t i = 0; after(outcome, i); ++i) {
+        ++picks_end_;
         picks_.emplace_back(shown[i == 0 ? anchor_parent : outcome.accepted[i - 1]], *after(outcome, i));
         if (i == outcome.accepted.size()) break;
       }
@@ -707,6 +711,7 @@ class NgramModel {
   TokenCalibrator calibration_;
   std::vector<Row> rows_;                       // all rows that were kept, the latest last
   std::vector<std::pair<Ranks, Token>> picks_;  // rankings, and the tokens that they picked
+  std::size_t picks_end_ = 0;                   // size of the text with these tokens at its end
   bool any_row_ = false;
   bool keeps_rows_ = false;
   std::size_t idle_rounds_ = 0;

@@ -182,6 +182,12 @@ class RandomOutcome {
     if (pick_ && !nodes_.empty() && choices.chance(50)) pick_ = nodes_[choices.below(nodes_.size())].token;
   }
   /// Adds rows of the target to the outcome; see random_rows().
+  /// The tokens that the session would commit.
+  [[nodiscard]] std::vector<Token> committed() const {
+    std::vector<Token> tokens;
+    for (std::size_t i = 0; const auto token = committed_token(view(), i); ++i) tokens.push_back(*token);
+    return tokens;
+  }
   void show_rows(Choices& choices, TokenSpan said) { rows_ = random_rows(choices, nodes_, said); }
   [[nodiscard]] Outcome view() const {
     return {DraftView(nodes_, DraftKind::ordered), sent_, accepted_, pick_, Cut::none, rows_};
@@ -322,9 +328,12 @@ class NgramWorld {
           if (sequence.first.evidence() != sequence.model.evidence()) return "other evidence than the model";
           break;
         default: {
+          said_.clear();
           if (std::string fault = round(sequence); !fault.empty()) return fault;
-          const std::vector<Token> tokens = source.next(piece());
-          sequence.observe(tokens, choices_.chance(70) ? Origin::output : Origin::prompt);
+          // The outcome of the round, or some other text.
+          const bool follows = !said_.empty() && choices_.chance(40);
+          sequence.observe(follows ? said_ : source.next(piece()),
+                           choices_.chance(70) ? Origin::output : Origin::prompt);
           for (HistoryStore* store : stores) remember(*store, sequence.model.context(), source);
           count(table, sequence.model.context(), source);
           if (options.ranked_rows != nullptr && choices_.chance(30)) carried.add(sequence.first.strategy().rows());
@@ -494,6 +503,7 @@ class NgramWorld {
       const TokenSpan said = sequence.model.context();
       if (shows_rows_ && choices_.chance(80))
         outcome.show_rows(choices_, said.last(std::min<std::size_t>(said.size(), 30)));
+      said_ = outcome.committed();
       sequence.feedback(outcome.view());
       const std::size_t wanted = sequence.model.top_k_wanted();
       coverage_.unwanted += wanted == 0 ? 1 : 0;
@@ -519,6 +529,7 @@ class NgramWorld {
 
   Choices& choices_;
   std::vector<DraftNode> last_;
+  std::vector<Token> said_;  // committed by the last outcome
   bool shows_rows_ = false;
   NgramCoverage coverage_;
 };

@@ -104,12 +104,11 @@ class NgramDrafter {
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     forget_proposal();
     if (shown_.any()) shown_.reserve();
-    if (origin == Origin::prompt) shown_.forget_lags();
     context_.observe(context, fresh, origin);
   }
   void truncate(TokenSpan, std::size_t size) {
     forget_proposal();
-    shown_.forget_lags();
+    if (size < shown_.lags_end() - std::min(shown_.lags_end(), evidence())) shown_.forget_lags();
     context_.truncate(size);
   }
   /// Replaces the context; see RebasableStrategy. The old tokens between the common beginning and the common end of the
@@ -121,7 +120,7 @@ class NgramDrafter {
   /// of the old evidence and of both contexts. If the context has only grown, the cost is that of observe().
   void rebase(TokenSpan before, TokenSpan context) {
     forget_proposal();
-    shown_.forget_lags();
+    if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) shown_.forget_lags();
     context_.rebase(before, context, options_.max_evidence);
   }
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
@@ -271,8 +270,8 @@ class NgramDrafter {
   /// first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
     count_votes(place, candidates);
-    const detail::NextTokenSources sources{options_.next_tokens, options_.ranked_rows,
-                                           shown_.any() ? &shown_ : nullptr};
+    const detail::NextTokenSources sources{options_.next_tokens, options_.ranked_rows, shown_.any() ? &shown_ : nullptr,
+                                           shown_.any() && shown_.lags_end() == context_.tokens().size()};
     if (sources.none()) return add_frequent(place, candidates);
     const detail::NextTokenLists lists(sources, token_before(place), place.before, place.depth);
     lists.add(candidates, place.path, least_,

@@ -22,6 +22,7 @@ struct NextTokenSources {
   const NextTokenCounts* counts = nullptr;  ///< null: none
   const RankedRows* carried = nullptr;      ///< rows of earlier sequences; null: none
   const ShownRows* shown = nullptr;         ///< rows of this sequence; null: none
+  bool has_lags = false;                    ///< ShownRows::lag() belongs to the end of the text
   [[nodiscard]] bool none() const noexcept { return counts == nullptr && carried == nullptr && shown == nullptr; }
 };
 
@@ -41,7 +42,7 @@ class NextTokenLists {
     }
     if (before_last) read_ranking(from, *before_last, last, ranked_[0]);
     read_ranking(from, Ranking::none, last, ranked_[1]);
-    if (from.shown != nullptr) {
+    if (from.has_lags) {
       if (depth == 0) {
         ranked_[2].ranking = from.shown->lag(0);
         ranked_[3].ranking = from.shown->lag(1);

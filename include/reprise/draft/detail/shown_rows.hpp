@@ -46,8 +46,11 @@ class ShownRows {
     forget_lags();
     any_ = false;
   }
-  /// Forgets the rankings that picked the last tokens, because the last tokens are others now.
-  void forget_lags() noexcept { lags_.fill(Ranking()); }
+  /// Forgets the rankings that picked the last tokens, because these tokens were removed.
+  void forget_lags() noexcept {
+    lags_.fill(Ranking());
+    lags_end_ = 0;
+  }
 
   /// True if a row has been shown since clear().
   [[nodiscard]] bool any() const noexcept { return any_; }
@@ -63,6 +66,8 @@ class ShownRows {
   /// Returns the ranking of the row that picked the last token (0) or the token before it (1). Tokens said since are
   /// left out. Empty if unknown.
   [[nodiscard]] const Ranking& lag(std::size_t i) const noexcept { return lags_[i]; }
+  /// Returns the size of the text whose last tokens these rankings picked. For other texts, lag() has no meaning.
+  [[nodiscard]] std::size_t lags_end() const noexcept { return lags_end_; }
 
   /// Keeps a ranking after `last`, and after `before_last` and `last` if there is a token before `last`.
   void keep(std::optional<Token> before_last, Token last, const Ranking& ranking) noexcept {
@@ -94,8 +99,11 @@ class ShownRows {
     for (const NodeIndex node : outcome.accepted)
       if (static_cast<std::size_t>(node) < nodes) keep_row(node);
 
+    if (lags_end_ != context.size()) forget_lags();
+    lags_end_ = context.size();
     NodeIndex node = anchor_parent;
     for (std::size_t i = 0; const std::optional<Token> token = committed_token(outcome, i); ++i) {
+      ++lags_end_;
       lags_[1] = lags_[0];
       lags_[0] = rows.after(node);
       for (Ranking& ranking : lags_) std::replace(ranking.tokens.begin(), ranking.tokens.end(), *token, Ranking::none);
@@ -132,6 +140,7 @@ class ShownRows {
   std::size_t capacity_;
   Buffer<RankedRow> rows_;
   std::array<Ranking, lags> lags_;
+  std::size_t lags_end_ = 0;
   bool any_ = false;
 };
 
