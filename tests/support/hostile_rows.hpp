@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/draft/union_drafter.hpp"
 #include "reprise/index/ranked_rows.hpp"
@@ -81,7 +82,7 @@ class HostileRowsRun {
   std::string decode(Strategy strategy, const ScriptedOptions& model, std::size_t lies,
                      const std::vector<Token>& prompt, const Limits& limits, Inner inner, RankedRows& carried,
                      HostileRowsCoverage* coverage) {
-    Session plain_session;
+    Session plain_session{NoDrafter()};
     ScriptedVerifier plain(model, prompt);
     Session<Strategy, SendAll> session(std::move(strategy), 32);
     LyingEngine engine(model, prompt, lies);
