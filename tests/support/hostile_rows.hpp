@@ -30,9 +30,9 @@ struct HostileRowsCoverage {
   std::size_t accepted = 0;  ///< tokens
 };
 
-/// Decodes one output with a drafter that sees rows of the target, most of which are lies: rows of passes, of the
-/// prompt and of earlier sequences. Compares it with plain decoding. The body of a test and of a fuzz target. Returns
-/// the first fault, or an empty string.
+/// Decodes one output with a drafter that sees rows of passes, of the prompt and of earlier sequences. Most of them are
+/// lies. Compares the output with plain decoding. The body of a test and of a fuzz target. Returns the first fault, or
+/// an empty string.
 class HostileRowsRun {
  public:
   explicit HostileRowsRun(Choices& choices) : choices_(choices) {}

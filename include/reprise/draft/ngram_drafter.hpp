@@ -74,9 +74,9 @@ struct NgramOptions {
 ///    three microseconds per draft.
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
-///  - Memory: the index over three n-gram lengths with its text, and 32 KB for the object. Counts take 11 to 21 bytes
+///  - Memory: the index over three n-gram lengths with its text, and 37 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    32 KB, reached when all tokens differ.
+///    37 KB, reached when all tokens differ.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
@@ -196,9 +196,9 @@ class NgramDrafter {
     Probability path;
     Token token = 0;
     NodeIndex parent = anchor_parent;
-    std::uint16_t depth = 0;  // 1: directly after the anchor
-    std::uint16_t length = 0;
+    std::uint8_t depth = 0;    // 1: directly after the anchor; at most max_nodes
     bool only_ranked = false;  // predicted by no voter, but by a ranking; requery() may add voters later
+    std::uint16_t length = 0;
     detail::VoterSet voters = 0;
     TokenCalibrator::TrainingSample sample;
 
@@ -357,7 +357,7 @@ class NgramDrafter {
     const TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
-    const auto depth = static_cast<std::uint16_t>(place.depth + 1);
+    const auto depth = static_cast<std::uint8_t>(place.depth + 1);
     const VoteWeight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
@@ -372,9 +372,9 @@ class NgramDrafter {
         root_candidates_[root_count_++] = {candidate.token, sample};
       }
       if (path < least_ || path <= frontier_.bar()) continue;
-      frontier_.push({path, candidate.token, place.parent, depth,
-                      static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)),
-                      candidate.voters == 0 && candidate.evidence.next.ranked(), candidate.voters, sample});
+      frontier_.push(
+          {path, candidate.token, place.parent, depth, candidate.voters == 0 && candidate.evidence.next.ranked(),
+           static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters, sample});
     }
   }
 

@@ -214,10 +214,10 @@ class Session {
     return round_.report_top_k(ticket, i, tokens);
   }
 
-  /// Passes the target's likeliest tokens after a row that no round reports to the strategy, the likeliest first: a row
-  /// of the prompt, or any other row before the anchor. `position`: the index in context() of the row's token. Call it
-  /// at any time and in any order; an open round stays open. Has no effect if the strategy is not a RowLearner. Errors:
-  /// not_begun; size_out_of_range if there is no such token.
+  /// Passes the target's likeliest tokens after the committed token context()[position] to the strategy, the likeliest
+  /// first. For rows that no round reports, such as those of the prompt. Call it at any time and in any order; an open
+  /// round stays open. Has no effect if the strategy is not a RowLearner. Errors: not_begun; size_out_of_range if there
+  /// is no such token.
   Result<void> report_prompt_row(std::size_t position, TokenSpan likeliest) {
     if (!sequence_.begun()) return Sequence::not_begun();
     if (position >= context().size())
