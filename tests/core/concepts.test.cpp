@@ -304,6 +304,16 @@ struct Learning : archetype::Strategy {
 };
 static_assert(TopKLearner<Learning> && !TopKLearner<archetype::Strategy>);
 
+struct ReadingRows : archetype::Strategy {
+  void learn_row(TokenSpan, TokenSpan) {}
+};
+static_assert(RowLearner<ReadingRows> && !RowLearner<archetype::Strategy>);
+
+struct ReadingTokens : archetype::Strategy {
+  void learn_row(Token, TokenSpan) {}
+};
+static_assert(!RowLearner<ReadingTokens>);
+
 struct LearningWhenMutable : archetype::Strategy {
   std::size_t top_k_wanted() { return 8; }
 };

@@ -58,6 +58,9 @@ struct Sampler : Recorder {
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
     return std::span(weights).first(static_cast<std::size_t>(node));
   }
+  void learn_row(TokenSpan context, TokenSpan likeliest) {
+    log->push_back("row of " + std::to_string(likeliest.size()) + " after " + std::to_string(context.size()));
+  }
   static constexpr std::array<float, 3> weights = {0.25F, 0.5F, 0.25F};
 };
 
@@ -78,6 +81,14 @@ TEST(AnyStrategy, SaysWhatItsStrategySaysOfCandidatesAndDistributions) {
   EXPECT_EQ(sampler.top_k_wanted(), 5U);
   EXPECT_EQ(sampler.distribution(2).size(), 2U);
   EXPECT_EQ(sampler.distribution(2)[1], 0.5F);
+  AnyStrategy learner = sampler;
+  const std::size_t calls = learner.get<Sampler>()->log->size();
+  learner.learn_row(Tokens{1, 2, 3}, Tokens{4, 5});
+  ASSERT_EQ(learner.get<Sampler>()->log->size(), calls + 1);
+  EXPECT_EQ(learner.get<Sampler>()->log->back(), "row of 2 after 3");
+  AnyStrategy unable{Recorder()};
+  unable.learn_row(Tokens{1}, Tokens{2});
+  EXPECT_TRUE(unable.get<Recorder>()->log->empty());
   for (const AnyStrategy& other : {AnyStrategy(), AnyStrategy(Recorder())}) {
     EXPECT_EQ(other.top_k_wanted(), 0U);
     EXPECT_TRUE(other.distribution(2).empty());

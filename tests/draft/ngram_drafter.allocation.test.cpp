@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "support/allocation_counter.hpp"
 #include "support/lent_context.hpp"
 #include "support/ngram_world.hpp"
+#include "support/ranked_memory.hpp"
 #include "support/streams.hpp"
 
 namespace reprise {
@@ -88,6 +90,51 @@ TEST(NgramDrafterMemory, IsNotAskedForInObserveAfterReserveWhenTheContextHasChan
   const AllocationWatch watch;
   for (std::size_t at = 8; at < text.size(); at += 4) drafter.observe(context(at + 4), 4, Origin::prompt);
   EXPECT_EQ(watch.allocations(), 0U);
+}
+
+TEST(NgramDrafterMemory, OfRowsIsAskedForOnceInObserve) {
+  LentNgram<> drafter;
+  const Tokens text = text_of(500, 1);
+  drafter.begin(TokenSpan(text).first(100));
+  drafter.reserve(text.size());
+  std::vector<DraftNode> storage(64);
+  const std::array<RankedToken, 2> rows = {RankedToken{anchor_parent, 0, 500}, RankedToken{0, 0, 501}};
+  for (std::size_t at = 100; at < text.size(); ++at) {
+    Draft draft(storage, tree);
+    const AllocationWatch watch;
+    drafter.propose(draft);
+    drafter.feedback({draft.view(), {}, {}, text[at], Cut::none, rows});
+    EXPECT_EQ(watch.allocations(), 0U);
+    drafter.observe(TokenSpan(text).subspan(at, 1));
+    EXPECT_EQ(watch.allocations(), at == 100 ? 1U : 0U) << at;
+  }
+  const AllocationWatch watch;
+  drafter.learn_row(text, Tokens(text.begin(), text.begin() + 5));
+  EXPECT_EQ(watch.allocations(), 1U) << "the test's own";
+}
+
+TEST(NgramDrafterMemory, OfRowsIsAskedForByTheFirstRowOfAPrompt) {
+  LentNgram<> drafter;
+  const Tokens text = text_of(500, 1);
+  drafter.begin(TokenSpan(text).first(100));
+  drafter.reserve(text.size());
+  const Tokens row = {500, 501};
+  {
+    const AllocationWatch watch(1, 2);  // the first allocation fails, and so does a second attempt
+    drafter.learn_row(text, row);
+    EXPECT_EQ(watch.allocations(), 2U);
+    EXPECT_TRUE(drafter.strategy().rows().empty());
+  }
+  const AllocationWatch watch;
+  drafter.learn_row(text, row);
+  drafter.learn_row(TokenSpan(text).first(50), row);
+  drafter.observe(TokenSpan(text).subspan(100, 50));
+  EXPECT_EQ(watch.allocations(), 1U);
+}
+
+TEST(NgramDrafterMemory, OfRowsMayFail) {
+  testing::expect_recovery_from_failures<NgramDrafter<>>({.order = 1, .vocabulary = 40}, {Tokens(300, 4), Tokens{39}});
+  testing::expect_usable_copies<NgramDrafter<>>({.order = 1, .vocabulary = 40});
 }
 
 /// Runs the calls of a sequence with `failures` failing allocations from number `fail_at` on. Returns whether one

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,20 +60,56 @@ Tokens random_text(std::size_t size, std::size_t vocabulary, std::uint64_t seed)
 // --- NextTokenEvidence ---
 
 TEST(NextTokenEvidence, OrdersClassesByShare) {
-  for (const std::uint32_t total : {1U, 3U, 10U, 100U, 65'535U}) {
-    std::uint8_t before = 255;
-    for (std::uint32_t count = 1; count <= total; count += std::max(1U, total / 50)) {
-      const std::uint8_t known = NextTokenEvidence::counted(count, total);
-      EXPECT_GT(known, NextTokenEvidence::absent);
-      EXPECT_LT(known, detail::next_token_classes);
-      EXPECT_LE(known, before) << "a larger share has a lower class";
-      before = known;
+  for (const NextTokenSource source : {NextTokenSource::counts_after_two, NextTokenSource::counts_after_one}) {
+    for (const std::uint32_t total : {1U, 3U, 10U, 100U, 65'535U}) {
+      std::uint8_t before = 255;
+      for (std::uint32_t count = 1; count <= total; count += std::max(1U, total / 50)) {
+        const std::uint8_t known = NextTokenEvidence::CountClasses(source, total).of(count);
+        EXPECT_GT(known, NextTokenEvidence::absent(source));
+        EXPECT_LT(known, NextTokenEvidence::classes_in_all);
+        EXPECT_LE(known, before) << "a larger share has a lower class";
+        before = known;
+      }
+    }
+    EXPECT_NE(NextTokenEvidence::CountClasses(source, 1).of(1), NextTokenEvidence::CountClasses(source, 100).of(100))
+        << "a large total counts more";
+  }
+}
+
+TEST(NextTokenEvidence, HasDifferentClassesForAllSources) {
+  std::set<std::size_t> classes = {NextTokenEvidence::unknown};
+  const auto add = [&](std::size_t known) { EXPECT_TRUE(classes.insert(known).second) << known; };
+  for (std::size_t i = 0; i < NextTokenEvidence::sources; ++i) {
+    const auto source = static_cast<NextTokenSource>(i);
+    add(NextTokenEvidence::absent(source));
+    if (i < 2) {
+      std::set<std::size_t> counted;
+      for (const std::uint32_t total : {1U, 2U, 5U, 20U, 65'535U})
+        for (std::uint32_t count = 1; count <= total; ++count)
+          counted.insert(NextTokenEvidence::CountClasses(source, total).of(count));
+      for (const std::size_t known : counted) add(known);
+      continue;
+    }
+    const bool has_carried = i < 4;
+    if (has_carried) add(NextTokenEvidence::absent(source, true));
+    for (std::size_t rank = 0; rank < Ranking::most; ++rank) {
+      add(NextTokenEvidence::ranked(source, rank));
+      if (has_carried) add(NextTokenEvidence::ranked(source, rank, true));
     }
   }
-  EXPECT_NE(NextTokenEvidence::counted(1, 1), NextTokenEvidence::counted(100, 100)) << "a large total counts more";
-  EXPECT_FALSE(NextTokenEvidence{}.known());
-  EXPECT_TRUE((NextTokenEvidence{{NextTokenEvidence::unknown, NextTokenEvidence::absent}}.known()));
-  EXPECT_FALSE((NextTokenEvidence{{NextTokenEvidence::unknown, NextTokenEvidence::absent}}.listed()));
+  EXPECT_LT(*classes.rbegin(), NextTokenEvidence::classes_in_all);
+}
+
+TEST(NextTokenEvidence, IsRankedByRankingsAlone) {
+  NextTokenEvidence evidence;
+  EXPECT_FALSE(evidence.known());
+  evidence.set(NextTokenSource::counts_after_one,
+               NextTokenEvidence::CountClasses(NextTokenSource::counts_after_one, 1).of(1));
+  for (const auto source : {NextTokenSource::ranked_after_two, NextTokenSource::ranked_after_one})
+    evidence.set(source, NextTokenEvidence::absent(source, true));
+  EXPECT_FALSE(evidence.ranked());
+  evidence.set(NextTokenSource::ranked_anchor, NextTokenEvidence::ranked(NextTokenSource::ranked_anchor, 7));
+  EXPECT_TRUE(evidence.ranked());
 }
 
 // --- Drafts ---
@@ -176,7 +213,7 @@ class FalseWorld {
     constexpr std::array<std::uint32_t, 3> least = {2, 500, 1'000'000};
     options.min_path_probability = Probability::ratio(1, least[choices_.below(least.size())]);
     if (choices_.chance(20))
-      for (auto& biases : options.prior.by_next[choices_.below(2)])
+      for (auto& biases : options.prior.by_next)
         biases.fill((choices_.chance(50) ? 1 : -1) * std::numeric_limits<std::int32_t>::max());
     LentNgram<> drafter(options);
     drafter.begin(TokenSpan(text_).first(choices_.between(1, 20)));

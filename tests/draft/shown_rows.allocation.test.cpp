@@ -24,7 +24,7 @@ TEST(ShownRowsAllocations, NoneToLearnToReadAndToClear) {
   outcome.accepted = accepted;
   outcome.pick = 7;
   outcome.top_k = top_k;
-  ShownRows rows(1, 1 << 12);
+  ShownRows rows(1 << 12);
   rows.reserve();
   std::size_t found = 0;
   std::size_t allocations = 1;
@@ -41,7 +41,7 @@ TEST(ShownRowsAllocations, NoneToLearnToReadAndToClear) {
 }
 
 TEST(ShownRowsAllocations, NoRowsWhereOneFails) {
-  ShownRows rows(1, 1 << 12);
+  ShownRows rows(1 << 12);
   {
     const AllocationWatch watch(1, 100);
     rows.reserve();

@@ -154,7 +154,7 @@ TEST(ShownRows, AreThoseOfANaiveReference) {
   constexpr Token vocabulary = 12;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Random random(seed);
-    ShownRows rows(seed, std::size_t{1} << 20);
+    ShownRows rows(std::size_t{1} << 20);
     rows.reserve();
     Model model;
     Tokens context(1 + random.below(3), 1);
@@ -185,7 +185,7 @@ TEST(ShownRows, OfASmallTableAreThoseOfTheirContext) {
   std::size_t found = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
-    ShownRows rows(seed, sizeof(RankedRow) * (1 + random.below(20)));
+    ShownRows rows(sizeof(RankedRow) * (1 + random.below(20)));
     rows.reserve();
     EXPECT_LE(rows.memory_bytes(), 20 * sizeof(RankedRow));
     Model model;
@@ -210,7 +210,7 @@ TEST(ShownRows, OfAcceptedTokensWinOverRejectedOnesOfTheSamePass) {
   pass.show(0, {7, 8});
   pass.show(2, {9});
   pass.show(3, {3});
-  ShownRows rows(1, 1 << 16);
+  ShownRows rows(1 << 16);
   rows.reserve();
   rows.learn(pass.context, pass.outcome());
   ASSERT_NE(rows.after(none, 5), nullptr);
@@ -230,7 +230,7 @@ TEST(ShownRows, HaveTheRankingsThatPickedTheLastTokensWithoutTheTokensSaidSince)
   pass.pick = 7;
   pass.show(anchor_parent, {5, 9, 7, 6});
   pass.show(0, {8, 7, 6, 5});
-  ShownRows rows(1, 1 << 16);
+  ShownRows rows(1 << 16);
   rows.reserve();
   rows.learn(pass.context, pass.outcome());
   EXPECT_EQ(rows.lag(0).tokens, (std::array<Token, 8>{8, none, 6, 5, none, none, none, none})) << "7 has been said";
@@ -257,7 +257,7 @@ TEST(ShownRows, HaveTheRankingsThatPickedTheLastTokensWithoutTheTokensSaidSince)
 }
 
 TEST(ShownRows, OfNegativeTokensAreNotKept) {
-  ShownRows rows(1, 1 << 16);
+  ShownRows rows(1 << 16);
   rows.reserve();
   rows.keep(std::nullopt, -1, ranking_of({5}));
   rows.keep(3, -2, ranking_of({5}));
@@ -282,7 +282,7 @@ TEST(ShownRows, BeyondSixtyFourNodesAreNotKept) {
     pass.show(i, {i});
   }
   pass.pick = 5;
-  ShownRows rows(1, 1 << 20);
+  ShownRows rows(1 << 20);
   rows.reserve();
   rows.learn(pass.context, pass.outcome());
   ASSERT_NE(rows.after(none, 1063), nullptr);
@@ -297,7 +297,7 @@ TEST(ShownRows, AreNotKeptWithoutMemory) {
   pass.pick = 5;
   pass.show(anchor_parent, {5, 6});
   for (const std::size_t bytes : {std::size_t{0}, sizeof(RankedRow) - 1}) {
-    ShownRows rows(1, bytes);
+    ShownRows rows(bytes);
     EXPECT_FALSE(rows.any());
     rows.reserve();
     rows.learn(pass.context, pass.outcome());
@@ -307,7 +307,7 @@ TEST(ShownRows, AreNotKeptWithoutMemory) {
     EXPECT_EQ(rows.memory_bytes(), 0U);
     EXPECT_EQ(rows.lag(0).tokens[1], 6) << "these need no memory";
   }
-  ShownRows late(1, 1 << 12);
+  ShownRows late(1 << 12);
   late.learn(pass.context, pass.outcome());
   EXPECT_EQ(late.after(none, 1), nullptr) << "nothing is kept before reserve()";
   late.reserve();
@@ -320,7 +320,7 @@ TEST(ShownRows, AreNotKeptWithoutMemory) {
 }
 
 TEST(ShownRows, OfACopyAreIndependent) {
-  ShownRows rows(1, 1 << 12);
+  ShownRows rows(1 << 12);
   rows.reserve();
   rows.keep(1, 2, ranking_of({3}));
   ShownRows fork = rows;
@@ -339,7 +339,7 @@ TEST(ShownRows, AreForgottenByClear) {
   pass.context = {1, 2};
   pass.pick = 5;
   pass.show(anchor_parent, {5, 6});
-  ShownRows rows(1, 1 << 12);
+  ShownRows rows(1 << 12);
   rows.reserve();
   EXPECT_FALSE(rows.any());
   rows.learn(pass.context, pass.outcome());

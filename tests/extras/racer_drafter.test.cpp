@@ -306,8 +306,8 @@ TEST(RacerDrafter, ChoosesTheMostFrequentContinuations) {
 TEST(RacerDrafter, ContinuesARetrievedChainWithFirstRanks) {
   Lent drafter = made({.nodes = 4, .ngram = 3});
   drafter.begin(Tokens{1, 2, 3, 4, 1, 2});
-  drafter->learn_row(3, Tokens{8, 9});
-  drafter->learn_row(8, Tokens{7});
+  drafter->learn_row(Tokens{3}, Tokens{8, 9});
+  drafter->learn_row(Tokens{8}, Tokens{7});
   // Of five nodes, the border and 3 are retrieved. A logits chain of three nodes begins with 3.
   const auto nodes = drafter.propose({.shape = DraftShape::chain}).nodes;
   ASSERT_EQ(nodes.size(), 3U);
@@ -322,7 +322,7 @@ TEST(RacerDrafter, RefillsATreeThatMergingMadeSmaller) {
   for (const bool refill : {false, true}) {
     Lent drafter = made({.nodes = 4, .ngram = 3, .refill = refill});
     drafter.begin(Tokens{1, 2, 3, 1, 2, 4, 1, 2, 3, 1, 2});
-    drafter->learn_row(2, Tokens{4, 9, 8, 7});
+    drafter->learn_row(Tokens{2}, Tokens{4, 9, 8, 7});
     // Two borders, 3 and 4 leave one of five nodes to the logits tree: its root.
     EXPECT_EQ(drafter.propose(whole).tokens(), refill ? (Tokens{3, 4, 9, 8}) : (Tokens{3, 4}));
   }
@@ -334,7 +334,7 @@ TEST(RacerDrafter, HalvesTheChildrenFromRankToRankAndLevelToLevel) {
   for (Token token = 0; token < 500; ++token) {
     Tokens row;
     for (Token rank = 0; rank < 8; ++rank) row.push_back((1 + token * 8 + rank) % 500);
-    drafter->learn_row(token, row);
+    drafter->learn_row(Tokens{token}, row);
   }
   const auto draft = drafter.propose(whole);
   ASSERT_EQ(draft.nodes.size(), 63U);
@@ -389,8 +389,8 @@ TEST(RacerDrafter, KeepsTheClausesWithoutTruncationIfItKeepsItsKnowledge) {
 TEST(RacerDrafter, LearnsTheRowsOfAPrompt) {
   Lent drafter = made();
   drafter.begin(prompt);
-  drafter->learn_row(5, Tokens{9, 8});
-  drafter->learn_row(70'000, Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9});
+  drafter->learn_row(Tokens{5}, Tokens{9, 8});
+  drafter->learn_row(Tokens{70'000}, Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9});
   EXPECT_EQ(drafter.propose(whole).tokens()[0], 9);
   const TokenSpan row = drafter->top_k(70'000);
   EXPECT_THAT(Tokens(row.begin(), row.end()), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
@@ -400,7 +400,7 @@ TEST(RacerDrafter, KeepsItsKnowledgeFromSequenceToSequenceUnlessTold) {
   for (const bool keep : {true, false}) {
     Lent drafter = made({.ngram = 3, .keep = keep});
     drafter.begin(Tokens{1, 2, 3, 9, 9});
-    drafter->learn_row(2, Tokens{7});
+    drafter->learn_row(Tokens{2}, Tokens{7});
     drafter.begin(Tokens{1, 2});
     const Tokens tokens = drafter.propose(whole).tokens();
     EXPECT_EQ(tokens[0], keep ? 3 : 0);
@@ -462,7 +462,7 @@ TEST(RacerOptions, VocabularyAndMaxBytesAreTheMemoryOfTheMatrix) {
   Lent small = made({.trie_nodes = 12, .vocabulary = 32'000, .max_bytes = 3200});
   small.begin(prompt);
   EXPECT_LE(small->memory_bytes(), 3200U + 12 * 56);
-  small->learn_row(100, Tokens{1});
+  small->learn_row(Tokens{100}, Tokens{1});
   EXPECT_THAT(small->top_k(100), Each(0));
 }
 

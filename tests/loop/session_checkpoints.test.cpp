@@ -267,6 +267,66 @@ TEST(SessionReveal, ComesFromTheEngineAsOftenAsIsWanted) {
   }
 }
 
+/// Keeps the rows of the prompt, and can throw.
+struct RowReader : Listening {
+  std::vector<std::vector<Token>> contexts = {};
+  std::vector<std::vector<Token>> rows = {};
+  bool throws = false;
+  void learn_row(TokenSpan context, TokenSpan likeliest) {
+    if (throws) throw std::runtime_error("learn_row");
+    contexts.emplace_back(context.begin(), context.end());
+    rows.emplace_back(likeliest.begin(), likeliest.end());
+  }
+};
+static_assert(RowLearner<RowReader> && !RowLearner<Listening>);
+
+TEST(SessionPromptRows, ArePassedOnWithTheTokensBefore) {
+  Session<RowReader, Watching> session(RowReader{}, 8);
+  EXPECT_EQ(session.report_prompt_row(0, std::vector<Token>{5}).error().code, ErrorCode::not_begun);
+  ASSERT_TRUE(session.begin(std::vector<Token>{1, 2, 3}));
+  EXPECT_TRUE(session.report_prompt_row(1, std::vector<Token>{5, 6}));
+  EXPECT_TRUE(session.report_prompt_row(0, std::vector<Token>{-1}));
+  EXPECT_TRUE(session.report_prompt_row(2, {}));
+  EXPECT_THAT(session.strategy().contexts, ElementsAre(ElementsAre(1, 2), ElementsAre(1), ElementsAre(1, 2, 3)));
+  EXPECT_THAT(session.strategy().rows, ElementsAre(ElementsAre(5, 6), ElementsAre(-1), IsEmpty()));
+  const auto refused = session.report_prompt_row(3, std::vector<Token>{5});
+  EXPECT_EQ(refused.error().code, ErrorCode::size_out_of_range);
+  EXPECT_EQ(refused.error().value, 3U);
+  EXPECT_EQ(refused.error().limit, 2U);
+  EXPECT_EQ(session.strategy().rows.size(), 3U);
+}
+TEST(SessionPromptRows, LeaveAnOpenRoundOpen) {
+  Session<RowReader, Watching> session(RowReader{{{chain({4})}}}, 8);
+  const Limits limits;
+  ASSERT_TRUE(session.begin(std::vector<Token>{1}));
+  session.propose(limits);
+  EXPECT_TRUE(session.report_prompt_row(0, std::vector<Token>{5}));
+  const auto pass = session.plan();
+  ASSERT_TRUE(session.resolve(pass->ticket, std::vector<Token>{4, 5}));
+  EXPECT_TRUE(session.report_prompt_row(0, std::vector<Token>{5}));
+  EXPECT_EQ(session.report_prompt_row(1, std::vector<Token>{5}).error().code, ErrorCode::size_out_of_range);
+  EXPECT_TRUE(session.commit(pass->ticket));
+  EXPECT_TRUE(session.report_prompt_row(1, std::vector<Token>{5})) << "the output is committed now";
+}
+TEST(SessionPromptRows, AreNotPassedToAStrategyThatHasThrown) {
+  Session<RowReader, Watching> session(RowReader{}, 8);
+  ASSERT_TRUE(session.begin(std::vector<Token>{1, 2}));
+  session.strategy().throws = true;
+  EXPECT_THROW(static_cast<void>(session.report_prompt_row(0, std::vector<Token>{5})), std::runtime_error);
+  session.strategy().throws = false;
+  EXPECT_TRUE(session.report_prompt_row(0, std::vector<Token>{5}));
+  EXPECT_THAT(session.strategy().rows, IsEmpty());
+  ASSERT_TRUE(session.begin(std::vector<Token>{1, 2}));
+  EXPECT_TRUE(session.report_prompt_row(0, std::vector<Token>{5}));
+  EXPECT_EQ(session.strategy().rows.size(), 1U);
+}
+TEST(SessionPromptRows, HaveNoEffectOnOtherStrategies) {
+  Watched session(Listening{}, 8);
+  ASSERT_TRUE(session.begin(std::vector<Token>{1, 2}));
+  EXPECT_TRUE(session.report_prompt_row(0, std::vector<Token>{5}));
+  EXPECT_EQ(session.report_prompt_row(2, {}).error().code, ErrorCode::size_out_of_range);
+}
+
 TEST(SessionConstrain, LeavesOutWhatIsRefusedAndSaysWhy) {
   Watched session(Listening{{chain({4, 5, 6})}}, 8);
   const Limits limits;

@@ -57,6 +57,8 @@ TEST(NgramModelProperty, RandomWorldsMeetEveryKindOfDraft) {
   EXPECT_GT(all.longest, 600U);
   EXPECT_GT(all.remembered, 300U);
   EXPECT_GT(all.named, 500U);
+  EXPECT_GT(all.ranked, 500U);
+  for (const std::size_t nodes : all.by_source) EXPECT_GT(nodes, 300U);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,18 +16,21 @@
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/draft.hpp"
 #include "reprise/core/outcome.hpp"
+#include "reprise/draft/detail/shown_rows.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/evidence/next_token_evidence.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/ranked_rows.hpp"
 
 namespace reprise::testing {
 
 /// The policy of NgramDrafter, slow and obvious. It searches all tokens for every occurrence, counts with a map, and
 /// searches all candidates for the best one. It truncates by repeating the calls. Evidence is a text before the
-/// context. It shares only the pure functions of evidence/ and the table of next-token counts, and memory never runs
-/// out.
+/// context. It remembers all rows of the target, and searches them backwards for the latest one. It shares only the
+/// pure functions of evidence/, the tables of earlier sequences, and the hash that says which rows replace each other.
+/// Memory never runs out.
 class NgramModel {
  public:
   /// `looks_again`: as over an index that models NgramIndex.
@@ -38,6 +42,10 @@ class NgramModel {
     evidence_ = 0;
     start();
     calibration_ = TokenCalibrator(options_.prior);
+    rows_.clear();
+    picks_.clear();
+    any_row_ = false;
+    idle_rounds_ = 0;
     observe(tokens, Origin::prompt);
   }
   void rebase(TokenSpan tokens) {
@@ -45,7 +53,8 @@ class NgramModel {
     const std::vector<Token> old(text_.begin() + static_cast<std::ptrdiff_t>(evidence_), text_.end());
     std::size_t head = 0;
     while (head < std::min(old.size(), tokens.size()) && old[head] == tokens[head]) ++head;
-    if (head == old.size()) return observe(tokens.subspan(head), Origin::prompt);
+    if (head < old.size() || head < tokens.size()) picks_.clear();
+    if (head == old.size()) return add(tokens.subspan(head), Origin::prompt);
     std::size_t tail = 0;
     while (head + tail < std::min(old.size(), tokens.size()) &&
            old[old.size() - 1 - tail] == tokens[tokens.size() - 1 - tail])
@@ -77,6 +86,10 @@ class NgramModel {
   }
   void observe(TokenSpan tokens, Origin origin) {
     forget();
+    if (any_row_) keeps_rows_ = true;  // the memory is there from now on
+    add(tokens, origin);
+  }
+  void add(TokenSpan tokens, Origin origin) {
     if (tokens.empty()) return;
     pieces_.push_back({{tokens.begin(), tokens.end()}, std::vector<Origin>(tokens.size(), origin)});
     take(pieces_.back());
@@ -84,6 +97,7 @@ class NgramModel {
   void truncate(std::size_t size) {
     forget();
     size += evidence_;
+    if (size < picks_end_) picks_.clear();
     if (size >= text_.size()) return;
     std::vector<Piece> pieces;
     for (std::size_t left = size; left > 0; left -= pieces.back().tokens.size()) {
@@ -129,7 +143,22 @@ class NgramModel {
     return draft;
   }
 
+  /// Learns a row of the prompt.
+  void learn_row(TokenSpan context, TokenSpan likeliest) {
+    if (options_.top_k == 0 || context.empty()) return;
+    Ranks ranks;
+    for (const Token token : likeliest.first(std::min<std::size_t>(likeliest.size(), 8)))
+      if (token >= 0) ranks.emplace(ranks.size(), token);
+    if (ranks.empty()) return;
+    keeps_rows_ = true;
+    keep({context.begin(), context.end()}, ranks);
+  }
+  [[nodiscard]] std::size_t top_k_wanted() const {
+    return idle_rounds_ < 256 ? std::min<std::size_t>(options_.top_k, 8) : 0;
+  }
+
   void feedback(const Outcome& outcome) {
+    if (options_.top_k > 0) learn_rows(outcome);
     // Learns from the path, then from the pick at the anchor and at each node of the path.
     for (std::size_t i = 0; i < outcome.draft.size() && i < nodes_.size(); ++i) {
       const DraftNode& node = outcome.draft[i];
@@ -154,11 +183,24 @@ class NgramModel {
   [[nodiscard]] std::size_t size() const { return text_.size() - evidence_; }
   [[nodiscard]] std::size_t evidence() const { return evidence_; }
   [[nodiscard]] TokenSpan context() const { return TokenSpan(text_).subspan(evidence_); }
-  /// Number of nodes of the last draft that are named by next-token counts and that no voter predicts.
+  /// Number of nodes of the last draft that are named by next-token counts or latest rankings and that no voter
+  /// predicts.
   [[nodiscard]] std::size_t named_nodes() const {
-    return static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const Candidate& node) {
-      return node.voters.empty() && node.lesson.next.listed();
-    }));
+    return static_cast<std::size_t>(std::count_if(
+        nodes_.begin(), nodes_.end(), [](const Candidate& node) { return !node.voted && node.lesson.next.listed; }));
+  }
+  /// Number of nodes of the last draft that are named by rankings and that no voter predicts.
+  [[nodiscard]] std::size_t ranked_nodes() const {
+    return static_cast<std::size_t>(std::count_if(
+        nodes_.begin(), nodes_.end(), [](const Candidate& node) { return !node.voted && node.lesson.next.ranked(); }));
+  }
+  /// Number of nodes of the last draft whose position each source knows.
+  [[nodiscard]] std::array<std::size_t, NextTokenEvidence::sources> nodes_by_source() const {
+    std::array<std::size_t, NextTokenEvidence::sources> known{};
+    for (const Candidate& node : nodes_)
+      for (std::size_t i = 0; i < known.size(); ++i)
+        known[i] += node.lesson.next.classes[i] != NextTokenEvidence::unknown ? 1 : 0;
+    return known;
   }
 
  private:
@@ -205,6 +247,7 @@ class NgramModel {
     std::size_t depth = 0;
     int length = 0;
     DraftSource source = DraftSource::context;
+    bool voted = false;  // a voter predicted it, not only a list
   };
   struct Child {
     Token token = 0;
@@ -212,6 +255,11 @@ class NgramModel {
     TokenEvidence evidence;
   };
   /// A token that a list names. It is likely enough to be a child if `part` of `whole` of the path is.
+  using Ranks = std::map<std::size_t, Token>;  // the tokens of a ranking by rank, some of which may be missing
+  struct Row {
+    std::vector<Token> after;  // one or two tokens
+    Ranks ranks;
+  };
   struct NamedToken {
     Token token = 0;
     std::uint8_t evidence = NextTokenEvidence::unknown;
@@ -433,7 +481,9 @@ class NgramModel {
     }
     std::vector<Child> children;
     const VoteWeight total = add_voted(voters, depth, text, children);
-    const std::vector<NamedTokens> lists = named_after(text);
+    // Lists are asked only where a share of one half is likely enough.
+    const bool asked = std::uint64_t{path.raw()} >= 2 * std::uint64_t{least_.raw()};
+    const std::vector<NamedTokens> lists = asked ? named_after(text) : std::vector<NamedTokens>();
     add_named(lists, path, children);
     add_frequent(path, total, children);
     complete(lists, any_remembered(voters), children);
@@ -451,7 +501,8 @@ class NgramModel {
       if (reached < least_ || (give_up && reached <= bar(candidates, wanted))) continue;
       candidates.push_back(
           {reached, child.token, parent, child.voters, lesson, depth + 1, std::max(child.evidence.longest, 0),
-           !child.voters.empty() && !any_own(child.voters) ? DraftSource::history : DraftSource::context});
+           !child.voters.empty() && !any_own(child.voters) ? DraftSource::history : DraftSource::context,
+           !child.voters.empty()});
       if (give_up) give_up_all_but(wanted, candidates);
     }
   }
@@ -500,19 +551,115 @@ class NgramModel {
   /// place in NextTokenEvidence::classes.
   [[nodiscard]] std::vector<NamedTokens> named_after(const std::vector<Token>& text) const {
     std::vector<NamedTokens> lists;
-    if (options_.next_tokens == nullptr) return lists;
     const std::size_t size = text.size();
-    const NextTokenCounts& table = *options_.next_tokens;
-    lists.push_back(counted(0, size < 2 ? NextTokens() : table.next(text[size - 2], text[size - 1])));
-    lists.push_back(counted(1, table.next(text[size - 1])));
+    if (const NextTokenCounts* table = options_.next_tokens) {
+      if (size >= 2)
+        lists.push_back(counted(NextTokenSource::counts_after_two, table->next(text[size - 2], text.back())));
+      lists.push_back(counted(NextTokenSource::counts_after_one, table->next(text.back())));
+    }
+    if (size >= 2) lists.push_back(latest_row(NextTokenSource::ranked_after_two, last_of(text, 2)));
+    lists.push_back(latest_row(NextTokenSource::ranked_after_one, last_of(text, 1)));
+    if (text_.size() == picks_end_ && size == text_.size()) {
+      lists.push_back(earlier_row(NextTokenSource::ranked_before, 0));
+      lists.push_back(earlier_row(NextTokenSource::ranked_two_before, 1));
+    }
+    if (text_.size() == picks_end_ && size == text_.size() + 1)
+      lists.push_back(earlier_row(NextTokenSource::ranked_anchor, 0));
     return lists;
   }
-  static NamedTokens counted(std::size_t place, const NextTokens& next) {
-    NamedTokens list{place, next.total() > 0, NextTokenEvidence::absent, {}};
+  static NamedTokens counted(NextTokenSource source, const NextTokens& next) {
+    NamedTokens list{static_cast<std::size_t>(source), next.total() > 0, NextTokenEvidence::absent(source), {}};
     for (const NextToken& token : next.listed())
-      list.tokens.push_back(
-          {token.token, NextTokenEvidence::counted(token.count, next.total()), token.count, next.total()});
+      list.tokens.push_back({token.token, NextTokenEvidence::CountClasses(source, next.total()).of(token.count),
+                             token.count, 4 * std::uint64_t{next.total()}});
     return list;
+  }
+  static NamedTokens ranked(NextTokenSource source, const Ranks& ranks, bool carried) {
+    NamedTokens list{static_cast<std::size_t>(source), !ranks.empty(), NextTokenEvidence::absent(source, carried), {}};
+    const bool after = source == NextTokenSource::ranked_after_two || source == NextTokenSource::ranked_after_one;
+    std::set<Token> named;  // of equal tokens, the first one counts
+    for (const auto& [rank, token] : ranks)
+      if (named.insert(token).second)
+        list.tokens.push_back({token, NextTokenEvidence::ranked(source, rank, carried), 1,
+                               after ? 4 + 6 * std::uint64_t{rank} : 10 + 10 * std::uint64_t{rank}});
+    return list;
+  }
+  /// Returns the latest ranking after these tokens: that of this sequence, otherwise that of earlier ones.
+  [[nodiscard]] NamedTokens latest_row(NextTokenSource source, const std::vector<Token>& after) const {
+    const auto negative = [](Token token) { return token < 0; };
+    if (std::any_of(after.begin(), after.end(), negative)) return ranked(source, {}, false);
+    const auto replaces = [&](const Row& row) { return place_of(row.after) == place_of(after); };
+    const auto own =
+        options_.row_bytes < sizeof(RankedRow) ? rows_.rend() : std::find_if(rows_.rbegin(), rows_.rend(), replaces);
+    if (own != rows_.rend() && own->after == after) return ranked(source, own->ranks, false);
+    Ranks ranks;
+    if (options_.ranked_rows != nullptr) {
+      const Ranking found =
+          after.size() == 2 ? options_.ranked_rows->after(after[0], after[1]) : options_.ranked_rows->after(after[0]);
+      for (std::size_t rank = 0; rank < found.tokens.size(); ++rank)
+        if (found.tokens[rank] >= 0) ranks[rank] = found.tokens[rank];
+    }
+    return ranked(source, ranks, true);
+  }
+  /// Returns the ranking that picked the last token (0) or the one before it (1), without the tokens picked since.
+  [[nodiscard]] NamedTokens earlier_row(NextTokenSource source, std::size_t back) const {
+    if (back >= picks_.size()) return ranked(source, {}, false);
+    Ranks ranks = picks_[picks_.size() - 1 - back].first;
+    for (std::size_t i = picks_.size() - 1 - back; i < picks_.size(); ++i)
+      std::erase_if(ranks, [&](const auto& ranked) { return ranked.second == picks_[i].second; });
+    return ranked(source, ranks, false);
+  }
+
+  // ---- rows of the target
+
+  /// Returns the last tokens of a text.
+  static std::vector<Token> last_of(const std::vector<Token>& text, std::size_t count) {
+    return {text.end() - static_cast<std::ptrdiff_t>(count), text.end()};
+  }
+  [[nodiscard]] std::size_t place_of(const std::vector<Token>& after) const {
+    return reprise::detail::ShownRows::place_of(after.size() == 2 ? after[0] : Ranking::none, after.back(),
+                                                options_.row_bytes / sizeof(RankedRow));
+  }
+  void keep(const std::vector<Token>& text, const Ranks& ranks) {
+    if (ranks.empty()) return;
+    any_row_ = true;
+    if (!keeps_rows_ || text.back() < 0) return;  // rows after negative tokens are not kept
+    rows_.push_back({last_of(text, 1), ranks});
+    if (text.size() >= 2 && text[text.size() - 2] >= 0) rows_.push_back({last_of(text, 2), ranks});
+  }
+  /// Remembers the rows of a pass: those of the committed path last. Counts the rounds without a sent token that only a
+  /// ranking predicts.
+  void learn_rows(const Outcome& outcome) {
+    const bool used = std::any_of(outcome.sent.begin(), outcome.sent.end(), [&](NodeIndex i) {
+      if (i < 0 || static_cast<std::size_t>(i) >= nodes_.size()) return false;
+      const Candidate& node = nodes_[static_cast<std::size_t>(i)];
+      return !node.voted && node.lesson.next.ranked();
+    });
+    if (outcome.top_k.empty() || text_.empty()) {
+      picks_.clear();
+    } else {
+      std::map<NodeIndex, Ranks> shown;
+      for (const RankedToken& token : outcome.top_k)
+        if (token.rank < 8 && token.token >= 0 && token.after < 64) shown[token.after][token.rank] = token.token;
+      const auto keep_row = [&](NodeIndex node) {
+        std::vector<Token> path;
+        for (NodeIndex i = node; i != anchor_parent; i = outcome.draft[static_cast<std::size_t>(i)].parent)
+          path.insert(path.begin(), outcome.draft[static_cast<std::size_t>(i)].token);
+        path.insert(path.begin(), text_.begin(), text_.end());
+        keep(path, shown[node]);
+      };
+      for (std::size_t i = 0; i < outcome.draft.size(); ++i) keep_row(static_cast<NodeIndex>(i));
+      keep_row(anchor_parent);
+      for (const NodeIndex node : outcome.accepted) keep_row(node);
+      if (picks_end_ != text_.size()) picks_.clear();
+      picks_end_ = text_.size();
+      for (std::size_t i = 0; after(outcome, i); ++i) {
+        ++picks_end_;
+        picks_.emplace_back(shown[i == 0 ? anchor_parent : outcome.accepted[i - 1]], *after(outcome, i));
+        if (i == outcome.accepted.size()) break;
+      }
+    }
+    idle_rounds_ = used || !any_row_ ? 0 : idle_rounds_ + 1;
   }
   /// Adds the named tokens whose share of the path is likely enough. Every list that names a child after this is
   /// evidence for it, but a list read earlier is not.
@@ -523,7 +670,9 @@ class NgramModel {
         if (find(named.token, children) == children.end() && likely)
           add_unvoted(named.token, std::max<std::uint64_t>(count(named.token), 1), children);
         const auto child = find(named.token, children);
-        if (child != children.end()) child->evidence.next.classes[list.place] = named.evidence;
+        if (child == children.end()) continue;
+        child->evidence.next.classes[list.place] = named.evidence;
+        if (list.place < first_earlier_row) child->evidence.next.listed = true;
       }
   }
   /// Adds the most frequent tokens, if the path followed by "something else" is likely enough.
@@ -550,9 +699,17 @@ class NgramModel {
     }
   }
 
+  static constexpr std::size_t first_earlier_row = static_cast<std::size_t>(NextTokenSource::ranked_before);
+
   NgramOptions options_;
   bool looks_again_;
   TokenCalibrator calibration_;
+  std::vector<Row> rows_;                       // all rows that were kept, the latest last
+  std::vector<std::pair<Ranks, Token>> picks_;  // rankings, and the tokens that they picked
+  std::size_t picks_end_ = 0;                   // size of the text with these tokens at its end
+  bool any_row_ = false;
+  bool keeps_rows_ = false;
+  std::size_t idle_rounds_ = 0;
   std::vector<Piece> pieces_;  // the calls
   std::vector<Token> text_;    // evidence, then the context
   std::size_t evidence_ = 0;

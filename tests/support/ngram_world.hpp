@@ -15,6 +15,7 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/history_store.hpp"
 #include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/ranked_rows.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/testing/naive_index.hpp"
@@ -22,6 +23,7 @@
 #include "support/false_counts.hpp"
 #include "support/lent_context.hpp"
 #include "support/ngram_model.hpp"
+#include "support/random_rows.hpp"
 #include "support/streams.hpp"
 
 namespace reprise::testing {
@@ -120,6 +122,7 @@ class LentNgram : public Lent<NgramDrafter<Index>> {
     if (size <= this->context().size()) return Base::truncate(size);
     this->strategy().truncate(this->context(), size);
   }
+  void learn_row(TokenSpan context, TokenSpan likeliest) { this->strategy().learn_row(context, likeliest); }
   [[nodiscard]] const NgramOptions& options() const { return this->strategy().options(); }
   [[nodiscard]] const Index& index() const { return this->strategy().index(); }
   [[nodiscard]] const CalibrationState& calibration() const { return this->strategy().calibration(); }
@@ -178,8 +181,16 @@ class RandomOutcome {
     if (choices.below(6) != 0) pick_ = static_cast<Token>(choices.below(12));
     if (pick_ && !nodes_.empty() && choices.chance(50)) pick_ = nodes_[choices.below(nodes_.size())].token;
   }
+  /// Adds rows of the target to the outcome; see random_rows().
+  /// The tokens that the session would commit.
+  [[nodiscard]] std::vector<Token> committed() const {
+    std::vector<Token> tokens;
+    for (std::size_t i = 0; const auto token = committed_token(view(), i); ++i) tokens.push_back(*token);
+    return tokens;
+  }
+  void show_rows(Choices& choices, TokenSpan said) { rows_ = random_rows(choices, nodes_, said); }
   [[nodiscard]] Outcome view() const {
-    return {DraftView(nodes_, DraftKind::ordered), sent_, accepted_, pick_, Cut::none, {}};
+    return {DraftView(nodes_, DraftKind::ordered), sent_, accepted_, pick_, Cut::none, rows_};
   }
 
  private:
@@ -187,6 +198,7 @@ class RandomOutcome {
   std::vector<NodeIndex> sent_;
   std::vector<NodeIndex> accepted_;
   std::optional<Token> pick_;
+  std::vector<RankedToken> rows_;
 };
 
 /// The events that worlds have met.
@@ -200,7 +212,10 @@ struct NgramCoverage {
   std::size_t most_evidence = 0;
   std::size_t longest = 0;     ///< longest context
   std::size_t remembered = 0;  ///< nodes that only stores predict
-  std::size_t named = 0;       ///< nodes that next-token counts name and no voter predicts
+  std::size_t named = 0;       ///< nodes that next-token counts or latest rankings name and no voter predicts
+  std::size_t ranked = 0;      ///< nodes that only rankings predict
+  std::array<std::size_t, NextTokenEvidence::sources> by_source{};  ///< nodes that a source knows
+  std::size_t unwanted = 0;                                         ///< rounds in which no rows are wanted any more
 
   NgramCoverage& operator+=(const NgramCoverage& other) {
     drafts += other.drafts;
@@ -213,6 +228,9 @@ struct NgramCoverage {
     longest = std::max(longest, other.longest);
     remembered += other.remembered;
     named += other.named;
+    ranked += other.ranked;
+    for (std::size_t i = 0; i < by_source.size(); ++i) by_source[i] += other.by_source[i];
+    unwanted += other.unwanted;
     return *this;
   }
 };
@@ -269,6 +287,16 @@ class NgramWorld {
       table = table_of(source);
       options.next_tokens = &table;
     }
+    RankedRows carried;
+    if (choices_.chance(40)) {
+      carried = carried_rows(source);
+      options.ranked_rows = &carried;
+    }
+    shows_rows_ = choices_.chance(50);
+    if (choices_.chance(30)) options.top_k = choices_.below(choices_.chance(80) ? 9 : 100);
+    // Small tables, in which rows replace each other.
+    if (choices_.chance(40)) options.row_bytes = choices_.below(choices_.chance(50) ? 200 : 8000);
+    if (choices_.chance(50)) options.row_bytes = std::min<std::size_t>(options.row_bytes, 20'000);  // quick to clear
     std::vector<Sequence> sequences;
     sequences.reserve(most_sequences);  // references to them must stay valid
     sequences.emplace_back(options);
@@ -300,11 +328,16 @@ class NgramWorld {
           if (sequence.first.evidence() != sequence.model.evidence()) return "other evidence than the model";
           break;
         default: {
+          said_.clear();
           if (std::string fault = round(sequence); !fault.empty()) return fault;
-          const std::vector<Token> tokens = source.next(piece());
-          sequence.observe(tokens, choices_.chance(70) ? Origin::output : Origin::prompt);
+          // The outcome of the round, or some other text.
+          const bool follows = !said_.empty() && choices_.chance(40);
+          sequence.observe(follows ? said_ : source.next(piece()),
+                           choices_.chance(70) ? Origin::output : Origin::prompt);
           for (HistoryStore* store : stores) remember(*store, sequence.model.context(), source);
           count(table, sequence.model.context(), source);
+          if (options.ranked_rows != nullptr && choices_.chance(30)) carried.add(sequence.first.strategy().rows());
+          if (shows_rows_ && choices_.chance(10)) show_prompt_rows(sequence);
         }
       }
       coverage_.longest = std::max(coverage_.longest, sequence.model.size());
@@ -333,6 +366,9 @@ class NgramWorld {
     }
     void rebase(const std::vector<Token>& tokens) {
       each([&](auto& drafter) { drafter.rebase(tokens); });
+    }
+    void learn_row(TokenSpan context, TokenSpan likeliest) {
+      each([&](auto& drafter) { drafter.learn_row(context, likeliest); });
     }
     void feedback(const Outcome& outcome) {
       each([&](auto& drafter) { drafter.feedback(outcome); });
@@ -400,6 +436,31 @@ class NgramWorld {
     }
     if (choices_.chance(2)) table.clear();
   }
+  /// Returns a table of any size with rows of earlier sequences.
+  RankedRows carried_rows(TextSource& source) {
+    RankedRowsOptions options;
+    options.max_bytes = 64 * (choices_.chance(50) ? choices_.between(1, 20) : choices_.between(100, 4000));
+    options.key = choices_.below(8);
+    RankedRows made = *RankedRows::make(options);
+    const std::vector<Token> said = source.next(choices_.below(200));
+    for (std::size_t i = 2; i < said.size(); ++i) {
+      if (choices_.chance(30)) continue;
+      const Ranking ranking(random_ranking(choices_, TokenSpan(said).subspan(i - 2)));
+      const std::array<RankedRow, 2> rows = {RankedRow{Ranking::none, said[i - 1], ranking},
+                                             RankedRow{said[i - 2], said[i - 1], ranking}};
+      made.add(rows);
+    }
+    return made;
+  }
+  void show_prompt_rows(Sequence& sequence) {
+    const std::vector<Token> said = tokens_of(sequence.model.context());
+    for (std::size_t i = choices_.below(20); i > 0; --i) {
+      const TokenSpan context = TokenSpan(said).first(choices_.below(said.size() + 1));
+      const std::vector<Token> ranking = random_ranking(choices_, said);
+      sequence.learn_row(context, ranking);
+    }
+  }
+  static std::vector<Token> tokens_of(TokenSpan tokens) { return {tokens.begin(), tokens.end()}; }
   DraftBudget budget() {
     DraftBudget budget;
     constexpr std::array<std::size_t, 6> nodes = {0, 1, 4, 16, 32, 100};
@@ -433,10 +494,21 @@ class NgramWorld {
       last_ = expected;
       cover(expected, sequence.model.size());
       coverage_.named += sequence.model.named_nodes();
+      coverage_.ranked += sequence.model.ranked_nodes();
+      const auto known = sequence.model.nodes_by_source();
+      for (std::size_t i = 0; i < known.size(); ++i) coverage_.by_source[i] += known[i];
     }
     if (choices_.chance(70)) {
-      const RandomOutcome outcome(choices_, last_);
+      RandomOutcome outcome(choices_, last_);
+      const TokenSpan said = sequence.model.context();
+      if (shows_rows_ && choices_.chance(80))
+        outcome.show_rows(choices_, said.last(std::min<std::size_t>(said.size(), 30)));
+      said_ = outcome.committed();
       sequence.feedback(outcome.view());
+      const std::size_t wanted = sequence.model.top_k_wanted();
+      coverage_.unwanted += wanted == 0 ? 1 : 0;
+      if (sequence.first.strategy().top_k_wanted() != wanted || sequence.second.strategy().top_k_wanted() != wanted)
+        return "other rows wanted than by the model";
       if (sequence.first.calibration() != sequence.model.calibration() ||
           sequence.second.calibration() != sequence.model.calibration())
         return "other lessons than the model after a draft of " + describe(last_);
@@ -457,6 +529,8 @@ class NgramWorld {
 
   Choices& choices_;
   std::vector<DraftNode> last_;
+  std::vector<Token> said_;  // committed by the last outcome
+  bool shows_rows_ = false;
   NgramCoverage coverage_;
 };
 

@@ -121,6 +121,7 @@ class Revealing {
     strategy_.feedback(context, outcome);
   }
   void truncate(TokenSpan context, std::size_t size) { strategy_.truncate(context, size); }
+  [[nodiscard]] Strategy& strategy() { return strategy_; }
 
  private:
   Strategy strategy_;

@@ -82,8 +82,13 @@ class Witness {
     proposed_.clear();
     lender_.lend(context, [&](TokenSpan lent) { strategy_.feedback(lent, outcome); });
   }
-  /// The witness has no use for top-k rows, but checks them.
-  [[nodiscard]] std::size_t top_k_wanted() const { return 3; }
+  /// The witness checks top-k rows, whether the strategy has a use for them or not.
+  [[nodiscard]] std::size_t top_k_wanted() const { return 8; }
+  void learn_row(TokenSpan context, TokenSpan likeliest) {
+    check_context(context, "a row of the prompt after other tokens than the committed ones", context.size());
+    if constexpr (RowLearner<Strategy>)
+      lender_.lend(context, [&](TokenSpan lent) { strategy_.learn_row(lent, likeliest); });
+  }
   /// A round begins, possibly one in which control asks for no draft.
   void forget_proposal() { proposed_.clear(); }
   void truncate(TokenSpan context, std::size_t size) {
@@ -102,8 +107,10 @@ class Witness {
   [[nodiscard]] const std::string& breached() const { return breached_; }
 
  private:
-  void check_context(TokenSpan context, const char* otherwise) {
-    if (!std::equal(context.begin(), context.end(), seen_.begin(), seen_.end())) breach(otherwise);
+  /// Compares `context` with the first `size` tokens that are committed.
+  void check_context(TokenSpan context, const char* otherwise, std::size_t size = unlimited) {
+    const TokenSpan seen = TokenSpan(seen_).first(std::min(size, seen_.size()));
+    if (!std::equal(context.begin(), context.end(), seen.begin(), seen.end())) breach(otherwise);
   }
   void check_top_k(const Outcome& outcome) {
     revealed_ += outcome.top_k.size();
@@ -154,6 +161,13 @@ class OneOf {
   }
   void truncate(TokenSpan context, std::size_t size) {
     std::visit([&](auto& s) { s.truncate(context, size); }, strategy_);
+  }
+  void learn_row(TokenSpan context, TokenSpan likeliest) {
+    std::visit(
+        [&]<class S>(S& s) {
+          if constexpr (RowLearner<S>) s.learn_row(context, likeliest);
+        },
+        strategy_);
   }
 
  private:

@@ -19,6 +19,7 @@
 #include "support/choices.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/plain_decoding.hpp"
+#include "support/random_rows.hpp"
 #include "support/world_parts.hpp"
 
 namespace reprise::testing {
@@ -170,9 +171,11 @@ class World : WorldSettings {
         for (std::size_t i = pass->drafted + 1; i-- > 0;)
           if (choices_.chance(20)) {
             const TokenSpan best = engine.top_k(i);
-            if (!session.report_top_k(pass->ticket, i, best.first(std::min<std::size_t>(best.size(), 3))))
+            if (!session.report_top_k(pass->ticket, i, best.first(std::min<std::size_t>(best.size(), 8))))
               breach(Property::calls, "report_top_k() refused");
           }
+      if constexpr (Kit::complete)
+        if (choices_.chance(20)) report_prompt_rows(session);
       static_cast<void>(decision->restore ? engine.restore(decision->tokens.size())
                         : tree            ? engine.commit_rows(decision->rows)
                                           : engine.commit(decision->keep));
@@ -189,6 +192,16 @@ class World : WorldSettings {
       }
       check_stream(session, turn);
       check_step(session, engine);
+    }
+  }
+  /// Reports lies about rows before the anchor.
+  void report_prompt_rows(Session& session) {
+    const std::size_t size = session.context().size();
+    for (std::size_t i = choices_.between(1, 6); i > 0; --i) {
+      const std::size_t position = choices_.below(size + 1);
+      const std::vector<Token> ranking = random_ranking(choices_, session.context());
+      if (session.report_prompt_row(position, ranking).has_value() != (position < size))
+        breach(Property::calls, "report_prompt_row() took another row than a committed one");
     }
   }
   Result<Decision> resolve(Session& session, [[maybe_unused]] Engine& engine, const Pass& pass,

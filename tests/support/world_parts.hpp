@@ -12,6 +12,7 @@
 #include "reprise/core/limits.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
@@ -23,6 +24,7 @@
 #include "reprise/testing/random.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/choices.hpp"
+#include "support/lying_engine.hpp"
 #include "support/oracle_strategy.hpp"
 #include "support/witness.hpp"
 #include "support/world_control.hpp"
@@ -88,18 +90,22 @@ struct WorldPredicate {
   }
 };
 
-using WorldStrategy = Witness<OneOf<NoDrafter, OracleStrategy, HostileStrategy, PromptLookupDrafter<RollingHashIndex>,
-                                    PromptLookupDrafter<SuffixArrayIndex>, PromptLookupDrafter<NaiveIndex>>>;
+using WorldStrategy =
+    Witness<OneOf<NoDrafter, OracleStrategy, HostileStrategy, PromptLookupDrafter<RollingHashIndex>,
+                  PromptLookupDrafter<SuffixArrayIndex>, PromptLookupDrafter<NaiveIndex>, NgramDrafter<>>>;
 
 /// The loop and the engine under test.
 struct RealKit {
   using Session = reprise::Session<WorldStrategy, WorldControl>;
-  using Engine = ScriptedVerifier;
+  using Engine = LyingEngine;
   static constexpr bool complete = true;  ///< has cancel, fork, set_cached, generate() and control
   [[nodiscard]] Session session(WorldStrategy strategy, WorldControl control) const {
     return Session(std::move(strategy), std::move(control), 16);
   }
-  [[nodiscard]] Engine engine(const ScriptedOptions& options) const { return Engine(options); }
+  [[nodiscard]] Engine engine(const ScriptedOptions& options) const {
+    constexpr std::array<std::size_t, 3> lies = {0, 30, 100};
+    return Engine(options, {}, lies[options.seed % lies.size()]);
+  }
 };
 
 /// Returns a span, like an engine that computes all picks in one kernel. Verifies chains only.
@@ -170,7 +176,7 @@ class WorldSettings {
     constexpr std::array<std::size_t, 5> shares = {0, 30, 70, 95, 100};
     PromptLookupOptions ngram;
     ngram.max_ngram = 4;
-    const auto kind = choices_.below(complete_ ? 8 : 5);
+    const auto kind = choices_.below(complete_ ? 10 : 5);
     const std::uint64_t seed = choices_.below(1U << 16);
     OracleOptions oracle{shares[choices_.below(5)], choices_.below(13), options_.vocabulary, seed,
                          choices_.chance(30),       choices_.chance(30)};
@@ -185,6 +191,9 @@ class WorldSettings {
         return WorldStrategy(PromptLookupDrafter<SuffixArrayIndex>::make(ngram).value());
       case 7:
         return WorldStrategy(PromptLookupDrafter<NaiveIndex>::make(ngram).value());
+      case 8:
+      case 9:
+        return WorldStrategy(NgramDrafter<>(ngrams()));
       default:
         return WorldStrategy(OracleStrategy(truth, oracle));
     }
@@ -199,6 +208,14 @@ class WorldSettings {
   std::size_t trouble_ = 0;  ///< percent of the rounds that are disturbed
 
  private:
+  /// A drafter with little memory for rows, so that worlds are quick and rows replace each other.
+  NgramOptions ngrams() {
+    NgramOptions options;
+    options.row_bytes = 40 * choices_.below(60);
+    if (choices_.chance(20)) options.top_k = choices_.below(9);
+    if (choices_.chance(30)) options.min_path_probability = Probability::ratio(1, 1'000'000);
+    return options;
+  }
   void invent() {
     vocabulary_ = choices_.between(2, 8);
     options_.vocabulary = static_cast<Token>(vocabulary_);

@@ -40,7 +40,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///      throw. `draft` is initially empty. draft.budget() states the limits, and draft.push() refuses nodes beyond
 ///      them.
 ///  S4  If propose() is called again with the same budget, it writes the same draft. Calls of observe(), feedback(),
-///      truncate(), rebase() or begin() in between may change it. A cancelled round that is run again relies on this.
+///      truncate(), rebase(), begin() or learn_row() in between may change it. A cancelled round that is run again
+///      relies on this.
 ///  S5  feedback(context, outcome) is called once for each committed round, even if nothing was sent. It is called
 ///      before observe() reports that round's tokens, so `context` ends at the round's anchor. Cancelled rounds get no
 ///      feedback.
@@ -82,6 +83,15 @@ concept RebasableStrategy = DraftStrategy<S> && requires(S& s, TokenSpan before,
 template <class S>
 concept TopKLearner = DraftStrategy<S> && requires(const S& s) {
   { s.top_k_wanted() } -> std::convertible_to<std::size_t>;
+};
+
+/// Optional: a strategy that learns from rows of the prompt, which no round reports. learn_row(context, likeliest)
+/// passes on the target's likeliest tokens after `context`, the likeliest first. `context` is a leading part of the
+/// committed tokens. Calls may come in any order, also between propose() and feedback(). learn_row() may allocate. See
+/// Session::report_prompt_row().
+template <class S>
+concept RowLearner = DraftStrategy<S> && requires(S& s, TokenSpan context, TokenSpan likeliest) {
+  s.learn_row(context, likeliest);
 };
 
 /// Optional, for sampled drafts: distribution(node) returns the distribution from which that node's token was drawn, as

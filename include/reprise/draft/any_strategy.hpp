@@ -73,6 +73,10 @@ class AnyStrategy {
   }
   /// Returns top_k_wanted() of the strategy, or 0 if the strategy is not a TopKLearner.
   [[nodiscard]] std::size_t top_k_wanted() const { return calls_ == nullptr ? 0 : calls_->top_k_wanted(object_); }
+  /// Has no effect if the strategy is not a RowLearner.
+  void learn_row(TokenSpan context, TokenSpan likeliest) {
+    if (calls_ != nullptr) calls_->learn_row(object_, context, likeliest);
+  }
   /// Returns the distribution from which a node of a sampled draft was drawn. If the strategy does not provide it, the
   /// span is empty, and the token counts as drawn with probability one.
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const {
@@ -92,6 +96,7 @@ class AnyStrategy {
     void (*rebase)(void*, TokenSpan, TokenSpan);
     void (*reserve)(void*, std::size_t);
     std::size_t (*top_k_wanted)(const void*);
+    void (*learn_row)(void*, TokenSpan, TokenSpan);
     std::span<const float> (*distribution)(const void*, NodeIndex);
     std::size_t (*memory_bytes)(const void*);
     void* (*clone)(const void*);
@@ -120,6 +125,10 @@ class AnyStrategy {
     return 0;
   }
   template <class S>
+  static void learn_row_if_possible(void* object, TokenSpan context, TokenSpan likeliest) {
+    if constexpr (RowLearner<S>) static_cast<S*>(object)->learn_row(context, likeliest);
+  }
+  template <class S>
   static std::span<const float> distribution_if_known(const void* object, NodeIndex node) {
     if constexpr (DistributionStrategy<S>) return static_cast<const S*>(object)->distribution(node);
     return {};
@@ -141,6 +150,7 @@ class AnyStrategy {
       &rebase_or_begin<S>,
       &reserve_if_possible<S>,
       &candidates_if_wanted<S>,
+      &learn_row_if_possible<S>,
       &distribution_if_known<S>,
       &measure_if_possible<S>,
       [](const void* s) -> void* { return new (std::nothrow) S(*static_cast<const S*>(s)); },
@@ -151,7 +161,8 @@ class AnyStrategy {
   void* object_ = nullptr;
   const Calls* calls_ = nullptr;
 };
-static_assert(DraftStrategy<AnyStrategy> && TopKLearner<AnyStrategy> && DistributionStrategy<AnyStrategy>);
+static_assert(DraftStrategy<AnyStrategy> && TopKLearner<AnyStrategy> && RowLearner<AnyStrategy> &&
+              DistributionStrategy<AnyStrategy>);
 static_assert(RebasableStrategy<AnyStrategy>);
 
 }  // namespace reprise

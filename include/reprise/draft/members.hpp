@@ -55,6 +55,11 @@ class Members {
     std::apply([&](const auto&... members) { ((most = std::max(most, wanted_by(members))), ...); }, members_);
     return most;
   }
+  void learn_row(TokenSpan context, TokenSpan likeliest) requires(RowLearner<Strategies> || ...) {
+    for_each([&]<class Member>(Member& member) {
+      if constexpr (RowLearner<Member>) member.learn_row(context, likeliest);
+    });
+  }
 
   /// Returns the i-th member, in the order of the template arguments.
   template <std::size_t i>

@@ -49,7 +49,8 @@ struct NgramOptions {
   /// Rankings that the target has shown in past sequences of the same tenant (RankedRows::add()). They must outlive the
   /// drafter and its copies; another thread may write to them. Null: none.
   const RankedRows* ranked_rows = nullptr;
-  /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none.
+  /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none,
+  /// and rows that are shown anyway are ignored.
   std::size_t top_k = Ranking::most;
   /// Memory limit of the rows of the current sequence, allocated when the target has shown the first row.
   std::size_t row_bytes = std::size_t{320} << 10;
@@ -73,9 +74,9 @@ struct NgramOptions {
 ///    three microseconds per draft.
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
-///  - Memory: the index over three n-gram lengths with its text, and 32 KB for the object. Counts take 11 to 21 bytes
+///  - Memory: the index over three n-gram lengths with its text, and 37 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    32 KB, reached when all tokens differ.
+///    37 KB, reached when all tokens differ.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
@@ -89,7 +90,7 @@ class NgramDrafter {
       : options_(options),
         context_(options.key, options.max_bytes),
         calibration_(options.prior),
-        shown_(options.key, options.top_k == 0 ? 0 : options.row_bytes),
+        shown_(options.top_k == 0 ? 0 : options.row_bytes),
         voters_(options.stores) {}
 
   void begin(TokenSpan context) {
@@ -103,12 +104,11 @@ class NgramDrafter {
   void observe(TokenSpan context, std::size_t fresh, Origin origin) {
     forget_proposal();
     if (shown_.any()) shown_.reserve();
-    if (origin == Origin::prompt) shown_.forget_lags();
     context_.observe(context, fresh, origin);
   }
   void truncate(TokenSpan, std::size_t size) {
     forget_proposal();
-    shown_.forget_lags();
+    if (size < shown_.lags_end() - std::min(shown_.lags_end(), evidence())) shown_.forget_lags();
     context_.truncate(size);
   }
   /// Replaces the context; see RebasableStrategy. The old tokens between the common beginning and the common end of the
@@ -120,11 +120,12 @@ class NgramDrafter {
   /// of the old evidence and of both contexts. If the context has only grown, the cost is that of observe().
   void rebase(TokenSpan before, TokenSpan context) {
     forget_proposal();
-    shown_.forget_lags();
+    if (!std::equal(before.begin(), before.end(), context.begin(), context.end())) shown_.forget_lags();
     context_.rebase(before, context, options_.max_evidence);
   }
   /// Reserves memory, so that observe() does not allocate while the context has at most `max_context` tokens. This
-  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output.
+  /// holds for at most 32,768 distinct tokens and 1,024 changes between prompt and output. After the first row that the
+  /// target shows, one observe() allocates NgramOptions::row_bytes nevertheless, unless learn_row() has allocated them.
   void reserve(std::size_t max_context) { context_.reserve(max_context); }
 
   /// Drafts from the index's own text, [evidence | context], not from the span passed in.
@@ -153,6 +154,15 @@ class NgramDrafter {
     forget_proposal();
   }
 
+  /// Learns a row of the prompt; see RowLearner. The first call allocates NgramOptions::row_bytes. Without memory, the
+  /// row is dropped.
+  void learn_row(TokenSpan context, TokenSpan likeliest) noexcept {
+    const Ranking ranking(likeliest);
+    if (options_.top_k == 0 || context.empty() || ranking.empty()) return;
+    shown_.reserve();
+    shown_.keep(context.size() < 2 ? std::nullopt : std::optional(context[context.size() - 2]), context.back(),
+                ranking);
+  }
   /// Returns the number of likeliest tokens wanted for each row: NgramOptions::top_k, or 0 after 256 rounds in which no
   /// token was sent on the evidence of a ranking alone.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept {
@@ -186,7 +196,8 @@ class NgramDrafter {
     Probability path;
     Token token = 0;
     NodeIndex parent = anchor_parent;
-    std::uint16_t depth = 0;  // 1: directly after the anchor
+    std::uint8_t depth = 0;    // 1: directly after the anchor; at most max_nodes
+    bool only_ranked = false;  // predicted by no voter, but by a ranking; requery() may add voters later
     std::uint16_t length = 0;
     detail::VoterSet voters = 0;
     TokenCalibrator::TrainingSample sample;
@@ -221,10 +232,11 @@ class NgramDrafter {
   }
   /// Keeps the rows of the pass, and counts the rounds in which no token was sent on the evidence of a ranking alone.
   void learn_rows(const Outcome& outcome) noexcept {
+    if (options_.top_k == 0) return;
     shown_.learn(context_.tokens(), outcome);
     const bool used = std::any_of(outcome.sent.begin(), outcome.sent.end(), [&](NodeIndex node) {
       const auto i = static_cast<std::size_t>(node);
-      return i < proposed_ && nodes_[i].voters == 0 && nodes_[i].sample.next.ranked();
+      return i < proposed_ && nodes_[i].only_ranked;
     });
     unused_rounds_ = used || !shown_.any() ? 0 : std::min(unused_rounds_ + 1, patience);
   }
@@ -269,7 +281,8 @@ class NgramDrafter {
   }
 
   [[nodiscard]] detail::NextTokenSources sources() const noexcept {
-    return {options_.next_tokens, options_.ranked_rows, shown_.any() ? &shown_ : nullptr};
+    return {options_.next_tokens, options_.ranked_rows, shown_.any() ? &shown_ : nullptr,
+            shown_.any() && shown_.lags_end() == context_.tokens().size()};
   }
 
   /// Adds the tokens that the voters predict, in the context and in the stores, with their votes.
@@ -349,7 +362,7 @@ class NgramDrafter {
     const TokenCalibrator::TreeContext shared =
         calibration_.tree_context(place.depth, place.before, context_.counts().count(place.before));
     const bool root = place.parent == anchor_parent;
-    const auto depth = static_cast<std::uint16_t>(place.depth + 1);
+    const auto depth = static_cast<std::uint8_t>(place.depth + 1);
     const VoteWeight total = candidates.total;
     Probability best = Probability::zero();
     for (const detail::Candidate& candidate : candidates.all()) {
@@ -364,9 +377,9 @@ class NgramDrafter {
         root_candidates_[root_count_++] = {candidate.token, sample};
       }
       if (path < least_ || path <= frontier_.bar()) continue;
-      frontier_.push({path, candidate.token, place.parent, depth,
-                      static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters,
-                      sample});
+      frontier_.push(
+          {path, candidate.token, place.parent, depth, candidate.voters == 0 && candidate.evidence.next.ranked(),
+           static_cast<std::uint16_t>(std::clamp(candidate.evidence.longest, 0, 65535)), candidate.voters, sample});
     }
   }
 
@@ -428,6 +441,6 @@ class NgramDrafter {
   Probability least_;
 };
 
-static_assert(RebasableStrategy<NgramDrafter<>>);
+static_assert(RebasableStrategy<NgramDrafter<>> && TopKLearner<NgramDrafter<>> && RowLearner<NgramDrafter<>>);
 
 }  // namespace reprise

@@ -53,8 +53,7 @@ struct RacerOptions {
 ///  * A chain (DraftShape::chain) follows the most frequent children from the longest border on, then first ranks.
 ///
 /// The matrix: each row of a pass, accepted or rejected, replaces the matrix row of its token. A token without a
-/// row has zeros. Call learn_row() for the rows of a prompt, which the authors use too: the contract of strategies has
-/// no rows of prompts.
+/// row has zeros. Report the rows of a prompt too (Session::report_prompt_row()), because the authors use them.
 ///
 /// Differences from the repository:
 ///
@@ -145,9 +144,12 @@ class RacerDrafter {
                                             [&](detail::NgramTrie::Index node) noexcept { trie_.use(node); });
   }
 
-  /// Replaces the row of `token` by the target's likeliest tokens after it, likeliest first. Call it for the rows of
-  /// the prompt in order. Ranks beyond the eighth are ignored; missing ones become zero.
-  void learn_row(Token token, TokenSpan likeliest) noexcept {
+  /// Replaces the row of the last token of `context` by the target's likeliest tokens after it, likeliest first. See
+  /// RowLearner. Call it for the rows of the prompt in order. Ranks beyond the eighth are ignored; missing ones become
+  /// zero.
+  void learn_row(TokenSpan context, TokenSpan likeliest) noexcept {
+    if (context.empty()) return;
+    const Token token = context.back();
     matrix_.want(token);
     matrix_.grow(0, likeliest);
     matrix_.learn(token, likeliest);
@@ -184,6 +186,6 @@ class RacerDrafter {
   std::size_t learned_ = 0;  // number of leading tokens of the context whose n-grams are in the trie
 };
 
-static_assert(TopKLearner<RacerDrafter> && MeasurableStrategy<RacerDrafter>);
+static_assert(TopKLearner<RacerDrafter> && RowLearner<RacerDrafter> && MeasurableStrategy<RacerDrafter>);
 
 }  // namespace reprise

@@ -99,6 +99,9 @@ class RepetitionGate {
     if constexpr (ReservableStrategy<Strategy>) strategy_.reserve(max_context);
   }
   [[nodiscard]] std::size_t top_k_wanted() const requires TopKLearner<Strategy> { return strategy_.top_k_wanted(); }
+  void learn_row(TokenSpan context, TokenSpan likeliest) requires RowLearner<Strategy> {
+    strategy_.learn_row(context, likeliest);
+  }
   [[nodiscard]] std::span<const float> distribution(NodeIndex node) const requires DistributionStrategy<Strategy> {
     return strategy_.distribution(node);
   }

@@ -43,8 +43,8 @@ namespace reprise::inline v0 {
 ///
 /// Memory: 4 bytes per token of context, plus the memory of the strategy and of a round. propose() never allocates.
 /// reserve(), begin(), append(), rebase(), fork(), plan() and report_top_k() may allocate, and so may the strategy in
-/// truncate() and commit(). A function that returns out_of_memory leaves the session as it was, except that reserve(),
-/// begin(), rebase() and plan() end an open round.
+/// truncate(), commit() and report_prompt_row(). A function that returns out_of_memory leaves the session as it was,
+/// except that reserve(), begin(), rebase() and plan() end an open round.
 ///
 /// Throws: no exceptions of its own. Exceptions from the picks, the predicate, the strategy and the callable passed to
 /// constrain() pass through, and the session stays usable. After a strategy has thrown, the session neither asks it for
@@ -212,6 +212,19 @@ class Session {
   /// Errors: bad_ticket.
   Result<void> report_top_k(Ticket ticket, std::size_t i, TokenSpan tokens) {
     return round_.report_top_k(ticket, i, tokens);
+  }
+
+  /// Passes the target's likeliest tokens after the committed token context()[position] to the strategy, the likeliest
+  /// first. For rows that no round reports, such as those of the prompt. Call it at any time and in any order; an open
+  /// round stays open. Has no effect if the strategy is not a RowLearner. Errors: not_begun; size_out_of_range if there
+  /// is no such token.
+  Result<void> report_prompt_row(std::size_t position, TokenSpan likeliest) {
+    if (!sequence_.begun()) return Sequence::not_begun();
+    if (position >= context().size())
+      return Error{ErrorCode::size_out_of_range, "a row of a token that is not committed: report the rows of context()",
+                   position, context().size() - 1};
+    if constexpr (RowLearner<Strategy>) in_step([&] { strategy_.learn_row(context().first(position + 1), likeliest); });
+    return {};
   }
 
   /// Commits the decision. Precondition: the engine has kept Decision::rows, or has restored its state if

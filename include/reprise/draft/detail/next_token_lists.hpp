@@ -22,6 +22,7 @@ struct NextTokenSources {
   const NextTokenCounts* counts = nullptr;  ///< null: none
   const RankedRows* carried = nullptr;      ///< rows of earlier sequences; null: none
   const ShownRows* shown = nullptr;         ///< rows of this sequence; null: none
+  bool has_lags = false;                    ///< ShownRows::lag() belongs to the end of the text
   [[nodiscard]] bool none() const noexcept { return counts == nullptr && carried == nullptr && shown == nullptr; }
 };
 
@@ -44,9 +45,9 @@ class NextTokenLists {
       if (before_last) counted_[0] = from.counts->next(*before_last, last);
       counted_[1] = from.counts->next(last);
     }
-    if (before_last) read_ranking(from, *before_last, last, 0);
+    if (before_last && *before_last >= 0) read_ranking(from, *before_last, last, 0);  // negative: Ranking::none
     read_ranking(from, Ranking::none, last, 1);
-    if (from.shown != nullptr && depth < 2) {
+    if (from.has_lags && depth < 2) {
       const Ranking& before = from.shown->lag(0);
       if (!before.empty()) ranked_[depth == 0 ? 2 : 4] = &before;
       if (depth == 0 && !from.shown->lag(1).empty()) ranked_[3] = &from.shown->lag(1);

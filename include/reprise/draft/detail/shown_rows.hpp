@@ -26,8 +26,16 @@ class ShownRows {
   /// Number of rankings before the last token that are kept.
   static constexpr std::size_t lags = 2;
 
+  /// Returns the index of a row in a table of `rows` rows. `before_last`: Ranking::none for one token. The hash needs
+  /// no key: contexts with the same place only replace each other's rows.
+  [[nodiscard]] static constexpr std::size_t place_of(Token before_last, Token last, std::size_t rows) noexcept {
+    const std::uint64_t context =
+        std::uint64_t{static_cast<std::uint32_t>(before_last)} << 32 | static_cast<std::uint32_t>(last);
+    return static_cast<std::size_t>((spread(context) >> 32) * rows >> 32);
+  }
+
   /// `bytes`: upper bound on the memory.
-  ShownRows(std::uint64_t key, std::size_t bytes) noexcept : key_(key), capacity_(bytes / sizeof(RankedRow)) {}
+  explicit ShownRows(std::size_t bytes) noexcept : capacity_(bytes / sizeof(RankedRow)) {}
 
   /// Allocates the memory. Without memory, rows are not kept.
   void reserve() noexcept {
@@ -39,8 +47,11 @@ class ShownRows {
     forget_lags();
     any_ = false;
   }
-  /// Forgets the rankings that picked the last tokens, because the last tokens are others now.
-  void forget_lags() noexcept { lags_.fill(Ranking()); }
+  /// Forgets the rankings that picked the last tokens, because these tokens were removed.
+  void forget_lags() noexcept {
+    lags_.fill(Ranking());
+    lags_end_ = 0;
+  }
 
   /// True if a row has been shown since clear(), even if there was no memory for it.
   [[nodiscard]] bool any() const noexcept { return any_; }
@@ -56,13 +67,15 @@ class ShownRows {
   /// Returns the ranking of the row that picked the last token (0) or the token before it (1). Tokens said since are
   /// left out. Empty if unknown.
   [[nodiscard]] const Ranking& lag(std::size_t i) const noexcept { return lags_[i]; }
+  /// Returns the size of the text whose last tokens these rankings picked. For other texts, lag() has no meaning.
+  [[nodiscard]] std::size_t lags_end() const noexcept { return lags_end_; }
 
   /// Keeps a ranking after `last`, and after `before_last` and `last` if there is a token before `last`. Contexts with
   /// a negative token are not kept.
   void keep(std::optional<Token> before_last, Token last, const Ranking& ranking) noexcept {
-    if (ranking.empty() || last < 0) return;
+    if (ranking.empty()) return;
     any_ = true;
-    if (rows_.empty()) return;
+    if (rows_.empty() || last < 0) return;
     rows_[place_of(Ranking::none, last)] = {Ranking::none, last, ranking};
     if (before_last && *before_last >= 0) rows_[place_of(*before_last, last)] = {*before_last, last, ranking};
   }
@@ -89,8 +102,11 @@ class ShownRows {
     for (const NodeIndex node : outcome.accepted)
       if (static_cast<std::size_t>(node) < nodes) keep_row(node);
 
+    if (lags_end_ != context.size()) forget_lags();
+    lags_end_ = context.size();
     NodeIndex node = anchor_parent;
     for (std::size_t i = 0; const std::optional<Token> token = committed_token(outcome, i); ++i) {
+      ++lags_end_;
       lags_[1] = lags_[0];
       lags_[0] = rows.after(node);
       for (Ranking& ranking : lags_) std::replace(ranking.tokens.begin(), ranking.tokens.end(), *token, Ranking::none);
@@ -115,24 +131,18 @@ class ShownRows {
     }
 
    private:
-    /// The anchor has row 0. Other negative indices give a row that does not exist.
-    static std::size_t row_of(NodeIndex node) noexcept { return static_cast<std::size_t>(node) + 1; }
+    static std::size_t row_of(NodeIndex node) noexcept { return static_cast<std::size_t>(std::int64_t{node} + 1); }
     std::array<Ranking, most_nodes + 1> rows_;
   };
 
   [[nodiscard]] std::size_t place_of(Token before_last, Token last) const noexcept {
-    // A plain hash without a key: two contexts with the same place only replace each other's rows.
-    const std::uint64_t context =
-        std::uint64_t{static_cast<std::uint32_t>(before_last)} << 32 | static_cast<std::uint32_t>(last);
-    return static_cast<std::size_t>((context * 0x9e3779b97f4a7c15 ^ context >> 29) * 0xbf58476d1ce4e5b9 >> 32) *
-               rows_.size() >>
-           32;
+    return place_of(before_last, last, rows_.size());
   }
 
-  std::uint64_t key_;
   std::size_t capacity_;
   Buffer<RankedRow> rows_;
   std::array<Ranking, lags> lags_;
+  std::size_t lags_end_ = 0;
   bool any_ = false;
 };
 
