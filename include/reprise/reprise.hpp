@@ -47,6 +47,7 @@
 #include "reprise/draft/members.hpp"
 #include "reprise/draft/model_drafter.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/ngram_options.hpp"
 #include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/predicted_output_drafter.hpp"
 #include "reprise/draft/presets.hpp"

@@ -9,15 +9,16 @@
 #include <optional>
 #include <span>
 
-#include "reprise/core/datastore.hpp"
 #include "reprise/core/fixed_point.hpp"
 #include "reprise/core/strategy.hpp"
 #include "reprise/draft/best_first.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/followed_context.hpp"
 #include "reprise/draft/detail/next_token_lists.hpp"
+#include "reprise/draft/detail/ngram_node.hpp"
 #include "reprise/draft/detail/shown_rows.hpp"
 #include "reprise/draft/detail/voters.hpp"
+#include "reprise/draft/ngram_options.hpp"
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -27,34 +28,6 @@
 #include "reprise/index/token_counts.hpp"
 
 namespace reprise::inline v0 {
-
-/// Settings of NgramDrafter. All have working defaults.
-struct NgramOptions {
-  static constexpr std::size_t max_stores = detail::Voters::max_stores;
-
-  /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
-  Probability min_path_probability = Probability::ratio(1, 500);
-  CalibrationState prior = {};             ///< the initial calibration
-  std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
-  std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
-  std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
-  /// Other texts, such as past sequences. Occurrences of the context's last tokens in these texts also vote for the
-  /// next token (see NgramDrafter). The stores must outlive the drafter and its copies. Other threads may write to
-  /// stores that allow it. Evidence from one store alone is calibrated separately for each index of this array.
-  std::array<DatastoreRef, max_stores> stores{};
-  /// Statistics of the tokens that follow one and two tokens, for example in past sequences of the same tenant. Counted
-  /// tokens are candidates, and counts are evidence for all candidates. The statistics must outlive the drafter and its
-  /// copies; another thread may write to them. Null: none.
-  const NextTokenCounts* next_tokens = nullptr;
-  /// Rankings that the target has shown in past sequences of the same tenant (RankedRows::add()). They must outlive the
-  /// drafter and its copies; another thread may write to them. Null: none.
-  const RankedRows* ranked_rows = nullptr;
-  /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none,
-  /// and rows that are shown anyway are ignored.
-  std::size_t top_k = Ranking::most;
-  /// Memory limit of the rows of the current sequence, allocated when the target has shown the first row.
-  std::size_t row_bytes = std::size_t{320} << 10;
-};
 
 /// Drafts tokens that followed similar text earlier in the context, and states how likely they are.
 ///
@@ -70,13 +43,19 @@ struct NgramOptions {
 /// (detail::Voters). They are looked up again for each draft, so a draft depends on the stores' contents at that time.
 /// After a round, the occurrences that voted for the last accepted token are touched in their stores.
 ///
+/// Two further sources know tokens that may follow the last token and the last two tokens: statistics of past sequences
+/// (NgramOptions::next_tokens), and the rankings that the target has shown, in this sequence (TopKLearner, RowLearner)
+/// or in past ones (NgramOptions::ranked_rows). Rows of rejected nodes count too. Listed tokens are candidates, and
+/// what a list says is evidence for every candidate (next_token_evidence.hpp).
+///
 ///  - Cost of propose(): a few dozen nanoseconds per node, regardless of the context length. A HistoryStore adds one to
 ///    three microseconds per draft.
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
+///  - Cost of the other sources: at most four cache lines per node whose path has twice the minimum probability.
 ///  - Memory: the index over three n-gram lengths with its text, and 37 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
-///    37 KB, reached when all tokens differ.
+///    37 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more.
 ///
 /// Threads: one at a time; copies are independent.
 template <LookupIndex Index = RollingHashIndex>
@@ -191,39 +170,13 @@ class NgramDrafter {
   static constexpr std::size_t patience = 256;  // in rounds
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
 
-  /// A node of the draft, or a candidate for one.
-  struct Node {
-    Probability path;
-    Token token = 0;
-    NodeIndex parent = anchor_parent;
-    std::uint8_t depth = 0;    // 1: directly after the anchor; at most max_nodes
-    bool only_ranked = false;  // predicted by no voter, but by a ranking; requery() may add voters later
-    std::uint16_t length = 0;
-    detail::VoterSet voters = 0;
-    TokenCalibrator::TrainingSample sample;
-
-    [[nodiscard]] DraftNode node() const noexcept {
-      const bool own = sample.source == EvidenceSource::context || sample.source == EvidenceSource::both;
-      return {.token = token,
-              .parent = parent,
-              .path_probability = path,
-              .match_length = length,
-              .source = own ? DraftSource::context : DraftSource::history};
-    }
-  };
   /// A candidate for the token after the anchor.
   struct RootCandidate {
     Token token = 0;
     TokenCalibrator::TrainingSample sample;
   };
-  /// The position after `parent`, for which candidates are collected.
-  struct Place {
-    NodeIndex parent = anchor_parent;
-    std::size_t depth = 0;  // tokens of the draft before this position
-    Probability path;
-    detail::VoterSet voters = 0;
-    Token before = 0;
-  };
+  using Node = detail::NgramNode;
+  using Place = detail::NgramPlace;
   using Candidates = detail::Candidates<most_candidates>;
 
   void forget_proposal() noexcept {

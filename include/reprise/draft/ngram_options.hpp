@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "reprise/core/datastore.hpp"
+#include "reprise/core/limits.hpp"
+#include "reprise/core/probability.hpp"
+#include "reprise/draft/detail/voters.hpp"
+#include "reprise/evidence/token_calibrator.hpp"
+#include "reprise/index/lookup_index.hpp"
+#include "reprise/index/next_token_counts.hpp"
+#include "reprise/index/ranked_rows.hpp"
+
+namespace reprise::inline v0 {
+
+/// Settings of NgramDrafter. All have working defaults.
+struct NgramOptions {
+  static constexpr std::size_t max_stores = detail::Voters::max_stores;
+
+  /// The minimum probability of a proposed path. DraftBudget::min_path_probability can only raise it.
+  Probability min_path_probability = Probability::ratio(1, 500);
+  CalibrationState prior = {};             ///< the initial calibration
+  std::uint64_t key = IndexOptions{}.key;  ///< see IndexOptions
+  std::size_t max_bytes = unlimited;       ///< memory limit of the index; see IndexOptions
+  std::size_t max_evidence = 1 << 16;      ///< maximum number of evidence tokens that rebase() keeps; 0: none
+  /// Other texts, such as past sequences. Occurrences of the context's last tokens in these texts also vote for the
+  /// next token (see NgramDrafter). The stores must outlive the drafter and its copies. Other threads may write to
+  /// stores that allow it. Evidence from one store alone is calibrated separately for each index of this array.
+  std::array<DatastoreRef, max_stores> stores{};
+  /// Statistics of the tokens that follow one and two tokens, for example in past sequences of the same tenant. Counted
+  /// tokens are candidates, and counts are evidence for all candidates. The statistics must outlive the drafter and its
+  /// copies; another thread may write to them. Null: none.
+  const NextTokenCounts* next_tokens = nullptr;
+  /// Rankings that the target has shown in past sequences of the same tenant (RankedRows::add()). They must outlive the
+  /// drafter and its copies; another thread may write to them. Null: none.
+  const RankedRows* ranked_rows = nullptr;
+  /// Number of likeliest tokens that the drafter wants for each row (top_k_wanted()), at most Ranking::most. 0: none,
+  /// and rows that are shown anyway are ignored.
+  std::size_t top_k = Ranking::most;
+  /// Memory limit of the rows of the current sequence, allocated when the target has shown the first row.
+  std::size_t row_bytes = std::size_t{320} << 10;
+};
+
+}  // namespace reprise
