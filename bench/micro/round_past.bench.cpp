@@ -25,18 +25,29 @@ constexpr std::size_t rounds_tokens = 4096;  // decoded after the context, then 
 constexpr std::size_t text_tokens = context_tokens + rounds_tokens + 64;
 constexpr std::size_t sequence_tokens = 2048;
 
-/// The likeliest tokens after `last`: the same ones each time. The first is `picked` if there is one.
-std::array<Token, Ranking::most> ranking_after(Token last, Token picked = Ranking::none) {
-  std::array<Token, Ranking::most> likeliest{};
-  for (std::size_t i = 0; i < likeliest.size(); ++i)
-    likeliest[i] = static_cast<Token>((static_cast<std::size_t>(last) * 31 + 7 * i) % 100000);
-  if (picked != Ranking::none) likeliest[0] = picked;
-  return likeliest;
-}
+constexpr std::size_t vocabulary = 100000;
+
+/// The likeliest tokens after each token: always the same ones, but the first can be replaced.
+class Rankings {
+ public:
+  Rankings() : all_(vocabulary) {
+    for (std::size_t last = 0; last < vocabulary; ++last)
+      for (std::size_t i = 0; i < Ranking::most; ++i)
+        all_[last].tokens[i] = static_cast<Token>((last * 31 + 7 * i) % vocabulary);
+  }
+  const Ranking& after(Token last, Token first) {
+    Ranking& likeliest = all_[static_cast<std::size_t>(last)];
+    likeliest.tokens[0] = first;
+    return likeliest;
+  }
+
+ private:
+  std::vector<Ranking> all_;
+};
 
 /// What earlier sequences have left: their text, the counts of their next tokens, and the rankings of half of them.
 struct Past {
-  Past(std::size_t mebibytes, bool tables) {
+  Past(std::size_t mebibytes, bool tables, Rankings& rankings) {
     if (mebibytes == 0) {
       tokens = bench_tokens(Stream::trace_like, text_tokens);
       return;
@@ -55,7 +66,7 @@ struct Past {
     rows = RankedRows::make().value();
     counts.add(text);
     for (std::size_t i = 1; i + 1 < text.size() / 2; ++i) {
-      const Ranking ranking(ranking_after(text[i], text[i + 1]));
+      const Ranking& ranking = rankings.after(text[i], text[i + 1]);
       const std::array<RankedRow, 2> shown = {{{Ranking::none, text[i], ranking}, {text[i - 1], text[i], ranking}}};
       rows.add(shown);
     }
@@ -72,7 +83,8 @@ struct Past {
 
 /// Decodes the tokens after the context, round by round. `shows`: the target shows its rankings.
 void rounds(benchmark::State& state, bool shows, bool tables) {
-  Past past(static_cast<std::size_t>(state.range(0)), tables);
+  Rankings rankings;
+  Past past(static_cast<std::size_t>(state.range(0)), tables, rankings);
   const TokenSpan text = TokenSpan(past.tokens).last(text_tokens);
   past.options.top_k = shows ? Ranking::most : 0;
   Speculator session(past.options, {.curve = CostCurve::linear(0.02)});
@@ -96,8 +108,8 @@ void rounds(benchmark::State& state, bool shows, bool tables) {
       if (session.strategy().top_k_wanted() != 0)
         for (std::size_t i = 0; i <= pass->drafted; ++i) {
           const Token last = pass->batch[pass->pending - 1 + i];
-          static_cast<void>(
-              session.report_top_k(pass->ticket, i, ranking_after(last, next[i == 0 ? 0 : pass->depths[i - 1]])));
+          static_cast<void>(session.report_top_k(pass->ticket, i,
+                                                 rankings.after(last, next[i == 0 ? 0 : pass->depths[i - 1]]).tokens));
         }
       nodes += pass->drafted;
       ++passes;

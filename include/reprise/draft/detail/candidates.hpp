@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -53,6 +54,7 @@ class Candidates {
   /// candidates.
   Candidate& add(Token token) noexcept {
     REPRISE_EXPECTS(size_ < Most);
+    seen_[word_of(token)] |= bit_of(token);
     Candidate& candidate = *std::construct_at(begin() + size_++);
     candidate.token = token;
     return candidate;
@@ -66,8 +68,14 @@ class Candidates {
  private:
   static_assert(std::is_trivially_destructible_v<Candidate>);
   [[nodiscard]] Candidate* begin() noexcept { return reinterpret_cast<Candidate*>(storage_); }
+  // The place of a token in `seen_`.
+  static constexpr std::size_t word_of(Token token) noexcept { return static_cast<std::uint32_t>(token) / 64 % 4; }
+  static constexpr std::uint64_t bit_of(Token token) noexcept {
+    return std::uint64_t{1} << static_cast<std::uint32_t>(token) % 64;
+  }
   // A plain loop: there are rarely more than a few candidates, and for so few the unrolled std::find_if() is slower.
   [[nodiscard]] std::size_t find(Token token, std::size_t count) noexcept {
+    if ((seen_[word_of(token)] & bit_of(token)) == 0) return count;
     const Candidate* const known = begin();
     std::size_t i = 0;
     while (i < count && known[i].token != token) ++i;
@@ -75,6 +83,8 @@ class Candidates {
   }
 
   std::size_t size_ = 0;
+  std::array<std::uint64_t, 4>
+      seen_{};  // a bit for each token by its last eight bits: most new tokens are not searched
   alignas(Candidate) std::byte storage_[Most * sizeof(Candidate)];
 };
 
