@@ -56,7 +56,7 @@ constexpr CalibrationState taught() {
 }
 static_assert(taught().lessons == 20 && taught().all > 0 && taught() == taught(), "learns at compile time too");
 static_assert(merge(taught(), taught()).lessons == 40);
-static_assert(std::is_trivially_copyable_v<CalibrationState> && sizeof(TokenCalibrator) < 6400);
+static_assert(std::is_trivially_copyable_v<CalibrationState> && sizeof(TokenCalibrator) < 10'400);
 
 void expect_bounded(const CalibrationState& state) {
   EXPECT_LE(std::abs(state.all), most_bias);

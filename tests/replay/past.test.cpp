@@ -180,10 +180,11 @@ void expect_same(const Counts& a, const Counts& b) {
   EXPECT_GT(a.accepted, 0U);
 }
 
-TEST(Past, OfNgramIsAMemoryAndACalibrationThatGoFromSessionToSession) {
+TEST(Past, OfNgramIsAMemoryCountsAndACalibrationThatGoFromSessionToSession) {
   const Trace trace = agents(30);
   const auto expected = [&](const auto& control) {
     auto memory = HistoryStore::make();
+    auto next_tokens = NextTokenCounts::make();
     CalibrationState learned;
     SequenceTag name = 0;
     return by_hand<NgramDrafter<>>(
@@ -191,16 +192,21 @@ TEST(Past, OfNgramIsAMemoryAndACalibrationThatGoFromSessionToSession) {
         [&] {
           NgramOptions options;
           options.stores = {*memory};
+          options.next_tokens = &*next_tokens;
           options.prior = learned;
           return NgramDrafter<>(options);
         },
         [&](const TraceSession& session, const NgramDrafter<>& used) {
           memory->begin_sequence(++name);  // the value does not matter as long as it is new
+          Tokens text;
           for (const Turn& turn : session.turns) {
             memory->append(turn.prompt, Origin::prompt);
             memory->append(turn.output, Origin::output);
+            text.insert(text.end(), turn.prompt.begin(), turn.prompt.end());
+            text.insert(text.end(), turn.output.begin(), turn.output.end());
           }
           memory->end_sequence();
+          next_tokens->add(text);
           learned = used.calibration();
         });
   };
@@ -312,7 +318,8 @@ TEST(Past, PaysAndIsSaidInTheRows) {
   EXPECT_TRUE(past.counts.lossless());
   EXPECT_EQ(past.kept, Kept::past);
   EXPECT_EQ(session.kept, Kept::session);
-  EXPECT_EQ(past.memory_bytes, HistoryStore::make()->memory_bytes());
+  const std::size_t tables = NextTokenCounts::make()->memory_bytes() + RankedRows::make()->memory_bytes();
+  EXPECT_EQ(past.memory_bytes, HistoryStore::make()->memory_bytes() + tables);
   EXPECT_EQ(session.memory_bytes, 0U);
 }
 
@@ -320,10 +327,15 @@ TEST(Past, StaysBelowItsCeilingAndForgetsWhatFindsNoRoom) {
   const Trace trace = agents(30);
   How how;
   how.settings.memory_bytes = 50'000;
+  how.settings.next_token_bytes = 0;
   const Row small = replayed({trace}, how).front();
   EXPECT_LE(small.memory_bytes, 50'000U);
   EXPECT_GT(small.memory_bytes, 40'000U);
   EXPECT_LT(small.counts.accepted, counts(trace).accepted);
+  how.settings.next_token_bytes = 10'000;
+  const std::size_t with_tables = replayed({trace}, how).front().memory_bytes;
+  EXPECT_LE(with_tables, small.memory_bytes + 20'000U) << "next-token counts and ranked rows";
+  EXPECT_GT(with_tables, small.memory_bytes + 19'000U);
 }
 
 TEST(Past, OfStrategiesWithoutAMemoryIsNone) {
@@ -506,11 +518,14 @@ class PastTool : public ::testing::Test {
 };
 
 TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
-  const tools::Json past_result = result(past({"--memory-bytes", "200000"}));
+  const tools::Json past_result = result(past({"--memory-bytes", "200000", "--next-tokens", "0"}));
   EXPECT_EQ(*past_result.find("memory")->string(), "past");
   EXPECT_LE(number(past_result, "memory_bytes"), 200'000);
   EXPECT_GT(number(past_result, "memory_bytes"), 190'000);
   EXPECT_EQ(past_result.object()->keys.back(), "memory_bytes");
+  const tools::Json with_tables = result(past({"--memory-bytes", "200000", "--next-tokens", "100000"}));
+  EXPECT_LE(number(with_tables, "memory_bytes"), 400'000) << "next-token counts and ranked rows";
+  EXPECT_GT(number(with_tables, "memory_bytes"), 390'000);
   const tools::Json table = result(past({"--strategy", "token-table:bytes=100000"}));
   EXPECT_EQ(*table.find("memory")->string(), "past");
   EXPECT_LE(number(table, "memory_bytes"), 100'200);
@@ -521,7 +536,7 @@ TEST_F(PastTool, SaysWhatIsKeptAndItsBytes) {
   EXPECT_EQ(*none.find("memory")->string(), "session");
   EXPECT_EQ(number(none, "memory_bytes"), 0);
   const Ran drawn = run({trace_, "--memory", "past", "--strategy", "ngram", "--strategy", "vllm"});
-  EXPECT_THAT(drawn.out, HasSubstr("\n  past sessions are remembered: ngram (67 MB)\n"));
+  EXPECT_THAT(drawn.out, HasSubstr("\n  past sessions are remembered: ngram (75 MB)\n"));
   EXPECT_THAT(run({"--list"}).out, AllOf(HasSubstr("--memory past: keeps sessions and learned state; can be saved"),
                                          HasSubstr("--memory past: keeps its table\n")));
 }

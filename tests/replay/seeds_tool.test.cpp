@@ -194,7 +194,7 @@ TEST_F(SeedsTool, WritesCsvWithoutTheRuns) {
   EXPECT_THAT(text, StartsWith("trace,category,strategy,control,cost,memory,cost_known,noise,outliers,slowdown,"
                                "first_seed,seeds,shape,max_nodes,part,sessions,tokens,told_speedup,mean_ratio,"
                                "worst_ratio,worst_seed,weak_last_quarters,weak_seeds,mean_long,worst_long,mean_short,"
-                               "worst_short,lossless\r\n"));
+                               "worst_short,lossless,top_k,top_k_rows\r\n"));
   EXPECT_THAT(text, HasSubstr(",all,ngram,cost,linear:0.1,session,carried,0.1,3:5,2@50,1,2,tree,32,all,2,"));
 }
 

@@ -150,9 +150,10 @@ TEST_F(Tool, SaysWhetherTopKRowsWereShown) {
 
   const Ran seeds = run({"--strategy=ngram", "--cost=linear:0.1", "--cost-known=learned", "--seeds=1", trace});
   EXPECT_THAT(seeds.out, EndsWith("a lower bound.\n"));
-  EXPECT_EQ(value(run({"--strategy=ngram", "--cost=linear:0.1", "--cost-known=learned", "--seeds=1", "--format=json",
-                       trace})),
-            "unused");
+  for (const auto& [strategy, shown] : {std::pair("ngram", "accepted rows"), std::pair("ngram:rows=no", "unused")})
+    EXPECT_EQ(value(run({"--strategy", strategy, "--cost=linear:0.1", "--cost-known=learned", "--seeds=1",
+                         "--format=json", trace})),
+              shown);
 }
 
 TEST_F(Tool, CountsTheTopKRowsThatWereShown) {

@@ -53,9 +53,9 @@ inline constexpr std::size_t calibration_bytes = detail::bytes_of_numbers();
 
 // The state has no padding, so this assertion fails if a field is added. The biases of further stores are not written,
 // because each process chooses which stores a drafter reads.
-static_assert(calibration_bytes == 6264 &&
-                  sizeof(CalibrationState) ==
-                      calibration_bytes + sizeof(CalibrationState::by_store) + sizeof(CalibrationState::by_next),
+static_assert(calibration_bytes == 6264 && sizeof(CalibrationState) == calibration_bytes +
+                                                                           sizeof(CalibrationState::by_store) +
+                                                                           sizeof(CalibrationState::by_next),
               "the state has changed: write every field, and give the section a new kind");
 
 /// Writes `state` as a section of kind `calibration`, calibration_bytes long.
