@@ -164,8 +164,8 @@ std::vector<Option> replay_rows(Options& o) {
           {"--memory-bytes", "N", "upper limit of such a memory (default 67108864, 64 MiB); a token takes 18.2",
            whole(o.settings.memory_bytes, 1, std::size_t{1} << 40, "a number of bytes,")},
           {"--next-tokens", "N",
-           "with --memory past: upper limit in bytes of next-token counts, which sessions leave to later\n"
-           "ones (default 4194304, 4 MiB); 0: none",
+           "with --memory past: upper limit in bytes of next-token counts, and of ranked rows,\n"
+           "which sessions leave to later ones (default 4194304, 4 MiB); 0: none",
            whole(o.settings.next_token_bytes, 0, std::size_t{1} << 40, "a number of bytes,")},
           {"--snapshot-in", "FILE", "memories start with the contents of this file, at most 2 x --memory-bytes + 1 MiB",
            text(o.snapshot_in)},
