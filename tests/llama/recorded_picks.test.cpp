@@ -34,7 +34,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using Tokens = std::vector<Token>;
 
-const Tokens prompt = {5, 14, 15, 9, 26, 5};
+const Tokens question = {5, 14, 15, 9, 26, 5};
 
 /// A verifier over a stand-in, with the prompt in its cache.
 class PickTest : public ::testing::Test {
@@ -44,7 +44,7 @@ class PickTest : public ::testing::Test {
     options.leaves = 4;
     auto made = LlamaVerifier::make(context.get(), options);
     EXPECT_TRUE(made) << made.error().message;
-    EXPECT_TRUE(made->prefill(TokenSpan(prompt).first(prompt.size() - 1)));
+    EXPECT_TRUE(made->prefill(TokenSpan(question).first(question.size() - 1)));
     return {std::move(*made), nullptr};
   }
   /// The likeliest token of the model after a row.
@@ -55,7 +55,7 @@ TEST_F(PickTest, FollowTheRecordingOnItsPathAndTheModelElsewhere) {
   const SmallContext context;
   ChargedVerifier model = verifier(context);
   const Tokens answer = {40, 41, 42, 43, 44, 45};
-  RecordedVerifier recorded(model, answer, prompt.size());
+  RecordedVerifier recorded(model, answer, question.size());
   // 40 -> (41 -> 42, 46); 47 -> 41
   const Tokens batch = {5, 40, 47, 41, 46, 41, 42};
   const std::vector<NodeIndex> parents = {-1, -1, 0, 0, 1, 2};
@@ -83,7 +83,7 @@ TEST_F(PickTest, CountPendingTokens) {
   const SmallContext context;
   ChargedVerifier model = verifier(context);
   const Tokens answer = {40, 41, 42, 43};
-  RecordedVerifier recorded(model, answer, prompt.size());
+  RecordedVerifier recorded(model, answer, question.size());
   const Tokens batch = {5, 40, 41, 42, 46};  // three of them pending
   const auto picks = recorded.verify(batch, 2);
   ASSERT_TRUE(picks);
@@ -106,12 +106,12 @@ class RecordedSessions : public ::testing::Test {
   }
   static std::string name() { return ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
 
-  std::string file(const std::string& file_name, const std::string& text) const {
+  [[nodiscard]] std::string file(const std::string& file_name, const std::string& text) const {
     const fs::path path = folder_ / file_name;
     std::ofstream(path, std::ios::binary) << text;
     return path.string();
   }
-  Engine engine(const std::string& kind, std::size_t leaves) const {
+  [[nodiscard]] Engine engine(const std::string& kind, std::size_t leaves) const {
     ModelText text;
     text.kind = kind;
     text.eos = 0;
