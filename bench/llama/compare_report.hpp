@@ -24,6 +24,8 @@ struct CompareReport {
 
   /// The worst verdict of all sessions.
   [[nodiscard]] Verdict verdict() const;
+  /// A description of the check of the texts.
+  [[nodiscard]] std::string checked() const;
 };
 
 /// Writes text for people: a table per strategy, by category and in total, then every difference and the verdict.

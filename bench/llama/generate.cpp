@@ -10,6 +10,7 @@
 #include "common/input_error.hpp"
 #include "conversation.hpp"
 #include "llama_verifier.hpp"
+#include "recorded_verifier.hpp"
 #include "replay/control_spec.hpp"
 #include "replay/past.hpp"
 #include "replay/replay_settings.hpp"
@@ -17,6 +18,7 @@
 #include "replay/trace.hpp"
 #include "reprise/control/cost_control.hpp"
 #include "reprise/draft/no_drafter.hpp"
+#include "reprise/extras/racer_drafter.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/session.hpp"
 
@@ -78,7 +80,7 @@ class RequestRunner {
         conversation_(engine, request, settings.raw),
         session_(drafting.strategy, drafting.control, drafting.max_nodes),
         verifier_(make_verifier()) {
-    limits_.eos = engine.end_tokens();
+    if (settings.picks == PickSource::target) limits_.eos = engine.end_tokens();
     limits_.max_context = engine.context_size();
     limits_.draft.max_nodes = drafting.max_nodes;
   }
@@ -137,7 +139,9 @@ class RequestRunner {
     const double cost_before = verifier_.cost();
     const std::size_t before = enter(run, index);
     limits_.max_tokens = turn.max_tokens;
-    run.finish = decode(run, index);
+    run.finish = settings_.picks == PickSource::recorded && watch_.probe == nullptr
+                     ? decode_recorded(turn, before, index)
+                     : decode(run, index);
     run.decoding = Clock::now() - prefilled;
     run.model = verifier_.model_time() - model_before;
     run.cost = verifier_.cost() - cost_before;
@@ -166,7 +170,22 @@ class RequestRunner {
     if (!anew) tokens.assign(session_.pending().begin(), session_.pending().end());
     tokens.insert(tokens.end(), run.prompt.begin(), run.prompt.end());
     if (!tokens.empty()) tokens.pop_back();
-    check(verifier_.prefill(tokens), index);
+    if (auto* const racer = session_.strategy().get<RacerDrafter>(); racer != nullptr)
+      check(prefill(tokens, *racer), index);
+    else
+      check(verifier_.prefill(tokens), index);
+  }
+  /// Prefills and shows all rows to RACER: its authors also use the rows of prompts. These passes are not charged.
+  Result<void> prefill(TokenSpan tokens, RacerDrafter& racer) {
+    LlamaVerifier& verifier = verifier_;
+    while (!tokens.empty()) {
+      const TokenSpan chunk = tokens.first(std::min(tokens.size(), verifier.capabilities().max_rows));
+      if (auto picks = verifier.verify(chunk, chunk.size() - 1); !picks) return picks.error();
+      for (std::size_t i = 0; i < chunk.size(); ++i) racer.learn_row(chunk[i], verifier.top_k(i));
+      if (auto done = verifier.commit(chunk.size()); !done) return done;
+      tokens = tokens.subspan(chunk.size());
+    }
+    return {};
   }
   /// Passes the whole prompt to the session. Returns the number of tokens in its context.
   std::size_t enter(const TurnRun& run, std::size_t index) {
@@ -175,6 +194,18 @@ class RequestRunner {
     return session_.context().size();
   }
 
+  /// Decodes the recorded answer, which follows the first `start` tokens of the context. Like a replay, it does not
+  /// tell the strategy where the answer ends.
+  FinishReason decode_recorded(const RequestTurn& turn, std::size_t start, std::size_t index) {
+    RecordedVerifier recorded(verifier_, turn.recorded, start);
+    limits_.max_tokens = unlimited;
+    const auto ends_here = [&](TokenSpan output, Token) {
+      return output.size() + 1 == turn.recorded.size() ? StopDecision::stop_after : StopDecision::proceed;
+    };
+    const auto generation = generate(session_, recorded, limits_, IgnoreTokens(), ends_here);
+    if (!generation) fail(generation.error(), index);
+    return generation->finish;
+  }
   FinishReason decode(TurnRun& run, std::size_t index) {
     const auto finished = [&](const Result<Generation>& generation) {
       if (!generation) fail(generation.error(), index);

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine.hpp"
@@ -52,12 +54,21 @@ Drafting no_drafting();
 std::vector<Drafting> make_draftings(std::span<const std::string> specs, const replay::CostCurve* cost = nullptr,
                                      replay::Kept kept = replay::Kept::session);
 
+/// The source of the tokens that are committed.
+enum class PickSource : std::uint8_t {
+  target,    ///< the model
+  recorded,  ///< the recorded answers of a trace; the model still runs all rows (RecordedVerifier)
+};
+constexpr std::string_view name(PickSource picks) { return picks == PickSource::target ? "target" : "recorded"; }
+
 /// The settings of generation.
 struct Settings {
   Sampling sampling;
   std::size_t leaves = 1;                      ///< above 1: drafts may be trees
   bool raw = false;                            ///< no chat template
   const replay::CostCurve* charged = nullptr;  ///< the curve of TurnRun::cost; null: passes are not charged
+  /// With `recorded`, an answer ends where the recorded one ends, and end tokens do not end it earlier.
+  PickSource picks = PickSource::target;
 };
 
 /// One prompt and its answer. Times and statistics are of this turn.

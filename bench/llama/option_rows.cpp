@@ -135,6 +135,14 @@ std::vector<Option> drafting_rows(Options& o) {
            .help = "a difference is a near tie if logits shifted by up to E explain it (default 0.05)",
            .read = real(o.epsilon, 0, 10, "of logits, from 0 to 10"),
            .indent = 4},
+          {.name = "--picks",
+           .value = "SOURCE",
+           .help = "the tokens that are committed.\n"
+                   "  target      (default) those that the model picks\n"
+                   "  recorded    those of the --trace, as if the model had picked them. The model still runs all\n"
+                   "              passes and shows its likeliest tokens. All strategies commit the same text",
+           .read = word<PickSource>(o.picks, {{"target", PickSource::target}, {"recorded", PickSource::recorded}}),
+           .indent = 4},
           {.name = "--cost-model",
            .value = "CURVE",
            .help = "also print the speedup that a replay of the same tokens predicts under this curve",

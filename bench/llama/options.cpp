@@ -31,13 +31,15 @@ class Agreement {
                 "applies to sampled tokens only; give --temperature above 0 as well");
     given_.only(o_.sampling.drawn() || given_("--record"), {"--top-k"},
                 "applies to sampled tokens and to --record; give --temperature above 0 or --record as well");
-    given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model"}, "is an option of --compare; give that as well");
+    given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model", "--picks"},
+                "is an option of --compare; give that as well");
     given_.only(given_("--profile"), {"--contexts", "--sequences", "--pass-times"},
                 "is an option of --profile; give that as well");
     given_.only(o_.kept == replay::Kept::session, {"--repeat"},
                 "does not go with --memory past: a repetition would draft from its own session");
     given_.only(o_.kept == replay::Kept::session, {"--cost-model"},
                 "does not go with --memory past: the predicted replays have no memory");
+    if (o_.picks == PickSource::recorded) recorded_picks();
     std::size_t runs = 0;
     for (const std::string& spec : o_.strategies) runs += replay::make_runs(spec).size();  // refuses unknown ones
     if (runs > 1 && !o_.compare)
@@ -70,6 +72,14 @@ class Agreement {
         if (!names.empty()) throw InputError(names + " and " + name + " do not go together: each is a run of its own");
         names = name;
       }
+  }
+
+  /// The conditions of --picks recorded.
+  void recorded_picks() const {
+    given_.only(given_("--trace"), {"--picks"}, "recorded takes the tokens of a recording; give --trace");
+    given_.only(o_.sampling.plain(), {"--picks"},
+                "recorded draws nothing; leave out --temperature and --repeat-penalty");
+    given_.never_both("--picks", "--epsilon", "all texts are the recorded one, so there is no difference to judge");
   }
 
   /// With --record, --top-k is the number of tokens to store, because nothing is sampled.

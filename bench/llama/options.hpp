@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "generate.hpp"
 #include "inputs.hpp"
 #include "replay/replay_settings.hpp"
 #include "sampling.hpp"
@@ -28,7 +29,8 @@ struct Options {
   replay::Kept kept = replay::Kept::session;
   bool compare = false;
   std::size_t repeat = 1;
-  double epsilon = 0.05;                                  ///< in logits
+  double epsilon = 0.05;  ///< in logits
+  PickSource picks = PickSource::target;
   std::string cost_model;                                 ///< the curve for predictions; empty: none
   std::string record;                                     ///< a trace file to append to; empty: none
   std::size_t record_top_k = 0;                           ///< likeliest tokens that --record stores; 0: none

@@ -74,6 +74,13 @@ TEST(AnyStrategy, GivesTheStrategyInsideToWhoKnowsItsType) {
   EXPECT_EQ(strategy.get<SizedRecorder>(), nullptr);
   EXPECT_EQ(strategy.get<NoDrafter>(), nullptr);
   EXPECT_EQ(AnyStrategy().get<Recorder>(), nullptr);
+
+  AnyStrategy changeable = strategy;
+  ASSERT_NE(changeable.get<Recorder>(), nullptr);
+  changeable.get<Recorder>()->log = nullptr;
+  EXPECT_EQ(std::as_const(changeable).get<Recorder>()->log, nullptr);
+  EXPECT_NE(strategy.get<Recorder>()->log, nullptr);
+  EXPECT_EQ(changeable.get<NoDrafter>(), nullptr);
 }
 
 TEST(AnyStrategy, SaysWhatItsStrategySaysOfCandidatesAndDistributions) {

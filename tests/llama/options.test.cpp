@@ -99,6 +99,23 @@ TEST(LlamaOptions, TakeTheNumberOfTopKTokensToRecord) {
   EXPECT_THAT(refused(with({"--record", "r", "--top-k", "8", "--temperature", "1"})), HasSubstr("likeliest"));
 }
 
+TEST(LlamaOptions, TakePicksFromARecordingOnlyWhereThereIsOne) {
+  const auto traced = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--model", "m", "--trace", "t", "--picks", "recorded"});
+    return more;
+  };
+  EXPECT_EQ(parsed(with({"--compare"})).picks, PickSource::target);
+  EXPECT_EQ(parsed(with({"--compare", "--picks", "target", "--epsilon=1"})).picks, PickSource::target);
+  EXPECT_EQ(parsed(traced({"--compare"})).picks, PickSource::recorded);
+  EXPECT_EQ(parsed(traced({"--compare", "--repeat=2", "--leaves=64"})).picks, PickSource::recorded);
+  EXPECT_THAT(refused(with({"--compare", "--picks", "recorded"})), HasSubstr("--picks recorded takes the tokens of a"));
+  EXPECT_THAT(refused(traced({})), HasSubstr("is an option of --compare"));
+  EXPECT_THAT(refused(traced({"--compare", "--epsilon=1"})), HasSubstr("--picks and --epsilon"));
+  EXPECT_THAT(refused(traced({"--compare", "--temperature=1"})), HasSubstr("recorded draws nothing"));
+  EXPECT_THAT(refused(traced({"--compare", "--repeat-penalty=2"})), HasSubstr("recorded draws nothing"));
+  EXPECT_THAT(refused(with({"--compare", "--picks", "mine"})), HasSubstr("--picks mine"));
+}
+
 TEST(LlamaOptions, KeepAPastOnlyWhereEachSessionRunsOnce) {
   EXPECT_EQ(parsed(with({"--compare"})).kept, replay::Kept::session);
   EXPECT_EQ(parsed(with({"--compare", "--memory", "past"})).kept, replay::Kept::past);

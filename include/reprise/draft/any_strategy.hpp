@@ -48,6 +48,10 @@ class AnyStrategy {
   [[nodiscard]] const S* get() const noexcept {
     return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<const S*>(object_) : nullptr;
   }
+  template <class S>
+  [[nodiscard]] S* get() noexcept {
+    return calls_ != nullptr && calls_->type == &type_of<S> ? static_cast<S*>(object_) : nullptr;
+  }
 
   void begin(TokenSpan context) {
     if (calls_ != nullptr) calls_->begin(object_, context);
