@@ -181,7 +181,7 @@ class RequestRunner {
     while (!tokens.empty()) {
       const TokenSpan chunk = tokens.first(std::min(tokens.size(), verifier.capabilities().max_rows));
       if (auto picks = verifier.verify(chunk, chunk.size() - 1); !picks) return picks.error();
-      for (std::size_t i = 0; i < chunk.size(); ++i) racer.learn_row(chunk[i], verifier.top_k(i));
+      for (std::size_t i = 0; i < chunk.size(); ++i) racer.learn_row(chunk.first(i + 1), verifier.top_k(i));
       if (auto done = verifier.commit(chunk.size()); !done) return done;
       tokens = tokens.subspan(chunk.size());
     }
