@@ -218,15 +218,15 @@ class NgramDrafter {
   }
 
   /// Collects all candidates for this position, each with its evidence. All sources of evidence are combined here and
-  /// nowhere else. A new source (such as the target's own top-k) can add evidence to known candidates
-  /// or add new ones. The order of the sources matters: of equally probable tokens, the one added first is drafted
-  /// first.
+  /// nowhere else. The order of the sources matters: of equally probable tokens, the one added first is drafted first.
   void collect_candidates(const Place& place, Candidates& candidates) noexcept {
-    count_votes(place, candidates);
     const detail::NextTokenSources from = sources();
-    if (from.none() || !detail::NextTokenLists::worth_reading(place.path, least_))
-      return add_frequent(place, candidates);
-    const detail::NextTokenLists lists(from, token_before(place), place.before, place.depth);
+    const bool reads_lists = !from.none() && detail::NextTokenLists::worth_reading(place.path, least_);
+    const std::optional<Token> before = token_before(place);
+    if (reads_lists) detail::NextTokenLists::prefetch(from, before, place.before);
+    count_votes(place, candidates);
+    if (!reads_lists) return add_frequent(place, candidates);
+    const detail::NextTokenLists lists(from, before, place.before, place.depth);
     lists.add(candidates, place.path, least_,
               [&](Token token) noexcept -> detail::Candidate& { return add_unvoted(token, candidates); });
     add_frequent(place, candidates);
