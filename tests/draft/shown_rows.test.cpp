@@ -359,4 +359,13 @@ TEST(ShownRows, AreForgottenByClear) {
 }
 
 }  // namespace
+TEST(ShownRows, TakeNoMoreThanTheirBytes) {
+  for (const std::size_t bytes : {std::size_t{0}, sizeof(RankedRow) - 1, sizeof(RankedRow), std::size_t{1000}}) {
+    ShownRows rows(bytes);
+    rows.reserve();
+    EXPECT_LE(rows.memory_bytes(), bytes);
+    EXPECT_EQ(rows.rows().size(), bytes / sizeof(RankedRow));
+  }
+}
+
 }  // namespace reprise

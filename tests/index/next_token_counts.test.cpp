@@ -129,6 +129,18 @@ TEST(NextTokenCounts, KeepTheirLinesSorted) {
   }
 }
 
+/// Halving empties the `unlisted` word of a count of 1, which must stay the word of its context.
+TEST(NextTokenLine, KeepsItsContextIfTheUnlistedWordIsHalvedToNothing) {
+  reprise::detail::NextTokenLine line{};
+  line[0] = NextTokenWord::unlisted(7, 1);
+  for (Token token = 1; token < 8; ++token)
+    line[static_cast<std::size_t>(token)] = NextTokenWord(7, token, NextTokenWord::most_count);
+  reprise::detail::unlist(line, 3);
+  EXPECT_EQ(line[0], NextTokenWord::unlisted(7, NextTokenWord::most_count / 2));
+  EXPECT_TRUE(line[3].empty());
+  for (const NextTokenWord word : line) EXPECT_TRUE(word.empty() || word.tag() == 7);
+}
+
 /// With the key 0, the plain hash of token 0 is 0. Contexts that contain this token must still differ.
 TEST(NextTokenCounts, DifferForTokenZeroUnderKeyZero) {
   NextTokenCounts table = table_of(1 << 12, 0);

@@ -559,12 +559,12 @@ class NgramModel {
     }
     if (size >= 2) lists.push_back(latest_row(NextTokenSource::ranked_after_two, last_of(text, 2)));
     lists.push_back(latest_row(NextTokenSource::ranked_after_one, last_of(text, 1)));
-    if (text_.size() == picks_end_ && size == text_.size()) {
+    const bool has_picks = text_.size() == picks_end_ && !picks_.empty() && picks_.back().second == text_.back();
+    if (has_picks && size == text_.size()) {
       lists.push_back(earlier_row(NextTokenSource::ranked_before, 0));
       lists.push_back(earlier_row(NextTokenSource::ranked_two_before, 1));
     }
-    if (text_.size() == picks_end_ && size == text_.size() + 1)
-      lists.push_back(earlier_row(NextTokenSource::ranked_anchor, 0));
+    if (has_picks && size == text_.size() + 1) lists.push_back(earlier_row(NextTokenSource::ranked_anchor, 0));
     return lists;
   }
   static NamedTokens counted(NextTokenSource source, const NextTokens& next) {

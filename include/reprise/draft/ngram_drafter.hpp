@@ -52,7 +52,7 @@ namespace reprise::inline v0 {
 ///    three microseconds per draft.
 ///  - Cost of observe(), per token: an append to the index, three lookups, and one step of the followed matches.
 ///  - Cost of truncate(): see detail::FollowedContext.
-///  - Cost of the other sources: at most four cache lines per node whose path has twice the minimum probability.
+///  - Cost of the other sources: at most eight cache lines per node whose path has twice the minimum probability.
 ///  - Memory: the index over three n-gram lengths with its text, and 37 KB for the object. Counts take 11 to 21 bytes
 ///    per distinct token; saved matches take less than 2 bytes per token. The total is at most 75 bytes per token plus
 ///    37 KB, reached when all tokens differ. Shown rows take NgramOptions::row_bytes more.
@@ -143,7 +143,7 @@ class NgramDrafter {
                 ranking);
   }
   /// Returns the number of likeliest tokens wanted for each row: NgramOptions::top_k, or 0 after 256 rounds in which no
-  /// token was sent on the evidence of a ranking alone.
+  /// token was sent that a ranking lists and no occurrence predicts.
   [[nodiscard]] std::size_t top_k_wanted() const noexcept {
     return unused_rounds_ < patience ? std::min(options_.top_k, Ranking::most) : 0;
   }
@@ -183,9 +183,9 @@ class NgramDrafter {
     proposed_ = 0;
     root_count_ = 0;
   }
-  /// Keeps the rows of the pass, and counts the rounds in which no token was sent on the evidence of a ranking alone.
+  /// Keeps the rows of the pass, and counts the rounds in which no token was sent that only rankings list.
   void learn_rows(const Outcome& outcome) noexcept {
-    if (options_.top_k == 0) return;
+    if (options_.top_k == 0 || exhausted()) return;  // an exhausted index lacks the last tokens
     shown_.learn(context_.tokens(), outcome);
     const bool used = std::any_of(outcome.sent.begin(), outcome.sent.end(), [&](NodeIndex node) {
       const auto i = static_cast<std::size_t>(node);
@@ -235,7 +235,7 @@ class NgramDrafter {
 
   [[nodiscard]] detail::NextTokenSources sources() const noexcept {
     return {options_.next_tokens, options_.ranked_rows, shown_.any() ? &shown_ : nullptr,
-            shown_.any() && shown_.lags_end() == context_.tokens().size()};
+            shown_.lags_belong_to(context_.tokens())};
   }
 
   /// Adds the tokens that the voters predict, in the context and in the stores, with their votes.

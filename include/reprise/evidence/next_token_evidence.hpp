@@ -92,6 +92,7 @@ struct NextTokenEvidence {
     return (counts ? 4U : 0U) + (rankings ? 2U : 0U) + (listed ? 1U : 0U);
   }
   static constexpr std::size_t kinds = 8;
+  static_assert(detail::next_token_slopes[0].size() == kinds);
 
   std::array<std::uint8_t, sources> classes{};
   bool listed = false;  ///< counted, or ranked after the same tokens

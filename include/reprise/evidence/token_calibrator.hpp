@@ -133,7 +133,8 @@ constexpr CalibrationState merge(const CalibrationState& a, const CalibrationSta
 ///
 /// Use learn() only for tokens at positions where the target has picked a token; see for_each_tested().
 ///
-/// Cost: a dozen table reads per token. It does not allocate. Size: 11 KB. Threads: one at a time.
+/// Cost: a dozen table reads per token, and 15 more with next-token evidence. It does not allocate. Size: 11 KB.
+/// Threads: one at a time.
 class TokenCalibrator {
  public:
   /// The evidence that all candidates at one position of the tree share.

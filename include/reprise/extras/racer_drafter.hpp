@@ -146,7 +146,7 @@ class RacerDrafter {
 
   /// Replaces the row of the last token of `context` by the target's likeliest tokens after it, likeliest first. See
   /// RowLearner. Call it for the rows of the prompt in order. Ranks beyond the eighth are ignored; missing ones become
-  /// zero.
+  /// zero, but an empty list changes nothing.
   void learn_row(TokenSpan context, TokenSpan likeliest) noexcept {
     if (context.empty()) return;
     const Token token = context.back();

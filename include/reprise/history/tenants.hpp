@@ -57,7 +57,7 @@ struct TenantOptions {
 ///
 /// **Cost.** find: reads up to 8 bytes for each slot; one call per sequence is enough. open: allocates the tenant's
 /// bytes and writes all of them. Memory: up to TenantOptions::history.max_bytes and the max_bytes of both tables for
-/// each open tenant, and 12 KB for each slot.
+/// each open tenant, and 11 KB for each slot.
 class TenantHistories {
  public:
   static constexpr TenantId nobody = std::numeric_limits<TenantId>::max();  ///< a number that no tenant may have

@@ -57,6 +57,7 @@ class NextTokenCounts {
   static constexpr std::size_t line_bytes = detail::ContextLines::line_bytes;
   /// Number of evictions of the table after which a line is halved.
   static constexpr std::uint64_t evictions_per_halving = 64;
+  static_assert(words_per_line == detail::ContextLines::words_per_line);
   /// The contents of a line: words by falling count, the empty ones last.
   using Words = std::array<NextTokenWord, words_per_line>;
 

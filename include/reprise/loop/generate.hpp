@@ -91,11 +91,19 @@ consteval bool top_k_is_noexcept() {
     return false;
 }
 
-/// Passes the target's likeliest tokens to the session, row by row, if the verifier and the strategy support this.
+/// Returns the number of likeliest tokens that the strategy wants for each row; 0 if the verifier cannot report them.
+template <Verifier V, class Strategy, class Control>
+std::size_t ranks_wanted(const Session<Strategy, Control>& session) {
+  if constexpr (TopKVerifier<V> && TopKLearner<Strategy>)
+    return static_cast<std::size_t>(session.strategy().top_k_wanted());
+  else
+    return 0;
+}
+
+/// Passes the target's `wanted` likeliest tokens after each row to the session.
 template <class Strategy, class Control, class V>
-void report_top_k(Session<Strategy, Control>& session, const Pass& pass, V& verifier) {
+void report_top_k(Session<Strategy, Control>& session, const Pass& pass, V& verifier, std::size_t wanted) {
   if constexpr (TopKVerifier<V> && TopKLearner<Strategy>) {
-    const auto wanted = static_cast<std::size_t>(session.strategy().top_k_wanted());
     for (std::size_t i = 0; wanted > 0 && i <= pass.drafted; ++i) {
       const TokenSpan tokens = verifier.top_k(i);
       static_cast<void>(session.report_top_k(pass.ticket, i, tokens.first(std::min(wanted, tokens.size()))));
@@ -123,10 +131,10 @@ Result<Decision> reject_or_take(Session<Strategy, Control>& session, const Pass&
 }
 
 /// Decides from the picks or the path in `answer`, or by rejection sampling, and commits the decision to the verifier
-/// and the session. If `answer` is an error, returns it.
+/// and the session. If `answer` is an error, returns it. `wanted`: see report_top_k().
 template <class Strategy, class Control, Verifier V, class Answer, class Predicate>
 Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Answer&& answer,
-                         Predicate& predicate) {
+                         Predicate& predicate, std::size_t wanted) {
   constexpr bool may_fail = is_result<std::remove_cvref_t<Answer>>;
   if constexpr (may_fail) {
     if (!answer) return answer.error();
@@ -143,7 +151,7 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
       return session.resolve(pass.ticket, answer, predicate);
   }();
   if (!decision) return decision.error();
-  report_top_k(session, pass, verifier);
+  report_top_k(session, pass, verifier, wanted);
   if (auto kept = keep_rows(verifier, session.capabilities(), *decision); !kept) return kept;
   if constexpr (TimedVerifier<V>) {
     static_assert(noexcept(std::chrono::nanoseconds(verifier.pass_time())),
@@ -158,12 +166,13 @@ Result<void> finish_pass(Session<Strategy, Control>& session, const Pass& pass, 
 template <class Strategy, class Control, Verifier V, class Predicate>
 Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& verifier, Predicate& predicate) {
   const CancelAtEnd round(session, pass.ticket);
+  const std::size_t wanted = ranks_wanted<V>(session);  // before the pass: a strategy that throws does not void it
   if constexpr (CheckpointVerifier<V>) {
     constexpr bool may_refuse = !std::is_same_v<std::remove_cvref_t<Predicate>, NeverStop>;
     constexpr bool draws = !requires(unwrap_t<decltype(verifier.verify(pass.batch, pass.drafted))> & picks) {
       picks.size();
     };
-    constexpr bool ranks = TopKVerifier<V> && TopKLearner<Strategy> && !top_k_is_noexcept<V>();
+    const bool ranks = wanted != 0 && !top_k_is_noexcept<V>();
     // Even without drafted rows, these passes may become void. Rejection sampling also decides empty sampled drafts.
     const bool may_be_void = may_refuse || draws || ranks || pass.kind == DraftKind::sampled;
     if (session.capabilities().rollback == Rollback::snapshot && (may_be_void || pass.drafted > 0))
@@ -171,13 +180,13 @@ Result<void> run_pass(Session<Strategy, Control>& session, const Pass& pass, V& 
   }
   if constexpr (SelfWalkingVerifier<V>) {
     return finish_pass(session, pass, verifier, verifier.verify_and_walk(pass.batch, pass.drafted, pass.parents),
-                       predicate);
+                       predicate, wanted);
   } else {
     if constexpr (TreeVerifier<V>)
       if (session.capabilities().max_leaves > 1)
         return finish_pass(session, pass, verifier, verifier.verify_tree(pass.batch, pass.drafted, pass.parents),
-                           predicate);
-    return finish_pass(session, pass, verifier, verifier.verify(pass.batch, pass.drafted), predicate);
+                           predicate, wanted);
+    return finish_pass(session, pass, verifier, verifier.verify(pass.batch, pass.drafted), predicate, wanted);
   }
 }
 

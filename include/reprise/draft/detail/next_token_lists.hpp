@@ -32,12 +32,12 @@ class NextTokenLists {
   /// The maximum number of candidates that add() adds.
   static constexpr std::size_t most_added = NextTokenEvidence::sources * Ranking::most;
 
-  /// True if a list can add a candidate at a position with this path probability. A token that is listed with a share
-  /// of less than 1/2 is too unlikely otherwise.
+  /// True if lists are worth reading at a position with this path probability. Otherwise, only a token with a
+  /// probability above 1/2 could be drafted.
   [[nodiscard]] static bool worth_reading(Probability path, Probability least) noexcept {
     return std::uint64_t{path.raw()} >= 2 * std::uint64_t{least.raw()};
   }
-  /// Prefetches what the constructor reads. Most of its time is the wait for these lines of the tables.
+  /// Prefetches the lines of the tables of past sequences that the constructor reads. It mostly waits for them.
   static void prefetch(const NextTokenSources& from, std::optional<Token> before_last, Token last) noexcept {
     const auto prefetch_in = [&](const auto& table) {
       table.prefetch(last);

@@ -18,7 +18,7 @@ struct NgramNode {
   Token token = 0;
   NodeIndex parent = anchor_parent;
   std::uint8_t depth = 0;    // 1: directly after the anchor; at most max_nodes
-  bool only_ranked = false;  // predicted by no voter, but by a ranking; requery() may add voters later
+  bool only_ranked = false;  // listed by a ranking, predicted by no voter; requery() may add voters later
   std::uint16_t length = 0;
   VoterSet voters = 0;
   TokenCalibrator::TrainingSample sample;

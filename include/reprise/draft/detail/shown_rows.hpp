@@ -39,7 +39,7 @@ class ShownRows {
 
   /// Allocates the memory. Without memory, rows are not kept.
   void reserve() noexcept {
-    if (rows_.empty()) static_cast<void>(rows_.resize(capacity_, RankedRow()));
+    if (rows_.empty() && rows_.reserve(capacity_)) static_cast<void>(rows_.resize(capacity_, RankedRow()));
   }
   /// Forgets all rows.
   void clear() noexcept {
@@ -67,7 +67,12 @@ class ShownRows {
   /// Returns the ranking of the row that picked the last token (0) or the token before it (1). Tokens said since are
   /// left out. Empty if unknown.
   [[nodiscard]] const Ranking& lag(std::size_t i) const noexcept { return lags_[i]; }
-  /// Returns the size of the text whose last tokens these rankings picked. For other texts, lag() has no meaning.
+  /// True if these rankings picked the last tokens of this text. A committed pick that a predicate refused is not in
+  /// the text, so its ranking does not belong to it.
+  [[nodiscard]] bool lags_belong_to(TokenSpan text) const noexcept {
+    return any_ && lags_end_ == text.size() && lags_end_ != 0 && text.back() == lags_last_;
+  }
+  /// Returns the size of the text whose last tokens these rankings picked.
   [[nodiscard]] std::size_t lags_end() const noexcept { return lags_end_; }
 
   /// Keeps a ranking after `last`, and after `before_last` and `last` if there is a token before `last`. Contexts with
@@ -107,6 +112,7 @@ class ShownRows {
     NodeIndex node = anchor_parent;
     for (std::size_t i = 0; const std::optional<Token> token = committed_token(outcome, i); ++i) {
       ++lags_end_;
+      lags_last_ = *token;
       lags_[1] = lags_[0];
       lags_[0] = rows.after(node);
       for (Ranking& ranking : lags_) std::replace(ranking.tokens.begin(), ranking.tokens.end(), *token, Ranking::none);
@@ -143,6 +149,7 @@ class ShownRows {
   Buffer<RankedRow> rows_;
   std::array<Ranking, lags> lags_;
   std::size_t lags_end_ = 0;
+  Token lags_last_ = Ranking::none;
   bool any_ = false;
 };
 

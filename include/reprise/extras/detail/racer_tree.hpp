@@ -32,7 +32,6 @@ class MergedPaths {
     nodes_[size_] = node;
     return static_cast<NodeIndex>(size_++);
   }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool is_full() const noexcept { return size_ == limit_; }
   /// Pushes the nodes level by level. A node's children are in order of their addition.
   void write(Draft& draft) const noexcept {

@@ -55,7 +55,7 @@ class RankMatrix {
     if (!has_row(token)) return zeros;
     return std::span<const Token, ranks>(cells_.data() + static_cast<std::size_t>(token) * ranks, ranks);
   }
-  /// Replaces the row of `token`. Ranks that `likeliest` lacks become zero.
+  /// Replaces the row of `token`. Ranks that `likeliest` lacks become zero, but an empty list changes nothing.
   void learn(Token token, TokenSpan likeliest) noexcept {
     for (std::size_t rank = 0; rank < std::min(likeliest.size(), ranks); ++rank) put(token, rank, likeliest[rank]);
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "reprise/core/token.hpp"
 #include "reprise/index/next_token_types.hpp"
 
 /// \file One line of a table of next-token counts as a plain array of words. A table keeps its lines sorted, but the
@@ -82,7 +83,7 @@ constexpr void unlist(std::span<NextTokenWord> words, std::size_t at) noexcept {
   for (NextTokenWord& word : words) {
     if (!word.has_tag(tag) || !word.is_unlisted()) continue;
     if (word.count() + words[at].count() > NextTokenWord::most_count) halve_context(words, tag);
-    word = word.with_count(word.count() + words[at].count());
+    word = NextTokenWord::unlisted(tag, word.count() + words[at].count());  // halving can have emptied the word
     words[at] = {};
     if (listed_tokens(words, tag) == 0) word = {};
     return;
