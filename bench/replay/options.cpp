@@ -170,8 +170,9 @@ std::vector<Option> replay_rows(Options& o) {
           {"--snapshot-in", "FILE", "memories start with the contents of this file, at most 2 x --memory-bytes + 1 MiB",
            text(o.snapshot_in)},
           {"--snapshot-out", "FILE",
-           "saves the memory and the learned state of the only trace, strategy, control and curve there\n"
-           "(reprise/history/history_snapshot.hpp, docs/formats.md), unless the exit status is 1",
+           "saves the history and the calibration of the only trace, strategy, control and curve there\n"
+           "(reprise/history/history_snapshot.hpp, docs/formats.md), unless the exit status is 1;\n"
+           "next-token counts and ranked rows are not saved",
            text(o.snapshot_out)},
           {"--fingerprint", "N",
            "fingerprint of the tokenizer, any number that you choose; a file with another one is refused\n"
