@@ -170,18 +170,20 @@ class RequestRunner {
     if (!anew) tokens.assign(session_.pending().begin(), session_.pending().end());
     tokens.insert(tokens.end(), run.prompt.begin(), run.prompt.end());
     if (!tokens.empty()) tokens.pop_back();
-    if (auto* const racer = session_.strategy().get<RacerDrafter>(); racer != nullptr)
-      check(prefill(tokens, *racer), index);
-    else
-      check(verifier_.prefill(tokens), index);
+    prompt_rows_ = {};
+    first_prompt_row_ = anew ? 0 : session_.cached();
+    // RACER's authors also use the rows of prompts.
+    const bool ranks = session_.strategy().get<RacerDrafter>() != nullptr ||
+                       (settings_.prompt_rows && session_.strategy().top_k_wanted() != 0);
+    check(ranks ? prefill_with_rows(tokens) : verifier_.prefill(tokens), index);
   }
-  /// Prefills and shows all rows to RACER: its authors also use the rows of prompts. These passes are not charged.
-  Result<void> prefill(TokenSpan tokens, RacerDrafter& racer) {
+  /// Prefills and stores all rows. These passes are not charged.
+  Result<void> prefill_with_rows(TokenSpan tokens) {
     LlamaVerifier& verifier = verifier_;
     while (!tokens.empty()) {
       const TokenSpan chunk = tokens.first(std::min(tokens.size(), verifier.capabilities().max_rows));
       if (auto picks = verifier.verify(chunk, chunk.size() - 1); !picks) return picks.error();
-      for (std::size_t i = 0; i < chunk.size(); ++i) racer.learn_row(chunk.first(i + 1), verifier.top_k(i));
+      for (std::size_t i = 0; i < chunk.size(); ++i) prompt_rows_.add_row(verifier.top_k(i));
       if (auto done = verifier.commit(chunk.size()); !done) return done;
       tokens = tokens.subspan(chunk.size());
     }
@@ -191,6 +193,8 @@ class RequestRunner {
   std::size_t enter(const TurnRun& run, std::size_t index) {
     const bool anew = run.kept == 0;
     check(anew ? session_.begin(run.prompt, verifier_.capabilities()) : session_.append(run.prompt), index);
+    for (std::size_t i = 0; i < prompt_rows_.size(); ++i)
+      check(session_.report_prompt_row(first_prompt_row_ + i, prompt_rows_[i]), index);
     return session_.context().size();
   }
 
@@ -229,6 +233,8 @@ class RequestRunner {
   const Settings& settings_;
   const Watch& watch_;
   Conversation conversation_;
+  replay::TopKRows prompt_rows_;      // of the latest prefill; empty if they are not shown
+  std::size_t first_prompt_row_ = 0;  // the position of their first token in the context
   LlamaSession session_;
   llama_sampler* sampler_ = nullptr;  // owned by the verifier
   ChargedVerifier verifier_;

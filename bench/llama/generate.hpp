@@ -69,6 +69,9 @@ struct Settings {
   const replay::CostCurve* charged = nullptr;  ///< the curve of TurnRun::cost; null: passes are not charged
   /// With `recorded`, an answer ends where the recorded one ends, and end tokens do not end it earlier.
   PickSource picks = PickSource::target;
+  /// Strategies that want rows are shown the rows of prompts too; RACER always is. The prefill then computes the logits
+  /// of all tokens.
+  bool prompt_rows = false;
 };
 
 /// One prompt and its answer. Times and statistics are of this turn.

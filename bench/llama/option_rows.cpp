@@ -143,6 +143,12 @@ std::vector<Option> drafting_rows(Options& o) {
                    "              passes and shows its likeliest tokens. All strategies commit the same text",
            .read = word<PickSource>(o.picks, {{"target", PickSource::target}, {"recorded", PickSource::recorded}}),
            .indent = 4},
+          {.name = "--prompt-rows",
+           .value = "",
+           .help = "also shows strategies the likeliest tokens after each token of a prompt; racer always gets them.\n"
+                   "The prefill takes longer, because it computes the logits of all tokens",
+           .read = flag(o.prompt_rows),
+           .indent = 4},
           {.name = "--cost-model",
            .value = "CURVE",
            .help = "also print the speedup that a replay of the same tokens predicts under this curve",

@@ -31,7 +31,7 @@ class Agreement {
                 "applies to sampled tokens only; give --temperature above 0 as well");
     given_.only(o_.sampling.drawn() || given_("--record"), {"--top-k"},
                 "applies to sampled tokens and to --record; give --temperature above 0 or --record as well");
-    given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model", "--picks"},
+    given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model", "--picks", "--prompt-rows"},
                 "is an option of --compare; give that as well");
     given_.only(given_("--profile"), {"--contexts", "--sequences", "--pass-times"},
                 "is an option of --profile; give that as well");

@@ -31,6 +31,7 @@ struct Options {
   std::size_t repeat = 1;
   double epsilon = 0.05;  ///< in logits
   PickSource picks = PickSource::target;
+  bool prompt_rows = false;
   std::string cost_model;                                 ///< the curve for predictions; empty: none
   std::string record;                                     ///< a trace file to append to; empty: none
   std::size_t record_top_k = 0;                           ///< likeliest tokens that --record stores; 0: none

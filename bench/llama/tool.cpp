@@ -85,7 +85,7 @@ class Tool {
     const std::vector<Request> requests = read_requests(options_.inputs);
     engine_ = Engine::load(options_.engine);
     check_requests(requests, options_.inputs, engine_);
-    settings_ = {options_.sampling, options_.leaves, options_.inputs.raw, told, options_.picks};
+    settings_ = {options_.sampling, options_.leaves, options_.inputs.raw, told, options_.picks, options_.prompt_rows};
     if (!options_.record.empty()) return record_all(requests);
     return options_.compare ? compare_all(requests, std::move(prediction)) : generate_all(requests);
   }

@@ -114,6 +114,9 @@ TEST(LlamaOptions, TakePicksFromARecordingOnlyWhereThereIsOne) {
   EXPECT_THAT(refused(traced({"--compare", "--temperature=1"})), HasSubstr("recorded draws nothing"));
   EXPECT_THAT(refused(traced({"--compare", "--repeat-penalty=2"})), HasSubstr("recorded draws nothing"));
   EXPECT_THAT(refused(with({"--compare", "--picks", "mine"})), HasSubstr("--picks mine"));
+  EXPECT_FALSE(parsed(with({"--compare"})).prompt_rows);
+  EXPECT_TRUE(parsed(with({"--compare", "--prompt-rows"})).prompt_rows);
+  EXPECT_THAT(refused(with({"--prompt-rows"})), HasSubstr("is an option of --compare"));
 }
 
 TEST(LlamaOptions, KeepAPastOnlyWhereEachSessionRunsOnce) {

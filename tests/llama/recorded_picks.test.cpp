@@ -165,7 +165,7 @@ TEST_F(RecordedSessions, CommitTheRecordedAnswersWithEveryStrategy) {
   }
 }
 
-TEST_F(RecordedSessions, ShowThePromptToRacerOnly) {
+TEST_F(RecordedSessions, ShowThePromptToRacerAndToOthersIfAsked) {
   Engine engine = this->engine("attention", 64);
   Request request{"s", "c", "t:1", {}, true, {{{}, {40, 41, 42, 43}, 1, {50}}, {{}, {60, 61, 62}, 1, {51}}}};
   const std::vector<std::string> specs = {"racer", "token-recycling"};
@@ -185,6 +185,20 @@ TEST_F(RecordedSessions, ShowThePromptToRacerOnly) {
     EXPECT_THAT(racer->top_k(text[i]), ElementsAreArray(row.begin(), row.end())) << text[i];
     const bool anchor = text[i] == 43 || text[i] == 62;
     EXPECT_EQ(recycling->top_k(text[i])[0] != 0, anchor) << text[i];
+  }
+
+  const std::vector<std::string> ngram = {"ngram"};
+  for (const bool shown : {false, true}) {
+    std::vector<Drafting> one = make_draftings(ngram, nullptr, replay::Kept::past);
+    Settings asked = settings(64);
+    asked.prompt_rows = shown;
+    run_request(engine, request, one.front(), asked);
+    const auto row = [&](std::size_t i) {
+      Ranking ranking(verifier->top_k(i));
+      return shown ? ranking : Ranking();
+    };
+    EXPECT_EQ(one.front().past->ranked_rows.after(40, 41), row(1));
+    EXPECT_EQ(one.front().past->ranked_rows.after(60, 61), row(6)) << "the second turn";
   }
 }
 

@@ -91,16 +91,16 @@ class ShownRows {
   void learn(TokenSpan context, const Outcome& outcome) noexcept {
     if (outcome.top_k.empty() || context.empty()) return forget_lags();
     PassRows rows(outcome.top_k);
-    const auto keep_row = [&](NodeIndex node) {
-      const auto token_of = [&](NodeIndex i) {
-        return i == anchor_parent ? context.back() : outcome.draft[static_cast<std::size_t>(i)].token;
-      };
-      const auto before = [&]() -> std::optional<Token> {
-        if (node != anchor_parent) return token_of(outcome.draft[static_cast<std::size_t>(node)].parent);
-        return context.size() < 2 ? std::nullopt : std::optional(context[context.size() - 2]);
-      };
-      keep(before(), token_of(node), rows.after(node));
+    const auto token_of = [&](NodeIndex i) -> std::optional<Token> {
+      if (i == anchor_parent) return context.back();
+      const auto at = static_cast<std::size_t>(i);
+      return at < outcome.draft.size() ? std::optional(outcome.draft[at].token) : std::nullopt;
     };
+    const auto before = [&](NodeIndex node) -> std::optional<Token> {
+      if (node != anchor_parent) return token_of(outcome.draft[static_cast<std::size_t>(node)].parent);
+      return context.size() < 2 ? std::nullopt : std::optional(context[context.size() - 2]);
+    };
+    const auto keep_row = [&](NodeIndex node) { keep(before(node), *token_of(node), rows.after(node)); };
     const std::size_t nodes = std::min(outcome.draft.size(), PassRows::most_nodes);
     for (std::size_t i = 0; i < nodes; ++i) keep_row(static_cast<NodeIndex>(i));
     keep_row(anchor_parent);
