@@ -49,8 +49,8 @@ concept StrategyFunctions = requires(S& s, TokenSpan context, std::size_t size, 
 ///      committed. `context` is the whole context before the cut. Knowledge about the target (calibration) may remain.
 ///  S7  A copy is a fork: the original and the copy continue independently.
 ///  S8  Drafts are a pure function of the calls above and the settings. They depend on no clock, address or global
-///      state. A datastore or table that others write to counts as a setting: S4 and S8 hold as long as its contents are the
-///      same.
+///      state. A datastore or table that others write to counts as a setting: S4 and S8 hold as long as its contents
+///      are the same.
 ///
 /// begin(), observe() and truncate() may allocate. If any function of the strategy throws, the strategy is not called
 /// again until begin() or Session::rebase(), which then calls the strategy's begin(). Decoding continues without
