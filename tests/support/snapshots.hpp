@@ -257,4 +257,34 @@ inline std::string read_as_any_snapshot(std::span<const std::byte> bytes, Snapsh
   return fault.empty() ? fault : "with repaired checksums: " + fault;
 }
 
+/// Reads 5,000 snapshots, each one of `wholes` with up to three changes in its sections. Returns a fault, or an empty
+/// string.
+inline std::string read_damaged_snapshots(std::span<const Bytes> wholes, SnapshotCoverage& coverage) {
+  Random random(5);
+  for (int i = 0; i < 5000; ++i) {
+    Bytes bytes = wholes[random.below(wholes.size())];
+    for (std::size_t changes = random.below(4); changes > 0; --changes) {
+      const std::size_t at = snapshot_bytes({}) + random.below(bytes.size() - snapshot_bytes({}));
+      if (random.chance(80))
+        bytes[at] = static_cast<std::byte>(random.chance(50) ? random.below(4) : random.next() & 255);
+      else
+        bytes.resize(std::max(at, snapshot_bytes({}) + 1));
+    }
+    const std::string fault = read_as_any_snapshot(bytes, coverage);
+    if (!fault.empty()) return "case " + std::to_string(i) + ": " + fault;
+  }
+  return {};
+}
+
+/// Returns a valid snapshot whose only section has the first `length` bytes of the contents of the only section of
+/// `whole`.
+inline Bytes with_shorter_section(const Bytes& whole, SectionKind kind, std::size_t length) {
+  Bytes bytes(snapshot_bytes({length}));
+  SnapshotWriter writer(bytes, some_tokenizer);
+  writer.begin_section(kind);
+  for (std::size_t i = 0; i < length; ++i) writer.put(std::to_integer<std::uint8_t>(whole[snapshot_bytes({0}) + i]));
+  static_cast<void>(writer.finish());  // `bytes` is large enough
+  return bytes;
+}
+
 }  // namespace reprise::testing

@@ -46,7 +46,7 @@ namespace reprise::inline v0 {
 /// Two further sources know tokens that may follow the last token and the last two tokens: statistics of past sequences
 /// (NgramOptions::next_tokens), and the rankings that the target has shown, in this sequence (TopKLearner, RowLearner)
 /// or in past ones (NgramOptions::ranked_rows). Rows of rejected nodes count too. Listed tokens are candidates, and
-/// what a list says is evidence for every candidate (next_token_evidence.hpp).
+/// each list is evidence for every candidate (next_token_evidence.hpp).
 ///
 ///  - Cost of propose(): a few dozen nanoseconds per node, regardless of the context length. A HistoryStore adds one to
 ///    three microseconds per draft.
