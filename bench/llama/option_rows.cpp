@@ -112,7 +112,7 @@ std::vector<Option> drafting_rows(Options& o) {
            "  FILE.json   a measured curve",
            text(o.cost)},
           {"--memory", "KEPT",
-           "what a session leaves to the next ones, for each --strategy apart.\n"
+           "the state that a session leaves to the next ones, for each --strategy apart.\n"
            "  session     (default) nothing\n"
            "  past        its tokens, or the tables that the strategy has learned; strategies without a\n"
            "              memory (see --list of reprise-replay) run as before",
