@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The C interface of reprise: drafts for speculative decoding, for engines in C and for languages that call C. It needs
+ * C99 and no C++ header. One C++ file implements it (reprise.cpp in this folder); CMake builds it as reprise::c.
+ *
+ * Handles. Every object is an opaque handle with a create and a destroy function. A null handle is refused with
+ * REPRISE_INVALID_ARGUMENT, and a destroy function ignores it.
+ *
+ * Structs. The caller sets `size` to the sizeof of the struct, so that later versions can add members at the end. In a
+ * struct that the library reads, a member that is 0 has its default value. Of a struct that the library writes, it
+ * writes the first `size` bytes.
+ *
+ * Arrays. An array that the library returns is valid until the next call with the same handle. An array that the caller
+ * passes is read during the call only. A null array is allowed if its count is 0.
+ *
+ * Errors. A function that can fail returns a reprise_status. After an error, the handle is as before the call, unless
+ * the function says otherwise; the outputs are 0. The _error function of the handle describes the last error.
+ *
+ * Threads. A handle may be used by one thread at a time; different handles are independent. Exception: any number of
+ * followers and sessions may read one history while one thread writes it.
+ *
+ * There are no callbacks, no global variables, no threads, no clock and no exceptions.
+ */
+#ifndef REPRISE_C_REPRISE_H
+#define REPRISE_C_REPRISE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32) && defined(REPRISE_C_SHARED)
+#ifdef REPRISE_C_BUILDING
+#define REPRISE_API __declspec(dllexport)
+#else
+#define REPRISE_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__) && defined(REPRISE_C_BUILDING)
+#define REPRISE_API __attribute__((visibility("default")))
+#else
+#define REPRISE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t reprise_token;
+
+typedef struct reprise_curve reprise_curve;       /* costs of passes that the caller knows */
+typedef struct reprise_history reprise_history;   /* text of earlier sequences */
+typedef struct reprise_follower reprise_follower; /* drafts for an engine that hands over token ids only */
+typedef struct reprise_session reprise_session;   /* drafts for an engine that reports its passes */
+
+/* Any number of tokens, rows or bytes. */
+#define REPRISE_UNLIMITED SIZE_MAX
+
+/* Status codes. Later versions may add codes, but never change one. */
+typedef int32_t reprise_status;
+enum {
+  REPRISE_OK = 0,
+  REPRISE_EMPTY_CONTEXT = 1,       /* no tokens: at least one is needed */
+  REPRISE_CONTEXT_TOO_LONG = 2,    /* more tokens than reprise_capabilities.max_context */
+  REPRISE_CACHED_OUT_OF_RANGE = 3, /* more cached tokens than the context has before its last token */
+  REPRISE_TOO_MANY_PENDING = 4,    /* more pending tokens than a pass has rows */
+  REPRISE_SIZE_OUT_OF_RANGE = 5,   /* a size outside its bounds */
+  REPRISE_INVALID_ARGUMENT = 6,    /* a null handle, a null array, a wrong `size`, or a value that cannot work */
+  REPRISE_OUT_OF_MEMORY = 7,
+  REPRISE_NOT_BEGUN = 8,           /* the session has no sequence: call reprise_session_begin() */
+  REPRISE_NOT_PLANNED = 9,         /* there is no open pass: call reprise_session_plan() */
+  REPRISE_FINISHED = 10,           /* generation has ended */
+  REPRISE_BAD_PICKS = 11,          /* the picks cannot belong to this pass */
+  REPRISE_OUT_OF_ROOM = 12,        /* the caller's buffer is too small */
+  REPRISE_BAD_SNAPSHOT = 13,       /* the bytes are not a snapshot that this library, engine or tokenizer can use */
+  REPRISE_TOKEN_OUT_OF_RANGE = 14, /* a token is outside the vocabulary of the history */
+  REPRISE_INTERNAL = 15            /* an error that the library does not expect; please report it */
+};
+
+/* Describes an error. `message` says what is wrong and what to do. It is a constant string. */
+typedef struct reprise_error {
+  reprise_status status;
+  const char* message;
+  uint64_t value; /* the refused number; 0: none */
+  uint64_t limit; /* the limit that this number violates; 0: none */
+} reprise_error;
+
+/* The version of the library, such as "0.1.0". */
+REPRISE_API const char* reprise_version(void);
+
+/* ---- Cost curves ------------------------------------------------------------------------------------------------ */
+
+/* A measured pass. */
+typedef struct reprise_cost_point {
+  size_t sequences; /* at least 1 */
+  size_t context;   /* tokens of each sequence before the pass */
+  size_t rows;      /* rows of all sequences together */
+  double nanoseconds;
+} reprise_cost_point;
+
+/* Creates the curve 1 + per_row x drafted rows, in plain passes. `error` may be null, here and below. */
+REPRISE_API reprise_status reprise_curve_create_linear(double per_row, reprise_curve** curve, reprise_error* error);
+
+/* Creates the curve through measured points, in any order. Each pair of `sequences` and `context` needs the time of a
+ * pass of one row per sequence. */
+REPRISE_API reprise_status reprise_curve_create(const reprise_cost_point* points, size_t count, reprise_curve** curve,
+                                                reprise_error* error);
+REPRISE_API void reprise_curve_destroy(reprise_curve* curve);
+
+/* ---- Histories -------------------------------------------------------------------------------------------------- */
+
+typedef struct reprise_history_options {
+  size_t size;
+  size_t max_bytes;        /* memory of the text and its index; 0: 64 MiB */
+  size_t next_token_bytes; /* memory of the table of next-token counts; 0: no table */
+  uint64_t key;            /* must be secret and random if the text is not trusted */
+  uint32_t vocabulary;     /* tokens from this value on are refused; 0: 2^31 - 1 */
+} reprise_history_options;
+
+/* Creates an empty history. Allocates all of its memory. `options` may be null. */
+REPRISE_API reprise_status reprise_history_create(const reprise_history_options* options, reprise_history** history,
+                                                  reprise_error* error);
+/* No follower or session may use the history any more. */
+REPRISE_API void reprise_history_destroy(reprise_history* history);
+
+/* Stores a sequence. Its first `prompt_count` tokens are the prompt. `name`: the caller's number for the sequence, for
+ * reprise_history_remove(). `removable`: 0 if the sequence will never have to be removed. Only then are its next tokens
+ * counted, because counts cannot be removed. */
+REPRISE_API reprise_status reprise_history_add(reprise_history* history, uint64_t name, const reprise_token* tokens,
+                                               size_t count, size_t prompt_count, int32_t removable);
+/* Removes the text of all sequences with this name. */
+REPRISE_API reprise_status reprise_history_remove(reprise_history* history, uint64_t name);
+/* Removes everything. */
+REPRISE_API reprise_status reprise_history_clear(reprise_history* history);
+
+/* Takes over what a follower or a session has learned about the target's acceptances. Followers and sessions that are
+ * created later with this history begin with it. It belongs to the same users as the text of the history. */
+REPRISE_API reprise_status reprise_history_learn_from_follower(reprise_history* history,
+                                                               const reprise_follower* follower);
+REPRISE_API reprise_status reprise_history_learn_from_session(reprise_history* history, const reprise_session* session);
+
+/* Writes a snapshot to `buffer`, and its size to `*needed`. `tokenizer`: a number that identifies the tokenizer and the
+ * model, such as a hash of the file. REPRISE_OUT_OF_ROOM: `*needed` is the number of bytes needed. */
+REPRISE_API reprise_status reprise_history_save(reprise_history* history, uint64_t tokenizer, void* buffer, size_t room,
+                                                size_t* needed);
+/* Adds the contents of a snapshot. Any bytes are either loaded or refused; if they are refused, nothing changes. The
+ * table of next-token counts is loaded only if key and size are those of the saved table; otherwise the call succeeds
+ * and the table stays as it was. */
+REPRISE_API reprise_status reprise_history_load(reprise_history* history, uint64_t tokenizer, const void* bytes,
+                                                size_t count);
+REPRISE_API const reprise_error* reprise_history_error(const reprise_history* history);
+
+/* ---- Options of followers and sessions ----------------------------------------------------------------------------
+ */
+
+typedef struct reprise_options {
+  size_t size;
+  const reprise_curve* curve;     /* costs of passes, copied; null: costs are learned from the times of passes */
+  const reprise_history* history; /* must outlive the handle and its forks; null: none */
+  size_t max_draft_nodes;         /* upper bound on drafted tokens in any pass; 0: 32 */
+  size_t max_bytes;               /* upper bound on the memory of the index over the sequence; 0: no bound */
+  uint64_t key;                   /* must be secret and random if the text is not trusted */
+  const void* saved_costs;        /* pass costs saved by an earlier follower or session; null: none */
+  size_t saved_costs_size;        /* bytes */
+  const char* engine;             /* the name under which saved_costs were saved */
+} reprise_options;
+
+/* ---- Followers ----------------------------------------------------------------------------------------------------
+ */
+
+/* Creates a follower. See loop/follower.hpp for what it finds out by itself. `options` may be null, here and below. */
+REPRISE_API reprise_status reprise_follower_create(const reprise_options* options, reprise_follower** follower,
+                                                   reprise_error* error);
+REPRISE_API void reprise_follower_destroy(reprise_follower* follower);
+
+/* Returns a draft of at most `most` tokens that may follow the `count` tokens in `ids`: all tokens that the engine has
+ * committed. `now_ns`: the time of this call on a clock that does not go back, in nanoseconds; 0: unknown.
+ * `conversation`: a number for the conversation, in every call or in none; 0: unknown. */
+REPRISE_API reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_token* ids, size_t count,
+                                                  size_t most, int64_t now_ns, uint64_t conversation,
+                                                  const reprise_token** draft, size_t* drafted);
+/* The next draft begins a new sequence. */
+REPRISE_API reprise_status reprise_follower_forget(reprise_follower* follower);
+/* Writes the counts of all sequences as a JSON object, with a final 0. `*needed`: bytes, the final 0 included. */
+REPRISE_API reprise_status reprise_follower_statistics(reprise_follower* follower, char* buffer, size_t room,
+                                                       size_t* needed);
+/* Writes the learned pass costs under the name of an engine, a model and a machine, at most 100 bytes long. */
+REPRISE_API reprise_status reprise_follower_save_costs(reprise_follower* follower, const char* engine, void* buffer,
+                                                       size_t room, size_t* needed);
+REPRISE_API const reprise_error* reprise_follower_error(const reprise_follower* follower);
+
+/* ---- Sessions -----------------------------------------------------------------------------------------------------
+ */
+
+/* How an engine discards the rejected rows of a pass. */
+enum {
+  REPRISE_ROLLBACK_TRIM = 0,     /* it cuts the end of its cache (attention) */
+  REPRISE_ROLLBACK_SNAPSHOT = 1, /* it restores a saved state, and runs the accepted tokens again (recurrent, hybrid) */
+  REPRISE_ROLLBACK_PER_ROW = 2   /* it keeps one state per row of the pass */
+};
+
+/* What an engine can do for one sequence. */
+typedef struct reprise_capabilities {
+  size_t size;
+  size_t max_rows;       /* rows of one pass, pending tokens included; 0: no bound */
+  size_t max_context;    /* tokens of a sequence; 0: no bound */
+  size_t max_depth;      /* drafted tokens on one path; 0: no bound */
+  size_t max_leaves;     /* paths of a draft; 0 and 1: chains only; REPRISE_UNLIMITED: any tree */
+  size_t max_rollback;   /* drafted rows that can be rolled back; 0: no bound */
+  const size_t* widths;  /* row counts that a pass with a draft may have */
+  size_t width_count;    /* 0: any row count */
+  int32_t rollback;      /* one of REPRISE_ROLLBACK_... */
+  int32_t has_pad_token; /* 1: pad_token fills spare rows up to an allowed width */
+  reprise_token pad_token;
+} reprise_capabilities;
+
+/* What ends a generation. */
+typedef struct reprise_limits {
+  size_t size;
+  size_t max_tokens;        /* output tokens; 0: no bound */
+  size_t max_context;       /* tokens of the sequence; 0: no bound */
+  const reprise_token* eos; /* end-of-sequence tokens and other tokens that end generation */
+  size_t eos_count;
+} reprise_limits;
+
+/* The next batch to run: [pending | drafted]. */
+typedef struct reprise_pass {
+  size_t size;
+  const reprise_token* batch;
+  size_t rows;
+  size_t pending;         /* leading rows that are not in the cache; the last is the anchor */
+  size_t drafted;         /* rows after the pending ones */
+  const int32_t* parents; /* of each drafted row: the index of a drafted row, or -1 for the anchor */
+  const uint32_t* depths; /* of each drafted row: its position is that of the anchor plus its depth */
+} reprise_pass;
+
+/* What a pass has committed. */
+typedef struct reprise_commit {
+  size_t size;
+  const reprise_token* tokens; /* the committed tokens */
+  size_t count;
+  const size_t* rows; /* the rows of the batch that stay in the cache, ascending; for a chain, a prefix */
+  size_t keep;        /* number of these rows */
+  size_t accepted;    /* committed tokens that were drafted */
+  int32_t restore;    /* 1: keep no rows, restore the state before the pass (REPRISE_ROLLBACK_SNAPSHOT) */
+  int32_t finish;     /* one of REPRISE_FINISH_... */
+} reprise_commit;
+
+/* Why generation has ended. */
+enum {
+  REPRISE_FINISH_NONE = 0,
+  REPRISE_FINISH_EOS = 1,
+  REPRISE_FINISH_MAX_TOKENS = 2,
+  REPRISE_FINISH_CONTEXT_FULL = 3
+};
+
+/* The state of a session. */
+typedef struct reprise_state {
+  size_t size;
+  const reprise_token* context; /* all committed tokens */
+  size_t context_count;
+  const reprise_token* output; /* the output since the last begin, append or rebase, without the token that ended it */
+  size_t output_count;
+  size_t cached;       /* tokens whose rows are in the engine's cache */
+  size_t top_k_wanted; /* number of likeliest tokens that a row should be reported with; 0: none are wanted */
+  size_t memory_bytes;
+  int32_t finish; /* one of REPRISE_FINISH_... */
+} reprise_state;
+
+REPRISE_API reprise_status reprise_session_create(const reprise_options* options, reprise_session** session,
+                                                  reprise_error* error);
+/* Creates a second session that continues from the state of `session`, without its open pass. */
+REPRISE_API reprise_status reprise_session_fork(reprise_session* session, reprise_session** fork);
+REPRISE_API void reprise_session_destroy(reprise_session* session);
+
+/* Starts a sequence. `cached`: how many leading tokens are in the engine's cache; REPRISE_UNLIMITED: all except the
+ * last. The other tokens are pending: the first pass runs them. `capabilities` may be null. */
+REPRISE_API reprise_status reprise_session_begin(reprise_session* session, const reprise_token* tokens, size_t count,
+                                                 size_t cached, const reprise_capabilities* capabilities);
+/* Returns the next pass to run, with at most `most` drafted tokens. An open pass is given up. `limits` may be null.
+ * They apply until the next plan. */
+REPRISE_API reprise_status reprise_session_plan(reprise_session* session, const reprise_limits* limits, size_t most,
+                                                reprise_pass* pass);
+/* Reports the likeliest tokens of a row of the open pass, the likeliest first. `row`: 0 for the anchor, i for the
+ * drafted row i - 1. Rows that will not be accepted may be reported too. */
+REPRISE_API reprise_status reprise_session_report_top_k(reprise_session* session, size_t row,
+                                                        const reprise_token* likeliest, size_t count);
+/* The same for the row of a committed token, such as those of the prompt. */
+REPRISE_API reprise_status reprise_session_report_prompt_row(reprise_session* session, size_t position,
+                                                             const reprise_token* likeliest, size_t count);
+/* Commits the open pass. picks[0] is the target's token after the anchor, picks[i] its token after drafted row i - 1.
+ * `count`: at least 1; of a chain, reading may stop after the first pick that the draft does not have; of a tree, all
+ * picks are needed. `pass_ns`: how long the pass took; 0: unknown. The engine then keeps the rows in `commit`. */
+REPRISE_API reprise_status reprise_session_commit(reprise_session* session, const reprise_token* picks, size_t count,
+                                                  int64_t pass_ns, reprise_commit* commit);
+/* Appends tokens that the engine did not generate, such as the next turn. `cached`: as in reprise_session_begin(). An
+ * open pass is given up, here and below. */
+REPRISE_API reprise_status reprise_session_append(reprise_session* session, const reprise_token* tokens, size_t count,
+                                                  size_t cached);
+/* Removes all but the first `count` tokens. */
+REPRISE_API reprise_status reprise_session_truncate(reprise_session* session, size_t count);
+/* Replaces the sequence, and keeps the replaced tokens as evidence. `*shared`: the number of leading tokens that both
+ * have in common; only their rows are worth keeping. */
+REPRISE_API reprise_status reprise_session_rebase(reprise_session* session, const reprise_token* tokens, size_t count,
+                                                  size_t cached, size_t* shared);
+/* Sets how many leading tokens are in the engine's cache, for example after preemption. */
+REPRISE_API reprise_status reprise_session_set_cached(reprise_session* session, size_t cached);
+REPRISE_API reprise_status reprise_session_state(reprise_session* session, reprise_state* state);
+/* Like the functions of the follower. */
+REPRISE_API reprise_status reprise_session_statistics(reprise_session* session, char* buffer, size_t room,
+                                                      size_t* needed);
+REPRISE_API reprise_status reprise_session_save_costs(reprise_session* session, const char* engine, void* buffer,
+                                                      size_t room, size_t* needed);
+REPRISE_API const reprise_error* reprise_session_error(const reprise_session* session);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* REPRISE_C_REPRISE_H */

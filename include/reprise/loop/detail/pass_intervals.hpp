@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace reprise::inline v0 {
+
+/// Decides which intervals between two calls are times of passes. An engine may pause between two passes, for another
+/// request or because it has no work. Such an interval is far above the usual one, and nothing is learned from it.
+///
+/// The usual interval is a running mean, kept for each power of two of the row count, because long passes may cost many
+/// times as much as short ones.
+class PassIntervals {
+ public:
+  /// An interval above this many usual intervals is not the time of a pass.
+  static constexpr std::int64_t most_usual = 10;
+
+  /// Returns the interval if it can be the time of a pass of `rows` rows; otherwise nullopt. Intervals of 0 or less are
+  /// never times.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> take(std::chrono::nanoseconds interval,
+                                                             std::size_t rows) noexcept {
+    constexpr std::int64_t longest = std::int64_t{1} << 48;  // three days; products below stay in range
+    const std::int64_t time = interval.count();
+    if (time <= 0 || time > longest) return std::nullopt;
+    const std::size_t i = index(rows);
+    const std::int64_t usual = expected(i);
+    if (usual == 0) {
+      usual_[i] = time;
+      return interval;
+    }
+    const std::int64_t clipped = std::min(time, most_usual * usual);
+    // A clipped interval still raises the mean, so an engine that has become slower is believed after a few passes.
+    usual_[i] = usual_[i] == 0 ? clipped : usual_[i] + (clipped - usual_[i]) / 8;
+    if (time > clipped) return std::nullopt;
+    return interval;
+  }
+
+ private:
+  static std::size_t index(std::size_t rows) noexcept {
+    return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(rows | 1)) - 1, 7);
+  }
+  /// Returns the usual interval of these row counts in nanoseconds; 0 if no interval is known. Unknown row counts are
+  /// assumed to cost in proportion to their rows.
+  [[nodiscard]] std::int64_t expected(std::size_t i) const noexcept {
+    for (std::size_t j = i + 1; j-- > 0;)
+      if (usual_[j] != 0) return usual_[j] << (i - j);
+    for (std::size_t j = i + 1; j < usual_.size(); ++j)
+      if (usual_[j] != 0) return usual_[j];
+    return 0;
+  }
+
+  std::array<std::int64_t, 8> usual_{};
+};
+
+}  // namespace reprise

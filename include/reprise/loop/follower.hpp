@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "reprise/core/draft.hpp"
+#include "reprise/core/limits.hpp"
+#include "reprise/core/result.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/loop/detail/pass_intervals.hpp"
+#include "reprise/loop/pass.hpp"
+#include "reprise/stats/statistics.hpp"
+
+namespace reprise::inline v0 {
+
+/// The state of one sequence whose engine owns the decoding loop and reports nothing except token ids. Before each
+/// pass, the engine passes all committed tokens and gets a draft:
+///
+///   Follower<Speculator> follower;
+///   while (...) { draft = follower.draft(ids, 16); ... the engine verifies the draft and appends to ids ... }
+///
+/// A follower compares the ids with the tokens that it knows. So it finds out what has happened since the last call:
+///
+///  * **The known tokens and more**: a pass committed them. The first draft.size() + 1 new tokens are the picks of the
+///    pass; tokens after those that the picks commit are appended, as by Session::append().
+///  * **The known tokens alone**: nothing has happened; the last draft is void.
+///  * **Other tokens**: a new sequence. Nothing of the text before it is left, not even as evidence: the engine may
+///  have
+///    given its slot to a request of another user.
+///  * **Other tokens of the same conversation**: the end was removed (Session::truncate()), or the text was replaced
+///    (Session::rebase(), which keeps the replaced tokens as evidence). Only a caller that passes the number of the
+///    conversation gets this.
+///
+/// Pass times: the interval between two calls is the time of the pass between them, if exactly one pass can have
+/// committed the new tokens. The interval is ignored after a call that began a sequence or appended tokens, because the
+/// engine may have run a prompt in it. It is also ignored if it is above 10 times the usual interval.
+///
+/// What is learned about pass costs outlives a sequence, because it is a property of the engine. The loss budget
+/// outlives it too. So the *number* of drafted tokens may depend on earlier sequences, but never the tokens.
+///
+/// `S`: a Speculator, or another Session. Drafts are chains. Cost of a call: one comparison of all tokens, plus the
+/// session's cost of what has changed. Memory: that of the session, and 200 bytes. Exceptions and threads: as for the
+/// session.
+template <class S>
+class Follower {
+ public:
+  Follower() : Follower(S()) {}
+  /// If `session` has begun, its context is the text of the last call.
+  explicit Follower(S session) : session_(std::move(session)), known_(!session_.context().empty()) {}
+
+  /// Returns a draft of at most `most` tokens that may follow `ids`. It is valid until the next call.
+  ///
+  ///  * `ids`: all tokens that the engine has committed, at least one.
+  ///  * `most`: 0 for a pass without a draft. Call draft() before that pass too, so that its time is learned.
+  ///  * `now`: the time of this call, on any clock that does not go back. Without it, no cost is learned.
+  ///  * `conversation`: a number for the conversation, in every call or in none. Another number than in the last call
+  ///    begins a new sequence.
+  ///
+  /// Errors: those of Session::begin(), append(), truncate(), rebase() and plan(). After an error there is no draft,
+  /// and the next call compares the ids with the tokens that were known before the error.
+  Result<TokenSpan> draft(TokenSpan ids, std::size_t most = unlimited, std::optional<std::chrono::nanoseconds> now = {},
+                          std::optional<std::uint64_t> conversation = {}) {
+    if (limits_ == nullptr) limits_.reset(new (std::nothrow) Limits());
+    if (limits_ == nullptr)
+      return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
+    const auto before = std::exchange(called_, std::nullopt);
+    const auto interval = before && now ? std::optional(*now - *before) : std::nullopt;
+    const auto passes_alone = follow(ids, interval, conversation);
+    if (!passes_alone) return passes_alone.error();
+    if (*passes_alone) called_ = now;
+    limits_->draft.max_nodes = most;
+    static_cast<void>(session_.propose(*limits_, DraftShape::chain));
+    const auto pass = session_.plan();
+    if (!pass) return pass.error();
+    pass_ = *pass;
+    return pass->batch.last(pass->drafted);
+  }
+
+  /// Forgets the sequence, so that the next draft() begins a new one. For an engine that knows when a request has
+  /// ended. The memory stays allocated.
+  void forget() noexcept { known_ = false; }
+
+  /// Allocates memory for `max_context` tokens; see Session::reserve(). The last draft becomes void. Errors:
+  /// out_of_memory.
+  Result<void> reserve(std::size_t max_context) {
+    pass_.reset();
+    return session_.reserve(max_context);
+  }
+
+  /// Returns the tokens of the last draft() without an error; none after forget().
+  [[nodiscard]] TokenSpan context() const noexcept { return known_ ? session_.context() : TokenSpan(); }
+  /// Returns the counts of all sequences together.
+  [[nodiscard]] Statistics statistics() const noexcept {
+    Statistics all = earlier_;
+    return all += session_.statistics();
+  }
+  /// Returns the session, for its control, its strategy and its capabilities.
+  [[nodiscard]] const S& session() const noexcept { return session_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return session_.memory_bytes() + sizeof(Limits); }
+
+ private:
+  /// Finds out what has happened since the last call. Returns true if passes alone can have run since then: nothing
+  /// was begun, appended, removed or replaced.
+  Result<bool> follow(TokenSpan ids, std::optional<std::chrono::nanoseconds> interval,
+                      std::optional<std::uint64_t> conversation) {
+    const std::optional<Pass> pass = std::exchange(pass_, std::nullopt);
+    const TokenSpan known = context();
+    const std::size_t most = std::min(known.size(), ids.size());
+    const bool same = std::equal(known.data(), known.data() + most, ids.data());
+    const bool renamed = conversation != conversation_;
+    if (!known.empty() && !renamed && same && most == known.size()) return extend(pass, ids.subspan(most), interval);
+    if (known.empty() || renamed || !conversation) return begin(ids, conversation);
+    if (same && !ids.empty()) return changed(session_.truncate(ids.size()));
+    return changed(session_.rebase(ids));
+  }
+
+  Result<bool> begin(TokenSpan ids, std::optional<std::uint64_t> conversation) {
+    const Statistics counts = session_.statistics();
+    if (auto begun = session_.begin(ids, session_.capabilities()); !begun) return begun.error();
+    earlier_ += counts;
+    conversation_ = conversation;
+    known_ = true;
+    return false;
+  }
+
+  /// Commits the tokens of the pass, and appends the rest of `fresh`.
+  Result<bool> extend(const std::optional<Pass>& pass, TokenSpan fresh,
+                      std::optional<std::chrono::nanoseconds> interval) {
+    if (pass && !fresh.empty()) {
+      const auto decision = session_.resolve(pass->ticket, fresh.first(std::min(fresh.size(), pass->drafted + 1)));
+      if (!decision) return decision.error();
+      const std::size_t committed = decision->tokens.size();
+      const bool one_pass = interval && committed == fresh.size();
+      if (auto done =
+              session_.commit(pass->ticket, one_pass ? intervals_.take(*interval, pass->batch.size()) : std::nullopt);
+          !done)
+        return done.error();
+      fresh = fresh.subspan(committed);
+    }
+    if (fresh.empty()) return true;
+    const Statistics counts = session_.statistics();  // append() begins to count anew
+    if (auto appended = session_.append(fresh); !appended) return appended.error();
+    earlier_ += counts;
+    return false;
+  }
+
+  template <class T>
+  static Result<bool> changed(const Result<T>& result) {
+    if (!result) return result.error();
+    return false;
+  }
+
+  S session_;
+  bool known_;
+  std::unique_ptr<Limits> limits_;  // not a member value: an open round refers to it, and a follower can be moved
+  std::optional<Pass> pass_;
+  std::optional<std::uint64_t> conversation_;
+  std::optional<std::chrono::nanoseconds> called_;  // set if the next interval can be the time of a pass
+  PassIntervals intervals_;
+  Statistics earlier_;
+};
+
+}  // namespace reprise
