@@ -84,6 +84,7 @@
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/index/token_counts.hpp"
 #include "reprise/index/token_hash.hpp"
+#include "reprise/loop/follower.hpp"
 #include "reprise/loop/generate.hpp"
 #include "reprise/loop/pass.hpp"
 #include "reprise/loop/round.hpp"

@@ -46,7 +46,7 @@ namespace reprise::inline v0 {
 /// outlives it too. So the *number* of drafted tokens may depend on earlier sequences, but never the tokens.
 ///
 /// `S`: a Speculator, or another Session. Drafts are chains. Cost of a call: one comparison of all tokens, plus the
-/// session's cost of what has changed. Memory: that of the session, and 200 bytes. Exceptions and threads: as for the
+/// session's cost of the change. Memory: that of the session, and 200 bytes. Exceptions and threads: as for the
 /// session.
 template <class S>
 class Follower {
@@ -106,7 +106,7 @@ class Follower {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return session_.memory_bytes() + sizeof(Limits); }
 
  private:
-  /// Finds out what has happened since the last call. Returns true if passes alone can have run since then: nothing
+  /// Applies the changes since the last call. Returns true if passes alone can have run since then: nothing
   /// was begun, appended, removed or replaced.
   Result<bool> follow(TokenSpan ids, std::optional<std::chrono::nanoseconds> interval,
                       std::optional<std::uint64_t> conversation) {

@@ -14,8 +14,8 @@ namespace reprise::inline v0 {
 /// Decides which intervals between two calls are times of passes. An engine may pause between two passes, for another
 /// request or because it has no work. Such an interval is far above the usual one, and nothing is learned from it.
 ///
-/// The usual interval is a running mean, kept for each power of two of the row count, because long passes may cost many
-/// times as much as short ones.
+/// The usual interval is a running mean. It is kept for each power of two of the row count, because long passes may
+/// cost many times as much as short ones.
 class PassIntervals {
  public:
   /// An interval above this many usual intervals is not the time of a pass.

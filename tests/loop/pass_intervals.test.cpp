@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/loop/detail/pass_intervals.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace reprise {
+namespace {
+
+using std::chrono::nanoseconds;
+
+TEST(PassIntervals, TakesTheFirstIntervalAsItIs) {
+  PassIntervals intervals;
+  EXPECT_EQ(intervals.take(nanoseconds(500), 1), nanoseconds(500));
+}
+
+TEST(PassIntervals, RefusesAnIntervalOfMoreThanTenUsualOnes) {
+  PassIntervals intervals;
+  static_cast<void>(intervals.take(nanoseconds(1000), 1));
+  EXPECT_EQ(intervals.take(nanoseconds(10'000), 1), nanoseconds(10'000));
+  PassIntervals others;
+  static_cast<void>(others.take(nanoseconds(1000), 1));
+  EXPECT_EQ(others.take(nanoseconds(10'001), 1), std::nullopt);
+}
+
+TEST(PassIntervals, BelievesAnEngineThatHasBecomeMuchSlowerAfterAFewPasses) {
+  PassIntervals intervals;
+  for (int i = 0; i < 20; ++i) static_cast<void>(intervals.take(nanoseconds(1000), 1));
+  int refused = 0;
+  while (!intervals.take(nanoseconds(100'000), 1)) ASSERT_LT(++refused, 20);
+  EXPECT_GE(refused, 2);
+  EXPECT_LE(refused, 5);
+}
+
+TEST(PassIntervals, RefusesTimesThatDoNotPassAndTimesWithoutEnd) {
+  PassIntervals intervals;
+  EXPECT_EQ(intervals.take(nanoseconds(0), 1), std::nullopt);
+  EXPECT_EQ(intervals.take(nanoseconds(-5), 1), std::nullopt);
+  EXPECT_EQ(intervals.take(nanoseconds(std::numeric_limits<std::int64_t>::min()), 1), std::nullopt);
+  EXPECT_EQ(intervals.take(nanoseconds(std::numeric_limits<std::int64_t>::max()), 1), std::nullopt);
+  EXPECT_EQ(intervals.take(nanoseconds(500), 1), nanoseconds(500)) << "nothing was learned from the refused ones";
+}
+
+TEST(PassIntervals, AssumesThatUnknownRowCountsCostInProportionToTheirRows) {
+  PassIntervals intervals;
+  static_cast<void>(intervals.take(nanoseconds(1000), 1));
+  EXPECT_EQ(intervals.take(nanoseconds(160'001), 16), std::nullopt);
+  PassIntervals others;
+  static_cast<void>(others.take(nanoseconds(1000), 1));
+  EXPECT_EQ(others.take(nanoseconds(160'000), 16), nanoseconds(160'000));
+  // A shorter pass than any known one costs at most as much.
+  PassIntervals shorter;
+  static_cast<void>(shorter.take(nanoseconds(1000), 16));
+  EXPECT_EQ(shorter.take(nanoseconds(10'000), 1), nanoseconds(10'000));
+  EXPECT_EQ(shorter.take(nanoseconds(1'000'000), 1), std::nullopt);
+}
+
+TEST(PassIntervals, KeepsLongAndShortPassesApart) {
+  PassIntervals intervals;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(intervals.take(nanoseconds(1000), 1));
+    EXPECT_TRUE(intervals.take(nanoseconds(30'000), 33)) << "a pass of 33 rows may cost 30 plain passes";
+  }
+}
+
+TEST(PassIntervals, AcceptsAnyRowCount) {
+  PassIntervals intervals;
+  EXPECT_TRUE(intervals.take(nanoseconds(1), 0));
+  EXPECT_TRUE(intervals.take(nanoseconds(1), std::numeric_limits<std::size_t>::max()));
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "support/choices.hpp"
+#include "support/follower_world.hpp"
+
+namespace reprise::testing {
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// REPRISE_PROPERTY_CASES sets the number of histories, one per five cases; REPRISE_PROPERTY_SEED sets the first of
+// them.
+TEST(FollowerProperty, DraftsWhatASessionDraftsThatIsToldWhatHasHappened) {
+  const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 50'000) / 5);
+  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    Choices choices(seed);
+    ASSERT_EQ(run_follower_world(choices), "")
+        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+  }
+}
+
+TEST(FollowerProperty, EveryHistoryThatBytesDescribeIsAgreedOn) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    std::vector<std::uint8_t> bytes(random.below(400));
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
+    Choices choices{std::span<const std::uint8_t>(bytes)};
+    ASSERT_EQ(run_follower_world(choices), "") << "bytes of Random(" << seed << ")";
+  }
+}
+
+TEST(FollowerProperty, RandomHistoriesMeetEveryEvent) {
+  FollowerCoverage all;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Choices choices(seed);
+    static_cast<void>(run_follower_world(choices, &all));
+  }
+  EXPECT_GT(all.drafted, 5000U);
+  EXPECT_GT(all.accepted, 2000U);
+  EXPECT_GT(all.cut, 100U);
+  EXPECT_GT(all.appended, 200U);
+  EXPECT_GT(all.truncated, 50U);
+  EXPECT_GT(all.edited, 50U);
+  EXPECT_GT(all.begun, 500U);
+  EXPECT_GT(all.shortened, 50U);
+  EXPECT_GT(all.timed, 500U);
+}
+
+}  // namespace
+}  // namespace reprise::testing
