@@ -26,14 +26,13 @@ namespace reprise::inline v0 {
 ///   Follower<Speculator> follower;
 ///   while (...) { draft = follower.draft(ids, 16); ... the engine verifies the draft and appends to ids ... }
 ///
-/// A follower compares the ids with the tokens that it knows. So it finds out what has happened since the last call:
+/// A follower compares the ids with the tokens that it knows, those of the last call:
 ///
 ///  * **The known tokens and more**: a pass committed them. The first draft.size() + 1 new tokens are the picks of the
 ///    pass; tokens after those that the picks commit are appended, as by Session::append().
 ///  * **The known tokens alone**: nothing has happened; the last draft is void.
-///  * **Other tokens**: a new sequence. Nothing of the text before it is left, not even as evidence: the engine may
-///  have
-///    given its slot to a request of another user.
+///  * **Other tokens**: a new sequence. Nothing of the text before it is left, not even as evidence, because the engine
+///    may have given its slot to a request of another user.
 ///  * **Other tokens of the same conversation**: the end was removed (Session::truncate()), or the text was replaced
 ///    (Session::rebase(), which keeps the replaced tokens as evidence). Only a caller that passes the number of the
 ///    conversation gets this.
@@ -46,7 +45,7 @@ namespace reprise::inline v0 {
 /// outlives it too. So the *number* of drafted tokens may depend on earlier sequences, but never the tokens.
 ///
 /// `S`: a Speculator, or another Session. Drafts are chains. Cost of a call: one comparison of all tokens, plus the
-/// session's cost of the change. Memory: that of the session, and 200 bytes. Exceptions and threads: as for the
+/// session's cost of the change. Memory: that of the session, and 1 KB. Exceptions and threads: as for the
 /// session.
 template <class S>
 class Follower {
