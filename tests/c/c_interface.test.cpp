@@ -167,6 +167,43 @@ TEST_F(CInterfaceErrors, OfHistories) {
   EXPECT_EQ(error.status, REPRISE_SIZE_OUT_OF_RANGE);
 }
 
+/// Returns a snapshot of a history.
+std::vector<unsigned char> saved(reprise_history* history) {
+  std::size_t needed = 0;
+  EXPECT_EQ(reprise_history_save(history, 7, nullptr, 0, &needed), REPRISE_OUT_OF_ROOM);
+  std::vector<unsigned char> bytes(needed);
+  EXPECT_EQ(reprise_history_save(history, 7, bytes.data(), bytes.size(), &needed), REPRISE_OK);
+  return bytes;
+}
+
+// The text of the snapshot is good, but its table is not: nothing may be loaded.
+TEST_F(CInterfaceErrors, OfATableThatCannotBeLoadedLeaveTheTextAsItWas) {
+  const auto make = [](std::uint32_t vocabulary) {
+    auto options = sized<reprise_history_options>();
+    options.max_bytes = 10'000;
+    options.next_token_bytes = 1'000;
+    options.vocabulary = vocabulary;
+    reprise_history* made = nullptr;
+    EXPECT_EQ(reprise_history_create(&options, &made, nullptr), REPRISE_OK);
+    return made;
+  };
+  reprise_history* const large = make(1000);
+  reprise_history* const small = make(10);
+  const Tokens counted = {500, 501, 502};
+  ASSERT_EQ(reprise_history_add(large, 1, counted.data(), counted.size(), 0, 0), REPRISE_OK);
+  ASSERT_EQ(reprise_history_remove(large, 1), REPRISE_OK);  // the counts stay
+  ASSERT_EQ(reprise_history_add(large, 2, text.data(), text.size(), 0, 1), REPRISE_OK);
+  const auto before = saved(small);
+  const auto bytes = saved(large);
+  EXPECT_EQ(reprise_history_load(small, 7, bytes.data(), bytes.size()), REPRISE_TOKEN_OUT_OF_RANGE);
+  EXPECT_EQ(saved(small), before);
+  // A history without such a table ignores it.
+  EXPECT_EQ(reprise_history_load(history, 7, bytes.data(), bytes.size()), REPRISE_OK);
+  EXPECT_NE(saved(history), before);
+  reprise_history_destroy(small);
+  reprise_history_destroy(large);
+}
+
 TEST_F(CInterfaceErrors, OfCostsThatWereSaved) {
   std::array<unsigned char, 1000> bytes{};
   std::size_t size = 0;
