@@ -44,6 +44,15 @@ TEST(PassIntervals, RefusesTimesThatDoNotPassAndTimesWithoutEnd) {
   EXPECT_EQ(intervals.take(nanoseconds(500), 1), nanoseconds(500)) << "nothing was learned from the refused ones";
 }
 
+TEST(PassIntervals, IntervalsOfExtremeTimesAreUnknown) {
+  constexpr nanoseconds least(std::numeric_limits<std::int64_t>::min());
+  constexpr nanoseconds most(std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(PassIntervals::between(least, most), PassIntervals::unknown);
+  EXPECT_EQ(PassIntervals::between(most, least), PassIntervals::unknown);
+  EXPECT_EQ(PassIntervals::between(nanoseconds(5), nanoseconds(5)), PassIntervals::unknown);
+  EXPECT_EQ(PassIntervals::between(nanoseconds(-5), nanoseconds(7)), nanoseconds(12));
+}
+
 TEST(PassIntervals, AssumesThatUnknownRowCountsCostInProportionToTheirRows) {
   PassIntervals intervals;
   static_cast<void>(intervals.take(nanoseconds(1000), 1));

@@ -70,8 +70,7 @@ class Follower {
     if (limits_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
     const auto before = std::exchange(called_, std::nullopt);
-    // 0: unknown
-    const std::chrono::nanoseconds interval = before && now ? *now - *before : std::chrono::nanoseconds(0);
+    const auto interval = before && now ? PassIntervals::between(*before, *now) : PassIntervals::unknown;
     const auto passes_alone = follow(ids, interval, conversation);
     if (!passes_alone) return passes_alone.error();
     if (*passes_alone) called_ = now;

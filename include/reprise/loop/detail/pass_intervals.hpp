@@ -20,14 +20,24 @@ class PassIntervals {
  public:
   /// An interval above this many usual intervals is not the time of a pass.
   static constexpr std::int64_t most_usual = 10;
+  static constexpr std::chrono::nanoseconds unknown{0};
+
+  /// Returns the interval between two times of a clock; `unknown` if the clock went back, or after more than three
+  /// days.
+  [[nodiscard]] static std::chrono::nanoseconds between(std::chrono::nanoseconds before,
+                                                        std::chrono::nanoseconds now) noexcept {
+    if (now <= before) return unknown;
+    // Unsigned, because the difference of two times can exceed the range.
+    const std::uint64_t interval = static_cast<std::uint64_t>(now.count()) - static_cast<std::uint64_t>(before.count());
+    return interval > longest ? unknown : std::chrono::nanoseconds(static_cast<std::int64_t>(interval));
+  }
 
   /// Returns the interval if it can be the time of a pass of `rows` rows; otherwise nullopt. Intervals of 0 or less are
   /// never times.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> take(std::chrono::nanoseconds interval,
                                                              std::size_t rows) noexcept {
-    constexpr std::int64_t longest = std::int64_t{1} << 48;  // three days; products below stay in range
     const std::int64_t time = interval.count();
-    if (time <= 0 || time > longest) return std::nullopt;
+    if (time <= 0 || static_cast<std::uint64_t>(time) > longest) return std::nullopt;
     const std::size_t i = index(rows);
     const std::int64_t usual = expected(i);
     if (usual == 0) {
@@ -42,6 +52,8 @@ class PassIntervals {
   }
 
  private:
+  static constexpr std::uint64_t longest = std::uint64_t{1} << 48;  // three days; the products stay in range
+
   static std::size_t index(std::size_t rows) noexcept {
     return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(rows | 1)) - 1, 7);
   }
