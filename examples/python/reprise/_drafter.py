@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _library
-from ._arrays import Tokens, tokens, whole
+from ._arrays import Tokens, address, tokens, whole
 from ._costs import CostCurve
 from ._errors import error
 from ._handle import Owner
@@ -18,6 +18,11 @@ from ._history import History
 from ._options import engine_name, options
 from ._statistics import Statistics, parsed
 
+
+
+_INT32 = np.dtype(np.int32)
+_BYTE = ctypes.c_char
+_LONGEST = 4096  # no draft has as many tokens
 
 
 class Drafter(Owner):
@@ -56,6 +61,9 @@ class Drafter(Owner):
         self._draft = _library.library.reprise_follower_draft
         self._pointer, self._count = ctypes.c_void_p(), ctypes.c_size_t()
         self._results = ctypes.byref(self._pointer), ctypes.byref(self._count)
+        # A view of the library's buffer. It is read only after the library has returned the same address again.
+        self._view_at: Any = None
+        self._view = np.empty(0, np.int32)
 
     def draft(self, ids: Any, most: int = 16, conversation: int | None = None, now: int | None = None) -> Tokens:
         """Returns at most `most` tokens that may follow `ids`: a new array, possibly empty.
@@ -67,13 +75,13 @@ class Drafter(Owner):
         that does not go back; None: time.perf_counter_ns(); 0: unknown, so that the pass teaches no cost.
         """
         # A call has to cost a few microseconds, so the usual arguments take the shortest way.
-        try:
-            seen = ids.__array_interface__
-            if seen["typestr"] != "<i4" or seen["strides"] is not None or len(seen["shape"]) != 1:
-                raise AttributeError
-        except AttributeError:
+        if type(ids) is not np.ndarray or ids.dtype is not _INT32 or ids.ndim != 1:
             ids = tokens(ids, "ids")
-            seen = ids.__array_interface__
+        try:
+            first: Any = ctypes.byref(_BYTE.from_buffer(ids))
+        except (TypeError, ValueError, BufferError):  # read-only, empty, or with gaps
+            ids = tokens(ids, "ids")
+            first = address(ids)
         if type(most) is not int or not 0 <= most < 2**31:
             most = min(whole(most, "most"), 2**31)
         if conversation is None:
@@ -88,14 +96,17 @@ class Drafter(Owner):
         try:
             handle = self._handle.pointer
             status = self._draft(
-                handle, seen["data"][0], seen["shape"][0], most if self.enabled else 0, now, conversation, *self._results
+                handle, first, ids.size, most if self.enabled else 0, now, conversation, *self._results
             )
             if status:
                 raise error(status, self._error(handle).contents, "draft")
             count = self._count.value
             if not count:
                 return np.empty(0, np.int32)
-            return np.frombuffer(ctypes.string_at(self._pointer.value, 4 * count), np.int32).copy()
+            if self._pointer.value != self._view_at:
+                self._view_at = self._pointer.value
+                self._view = np.ctypeslib.as_array((ctypes.c_int32 * _LONGEST).from_address(self._view_at))
+            return self._view[:count].copy()
         finally:
             self._lock.release()
 

@@ -38,16 +38,20 @@ _CLASSES: dict[int, type[Error]] = {
     _library.INTERNAL: Error,
 }
 
+# The arguments that these codes refuse.
+_ARGUMENTS = {1: "ids", 2: "ids", 3: "cached", 11: "picks", 14: "ids"}
+
 
 def error(status: int, described: Any, call: str) -> Error:
-    """Returns the exception for a status. `described`: the reprise_error of the same call; `call`: its name."""
+    """Returns the exception for a status. `described`: the reprise_error of the call; `call`: its name."""
     value, limit, text = 0, 0, f"error {status}"
     if described.status == status and described.message:
-        value, limit, text = described.value, described.limit, described.message.decode()
+        value, limit = described.value, described.limit
+        text = described.message.decode().replace("reprise_session_", "Session.")
         if limit:
             text += f" (found {value}, the limit is {limit})"
         elif value:
             text += f" (found {value})"
-    raised = _CLASSES.get(status, ArgumentError)(f"{call}: {text}")
+    raised = _CLASSES.get(status, ArgumentError)(f"{_ARGUMENTS.get(status, call)}: {text}")
     raised.status, raised.value, raised.limit = status, value, limit
     return raised

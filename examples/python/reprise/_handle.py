@@ -40,7 +40,7 @@ class Owner:
 
     def _own(self, pointer: int, uses: Handle | None = None) -> None:
         self._handle = Handle(pointer, getattr(_library.library, f"reprise_{self._kind}_destroy"), uses)
-        self._error = getattr(_library.library, f"reprise_{self._kind}_error", None)
+        self._error: Any = getattr(_library.library, f"reprise_{self._kind}_error", None)
         self._lock = threading.Lock()
         self._closed = False
 
@@ -77,9 +77,8 @@ class Owner:
         while True:
             buffer = ctypes.create_string_buffer(room)
             try:
-                return self._call(
-                    name, *arguments, buffer, room, ctypes.byref(needed), read=lambda: buffer.raw[: needed.value]
-                )
+                self._call(name, *arguments, buffer, room, ctypes.byref(needed))
+                return buffer.raw[: needed.value]
             except ValueError as failed:
                 if getattr(failed, "status", 0) != _library.OUT_OF_ROOM or needed.value <= room:
                     raise

@@ -247,32 +247,34 @@ class Session(Owner):
     @property
     def context(self) -> Tokens:
         """All committed tokens."""
-        return self._state(lambda state: copied(state.context, state.context_count))
+        context: Tokens = self._state(lambda state: copied(state.context, state.context_count))
+        return context
 
     @property
     def output(self) -> Tokens:
         """The output since the last begin(), append() or rebase(), without the token that ended it."""
-        return self._state(lambda state: copied(state.output, state.output_count))
+        output: Tokens = self._state(lambda state: copied(state.output, state.output_count))
+        return output
 
     @property
     def cached(self) -> int:
         """How many leading tokens are in the engine's cache."""
-        return self._state(lambda state: state.cached)
+        return int(self._state(lambda state: state.cached))
 
     @property
     def top_k_wanted(self) -> int:
         """The number of likeliest tokens that report_top_k() should be given; 0: none are wanted."""
-        return self._state(lambda state: state.top_k_wanted)
+        return int(self._state(lambda state: state.top_k_wanted))
 
     @property
     def memory_bytes(self) -> int:
         """The memory of the session."""
-        return self._state(lambda state: state.memory_bytes)
+        return int(self._state(lambda state: state.memory_bytes))
 
     @property
     def finish(self) -> str | None:
         """Why generation has ended: "eos", "max_tokens" or "context_full"; None: it has not."""
-        return self._state(lambda state: _FINISHES[state.finish])
+        return _FINISHES[int(self._state(lambda state: state.finish))]
 
     @property
     def finished(self) -> bool:

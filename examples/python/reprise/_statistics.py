@@ -38,10 +38,16 @@ class Statistics:
         return self.tokens - self.passes
 
 
-_COUNTS = ("tokens", "passes", "drafted_passes", "drafted", "accepted", "timed_passes", "pass_ns")
-
-
 def parsed(text: bytes) -> Statistics:
     """Returns the statistics in the library's JSON, which may end with a 0."""
     fields = json.loads(text.rstrip(b"\0"))
-    return Statistics(*(int(fields[name]) for name in _COUNTS), fields=fields)
+    return Statistics(
+        tokens=fields["tokens"],
+        passes=fields["passes"],
+        drafted_passes=fields["drafted_passes"],
+        drafted=fields["drafted"],
+        accepted=fields["accepted"],
+        timed_passes=fields["timed_passes"],
+        pass_ns=fields["pass_ns"],
+        fields=fields,
+    )

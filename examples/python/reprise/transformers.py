@@ -76,7 +76,7 @@ class Trees:
         streamer: Any = None,
         **more: Any,
     ) -> Any:
-        cache = more.get("past_key_values")
+        cache: Any = more.get("past_key_values")
         _check(model, input_ids, generation_config, more.get("attention_mask"), cache)
         ids, cached = input_ids, cache.get_seq_length()
         if ids.shape[1] - cached > 1:
