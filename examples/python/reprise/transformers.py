@@ -90,13 +90,15 @@ class Trees:
             logits = _run(model, step, cached, cache)
             self._report(logits)
             done = self.session.commit(_picks(step, ids, logits, logits_processor, generation_config.do_sample))
-            _keep(cache, cached, done.rows, len(step.batch))
+            if done.keep < len(step.batch):
+                _keep(cache, torch.cat([torch.arange(cached), cached + torch.from_numpy(done.rows)]))
             for token in done.tokens.tolist():
                 fresh = torch.tensor([[token]], dtype=ids.dtype, device=ids.device)
                 ids = torch.cat([ids, fresh], dim=1)
                 if streamer is not None:
                     streamer.put(fresh[0].cpu())
                 if bool(stopping_criteria(ids, None).all()):
+                    _keep(cache, torch.arange(ids.shape[1] - 1))  # tokens after this one are not part of the output
                     if streamer is not None:
                         streamer.end()
                     return ids
@@ -149,11 +151,8 @@ def _picks(step: Pass, ids: Any, logits: Any, processors: Any, sample: bool) -> 
     return picks.cpu().numpy()
 
 
-def _keep(cache: Any, cached: int, rows: Any, count: int) -> None:
-    """Removes the rejected rows of a pass from the cache."""
-    if len(rows) == count:
-        return
-    kept = torch.cat([torch.arange(cached), cached + torch.from_numpy(rows)])
+def _keep(cache: Any, rows: Any) -> None:
+    """Removes all other rows from the cache."""
     for layer in cache.layers:
-        layer.keys = layer.keys.index_select(2, kept.to(layer.keys.device))
-        layer.values = layer.values.index_select(2, kept.to(layer.values.device))
+        layer.keys = layer.keys.index_select(2, rows.to(layer.keys.device))
+        layer.values = layer.values.index_select(2, rows.to(layer.values.device))
