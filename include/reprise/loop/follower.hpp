@@ -71,7 +71,8 @@ class Follower {
     if (limits_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
     const auto before = std::exchange(called_, std::nullopt);
-    const auto interval = before && now ? std::optional(*now - *before) : std::nullopt;
+    // 0: unknown. An interval of 0 is never the time of a pass.
+    const auto interval = before && now ? *now - *before : std::chrono::nanoseconds(0);
     const auto passes_alone = follow(ids, interval, conversation);
     if (!passes_alone) return passes_alone.error();
     if (*passes_alone) called_ = now;
@@ -108,8 +109,7 @@ class Follower {
  private:
   /// Finds out what has happened since the last call. Returns true if passes alone can have run since then: nothing
   /// was begun, appended, removed or replaced.
-  Result<bool> follow(TokenSpan ids, std::optional<std::chrono::nanoseconds> interval,
-                      std::optional<std::uint64_t> conversation) {
+  Result<bool> follow(TokenSpan ids, std::chrono::nanoseconds interval, std::optional<std::uint64_t> conversation) {
     const std::optional<Pass> pass = std::exchange(pass_, std::nullopt);
     const TokenSpan known = context();
     const std::size_t most = std::min(known.size(), ids.size());
@@ -131,15 +131,14 @@ class Follower {
   }
 
   /// Commits the tokens of the pass, and appends the rest of `fresh`.
-  Result<bool> extend(const std::optional<Pass>& pass, TokenSpan fresh,
-                      std::optional<std::chrono::nanoseconds> interval) {
+  Result<bool> extend(const std::optional<Pass>& pass, TokenSpan fresh, std::chrono::nanoseconds interval) {
     if (pass && !fresh.empty()) {
       const auto decision = session_.resolve(pass->ticket, fresh.first(std::min(fresh.size(), pass->drafted + 1)));
       if (!decision) return decision.error();
       const std::size_t committed = decision->tokens.size();
-      const bool one_pass = interval && committed == fresh.size();
+      const bool one_pass = committed == fresh.size();
       if (auto done =
-              session_.commit(pass->ticket, one_pass ? intervals_.take(*interval, pass->batch.size()) : std::nullopt);
+              session_.commit(pass->ticket, one_pass ? intervals_.take(interval, pass->batch.size()) : std::nullopt);
           !done)
         return done.error();
       fresh = fresh.subspan(committed);

@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "reprise/c/detail/arguments.hpp"
@@ -71,6 +72,14 @@ struct reprise_session {
 };
 
 namespace reprise::inline v0::c {
+
+/// Returns a new object on the heap. Error: out_of_memory.
+template <class Handle, class... Values>
+[[nodiscard]] Result<void> make(Handle*& made, Values&&... values) noexcept {
+  made = new (std::nothrow) Handle{std::forward<Values>(values)...};
+  if (made == nullptr) return no_memory(sizeof(Handle));
+  return {};
+}
 
 /// The number that identifies the tokenizer in snapshots of pass costs, which contain no tokens.
 inline constexpr std::uint64_t no_tokenizer = 0;

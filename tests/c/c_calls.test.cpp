@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/c_calls.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+#include "support/choices.hpp"
+
+namespace reprise::testing {
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// REPRISE_PROPERTY_CASES sets the number of calls; REPRISE_PROPERTY_SEED sets the first run.
+TEST(CInterface, DoesWhatCppDoesInAnyOrderOfCalls) {
+  const std::uint64_t calls = number_from("REPRISE_PROPERTY_CASES", 100'000);
+  std::uint64_t seed = number_from("REPRISE_PROPERTY_SEED", 0);
+  CCallsCoverage coverage;
+  for (; coverage.calls < calls; ++seed) {
+    Choices choices(seed);
+    ASSERT_EQ(CCallsRun(choices).run(1 + seed * 37 % 400, coverage), "")
+        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+  }
+  if (calls < 50'000) return;
+  for (std::size_t status = REPRISE_OK; status < REPRISE_INTERNAL; ++status)
+    if (status != REPRISE_OUT_OF_MEMORY) {
+      EXPECT_GT(coverage.statuses[status], 0U) << "no call returned this status: " << status;
+    }
+  EXPECT_EQ(coverage.statuses[REPRISE_INTERNAL], 0U);
+  EXPECT_GT(coverage.statuses[REPRISE_OK], calls / 2);
+  EXPECT_GT(coverage.drafted, calls / 10);
+  EXPECT_GT(coverage.accepted, calls / 50);
+  EXPECT_GT(coverage.trees, calls / 500);
+  EXPECT_GT(coverage.restored, calls / 500);
+}
+
+TEST(CInterface, DoesWhatCppDoesInCallsThatBytesDescribe) {
+  CCallsCoverage coverage;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Random random(seed);
+    std::vector<std::uint8_t> bytes(random.below(400));
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
+    Choices choices{std::span<const std::uint8_t>(bytes)};
+    ASSERT_EQ(CCallsRun(choices).run(bytes.size() / 2, coverage), "") << "bytes of Random(" << seed << ")";
+  }
+}
+
+}  // namespace
+}  // namespace reprise::testing

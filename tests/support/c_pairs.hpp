@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reprise/c/reprise.h"
+#include "reprise/history/cost_snapshot.hpp"
+#include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/next_token_snapshot.hpp"
+#include "reprise/history/tenants.hpp"
+#include "reprise/loop/follower.hpp"
+#include "reprise/speculator.hpp"
+#include "support/choices.hpp"
+
+/// \file Handles of the C interface, each with the C++ object that gets the same calls.
+namespace reprise::testing {
+
+/// A struct of the C interface with bytes after its end, as a later version would have them.
+template <class Struct>
+class Sized {
+ public:
+  Sized() {
+    bytes_.fill(filling);
+    std::memcpy(&bytes_, &empty_, sizeof empty_);
+    get()->size = sizeof(Struct);
+  }
+  explicit Sized(const Struct& value) : Sized() {
+    std::memcpy(&bytes_, &value, sizeof value);
+    get()->size = sizeof(Struct);
+  }
+  /// Chooses a good size, or one that must be refused.
+  void choose_size(Choices& choices) {
+    const std::size_t kind = choices.below(20);
+    if (kind >= 12) get()->size = sizeof(Struct) + extra;
+    if (kind >= 18) get()->size = choices.below(sizeof(Struct));
+  }
+  [[nodiscard]] bool good() const { return get()->size >= sizeof(Struct); }
+  [[nodiscard]] Struct* get() { return reinterpret_cast<Struct*>(bytes_.data()); }
+  [[nodiscard]] const Struct* get() const { return reinterpret_cast<const Struct*>(bytes_.data()); }
+  Struct* operator->() { return get(); }
+  /// True if the library has not written after the end of the struct that it knows.
+  [[nodiscard]] bool untouched() const {
+    return std::all_of(bytes_.begin() + sizeof(Struct), bytes_.end(),
+                       [](unsigned char byte) { return byte == filling; });
+  }
+  /// True if all members except `size` are 0.
+  [[nodiscard]] bool zero() const {
+    return std::all_of(bytes_.begin() + sizeof(std::size_t), bytes_.begin() + sizeof(Struct),
+                       [](unsigned char byte) { return byte == 0; });
+  }
+
+ private:
+  static constexpr std::size_t extra = 16;
+  static constexpr unsigned char filling = 0xa5;
+  Struct empty_{};
+  alignas(Struct) std::array<unsigned char, sizeof(Struct) + extra> bytes_;
+};
+
+inline constexpr std::uint64_t c_tokenizer = 77;
+inline constexpr const char* c_engine = "toy, 1 thread";
+
+struct CHistoryPair {
+  explicit CHistoryPair(Choices& choices) {
+    reprise_history_options in{};
+    in.size = sizeof in;
+    in.max_bytes = 6000 + choices.below(20'000);
+    in.next_token_bytes = choices.below(3) * 500;
+    in.key = choices.below(3);
+    in.vocabulary = choices.chance(50) ? 0 : 6;
+    if (reprise_history_create(&in, &handle, nullptr) != REPRISE_OK) return;
+    HistoryOptions options{.max_bytes = in.max_bytes};
+    if (in.key != 0) options.key = in.key;
+    if (in.vocabulary != 0) options.vocabulary = in.vocabulary;
+    store = *HistoryStore::make(options);
+    if (in.next_token_bytes != 0)
+      counts = *NextTokenCounts::make({.max_bytes = in.next_token_bytes,
+                                       .key = TenantHistories::next_token_key(options.key),
+                                       .vocabulary = options.vocabulary});
+  }
+  CHistoryPair(const CHistoryPair&) = delete;
+  CHistoryPair& operator=(const CHistoryPair&) = delete;
+  ~CHistoryPair() { reprise_history_destroy(handle); }
+
+  void add(std::uint64_t name, TokenSpan text, std::size_t prompt, bool removable) {
+    store.begin_sequence(name);
+    store.append(text.first(prompt), Origin::prompt);
+    store.append(text.subspan(prompt), Origin::output);
+    store.end_sequence();
+    if (!removable) counts.add(text);
+  }
+  void clear() {
+    store.clear();
+    counts.clear();
+    calibration = {};
+  }
+  [[nodiscard]] std::vector<std::byte> saved() const {
+    const bool counted = counts.lines() != 0;
+    std::vector<std::byte> bytes(
+        snapshot_bytes_of(store) +
+        (counted ? SnapshotFormat::section_header_bytes + next_token_bytes(counts) : std::size_t{0}));
+    SnapshotWriter writer(bytes, c_tokenizer);
+    write_history(writer, store, calibration);
+    if (counted) write_next_tokens(writer, counts);
+    return writer.finish() ? bytes : std::vector<std::byte>();
+  }
+  /// Loads into copies first, because C++ has no function that loads both or nothing.
+  Result<void> load(std::span<const std::byte> bytes, std::uint64_t tokenizer) {
+    const auto reader = SnapshotReader::open(bytes, tokenizer);
+    if (!reader) return reader.error();
+    if (counts.lines() != 0 && reader->section(SectionKind::next_tokens)) {
+      auto copy = counts.copy();
+      const auto counted = load_next_tokens(*reader, *copy);
+      if (!counted && counted.error().code != ErrorCode::other_table) return counted;
+      if (auto loaded = load_history(bytes, tokenizer, store, calibration); !loaded) return loaded;
+      if (counted) return load_next_tokens(*reader, counts);
+      return {};
+    }
+    return load_history(bytes, tokenizer, store, calibration);
+  }
+
+  reprise_history* handle = nullptr;
+  HistoryStore store;
+  NextTokenCounts counts;
+  CalibrationState calibration;
+};
+
+/// Options of a follower or a session, for C and for C++.
+struct CPairOptions {
+  CHistoryPair* history = nullptr;
+  std::size_t max_draft_nodes = 0;
+  std::size_t max_bytes = 0;
+  std::uint64_t key = 0;
+  std::size_t curve = 0;  ///< 0: none; 1: linear; 2: measured points
+  std::vector<std::byte> saved_costs;
+
+  [[nodiscard]] std::optional<CostCurve> curve_of() const {
+    if (curve == 1) return CostCurve::linear(0.1);
+    if (curve == 2) return *CostCurve::from_points(std::array{CostPoint{1, 0, 1, 100}, CostPoint{1, 0, 9, 180}});
+    return std::nullopt;
+  }
+  [[nodiscard]] Speculator in_cpp() const {
+    CostOptions costs;
+    costs.curve = curve_of();
+    if (max_draft_nodes != 0) costs.max_nodes = max_draft_nodes;
+    if (!saved_costs.empty()) costs.prior = *load_costs(*SnapshotReader::open(saved_costs, 0), c_engine);
+    NgramOptions drafter;
+    if (key != 0) drafter.key = key;
+    if (max_bytes != 0) drafter.max_bytes = max_bytes;
+    if (history != nullptr) {
+      drafter.stores = {history->store};
+      if (history->counts.lines() != 0) drafter.next_tokens = &history->counts;
+      drafter.prior = history->calibration;
+    }
+    return Speculator(drafter, std::move(costs));
+  }
+  /// Calls create(options), which copies the curve.
+  template <class Create>
+  void in_c(Create create) const {
+    reprise_options made{};
+    made.size = sizeof made;
+    reprise_curve* told = nullptr;
+    const std::array<reprise_cost_point, 2> points = {{{1, 0, 9, 180}, {1, 0, 1, 100}}};
+    if (curve == 1) static_cast<void>(reprise_curve_create_linear(0.1, &told, nullptr));
+    if (curve == 2) static_cast<void>(reprise_curve_create(points.data(), points.size(), &told, nullptr));
+    made.curve = told;
+    made.history = history == nullptr ? nullptr : history->handle;
+    made.max_draft_nodes = max_draft_nodes;
+    made.max_bytes = max_bytes;
+    made.key = key;
+    made.saved_costs = saved_costs.empty() ? nullptr : saved_costs.data();
+    made.saved_costs_size = saved_costs.size();
+    made.engine = c_engine;
+    Sized<reprise_options> sized(made);
+    create(sized.get());
+    reprise_curve_destroy(told);
+  }
+};
+
+struct CFollowerPair {
+  explicit CFollowerPair(const CPairOptions& options) : cpp(options.in_cpp()) {
+    options.in_c([&](const reprise_options* in) { static_cast<void>(reprise_follower_create(in, &handle, nullptr)); });
+  }
+  CFollowerPair(const CFollowerPair&) = delete;
+  CFollowerPair& operator=(const CFollowerPair&) = delete;
+  ~CFollowerPair() { reprise_follower_destroy(handle); }
+
+  reprise_follower* handle = nullptr;
+  Follower<Speculator> cpp;
+};
+
+struct CSessionPair {
+  explicit CSessionPair(const CPairOptions& options) : cpp(options.in_cpp()) {
+    options.in_c([&](const reprise_options* in) { static_cast<void>(reprise_session_create(in, &handle, nullptr)); });
+  }
+  CSessionPair(reprise_session* forked, Speculator other) : handle(forked), cpp(std::move(other)) {}
+  CSessionPair(const CSessionPair&) = delete;
+  CSessionPair& operator=(const CSessionPair&) = delete;
+  ~CSessionPair() { reprise_session_destroy(handle); }
+
+  static std::int32_t finish_in_c(FinishReason reason) {
+    return reason == FinishReason::none           ? REPRISE_FINISH_NONE
+           : reason == FinishReason::eos          ? REPRISE_FINISH_EOS
+           : reason == FinishReason::max_tokens   ? REPRISE_FINISH_MAX_TOKENS
+           : reason == FinishReason::context_full ? REPRISE_FINISH_CONTEXT_FULL
+                                                  : -1;
+  }
+  /// True if reprise_session_state() says the same as the C++ session.
+  [[nodiscard]] bool same_state() const {
+    Sized<reprise_state> state;
+    if (reprise_session_state(handle, state.get()) != REPRISE_OK || !state.untouched()) return false;
+    const auto same = [](TokenSpan tokens, const reprise_token* data, std::size_t size) {
+      return std::equal(tokens.begin(), tokens.end(), data, data + size);
+    };
+    return same(cpp.context(), state->context, state->context_count) &&
+           same(cpp.output(), state->output, state->output_count) && state->cached == cpp.cached() &&
+           state->top_k_wanted == cpp.strategy().top_k_wanted() && state->memory_bytes == cpp.memory_bytes() &&
+           state->finish == finish_in_c(cpp.finish_reason());
+  }
+
+  reprise_session* handle = nullptr;
+  Speculator cpp;
+  Limits limits;             ///< of the C++ round
+  std::optional<Pass> open;  ///< the open pass in C++
+};
+
+/// Capabilities for both, and whether C must accept them.
+struct CCapabilities {
+  explicit CCapabilities(Choices& choices) {
+    const auto limit = [&](std::size_t& c, std::size_t& cpp, std::size_t most) {
+      c = choices.chance(60) ? 0 : 1 + choices.below(most);
+      cpp = c == 0 ? unlimited : c;
+    };
+    limit(in_c->max_rows, in_cpp.max_rows, 40);
+    limit(in_c->max_context, in_cpp.max_context, 300);
+    limit(in_c->max_depth, in_cpp.max_depth, 12);
+    limit(in_c->max_rollback, in_cpp.max_rollback, 12);
+    in_c->max_leaves = choices.below(3) == 0 ? REPRISE_UNLIMITED : choices.below(4);
+    in_cpp.max_leaves = std::max<std::size_t>(in_c->max_leaves, 1);
+    const std::array kinds = {Rollback::trim, Rollback::snapshot, Rollback::per_row};
+    in_c->rollback = static_cast<std::int32_t>(choices.below(kinds.size()));
+    in_cpp.rollback = kinds[static_cast<std::size_t>(in_c->rollback)];
+    if (choices.chance(25)) {
+      for (std::size_t& width : widths) {
+        width = 1 + choices.below(30);
+        static_cast<void>(in_cpp.allowed_widths.add(width));
+      }
+      in_c->widths = widths.data();
+      in_c->width_count = widths.size();
+      in_c->has_pad_token = choices.chance(50) ? 1 : 0;
+      if (in_c->has_pad_token == 1) in_cpp.pad_token = in_c->pad_token = 2;
+    }
+    spoil(choices);
+  }
+  void spoil(Choices& choices) {
+    in_c.choose_size(choices);
+    const std::size_t kind = choices.below(60);
+    if (kind < 55) return;
+    good = false;
+    if (kind == 55) in_c->rollback = -1;
+    if (kind == 56) in_c->rollback = 3;
+    if (kind == 57) in_c->has_pad_token = 2;
+    if (kind == 58) widths[1] = 0;
+    if (kind >= 58) in_c->width_count = widths.size();
+    if (kind == 58) in_c->widths = widths.data();
+    if (kind == 59) in_c->widths = nullptr;
+  }
+
+  std::array<std::size_t, 4> widths{};
+  Sized<reprise_capabilities> in_c;
+  Capabilities in_cpp;
+  bool good = true;
+};
+
+}  // namespace reprise::testing
