@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drafts for engines that own the decoding loop."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import Any
+
+import numpy as np
+
+from . import _library
+from ._arrays import Tokens, address, tokens, whole
+from ._costs import CostCurve
+from ._errors import error
+from ._handle import Owner
+from ._history import History
+from ._options import engine_name, options
+from ._statistics import Statistics, parsed
+
+
+
+_INT32 = np.dtype(np.int32)
+_BYTE = ctypes.c_char
+_LONGEST = 4096  # no draft has as many tokens
+
+
+class Drafter(Owner):
+    """Drafts for one sequence at a time of an engine that owns the decoding loop and hands over token ids.
+
+    Call draft() before each pass, with all tokens that the engine has committed. The drafter compares them with the
+    tokens of the last call, and so finds out what the pass has accepted. Other tokens begin a new sequence: of the text
+    before it, nothing is left.
+
+    `cost`: the costs of passes, if they are known. Without it they are learned from the times between the calls.
+    `history`: text of earlier sequences. `max_draft`: upper bound on drafted tokens in any pass; 0: 32. `max_bytes`:
+    upper bound on the memory of the index; 0: none. `key`: secret and random if the text is not trusted.
+    `saved_costs`, `engine`: what save_costs() returned, and the name that it was given.
+
+    One thread may use a drafter at a time. A second one gets an OrderError.
+    """
+
+    _kind = "follower"
+
+    #: False turns drafting off, for example for one request. Text and times of passes are still followed.
+    enabled: bool
+
+    def __init__(
+        self,
+        *,
+        cost: CostCurve | None = None,
+        history: History | None = None,
+        max_draft: int = 0,
+        max_bytes: int = 0,
+        key: int = 0,
+        saved_costs: bytes | None = None,
+        engine: str | None = None,
+    ) -> None:
+        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine))
+        self.enabled = True
+        self._draft = _library.library.reprise_follower_draft
+        self._pointer, self._count = ctypes.c_void_p(), ctypes.c_size_t()
+        self._results = ctypes.byref(self._pointer), ctypes.byref(self._count)
+        # A view of the library's buffer. It is read only after the library has returned the same address again.
+        self._view_at: Any = None
+        self._view = np.empty(0, np.int32)
+
+    def draft(self, ids: Any, most: int = 16, conversation: int | None = None, now: int | None = None) -> Tokens:
+        """Returns at most `most` tokens that may follow `ids`: a new array, possibly empty.
+
+        `ids`: all tokens that the engine has committed: an array or a list of integers. A contiguous array of 32-bit
+        integers is read without a copy. `most`: 0 for a pass without a draft; call draft() before that pass too.
+        `conversation`: a number from 1 for the conversation, in every call or in none. With it, changed text of the
+        same conversation is drafted from; without it, changed text is a new sequence. `now`: nanoseconds on a clock
+        that does not go back; None: time.perf_counter_ns(); 0: unknown, so that the pass teaches no cost.
+        """
+        # A call has to cost a few microseconds, so the usual arguments take the shortest way.
+        if type(ids) is not np.ndarray or ids.dtype is not _INT32 or ids.ndim != 1:
+            ids = tokens(ids, "ids")
+        try:
+            first: Any = ctypes.byref(_BYTE.from_buffer(ids))
+        except (TypeError, ValueError, BufferError):  # read-only, empty, or with gaps
+            ids = tokens(ids, "ids")
+            first = address(ids)
+        if type(most) is not int or not 0 <= most < 2**31:
+            most = min(whole(most, "most"), 2**31)
+        if conversation is None:
+            conversation = 0
+        else:
+            conversation = whole(conversation, "conversation", least=1, most=2**64 - 1)
+        if now is None:
+            now = time.perf_counter_ns()
+        else:
+            now = whole(now, "now")
+        self._enter()
+        try:
+            handle = self._handle.pointer
+            status = self._draft(
+                handle, first, ids.size, most if self.enabled else 0, now, conversation, *self._results
+            )
+            if status:
+                raise error(status, self._error(handle).contents, "draft")
+            count = self._count.value
+            if not count:
+                return np.empty(0, np.int32)
+            if self._pointer.value != self._view_at:
+                self._view_at = self._pointer.value
+                self._view = np.ctypeslib.as_array((ctypes.c_int32 * _LONGEST).from_address(self._view_at))
+            return self._view[:count].copy()
+        finally:
+            self._lock.release()
+
+    def forget(self) -> None:
+        """Makes the next draft begin a new sequence. Call it when a request ends, if the engine says so."""
+        self._call("forget")
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts of all sequences together."""
+        return parsed(self._bytes("statistics"))
+
+    def save_costs(self, engine: str) -> bytes:
+        """Returns the learned costs of passes, for `saved_costs` of a later drafter or session.
+
+        `engine`: a name for the engine, the model and the machine, at most 100 bytes long.
+        """
+        return self._bytes("save_costs", engine_name(engine))

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all objects of the library have in common: one handle, its errors, and one thread at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from . import _library
+from ._errors import OrderError, error
+
+
+class Handle:
+    """A handle of the library. It is destroyed when nobody uses it any more."""
+
+    __slots__ = ("pointer", "_destroy", "_users", "_uses")
+
+    def __init__(self, pointer: int, destroy: Callable[[int], None], uses: Handle | None = None) -> None:
+        self.pointer = pointer
+        self._destroy = destroy
+        self._users = 1
+        self._uses = uses  # it has to outlive this handle
+        if uses is not None:
+            uses._users += 1
+
+    def release(self) -> None:
+        self._users -= 1
+        if self._users == 0:
+            self._destroy(self.pointer)
+            if self._uses is not None:
+                self._uses.release()
+
+
+class Owner:
+    """The owner of a handle. Every call of the library goes through _call()."""
+
+    _kind = ""  # part of the names of its functions, such as "session"
+
+    def _own(self, pointer: int, uses: Handle | None = None) -> None:
+        self._handle = Handle(pointer, getattr(_library.library, f"reprise_{self._kind}_destroy"), uses)
+        self._error: Any = getattr(_library.library, f"reprise_{self._kind}_error", None)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def _create(self, options: Any, uses: Handle | None = None) -> None:
+        pointer, described = ctypes.c_void_p(), _library.LibraryError()
+        create = getattr(_library.library, f"reprise_{self._kind}_create")
+        status = create(ctypes.byref(options), ctypes.byref(pointer), ctypes.byref(described))
+        if status != _library.OK:
+            raise error(status, described, type(self).__name__)
+        self._own(pointer.value or 0, uses)
+
+    def _call(self, name: str, *arguments: Any, read: Callable[[], Any] | None = None) -> Any:
+        """Calls a function of the library, and returns read(). Raises an exception if it fails."""
+        function = getattr(_library.library, f"reprise_{self._kind}_{name}")
+        self._enter()
+        try:
+            status = function(self._handle.pointer, *arguments)
+            if status != _library.OK:
+                raise error(status, self._error(self._handle.pointer).contents, name)
+            return read() if read is not None else None
+        finally:
+            self._lock.release()
+
+    def _enter(self) -> None:
+        if not self._lock.acquire(False):
+            raise OrderError(f"{type(self).__name__}: another thread is using it; use one object for each thread")
+        if self._closed:
+            self._lock.release()
+            raise OrderError(f"{type(self).__name__}: it has been closed")
+
+    def _bytes(self, name: str, *arguments: Any) -> bytes:
+        """Calls a function that fills a buffer."""
+        needed, room = ctypes.c_size_t(), 4096
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            try:
+                self._call(name, *arguments, buffer, room, ctypes.byref(needed))
+                return buffer.raw[: needed.value]
+            except ValueError as failed:
+                if getattr(failed, "status", 0) != _library.OUT_OF_ROOM or needed.value <= room:
+                    raise
+                room = needed.value
+
+    def close(self) -> None:
+        """Frees the memory now. Later calls raise OrderError."""
+        self._enter()
+        self._closed = True
+        self._lock.release()
+        self._handle.release()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self._closed = True
+            self._handle.release()

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text of earlier sequences, from which later ones can draft."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from . import _library
+from ._arrays import address, tokens, whole
+from ._handle import Owner
+
+if TYPE_CHECKING:
+    from ._drafter import Drafter
+    from ._session import Session
+
+
+class History(Owner):
+    """Text of earlier sequences. Drafters and sessions that are created with it draft from it.
+
+    Everything in a history may appear in drafts, so share a history only among users who may see each other's text.
+    One thread may change a history while others draft from it.
+
+    `max_bytes`: memory of the text and its index; 0: 64 MiB. `next_token_bytes`: memory of the table of next-token
+    counts; 0: no table. `key`: secret and random if the text is not trusted. `vocabulary`: tokens from this value on
+    are refused; 0: all below 2^31 - 1 are allowed.
+    """
+
+    _kind = "history"
+
+    def __init__(self, max_bytes: int = 0, next_token_bytes: int = 0, key: int = 0, vocabulary: int = 0) -> None:
+        options = _library.HistoryOptions(
+            ctypes.sizeof(_library.HistoryOptions),
+            whole(max_bytes, "max_bytes"),
+            whole(next_token_bytes, "next_token_bytes"),
+            whole(key, "key", most=2**64 - 1),
+            whole(vocabulary, "vocabulary", most=2**32 - 1),
+        )
+        self._create(options)
+
+    def add(self, ids: Any, prompt: int = 0, name: int = 0, removable: bool = True) -> None:
+        """Stores a sequence, of which the first `prompt` tokens are the prompt.
+
+        `name`: a number for the sequence, for remove(). `removable`: False if the sequence will never have to be
+        removed. Only then are its next tokens counted, because counts cannot be removed.
+        """
+        array = tokens(ids, "ids")
+        self._call(
+            "add",
+            whole(name, "name", most=2**64 - 1),
+            address(array),
+            array.size,
+            whole(prompt, "prompt", most=array.size),
+            int(removable),
+        )
+
+    def remove(self, name: int) -> None:
+        """Removes the text of all sequences with this name."""
+        self._call("remove", whole(name, "name", most=2**64 - 1))
+
+    def clear(self) -> None:
+        """Removes everything."""
+        self._call("clear")
+
+    def learn(self, source: Drafter | Session) -> None:
+        """Takes over what a drafter or a session has learned about the model's acceptances.
+
+        Drafters and sessions that are created later with this history begin with it.
+        """
+        kind = getattr(source, "_kind", "")
+        if kind not in ("follower", "session"):
+            raise TypeError(f"source: must be a Drafter or a Session, but is of the type {type(source).__name__}")
+        source._enter()
+        try:
+            self._call(f"learn_from_{kind}", source._handle.pointer)
+        finally:
+            source._lock.release()
+
+    def save(self, tokenizer: int = 0) -> bytes:
+        """Returns a snapshot. `tokenizer`: a number for the tokenizer and the model, such as a hash of the file."""
+        return self._bytes("save", whole(tokenizer, "tokenizer", most=2**64 - 1))
+
+    def load(self, data: bytes, tokenizer: int = 0) -> None:
+        """Adds the contents of a snapshot. A snapshot with an error is refused, and then nothing changes."""
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"data: must be bytes, but is of the type {type(data).__name__}")
+        held = bytes(data)
+        self._call("load", whole(tokenizer, "tokenizer", most=2**64 - 1), held, len(held))

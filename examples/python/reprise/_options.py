@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that drafters and sessions share."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from . import _library
+from ._arrays import whole
+from ._costs import CostCurve
+from ._handle import Handle
+from ._history import History
+
+
+def options(
+    cost: CostCurve | None,
+    history: History | None,
+    max_draft: int,
+    max_bytes: int,
+    key: int,
+    saved_costs: bytes | None,
+    engine: str | None,
+) -> tuple[Any, Handle | None]:
+    """Returns the struct, and the handle of the history, which has to outlive the new object."""
+    for name, value, kind in (("cost", cost, CostCurve), ("history", history, History)):
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"{name}: must be a {kind.__name__}, but is of the type {type(value).__name__}")
+        if value is not None and value._closed:
+            raise ValueError(f"{name}: it has been closed")
+    if saved_costs is not None and not isinstance(saved_costs, bytes):
+        raise TypeError(f"saved_costs: must be bytes, but is of the type {type(saved_costs).__name__}")
+    struct = _library.Options(
+        ctypes.sizeof(_library.Options),
+        cost._handle.pointer if cost is not None else None,
+        history._handle.pointer if history is not None else None,
+        whole(max_draft, "max_draft"),
+        whole(max_bytes, "max_bytes"),
+        whole(key, "key", most=2**64 - 1),
+        saved_costs,
+        len(saved_costs or b""),
+        engine_name(engine) if engine is not None else None,
+    )
+    return struct, history._handle if history is not None else None
+
+
+def engine_name(engine: str) -> bytes:
+    """Returns the name of an engine as the library takes it."""
+    if not isinstance(engine, str):
+        raise TypeError(f"engine: must be a str, but is of the type {type(engine).__name__}")
+    return engine.encode()

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drafts for decoding loops of your own, with trees."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _library
+from ._arrays import Tokens, address, copied, tokens, whole
+from ._costs import CostCurve
+from ._errors import ArgumentError, OrderError
+from ._handle import Owner
+from ._history import History
+from ._options import engine_name, options
+from ._statistics import Statistics, parsed
+
+_ROLLBACKS = {"trim": 0, "snapshot": 1, "per_row": 2}
+_FINISHES = (None, "eos", "max_tokens", "context_full")
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The next batch to run: the pending tokens, then the drafted ones. All arrays are copies."""
+
+    batch: Tokens
+    pending: int  #: leading rows that are not in the cache; the last of them is the anchor
+    drafted: int  #: rows after the pending ones
+    parents: npt.NDArray[np.int32]  #: of each drafted row: the index of a drafted row, or -1 for the anchor
+    depths: npt.NDArray[np.uint32]  #: of each drafted row: its position is that of the anchor plus its depth
+
+    def positions(self, cached: int) -> npt.NDArray[np.int64]:
+        """Returns the position of each row, if `cached` tokens are in the cache."""
+        anchor = cached + self.pending - 1
+        return np.concatenate([np.arange(cached, anchor + 1), anchor + self.depths.astype(np.int64)])
+
+    def visible(self, cached: int) -> npt.NDArray[np.bool_]:
+        """Returns what each row may attend to: one line for each row, one column for each cached token and each row."""
+        mask = np.zeros((len(self.batch), cached + len(self.batch)), np.bool_)
+        mask[:, :cached] = True
+        for row in range(len(self.batch)):
+            before = row - 1 if row < self.pending else self.pending + int(self.parents[row - self.pending])
+            if before >= 0:
+                mask[row] = mask[before]
+            mask[row, cached + row] = True
+        return mask
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a pass has committed. All arrays are copies."""
+
+    tokens: Tokens  #: the committed tokens
+    rows: npt.NDArray[np.intp]  #: the rows of the batch that stay in the cache, ascending; for a chain, a prefix
+    accepted: int  #: committed tokens that were drafted
+    restore: bool  #: True: keep no rows, but restore the state from before the pass
+    finish: str | None  #: why generation has ended: "eos", "max_tokens" or "context_full"
+
+    @property
+    def keep(self) -> int:
+        """The number of rows that stay in the cache."""
+        return len(self.rows)
+
+
+class Session(Owner):
+    """The state of one sequence, for a decoding loop of your own:
+
+        session.begin(prompt)
+        while (step := session.plan(most=16, max_tokens=200, eos=[2])) is not None:
+            ...run step.batch...
+            done = session.commit(picks)
+            ...keep done.rows in the cache...
+
+    Options: as for Drafter. One thread may use a session at a time. A second one gets an OrderError.
+    """
+
+    _kind = "session"
+
+    def __init__(
+        self,
+        *,
+        cost: CostCurve | None = None,
+        history: History | None = None,
+        max_draft: int = 0,
+        max_bytes: int = 0,
+        key: int = 0,
+        saved_costs: bytes | None = None,
+        engine: str | None = None,
+    ) -> None:
+        self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine))
+        self._planned: int | None = None
+
+    def begin(
+        self,
+        ids: Any,
+        *,
+        cached: int | None = None,
+        max_rows: int = 0,
+        max_context: int = 0,
+        max_depth: int = 0,
+        max_leaves: int = 1,
+        max_rollback: int = 0,
+        widths: Sequence[int] = (),
+        rollback: str = "trim",
+        pad_token: int | None = None,
+    ) -> None:
+        """Starts a sequence.
+
+        `cached`: how many leading tokens are in the engine's cache; None: all except the last. The others are pending:
+        the first pass runs them. The other arguments say what the engine can do; 0: no bound. `max_leaves`: 1 for
+        chains, reprise.UNLIMITED for any tree. `widths`: the row counts that a pass with a draft may have; none: any.
+        `rollback`: how the engine discards rejected rows: "trim", "snapshot" or "per_row". `pad_token`: fills spare
+        rows up to an allowed width.
+        """
+        array = tokens(ids, "ids")
+        if rollback not in _ROLLBACKS:
+            raise ArgumentError(f'rollback: must be "trim", "snapshot" or "per_row", but is {rollback!r}')
+        allowed = [whole(width, "widths") for width in widths]
+        able = _library.Capabilities(
+            ctypes.sizeof(_library.Capabilities),
+            whole(max_rows, "max_rows"),
+            whole(max_context, "max_context"),
+            whole(max_depth, "max_depth"),
+            whole(max_leaves, "max_leaves", most=_library.UNLIMITED),
+            whole(max_rollback, "max_rollback"),
+            (ctypes.c_size_t * len(allowed))(*allowed) if allowed else None,
+            len(allowed),
+            _ROLLBACKS[rollback],
+            int(pad_token is not None),
+            whole(pad_token, "pad_token", -(2**31), 2**31 - 1) if pad_token is not None else 0,
+        )
+        self._planned = None
+        self._call("begin", address(array), array.size, _cached(cached), ctypes.byref(able))
+
+    def plan(
+        self, most: int | None = None, *, max_tokens: int = 0, max_context: int = 0, eos: Any = ()
+    ) -> Pass | None:
+        """Returns the next pass, with at most `most` drafted tokens; None if generation has ended.
+
+        `max_tokens`: output tokens. `max_context`: tokens of the sequence. 0: no bound. `eos`: tokens that end
+        generation. An open pass is given up.
+        """
+        ends = tokens(eos if not isinstance(eos, (set, frozenset)) else sorted(eos), "eos")
+        limits = _library.Limits(
+            ctypes.sizeof(_library.Limits),
+            whole(max_tokens, "max_tokens"),
+            whole(max_context, "max_context"),
+            ends.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)) if ends.size else None,
+            ends.size,
+        )
+        bound = _library.UNLIMITED if most is None else whole(most, "most")
+        out = _library.Pass(ctypes.sizeof(_library.Pass))
+
+        def read() -> Pass:
+            return Pass(
+                copied(out.batch, out.rows),
+                out.pending,
+                out.drafted,
+                copied(out.parents, out.drafted),
+                copied(out.depths, out.drafted, np.uint32),
+            )
+
+        self._planned = None
+        try:
+            planned: Pass = self._call("plan", ctypes.byref(limits), bound, ctypes.byref(out), read=read)
+        except OrderError as ended:
+            if ended.status != _library.FINISHED:
+                raise
+            return None
+        self._planned = time.perf_counter_ns()
+        return planned
+
+    def commit(self, picks: Any, ns: int | None = None) -> Commit:
+        """Commits the open pass. picks[0] is the model's token after the anchor, picks[i] the one after drafted row i - 1.
+
+        Of a chain, the picks may end after the first that the draft does not have; of a tree, all are needed. `ns`: how
+        long the pass took; None: the time since plan() returned; 0: unknown.
+        """
+        array = tokens(picks, "picks")
+        if ns is None:
+            ns = time.perf_counter_ns() - self._planned if self._planned is not None else 0
+        out = _library.Commit(ctypes.sizeof(_library.Commit))
+
+        def read() -> Commit:
+            return Commit(
+                copied(out.tokens, out.count),
+                copied(out.rows, out.keep, np.intp),
+                out.accepted,
+                bool(out.restore),
+                _FINISHES[out.finish],
+            )
+
+        done: Commit = self._call("commit", address(array), array.size, whole(ns, "ns"), ctypes.byref(out), read=read)
+        self._planned = None
+        return done
+
+    def append(self, ids: Any, *, cached: int | None = None) -> None:
+        """Appends tokens that the model did not generate, such as the next turn. `cached`: as in begin()."""
+        array = tokens(ids, "ids")
+        self._call("append", address(array), array.size, _cached(cached))
+
+    def truncate(self, count: int) -> None:
+        """Removes all but the first `count` tokens."""
+        self._call("truncate", whole(count, "count"))
+
+    def rebase(self, ids: Any, *, cached: int | None = None) -> int:
+        """Replaces the sequence, and still drafts from the replaced tokens. Returns how many leading tokens are shared.
+
+        Only the rows of the shared tokens are worth keeping in the engine's cache.
+        """
+        array, shared = tokens(ids, "ids"), ctypes.c_size_t()
+        self._call("rebase", address(array), array.size, _cached(cached), ctypes.byref(shared))
+        return shared.value
+
+    def set_cached(self, count: int) -> None:
+        """Sets how many leading tokens are in the engine's cache, for example after preemption."""
+        self._call("set_cached", whole(count, "count"))
+
+    def fork(self) -> Session:
+        """Returns a second session that continues from this state, without the open pass."""
+        pointer = ctypes.c_void_p()
+        self._call("fork", ctypes.byref(pointer))
+        second = Session.__new__(Session)
+        second._own(pointer.value or 0, self._handle._uses)
+        second._planned = None
+        return second
+
+    def report_top_k(self, row: int, likeliest: Any) -> None:
+        """Reports the likeliest tokens of a row of the open pass, the likeliest first.
+
+        `row`: 0 for the anchor, i for the drafted row i - 1. Rows that will not be accepted may be reported too.
+        """
+        array = tokens(likeliest, "likeliest")
+        self._call("report_top_k", whole(row, "row"), address(array), array.size)
+
+    def report_prompt_row(self, position: int, likeliest: Any) -> None:
+        """Reports the likeliest tokens of a committed token's row, such as those of the prompt."""
+        array = tokens(likeliest, "likeliest")
+        self._call("report_prompt_row", whole(position, "position"), address(array), array.size)
+
+    @property
+    def context(self) -> Tokens:
+        """All committed tokens."""
+        context: Tokens = self._state(lambda state: copied(state.context, state.context_count))
+        return context
+
+    @property
+    def output(self) -> Tokens:
+        """The output since the last begin(), append() or rebase(), without the token that ended it."""
+        output: Tokens = self._state(lambda state: copied(state.output, state.output_count))
+        return output
+
+    @property
+    def cached(self) -> int:
+        """How many leading tokens are in the engine's cache."""
+        return int(self._state(lambda state: state.cached))
+
+    @property
+    def top_k_wanted(self) -> int:
+        """The number of likeliest tokens that report_top_k() should be given; 0: none are wanted."""
+        return int(self._state(lambda state: state.top_k_wanted))
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of the session."""
+        return int(self._state(lambda state: state.memory_bytes))
+
+    @property
+    def finish(self) -> str | None:
+        """Why generation has ended: "eos", "max_tokens" or "context_full"; None: it has not."""
+        return _FINISHES[int(self._state(lambda state: state.finish))]
+
+    @property
+    def finished(self) -> bool:
+        """True if generation has ended."""
+        return self.finish is not None
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts since the last begin() or append()."""
+        return parsed(self._bytes("statistics"))
+
+    def save_costs(self, engine: str) -> bytes:
+        """As Drafter.save_costs()."""
+        return self._bytes("save_costs", engine_name(engine))
+
+    def _state(self, read: Any) -> Any:
+        out = _library.State(ctypes.sizeof(_library.State))
+        return self._call("state", ctypes.byref(out), read=lambda: read(out))
+
+
+def _cached(cached: int | None) -> int:
+    return _library.UNLIMITED if cached is None else whole(cached, "cached")

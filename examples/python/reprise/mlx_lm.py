@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For mlx-lm: a generator in place of mlx_lm.generate.generate_step()."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx_lm.models.cache import can_trim_prompt_cache, make_prompt_cache, trim_prompt_cache
+
+from ._arrays import tokens
+from ._session import Session
+
+
+def generate_step(
+    prompt: Any,
+    model: Any,
+    *,
+    max_tokens: int = 256,
+    most: int = 16,
+    session: Session | None = None,
+    sampler: Callable[[Any], Any] = lambda logprobs: mx.argmax(logprobs, axis=-1),
+    prompt_cache: Any = None,
+    prefill_step_size: int = 512,
+) -> Iterator[tuple[int, Any]]:
+    """Yields tokens and their log probabilities, as mlx-lm's function of this name. The caller ends it, as there.
+
+    `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs from call to call; None: a new
+    one. `prompt_cache`: must be empty or hold the tokens before `prompt`. Raises ValueError if it cannot be trimmed.
+    """
+    cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
+    if not can_trim_prompt_cache(cache):
+        kinds = sorted({type(layer).__name__ for layer in cache if not layer.is_trimmable()})
+        raise ValueError(f"prompt_cache: rejected drafts cannot be removed from a cache with {', '.join(kinds)}")
+    ids = tokens(prompt, "prompt")
+    session = session if session is not None else Session()
+    session.begin(ids)
+    for first in range(0, len(ids) - 1, prefill_step_size):
+        model(mx.array(ids[first : min(first + prefill_step_size, len(ids) - 1)])[None], cache=cache)
+        mx.eval([layer.state for layer in cache])
+    while (step := session.plan(most, max_tokens=max_tokens)) is not None:
+        logits = model(mx.array(step.batch)[None], cache=cache)[0, -1 - step.drafted :]
+        logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+        done = session.commit(np.array(sampler(logprobs)).astype(np.int32))
+        trim_prompt_cache(cache, len(step.batch) - done.keep)
+        unseen = len(done.tokens)
+        try:
+            for row, token in enumerate(done.tokens.tolist()):
+                unseen -= 1
+                yield token, logprobs[row]
+        finally:  # the caller may stop in the middle of a pass, and use the cache again
+            trim_prompt_cache(cache, unseen)

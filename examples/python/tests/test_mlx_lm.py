@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter for mlx-lm, with a model and a cache that take the calls of 0.32.2. numpy stands in for mlx."""
+
+from __future__ import annotations
+
+import itertools
+import types
+import unittest
+from typing import Any
+
+import numpy as np
+import reprise
+from support import VOCABULARY, adapter, next_token, plain, prompt
+
+
+class KVCache:
+    def __init__(self, trimmable: bool = True) -> None:
+        self.state: list[int] = []
+        self.trimmable = trimmable
+
+    def is_trimmable(self) -> bool:
+        return self.trimmable
+
+
+class ArraysCache(KVCache):
+    pass
+
+
+def model(ids: Any, cache: Any) -> Any:
+    assert ids.ndim == 2 and ids.shape[0] == 1
+    logits = np.zeros((1, ids.shape[1], VOCABULARY), np.float32)
+    for row, token in enumerate(ids[0].tolist()):
+        for layer in cache:
+            layer.state.append(token)
+        logits[0, row, next_token(cache[0].state)] = 9
+    return logits
+
+
+def logsumexp(array: Any, axis: int, keepdims: bool) -> Any:
+    return np.log(np.exp(array).sum(axis=axis, keepdims=keepdims))
+
+
+def trim_prompt_cache(cache: Any, count: int) -> int:
+    assert 0 <= count <= len(cache[0].state)
+    for layer in cache:
+        del layer.state[len(layer.state) - count :]
+    return count
+
+
+CORE = types.ModuleType("mlx.core")
+CORE.array, CORE.argmax, CORE.logsumexp, CORE.eval = np.array, np.argmax, logsumexp, lambda *_: None  # type: ignore[attr-defined]
+CACHE = types.ModuleType("mlx_lm.models.cache")
+CACHE.can_trim_prompt_cache = lambda cache: all(layer.is_trimmable() for layer in cache)  # type: ignore[attr-defined]
+CACHE.make_prompt_cache = lambda _: [KVCache(), KVCache()]  # type: ignore[attr-defined]
+CACHE.trim_prompt_cache = trim_prompt_cache  # type: ignore[attr-defined]
+
+
+class Steps(unittest.TestCase):
+    def setUp(self) -> None:
+        manager = adapter("mlx_lm", mlx__core=CORE, mlx_lm__models__cache=CACHE)
+        self.module = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        self.session = reprise.Session(cost=reprise.CostCurve.linear(0.01))
+
+    def test_the_text_is_that_without_drafts(self) -> None:
+        for ids in (prompt(1), prompt(2), [5], prompt(3, 1200)):
+            steps = list(self.module.generate_step(np.array(ids), model, max_tokens=150, session=self.session))
+            self.assertEqual([token for token, _ in steps], plain(ids, 150))
+            for token, logprobs in steps:
+                self.assertEqual(logprobs.shape, (VOCABULARY,))
+                self.assertEqual(int(np.argmax(logprobs)), token)
+            self.assertLess(self.session.statistics.passes, 90)
+
+    def test_a_caller_that_stops_early_can_use_the_cache_again(self) -> None:
+        for count in range(1, 30):
+            cache = [KVCache()]
+            steps = self.module.generate_step(prompt(1), model, prompt_cache=cache, session=self.session)
+            output = [token for token, _ in itertools.islice(steps, count)]
+            steps.close()
+            self.assertEqual(output, plain(prompt(1), count))
+            self.assertEqual(cache[0].state, [*prompt(1), *output][:-1])
+
+    def test_a_cache_that_cannot_be_trimmed(self) -> None:
+        cache = [KVCache(), ArraysCache(trimmable=False)]
+        with self.assertRaisesRegex(ValueError, "prompt_cache: .*ArraysCache$"):
+            next(self.module.generate_step(prompt(1), model, prompt_cache=cache))
+
+    def test_most_of_0_and_a_sampler(self) -> None:
+        steps = self.module.generate_step(prompt(1), model, max_tokens=9, most=0, sampler=lambda x: x.argmax(axis=-1))
+        self.assertEqual([token for token, _ in steps], plain(prompt(1), 9))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter for onnxruntime-genai, with a generator and an engine that take the calls of 0.18."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+import numpy as np
+import reprise
+import reprise.onnxruntime_genai as adapter
+from support import VOCABULARY, next_token, plain, prompt
+
+CHEAP = reprise.CostCurve.linear(0.01)
+
+
+class Generator:
+    def __init__(self, max_length: int) -> None:
+        self.ids: list[int] = []
+        self.max_length, self.appended, self.passes = max_length, 0, 0
+
+    def append_tokens(self, tokens: Any) -> None:
+        assert isinstance(tokens, np.ndarray) and tokens.dtype == np.int32 and tokens.ndim == 1 and tokens.size
+        self.ids += tokens.tolist()
+        self.appended = tokens.size
+        self.passes += 1
+        assert len(self.ids) <= self.max_length
+
+    def token_count(self) -> int:
+        return len(self.ids)
+
+    def get_output(self, name: str) -> Any:
+        assert name == "logits"
+        rows = np.zeros((1, self.appended, VOCABULARY), np.float32)
+        for row in range(self.appended):
+            rows[0, row, next_token(self.ids[: len(self.ids) - self.appended + row + 1])] = 9
+        return rows
+
+    def rewind_to(self, length: int) -> None:
+        assert 0 < length <= len(self.ids)
+        del self.ids[length:]
+
+
+class Loops(unittest.TestCase):
+    def test_the_text_is_that_without_drafts_in_fewer_passes(self) -> None:
+        session = reprise.Session(cost=CHEAP)
+        for ids in (prompt(1), prompt(2), [5], np.array(prompt(3), np.int64)):
+            generator = Generator(len(ids) + 150)
+            output = list(adapter.generate(generator, ids, max_tokens=150, session=session))
+            self.assertEqual(output, plain(ids, 150))
+            self.assertLess(generator.passes, 90)
+            self.assertEqual(generator.ids, [*ids, *output][:-1])
+
+    def test_eos_is_the_last_token(self) -> None:
+        wanted = plain(prompt(1), 150)
+        end = wanted.index(wanted[40])
+        output = list(adapter.generate(Generator(300), prompt(1), max_tokens=150, eos=[wanted[40]]))
+        self.assertEqual(output, wanted[: end + 1])
+
+    def test_most_of_0(self) -> None:
+        generator = Generator(300)
+        output = list(adapter.generate(generator, prompt(1), max_tokens=20, most=0))
+        self.assertEqual((output, generator.passes), (plain(prompt(1), 20), 21))
+
+    def test_another_pick(self) -> None:
+        seen: list[int] = []
+
+        def pick(logits: Any) -> list[int]:
+            seen.append(len(logits))
+            return [int(row.argmax()) for row in logits]
+
+        self.assertEqual(list(adapter.generate(Generator(300), prompt(1), max_tokens=30, pick=pick)), plain(prompt(1), 30))
+        self.assertGreaterEqual(min(seen), 1)
+
+    def test_a_draft_for_a_request_of_the_engine(self) -> None:
+        class Engine:
+            def max_draft_tokens_per_proposal(self) -> int:
+                return self.most
+
+        class Request:
+            draft: Any = None
+
+            def set_draft_tokens(self, tokens: Any) -> None:
+                assert tokens.dtype == np.int32 and tokens.size
+                self.draft = tokens.tolist()
+
+        engine, ids = Engine(), [1, 2, 3, 4] * 8
+        for engine.most, wanted in ((3, 3), (100, 16), (0, 0)):
+            request = Request()
+            count = adapter.set_draft(engine, request, ids, reprise.Drafter(cost=CHEAP))
+            self.assertEqual(count, wanted)
+            self.assertEqual(request.draft, ([1, 2, 3, 4] * 4)[:wanted] if wanted else None)
+
+
+if __name__ == "__main__":
+    unittest.main()

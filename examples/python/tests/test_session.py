@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import gc
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+import reprise
+from support import next_token, plain, prompt
+
+CHEAP = reprise.CostCurve.linear(0.01)
+PROFILES = Path(__file__).resolve().parents[3] / "bench/profiles"
+
+
+def picks_of(session: reprise.Session, step: reprise.Pass) -> list[int]:
+    """The model's token after the anchor and after each drafted row."""
+    paths = [session.context.tolist()]
+    for row, parent in enumerate(step.parents.tolist()):
+        paths.append([*paths[parent + 1], int(step.batch[step.pending + row])])
+    return [next_token(path) for path in paths]
+
+
+class Decoding(unittest.TestCase):
+    def decode(self, session: reprise.Session, **capabilities: int) -> tuple[list[int], int, bool]:
+        """Decodes with a cache that holds tokens, and checks it in every pass."""
+        ids, passes, branched = prompt(5), 0, False
+        cache = ids[:-1]
+        session.begin(ids, **capabilities)
+        while (step := session.plan(24, max_tokens=200)) is not None:
+            passes += 1
+            branched = branched or any(np.diff(step.parents) != 1)
+            self.assertEqual(session.cached, len(cache))
+            positions, visible = step.positions(len(cache)), step.visible(len(cache))
+            for row in range(len(step.batch)):
+                seen = np.flatnonzero(visible[row])
+                of_row = np.concatenate([np.arange(len(cache)), positions])[seen]
+                self.assertEqual(sorted(of_row), list(range(positions[row] + 1)))
+            done = session.commit(picks_of(session, step))
+            cache += step.batch[done.rows].tolist()
+            self.assertEqual(done.keep, len(done.rows))
+        self.assertEqual(cache, session.context.tolist()[:-1])
+        return session.output.tolist(), passes, branched
+
+    def test_chains(self) -> None:
+        session = reprise.Session(cost=CHEAP)
+        output, passes, branched = self.decode(session)
+        self.assertEqual(output, plain(prompt(5), 200))
+        self.assertLess(passes, 120)
+        self.assertFalse(branched)
+        self.assertEqual(session.finish, "max_tokens")
+        self.assertTrue(session.finished)
+        self.assertEqual(session.statistics.tokens, 200)
+        self.assertEqual(session.statistics.timed_passes, passes)
+        self.assertGreater(session.memory_bytes, 0)
+
+    def test_trees(self) -> None:
+        output, _, branched = self.decode(reprise.Session(cost=CHEAP), max_leaves=8)
+        self.assertEqual(output, plain(prompt(5), 200))
+        self.assertTrue(branched)
+
+    def test_eos_ends_the_output(self) -> None:
+        wanted = plain(prompt(5), 200)
+        end = wanted.index(wanted[30])
+        session = reprise.Session(cost=CHEAP)
+        session.begin(prompt(5))
+        done = None
+        while (step := session.plan(eos={wanted[30]})) is not None:
+            done = session.commit(picks_of(session, step))
+        self.assertEqual(done.finish, "eos")
+        self.assertEqual(session.output.tolist(), wanted[:end])
+        self.assertEqual(session.context.tolist()[-1], wanted[30])
+
+    def test_a_step_outlives_the_session(self) -> None:
+        session = reprise.Session(cost=CHEAP)
+        session.begin(prompt(5))
+        step = session.plan()
+        held = step.batch.tolist(), step.parents.tolist(), step.depths.tolist()
+        done = session.commit(picks_of(session, step))
+        tokens, rows, context = done.tokens.tolist(), done.rows.tolist(), session.context
+        session.plan()
+        session.close()
+        gc.collect()
+        self.assertEqual(held, (step.batch.tolist(), step.parents.tolist(), step.depths.tolist()))
+        self.assertEqual((tokens, rows), (done.tokens.tolist(), done.rows.tolist()))
+        self.assertEqual(context.tolist()[: len(prompt(5))], prompt(5))
+
+    def test_edits(self) -> None:
+        session = reprise.Session(cost=CHEAP)
+        session.begin([1, 2, 3, 4, 5, 6], cached=2)
+        self.assertEqual(session.plan(0).pending, 4)
+        session.set_cached(5)
+        self.assertEqual(session.plan(0).pending, 1)
+        session.append([7, 8])
+        self.assertEqual(session.context.tolist(), [1, 2, 3, 4, 5, 6, 7, 8])
+        session.truncate(4)
+        self.assertEqual(session.context.tolist(), [1, 2, 3, 4])
+        self.assertEqual(session.rebase([1, 2, 9, 9]), 2)
+        self.assertEqual(session.context.tolist(), [1, 2, 9, 9])
+
+    def test_a_fork_is_another_session(self) -> None:
+        history = reprise.History()
+        session = reprise.Session(cost=CHEAP, history=history)
+        session.begin(prompt(5))
+        fork = session.fork()
+        session.append([1, 2])
+        session.close()
+        del history, session
+        gc.collect()
+        self.assertEqual(fork.context.tolist(), prompt(5))
+        self.assertIsNotNone(fork.plan())
+
+    def test_top_k_rows(self) -> None:
+        session = reprise.Session(cost=CHEAP)
+        session.begin(prompt(5), max_leaves=8)
+        wanted = session.top_k_wanted
+        self.assertGreaterEqual(wanted, 0)
+        step = session.plan()
+        session.report_top_k(0, [1, 2, 3, 4])
+        session.report_prompt_row(0, [1, 2])
+        with self.assertRaisesRegex(ValueError, "report_top_k: .*no such row"):
+            session.report_top_k(step.drafted + 1, [1])
+
+    def test_snapshots_restore(self) -> None:
+        session = reprise.Session(cost=CHEAP)
+        session.begin(prompt(5), rollback="snapshot")
+        step = session.plan()
+        self.assertGreater(step.drafted, 0)
+        wrong = [(token + 1) % 60 for token in step.batch[step.pending :].tolist()] + [1]
+        done = session.commit(wrong)
+        self.assertTrue(done.restore)
+        self.assertEqual(done.keep, 0)
+
+
+class Refusals(unittest.TestCase):
+    def setUp(self) -> None:
+        self.session = reprise.Session(cost=CHEAP)
+
+    def test_order(self) -> None:
+        for call in (lambda: self.session.plan(), lambda: self.session.commit([1]), lambda: self.session.append([1])):
+            with self.assertRaises(reprise.OrderError):
+                call()
+        self.session.begin([1, 2, 3])
+        with self.assertRaisesRegex(reprise.OrderError, r"commit: .*Session.plan\(\)"):
+            self.session.commit([1])
+
+    def test_arguments(self) -> None:
+        self.session.begin(prompt(5))
+        step = self.session.plan()
+        for call, kind, sentence in (
+            (lambda: self.session.begin([]), ValueError, "ids: .*empty"),
+            (lambda: self.session.begin([1, 2], cached=2), ValueError, "cached: "),
+            (lambda: self.session.begin([1, 2], rollback="maybe"), ValueError, "rollback: .*'maybe'"),
+            (lambda: self.session.begin([1, 2], max_rows=-1), ValueError, "max_rows: "),
+            (lambda: self.session.begin([1, 2], widths=[1.5]), TypeError, "widths: "),
+            (lambda: self.session.commit([]), ValueError, "picks"),
+            (lambda: self.session.commit([1.0]), TypeError, "picks: token ids must be integers"),
+            (lambda: self.session.commit([1] * (step.drafted + 2)), ValueError, "picks: "),
+            (lambda: self.session.commit([1], ns=-1), ValueError, "ns: "),
+            (lambda: self.session.truncate(-1), ValueError, "count: "),
+        ):
+            with self.subTest(sentence=sentence), self.assertRaisesRegex(kind, sentence):
+                call()
+        self.session.commit(picks_of(self.session, step))  # the refused calls have changed nothing
+
+    def test_plan_refuses_before_the_open_pass_is_given_up(self) -> None:
+        self.session.begin(prompt(5))
+        for arguments, kind, name in (({"most": -1}, ValueError, "most"), ({"eos": [1.5]}, TypeError, "eos")):
+            with self.assertRaisesRegex(kind, f"{name}: "):
+                self.session.plan(**arguments)
+
+
+class Curves(unittest.TestCase):
+    @unittest.skipUnless(PROFILES.exists(), "the profiles are not there: this is not the repository")
+    def test_the_profiles_of_the_repository(self) -> None:
+        files = sorted(PROFILES.glob("*.json"))
+        self.assertGreater(len(files), 3)
+        for file in files:
+            self.assertIsInstance(reprise.CostCurve.file(file), reprise.CostCurve)
+
+    def test_a_curve_decides_how_much_is_drafted(self) -> None:
+        ids = np.tile(np.arange(8, dtype=np.int32), 10)
+        cheap = reprise.CostCurve.points([(1, 0, 1, 100.0), (1, 0, 33, 110.0)])
+        expensive = reprise.CostCurve.points([(1, 0, 1, 100.0), (1, 0, 2, 1e6)])
+        self.assertGreater(reprise.Drafter(cost=cheap).draft(ids).size, 8)
+        self.assertEqual(reprise.Drafter(cost=expensive).draft(ids).size, 0)
+
+    def test_base_ns_fills_in_plain_passes(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "curve.json")
+            file.write_text(json.dumps({"base_ns": 5, "points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 6}]}))
+            reprise.CostCurve.file(file)
+            for text, sentence in (
+                ("", "no JSON"),
+                ("[]", "no cost curve"),
+                ('{"points": [{"rows": 1}]}', "no cost curve"),
+                ('{"points": [{"sequences": 1, "context": 0, "rows": 9, "ns": 6}]}', "CostCurve.points: "),
+            ):
+                file.write_text(text)
+                with self.subTest(text=text), self.assertRaisesRegex(reprise.ArgumentError, sentence):
+                    reprise.CostCurve.file(file)
+            with self.assertRaises(FileNotFoundError):
+                reprise.CostCurve.file(Path(folder, "nothing.json"))
+
+    def test_refusals(self) -> None:
+        for call, kind, sentence in (
+            (lambda: reprise.CostCurve(), TypeError, "CostCurve.linear"),
+            (lambda: reprise.CostCurve.linear("a"), TypeError, "per_row: "),
+            (lambda: reprise.CostCurve.linear(-1), ValueError, "per_row"),
+            (lambda: reprise.CostCurve.linear(float("nan")), ValueError, "per_row"),
+            (lambda: reprise.CostCurve.points([]), ValueError, "CostCurve.points: "),
+            (lambda: reprise.CostCurve.points([(1, 0, 1)]), ValueError, r"points\[0\]: "),
+            (lambda: reprise.CostCurve.points([(1, -1, 1, 5)]), ValueError, r"points\[0\]: "),
+        ):
+            with self.subTest(sentence=sentence), self.assertRaisesRegex(kind, sentence):
+                call()
+
+
+class Histories(unittest.TestCase):
+    TEXT = list(range(100, 160))
+
+    def drafted(self, history: reprise.History) -> list[int]:
+        draft = reprise.Drafter(history=history, cost=CHEAP).draft([1, *self.TEXT[10:16]], most=4).tolist()
+        return [token for token in draft if token in self.TEXT[16:]]
+
+    def test_text_of_earlier_sequences(self) -> None:
+        history = reprise.History()
+        self.assertEqual(self.drafted(history), [])
+        history.add(self.TEXT, prompt=20, name=7)
+        self.assertEqual(self.drafted(history), self.TEXT[16:20])
+        history.remove(8)
+        self.assertNotEqual(self.drafted(history), [])
+        history.remove(7)
+        self.assertEqual(self.drafted(history), [])
+        history.add(self.TEXT)
+        history.clear()
+        self.assertEqual(self.drafted(history), [])
+
+    def test_snapshots(self) -> None:
+        history = reprise.History()
+        history.add(self.TEXT * 40)  # larger than the first buffer of save()
+        saved = history.save(tokenizer=5)
+        loaded = reprise.History()
+        for bad in (saved[:-1], b"", saved[:50] + bytes([saved[50] ^ 1]) + saved[51:]):
+            with self.assertRaises(reprise.ArgumentError):
+                loaded.load(bad, tokenizer=5)
+        with self.assertRaises(reprise.ArgumentError):
+            loaded.load(saved, tokenizer=6)
+        with self.assertRaisesRegex(TypeError, "data: must be bytes"):
+            loaded.load("text", tokenizer=5)
+        self.assertEqual(self.drafted(loaded), [])
+        loaded.load(saved, tokenizer=5)
+        self.assertNotEqual(self.drafted(loaded), [])
+
+    def test_it_lives_as_long_as_its_users(self) -> None:
+        history = reprise.History()
+        history.add(self.TEXT)
+        drafter = reprise.Drafter(history=history, cost=CHEAP)
+        history.close()
+        del history
+        gc.collect()
+        self.assertNotEqual(drafter.draft([1, *self.TEXT[10:16]]).tolist(), [])
+
+    def test_learning(self) -> None:
+        history = reprise.History()
+        history.learn(reprise.Drafter(cost=CHEAP))
+        history.learn(reprise.Session(cost=CHEAP))
+        with self.assertRaisesRegex(TypeError, "source: "):
+            history.learn(CHEAP)
+
+    def test_refusals(self) -> None:
+        history = reprise.History(vocabulary=1000)
+        for call, kind, sentence in (
+            (lambda: history.add([1, 1000]), ValueError, "ids: "),
+            (lambda: history.add([-1]), ValueError, "ids: "),
+            (lambda: history.add([1, 2], prompt=3), ValueError, "prompt: "),
+            (lambda: history.add([1, 2], name=-3), ValueError, "name: "),
+            (lambda: reprise.History(max_bytes=-1), ValueError, "max_bytes: "),
+        ):
+            with self.subTest(sentence=sentence), self.assertRaisesRegex(kind, sentence):
+                call()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adapter for vLLM, with a runner that calls it as GPUModelRunner of 0.32.0 does."""
+
+from __future__ import annotations
+
+import types
+import unittest
+from typing import Any
+
+import numpy as np
+import reprise
+import reprise.vllm
+from support import next_token, plain, prompt
+
+MAX_LENGTH = 320
+
+
+def config(most: int = 16) -> Any:
+    return types.SimpleNamespace(
+        speculative_config=types.SimpleNamespace(num_speculative_tokens=most),
+        model_config=types.SimpleNamespace(max_model_len=MAX_LENGTH),
+    )
+
+
+class Proposer(reprise.vllm.Proposer):
+    options = {"cost": reprise.CostCurve.linear(0.01)}
+
+
+class Request:
+    def __init__(self, ids: list[int], count: int) -> None:
+        self.ids, self.prompt, self.count, self.computed = list(ids), len(ids), count, 0
+        self.draft: list[int] = []
+
+    @property
+    def output(self) -> list[int]:
+        return self.ids[self.prompt : self.prompt + self.count]
+
+    @property
+    def done(self) -> bool:
+        return len(self.ids) >= self.prompt + self.count
+
+
+class Runner:
+    """Rows of requests. Rows that have become free are filled with the last rows, as InputBatch.condense() does."""
+
+    def __init__(self, proposer: Any, chunk: int = 1000) -> None:
+        self.proposer, self.chunk, self.rows, self.drafts = proposer, chunk, [], []
+        self.tokens = np.full((8, MAX_LENGTH + 20), 63, np.int32)  # like the engine's, it holds old tokens
+        self.lengths = np.zeros(8, np.int32)
+        self.passes = 0
+        proposer.load_model(None)
+
+    def run(self, *requests: Request) -> None:
+        self.rows += requests
+        while self.rows:
+            self.step()
+
+    def preempt(self, request: Request) -> None:
+        """The row is given up, and the request will begin again with all of its tokens."""
+        self.remove(request)
+        request.computed, request.draft = 0, []
+
+    def remove(self, request: Request) -> None:
+        row, last = self.rows.index(request), self.rows.pop()
+        if last is not request:
+            self.rows[row] = last
+
+    def step(self) -> None:
+        self.passes += 1
+        sampled: list[list[int]] = []
+        for request in self.rows:
+            if request.computed + self.chunk < len(request.ids):  # a part of the prompt
+                request.computed += self.chunk
+                sampled.append([])
+                continue
+            tokens: list[int] = []
+            for token in [*request.draft, None]:
+                tokens.append(next_token([*request.ids, *tokens]))
+                if tokens[-1] != token:
+                    break
+            request.ids += tokens
+            request.computed = len(request.ids) - 1
+            sampled.append(tokens)
+        for row, request in enumerate(self.rows):
+            self.tokens[row, : len(request.ids)] = request.ids
+            self.lengths[row] = len(request.ids)
+        drafts = self.proposer.propose(sampled, self.lengths, self.tokens, slot_mappings=None)
+        assert len(drafts) == len(self.rows)
+        self.drafts.append(drafts)
+        for row, (request, draft) in enumerate(zip(self.rows, drafts)):
+            assert type(draft) is list and all(type(token) is int for token in draft)
+            assert len(request.ids) + len(draft) < MAX_LENGTH or not draft
+            assert sampled[row] or not draft, "a request in its prompt has no draft"
+            request.draft = draft
+            self.tokens[row, len(request.ids) : len(request.ids) + len(draft)] = draft
+        for request in list(self.rows):
+            if request.done:
+                self.remove(request)
+
+
+class Proposers(unittest.TestCase):
+    def test_one_request_after_another(self) -> None:
+        runner = Runner(Proposer(config()))
+        for seed in (1, 2, 1):
+            request = Request(prompt(seed), 150)
+            runner.passes = 0
+            runner.run(request)
+            self.assertEqual(request.output, plain(prompt(seed), 150))
+            self.assertLess(runner.passes, 75)
+
+    def test_rows_that_change_owners(self) -> None:
+        for chunk in (1000, 16):  # whole prompts, and parts of them with empty `sampled`
+            runner = Runner(Proposer(config()), chunk)
+            requests = [Request(prompt(seed, 50 + seed), 30 + 25 * (seed % 4)) for seed in range(1, 9)]
+            runner.rows = requests[:3]
+            for request in requests[3:]:  # they arrive while others run and end
+                for _ in range(6):
+                    if runner.rows:
+                        runner.step()
+                runner.rows.append(request)
+            runner.run()
+            for seed, request in enumerate(requests, 1):
+                self.assertEqual(request.output, plain(prompt(seed, 50 + seed), request.count), seed)
+            self.assertLessEqual(len(runner.proposer._free), 8)
+
+    def test_a_moved_row_keeps_its_drafter(self) -> None:
+        runner = Runner(Proposer(config()))
+        short, long = Request(prompt(1), 10), Request(prompt(2), 150)
+        runner.rows = [short, long]
+        while not short.done:
+            runner.step()
+        self.assertEqual(runner.rows, [long])
+        drafter = runner.proposer._known[(len(long.ids), np.array(long.ids[-8:], np.int32).tobytes())][0]
+        before = drafter.statistics.passes
+        runner.step()
+        self.assertEqual(drafter.statistics.passes, before + 1)
+
+    def test_a_preempted_request(self) -> None:
+        runner = Runner(Proposer(config()), chunk=32)
+        first, second = Request(prompt(1), 120), Request(prompt(2), 120)
+        runner.rows = [first, second]
+        for _ in range(10):
+            runner.step()
+        runner.preempt(first)
+        for _ in range(3):
+            runner.step()
+        runner.rows.append(first)
+        runner.run()
+        self.assertEqual(first.output, plain(prompt(1), 120))
+        self.assertEqual(second.output, plain(prompt(2), 120))
+
+    def test_a_draft_that_the_scheduler_cuts(self) -> None:
+        runner = Runner(Proposer(config()))
+        request = Request(prompt(1), 150)
+        runner.rows = [request]
+        while runner.rows:
+            runner.step()
+            request.draft = request.draft[: runner.passes % 3]
+        self.assertEqual(request.output, plain(prompt(1), 150))
+
+    def test_the_budget_is_shared(self) -> None:
+        ids = [1, 2, 3, 4, 5] * 8
+        for rows, most, wanted in ((1, 16, 16), (4, 16, 64), (8, 16, 64), (8, 4, 32), (3, 0, 0)):
+            proposer = Proposer(config(most))
+            tokens = np.array([ids] * rows, np.int32)
+            drafts = proposer.propose([[5]] * rows, np.full(rows, len(ids)), tokens)
+            self.assertEqual(sum(map(len, drafts)), wanted, (rows, most))
+            self.assertLessEqual(max(map(len, drafts)), most)
+        proposer.budget = 2  # more rows than tokens
+        proposer.most = 16
+        self.assertLessEqual(sum(map(len, proposer.propose([[5]] * 3, np.full(3, len(ids)), tokens))), 2)
+
+    def test_the_end_of_the_context(self) -> None:
+        request = Request(prompt(1, 250), MAX_LENGTH - 250)
+        Runner(Proposer(config())).run(request)
+        self.assertEqual(request.output, plain(prompt(1, 250), MAX_LENGTH - 250))
+
+    def test_a_pass_with_a_prompt_teaches_no_cost(self) -> None:
+        class Measured(reprise.vllm.Proposer):
+            pass
+
+        runner = Runner(Measured(config()))
+        runner.rows = [Request(prompt(1), 100)]
+        for _ in range(5):
+            runner.step()
+        (drafter,) = next(iter(runner.proposer._known.values()))
+        timed = drafter.statistics.timed_passes
+        runner.rows.append(Request(prompt(2), 100))
+        runner.step()
+        self.assertEqual(drafter.statistics.timed_passes, timed)
+
+
+class Isolation(unittest.TestCase):
+    SECRET = list(range(30, 58))
+
+    def drafts(self, proposer: Any) -> list[list[int]]:
+        """The drafts of a request whose text has the beginnings of the secret, row 0."""
+        ids, found = [1, 2, 3, 4, 5, 9, 30, 31, 32], []
+        tokens = np.zeros((1, 100), np.int32)
+        for token in (30, 31, 32, 5, 30, 31, 32, 9, 30, 31):
+            ids.append(token)
+            tokens[0, : len(ids)] = ids
+            found += proposer.propose([[token]], np.array([len(ids)]), tokens)
+        return found
+
+    def test_a_row_that_changes_its_owner_without_a_word(self) -> None:
+        alone = self.drafts(Proposer(config()))
+        self.assertTrue(any(alone))
+        used = Proposer(config())
+        ids = [1, 2, 3, 4, 5, *self.SECRET, 9, *self.SECRET, 9, *self.SECRET]
+        for end in range(40, len(ids) + 1):
+            used.propose([[ids[end - 1]]], np.array([end]), np.array([ids], np.int32))
+        after = self.drafts(used)
+        for one, other in zip(after, alone):
+            shorter = min(len(one), len(other))
+            self.assertEqual(one[:shorter], other[:shorter])
+        self.assertFalse({token for draft in after for token in draft} & set(self.SECRET[3:]))
+
+
+if __name__ == "__main__":
+    unittest.main()
