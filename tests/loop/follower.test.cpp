@@ -163,9 +163,10 @@ TEST(Follower, NoIdsAreRefusedAndChangeNothing) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::empty_context);
   EXPECT_TRUE(std::ranges::equal(follower.context(), ids));
-  ids.insert(ids.end(), {4, 5, 6});
-  EXPECT_EQ(drafted(follower, ids, 2), (Tokens{7, 8})) << "the next call finds out what has happened";
   EXPECT_FALSE(follower.draft({}, 16, {}, 7));
+  ids.insert(ids.end(), {4, 5, 6});
+  EXPECT_EQ(drafted(follower, ids, 2), (Tokens{7, 8}));
+  EXPECT_EQ(follower.statistics().accepted, 2U) << "the draft before the refused call counts";
 }
 
 TEST(Follower, CanBeMovedWhileADraftIsOpen) {
@@ -209,6 +210,7 @@ TEST(Follower, LearnsTimesOfPassesAndNotOfPromptsOrPauses) {
   };
   static_cast<void>(drafted(follower, ids, 0, clock.after(microseconds(0))));
   pass(microseconds(90'000));  // the prompt may have run in it
+  pass(microseconds(2000));    // the first interval of all
   EXPECT_EQ(times(), 0U);
   for (int i = 0; i < 5; ++i) pass(microseconds(1000));
   EXPECT_EQ(times(), 5U);

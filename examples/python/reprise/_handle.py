@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _library
@@ -44,13 +45,19 @@ class Owner:
         self._lock = threading.Lock()
         self._closed = False
 
-    def _create(self, options: Any, uses: Handle | None = None) -> None:
+    def _create(self, options: Any, owners: Sequence[Owner] = ()) -> None:
+        """Creates the handle. `owners`: the objects that the options refer to."""
         pointer, described = ctypes.c_void_p(), _library.LibraryError()
         create = getattr(_library.library, f"reprise_{self._kind}_create")
-        status = create(ctypes.byref(options), ctypes.byref(pointer), ctypes.byref(described))
-        if status != _library.OK:
-            raise error(status, described, type(self).__name__)
-        self._own(pointer.value or 0, uses)
+        with contextlib.ExitStack() as used:
+            for owner in owners:  # all threads take the locks in this order
+                used.enter_context(owner._lock)
+                if owner._closed:
+                    raise OrderError(f"{type(owner).__name__}: it has been closed")
+            status = create(ctypes.byref(options), ctypes.byref(pointer), ctypes.byref(described))
+            if status != _library.OK:
+                raise error(status, described, type(self).__name__)
+            self._own(pointer.value or 0, next((owner._handle for owner in owners if owner._kind == "history"), None))
 
     def _call(self, name: str, *arguments: Any, read: Callable[[], Any] | None = None) -> Any:
         """Calls a function of the library, and returns read(). Raises an exception if it fails."""

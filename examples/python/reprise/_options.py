@@ -9,7 +9,7 @@ from typing import Any
 from . import _library
 from ._arrays import whole
 from ._costs import CostCurve
-from ._handle import Handle
+from ._handle import Owner
 from ._history import History
 
 
@@ -21,8 +21,8 @@ def options(
     key: int,
     saved_costs: bytes | None,
     engine: str | None,
-) -> tuple[Any, Handle | None]:
-    """Returns the struct, and the handle of the history, which has to outlive the new object."""
+) -> tuple[Any, list[Owner]]:
+    """Returns the struct, and the objects that it refers to."""
     for name, value, kind in (("cost", cost, CostCurve), ("history", history, History)):
         if value is not None and not isinstance(value, kind):
             raise TypeError(f"{name}: must be a {kind.__name__}, but is of the type {type(value).__name__}")
@@ -41,7 +41,7 @@ def options(
         len(saved_costs or b""),
         engine_name(engine) if engine is not None else None,
     )
-    return struct, history._handle if history is not None else None
+    return struct, [owner for owner in (cost, history) if owner is not None]
 
 
 def engine_name(engine: str) -> bytes:

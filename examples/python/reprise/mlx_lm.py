@@ -28,7 +28,8 @@ def generate_step(
     """Yields tokens and their log probabilities, as mlx-lm's function of this name. The caller ends it, as there.
 
     `most`: upper bound on drafted tokens of a pass. `session`: keeps the learned costs from call to call; None: a new
-    one. `prompt_cache`: must be empty or hold the tokens before `prompt`. Raises ValueError if it cannot be trimmed.
+    one. `prompt_cache`: must be empty or hold the tokens before `prompt`. Raises ValueError if it cannot be trimmed. A
+    cache with a sliding window cannot be trimmed once the window is full: from there on, nothing is drafted.
     """
     cache = prompt_cache if prompt_cache is not None else make_prompt_cache(model)
     if not can_trim_prompt_cache(cache):
@@ -40,15 +41,27 @@ def generate_step(
     for first in range(0, len(ids) - 1, prefill_step_size):
         model(mx.array(ids[first : min(first + prefill_step_size, len(ids) - 1)])[None], cache=cache)
         mx.eval([layer.state for layer in cache])
-    while (step := session.plan(most, max_tokens=max_tokens)) is not None:
+    while (step := session.plan(min(most, _drafts_that_fit(cache)), max_tokens=max_tokens)) is not None:
         logits = model(mx.array(step.batch)[None], cache=cache)[0, -1 - step.drafted :]
         logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
         done = session.commit(np.array(sampler(logprobs)).astype(np.int32))
-        trim_prompt_cache(cache, len(step.batch) - done.keep)
+        _trim(cache, len(step.batch) - done.keep)
         unseen = len(done.tokens)
         try:
             for row, token in enumerate(done.tokens.tolist()):
                 unseen -= 1
                 yield token, logprobs[row]
         finally:  # the caller may stop in the middle of a pass, and use the cache again
-            trim_prompt_cache(cache, unseen)
+            _trim(cache, unseen)
+
+
+def _drafts_that_fit(cache: Any) -> int:
+    """Returns how many drafted rows, beside the anchor, every window has room for, so that they can be trimmed."""
+    layers = [part for layer in cache for part in getattr(layer, "caches", (layer,))]
+    windows = [layer for layer in layers if getattr(layer, "max_size", None) is not None]
+    return max(0, min((layer.max_size - layer.offset - 2 for layer in windows), default=2**31 - 1))
+
+
+def _trim(cache: Any, count: int) -> None:
+    if count > 0 and trim_prompt_cache(cache, count) != count:
+        raise RuntimeError("prompt_cache: mlx-lm did not remove the rejected rows; please report the kind of the cache")

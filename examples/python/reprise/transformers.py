@@ -11,6 +11,7 @@ from transformers import GenerationMixin
 from transformers.generation.candidate_generator import CandidateGenerator
 
 from ._drafter import Drafter
+from ._errors import OrderError
 from ._session import Pass, Session
 
 
@@ -43,6 +44,10 @@ class Chains:
     def __call__(
         self, model: Any, input_ids: Any, logits_processor: Any, stopping_criteria: Any, generation_config: Any, **more: Any
     ) -> Any:
+        if getattr(model, "_is_stateful", False):  # generate() checks this for its own assisted mode alone
+            raise ValueError(f"model: the recurrent state of {type(model).__name__} cannot be rolled back")
+        if "_get_candidate_generator" in vars(model):
+            raise OrderError("model: another call of generate() with drafts runs on it; wait for its end")
         candidates = _Candidates(self.drafter, self.most, generation_config.max_length)
         model._get_candidate_generator = lambda **_: candidates
         try:

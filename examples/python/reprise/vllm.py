@@ -25,7 +25,7 @@ class Proposer:
     def __init__(self, vllm_config: Any) -> None:
         self.most = int(vllm_config.speculative_config.num_speculative_tokens)
         self.max_length = int(vllm_config.model_config.max_model_len)
-        self._known: dict[tuple[int, bytes], list[Drafter]] = {}  # by length and last tokens of their text
+        self._known: dict[bytes, list[Drafter]] = {}  # by their text
         self._free: list[Drafter] = []
 
     def load_model(self, *_: Any, **__: Any) -> None:
@@ -41,11 +41,11 @@ class Proposer:
             for i, sampled in enumerate(sampled_token_ids)
             if sampled and (length := int(num_tokens_no_spec[i])) < self.max_length
         ]
-        found = [matching.pop() if (matching := known.get(_key(ids, before))) else None for _, ids, before in rows]
+        found = [matching.pop() if (matching := known.get(ids[:before].tobytes())) else None for _, ids, before in rows]
         for left in known.values():
             self._free.extend(left)
-        # A pass that also ran prompts is no measure of what rows cost.
-        usual = len(rows) == len(sampled_token_ids) and None not in found
+        # A pass that also ran prompts or other sequences is no measure of what the rows of one draft cost.
+        usual = len(sampled_token_ids) == len(rows) == 1 and None not in found
         now = time.perf_counter_ns() if usual else 0
         drafts: list[list[int]] = [[] for _ in sampled_token_ids]
         left_over = self.budget
@@ -56,9 +56,5 @@ class Proposer:
             most = min(self.most, left_over // (len(rows) - done), self.max_length - len(ids) - 1)
             drafts[i] = drafter.draft(ids, most, now=now).tolist()
             left_over -= len(drafts[i])
-            self._known.setdefault(_key(ids, len(ids)), []).append(drafter)
+            self._known.setdefault(ids.tobytes(), []).append(drafter)
         return drafts
-
-
-def _key(ids: Any, length: int) -> tuple[int, bytes]:
-    return length, ids[max(0, length - 8) : length].tobytes()

@@ -26,6 +26,21 @@ class ArraysCache(KVCache):
     pass
 
 
+class RotatingKVCache(KVCache):
+    """A cache that cannot be trimmed any more after its window has been full."""
+
+    def __init__(self, max_size: int) -> None:
+        super().__init__()
+        self.max_size = max_size
+
+    @property
+    def offset(self) -> int:
+        return len(self.state)
+
+    def is_trimmable(self) -> bool:
+        return self.offset < self.max_size
+
+
 def model(ids: Any, cache: Any) -> Any:
     assert ids.ndim == 2 and ids.shape[0] == 1
     logits = np.zeros((1, ids.shape[1], VOCABULARY), np.float32)
@@ -42,6 +57,8 @@ def logsumexp(array: Any, axis: int, keepdims: bool) -> Any:
 
 def trim_prompt_cache(cache: Any, count: int) -> int:
     assert 0 <= count <= len(cache[0].state)
+    if not all(layer.is_trimmable() for layer in cache):
+        return 0
     for layer in cache:
         del layer.state[len(layer.state) - count :]
     return count
@@ -79,6 +96,26 @@ class Steps(unittest.TestCase):
             steps.close()
             self.assertEqual(output, plain(prompt(1), count))
             self.assertEqual(cache[0].state, [*prompt(1), *output][:-1])
+
+    def test_a_sliding_window(self) -> None:
+        for window in range(len(prompt(1)) + 1, len(prompt(1)) + 60):
+            cache = [KVCache(), RotatingKVCache(window)]
+            steps = self.module.generate_step(prompt(1), model, prompt_cache=cache, max_tokens=80, session=self.session)
+            self.assertEqual([token for token, _ in steps], plain(prompt(1), 80), window)
+            self.assertEqual(len(cache[0].state), len(cache[1].state))
+        nested = types.SimpleNamespace(caches=[KVCache(), RotatingKVCache(50)])
+        self.assertEqual(self.module._drafts_that_fit([nested]), 48)
+
+    def test_a_cache_that_keeps_rejected_rows(self) -> None:
+        class Stubborn(KVCache):
+            asked = 0
+
+            def is_trimmable(self) -> bool:
+                self.asked += 1
+                return self.asked == 1
+
+        with self.assertRaisesRegex(RuntimeError, "prompt_cache: mlx-lm did not remove"):
+            list(self.module.generate_step(prompt(1), model, prompt_cache=[Stubborn()], session=self.session))
 
     def test_a_cache_that_cannot_be_trimmed(self) -> None:
         cache = [KVCache(), ArraysCache(trimmable=False)]

@@ -169,6 +169,16 @@ class Chains(Case):
         self.assertEqual(self.model.generate(prompt(1), 30, chains), plain(prompt(1), 30))
         self.assertEqual(self.model.passes, 30)
 
+    def test_a_recurrent_model_is_refused(self) -> None:
+        self.model._is_stateful = True  # generate() refuses such a model for its own assisted mode alone
+        with self.assertRaisesRegex(ValueError, "model: the recurrent state of Model cannot be rolled back"):
+            self.model.generate(prompt(1), 5, self.module.Chains(cost=CHEAP))
+
+    def test_a_model_that_is_in_use_is_refused(self) -> None:
+        self.model._get_candidate_generator = None
+        with self.assertRaisesRegex(RuntimeError, "model: another call of generate"):
+            self.model.generate(prompt(1), 5, self.module.Chains(cost=CHEAP))
+
     def test_another_release(self) -> None:
         loop = GenerationMixin._assisted_decoding
         del GenerationMixin._assisted_decoding

@@ -62,10 +62,12 @@ class Follower {
   ///  * `conversation`: a number for the conversation, in every call or in none. Another number than in the last call
   ///    begins a new sequence.
   ///
-  /// Errors: those of Session::begin(), append(), truncate(), rebase() and plan(). After an error there is no draft,
-  /// and the next call compares the ids with the tokens that were known before the error.
+  /// Errors: those of Session::begin(), append(), truncate(), rebase() and plan(). empty_context changes
+  /// nothing. After any other error, the last draft is void, and nothing is learned from its pass. The next call
+  /// compares the ids with the tokens that were known before the error.
   Result<TokenSpan> draft(TokenSpan ids, std::size_t most = unlimited, std::optional<std::chrono::nanoseconds> now = {},
                           std::optional<std::uint64_t> conversation = {}) {
+    if (ids.empty()) return Error{ErrorCode::empty_context, "draft() needs at least one token: pass the whole text"};
     if (limits_ == nullptr) limits_.reset(new (std::nothrow) Limits());
     if (limits_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
@@ -115,7 +117,7 @@ class Follower {
     const bool renamed = conversation != conversation_;
     if (!known.empty() && !renamed && same && most == known.size()) return extend(pass, ids.subspan(most), interval);
     if (known.empty() || renamed || !conversation) return begin(ids, conversation);
-    if (same && !ids.empty()) return changed(session_.truncate(ids.size()));
+    if (same) return changed(session_.truncate(ids.size()));
     return changed(session_.rebase(ids));
   }
 

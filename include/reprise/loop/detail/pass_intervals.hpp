@@ -33,7 +33,7 @@ class PassIntervals {
   }
 
   /// Returns the interval if it can be the time of a pass of `rows` rows; otherwise nullopt. Intervals of 0 or less are
-  /// never times.
+  /// never times. The first interval is none either: there is no usual one, and the engine may have been warming up.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> take(std::chrono::nanoseconds interval,
                                                              std::size_t rows) noexcept {
     const std::int64_t time = interval.count();
@@ -42,11 +42,12 @@ class PassIntervals {
     const std::int64_t usual = expected(i);
     if (usual == 0) {
       usual_[i] = time;
-      return interval;
+      return std::nullopt;
     }
     const std::int64_t clipped = std::min(time, most_usual * usual);
-    // A clipped interval still raises the mean, so an engine that has become slower is believed after a few passes.
-    usual_[i] = usual_[i] == 0 ? clipped : usual_[i] + (clipped - usual_[i]) / 8;
+    // A clipped interval still raises the mean, so an engine that has become slower is believed after a few passes. The
+    // mean falls faster: a pass can be slow by accident, but hardly ever fast.
+    usual_[i] = usual_[i] == 0 ? clipped : usual_[i] + (clipped - usual_[i]) / (clipped < usual_[i] ? 2 : 8);
     if (time > clipped) return std::nullopt;
     return interval;
   }
