@@ -27,6 +27,7 @@
 #ifndef REPRISE_C_REPRISE_H
 #define REPRISE_C_REPRISE_H
 
+/* NOLINTBEGIN: the rules of the linter are for C++ */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -311,6 +312,7 @@ REPRISE_API reprise_status reprise_session_statistics(reprise_session* session, 
 REPRISE_API reprise_status reprise_session_save_costs(reprise_session* session, const char* engine, void* buffer,
                                                       size_t room, size_t* needed);
 REPRISE_API const reprise_error* reprise_session_error(const reprise_session* session);
+/* NOLINTEND */
 
 #ifdef __cplusplus
 }
