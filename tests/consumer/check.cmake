@@ -2,6 +2,7 @@
 # Configures, builds and runs the consumer project in FOLDER.
 #   FROM=package       reprise was built in REPRISE_BUILD; it is installed into FOLDER first
 #   FROM=subdirectory  or fetch: from the sources in REPRISE_SOURCE
+# PROJECT, if given, is the subfolder of another project to use.
 # COMPILER, if given, is the C++ compiler to use.
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
@@ -20,6 +21,6 @@ elseif(FROM STREQUAL "subdirectory")
 else()
   list(APPEND options -DFETCHCONTENT_SOURCE_DIR_REPRISE=${REPRISE_SOURCE})
 endif()
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${FOLDER}/build ${options})
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/${PROJECT} -B ${FOLDER}/build ${options})
 run(${CMAKE_COMMAND} --build ${FOLDER}/build --config Release)
 run(ctest --test-dir ${FOLDER}/build -C Release --output-on-failure --verbose)

@@ -79,7 +79,7 @@ inline const std::vector<Header>& headers() {
   static const std::vector<Header> all = [] {
     std::vector<Header> found;
     for (const auto& entry : fs::recursive_directory_iterator(root() / "include")) {
-      if (!entry.is_regular_file()) continue;
+      if (!entry.is_regular_file() || entry.path().extension() != ".hpp") continue;
       const std::string name = fs::relative(entry.path(), root() / "include").generic_string();
       found.push_back({name, layer_of(name), is_detail(name), read(entry.path())});
     }

@@ -11,9 +11,9 @@ namespace {
 
 std::string read(const std::string& name) { return house::read(house::root() / name); }
 
-/// Returns the first block of C++ in a Markdown text.
-std::string first_example(const std::string& text) {
-  const std::string fence = "```cpp\n";
+/// Returns the first block of code in a Markdown text.
+std::string first_example(const std::string& text, const std::string& language = "cpp") {
+  const std::string fence = "```" + language + "\n";
   const std::size_t begin = text.find(fence);
   if (begin == std::string::npos) return {};
   const std::size_t end = text.find("\n```", begin);
@@ -25,6 +25,12 @@ TEST(Readme, ItsFirstExampleIsTheQuickstart) {
   ASSERT_TRUE(program.starts_with("// SPDX-License-Identifier: Apache-2.0\n"));
   program.erase(0, program.find('\n') + 1);
   EXPECT_EQ(first_example(read("README.md")), program);
+}
+
+TEST(Readme, TheExampleInCIsAProgram) {
+  std::string program = read("examples/c/first.c");
+  program.erase(0, program.find('\n') + 1);
+  EXPECT_EQ(first_example(read("docs/c.md"), "c"), program);
 }
 
 TEST(Readme, EverySketchIsPartOfAProgram) {
@@ -50,7 +56,7 @@ TEST(Readme, EverySketchIsPartOfAProgram) {
 /// The CMake version, such as 3.25: the presets need one, and all files must name the same.
 TEST(House, EveryFileNamesTheSameCMake) {
   const std::string wanted = "3.25";
-  for (const char* file : {"CMakeLists.txt", "tests/consumer/CMakeLists.txt"})
+  for (const char* file : {"CMakeLists.txt", "tests/consumer/CMakeLists.txt", "tests/consumer/c/CMakeLists.txt"})
     EXPECT_NE(read(file).find("cmake_minimum_required(VERSION " + wanted + ")"), std::string::npos) << file;
   EXPECT_NE(read("CMakePresets.json").find(R"("major": 3, "minor": 25)"), std::string::npos);
   EXPECT_NE(read("README.md").find("CMake " + wanted), std::string::npos);

@@ -8,16 +8,19 @@
  *
  * Structs. The caller sets `size` to the sizeof of the struct, so that later versions can add members at the end. In a
  * struct that the library reads, a member that is 0 has its default value. Of a struct that the library writes, it
- * writes the first `size` bytes.
+ * writes the first `size` bytes, except `size`. A struct that is smaller than in the first version is refused. A larger
+ * struct is accepted; the library neither reads nor writes the members that it does not know.
  *
  * Arrays. An array that the library returns is valid until the next call with the same handle. An array that the caller
  * passes is read during the call only. A null array is allowed if its count is 0.
  *
  * Errors. A function that can fail returns a reprise_status. After an error, the handle is as before the call, unless
- * the function says otherwise; the outputs are 0. The _error function of the handle describes the last error.
+ * the function says otherwise; the outputs are 0. The _error function of the handle describes the last error. That of a
+ * null handle describes REPRISE_INVALID_ARGUMENT.
  *
  * Threads. A handle may be used by one thread at a time; different handles are independent. Exception: any number of
- * followers and sessions may read one history while one thread writes it.
+ * followers and sessions may read one history while one thread writes it. Creating a follower or a session with a
+ * history counts as a use of the history, and of the curve. Learning from a handle counts as a use of that handle.
  *
  * There are no callbacks, no global variables, no threads, no clock and no exceptions.
  */
@@ -122,7 +125,7 @@ REPRISE_API void reprise_history_destroy(reprise_history* history);
 
 /* Stores a sequence. Its first `prompt_count` tokens are the prompt. `name`: the caller's number for the sequence, for
  * reprise_history_remove(). `removable`: 0 if the sequence will never have to be removed. Only then are its next tokens
- * counted, because counts cannot be removed. */
+ * counted, because counts cannot be removed. A sequence with a token outside the vocabulary is refused as a whole. */
 REPRISE_API reprise_status reprise_history_add(reprise_history* history, uint64_t name, const reprise_token* tokens,
                                                size_t count, size_t prompt_count, int32_t removable);
 /* Removes the text of all sequences with this name. */
@@ -140,21 +143,20 @@ REPRISE_API reprise_status reprise_history_learn_from_session(reprise_history* h
  * model, such as a hash of the file. REPRISE_OUT_OF_ROOM: `*needed` is the number of bytes needed. */
 REPRISE_API reprise_status reprise_history_save(reprise_history* history, uint64_t tokenizer, void* buffer, size_t room,
                                                 size_t* needed);
-/* Adds the contents of a snapshot. Any bytes are either loaded or refused; if they are refused, nothing changes. The
- * table of next-token counts is loaded only if key and size are those of the saved table; otherwise the call succeeds
- * and the table stays as it was. */
+/* Adds the contents of a snapshot, its counts included. Any bytes are either loaded or refused; if they are refused,
+ * nothing changes. The table of next-token counts is loaded only if key and size are those of the saved table;
+ * otherwise the call succeeds and the table stays as it was. */
 REPRISE_API reprise_status reprise_history_load(reprise_history* history, uint64_t tokenizer, const void* bytes,
                                                 size_t count);
 REPRISE_API const reprise_error* reprise_history_error(const reprise_history* history);
 
-/* ---- Options of followers and sessions ----------------------------------------------------------------------------
- */
+/* ---- Options of followers and sessions -------------------------------------------------------------------------- */
 
 typedef struct reprise_options {
   size_t size;
   const reprise_curve* curve;     /* costs of passes, copied; null: costs are learned from the times of passes */
   const reprise_history* history; /* must outlive the handle and its forks; null: none */
-  size_t max_draft_nodes;         /* upper bound on drafted tokens in any pass; 0: 32 */
+  size_t max_draft_nodes;         /* upper bound on drafted tokens in any pass, at most 64; 0: 32 */
   size_t max_bytes;               /* upper bound on the memory of the index over the sequence; 0: no bound */
   uint64_t key;                   /* must be secret and random if the text is not trusted */
   const void* saved_costs;        /* pass costs saved by an earlier follower or session; null: none */
@@ -162,8 +164,7 @@ typedef struct reprise_options {
   const char* engine;             /* the name under which saved_costs were saved */
 } reprise_options;
 
-/* ---- Followers ----------------------------------------------------------------------------------------------------
- */
+/* ---- Followers -------------------------------------------------------------------------------------------------- */
 
 /* Creates a follower. See loop/follower.hpp for what it finds out by itself. `options` may be null, here and below. */
 REPRISE_API reprise_status reprise_follower_create(const reprise_options* options, reprise_follower** follower,
@@ -171,8 +172,8 @@ REPRISE_API reprise_status reprise_follower_create(const reprise_options* option
 REPRISE_API void reprise_follower_destroy(reprise_follower* follower);
 
 /* Returns a draft of at most `most` tokens that may follow the `count` tokens in `ids`: all tokens that the engine has
- * committed. `now_ns`: the time of this call on a clock that does not go back, in nanoseconds; 0: unknown.
- * `conversation`: a number for the conversation, in every call or in none; 0: unknown. */
+ * committed. `now_ns`: the time of this call on a clock that does not go back, in nanoseconds, not negative; 0:
+ * unknown. `conversation`: a number for the conversation, in every call or in none; 0: unknown. */
 REPRISE_API reprise_status reprise_follower_draft(reprise_follower* follower, const reprise_token* ids, size_t count,
                                                   size_t most, int64_t now_ns, uint64_t conversation,
                                                   const reprise_token** draft, size_t* drafted);
@@ -186,8 +187,7 @@ REPRISE_API reprise_status reprise_follower_save_costs(reprise_follower* followe
                                                        size_t room, size_t* needed);
 REPRISE_API const reprise_error* reprise_follower_error(const reprise_follower* follower);
 
-/* ---- Sessions -----------------------------------------------------------------------------------------------------
- */
+/* ---- Sessions --------------------------------------------------------------------------------------------------- */
 
 /* How an engine discards the rejected rows of a pass. */
 enum {
@@ -204,10 +204,10 @@ typedef struct reprise_capabilities {
   size_t max_depth;      /* drafted tokens on one path; 0: no bound */
   size_t max_leaves;     /* paths of a draft; 0 and 1: chains only; REPRISE_UNLIMITED: any tree */
   size_t max_rollback;   /* drafted rows that can be rolled back; 0: no bound */
-  const size_t* widths;  /* row counts that a pass with a draft may have */
+  const size_t* widths;  /* row counts that a pass with a draft may have, at most 96 */
   size_t width_count;    /* 0: any row count */
   int32_t rollback;      /* one of REPRISE_ROLLBACK_... */
-  int32_t has_pad_token; /* 1: pad_token fills spare rows up to an allowed width */
+  int32_t has_pad_token; /* 1: pad_token fills spare rows up to an allowed width; 0: there is none */
   reprise_token pad_token;
 } reprise_capabilities;
 
@@ -239,7 +239,7 @@ typedef struct reprise_commit {
   const size_t* rows; /* the rows of the batch that stay in the cache, ascending; for a chain, a prefix */
   size_t keep;        /* number of these rows */
   size_t accepted;    /* committed tokens that were drafted */
-  int32_t restore;    /* 1: keep no rows, restore the state before the pass (REPRISE_ROLLBACK_SNAPSHOT) */
+  int32_t restore;    /* 1: keep is 0; restore the state before the pass (REPRISE_ROLLBACK_SNAPSHOT) */
   int32_t finish;     /* one of REPRISE_FINISH_... */
 } reprise_commit;
 
@@ -286,8 +286,9 @@ REPRISE_API reprise_status reprise_session_report_top_k(reprise_session* session
 REPRISE_API reprise_status reprise_session_report_prompt_row(reprise_session* session, size_t position,
                                                              const reprise_token* likeliest, size_t count);
 /* Commits the open pass. picks[0] is the target's token after the anchor, picks[i] its token after drafted row i - 1.
- * `count`: at least 1; of a chain, reading may stop after the first pick that the draft does not have; of a tree, all
- * picks are needed. `pass_ns`: how long the pass took; 0: unknown. The engine then keeps the rows in `commit`. */
+ * `count`: at least 1 and at most 1 + drafted; of a chain, reading may stop after the first pick that the draft does
+ * not have; of a tree, all picks are needed. `pass_ns`: how long the pass took, not negative; 0: unknown. The engine
+ * then keeps the rows in `commit`. After an error the pass stays open. */
 REPRISE_API reprise_status reprise_session_commit(reprise_session* session, const reprise_token* picks, size_t count,
                                                   int64_t pass_ns, reprise_commit* commit);
 /* Appends tokens that the engine did not generate, such as the next turn. `cached`: as in reprise_session_begin(). An

@@ -30,7 +30,7 @@
 #include "reprise/stats/statistics.hpp"
 #include "reprise/stats/statistics_text.hpp"
 
-/// \file The objects behind the handles of the C interface.
+/// \file The objects that the handles of the C interface point to.
 
 struct reprise_curve {
   reprise::CostCurve curve;

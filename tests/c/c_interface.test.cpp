@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// The error codes of the C interface, its rules for handles and structs, and one decoding with each kind of handle.
+// c_calls.test.cpp compares all functions with the C++ classes.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/c/detail/errors.hpp"
+#include "reprise/c/reprise.h"
+#include "reprise/core/version.hpp"
+
+namespace reprise {
+namespace {
+
+using Tokens = std::vector<reprise_token>;
+
+template <class Struct>
+Struct sized() {
+  Struct made{};
+  made.size = sizeof(Struct);
+  return made;
+}
+
+/// The handles of a test.
+class CInterfaceErrors : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto options = sized<reprise_history_options>();
+    options.max_bytes = 10'000;
+    options.vocabulary = 100;
+    ASSERT_EQ(reprise_history_create(&options, &history, nullptr), REPRISE_OK);
+    ASSERT_EQ(reprise_session_create(nullptr, &session, nullptr), REPRISE_OK);
+    ASSERT_EQ(reprise_follower_create(nullptr, &follower, nullptr), REPRISE_OK);
+  }
+  void TearDown() override {
+    reprise_follower_destroy(follower);
+    reprise_session_destroy(session);
+    reprise_history_destroy(history);
+  }
+
+  reprise_status begin(const Tokens& tokens, std::size_t cached = REPRISE_UNLIMITED,
+                       const reprise_capabilities* can = nullptr) {
+    return reprise_session_begin(session, tokens.data(), tokens.size(), cached, can);
+  }
+  /// Checks the last error of the session, and returns its message.
+  std::string last(reprise_status status, std::uint64_t value = 0, std::uint64_t limit = 0) {
+    const reprise_error* const error = reprise_session_error(session);
+    EXPECT_EQ(error->status, status);
+    EXPECT_EQ(error->value, value) << error->message;
+    EXPECT_EQ(error->limit, limit) << error->message;
+    return error->message;
+  }
+
+  reprise_history* history = nullptr;
+  reprise_session* session = nullptr;
+  reprise_follower* follower = nullptr;
+  reprise_pass pass = sized<reprise_pass>();
+  reprise_commit done = sized<reprise_commit>();
+  const Tokens text = {1, 2, 3, 4};
+};
+
+TEST_F(CInterfaceErrors, AreOkBeforeTheFirstOne) {
+  for (const reprise_error* error :
+       {reprise_session_error(session), reprise_follower_error(follower), reprise_history_error(history)}) {
+    EXPECT_EQ(error->status, REPRISE_OK);
+    EXPECT_STREQ(error->message, "");
+  }
+}
+
+TEST_F(CInterfaceErrors, StayUntilTheNextOne) {
+  EXPECT_EQ(reprise_session_truncate(session, 1), REPRISE_NOT_BEGUN);
+  EXPECT_EQ(begin(text), REPRISE_OK);
+  last(REPRISE_NOT_BEGUN);
+  EXPECT_EQ(reprise_session_truncate(session, 9), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_NE(last(REPRISE_SIZE_OUT_OF_RANGE, 9, 4), "");
+}
+
+TEST_F(CInterfaceErrors, OfSequences) {
+  EXPECT_EQ(begin({}), REPRISE_EMPTY_CONTEXT);
+  auto can = sized<reprise_capabilities>();
+  can.max_context = 3;
+  EXPECT_EQ(begin(text, REPRISE_UNLIMITED, &can), REPRISE_CONTEXT_TOO_LONG);
+  last(REPRISE_CONTEXT_TOO_LONG, 4, 3);
+  EXPECT_EQ(begin(text, 4), REPRISE_CACHED_OUT_OF_RANGE);
+  can.max_context = 0;
+  can.max_rows = 2;
+  EXPECT_EQ(begin(text, 1, &can), REPRISE_TOO_MANY_PENDING);
+  last(REPRISE_TOO_MANY_PENDING, 3, 2);
+  EXPECT_EQ(reprise_session_plan(session, nullptr, 9, &pass), REPRISE_NOT_BEGUN);
+  EXPECT_EQ(begin(text), REPRISE_OK);
+  EXPECT_EQ(reprise_session_truncate(session, 0), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(reprise_session_set_cached(session, 4), REPRISE_CACHED_OUT_OF_RANGE);
+}
+
+TEST_F(CInterfaceErrors, OfPasses) {
+  const reprise_token pick = 5;
+  ASSERT_EQ(begin(text), REPRISE_OK);
+  EXPECT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_NOT_PLANNED);
+  EXPECT_EQ(reprise_session_report_top_k(session, 0, &pick, 1), REPRISE_NOT_PLANNED);
+  ASSERT_EQ(reprise_session_plan(session, nullptr, 0, &pass), REPRISE_OK);
+  EXPECT_EQ(pass.rows, 1U);
+  EXPECT_EQ(reprise_session_report_top_k(session, 1, &pick, 1), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(reprise_session_commit(session, &pick, 0, 0, &done), REPRISE_BAD_PICKS);
+  const std::array<reprise_token, 2> too_many = {5, 5};
+  EXPECT_EQ(reprise_session_commit(session, too_many.data(), 2, 0, &done), REPRISE_BAD_PICKS);
+  last(REPRISE_BAD_PICKS, 2, 1);
+  EXPECT_EQ(reprise_session_commit(session, &pick, 1, -1, &done), REPRISE_INVALID_ARGUMENT);
+  // The pass is still open.
+  EXPECT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_OK);
+  EXPECT_EQ(done.count, 1U);
+  EXPECT_EQ(done.tokens[0], 5);
+  EXPECT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_NOT_PLANNED);
+  EXPECT_EQ(done.count, 0U) << "the outputs are 0 after an error";
+
+  auto limits = sized<reprise_limits>();
+  limits.max_tokens = 1;
+  EXPECT_EQ(reprise_session_plan(session, &limits, 9, &pass), REPRISE_FINISHED);
+  EXPECT_EQ(pass.rows, 0U);
+  auto state = sized<reprise_state>();
+  ASSERT_EQ(reprise_session_state(session, &state), REPRISE_OK);
+  EXPECT_EQ(state.finish, REPRISE_FINISH_MAX_TOKENS);
+}
+
+TEST_F(CInterfaceErrors, EosEndsTheOutputAndIsNotInIt) {
+  const reprise_token eos = 9;
+  auto limits = sized<reprise_limits>();
+  limits.eos = &eos;
+  limits.eos_count = 1;
+  ASSERT_EQ(begin(text), REPRISE_OK);
+  for (const reprise_token pick : {5, 9}) {
+    ASSERT_EQ(reprise_session_plan(session, &limits, 0, &pass), REPRISE_OK);
+    ASSERT_EQ(reprise_session_commit(session, &pick, 1, 0, &done), REPRISE_OK);
+  }
+  EXPECT_EQ(done.finish, REPRISE_FINISH_EOS);
+  auto state = sized<reprise_state>();
+  ASSERT_EQ(reprise_session_state(session, &state), REPRISE_OK);
+  EXPECT_EQ(state.finish, REPRISE_FINISH_EOS);
+  EXPECT_EQ(state.context_count, 6U);
+  ASSERT_EQ(state.output_count, 1U);
+  EXPECT_EQ(state.output[0], 5);
+}
+
+TEST_F(CInterfaceErrors, OfHistories) {
+  const Tokens unknown = {1, 100};
+  EXPECT_EQ(reprise_history_add(history, 1, unknown.data(), 2, 0, 0), REPRISE_TOKEN_OUT_OF_RANGE);
+  EXPECT_EQ(reprise_history_error(history)->value, 100U);
+  EXPECT_EQ(reprise_history_add(history, 1, text.data(), 4, 5, 0), REPRISE_SIZE_OUT_OF_RANGE);
+  std::size_t needed = 0;
+  EXPECT_EQ(reprise_history_save(history, 7, nullptr, 0, &needed), REPRISE_OUT_OF_ROOM);
+  std::vector<unsigned char> bytes(needed);
+  ASSERT_EQ(reprise_history_save(history, 7, bytes.data(), bytes.size(), &needed), REPRISE_OK);
+  EXPECT_EQ(reprise_history_load(history, 7, bytes.data(), bytes.size()), REPRISE_OK);
+  EXPECT_EQ(reprise_history_load(history, 8, bytes.data(), bytes.size()), REPRISE_BAD_SNAPSHOT);
+  EXPECT_EQ(reprise_history_load(history, 7, nullptr, 0), REPRISE_BAD_SNAPSHOT);
+  auto options = sized<reprise_history_options>();
+  options.max_bytes = 1;
+  reprise_error error{};
+  reprise_history* none = history;
+  EXPECT_EQ(reprise_history_create(&options, &none, &error), REPRISE_SIZE_OUT_OF_RANGE);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(error.status, REPRISE_SIZE_OUT_OF_RANGE);
+}
+
+/// Returns a snapshot of a history.
+std::vector<unsigned char> saved(reprise_history* history) {
+  std::size_t needed = 0;
+  EXPECT_EQ(reprise_history_save(history, 7, nullptr, 0, &needed), REPRISE_OUT_OF_ROOM);
+  std::vector<unsigned char> bytes(needed);
+  EXPECT_EQ(reprise_history_save(history, 7, bytes.data(), bytes.size(), &needed), REPRISE_OK);
+  return bytes;
+}
+
+// The text of the snapshot is good, but its table is not: nothing may be loaded.
+TEST_F(CInterfaceErrors, OfATableThatCannotBeLoadedLeaveTheTextAsItWas) {
+  const auto make = [](std::uint32_t vocabulary) {
+    auto options = sized<reprise_history_options>();
+    options.max_bytes = 10'000;
+    options.next_token_bytes = 1'000;
+    options.vocabulary = vocabulary;
+    reprise_history* made = nullptr;
+    EXPECT_EQ(reprise_history_create(&options, &made, nullptr), REPRISE_OK);
+    return made;
+  };
+  reprise_history* const large = make(1000);
+  reprise_history* const small = make(10);
+  const Tokens counted = {500, 501, 502};
+  ASSERT_EQ(reprise_history_add(large, 1, counted.data(), counted.size(), 0, 0), REPRISE_OK);
+  ASSERT_EQ(reprise_history_remove(large, 1), REPRISE_OK);  // the counts stay
+  ASSERT_EQ(reprise_history_add(large, 2, text.data(), text.size(), 0, 1), REPRISE_OK);
+  const auto before = saved(small);
+  const auto bytes = saved(large);
+  EXPECT_EQ(reprise_history_load(small, 7, bytes.data(), bytes.size()), REPRISE_TOKEN_OUT_OF_RANGE);
+  EXPECT_EQ(saved(small), before);
+  // A history without such a table ignores it.
+  EXPECT_EQ(reprise_history_load(history, 7, bytes.data(), bytes.size()), REPRISE_OK);
+  EXPECT_NE(saved(history), before);
+  reprise_history_destroy(small);
+  reprise_history_destroy(large);
+}
+
+TEST_F(CInterfaceErrors, OfCostsThatWereSaved) {
+  std::array<unsigned char, 1000> bytes{};
+  std::size_t size = 0;
+  ASSERT_EQ(reprise_follower_save_costs(follower, "engine", bytes.data(), bytes.size(), &size), REPRISE_OK);
+  auto options = sized<reprise_options>();
+  options.saved_costs = bytes.data();
+  options.saved_costs_size = size;
+  reprise_session* made = nullptr;
+  EXPECT_EQ(reprise_session_create(&options, &made, nullptr), REPRISE_INVALID_ARGUMENT) << "no name";
+  options.engine = "another";
+  EXPECT_EQ(reprise_session_create(&options, &made, nullptr), REPRISE_BAD_SNAPSHOT);
+  options.engine = "engine";
+  bytes[size / 2] ^= 1;
+  EXPECT_EQ(reprise_session_create(&options, &made, nullptr), REPRISE_BAD_SNAPSHOT);
+  bytes[size / 2] ^= 1;
+  EXPECT_EQ(reprise_session_create(&options, &made, nullptr), REPRISE_OK);
+  reprise_session_destroy(made);
+}
+
+TEST_F(CInterfaceErrors, OfCurves) {
+  reprise_curve* curve = nullptr;
+  reprise_error error{};
+  for (const double bad : {-0.1, 1e9, std::strtod("nan", nullptr)}) {
+    EXPECT_EQ(reprise_curve_create_linear(bad, &curve, &error), REPRISE_INVALID_ARGUMENT);
+    EXPECT_EQ(curve, nullptr);
+  }
+  EXPECT_EQ(reprise_curve_create(nullptr, 0, &curve, &error), REPRISE_INVALID_ARGUMENT);
+  const reprise_cost_point point = {1, 0, 2, 5};
+  EXPECT_EQ(reprise_curve_create(&point, 1, &curve, &error), REPRISE_INVALID_ARGUMENT) << "no plain pass";
+  EXPECT_NE(std::string_view(error.message).find("plain pass"), std::string_view::npos);
+  EXPECT_EQ(reprise_curve_create(&point, SIZE_MAX, &curve, &error), REPRISE_INVALID_ARGUMENT);
+}
+
+TEST_F(CInterfaceErrors, EveryFunctionRefusesANullHandle) {
+  std::size_t needed = 7;
+  const reprise_token* draft = text.data();
+  std::size_t drafted = 7;
+  reprise_session* forked = session;
+  auto state = sized<reprise_state>();
+  const std::array statuses = {
+      reprise_history_add(nullptr, 1, text.data(), 4, 0, 0),
+      reprise_history_remove(nullptr, 1),
+      reprise_history_clear(nullptr),
+      reprise_history_learn_from_follower(nullptr, follower),
+      reprise_history_learn_from_follower(history, nullptr),
+      reprise_history_learn_from_session(nullptr, session),
+      reprise_history_learn_from_session(history, nullptr),
+      reprise_history_save(nullptr, 1, nullptr, 0, &needed),
+      reprise_history_load(nullptr, 1, nullptr, 0),
+      reprise_follower_draft(nullptr, text.data(), 4, 9, 0, 0, &draft, &drafted),
+      reprise_follower_forget(nullptr),
+      reprise_follower_statistics(nullptr, nullptr, 0, &needed),
+      reprise_follower_save_costs(nullptr, "engine", nullptr, 0, &needed),
+      reprise_session_fork(nullptr, &forked),
+      reprise_session_begin(nullptr, text.data(), 4, 0, nullptr),
+      reprise_session_plan(nullptr, nullptr, 9, &pass),
+      reprise_session_report_top_k(nullptr, 0, text.data(), 4),
+      reprise_session_report_prompt_row(nullptr, 0, text.data(), 4),
+      reprise_session_commit(nullptr, text.data(), 1, 0, &done),
+      reprise_session_append(nullptr, text.data(), 4, 0),
+      reprise_session_truncate(nullptr, 1),
+      reprise_session_rebase(nullptr, text.data(), 4, 0, &needed),
+      reprise_session_set_cached(nullptr, 0),
+      reprise_session_state(nullptr, &state),
+      reprise_session_statistics(nullptr, nullptr, 0, &needed),
+      reprise_session_save_costs(nullptr, "engine", nullptr, 0, &needed),
+  };
+  for (std::size_t i = 0; i < statuses.size(); ++i) EXPECT_EQ(statuses[i], REPRISE_INVALID_ARGUMENT) << i;
+  EXPECT_EQ(needed, 0U);
+  EXPECT_EQ(drafted, 0U);
+  EXPECT_EQ(draft, nullptr);
+  EXPECT_EQ(forked, nullptr);
+  for (const reprise_error* error :
+       {reprise_session_error(nullptr), reprise_follower_error(nullptr), reprise_history_error(nullptr)})
+    EXPECT_EQ(error->status, REPRISE_INVALID_ARGUMENT);
+  reprise_curve_destroy(nullptr);
+  reprise_history_destroy(nullptr);
+  reprise_follower_destroy(nullptr);
+  reprise_session_destroy(nullptr);
+}
+
+TEST_F(CInterfaceErrors, EveryFunctionRefusesANullResult) {
+  std::size_t number = 7;
+  const reprise_token* draft = nullptr;
+  const std::array statuses = {
+      reprise_curve_create_linear(0.1, nullptr, nullptr),
+      reprise_curve_create(nullptr, 0, nullptr, nullptr),
+      reprise_history_create(nullptr, nullptr, nullptr),
+      reprise_history_save(history, 1, nullptr, 0, nullptr),
+      reprise_follower_create(nullptr, nullptr, nullptr),
+      reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, nullptr, &number),
+      reprise_follower_draft(follower, text.data(), 4, 9, 0, 0, &draft, nullptr),
+      reprise_follower_statistics(follower, nullptr, 0, nullptr),
+      reprise_follower_save_costs(follower, "engine", nullptr, 0, nullptr),
+      reprise_session_create(nullptr, nullptr, nullptr),
+      reprise_session_fork(session, nullptr),
+      reprise_session_plan(session, nullptr, 9, nullptr),
+      reprise_session_commit(session, text.data(), 1, 0, nullptr),
+      reprise_session_rebase(session, text.data(), 4, 0, nullptr),
+      reprise_session_state(session, nullptr),
+      reprise_session_statistics(session, nullptr, 0, nullptr),
+      reprise_session_save_costs(session, "engine", nullptr, 0, nullptr),
+  };
+  for (std::size_t i = 0; i < statuses.size(); ++i) EXPECT_EQ(statuses[i], REPRISE_INVALID_ARGUMENT) << i;
+}
+
+/// Calls call(pointer) with structs of size 0, one byte too small, and larger than this library knows.
+template <class Struct, class Call>
+void try_sizes(Call call) {
+  struct {
+    Struct known;
+    std::array<unsigned char, 32> later;
+  } given{};
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, sizeof(Struct) - 1}) {
+    given.known.size = size;
+    EXPECT_EQ(call(&given.known), REPRISE_INVALID_ARGUMENT) << size;
+  }
+  for (const std::size_t size : {sizeof(Struct), sizeof(Struct) + 32, SIZE_MAX}) {
+    given.later.fill(0xa5);
+    given.known.size = size;
+    EXPECT_EQ(call(&given.known), REPRISE_OK) << size;
+    EXPECT_EQ(given.known.size, size);
+    for (const unsigned char byte : given.later) ASSERT_EQ(byte, 0xa5);
+  }
+}
+
+TEST_F(CInterfaceErrors, StructsAreCheckedByTheirSize) {
+  try_sizes<reprise_history_options>([](const reprise_history_options* options) {
+    reprise_history* made = nullptr;
+    const auto status = reprise_history_create(options, &made, nullptr);
+    reprise_history_destroy(made);
+    return status;
+  });
+  try_sizes<reprise_options>([](const reprise_options* options) {
+    reprise_session* made = nullptr;
+    const auto status = reprise_session_create(options, &made, nullptr);
+    reprise_session_destroy(made);
+    return status;
+  });
+  try_sizes<reprise_options>([](const reprise_options* options) {
+    reprise_follower* made = nullptr;
+    const auto status = reprise_follower_create(options, &made, nullptr);
+    reprise_follower_destroy(made);
+    return status;
+  });
+  try_sizes<reprise_capabilities>([&](const reprise_capabilities* can) { return begin(text, 3, can); });
+  try_sizes<reprise_limits>(
+      [&](const reprise_limits* limits) { return reprise_session_plan(session, limits, 9, &pass); });
+  try_sizes<reprise_pass>([&](reprise_pass* out) { return reprise_session_plan(session, nullptr, 0, out); });
+  try_sizes<reprise_commit>([&](reprise_commit* out) {
+    EXPECT_EQ(reprise_session_plan(session, nullptr, 0, &pass), REPRISE_OK);
+    return reprise_session_commit(session, text.data(), 1, 0, out);
+  });
+  try_sizes<reprise_state>([&](reprise_state* out) { return reprise_session_state(session, out); });
+}
+
+TEST(CInterface, HasAStatusForEveryErrorCodeThatItMeets) {
+  EXPECT_EQ(c::status_of(ErrorCode::out_of_memory), REPRISE_OUT_OF_MEMORY);
+  EXPECT_EQ(c::status_of(ErrorCode::no_such_section), REPRISE_BAD_SNAPSHOT);
+  EXPECT_EQ(c::status_of(ErrorCode::verifier_failed), REPRISE_INTERNAL);
+  EXPECT_EQ(c::status_of(static_cast<ErrorCode>(255)), REPRISE_INTERNAL);
+}
+
+TEST(CInterface, KnowsItsVersion) { EXPECT_EQ(std::string_view(reprise_version()), version_string); }
+
+TEST(CInterface, AHistoryServesLaterSessionsAndForgetsWhatIsRemoved) {
+  reprise_history* history = nullptr;
+  reprise_follower* follower = nullptr;
+  ASSERT_EQ(reprise_history_create(nullptr, &history, nullptr), REPRISE_OK);
+  Tokens text(200);
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<reprise_token>(i * i % 199);
+  ASSERT_EQ(reprise_history_add(history, 5, text.data(), text.size(), 100, 1), REPRISE_OK);
+  reprise_curve* curve = nullptr;
+  ASSERT_EQ(reprise_curve_create_linear(0.01, &curve, nullptr), REPRISE_OK);
+  auto options = sized<reprise_options>();
+  options.history = history;
+  options.curve = curve;
+  ASSERT_EQ(reprise_follower_create(&options, &follower, nullptr), REPRISE_OK);
+  reprise_curve_destroy(curve);  // the options are copied
+  const reprise_token* draft = nullptr;
+  std::size_t drafted = 0;
+  ASSERT_EQ(reprise_follower_draft(follower, text.data() + 40, 20, 8, 0, 0, &draft, &drafted), REPRISE_OK);
+  ASSERT_GT(drafted, 0U);
+  EXPECT_EQ(Tokens(draft, draft + drafted),
+            Tokens(text.begin() + 60, text.begin() + 60 + static_cast<std::ptrdiff_t>(drafted)));
+  ASSERT_EQ(reprise_history_remove(history, 5), REPRISE_OK);
+  ASSERT_EQ(reprise_follower_forget(follower), REPRISE_OK);
+  ASSERT_EQ(reprise_follower_draft(follower, text.data() + 40, 20, 8, 0, 0, &draft, &drafted), REPRISE_OK);
+  EXPECT_TRUE(drafted == 0 || draft[0] != text[60]) << "a guess from the text of the follower is allowed";
+  reprise_follower_destroy(follower);
+  reprise_history_destroy(history);
+}
+
+}  // namespace
+}  // namespace reprise
