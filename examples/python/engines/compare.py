@@ -80,6 +80,7 @@ def main() -> int:
     parser.add_argument("model", help="the file or folder that setup.sh has made for the engine")
     parser.add_argument("--categories", nargs="+", default=list(ALL), choices=ALL)
     parser.add_argument("--prompts", type=int, default=3, help="prompts of each category (default: 3)")
+    parser.add_argument("--shortest", action="store_true", help="the shortest prompts, in place of the first ones")
     parser.add_argument("--tokens", type=int, default=96, help="tokens of each output (default: 96)")
     parser.add_argument("--tie", type=float, default=1e-3, help="largest gap of the logits of a near tie (default: 0.001)")
     parser.add_argument("--rounds", type=int, default=7, help="measured passes of each row count (default: 7)")
@@ -94,7 +95,7 @@ def main() -> int:
         use_processor_time()
         engine.processor_time = True
     ways = ["plain"] + (["lookup"] if engine.lookup else []) + ["reprise", *engine.more]
-    chosen = prompts(arguments.categories, arguments.prompts)
+    chosen = prompts(arguments.categories, arguments.prompts, arguments.shortest)
     print(f"{engine.name} {engine.version}, {arguments.model.rsplit('/', 1)[-1]}, clock: {arguments.clock}; "
           f"lookup: {engine.lookup or 'none'}", flush=True)
     failed, results = False, []
@@ -138,7 +139,7 @@ def main() -> int:
 def alternate(engine: Engine, arguments: Any, ways: list[str]) -> list[float]:
     """Prints the ratio of processor times, plain / reprise, of alternating runs of the chat prompts."""
     ratios = []
-    chosen = prompts(["chat"], arguments.prompts)[1:]
+    chosen = prompts(["chat"], arguments.prompts, arguments.shortest)[1:]
     for pair in range(arguments.pairs):
         _, _, text = chosen[pair % len(chosen)]
         ids = engine.encode(text)

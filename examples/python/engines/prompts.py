@@ -12,12 +12,18 @@ ALL = ("chat", "prose", "reasoning", "translation", "retrieval", "json", "code-e
 COPYING = ("code-edit", "summary")
 
 
-def prompts(categories: tuple[str, ...] | list[str], count: int) -> list[tuple[str, str, str]]:
-    """Returns the category, the name and the text of the first `count` prompts of each category: their first turns."""
+def prompts(categories: tuple[str, ...] | list[str], count: int, shortest: bool = False) -> list[tuple[str, str, str]]:
+    """Returns category, name and text of `count` prompts of each category: the first turns of the first sessions.
+
+    `shortest`: of the shortest sessions instead, for engines that need a minute for a prompt.
+    """
     chosen = []
     for category in categories:
-        lines = (FOLDER / f"{category}.jsonl").read_text(encoding="utf-8").splitlines()[:count]
-        for session in map(json.loads, lines):
+        lines = (FOLDER / f"{category}.jsonl").read_text(encoding="utf-8").splitlines()
+        sessions = [json.loads(line) for line in lines]
+        if shortest:
+            sessions.sort(key=lambda session: len(session["turns"][0]))
+        for session in sessions[:count]:
             chosen.append((category, session["id"], text(session["turns"][0], session.get("system"))))
     return chosen
 

@@ -46,7 +46,7 @@ class MlxLm(Engine):
         if cache[0].offset == 0 and inputs.shape[1] == len(self._cached):
             # The prompt has been run. A copy of its cache saves minutes, because rows are expensive on a processor.
             for layer, known in zip(cache, self._cache):
-                layer.state = [mx.array(each) for each in known.state]
+                layer.state = [mx.array(each) if isinstance(each, mx.array) else each for each in known.state]
             return None
         self._rows.append(int(inputs.shape[1]))
         return self._model(inputs, cache=cache, **named)

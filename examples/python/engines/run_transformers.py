@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import time
 from collections.abc import Callable, Iterator
@@ -52,49 +53,42 @@ class Transformers(Engine):
         return ids
 
     @torch.no_grad()
-    def prepare(self, ids: list[int]) -> None:
-        """Runs all but the last token of the prompt. All ways get this cache, cut to the prompt."""
-        self._cache = DynamicCache(config=self._model.config)
-        self._forward(input_ids=torch.tensor([ids[:-1]]), past_key_values=self._cache, use_cache=True, logits_to_keep=1)
-        self._cached = ids[:-1]
-
-    def _prompt_cache(self, ids: list[int]) -> Any:
-        if self._cached[: len(ids) - 1] != ids[:-1]:
-            self.prepare(ids)
-        cache = DynamicCache(config=self._model.config)
-        for number, layer in enumerate(self._cache.layers):
-            keys, values = layer.keys[:, :, : len(ids) - 1], layer.values[:, :, : len(ids) - 1]
-            cache.update(keys.clone(), values.clone(), number)
-        return cache
+    def _run(self, ids: list[int]) -> None:
+        """Runs the ids into a new cache."""
+        self._cache, self._cached = DynamicCache(config=self._model.config), ids
+        self._forward(input_ids=torch.tensor([ids]), past_key_values=self._cache, use_cache=True, logits_to_keep=1)
 
     def decode(self, way: str, ids: list[int], count: int, **sampling: Any) -> Output:
-        inputs, cache = torch.tensor([ids]), self._prompt_cache(ids)
+        # Each way runs the prompt. With a prompt in the cache, the engine's loop for assisted generation writes other text.
+        inputs = torch.tensor([ids])
         self._rows.clear()
         output = Output([])
         with timed(output):
             made = self._model.generate(
-                inputs, attention_mask=torch.ones_like(inputs), max_new_tokens=count, past_key_values=cache,
+                inputs, attention_mask=torch.ones_like(inputs), max_new_tokens=count,
                 **{"do_sample": False, **sampling}, **self._ways[way],
             )
         output.tokens = made[0, len(ids) :].tolist()
-        output.drafted = [rows - 1 for rows in self._rows]
+        # Trees runs the prompt in a pass of its own, the others together with the first draft.
+        rows = self._rows[1:] if way == "trees" else [self._rows[0] - len(ids) + 1, *self._rows[1:]]
+        output.drafted = [each - 1 for each in rows]
         return output
 
     @torch.no_grad()
     def logits(self, ids: list[int]) -> Any:
         if self._cached != ids[:-1]:
-            self.prepare(ids)
+            self._run(ids[:-1])
         made = self._forward(input_ids=torch.tensor([ids[-1:]]), past_key_values=self._cache, use_cache=True)
         self._cached = ids
         return made.logits[0, -1].float().numpy()
 
     def passes(self, ids: list[int]) -> Callable[[int], float]:
-        self.prepare(ids)
+        self._run(ids)
         more = (ids * 2)[:32]
 
         @torch.no_grad()
         def run(rows: int) -> float:
-            cache = self._prompt_cache(ids)
+            cache = copy.deepcopy(self._cache)
             begun = time.process_time()
             self._forward(input_ids=torch.tensor([more[:rows]]), past_key_values=cache, use_cache=True)
             return time.process_time() - begun
@@ -103,7 +97,6 @@ class Transformers(Engine):
 
     def checks(self) -> Iterator[tuple[str, str, bool]]:
         ids = self.encode(prompts(["summary"], 1)[0][2])
-        self.prepare(ids)
         for way in ("reprise", "trees"):
             outputs = []
             for each in ("plain", way):
