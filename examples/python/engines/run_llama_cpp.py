@@ -104,7 +104,7 @@ class LlamaCpp(Engine):
         return run
 
     def checks(self) -> Iterator[tuple[str, str, bool]]:
-        ids = self.encode(prompts(["summary"], 1)[0][2])
+        ids = self.encode(prompts(["code-edit"], 1)[0][2])
         self.prepare(ids)
         outputs = []
         for way in ("plain", "reprise"):

@@ -93,7 +93,7 @@ class MlxLm(Engine):
         return run
 
     def checks(self) -> Iterator[tuple[str, str, bool]]:
-        ids = self.encode(prompts(["chat"], 1)[0][2])
+        ids = self.encode(prompts(["code-edit"], 1, shortest=True)[0][2])
         mx.random.seed(7)
         drafted = self.decode("reprise", ids, 32, sampler=make_sampler(temp=0.8))
         yield "sampled, T = 0.8, seed 7", (

@@ -126,7 +126,7 @@ class OnnxruntimeGenai(Engine):
         return run
 
     def checks(self) -> Iterator[tuple[str, str, bool]]:
-        ids = self.encode(prompts(["summary"], 1)[0][2])
+        ids = self.encode(prompts(["code-edit"], 1)[0][2])
         random = np.random.default_rng(7)
 
         def pick(logits: Any) -> Any:

@@ -96,7 +96,7 @@ class Transformers(Engine):
         return run
 
     def checks(self) -> Iterator[tuple[str, str, bool]]:
-        ids = self.encode(prompts(["summary"], 1)[0][2])
+        ids = self.encode(prompts(["code-edit"], 1)[0][2])
         for way in ("reprise", "trees"):
             outputs = []
             for each in ("plain", way):

@@ -89,7 +89,7 @@ class Vllm(Engine):
         return {rows: median(seconds) for rows, seconds in times.items() if seconds}
 
     def checks(self) -> Iterator[tuple[str, str, bool]]:
-        chosen = [self.encode(prompt) for _, _, prompt in prompts(["chat", "code-edit", "summary"], 1)]
+        chosen = [self.encode(prompt) for _, _, prompt in prompts(["chat", "summary", "code-edit"], 1)]
         alone = [self._ask("reprise", ids=[ids], count=48)[0] for ids in chosen]
         together = self._ask("reprise", ids=chosen, count=48)
         same = [one["tokens"] == other["tokens"] for one, other in zip(alone, together)]
