@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What compare.py needs from an engine."""
+
+from __future__ import annotations
+
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+#: The rows of the passes whose time is measured.
+SWEEP = (1, 2, 3, 4, 5, 6, 8, 9, 11, 12, 14, 17)
+
+
+@dataclass
+class Output:
+    """What one way of decoding has made of one prompt."""
+
+    tokens: list[int]
+    drafted: list[int] = field(default_factory=list)  #: drafted rows of each pass, the pass of the prompt's end included
+    seconds: float = 0.0  #: processor time, the prompt included where the engine runs it again
+
+
+class Engine:
+    """One model in one engine. The ways of decoding are "plain", "lookup" and "reprise", and those of `more`."""
+
+    name = ""
+    version = ""
+    lookup = ""  #: the engine's own lookup with its settings; "": it has none
+    more: tuple[str, ...] = ()
+    eos = 2
+    processor_time = False  #: reprise is to learn costs from processor times
+
+    def encode(self, text: str) -> list[int]:
+        raise NotImplementedError
+
+    def prepare(self, ids: list[int]) -> None:
+        """Runs the prompt, if the engine can keep it for all ways of decoding."""
+
+    def decode(self, way: str, ids: list[int], count: int) -> Output:
+        """Decodes greedily up to `count` tokens or the end token, which is part of the output."""
+        raise NotImplementedError
+
+    def logits(self, ids: list[int]) -> Any:
+        """Returns the logits after `ids`, where each token after the prompt is run alone, as in plain decoding."""
+        raise NotImplementedError
+
+    def logits_at(self, ids: list[int], plain: list[int], at: int) -> Any:
+        """Returns the logits of plain decoding from which it has picked `plain[at]`."""
+        logits = self.logits(ids)
+        for end in range(1, at + 1):
+            logits = self.logits(ids + plain[:end])
+        return np.asarray(logits, np.float32)
+
+    def passes(self, ids: list[int]) -> Callable[[int], float]:
+        """Returns a function that runs a pass with so many rows after `ids`, and returns its processor time."""
+        raise NotImplementedError
+
+    def checks(self) -> Iterator[tuple[str, str, bool]]:
+        """Yields the name of a check, what it showed, and whether it held: sampling and grammars."""
+        yield from ()
+
+    def costs(self, ids: list[int], rounds: int) -> dict[int, float]:
+        """Returns the median processor time of a pass, by its rows. The row counts take turns."""
+        run = self.passes(ids)
+        times: dict[int, list[float]] = {rows: [] for rows in SWEEP}
+        for rows in SWEEP:
+            run(rows)
+        for turn in range(rounds):
+            for rows in SWEEP if turn % 2 else reversed(SWEEP):
+                times[rows].append(run(rows))
+        return {rows: median(seconds) for rows, seconds in times.items()}
+
+
+@contextmanager
+def timed(output: Output) -> Iterator[None]:
+    begun = time.process_time()
+    yield
+    output.seconds = time.process_time() - begun
+
+
+def ended(tokens: list[int], eos: int, count: int) -> list[int]:
+    """Returns the tokens up to the first end token, at most `count`."""
+    tokens = tokens[:count]
+    return tokens[: tokens.index(eos) + 1] if eos in tokens else tokens
+
+
+def use_processor_time() -> None:
+    """Lets drafters and sessions read the processor time of this process in place of the time of day."""
+    clock = types.SimpleNamespace(perf_counter_ns=time.process_time_ns)
+    for module in ("reprise._drafter", "reprise._session", "reprise.vllm"):
+        if module in sys.modules:
+            sys.modules[module].time = clock  # type: ignore[attr-defined]

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison of engines, with a stand-in for an engine."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import sys
+import types
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engines"))
+
+import compare  # noqa: E402
+from engine import Engine, Output, ended  # noqa: E402
+from prompts import prompts  # noqa: E402
+
+
+class StandIn(Engine):
+    """Writes 1 2 3 4. Its lookup writes 1 2 5 4 in two passes, and its logits of 3 and 5 are `gap` apart."""
+
+    name, version, lookup = "stand-in", "1", "lookup"
+
+    def __init__(self, gap: float, held: bool = True) -> None:
+        self._gap, self._held = gap, held
+
+    def encode(self, text: str) -> list[int]:
+        return [len(text), 7]
+
+    def decode(self, way: str, ids: list[int], count: int) -> Output:
+        if way == "lookup":
+            return Output([1, 2, 5, 4], [1, 1])
+        return Output([1, 2, 3, 4], [0, 0, 0, 0] if way == "plain" else [3])
+
+    def logits(self, ids: list[int]) -> Any:
+        return np.array([0, 0, 0, 4, 0, 4 - self._gap] if ids[2:] == [1, 2] else [0] * 6)
+
+    def passes(self, ids: list[int]) -> Callable[[int], float]:
+        return lambda rows: 0.5 + 0.5 * rows
+
+    def checks(self) -> Any:
+        yield "a check", "shown", self._held
+
+
+def run(engine: Engine) -> tuple[int, str]:
+    sys.modules["stand_in"] = types.SimpleNamespace(make=lambda _: engine)  # type: ignore[assignment]
+    compare.ENGINES["stand-in"] = "stand_in"
+    shown, arguments = io.StringIO(), sys.argv
+    sys.argv = ["compare.py", "stand-in", "model", "--categories", "chat", "--prompts", "2", "--rounds", "1"]
+    try:
+        with contextlib.redirect_stdout(shown):
+            return compare.main(), shown.getvalue()
+    finally:
+        sys.argv = arguments
+        del compare.ENGINES["stand-in"], sys.modules["stand_in"]
+
+
+class Compare(unittest.TestCase):
+    def test_other_text_without_a_near_tie_fails(self) -> None:
+        status, shown = run(StandIn(gap=0.5))
+        self.assertEqual(status, 1)
+        self.assertIn("lookup: 2 passes, 2 drafted, other text at 2, gap 5.0e-01", shown)
+
+    def test_a_near_tie_is_shown_and_passes(self) -> None:
+        status, shown = run(StandIn(gap=0.0005))
+        self.assertEqual(status, 0)
+        self.assertIn("other text at 2, gap 5.0e-04", shown)
+
+    def test_a_check_that_does_not_hold_fails(self) -> None:
+        self.assertEqual(run(StandIn(gap=0.0005, held=False))[0], 1)
+
+    def test_passes_are_priced_by_their_rows(self) -> None:
+        # Plain: 4 passes of 1. Lookup: 2 passes of 1.5. reprise: 1 pass of 2.5. The first prompt does not count.
+        self.assertRegex(run(StandIn(gap=0.0005))[1], r"\nchat +1 +1\.333 +1\.600\n")
+        self.assertEqual(compare.price([0, 2, 4], {1: 1.0, 5: 3.0}), 1.0 + 2.0 + 3.0)
+
+    def test_an_output_that_ends_early_is_no_near_tie(self) -> None:
+        parted = compare.difference(StandIn(gap=0), [1], [1, 2], [1])
+        self.assertIsNotNone(parted)
+        self.assertEqual((parted or {})["gap"], math.inf)
+
+    def test_prompts(self) -> None:
+        [(category, name, text)] = prompts(["json"], 1)
+        self.assertEqual((category, name), ("json", "json/01"))
+        self.assertRegex(text, r"(?s)^<\|im_start\|>system\nYou turn .*<\|im_start\|>user\nWrite .*assistant\n$")
+        shortest = [len(text) for _, _, text in prompts(["summary"], 3, shortest=True)]
+        self.assertLess(max(shortest), min(len(text) for _, _, text in prompts(["summary"], 3)))
+
+    def test_ended(self) -> None:
+        self.assertEqual(ended([1, 2, 3], 2, 9), [1, 2])
+        self.assertEqual(ended([1, 2, 3], 9, 2), [1, 2])
+
+
+if __name__ == "__main__":
+    unittest.main()

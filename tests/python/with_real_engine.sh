@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Python package in llama-cpp-python with SmolLM2-135M-Instruct: 24 bundled prompts, greedy, plain, with the engine's
+# own lookup, and with reprise. Fails if a text differs from that of plain decoding without a near tie of the logits.
+# Then the same with the quantized file, whose rounding depends on the rows of a pass, so ties are wider there.
+# Uses the environment that tests/llama/with_real_engine.sh has made.
+#   --if-present   only if it is there
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+python=$PWD/build/llama-venv/bin/python
+models=$PWD/build/llama-models
+build=build/llama
+quantized=$models/SmolLM2-135M-Instruct.Q4_1.gguf
+compare=examples/python/engines/compare.py
+
+if ! [ -e "$quantized" ] || ! "$python" -c 'import gguf, llama_cpp, numpy' 2>/dev/null; then
+  if [ "${1:-}" = --if-present ]; then
+    echo "skipped: llama-cpp-python and its model are not here (tests/llama/with_real_engine.sh installs them)"
+    exit 0
+  fi
+  bash tests/llama/with_real_engine.sh
+fi
+
+cmake --preset release -B "$build" -DREPRISE_BUILD_C=ON
+cmake --build "$build" --target reprise-c-shared -j "$(nproc)"
+REPRISE_LIBRARY=$(find "$PWD/$build" -name 'libreprise-c.so' -o -name 'libreprise-c.dylib' | head -n 1)
+export REPRISE_LIBRARY PYTHONPATH=$PWD/examples/python PYTHONDONTWRITEBYTECODE=1
+
+# In float32 the sums of a row still depend on the rows of its pass, in the last bits.
+[ -e "$models/f32.gguf" ] || "$python" examples/python/engines/make_gguf.py "$quantized" "$models/f32.gguf"
+"$python" "$compare" llama-cpp-python "$models/f32.gguf" --tokens 48 --json "$build/python-f32.json"
+"$python" "$compare" llama-cpp-python "$quantized" --tokens 48 --tie 1 --json "$build/python-q4_1.json"
