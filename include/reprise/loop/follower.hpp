@@ -67,7 +67,7 @@ class Follower {
   /// compares the ids with the tokens that were known before the error.
   Result<TokenSpan> draft(TokenSpan ids, std::size_t most = unlimited, std::optional<std::chrono::nanoseconds> now = {},
                           std::optional<std::uint64_t> conversation = {}) {
-    if (ids.empty()) return Error{ErrorCode::empty_context, "draft() needs at least one token: pass the whole text"};
+    if (ids.empty()) return Error{ErrorCode::empty_context, "the context is empty: pass at least one token"};
     if (limits_ == nullptr) limits_.reset(new (std::nothrow) Limits());
     if (limits_ == nullptr)
       return Error{ErrorCode::out_of_memory, "there is no memory for a draft: free some", sizeof(Limits), 0};
