@@ -17,6 +17,20 @@ import numpy as np
 #: The rows of the passes whose time is measured.
 SWEEP = (1, 2, 3, 4, 5, 6, 8, 9, 11, 12, 14, 17)
 
+#: The JSON schema of the tool calls that checks() writes under a grammar.
+TOOL_CALL = {
+    "type": "object",
+    "properties": {
+        "name": {"enum": ["get_weather", "find_train"]},
+        "arguments": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "maxLength": 20}, "day": {"type": "string", "maxLength": 20}},
+            "required": ["city", "day"],
+        },
+    },
+    "required": ["name", "arguments"],
+}
+
 
 @dataclass
 class Output:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import llama_cpp
-from engine import Engine, Output, ended, timed
+from engine import TOOL_CALL, Engine, Output, ended, timed
 from llama_cpp import Llama, LlamaGrammar
 from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 from prompts import prompts, text
@@ -24,18 +24,6 @@ ORDER = {
         "city": {"type": "string", "maxLength": 20},
     },
     "required": ["name", "item", "quantity", "city"],
-}
-TOOL = {
-    "type": "object",
-    "properties": {
-        "name": {"enum": ["get_weather", "find_train"]},
-        "arguments": {
-            "type": "object",
-            "properties": {"city": {"type": "string", "maxLength": 20}, "day": {"type": "string", "maxLength": 20}},
-            "required": ["city", "day"],
-        },
-    },
-    "required": ["name", "arguments"],
 }
 
 
@@ -115,7 +103,7 @@ class LlamaCpp(Engine):
         yield "sampled, T = 0.8, seed 7", _told(plain, drafted), same
         for name, schema, question in (
             ("JSON grammar", ORDER, "Write this order as JSON: Ines bought 3 desks in Porto."),
-            ("tool call", TOOL, "Call get_weather for Oslo on Sunday, as JSON."),
+            ("tool call", TOOL_CALL, "Call get_weather for Oslo on Sunday, as JSON."),
         ):
             ids = self.encode(text(question))
             self.prepare(ids)

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any, ClassVar
 
 import numpy as np
-from engine import SWEEP, Engine, Output, use_processor_time
+from engine import SWEEP, TOOL_CALL, Engine, Output, use_processor_time
 from prompts import prompts, text
 
 TOKENS = 16
@@ -24,18 +24,6 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "lookup": {"method": "ngram", "num_speculative_tokens": 5},
     "reprise": {"method": "custom_class", "model": "reprise.vllm.Proposer", "num_speculative_tokens": TOKENS},
     "sweep": {"method": "custom_class", "model": "run_vllm.Fixed", "num_speculative_tokens": max(SWEEP) - 1},
-}
-TOOL = {
-    "type": "object",
-    "properties": {
-        "name": {"enum": ["get_weather", "find_train"]},
-        "arguments": {
-            "type": "object",
-            "properties": {"city": {"type": "string", "maxLength": 20}, "day": {"type": "string", "maxLength": 20}},
-            "required": ["city", "day"],
-        },
-    },
-    "required": ["name", "arguments"],
 }
 
 
@@ -101,10 +89,10 @@ class Vllm(Engine):
             f"{common} in common with plain"
         ), len(outputs[1]["tokens"]) > 0
         ids = self.encode(text("Call get_weather for Oslo on Sunday, as JSON."))
-        outputs = [self._ask(way, ids=[ids], count=96, schema=TOOL)[0] for way in ("plain", "reprise")]
+        outputs = [self._ask(way, ids=[ids], count=96, schema=TOOL_CALL)[0] for way in ("plain", "reprise")]
         content = self._tokenizer.decode(outputs[1]["tokens"], skip_special_tokens=True)
         try:
-            whole = set(json.loads(content)) == set(TOOL["required"])
+            whole = set(json.loads(content)) == set(TOOL_CALL["required"])
         except ValueError:
             whole = False
         same = outputs[0]["tokens"] == outputs[1]["tokens"]

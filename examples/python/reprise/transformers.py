@@ -46,6 +46,9 @@ class Chains:
     ) -> Any:
         if getattr(model, "_is_stateful", False):  # generate() checks this for its own assisted mode alone
             raise ValueError(f"model: the recurrent state of {type(model).__name__} cannot be rolled back")
+        cache = more.get("past_key_values")
+        if cache is not None and int(cache.get_seq_length()) > 0:  # the engine's loop would run these tokens again
+            raise ValueError("past_key_values: Chains needs an empty cache; Trees can go on from a filled one")
         if "_get_candidate_generator" in vars(model):
             raise OrderError("model: another call of generate() with drafts runs on it; wait for its end")
         candidates = _Candidates(self.drafter, self.most, generation_config.max_length)

@@ -174,6 +174,12 @@ class Chains(Case):
         with self.assertRaisesRegex(ValueError, "model: the recurrent state of Model cannot be rolled back"):
             self.model.generate(prompt(1), 5, self.module.Chains(cost=CHEAP))
 
+    def test_a_filled_cache_is_refused(self) -> None:
+        cache = Cache()
+        cache.add(np.arange(3), np.array([1, 2, 3]))
+        with self.assertRaisesRegex(ValueError, "past_key_values: Chains needs an empty cache"):
+            self.model.generate(prompt(1), 5, self.module.Chains(cost=CHEAP), past_key_values=cache)
+
     def test_a_model_that_is_in_use_is_refused(self) -> None:
         self.model._get_candidate_generator = None
         with self.assertRaisesRegex(RuntimeError, "model: another call of generate"):
