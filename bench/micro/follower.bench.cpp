@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of one call of Follower::draft() for each pass, and of the same round through a Session, which is told what
-// has happened. The target is free.
+// The time of one call of Follower::draft() for each pass, and of the same round through a Session, which is told of
+// each commit. The target is free.
 #include "reprise/loop/follower.hpp"
 
 #include <benchmark/benchmark.h>

@@ -56,7 +56,7 @@ class CCallsRun {
  private:
   using Tokens = std::vector<Token>;
 
-  /// Compares a status and what the handle says of it.
+  /// Compares a status and the error of the handle.
   void expect(const char* what, reprise_status status, reprise_status wanted, const reprise_error* error) {
     ++coverage_->calls;
     ++coverage_->statuses[static_cast<std::size_t>(std::clamp<reprise_status>(status, 0, REPRISE_INTERNAL))];

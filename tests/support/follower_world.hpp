@@ -32,8 +32,8 @@ struct FollowerCoverage {
   std::size_t timed = 0;
 };
 
-/// The history of an engine that hands over token ids only. A follower is given the ids. A session is given what has
-/// happened, by its own calls. Their drafts, contexts and counts must be equal.
+/// The history of an engine that hands over token ids only. A follower is given the ids. A session is told of each
+/// event by its own calls. Their drafts, contexts and counts must be equal.
 class FollowerWorld {
  public:
   explicit FollowerWorld(Choices& choices, FollowerCoverage* coverage = nullptr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compare.py needs from an engine."""
+"""The contract between compare.py and an engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOOL_CALL = {
 
 @dataclass
 class Output:
-    """What one way of decoding has made of one prompt."""
+    """The output of one way of decoding for one prompt."""
 
     tokens: list[int]
     drafted: list[int] = field(default_factory=list)  #: drafted rows of each pass, the pass of the prompt's end included

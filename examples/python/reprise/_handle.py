@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all objects of the library have in common: one handle, its errors, and one thread at a time."""
+"""The common part of all objects of the library: one handle, its errors, and one thread at a time."""
 
 from __future__ import annotations
 

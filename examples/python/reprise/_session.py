@@ -54,7 +54,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Commit:
-    """What a pass has committed. All arrays are copies."""
+    """The commit of a pass. All arrays are copies."""
 
     tokens: Tokens  #: the committed tokens
     rows: npt.NDArray[np.intp]  #: the rows of the batch that stay in the cache, ascending; for a chain, a prefix

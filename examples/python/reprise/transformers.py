@@ -25,7 +25,7 @@ class _Candidates(CandidateGenerator):  # type: ignore[misc]
         return torch.cat([input_ids, torch.from_numpy(draft).to(input_ids)[None]], dim=1), None
 
     def update_candidate_strategy(self, *_: Any, **__: Any) -> None:
-        """The next ids say what has been accepted."""
+        """Does nothing: the next ids show the accepted tokens."""
 
 
 class Chains:

@@ -198,7 +198,7 @@ enum {
   REPRISE_ROLLBACK_PER_ROW = 2   /* it keeps one state per row of the pass */
 };
 
-/* What an engine can do for one sequence. */
+/* The abilities of an engine for one sequence. */
 typedef struct reprise_capabilities {
   size_t size;
   size_t max_rows;       /* rows of one pass, pending tokens included; 0: no bound */
@@ -213,7 +213,7 @@ typedef struct reprise_capabilities {
   reprise_token pad_token;
 } reprise_capabilities;
 
-/* What ends a generation. */
+/* The conditions that end a generation. */
 typedef struct reprise_limits {
   size_t size;
   size_t max_tokens;        /* output tokens; 0: no bound */
@@ -233,7 +233,7 @@ typedef struct reprise_pass {
   const uint32_t* depths; /* of each drafted row: its position is that of the anchor plus its depth */
 } reprise_pass;
 
-/* What a pass has committed. */
+/* The commit of a pass. */
 typedef struct reprise_commit {
   size_t size;
   const reprise_token* tokens; /* the committed tokens */
