@@ -19,11 +19,12 @@ import importlib  # noqa: E402
 import json  # noqa: E402
 import math  # noqa: E402
 import sys  # noqa: E402
+import time  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
-from engine import Engine, use_processor_time  # noqa: E402
-from prompts import ALL, prompts  # noqa: E402
+from engine import Engine  # noqa: E402
+from prompts import ALL, COINS, prompts  # noqa: E402
 
 ENGINES = {
     "llama-cpp-python": "run_llama_cpp",
@@ -88,12 +89,12 @@ def main() -> int:
                         help="what reprise learns costs from; processor: for a machine with other jobs (default: wall)")
     parser.add_argument("--pairs", type=int, default=0, help="alternating runs of the chat prompts, for processor times")
     parser.add_argument("--no-checks", action="store_true", help="leave out sampling and grammars")
+    parser.add_argument("--samples", type=int, default=0, metavar="N",
+                        help="compare the distributions of N sampled outputs, T = 0.8, with and without drafts")
     parser.add_argument("--json", help="write everything to this file")
     arguments = parser.parse_args()
-    engine: Engine = importlib.import_module(ENGINES[arguments.engine]).make(arguments.model)
-    if arguments.clock == "processor":
-        use_processor_time()
-        engine.processor_time = True
+    options = {"clock": time.process_time_ns} if arguments.clock == "processor" else {}
+    engine: Engine = importlib.import_module(ENGINES[arguments.engine]).make(arguments.model, options)
     ways = ["plain"] + (["lookup"] if engine.lookup else []) + ["reprise", *engine.more]
     chosen = prompts(arguments.categories, arguments.prompts, arguments.shortest)
     print(f"{engine.name} {engine.version}, {arguments.model.rsplit('/', 1)[-1]}, clock: {arguments.clock}; "
@@ -125,6 +126,11 @@ def main() -> int:
             print(f"{name}: {shown}")
             checks.append({"name": name, "shown": shown, "held": held})
             failed = failed or not held
+    if arguments.samples:
+        for way in ways[1:]:
+            if way != "lookup":
+                checks.append(distribution(engine, way, arguments.samples))
+                failed = failed or not checks[-1]["held"]
     pairs = alternate(engine, arguments, ways) if arguments.pairs else []
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as out:
@@ -134,6 +140,41 @@ def main() -> int:
             }, out, indent=1)
     print("FAILED" if failed else "passed")
     return int(failed)
+
+
+def distribution(engine: Engine, way: str, count: int) -> dict[str, Any]:
+    """Samples short outputs with and without drafts, and tests that their distributions are the same."""
+    ids = engine.encode(COINS)
+    engine.prepare(ids)
+    outputs: dict[str, list[tuple[int, ...]]] = {"plain": [], way: []}
+    accepted = 0
+    for number in range(count):
+        for each, made in outputs.items():
+            engine.seed(number * 2 + (each == way))  # the two samples are independent
+            output = engine.decode(each, ids, 4, **engine.sampling)
+            made.append(tuple((output.tokens + [-1] * 4)[:4]))
+            accepted += len(output.tokens) - len(output.drafted) if each == way else 0
+    chance = permuted(outputs["plain"], outputs[way])
+    shown = f"{count} outputs of 4 tokens, {accepted} accepted; p = {chance:.3f} that the distributions are the same"
+    print(f"sampled, T = 0.8, {way}: {shown}", flush=True)
+    return {"name": f"distribution, {way}", "shown": shown, "held": chance > 1e-3 and accepted > 0}
+
+
+def permuted(one: list[tuple[int, ...]], other: list[tuple[int, ...]], rounds: int = 10_000) -> float:
+    """Returns how often a random split of all outputs has at least the chi-squared statistic of this one."""
+    _, kinds, counts = np.unique(np.array(one + other), axis=0, return_inverse=True, return_counts=True)
+    kinds = kinds.ravel()
+    rare = counts[kinds] < 10  # outputs that hardly ever occur count as one kind
+    kinds = np.where(rare, len(counts), kinds)
+    expected = np.bincount(kinds, minlength=len(counts) + 1) / 2
+    expected[expected == 0] = 1
+    random = np.random.default_rng(1)
+
+    def statistic(chosen: Any) -> float:
+        return float((((np.bincount(chosen, minlength=len(expected)) - expected) ** 2) / expected).sum())
+
+    found = statistic(kinds[: len(one)]) - 1e-9
+    return sum(statistic(random.permutation(kinds)[: len(one)]) >= found for _ in range(rounds)) / rounds
 
 
 def alternate(engine: Engine, arguments: Any, ways: list[str]) -> list[float]:

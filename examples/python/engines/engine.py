@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import sys
 import time
-import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,7 +47,13 @@ class Engine:
     lookup = ""  #: the engine's own lookup with its settings; "": it has none
     more: tuple[str, ...] = ()
     eos = 2
-    processor_time = False  #: reprise is to learn costs from processor times
+
+    #: Arguments of decode() for sampling at T = 0.8, after seed().
+    sampling: dict[str, Any] = {}  # noqa: RUF012
+
+    def seed(self, number: int) -> None:
+        """Seeds the random numbers of sampling."""
+        raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
         raise NotImplementedError
@@ -57,8 +61,8 @@ class Engine:
     def prepare(self, ids: list[int]) -> None:
         """Runs the prompt, if the engine can keep it for all ways of decoding."""
 
-    def decode(self, way: str, ids: list[int], count: int) -> Output:
-        """Decodes greedily up to `count` tokens or the end token, which is part of the output."""
+    def decode(self, way: str, ids: list[int], count: int, **sampling: Any) -> Output:
+        """Decodes up to `count` tokens or the end token, which is part of the output. Without `sampling`: greedily."""
         raise NotImplementedError
 
     def logits(self, ids: list[int]) -> Any:
@@ -103,11 +107,3 @@ def ended(tokens: list[int], eos: int, count: int) -> list[int]:
     """Returns the tokens up to the first end token, at most `count`."""
     tokens = tokens[:count]
     return tokens[: tokens.index(eos) + 1] if eos in tokens else tokens
-
-
-def use_processor_time() -> None:
-    """Lets drafters and sessions read the processor time of this process in place of the time of day."""
-    clock = types.SimpleNamespace(perf_counter_ns=time.process_time_ns)
-    for module in ("reprise._drafter", "reprise._session", "reprise.vllm"):
-        if module in sys.modules:
-            sys.modules[module].time = clock  # type: ignore[attr-defined]

@@ -32,8 +32,10 @@ class LlamaCpp(Engine):
     version = llama_cpp.__version__
     lookup = "LlamaPromptLookupDecoding()"
 
-    def __init__(self, model: str) -> None:
-        self.drafter = DraftModel()
+    sampling = {"temp": 0.8, "top_k": 40, "top_p": 0.95}  # noqa: RUF012
+
+    def __init__(self, model: str, options: dict[str, Any]) -> None:
+        self.drafter = DraftModel(**options)
         self._models: dict[str, Any] = {
             "plain": None, "lookup": LlamaPromptLookupDecoding(), "reprise": self.drafter,
         }
@@ -50,6 +52,9 @@ class LlamaCpp(Engine):
             run(batch)
 
         self._llama._ctx.decode = counted
+
+    def seed(self, number: int) -> None:
+        self._llama.set_seed(number)
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._llama.tokenize(text.encode(), add_bos=False, special=True)
@@ -96,8 +101,8 @@ class LlamaCpp(Engine):
         self.prepare(ids)
         outputs = []
         for way in ("plain", "reprise"):
-            self._llama.set_seed(7)
-            outputs.append(self.decode(way, ids, 64, temp=0.8, top_k=40, top_p=0.95))
+            self.seed(7)
+            outputs.append(self.decode(way, ids, 64, **self.sampling))
         plain, drafted = outputs
         same = plain.tokens == drafted.tokens
         yield "sampled, T = 0.8, seed 7", _told(plain, drafted), same
@@ -127,5 +132,5 @@ def _told(plain: Output, drafted: Output) -> str:
     return f"{same}, {len(plain.tokens)}; passes {len(plain.drafted)} and {len(drafted.drafted)}"
 
 
-def make(model: str) -> Engine:
-    return LlamaCpp(model)
+def make(model: str, options: dict[str, Any]) -> Engine:
+    return LlamaCpp(model, options)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +15,6 @@ from mlx_lm import load
 from mlx_lm.generate import generate_step as plain_step
 from mlx_lm.models.cache import make_prompt_cache, trim_prompt_cache
 from mlx_lm.sample_utils import make_sampler
-from prompts import prompts
 from reprise import Session
 from reprise.mlx_lm import generate_step
 
@@ -24,13 +23,18 @@ class MlxLm(Engine):
     name = "mlx-lm"
     version = f"{version('mlx-lm')} with mlx {version('mlx')}"
 
-    def __init__(self, folder: str) -> None:
+    sampling = {"sampler": make_sampler(temp=0.8)}  # noqa: RUF012
+
+    def __init__(self, folder: str, options: dict[str, Any]) -> None:
         self._model, self._tokenizer = load(folder)
         self._model.set_dtype(mx.float32)
-        self._session = Session()
+        self._session = Session(**options)
         self._rows: list[int] = []
         self._cache: Any = None
         self._cached: list[int] = []
+
+    def seed(self, number: int) -> None:
+        mx.random.seed(number)
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
@@ -92,14 +96,6 @@ class MlxLm(Engine):
 
         return run
 
-    def checks(self) -> Iterator[tuple[str, str, bool]]:
-        ids = self.encode(prompts(["code-edit"], 1, shortest=True)[0][2])
-        mx.random.seed(7)
-        drafted = self.decode("reprise", ids, 32, sampler=make_sampler(temp=0.8))
-        yield "sampled, T = 0.8, seed 7", (
-            f"same distribution, other draws: {len(drafted.tokens)} tokens in {len(drafted.drafted)} passes"
-        ), len(drafted.tokens) > 0
 
-
-def make(model: str) -> Engine:
-    return MlxLm(model)
+def make(model: str, options: dict[str, Any]) -> Engine:
+    return MlxLm(model, options)

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import onnxruntime_genai as og
 from engine import Engine, Output, timed
-from prompts import prompts
 from reprise import Session
 from reprise.onnxruntime_genai import generate
 
@@ -40,14 +39,22 @@ class OnnxruntimeGenai(Engine):
     version = f"{og.__version__} with onnxruntime {version('onnxruntime')}"
     lookup = "set_speculative_options(ngram_size=3)"  # without a size it is off; max_draft_tokens is left as it is
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, options: dict[str, Any]) -> None:
+        self.sampling = {"pick": self._pick}
         config = og.Config(folder)
         config.overlay('{"model": {"decoder": {"session_options": {"intra_op_num_threads": 1}}}}')
         self._model = og.Model(config)
         self._tokenizer = og.Tokenizer(self._model)
-        self._session = Session()
+        self._session = Session(**options)
         self._generator: Any = None
         self._cached: list[int] = []
+
+    def seed(self, number: int) -> None:
+        self._random = np.random.default_rng(number)
+
+    def _pick(self, logits: Any) -> list[int]:
+        weights = np.exp((logits - logits.max(axis=-1, keepdims=True)).astype(np.float64) / 0.8)
+        return [int(self._random.choice(len(row), p=row / row.sum())) for row in weights]
 
     def encode(self, text: str) -> list[int]:
         return [int(token) for token in self._tokenizer.encode(text)]
@@ -70,12 +77,15 @@ class OnnxruntimeGenai(Engine):
         if self._cached != ids[:-1]:
             self.prepare(ids)
         output = Output([])
-        if way == "reprise":
+        if way == "reprise" or sampling:  # the sampler is ours, also without drafts
             rows: list[int] = []
             generator = _Prefilled(self._generator, len(ids) - 1, rows)
             with timed(output):
                 output.tokens = list(
-                    generate(generator, ids, max_tokens=count, eos=[self.eos], session=self._session, **sampling)
+                    generate(
+                        generator, ids, max_tokens=count, eos=[self.eos], session=self._session,
+                        most=16 if way == "reprise" else 0, **sampling,
+                    )
                 )
             output.drafted = [each - 1 for each in rows]
             return output
@@ -125,19 +135,6 @@ class OnnxruntimeGenai(Engine):
 
         return run
 
-    def checks(self) -> Iterator[tuple[str, str, bool]]:
-        ids = self.encode(prompts(["code-edit"], 1)[0][2])
-        random = np.random.default_rng(7)
-
-        def pick(logits: Any) -> Any:
-            weights = np.exp((logits - logits.max(axis=-1, keepdims=True)) / 0.8).astype(np.float64)
-            return [random.choice(len(row), p=row / row.sum()) for row in weights]
-
-        drafted = self.decode("reprise", ids, 64, pick=pick)
-        yield "sampled, T = 0.8, seed 7", (
-            f"same distribution, other draws: {len(drafted.tokens)} tokens in {len(drafted.drafted)} passes"
-        ), len(drafted.tokens) > 0
-
 
 def _counts(generator: Any) -> tuple[int, int, int]:
     """Returns the passes of one row, the passes with a draft, and the drafted tokens."""
@@ -147,5 +144,5 @@ def _counts(generator: Any) -> tuple[int, int, int]:
     return plain, rounds, counts["draft_tokens_proposed"]
 
 
-def make(model: str) -> Engine:
-    return OnnxruntimeGenai(model)
+def make(model: str, options: dict[str, Any]) -> Engine:
+    return OnnxruntimeGenai(model, options)

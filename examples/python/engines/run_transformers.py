@@ -6,13 +6,12 @@ from __future__ import annotations
 import copy
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import transformers
 from engine import Engine, Output, timed
-from prompts import prompts
 from reprise.transformers import Chains, Trees
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
@@ -25,15 +24,17 @@ class Transformers(Engine):
     lookup = "prompt_lookup_num_tokens=10"
     more = ("trees",)
 
-    def __init__(self, folder: str) -> None:
+    sampling = {"do_sample": True, "temperature": 0.8}  # noqa: RUF012
+
+    def __init__(self, folder: str, options: dict[str, Any]) -> None:
         torch.set_num_threads(1)
         self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
         self._tokenizer = AutoTokenizer.from_pretrained(folder)
         self._ways: dict[str, dict[str, Any]] = {
             "plain": {},
             "lookup": {"prompt_lookup_num_tokens": 10},
-            "reprise": {"custom_generate": Chains()},
-            "trees": {"custom_generate": Trees()},
+            "reprise": {"custom_generate": Chains(**options)},
+            "trees": {"custom_generate": Trees(**options)},
         }
         self._rows: list[int] = []
         self._cache: Any = None
@@ -47,6 +48,9 @@ class Transformers(Engine):
             return self._forward(*positional, **named)
 
         self._model.forward = counted
+
+    def seed(self, number: int) -> None:
+        torch.manual_seed(number)
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text).input_ids
@@ -95,21 +99,6 @@ class Transformers(Engine):
 
         return run
 
-    def checks(self) -> Iterator[tuple[str, str, bool]]:
-        ids = self.encode(prompts(["code-edit"], 1)[0][2])
-        for way in ("reprise", "trees"):
-            outputs = []
-            for each in ("plain", way):
-                torch.manual_seed(7)
-                outputs.append(self.decode(each, ids, 64, do_sample=True, temperature=0.8))
-            plain, drafted = outputs
-            same = sum(1 for a, b in zip(plain.tokens, drafted.tokens) if a == b)
-            # The draws are others than those of plain decoding, because a pass draws for all of its rows at once.
-            yield f"sampled, T = 0.8, seed 7, {way}", (
-                f"same distribution, other draws: {len(drafted.tokens)} tokens in {len(drafted.drafted)} passes, plain "
-                f"{len(plain.tokens)} in {len(plain.drafted)}, {same} in common"
-            ), len(drafted.tokens) > 0
 
-
-def make(model: str) -> Engine:
-    return Transformers(model)
+def make(model: str, options: dict[str, Any]) -> Engine:
+    return Transformers(model, options)

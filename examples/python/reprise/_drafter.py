@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,8 @@ from ._costs import CostCurve
 from ._errors import error
 from ._handle import Owner
 from ._history import History
-from ._options import engine_name, options
+from ._options import checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
-
-
 
 _INT32 = np.dtype(np.int32)
 _BYTE = ctypes.c_char
@@ -35,7 +34,9 @@ class Drafter(Owner):
     `cost`: the costs of passes, if they are known. Without it they are learned from the times between the calls.
     `history`: text of earlier sequences. `max_draft`: upper bound on drafted tokens in any pass; 0: 32. `max_bytes`:
     upper bound on the memory of the index; 0: none. `key`: secret and random if the text is not trusted.
-    `saved_costs`, `engine`: what save_costs() returned, and the name that it was given.
+    `saved_costs`, `engine`: what save_costs() returned, and the name that it was given. `clock`: returns nanoseconds,
+    and does not go back. If the model runs on the processor, and other programs do too, time.process_time_ns leaves out
+    the waits for them.
 
     One thread may use a drafter at a time. A second one gets an OrderError.
     """
@@ -55,7 +56,9 @@ class Drafter(Owner):
         key: int = 0,
         saved_costs: bytes | None = None,
         engine: str | None = None,
+        clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
+        self._clock = checked_clock(clock)
         self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine))
         self.enabled = True
         self._draft = _library.library.reprise_follower_draft
@@ -72,7 +75,7 @@ class Drafter(Owner):
         integers is read without a copy. `most`: 0 for a pass without a draft; call draft() before that pass too.
         `conversation`: a number from 1 for the conversation, in every call or in none. With it, changed text of the
         same conversation is drafted from; without it, changed text is a new sequence. `now`: nanoseconds on a clock
-        that does not go back; None: time.perf_counter_ns(); 0: unknown, so that the pass teaches no cost.
+        that does not go back; None: those of `clock`; 0: unknown, so that the pass teaches no cost.
         """
         # A call has to cost a few microseconds, so the usual arguments take the shortest way.
         if type(ids) is not np.ndarray or ids.dtype is not _INT32 or ids.ndim != 1:
@@ -89,7 +92,7 @@ class Drafter(Owner):
         else:
             conversation = whole(conversation, "conversation", least=1, most=2**64 - 1)
         if now is None:
-            now = time.perf_counter_ns()
+            now = self._clock()
         else:
             now = whole(now, "now")
         self._enter()

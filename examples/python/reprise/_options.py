@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from . import _library
@@ -42,6 +43,14 @@ def options(
         engine_name(engine) if engine is not None else None,
     )
     return struct, [owner for owner in (cost, history) if owner is not None]
+
+
+def checked_clock(clock: Callable[[], int]) -> Callable[[], int]:
+    """Returns a clock that can be called and returns an integer."""
+    if not callable(clock):
+        raise TypeError(f"clock: must be a function, but is of the type {type(clock).__name__}")
+    whole(clock(), "clock", most=2**63 - 1)
+    return clock
 
 
 def engine_name(engine: str) -> bytes:

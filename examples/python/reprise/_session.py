@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from ._costs import CostCurve
 from ._errors import ArgumentError, OrderError
 from ._handle import Owner
 from ._history import History
-from ._options import engine_name, options
+from ._options import checked_clock, engine_name, options
 from ._statistics import Statistics, parsed
 
 _ROLLBACKS = {"trim": 0, "snapshot": 1, "per_row": 2}
@@ -92,7 +92,9 @@ class Session(Owner):
         key: int = 0,
         saved_costs: bytes | None = None,
         engine: str | None = None,
+        clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
+        self._clock = checked_clock(clock)
         self._create(*options(cost, history, max_draft, max_bytes, key, saved_costs, engine))
         self._planned: int | None = None
 
@@ -173,18 +175,18 @@ class Session(Owner):
             if ended.status != _library.FINISHED:
                 raise
             return None
-        self._planned = time.perf_counter_ns()
+        self._planned = self._clock()
         return planned
 
     def commit(self, picks: Any, ns: int | None = None) -> Commit:
         """Commits the open pass. picks[0] is the model's token after the anchor, picks[i] the one after drafted row i - 1.
 
         Of a chain, the picks may end after the first that the draft does not have; of a tree, all are needed. `ns`: how
-        long the pass took; None: the time since plan() returned; 0: unknown.
+        long the pass took; None: the time since plan() returned, by `clock`; 0: unknown.
         """
         array = tokens(picks, "picks")
         if ns is None:
-            ns = time.perf_counter_ns() - self._planned if self._planned is not None else 0
+            ns = max(0, self._clock() - self._planned) if self._planned is not None else 0
         out = _library.Commit(ctypes.sizeof(_library.Commit))
 
         def read() -> Commit:
@@ -229,6 +231,7 @@ class Session(Owner):
         second = Session.__new__(Session)
         second._own(pointer.value or 0, self._handle._uses)
         second._planned = None
+        second._clock = self._clock
         return second
 
     def report_top_k(self, row: int, likeliest: Any) -> None:

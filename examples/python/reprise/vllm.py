@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, ClassVar
 
 from ._drafter import Drafter
@@ -46,7 +45,7 @@ class Proposer:
             self._free.extend(left)
         # A pass that also ran prompts or other sequences is no measure of what the rows of one draft cost.
         usual = len(sampled_token_ids) == len(rows) == 1 and None not in found
-        now = time.perf_counter_ns() if usual else 0
+        now = None if usual else 0
         drafts: list[list[int]] = [[] for _ in sampled_token_ids]
         left_over = self.budget
         for done, ((i, ids, _), drafter) in enumerate(zip(rows, found)):

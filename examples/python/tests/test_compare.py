@@ -25,7 +25,8 @@ from prompts import prompts  # noqa: E402
 class StandIn(Engine):
     """Writes 1 2 3 4. Its lookup writes 1 2 5 4 in two passes, and its logits of 3 and 5 are `gap` apart."""
 
-    name, version, lookup = "stand-in", "1", "lookup"
+    name, version, lookup, sampling = "stand-in", "1", "lookup", {"temperature": 0.8}
+    skewed = False  # with drafts, samples have another distribution
 
     def __init__(self, gap: float, held: bool = True) -> None:
         self._gap, self._held = gap, held
@@ -33,10 +34,19 @@ class StandIn(Engine):
     def encode(self, text: str) -> list[int]:
         return [len(text), 7]
 
-    def decode(self, way: str, ids: list[int], count: int) -> Output:
+    def decode(self, way: str, ids: list[int], count: int, **sampling: Any) -> Output:
+        if sampling:
+            return self._sampled(way)
         if way == "lookup":
             return Output([1, 2, 5, 4], [1, 1])
         return Output([1, 2, 3, 4], [0, 0, 0, 0] if way == "plain" else [3])
+
+    def seed(self, number: int) -> None:
+        self._random = np.random.default_rng(number)
+
+    def _sampled(self, way: str) -> Output:
+        shares = [0.5, 0.3, 0.2] if way == "plain" or not self.skewed else [0.3, 0.5, 0.2]
+        return Output([int(self._random.choice(3, p=shares))] * 4, [0, 0])
 
     def logits(self, ids: list[int]) -> Any:
         return np.array([0, 0, 0, 4, 0, 4 - self._gap] if ids[2:] == [1, 2] else [0] * 6)
@@ -48,11 +58,11 @@ class StandIn(Engine):
         yield "a check", "shown", self._held
 
 
-def run(engine: Engine) -> tuple[int, str]:
-    sys.modules["stand_in"] = types.SimpleNamespace(make=lambda _: engine)  # type: ignore[assignment]
+def run(engine: Engine, *more: str) -> tuple[int, str]:
+    sys.modules["stand_in"] = types.SimpleNamespace(make=lambda _, options: engine)  # type: ignore[assignment]
     compare.ENGINES["stand-in"] = "stand_in"
     shown, arguments = io.StringIO(), sys.argv
-    sys.argv = ["compare.py", "stand-in", "model", "--categories", "chat", "--prompts", "2", "--rounds", "1"]
+    sys.argv = ["compare.py", "stand-in", "model", "--categories", "chat", "--prompts", "2", "--rounds", "1", *more]
     try:
         with contextlib.redirect_stdout(shown):
             return compare.main(), shown.getvalue()
@@ -74,6 +84,23 @@ class Compare(unittest.TestCase):
 
     def test_a_check_that_does_not_hold_fails(self) -> None:
         self.assertEqual(run(StandIn(gap=0.0005, held=False))[0], 1)
+
+    def test_samples_of_another_distribution_fail(self) -> None:
+        engine = StandIn(gap=0.0005)
+        status, shown = run(engine, "--samples", "200")
+        self.assertEqual(status, 0, shown)
+        self.assertIn("200 outputs of 4 tokens, 400 accepted; p = 0.", shown)
+        engine.skewed = True
+        status, shown = run(engine, "--samples", "200")
+        self.assertEqual(status, 1)
+        self.assertIn("p = 0.000", shown)
+
+    def test_the_chance_of_a_difference(self) -> None:
+        self.assertEqual(compare.permuted([(1,)] * 20, [(1,)] * 20, 100), 1.0)
+        self.assertEqual(compare.permuted([(1,)] * 20, [(2,)] * 20, 1000), 0.0)
+        # 12 and 8 of 20 against 8 and 12: a random split is as uneven in a third of all cases.
+        chance = compare.permuted([(1,)] * 12 + [(2,)] * 8, [(1,)] * 8 + [(2,)] * 12)
+        self.assertAlmostEqual(chance, 0.343, delta=0.03)
 
     def test_passes_are_priced_by_their_rows(self) -> None:
         # Plain: 4 passes of 1. Lookup: 2 passes of 1.5. reprise: 1 pass of 2.5. The first prompt does not count.

@@ -82,6 +82,28 @@ class Drafts(unittest.TestCase):
             # The interval after the first call may have been a prompt's, and the first one of all a warm-up.
             self.assertEqual(drafter.statistics.timed_passes, timed, now)
 
+    def test_a_clock_of_the_callers(self) -> None:
+        read: list[int] = []
+
+        def clock() -> int:
+            read.append(1_000_000 * (1 + len(read)))
+            return read[-1]
+
+        drafter = reprise.Drafter(cost=CHEAP, clock=clock)
+        ids = np.arange(100, dtype=np.int32)
+        for end in range(90, 95):
+            drafter.draft(ids[:end], most=0)
+        self.assertEqual(len(read), 6)  # once to check it
+        self.assertEqual(drafter.statistics.timed_passes, 2)
+
+    def test_a_bad_clock_is_refused(self) -> None:
+        with self.assertRaisesRegex(TypeError, "^clock: must be a function, but is of the type int"):
+            reprise.Drafter(clock=5)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "^clock: must be an integer, but is of the type float"):
+            reprise.Session(clock=time.perf_counter)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(ValueError, "^clock: must be 0 or more, but is -1"):
+            reprise.Session(clock=lambda: -1)
+
     def test_most(self) -> None:
         drafter = reprise.Drafter(cost=CHEAP)
         self.assertEqual(drafter.draft(REPEATED, most=0).size, 0)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import tempfile
 import unittest
@@ -55,6 +56,40 @@ class Decoding(unittest.TestCase):
         self.assertEqual(session.statistics.tokens, 200)
         self.assertEqual(session.statistics.timed_passes, passes)
         self.assertGreater(session.memory_bytes, 0)
+
+    def test_sampled_picks_keep_the_distribution(self) -> None:
+        # A text of two tokens, where the next one depends on the last one alone.
+        ones = (0.3, 0.6)
+        random = np.random.default_rng(3)
+        ids = [0]
+        for _ in range(60):
+            ids.append(int(random.random() < ones[ids[-1]]))
+        texts = list(itertools.product((0, 1), repeat=4))
+        shares = []
+        for text in texts:
+            each = zip((ids[-1], *text), text)
+            shares.append(float(np.prod([ones[before] if token else 1 - ones[before] for before, token in each])))
+        for max_leaves in (1, 8):
+            session = reprise.Session(cost=CHEAP)
+            counts, accepted, runs = dict.fromkeys(texts, 0), 0, 1500
+            for _ in range(runs):
+                session.begin(ids, max_leaves=max_leaves)
+                while (step := session.plan(max_tokens=4)) is not None:
+                    rows = step.batch[step.pending - 1 :]
+                    accepted += session.commit([int(random.random() < ones[token]) for token in rows]).accepted
+                counts[tuple(session.output.tolist())] += 1
+            self.assertGreater(accepted, runs)
+            expected = np.array(shares) * runs
+            statistic = float(((np.array([counts[text] for text in texts]) - expected) ** 2 / expected).sum())
+            self.assertLess(statistic, 37.7)  # 15 degrees of freedom: one fair run in 1,000 is above
+
+    def test_the_clock_times_a_pass(self) -> None:
+        for ticks, timed in (((5, 100, 250), 1), ((5, 100, 100), 0)):  # the first reading checks the clock
+            session = reprise.Session(clock=iter(ticks).__next__)
+            session.begin([1, 2, 3])
+            session.plan()
+            session.commit([4])
+            self.assertEqual(session.statistics.timed_passes, timed)
 
     def test_trees(self) -> None:
         output, _, branched = self.decode(reprise.Session(cost=CHEAP), max_leaves=8)
