@@ -258,7 +258,7 @@ TEST(LearnedCurve, HearsSoonOfAKernelThatHasChanged) {
   EXPECT_NEAR(cost(curve, 3), 1.2, 0.2);
 }
 
-TEST(LearnedCurve, DropsOldCostsThatOneFastPassRefutes) {
+TEST(LearnedCurve, DropsOldCostsThatOneFastPassRefutesOnceAPlainPassConfirmsIt) {
   LearnedCurve curve;
   for (int i = 0; i < 30; ++i) curve.learn(1, true, exactly(1));
   for (int i = 0; i < 30; ++i)
@@ -269,8 +269,29 @@ TEST(LearnedCurve, DropsOldCostsThatOneFastPassRefutes) {
   EXPECT_GT(cost(soon, 3), 2.5) << "not old yet";
   for (int i = 0; i < 40; ++i) curve.learn(1, true, exactly(1));
   curve.learn(3, false, exactly(1.1));
+  EXPECT_NEAR(cost(curve, 3), 3, 0.1) << "the machine may have become faster";
+  EXPECT_TRUE(curve.should_probe_plain(to_cost(4), false)) << "a plain pass decides";
+  curve.learn(1, true, exactly(1));
   EXPECT_NEAR(cost(curve, 3), 1.1, 0.1);
   EXPECT_NEAR(cost(curve, 6), 7 * 1.1 / 3, 0.1) << "learned under the same conditions";
+}
+
+TEST(LearnedCurve, DoesNotMistakeAMachineThatBecomesFasterForCheapRows) {
+  LearnedCurve curve;
+  const auto plain = [&](int passes, double time) {
+    for (int i = 0; i < passes; ++i) curve.learn(1, true, exactly(time));
+  };
+  plain(30, 1);
+  for (int i = 0; i < 30; ++i) curve.learn(8, false, exactly(6.5));
+  plain(300, 3);                        // other programs run
+  curve.learn(8, false, exactly(6.5));  // they have ended
+  EXPECT_NEAR(cost(curve, 8), 6.5, 0.1);
+  plain(1, 1);
+  EXPECT_NEAR(cost(curve, 8), 6.5, 0.1) << "the plain pass was as fast";
+  plain(20, 1);
+  EXPECT_NEAR(cost(curve, 8), 6.5, 0.1);
+  curve.learn(8, false, exactly(6.5));
+  EXPECT_NEAR(cost(curve, 8), 6.5, 0.1);
 }
 
 TEST(LearnedCurve, WantsPlainPassesNowAndThen) {

@@ -15,16 +15,18 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import argparse  # noqa: E402
+import atexit  # noqa: E402
 import importlib  # noqa: E402
 import json  # noqa: E402
 import math  # noqa: E402
+import subprocess  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 from engine import Engine  # noqa: E402
-from prompts import ALL, COINS, prompts  # noqa: E402
+from prompts import ALL, ANIMALS, prompts  # noqa: E402
 
 ENGINES = {
     "llama-cpp-python": "run_llama_cpp",
@@ -33,6 +35,21 @@ ENGINES = {
     "onnxruntime-genai": "run_onnxruntime_genai",
     "vllm": "run_vllm",
 }
+
+#: Tokens of an output whose distribution is compared.
+SAMPLED = 6
+
+
+def disturb(count: int) -> None:
+    """Starts programs that compute and sleep in turns of random length, until this program ends."""
+    for number in range(count):
+        code = (
+            f"import random, time\nturns = random.Random({number})\nwhile True:\n"
+            "    end = time.monotonic() + turns.expovariate(1 / 1.5)\n"
+            "    while time.monotonic() < end: pass\n"
+            "    time.sleep(turns.expovariate(1 / 1.5))"
+        )
+        atexit.register(subprocess.Popen([sys.executable, "-c", code]).kill)
 
 
 def price(drafted: list[int], costs: dict[int, float]) -> float:
@@ -87,6 +104,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7, help="measured passes of each row count (default: 7)")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall",
                         help="what reprise learns costs from; processor: for a machine with other jobs (default: wall)")
+    parser.add_argument("--busy", type=int, default=0, metavar="N",
+                        help="other programs that run at the same time, each in turns of 1.5 seconds (default: 0)")
     parser.add_argument("--pairs", type=int, default=0, help="alternating runs of the chat prompts, for processor times")
     parser.add_argument("--no-checks", action="store_true", help="leave out sampling and grammars")
     parser.add_argument("--samples", type=int, default=0, metavar="N",
@@ -95,6 +114,7 @@ def main() -> int:
     arguments = parser.parse_args()
     options = {"clock": time.process_time_ns} if arguments.clock == "processor" else {}
     engine: Engine = importlib.import_module(ENGINES[arguments.engine]).make(arguments.model, options)
+    disturb(arguments.busy)
     ways = ["plain"] + (["lookup"] if engine.lookup else []) + ["reprise", *engine.more]
     chosen = prompts(arguments.categories, arguments.prompts, arguments.shortest)
     print(f"{engine.name} {engine.version}, {arguments.model.rsplit('/', 1)[-1]}, clock: {arguments.clock}; "
@@ -144,18 +164,19 @@ def main() -> int:
 
 def distribution(engine: Engine, way: str, count: int) -> dict[str, Any]:
     """Samples short outputs with and without drafts, and tests that their distributions are the same."""
-    ids = engine.encode(COINS)
+    ids = engine.encode(ANIMALS)
     engine.prepare(ids)
     outputs: dict[str, list[tuple[int, ...]]] = {"plain": [], way: []}
     accepted = 0
     for number in range(count):
         for each, made in outputs.items():
             engine.seed(number * 2 + (each == way))  # the two samples are independent
-            output = engine.decode(each, ids, 4, **engine.sampling)
-            made.append(tuple((output.tokens + [-1] * 4)[:4]))
+            output = engine.decode(each, ids, SAMPLED, **engine.sampling)
+            made.append(tuple((output.tokens + [-1] * SAMPLED)[:SAMPLED]))
             accepted += len(output.tokens) - len(output.drafted) if each == way else 0
+    kinds = len(set(outputs["plain"]))
     chance = permuted(outputs["plain"], outputs[way])
-    shown = f"{count} outputs of 4 tokens, {accepted} accepted; p = {chance:.3f} that the distributions are the same"
+    shown = f"{count} outputs of {SAMPLED} tokens, {kinds} texts, {accepted} accepted; p = {chance:.3f} that the distributions are the same"
     print(f"sampled, T = 0.8, {way}: {shown}", flush=True)
     return {"name": f"distribution, {way}", "shown": shown, "held": chance > 1e-3 and accepted > 0}
 

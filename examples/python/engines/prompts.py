@@ -9,8 +9,8 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[3] / "bench/prompts"
 #: Chat is first, so that a drafter has learned nothing from other prompts when it gets them.
 ALL = ("chat", "prose", "reasoning", "translation", "retrieval", "json", "code-edit", "summary")
-#: A text whose next words are likely drafts, and uncertain ones.
-COINS = " ".join("heads" if bit == "1" else "tails" for bit in "0110100110010110100101100110100110010110")
+#: A text whose next words are easy to draft up to one that is uncertain.
+ANIMALS = "".join(f"The cat saw a {'dog' if bit == '1' else 'bird'}. " for bit in "01101001100101") + "The cat"
 
 
 def prompts(categories: tuple[str, ...] | list[str], count: int, shortest: bool = False) -> list[tuple[str, str, str]]:

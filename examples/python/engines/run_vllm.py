@@ -139,6 +139,7 @@ def work() -> None:
         return run(self, scheduled, *more, **named)
 
     GPUModelRunner.execute_model = counted
+    _repair_sampling()
     if way == "reprise":
         import reprise.vllm
 
@@ -172,6 +173,17 @@ def work() -> None:
             drafted = [count for count, _ in passes]
             answer = [{"tokens": list(each.token_ids), "drafted": drafted, "seconds": seconds} for each in outputs]
         print("@@" + json.dumps(answer), flush=True)
+
+
+def _repair_sampling() -> None:
+    """Repairs the temperatures of drafted rows on a processor (docs/engines.md, faults of engines)."""
+    from vllm.utils import cpu_triton_utils
+
+    def expand(output: Any, values: Any, ends: Any, replace_from: Any, replace_to: Any, *_: Any, **__: Any) -> None:
+        counts = ends.diff(prepend=ends.new_zeros(1))
+        output.copy_(values.masked_fill(values == replace_from, replace_to).repeat_interleave(counts))
+
+    cpu_triton_utils._expand_kernel_impl = expand
 
 
 def make(model: str, options: dict[str, Any]) -> Engine:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 from ._drafter import Drafter
@@ -26,6 +27,12 @@ class Proposer:
         self.max_length = int(vllm_config.model_config.max_model_len)
         self._known: dict[bytes, list[Drafter]] = {}  # by their text
         self._free: list[Drafter] = []
+        if _samples_wrongly():
+            warnings.warn(
+                "vllm: on a processor, this release samples drafted rows at random temperatures, with every drafter: "
+                "use temperature=0, or the remedy in docs/engines.md",
+                stacklevel=2,
+            )
 
     def load_model(self, *_: Any, **__: Any) -> None:
         """vLLM calls this; there is no model to load."""
@@ -57,3 +64,17 @@ class Proposer:
             left_over -= len(drafts[i])
             self._known.setdefault(ids.tobytes(), []).append(drafter)
         return drafts
+
+
+def _samples_wrongly() -> bool:
+    """Returns true if vLLM's code for processors leaves the temperatures of drafted rows unset (release 0.32.0)."""
+    try:
+        import torch
+        from vllm.platforms import current_platform
+        from vllm.utils.cpu_triton_utils import _expand_kernel_impl as expand
+
+        temperatures = torch.zeros(1)
+        expand(temperatures, torch.ones(1), torch.ones(1, dtype=torch.int32), 0, 1)
+        return bool(current_platform.is_cpu()) and float(temperatures[0]) != 1
+    except (ImportError, AttributeError, TypeError, RuntimeError):
+        return False  # another release, which has other code

@@ -89,7 +89,7 @@ class Compare(unittest.TestCase):
         engine = StandIn(gap=0.0005)
         status, shown = run(engine, "--samples", "200")
         self.assertEqual(status, 0, shown)
-        self.assertIn("200 outputs of 4 tokens, 400 accepted; p = 0.", shown)
+        self.assertIn("200 outputs of 6 tokens, 3 texts, 400 accepted; p = 0.", shown)
         engine.skewed = True
         status, shown = run(engine, "--samples", "200")
         self.assertEqual(status, 1)

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import sys
 import types
 import unittest
+import unittest.mock
+import warnings
 from typing import Any
 
 import numpy as np
@@ -236,6 +239,35 @@ class Isolation(unittest.TestCase):
             shorter = min(len(one), len(other))
             self.assertEqual(one[:shorter], other[:shorter])
         self.assertFalse({token for draft in after for token in draft} & set(self.SECRET[3:]))
+
+
+class Sampling(unittest.TestCase):
+    """On a processor, release 0.32.0 leaves the temperatures of drafted rows unset."""
+
+    def warned(self, **expand: Any) -> list[str]:
+        modules = {
+            "torch": types.SimpleNamespace(zeros=lambda n: [0.0] * n, ones=lambda n, dtype=None: [1.0] * n, int32=None),
+            "vllm": types.ModuleType("vllm"),
+            "vllm.platforms": types.SimpleNamespace(current_platform=types.SimpleNamespace(is_cpu=lambda: True)),
+            "vllm.utils": types.ModuleType("vllm.utils"),
+            "vllm.utils.cpu_triton_utils": types.SimpleNamespace(**expand),
+        }
+        with unittest.mock.patch.dict(sys.modules, modules), warnings.catch_warnings(record=True) as caught:  # type: ignore[arg-type]
+            warnings.simplefilter("always")
+            Proposer(config())
+        return [str(warning.message) for warning in caught]
+
+    def test_a_release_with_the_fault_is_warned_about(self) -> None:
+        [warning] = self.warned(_expand_kernel_impl=lambda *_: None)
+        self.assertIn("use temperature=0", warning)
+
+    def test_other_releases_are_not(self) -> None:
+        def expand(output: Any, values: Any, *_: Any) -> None:
+            output[:] = values
+
+        self.assertEqual(self.warned(_expand_kernel_impl=expand), [])
+        self.assertEqual(self.warned(), [])
+        self.assertEqual(self.warned(_expand_kernel_impl=lambda: None), [])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/cost_prior.hpp"
@@ -48,7 +49,8 @@ namespace reprise::inline v0 {
 /// Trials: a ratio can be outdated, or too high because of one slow pass. So every 128 passes without a time, half of
 /// its cost above 1 is no longer believed, and optimistic_costs() returns the lowest plausible costs. may_try() returns
 /// true if a row count of uncertain cost may be timed, and may_check() if an old cost may be tested. Tries and checks
-/// each lose at most 1/128 of a plain pass for each pass in the long run, and 1/1024 while they confirm the costs.
+/// each lose at most 1/128 of a plain pass for each pass in the long run, and 1/1024 while they confirm the costs. A time
+/// far below an old cost refutes it, unless the next plain pass is as fast: then the machine has become faster.
 ///
 /// The curve uses integers only, takes 4.3 KB and never allocates. learn() takes about ten operations, or a hundred
 /// times as many if it refits the curve. At first every learned time leads to a refit; later, each change and every
@@ -253,6 +255,7 @@ class LearnedCurve {
     const std::uint64_t before = plain_.known() ? plain_.at(at) : 0;
     const bool changed = plain_.learn(time, at, passes(), usual_);
     doubtful_ = plain_.streak != 0;
+    if (suspect_) confirm(time);
     if (changed) {
       note_change();
       // The machine is slower or faster. Ratios stay, but recent samples of rows were compared with the old time.
@@ -275,7 +278,11 @@ class LearnedCurve {
       const std::int64_t error =
           detail::UsualError::of(std::min(sample, detail::RowRatio::most), static_cast<std::uint64_t>(here));
       const std::int64_t usual = usual_.deviation();
-      if (row.age(passes()) > 0 && error < -surprises * usual) return refute(rows, sample, at);
+      if (row.age(passes()) > 0 && error < -surprises * usual) {
+        suspect_ = Suspect{rows, took, at};
+        doubtful_ = true;
+        return;
+      }
       if (row.streak == 0)
         slope_per_row_.learn(detail::ContextSlope::limited(UnitScale::divide(row_tokens(rows, distance), here)),
                              std::clamp(error, -3 * usual, 3 * usual), usual);
@@ -285,6 +292,16 @@ class LearnedCurve {
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
   [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || (assumed_ >> i & 1) != 0; }
+  /// Decides about a pass with rows that was far faster than an old cost, after a plain pass that took `plain`. If the
+  /// plain pass was that fast too, the machine has become faster, and the old cost stays.
+  void confirm(std::uint64_t plain) noexcept {
+    const Suspect pass = *std::exchange(suspect_, std::nullopt);
+    const detail::RowRatio& row = rows_[pass.rows - 1];
+    const std::uint64_t known = plain_.cost_of(pass.took, pass.context);
+    const std::uint64_t sample = std::max(known, UnitScale::divide(pass.took, std::max<std::uint64_t>(plain, 1)));
+    const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), row.value);
+    if (row.age(passes()) > 0 && error < -surprises * usual_.deviation()) refute(pass.rows, sample, pass.context);
+  }
   /// Corrects an old cost that was far too high. The sample replaces it: a pass may be slow by accident, but hardly
   /// ever fast. The other old costs above 1 fall by the same factor, but not below 1, because they were learned under
   /// the same conditions.
@@ -371,6 +388,13 @@ class LearnedCurve {
     return passes() == 0 && assumed_ == 0 ? default_slope : optimistic_slope;
   }
 
+  /// A pass that was far faster than an old cost.
+  struct Suspect {
+    std::size_t rows;
+    std::uint64_t took;
+    std::int64_t context;
+  };
+
   std::uint64_t assumed_ = 0;           // bit i: a cost is assumed for i + 1 rows
   std::array<Cost, most_rows> base_{};  // assumed costs; without a prior, the cost of a plain pass
   std::array<detail::RowRatio, most_rows> rows_{};
@@ -383,9 +407,10 @@ class LearnedCurve {
   std::uint64_t slope_ = 0;     // cost per row after the last known row
   std::size_t widest_ = 1;      // the largest known row count
   std::uint32_t revision_ = 0;  // number of refits
-  bool changed_ = false;        // a cost or the speed of the machine has changed since the last refit
-  bool averaging_ = true;       // the first plain times are averaged
-  bool doubtful_ = false;       // times have changed; a plain pass is needed to find out whether rows or the machine
+  std::optional<Suspect> suspect_;
+  bool changed_ = false;   // a cost or the speed of the machine has changed since the last refit
+  bool averaging_ = true;  // the first plain times are averaged
+  bool doubtful_ = false;  // times have changed; a plain pass is needed to find out whether rows or the machine
 };
 
 }  // namespace reprise
