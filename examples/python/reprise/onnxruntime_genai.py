@@ -41,7 +41,14 @@ def generate(
         picks = pick(logits.reshape(-1, logits.shape[-1])[-1 - step.drafted :])
         done = session.commit(np.asarray(picks, np.int32))
         generator.rewind_to(cached + done.keep)
-        yield from done.tokens.tolist()
+        unseen = len(done.tokens)
+        try:
+            for token in done.tokens.tolist():
+                unseen -= 1
+                yield token
+        finally:  # the caller may stop in the middle of a pass, and use the generator again
+            if unseen > 0:
+                generator.rewind_to(generator.token_count() - unseen)
 
 
 def set_draft(engine: Any, request: Any, ids: Any, drafter: Drafter, most: int = 16) -> int:

@@ -57,6 +57,19 @@ class Loops(unittest.TestCase):
         output = list(adapter.generate(Generator(300), prompt(1), max_tokens=150, eos=[wanted[40]]))
         self.assertEqual(output, wanted[: end + 1])
 
+    def test_a_caller_that_stops_leaves_the_tokens_that_it_has_seen(self) -> None:
+        stopped_inside = 0
+        for seen in range(1, 60):
+            generator = Generator(300)
+            steps = adapter.generate(generator, prompt(1), max_tokens=150, session=reprise.Session(cost=CHEAP))
+            output = [next(steps) for _ in range(seen)]
+            ran = len(generator.ids)
+            steps.close()
+            stopped_inside += ran > len(generator.ids)
+            # The last token is not in the generator: no pass has run it.
+            self.assertEqual(generator.ids, [*prompt(1), *output][:-1])
+        self.assertGreater(stopped_inside, 5)
+
     def test_most_of_0(self) -> None:
         generator = Generator(300)
         output = list(adapter.generate(generator, prompt(1), max_tokens=20, most=0))

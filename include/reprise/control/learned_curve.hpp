@@ -49,8 +49,8 @@ namespace reprise::inline v0 {
 /// Trials: a ratio can be outdated, or too high because of one slow pass. So every 128 passes without a time, half of
 /// its cost above 1 is no longer believed, and optimistic_costs() returns the lowest plausible costs. may_try() returns
 /// true if a row count of uncertain cost may be timed, and may_check() if an old cost may be tested. Tries and checks
-/// each lose at most 1/128 of a plain pass for each pass in the long run, and 1/1024 while they confirm the costs. A time
-/// far below an old cost refutes it, unless the next plain pass is as fast: then the machine has become faster.
+/// each lose at most 1/128 of a plain pass for each pass in the long run, and 1/1024 while they confirm the costs. A
+/// time far below an old cost refutes it, unless the next plain pass is as fast: then the machine has become faster.
 ///
 /// The curve uses integers only, takes 4.3 KB and never allocates. learn() takes about ten operations, or a hundred
 /// times as many if it refits the curve. At first every learned time leads to a refit; later, each change and every
