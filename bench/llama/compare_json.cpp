@@ -90,6 +90,7 @@ void write_json(std::ostream& out, const CompareReport& report) {
       .member("repeat", report.repeat)
       .raw_member("epsilon", decimal(report.epsilon, 6));
   json.raw_member("temperature", decimal(sampling.temperature, 6)).member("seed", sampling.seed);
+  json.member("grammar", !sampling.grammar.empty());
   json.member("picks", name(report.settings.picks)).new_line(1).member("checked", report.checked());
   json.member("verdict", name(report.verdict())).new_line(1).key("strategies").begin_array();
   for (const StrategyPairs& strategy : report.strategies) {

@@ -105,7 +105,7 @@ class RequestRunner {
  private:
   ChargedVerifier make_verifier() {
     engine_.clear();
-    SamplerOwner sampler = make_sampler(settings_.sampling, engine_.vocabulary());
+    SamplerOwner sampler = make_sampler(settings_.sampling, engine_.vocab());
     sampler_ = sampler.get();
     LlamaOptions options{sampler.release(), 0, settings_.leaves};
     if (watch_.top_k != 0) options.top_k = watch_.top_k;

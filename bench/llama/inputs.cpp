@@ -82,16 +82,21 @@ std::size_t least_context(const Request& request, const Inputs& inputs, const En
 
 }  // namespace
 
+std::string read_text(const std::string& option, const std::string& path) {
+  std::ifstream in = tools::open_input(path, "a file");
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (in.bad()) throw InputError(option + " " + path + ": reading failed");
+  if (text.empty()) throw InputError(option + " " + path + ": the file is empty");
+  return text;
+}
+
 std::vector<Request> read_requests(const Inputs& inputs) {
   std::vector<Request> requests;
   if (!inputs.prompt.empty())
     requests.push_back(
         {"prompt", "prompt", "--prompt", inputs.system, false, {{inputs.prompt, {}, inputs.max_tokens, {}}}});
   if (!inputs.prompt_file.empty()) {
-    std::ifstream in = tools::open_input(inputs.prompt_file, "a file");
-    std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (in.bad()) throw InputError(inputs.prompt_file + ": reading failed");
-    if (text.empty()) throw InputError(inputs.prompt_file + ": is empty; a prompt has at least one character");
+    const std::string text = read_text("--prompt-file", inputs.prompt_file);
     requests.push_back(
         {inputs.prompt_file, "prompt", inputs.prompt_file, inputs.system, false, {{text, {}, inputs.max_tokens, {}}}});
   }

@@ -43,6 +43,9 @@ struct Inputs {
 /// Reads all sessions. Throws InputError that names file, line and field.
 std::vector<Request> read_requests(const Inputs& inputs);
 
+/// Returns the whole text of a file. `option`: names it in errors. Throws InputError if it cannot be read or is empty.
+std::string read_text(const std::string& option, const std::string& path);
+
 /// Checks all requests against the model before anything runs. Throws InputError for tokens outside the
 /// vocabulary, text that needs a missing chat template, and turns that cannot fit into the context.
 void check_requests(const std::vector<Request>& requests, const Inputs& inputs, const Engine& engine);

@@ -94,7 +94,11 @@ std::vector<Option> engine_rows(Options& o) {
           // To llama.cpp the next larger seed means a random one.
           {"--seed", "N", "", whole(o.sampling.seed, 0, 0xFFFFFFFE, a_whole_number)},
           {"--repeat-penalty", "X", "for the last 64 generated tokens, not for the prompt (default 1: none)",
-           real(o.sampling.repeat_penalty, 0.01, 100, "from 0.01 to 100; 1 is none")}};
+           real(o.sampling.repeat_penalty, 0.01, 100, "from 0.01 to 100; 1 is none")},
+          {.name = "--grammar",
+           .value = "FILE",
+           .help = "answers follow this grammar (GBNF, as of llama.cpp). Only the first turn of each session runs",
+           .read = text(o.grammar)}};
 }
 
 std::vector<Option> drafting_rows(Options& o) {

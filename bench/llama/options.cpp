@@ -54,6 +54,8 @@ class Agreement {
       given_.never_both(other, "--format", "its output has only one format");
     given_.only(o_.sampling.plain(), {"--record", "--flips", "--profile"},
                 "always takes the likeliest token; leave out --temperature and --repeat-penalty");
+    for (const char* other : {"--record", "--flips", "--profile"})
+      given_.never_both(other, "--grammar", "the likeliest token is always taken there");
     if (given_("--record") && given_("--top-k")) take_record_top_k();
     if (o_.flips && !given_("--trace")) throw InputError("--flips runs over the tokens of a recording; give --trace");
     if (given_("--profile")) return make_room_for_profile();
@@ -79,6 +81,7 @@ class Agreement {
     given_.only(given_("--trace"), {"--picks"}, "recorded takes the tokens of a recording; give --trace");
     given_.only(o_.sampling.plain(), {"--picks"},
                 "recorded draws nothing; leave out --temperature and --repeat-penalty");
+    given_.never_both("--picks", "--grammar", "the recorded tokens need not follow it");
     given_.never_both("--picks", "--epsilon", "all texts are the recorded one, so there is no difference to judge");
   }
 
@@ -99,10 +102,11 @@ class Agreement {
       const char* option;
       const std::vector<std::string> paths;
     };
-    const File files[] = {
-        {"--output", {o_.output}},      {"--profile", {o_.profile}},       {"--record", {o_.record}},
-        {"--model", {o_.engine.model}}, {"--prompts", o_.inputs.prompts},  {"--prompt-file", {o_.inputs.prompt_file}},
-        {"--cost", {o_.cost}},          {"--cost-model", {o_.cost_model}}, {"--trace", o_.inputs.traces}};
+    const File files[] = {{"--output", {o_.output}},         {"--profile", {o_.profile}},
+                          {"--record", {o_.record}},         {"--model", {o_.engine.model}},
+                          {"--prompts", o_.inputs.prompts},  {"--prompt-file", {o_.inputs.prompt_file}},
+                          {"--grammar", {o_.grammar}},       {"--cost", {o_.cost}},
+                          {"--cost-model", {o_.cost_model}}, {"--trace", o_.inputs.traces}};
     constexpr std::size_t written = 3;  // the first three are outputs
     for (std::size_t i = 0; i < written; ++i) {
       if (!given_(files[i].option)) continue;

@@ -22,7 +22,8 @@ enum class Format : std::uint8_t { table, json };
 struct Options {
   EngineOptions engine;
   Inputs inputs;
-  Sampling sampling;
+  Sampling sampling;                    ///< without the grammar, which is in a file
+  std::string grammar;                  ///< the file; empty: none
   std::vector<std::string> strategies;  ///< empty: the default
   std::string cost = "learned";         ///< or linear:S, or CURVE.json
   std::size_t leaves = 1;               ///< above 1: drafts may be trees

@@ -3,13 +3,13 @@
 
 #include <llama.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace reprise::llama {
 
-/// The sampling settings. The order is that of llama.cpp: penalties, top-k, top-p, min-p, temperature, draw.
+/// The sampling settings. The order is that of llama.cpp: grammar, penalties, top-k, top-p, min-p, temperature, draw.
 struct Sampling {
   double temperature = 0;  ///< 0: always the likeliest token
   std::int32_t top_k = 40;
@@ -17,10 +17,11 @@ struct Sampling {
   double min_p = 0.05;
   double repeat_penalty = 1;  ///< for the last 64 generated tokens; 1: none
   std::uint32_t seed = 1;
+  std::string grammar = {};  ///< in GBNF, with the rule "root"; empty: none
 
   [[nodiscard]] bool drawn() const { return temperature > 0; }
   /// True if picks are the argmax of the unchanged logits, so that no sampler is needed.
-  [[nodiscard]] bool plain() const { return !drawn() && repeat_penalty == 1; }
+  [[nodiscard]] bool plain() const { return !drawn() && repeat_penalty == 1 && grammar.empty(); }
 };
 
 struct FreeSampler {
@@ -28,14 +29,22 @@ struct FreeSampler {
 };
 using SamplerOwner = std::unique_ptr<llama_sampler, FreeSampler>;
 
-/// A new sampler chain at the start of its random stream; null if the likeliest token is always taken.
-inline SamplerOwner make_sampler(const Sampling& sampling, std::size_t vocabulary) {
+/// Returns true if llama.cpp can read the grammar, or if there is none.
+inline bool readable_grammar(const Sampling& sampling, const llama_vocab* vocab) {
+  if (sampling.grammar.empty()) return true;
+  return SamplerOwner(llama_sampler_init_grammar(vocab, sampling.grammar.c_str(), "root")) != nullptr;
+}
+
+/// A new sampler chain at the start of its random stream; null if the likeliest token is always taken. Requires
+/// readable_grammar().
+inline SamplerOwner make_sampler(const Sampling& sampling, const llama_vocab* vocab) {
   if (sampling.plain()) return nullptr;
   SamplerOwner chain(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [&](llama_sampler* sampler) { llama_sampler_chain_add(chain.get(), sampler); };
   const auto real = [](double value) { return static_cast<float>(value); };
+  if (!sampling.grammar.empty()) add(llama_sampler_init_grammar(vocab, sampling.grammar.c_str(), "root"));
   if (sampling.repeat_penalty != 1)
-    add(llama_sampler_init_penalties(static_cast<std::int32_t>(vocabulary), 64, real(sampling.repeat_penalty), 0, 0));
+    add(llama_sampler_init_penalties(llama_vocab_n_tokens(vocab), 64, real(sampling.repeat_penalty), 0, 0));
   if (sampling.drawn()) {
     add(llama_sampler_init_top_k(sampling.top_k));
     add(llama_sampler_init_top_p(real(sampling.top_p), 1));

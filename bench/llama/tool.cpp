@@ -82,9 +82,16 @@ class Tool {
     std::optional<PredictionSettings> prediction;
     if (!options_.cost_model.empty())
       prediction = PredictionSettings{curve("--cost-model", options_.cost_model), told_, options_.leaves > 1};
-    const std::vector<Request> requests = read_requests(options_.inputs);
+    std::vector<Request> requests = read_requests(options_.inputs);
+    if (!options_.grammar.empty()) {
+      options_.sampling.grammar = read_text("--grammar", options_.grammar);
+      for (Request& request : requests) request.turns.resize(1);  // the grammar describes one answer
+    }
     engine_ = Engine::load(options_.engine);
     check_requests(requests, options_.inputs, engine_);
+    if (!readable_grammar(options_.sampling, engine_.vocab()))
+      throw tools::InputError("--grammar " + options_.grammar +
+                              ": llama.cpp cannot read it; give GBNF with a rule named root (--verbose shows why)");
     settings_ = {options_.sampling, options_.leaves, options_.inputs.raw, told, options_.picks, options_.prompt_rows};
     if (!options_.record.empty()) return record_all(requests);
     return options_.compare ? compare_all(requests, std::move(prediction)) : generate_all(requests);

@@ -179,6 +179,8 @@ TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
   EXPECT_THAT(refused({"--model", "m", "--trace", "t", "--max-tokens", "5"}), HasSubstr("a trace has tokens"));
   EXPECT_THAT(refused(with({"--record", "r", "--compare"})), HasSubstr("--compare and --record"));
   EXPECT_THAT(refused(with({"--record", "r", "--temperature", "1"})), HasSubstr("likeliest"));
+  EXPECT_THAT(refused(with({"--record", "r", "--grammar", "g"})), HasSubstr("--record and --grammar"));
+  EXPECT_THAT(refused(with({"--grammar", "g", "--output", "g"})), HasSubstr("--output g: is given for something else"));
   EXPECT_THAT(refused(with({"--record", "r", "--strategy", "hf"})), HasSubstr("nothing is drafted"));
   EXPECT_THAT(refused(with({"--flips"})), HasSubstr("give --trace"));
   EXPECT_THAT(refused(with({"--profile", "p"})), HasSubstr("leave out --prompt"));

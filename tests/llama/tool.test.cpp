@@ -101,6 +101,33 @@ TEST_F(LlamaTool, DrawsTheSameAnswerWithTheSameSeedAndAnotherWithAnother) {
   EXPECT_NE(drawn("1", "none"), drawn("2", "none"));
 }
 
+TEST_F(LlamaTool, FollowsAGrammarWithDraftsAndWithout) {
+  const std::string grammar = file("g.gbnf", "alternate even and odd");
+  for (const char* temperature : {"0", "1.5"}) {
+    const auto made = [&](const char* strategy, bool guided) {
+      std::vector<std::string> arguments = {"--prompt",   "abcabcabc", "--max-tokens",  "40",       "--quiet",
+                                            "--strategy", strategy,    "--temperature", temperature};
+      if (guided) arguments.insert(arguments.end(), {"--grammar", grammar});
+      EXPECT_EQ(run(arguments), exit_done) << error();
+      return out();
+    };
+    EXPECT_NE(made("none", true), made("none", false));
+    for (const char* strategy : {"hf", "ngram", "hostile"}) EXPECT_EQ(made(strategy, true), made("none", true));
+  }
+  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "24", "--compare", "--strategy", "hf", "--grammar", grammar}),
+            exit_done)
+      << out() << error();
+  EXPECT_THAT(out(), HasSubstr("verdict: identical"));
+}
+
+TEST_F(LlamaTool, RefusesAGrammarThatCannotBeRead) {
+  EXPECT_EQ(run({"--prompt", "abc", "--grammar", file("g.gbnf", "nonsense")}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("g.gbnf: llama.cpp cannot read it"));
+  EXPECT_EQ(run({"--prompt", "abc", "--grammar", file("g.gbnf", "")}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("g.gbnf: the file is empty"));
+  EXPECT_EQ(run({"--prompt", "abc", "--grammar", "none.gbnf"}), exit_bad_input);
+}
+
 TEST_F(LlamaTool, ComparesSessionsOfSeveralTurnsAndSaysIdentical) {
   ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "24", "--compare", "--strategy", "ngram", "--strategy", "hf",
                  "--repeat", "2", "--cost-model", "linear:0.1"}),

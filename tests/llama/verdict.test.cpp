@@ -84,7 +84,7 @@ Probe drawn(std::uint32_t seed) {
   sampling.top_p = 1;
   sampling.min_p = 0;
   sampling.seed = seed;
-  probe.sampler = make_sampler(sampling, 3);
+  probe.sampler = make_sampler(sampling, nullptr);
   return probe;
 }
 

@@ -195,6 +195,8 @@ struct llama_sampler* llama_sampler_init_min_p(float p, size_t min_keep);
 struct llama_sampler* llama_sampler_init_temp(float t);
 struct llama_sampler* llama_sampler_init_penalties(int32_t n_vocab, int32_t penalty_last_n, float penalty_repeat,
                                                    float penalty_freq, float penalty_present);
+struct llama_sampler* llama_sampler_init_grammar(const struct llama_vocab* vocab, const char* grammar_str,
+                                                 const char* grammar_root);
 llama_token llama_sampler_sample(struct llama_sampler* smpl, struct llama_context* ctx, int32_t idx);
 
 }  // extern "C"

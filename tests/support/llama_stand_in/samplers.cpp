@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -66,6 +67,23 @@ struct Greedy : Sampler<Greedy> {
     for (std::size_t i = 1; i < tokens.size; ++i)
       if (tokens.data[i].logit > tokens.data[tokens.selected].logit) tokens.selected = static_cast<std::int64_t>(i);
   }
+};
+
+/// The only grammar of the stand-in: even and odd token ids take turns. End tokens are allowed anywhere.
+struct Grammar : Sampler<Grammar> {
+  explicit Grammar(const llama_vocab* vocab) : vocab_(vocab) {}
+  void accept(llama_token) override { odd_ = !odd_; }
+  void apply(llama_token_data_array& tokens) override {
+    for (std::size_t i = 0; i < tokens.size; ++i)
+      if ((tokens.data[i].id % 2 == 1) != odd_ && !llama_vocab_is_eog(vocab_, tokens.data[i].id))
+        tokens.data[i].logit = -std::numeric_limits<float>::infinity();
+    tokens.sorted = false;
+  }
+  void reset() override { odd_ = false; }
+
+ private:
+  const llama_vocab* vocab_;
+  bool odd_ = false;
 };
 
 /// Draws one number each time, even if no token is left.
@@ -228,6 +246,9 @@ llama_sampler* llama_sampler_init_penalties(std::int32_t, std::int32_t penalty_l
   return new Penalties(penalty_last_n, penalty_repeat, penalty_freq, penalty_present);
 }
 
+llama_sampler* llama_sampler_init_grammar(const llama_vocab* vocab, const char* grammar_str, const char*) {
+  return std::string_view(grammar_str).starts_with("alternate") ? new Grammar(vocab) : nullptr;
+}
 llama_token llama_sampler_sample(llama_sampler* smpl, llama_context* ctx, std::int32_t idx) {
   const float* logits = llama_get_logits_ith(ctx, idx);
   expects(logits != nullptr, "logits != nullptr");
