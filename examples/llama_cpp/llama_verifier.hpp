@@ -171,8 +171,7 @@ class LlamaVerifier {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr const char* not_copied =
-      "llama_memory_seq_cp did not copy the rows of a path: set leaves to 1, or use another model";
+  static constexpr const char* not_copied = "llama_memory_seq_cp did not copy the rows of a path: set leaves to 1";
   static constexpr llama_state_seq_flags state_part = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
   struct Free {
     void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
