@@ -30,7 +30,7 @@ class SessionComparison {
   /// The result for one strategy.
   Pair pair(std::size_t strategy) {
     const Lane& lane = lanes_[1 + strategy];
-    Pair pair{request_.id, request_.category, lanes_.front().sums, lane.sums, {}, {}, false};
+    Pair pair{request_.id, request_.category, lanes_.front().sums, lane.sums, {}, {}, false, request_.repeated};
     for (const RequestRun& run : lane.runs) {
       pair.context_full = pair.context_full || run.context_full;
       const std::optional<Difference> difference = judged(first_difference(plain(), run));
@@ -126,7 +126,8 @@ void Summary::add(const Pair& pair) {
 
 Summary StrategyPairs::total() const {
   Summary sum;
-  for (const Pair& pair : pairs) sum.add(pair);
+  for (const Pair& pair : pairs)
+    if (!pair.repeated) sum.add(pair);
   return sum;
 }
 
@@ -138,6 +139,17 @@ std::vector<std::pair<std::string, Summary>> StrategyPairs::by_category() const 
     sum->second.add(pair);
   }
   return sums;
+}
+
+void fill_memories(Engine& engine, const std::vector<Request>& requests, std::vector<Drafting>& draftings,
+                   const Settings& settings, tools::Progress& progress) {
+  progress.start("filling memories", requests.size());
+  for (const Request& request : requests) {
+    for (Drafting& drafting : draftings)
+      if (drafting.past) static_cast<void>(run_request(engine, request, drafting, settings));
+    progress.step();
+  }
+  progress.clear();
 }
 
 std::vector<StrategyPairs> compare(Engine& engine, const std::vector<Request>& requests,

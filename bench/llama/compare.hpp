@@ -45,6 +45,7 @@ struct Pair {
   std::optional<Difference> difference;  ///< the worst of all repetitions
   std::optional<Prediction> prediction;
   bool context_full = false;  ///< the session ended before its last turn
+  bool repeated = false;      ///< the request was run before, see Request::repeated
 
   [[nodiscard]] Verdict verdict() const { return difference ? difference->verdict : Verdict::identical; }
 };
@@ -70,8 +71,9 @@ struct StrategyPairs {
   std::string spec;
   std::vector<Pair> pairs;
 
+  /// The sums of all sessions except repeated ones.
   [[nodiscard]] Summary total() const;
-  /// The sums of each category, in order of first occurrence.
+  /// The sums of each category, in order of first occurrence. Repeated sessions are a category of their own.
   [[nodiscard]] std::vector<std::pair<std::string, Summary>> by_category() const;
 };
 
@@ -81,6 +83,10 @@ struct CompareSettings {
   double epsilon = 0.05;
   std::optional<PredictionSettings> prediction = {};  ///< empty: no prediction
 };
+
+/// Runs each session once with each strategy, so that the strategies' memories hold it. Nothing is measured.
+void fill_memories(Engine& engine, const std::vector<Request>& requests, std::vector<Drafting>& draftings,
+                   const Settings& settings, tools::Progress& progress);
 
 /// Runs each session `repeat` times, in turn without drafting and with each strategy; every second time in reverse
 /// order. Generates a few tokens first, so that no run pays for the first use of memory. Judges differences afterwards,

@@ -87,6 +87,7 @@ void write_json(std::ostream& out, const CompareReport& report) {
   json.member("leaves", report.settings.leaves).member("cost", report.cost).key("cost_model");
   report.cost_model.empty() ? json.null() : json.value(report.cost_model);
   json.member("memory", replay::name(report.kept))
+      .member("filled_with", report.filled_with)
       .member("repeat", report.repeat)
       .raw_member("epsilon", decimal(report.epsilon, 6));
   json.raw_member("temperature", decimal(sampling.temperature, 6)).member("seed", sampling.seed);

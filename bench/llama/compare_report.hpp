@@ -21,6 +21,7 @@ struct CompareReport {
   std::size_t repeat = 1;
   double epsilon = 0;
   replay::Kept kept = replay::Kept::session;
+  std::size_t filled_with = 0;  ///< sessions that filled the memories before the measured ones
 
   /// The worst verdict of all sessions.
   [[nodiscard]] Verdict verdict() const;

@@ -87,6 +87,18 @@ void differences(std::ostream& out, const StrategyPairs& strategy, const Engine&
   }
 }
 
+std::string filled(std::size_t sessions) {
+  if (sessions == 0) return "";
+  return " (filled with " + std::to_string(sessions) + (sessions == 1 ? " session)" : " sessions)");
+}
+
+bool repeats(const CompareReport& report) {
+  for (const StrategyPairs& strategy : report.strategies)
+    if (std::any_of(strategy.pairs.begin(), strategy.pairs.end(), [](const Pair& pair) { return pair.repeated; }))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 Verdict CompareReport::verdict() const {
@@ -109,8 +121,8 @@ void write_table(std::ostream& out, const CompareReport& report) {
   out << printable(report.engine.description()) << ", " << engine.threads
       << (engine.threads == 1 ? " thread" : " threads") << ", context " << report.engine.context_size() << ", cost "
       << printable(report.cost) << ", up to " << report.settings.leaves
-      << (report.settings.leaves == 1 ? " path" : " paths") << ", memory " << replay::name(report.kept) << ", picks "
-      << name(report.settings.picks) << ", every session "
+      << (report.settings.leaves == 1 ? " path" : " paths") << ", memory " << replay::name(report.kept)
+      << filled(report.filled_with) << ", picks " << name(report.settings.picks) << ", every session "
       << (report.repeat == 1 ? std::string("once") : std::to_string(report.repeat) + " times") << "\n";
   for (const StrategyPairs& strategy : report.strategies) {
     out << "\n" << printable(strategy.spec) << "\n";
@@ -120,6 +132,7 @@ void write_table(std::ostream& out, const CompareReport& report) {
   }
   out << "\ntokens/s, speedup: decoding only, with the strategies' reading of prompts, without prefill. speedup: "
          "time per token without\n  over time per token with drafting. tokens: those with drafting, all repetitions.\n";
+  if (repeats(report)) out << "repeated: sessions above, asked once more at the end; not in 'all'\n";
   if (charged)
     out << "under --cost: tokens / summed cost of the passes under " << printable(report.cost)
         << ", whatever the time of the passes\n";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inputs.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -103,6 +104,33 @@ std::vector<Request> read_requests(const Inputs& inputs) {
   for (const std::string& path : inputs.prompts) read_prompts(path, inputs, requests);
   for (const std::string& path : inputs.traces) read_tokens(path, inputs, requests);
   return requests;
+}
+
+std::vector<Request> take_part(std::vector<Request>& requests, replay::TracePart part) {
+  if (part == replay::TracePart::all) return {};
+  const auto other = std::stable_partition(
+      requests.begin(), requests.end(), [part](const Request& request) { return replay::part_of(request.id) == part; });
+  if (other == requests.begin())
+    throw InputError("--part " + std::string(replay::name(part)) +
+                     ": none of the sessions belongs to this half; give more sessions, or leave the option out");
+  std::vector<Request> others(std::make_move_iterator(other), std::make_move_iterator(requests.end()));
+  requests.erase(other, requests.end());
+  return others;
+}
+
+void repeat_some(std::vector<Request>& requests, std::size_t count) {
+  for (const Request& request : requests)
+    if (request.category == repeated_category)
+      throw InputError(request.where + ": category: --again needs the name '" + std::string(repeated_category) +
+                       "' for its own row; give the session another category");
+  const std::size_t asked = requests.size();
+  count = std::min(count, asked);
+  for (std::size_t i = 0; i < count; ++i) {
+    Request again = requests[i * asked / count];
+    again.category = repeated_category;
+    again.repeated = true;
+    requests.push_back(std::move(again));
+  }
 }
 
 void check_requests(const std::vector<Request>& requests, const Inputs& inputs, const Engine& engine) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "replay/trace.hpp"
 #include "reprise/core/token.hpp"
 
 namespace reprise::llama {
@@ -26,7 +27,11 @@ struct Request {
   std::string system;   ///< empty: none
   bool tokens = false;  ///< the turns are tokens, not text
   std::vector<RequestTurn> turns;
+  bool repeated = false;  ///< the same request was run before
 };
+
+/// The category of repeated requests in results.
+inline constexpr const char* repeated_category = "repeated";
 
 /// The sources of sessions. Exactly one of the first four is given.
 struct Inputs {
@@ -45,6 +50,13 @@ std::vector<Request> read_requests(const Inputs& inputs);
 
 /// Returns the whole text of a file. `option`: names it in errors. Throws InputError if it cannot be read or is empty.
 std::string read_text(const std::string& option, const std::string& path);
+
+/// Keeps the requests of `part` and returns those of the other one. Throws InputError if there is none of `part`.
+std::vector<Request> take_part(std::vector<Request>& requests, replay::TracePart part);
+
+/// Appends `count` of the requests once more, evenly chosen, as repeated ones; all of them if there are fewer.
+/// Throws InputError if a request has the category of repeated ones already.
+void repeat_some(std::vector<Request>& requests, std::size_t count);
 
 /// Checks all requests against the model before anything runs. Throws InputError for tokens outside the
 /// vocabulary, text that needs a missing chat template, and turns that cannot fit into the context.

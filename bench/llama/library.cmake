@@ -17,6 +17,7 @@ function(reprise_add_llama_library name engine)
     generate
     inputs
     loops
+    memory_file
     option_rows
     options
     passes

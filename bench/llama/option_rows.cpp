@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "option_rows.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/input_error.hpp"
+#include "common/number.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -43,33 +46,44 @@ tools::ReadValue whole_numbers(std::vector<std::size_t>& into, std::size_t most)
   };
 }
 
+tools::ReadValue fingerprint(std::optional<std::uint64_t>& into) {
+  return [&into](const std::string& name, const std::string& value) {
+    into = tools::parse_unsigned(value);
+    if (!into) throw tools::InputError(name + " " + value + ": expected a whole number from 0 to 2^64 - 1");
+  };
+}
+
 std::vector<Option> input_rows(Options& o) {
-  return {{"--prompt", "TEXT", "one turn", text(o.inputs.prompt)},
-          {"--prompt-file", "FILE", "one turn, the text of a file", text(o.inputs.prompt_file)},
-          {.name = "--prompts",
-           .value = "FILE...",
-           .help = "sessions, one JSON object a line: {\"id\", \"category\", \"system\" (may be left out),\n"
-                   "\"turns\": [\"text\", ...]}",
-           .read = texts(o.inputs.prompts),
-           .repeats = true,
-           .list = true},
-          {.name = "--trace",
-           .value = "FILE...",
-           .help = "recorded token traces; each turn generates as many tokens as were recorded",
-           .read = texts(o.inputs.traces),
-           .repeats = true,
-           .list = true},
-          {"", "", "\n"},
-          {"--system", "TEXT", "system text for --prompt and --prompt-file", text(o.inputs.system)},
-          {.name = "--raw",
-           .value = "",
-           .help = "use the text unchanged, without the model's chat template",
-           .read = flag(o.inputs.raw),
-           .repeats = true},
-          {"--max-tokens", "N", "tokens of each answer (default 256)",
-           whole(o.inputs.max_tokens, 1, 1 << 20, a_whole_number)},
-          {"--limit", "N", "the first N sessions of each file",
-           whole(o.inputs.limit, 1, std::size_t{1} << 40, a_whole_number)}};
+  return {
+      {"--prompt", "TEXT", "one turn", text(o.inputs.prompt)},
+      {"--prompt-file", "FILE", "one turn, the text of a file", text(o.inputs.prompt_file)},
+      {.name = "--prompts",
+       .value = "FILE...",
+       .help = "sessions, one JSON object a line: {\"id\", \"category\", \"system\" (may be left out),\n"
+               "\"turns\": [\"text\", ...]}",
+       .read = texts(o.inputs.prompts),
+       .repeats = true,
+       .list = true},
+      {.name = "--trace",
+       .value = "FILE...",
+       .help = "recorded token traces; each turn generates as many tokens as were recorded",
+       .read = texts(o.inputs.traces),
+       .repeats = true,
+       .list = true},
+      {"", "", "\n"},
+      {"--system", "TEXT", "system text for --prompt and --prompt-file", text(o.inputs.system)},
+      {.name = "--raw",
+       .value = "",
+       .help = "use the text unchanged, without the model's chat template",
+       .read = flag(o.inputs.raw),
+       .repeats = true},
+      {"--max-tokens", "N", "tokens of each answer (default 256)",
+       whole(o.inputs.max_tokens, 1, 1 << 20, a_whole_number)},
+      {"--limit", "N", "the first N sessions of each file",
+       whole(o.inputs.limit, 1, std::size_t{1} << 40, a_whole_number)},
+      {"--part", "PART", "all (default), or one half of the sessions, a or b, by a hash of the id as in reprise-replay",
+       word<replay::TracePart>(
+           o.part, {{"all", replay::TracePart::all}, {"a", replay::TracePart::a}, {"b", replay::TracePart::b}})}};
 }
 
 std::vector<Option> engine_rows(Options& o) {
@@ -114,14 +128,37 @@ std::vector<Option> drafting_rows(Options& o) {
            "  learned     (default) learned from pass times\n"
            "  linear:S    1 + S x drafted tokens\n"
            "  FILE.json   a measured curve",
-           text(o.cost)},
-          {"--memory", "KEPT",
+           text(o.cost)}};
+}
+
+std::vector<Option> memory_rows(Options& o) {
+  return {{"--memory", "KEPT",
            "the state that a session leaves to the next ones, for each --strategy apart.\n"
            "  session     (default) nothing\n"
            "  past        its tokens, or the tables that the strategy has learned; strategies without a\n"
            "              memory (see --list of reprise-replay) run as before",
            word<replay::Kept>(o.kept, {{"session", replay::Kept::session}, {"past", replay::Kept::past}})},
-          {"", "", "\nother tasks:\n"},
+          {.name = "--snapshot-in",
+           .value = "FILE",
+           .help = "memories start with the contents of this file",
+           .read = text(o.snapshot_in),
+           .indent = 4},
+          {.name = "--snapshot-out",
+           .value = "FILE",
+           .help = "saves the memory of the only strategy at the end: tokens, calibration, next-token counts and\n"
+                   "ranked rows (docs/formats.md)",
+           .read = text(o.snapshot_out),
+           .indent = 4},
+          {.name = "--fingerprint",
+           .value = "N",
+           .help = "fingerprint of the tokenizer in these files; a file with another one is refused (default:\n"
+                   "computed from the model's vocabulary; reprise-replay uses 0)",
+           .read = fingerprint(o.fingerprint),
+           .indent = 4}};
+}
+
+std::vector<Option> comparison_rows(Options& o) {
+  return {{"", "", "\nother tasks:\n"},
           {.name = "--compare",
            .value = "",
            .help = "runs every session without drafting and with each --strategy (may be given several times), in\n"
@@ -133,6 +170,18 @@ std::vector<Option> drafting_rows(Options& o) {
            .value = "N",
            .help = "repetitions, in alternating order (default 1)",
            .read = whole(o.repeat, 1, 1000, a_whole_number),
+           .indent = 4},
+          {.name = "--warm",
+           .value = "",
+           .help = "with --memory past and --part: the sessions of the other half run first and fill the memories;\n"
+                   "they are not in the results",
+           .read = flag(o.warm),
+           .indent = 4},
+          {.name = "--again",
+           .value = "N",
+           .help = "runs N of the sessions, evenly chosen, once more at the end: a category 'repeated', which is\n"
+                   "not in the sum of all",
+           .read = whole(o.again, 1, 1'000'000, a_whole_number),
            .indent = 4},
           {.name = "--epsilon",
            .value = "E",
@@ -210,7 +259,8 @@ tools::OptionTable option_table(Options& o) {
   };
   table.rows.push_back({"", "", purpose});
   table.rows.push_back({"--model", "FILE", "", text(o.engine.model)});
-  for (const auto& rows : {input_rows(o), engine_rows(o), drafting_rows(o), result_rows(o)})
+  for (const auto& rows :
+       {input_rows(o), engine_rows(o), drafting_rows(o), memory_rows(o), comparison_rows(o), result_rows(o)})
     table.rows.insert(table.rows.end(), rows.begin(), rows.end());
   table.rows.push_back({"", "", notes});
   table.rows.push_back({.name = "--help", .read = flag(o.help), .repeats = true, .short_name = "-h"});

@@ -31,7 +31,7 @@ class Agreement {
                 "applies to sampled tokens only; give --temperature above 0 as well");
     given_.only(o_.sampling.drawn() || given_("--record"), {"--top-k"},
                 "applies to sampled tokens and to --record; give --temperature above 0 or --record as well");
-    given_.only(o_.compare, {"--repeat", "--epsilon", "--cost-model", "--picks", "--prompt-rows"},
+    given_.only(o_.compare, {"--repeat", "--warm", "--again", "--epsilon", "--cost-model", "--picks", "--prompt-rows"},
                 "is an option of --compare; give that as well");
     given_.only(given_("--profile"), {"--contexts", "--sequences", "--pass-times"},
                 "is an option of --profile; give that as well");
@@ -39,6 +39,7 @@ class Agreement {
                 "does not go with --memory past: a repetition would draft from its own session");
     given_.only(o_.kept == replay::Kept::session, {"--cost-model"},
                 "does not go with --memory past: the predicted replays have no memory");
+    memories();
     if (o_.picks == PickSource::recorded) recorded_picks();
     std::size_t runs = 0;
     for (const std::string& spec : o_.strategies) runs += replay::make_runs(spec).size();  // refuses unknown ones
@@ -85,6 +86,17 @@ class Agreement {
     given_.never_both("--picks", "--epsilon", "all texts are the recorded one, so there is no difference to judge");
   }
 
+  /// The conditions of the options for memories.
+  void memories() const {
+    given_.only(o_.kept == replay::Kept::past, {"--warm", "--snapshot-in", "--snapshot-out"},
+                "needs --memory past: with --memory session, nothing is kept from session to session");
+    given_.only(o_.part != replay::TracePart::all, {"--warm"},
+                "runs the half of the sessions that is not measured; give --part a or --part b as well");
+    given_.only(given_("--snapshot-in") || given_("--snapshot-out"), {"--fingerprint"},
+                "needs --snapshot-in or --snapshot-out: it identifies the tokenizer of such a file");
+    given_.never_both("--flips", "--part", "it runs over all sessions of the trace; choose some with --limit");
+  }
+
   /// With --record, --top-k is the number of tokens to store, because nothing is sampled.
   void take_record_top_k() {
     constexpr std::int32_t most = 1024;  // a session ignores tokens after these
@@ -95,26 +107,33 @@ class Agreement {
     o_.record_top_k = static_cast<std::size_t>(top_k);
   }
 
-  /// Checks that no output file is used twice: --output and --profile replace their file, and --record appends to one
-  /// with sessions of its own.
+  /// Checks that no output file is used twice: --output, --profile and --snapshot-out replace their file, and --record
+  /// appends to one with sessions of its own. --snapshot-in and --snapshot-out may be the same file.
   void outputs_are_nothing_else() const {
     struct File {
       const char* option;
       const std::vector<std::string> paths;
+      bool written = false;
     };
-    const File files[] = {{"--output", {o_.output}},         {"--profile", {o_.profile}},
-                          {"--record", {o_.record}},         {"--model", {o_.engine.model}},
-                          {"--prompts", o_.inputs.prompts},  {"--prompt-file", {o_.inputs.prompt_file}},
-                          {"--grammar", {o_.grammar}},       {"--cost", {o_.cost}},
-                          {"--cost-model", {o_.cost_model}}, {"--trace", o_.inputs.traces}};
-    constexpr std::size_t written = 3;  // the first three are outputs
-    for (std::size_t i = 0; i < written; ++i) {
-      if (!given_(files[i].option)) continue;
-      const std::string& output = files[i].paths.front();
-      for (const File* other = files + i + 1; other != std::end(files); ++other)
+    const File files[] = {{"--output", {o_.output}, true},
+                          {"--profile", {o_.profile}, true},
+                          {"--record", {o_.record}, true},
+                          {"--snapshot-in", {o_.snapshot_in}},  // may be the file of the next row
+                          {"--snapshot-out", {o_.snapshot_out}, true},
+                          {"--model", {o_.engine.model}},
+                          {"--prompts", o_.inputs.prompts},
+                          {"--prompt-file", {o_.inputs.prompt_file}},
+                          {"--grammar", {o_.grammar}},
+                          {"--cost", {o_.cost}},
+                          {"--cost-model", {o_.cost_model}},
+                          {"--trace", o_.inputs.traces}};
+    for (const File* file = files; file != std::end(files); ++file) {
+      if (!file->written || !given_(file->option)) continue;
+      const std::string& output = file->paths.front();
+      for (const File* other = file + 1; other != std::end(files); ++other)
         for (const std::string& path : other->paths)
           if (given_(other->option) && tools::same_file(path, output))
-            throw InputError(std::string(files[i].option) + " " + output +
+            throw InputError(std::string(file->option) + " " + output +
                              ": is given for something else as well; give a file of its own");
     }
   }
@@ -136,7 +155,7 @@ class Agreement {
       if (given_(name)) names += (kinds++ > 0 ? " and " : "") + std::string(name);
     if (given_("--profile")) {
       if (kinds != 0) throw InputError("--profile measures passes over made-up tokens; leave out " + names);
-      for (const char* name : {"--system", "--raw", "--max-tokens", "--limit"})
+      for (const char* name : {"--system", "--raw", "--max-tokens", "--limit", "--part"})
         given_.never_both("--profile", name, "it measures passes over made-up tokens");
       return;
     }
@@ -148,7 +167,7 @@ class Agreement {
                 "applies to text; a trace has tokens, and states how many to generate");
     given_.never_both("--system", "--raw",
                       "only a chat template has a place for a system text; write it into the prompt");
-    given_.only(given_("--prompts") || given_("--trace"), {"--limit"},
+    given_.only(given_("--prompts") || given_("--trace"), {"--limit", "--part"},
                 "applies to files of sessions: --prompts and --trace");
   }
 

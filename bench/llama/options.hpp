@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "generate.hpp"
 #include "inputs.hpp"
 #include "replay/replay_settings.hpp"
+#include "replay/trace.hpp"
 #include "sampling.hpp"
 
 namespace reprise::llama {
@@ -28,6 +30,12 @@ struct Options {
   std::string cost = "learned";         ///< or linear:S, or CURVE.json
   std::size_t leaves = 1;               ///< above 1: drafts may be trees
   replay::Kept kept = replay::Kept::session;
+  std::string snapshot_in;                   ///< a file with the initial memory; empty: none
+  std::string snapshot_out;                  ///< a file to save the memory to; empty: none
+  std::optional<std::uint64_t> fingerprint;  ///< of these files; empty: computed from the vocabulary
+  replay::TracePart part = replay::TracePart::all;
+  bool warm = false;      ///< the sessions of the other part fill the memories first
+  std::size_t again = 0;  ///< sessions that are run once more at the end
   bool compare = false;
   std::size_t repeat = 1;
   double epsilon = 0.05;  ///< in logits

@@ -20,6 +20,7 @@
 #include "flips.hpp"
 #include "generate.hpp"
 #include "inputs.hpp"
+#include "memory_file.hpp"
 #include "options.hpp"
 #include "passes.hpp"
 #include "profile.hpp"
@@ -82,6 +83,7 @@ class Tool {
     std::optional<PredictionSettings> prediction;
     if (!options_.cost_model.empty())
       prediction = PredictionSettings{curve("--cost-model", options_.cost_model), told_, options_.leaves > 1};
+    check_memory_files(draftings_, options_.snapshot_in, options_.snapshot_out);
     std::vector<Request> requests = read_requests(options_.inputs);
     if (!options_.grammar.empty()) {
       options_.sampling.grammar = read_text("--grammar", options_.grammar);
@@ -92,9 +94,15 @@ class Tool {
     if (!readable_grammar(options_.sampling, engine_.vocab()))
       throw tools::InputError("--grammar " + options_.grammar +
                               ": llama.cpp cannot read it; give GBNF with a rule named root (--verbose shows why)");
+    std::vector<Request> others = take_part(requests, options_.part);
+    if (options_.warm) filling_ = std::move(others);
+    if (options_.again != 0) repeat_some(requests, options_.again);
+    if (!options_.snapshot_in.empty()) load_memory(draftings_, options_.snapshot_in, fingerprint());
     settings_ = {options_.sampling, options_.leaves, options_.inputs.raw, told, options_.picks, options_.prompt_rows};
     if (!options_.record.empty()) return record_all(requests);
-    return options_.compare ? compare_all(requests, std::move(prediction)) : generate_all(requests);
+    const int status = options_.compare ? compare_all(requests, std::move(prediction)) : generate_all(requests);
+    if (!options_.snapshot_out.empty()) save_memory(draftings_.front(), options_.snapshot_out, fingerprint());
+    return status;
   }
 
  private:
@@ -108,6 +116,10 @@ class Tool {
     tools::check_not_an_input(options_.output, "--output " + options_.output,
                               {{"the curve", replay::find_curve(spec, around_.profile_folders)}});
     return replay::CostCurve::parse(spec, around_.profile_folders, option);
+  }
+
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    return options_.fingerprint ? *options_.fingerprint : fingerprint_of(engine_);
   }
 
   int generate_all(const std::vector<Request>& requests) {
@@ -144,10 +156,11 @@ class Tool {
   }
 
   int compare_all(const std::vector<Request>& requests, std::optional<PredictionSettings> prediction) {
+    fill_memories(engine_, filling_, draftings_, settings_, progress_);
     const auto results = compare(engine_, requests, draftings_,
                                  {settings_, options_.repeat, options_.epsilon, std::move(prediction)}, progress_);
-    const CompareReport report{results,         engine_,          settings_,    options_.cost, options_.cost_model,
-                               options_.repeat, options_.epsilon, options_.kept};
+    const CompareReport report{results,         engine_,          settings_,     options_.cost,  options_.cost_model,
+                               options_.repeat, options_.epsilon, options_.kept, filling_.size()};
     if (options_.format == Format::json)
       write_json(output_.stream(), report);
     else
@@ -233,6 +246,7 @@ class Tool {
   std::vector<Drafting> draftings_;
   Engine engine_;
   Settings settings_;
+  std::vector<Request> filling_;  // sessions that fill the memories before the measured ones
 };
 
 }  // namespace

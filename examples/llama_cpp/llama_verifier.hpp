@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,13 +39,16 @@ struct LlamaOptions {
 /// used from one thread at a time.
 class LlamaVerifier {
  public:
-  /// Returns ErrorCode::invalid_argument, with the reason, for settings that cannot work. It frees the sampler in that
-  /// case too.
+  /// Errors: invalid_argument, with the reason, for settings that cannot work; out_of_memory. They free the sampler
+  /// too.
   static Result<LlamaVerifier> make(llama_context* context, const LlamaOptions& options) {
     LlamaVerifier verifier(context, options);
     const auto refuse = [](const char* why) { return Error{ErrorCode::invalid_argument, why}; };
     if (verifier.memory_ == nullptr)
       return refuse("this llama_context has no KV cache: use a decoder model, not an encoder or embedding model");
+    const llama_batch& batch = *verifier.batch_;
+    if (!batch.token || !batch.pos || !batch.n_seq_id || !batch.seq_id || !batch.logits)
+      return Error{ErrorCode::out_of_memory, "llama_batch_init has no memory: set a smaller n_batch"};
     const auto last = static_cast<std::size_t>(options.sequence) + options.leaves;
     if (options.sequence < 0 || options.leaves == 0 || options.leaves > 64 || last > llama_n_seq_max(context))
       return refuse("sequence + leaves (1 to 64) must be within n_seq_max: make the llama_context with more sequences");
@@ -82,54 +84,36 @@ class LlamaVerifier {
     Token operator[](std::size_t i) const { return verifier->pick(i); }
     [[nodiscard]] std::size_t size() const { return verifier->drafted_ + 1; }
   };
+  /// The path for chains: nothing is allocated, and no tree is examined.
   Result<Picks> verify(TokenSpan batch, std::size_t drafted) {
-    std::vector<NodeIndex> chain(drafted);
-    std::iota(chain.begin(), chain.end(), anchor_parent);
-    return verify_tree(batch, drafted, chain);
+    const auto start = Clock::now();
+    if (auto done = begin_pass(batch.size(), drafted, 1); !done) return done.error();
+    for (std::size_t i = 0; i < batch.size(); ++i)  // V1: positions continue after the cached tokens
+      add(i < pending_ ? batch[i] : known(batch[i]), position(i), 1, i + 1 >= pending_);
+    return run_pass(start);
   }
-  Result<void> commit(std::size_t keep) {
-    std::vector<std::size_t> rows(keep);
-    std::iota(rows.begin(), rows.end(), std::size_t{0});
-    return commit_rows(rows);
-  }
+  Result<void> commit(std::size_t keep) { return commit_path(keep, keep - 1); }
   Result<Picks> verify_tree(TokenSpan batch, std::size_t drafted, std::span<const NodeIndex> parents) {
     const auto start = Clock::now();
-    if (auto done = discard_open_pass(); !done) return done.error();  // V5
-    pending_ = batch.size() - drafted, drafted_ = drafted, leaves_of_.resize(drafted);
-    leaves_ = std::max<std::size_t>(1, tree_leaves(parents, std::span(leaves_of_)));
-    if (batch.size() > most_rows_ || leaves_ > options_.leaves) return failed("more rows or paths than capabilities()");
-    for (std::size_t i = 0; i < pending_; ++i)  // V1: positions continue after the cached tokens
+    leaves_of_.resize(drafted);
+    const std::size_t leaves = std::max<std::size_t>(1, tree_leaves(parents, std::span(leaves_of_)));
+    if (auto done = begin_pass(batch.size(), drafted, leaves); !done) return done.error();
+    for (std::size_t i = 0; i < pending_; ++i)
       add(batch[i], position(i), ~std::uint64_t{0} >> (64 - leaves_), i + 1 == pending_);
     for (std::size_t i = 0; i < drafted; ++i) {  // V6: a row has the sequence id of each leaf below it
       const std::size_t parent = pending_ - 1 + static_cast<std::size_t>(parents[i] + 1);
-      const Token token = batch[pending_ + i];  // outside the vocabulary it runs as token 0, and no pick agrees
-      add(token >= 0 && token < vocabulary_ ? token : 0, batch_->pos[parent] + 1, leaves_of_[i], true);
+      add(known(batch[pending_ + i]), batch_->pos[parent] + 1, leaves_of_[i], true);
     }
-    for (std::size_t i = 1; i < leaves_; ++i) llama_memory_seq_cp(memory_, leaf(0), leaf(i), -1, -1);  // shares cells
-    if (sampler_) sampler_before_.reset(llama_sampler_clone(sampler_.get()));
-    open_ = true;
-    if (auto done = decode(); !done) return done.error();
-    pass_time_ = Clock::now() - start + std::exchange(saving_, {});
-    return Picks{this};
+    for (std::size_t i = 1; i < leaves_; ++i) {  // shares cells; returns nothing, so its result is looked at
+      llama_memory_seq_cp(memory_, leaf(0), leaf(i), -1, -1);
+      if (last_position(i) != last_position(0)) return batch_->n_tokens = 0, lost_ = true, failed(not_copied);
+    }
+    return run_pass(start);
   }
   /// V4, V8. Fails if the memory cannot remove the rejected rows: the pass is then void and commits nothing.
   Result<void> commit_rows(std::span<const std::size_t> rows) {
-    const auto start = Clock::now();
-    const llama_pos end = position(rows.size());
-    const bool any = !rows.empty() && rows.back() >= pending_;
-    const std::size_t chosen = any ? first_leaf(leaves_of_[rows.back() - pending_]) : 0;
-    if (chosen != 0) {  // the accepted path replaces that of leaf 0
-      remove(0, position(pending_));
-      llama_memory_seq_cp(memory_, leaf(chosen), leaf(0), position(pending_), end);
-    }
-    remove_other_leaves();
-    if (rows.size() < pending_ + drafted_) remove(0, end);
-    if (lost_)
-      return failed("llama_memory_seq_rm does not remove rejected rows: decode without drafts, or use another model");
-    for (const std::size_t row : rows) tokens_.push_back(batch_->token[row]);
-    open_ = false;
-    pass_time_ += Clock::now() - start;
-    return {};
+    for (std::size_t i = 0; i < rows.size(); ++i) batch_->token[i] = batch_->token[rows[i]];  // rows rise
+    return commit_path(rows.size(), rows.empty() ? 0 : rows.back());
   }
   /// V10. Of a hybrid model it saves the recurrent part only: attention rolls back by removing positions.
   Result<void> snapshot() {
@@ -187,19 +171,25 @@ class LlamaVerifier {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr const char* not_copied = "llama_memory_seq_cp did not copy the rows of a path: set leaves to 1";
   static constexpr llama_state_seq_flags state_part = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
   struct Free {
     void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
     void operator()(llama_batch* batch) const { llama_batch_free(*batch), delete batch; }
   };
 
-  LlamaVerifier(llama_context* context, const LlamaOptions& options) : context_(context), options_(options) {}
+  LlamaVerifier(llama_context* context, const LlamaOptions& options) : context_(context), options_(options) {
+    tokens_.reserve(llama_n_ctx_seq(context)), leaves_of_.reserve(most_rows_);
+  }
   static Error failed(const char* why, std::int32_t code = 0) {
     return {ErrorCode::verifier_failed, why, static_cast<std::uint64_t>(code)};
   }
   [[nodiscard]] llama_seq_id leaf(std::size_t i) const { return options_.sequence + static_cast<llama_seq_id>(i); }
   [[nodiscard]] llama_pos position(std::size_t row) const { return static_cast<llama_pos>(tokens_.size() + row); }
   static std::size_t first_leaf(std::uint64_t leaves) { return static_cast<std::size_t>(std::countr_zero(leaves)); }
+  [[nodiscard]] llama_pos last_position(std::size_t i) const { return llama_memory_seq_pos_max(memory_, leaf(i)); }
+  /// A drafted token outside the vocabulary runs as token 0, and no pick agrees with it.
+  [[nodiscard]] Token known(Token token) const { return token >= 0 && token < vocabulary_ ? token : 0; }
   Token pick(std::size_t i) {
     const auto row = static_cast<std::int32_t>(pending_ - 1 + i);
     return sampler_ ? llama_sampler_sample(sampler_.get(), context_, row) : argmax(logits(i));
@@ -209,6 +199,42 @@ class LlamaVerifier {
     batch_->token[row] = token, batch_->pos[row] = at;
     batch_->logits[row] = output ? 1 : 0, batch_->n_seq_id[row] = 0;
     for (; leaves != 0; leaves &= leaves - 1) batch_->seq_id[row][batch_->n_seq_id[row]++] = leaf(first_leaf(leaves));
+  }
+  Result<void> begin_pass(std::size_t rows, std::size_t drafted, std::size_t leaves) {
+    if (auto done = discard_open_pass(); !done) return done;  // V5
+    if (rows > most_rows_ || leaves > options_.leaves) return failed("more rows or paths than capabilities()");
+    if (sampler_) sampler_before_.reset(llama_sampler_clone(sampler_.get()));
+    if (sampler_ && !sampler_before_) return failed("llama_sampler_clone made no copy: use samplers that have one");
+    pending_ = rows - drafted, drafted_ = drafted, leaves_ = leaves;
+    open_ = true;
+    return {};
+  }
+  Result<Picks> run_pass(Clock::time_point start) {
+    if (auto done = decode(); !done) return done.error();
+    for (std::size_t i = 0; i <= drafted_; ++i)
+      if (logits(i).empty())
+        return failed("llama_get_logits_ith has no logits of a row: make the llama_context without embeddings");
+    pass_time_ = Clock::now() - start + std::exchange(saving_, {});
+    return Picks{this};
+  }
+  /// Commits the first `keep` tokens of the batch, on the path to row `last`, and removes the other rows.
+  Result<void> commit_path(std::size_t keep, std::size_t last) {
+    const auto start = Clock::now();
+    const llama_pos end = position(keep);
+    const bool tree = leaves_ > 1 && keep > pending_;
+    if (const std::size_t chosen = tree ? first_leaf(leaves_of_[last - pending_]) : 0; chosen != 0) {
+      remove(0, position(pending_));  // the accepted path replaces that of leaf 0
+      llama_memory_seq_cp(memory_, leaf(chosen), leaf(0), position(pending_), end);
+      if (last_position(0) != end - 1) return lost_ = true, failed(not_copied);
+    }
+    remove_other_leaves();
+    if (keep < pending_ + drafted_) remove(0, end);
+    if (lost_)
+      return failed("llama_memory_seq_rm does not remove rejected rows: decode without drafts, or use another model");
+    tokens_.insert(tokens_.end(), batch_->token, batch_->token + keep);
+    open_ = false;
+    pass_time_ += Clock::now() - start;
+    return {};
   }
   Result<void> decode() {  // runs the added rows
     const auto start = Clock::now();

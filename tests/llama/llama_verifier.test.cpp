@@ -465,6 +465,83 @@ TEST(LlamaVerifier, RefusesMorePathsThanItHasSequencesFor) {
   EXPECT_EQ(llama_memory_seq_pos_max(context.memory(), 2) + 1, static_cast<llama_pos>(other.cached().size()));
   EXPECT_TRUE(other.verify(TokenSpan(batch).first(1), 0));
 }
+// verify() and commit() are a shorter path for chains, which may be mixed with that of trees.
+TEST(LlamaVerifier, GivesAChainTheSameLogitsOnBothPaths) {
+  const SmallContext context;
+  const Maker make{&context, false, 3};
+  const std::vector<Token> batch = {prompt.back(), 9, 30, 31};
+  const std::vector<NodeIndex> parents = {anchor_parent, 0, 1};
+  const std::vector<NodeIndex> branches = {anchor_parent, anchor_parent, 1};
+  const std::vector<std::size_t> rows = {0, 1, 2};
+  using Seen = std::vector<float>;
+  const auto run = [&](bool tree) {
+    LlamaVerifier verifier = make(prompt);
+    std::vector<Seen> seen;
+    for (int pass = 0; pass < 3; ++pass) {
+      EXPECT_TRUE(pass == 1 ? verifier.verify_tree(batch, 3, branches)
+                  : tree    ? verifier.verify_tree(batch, 3, parents)
+                            : verifier.verify(batch, 3));
+      for (std::size_t i = 0; i <= 3; ++i) seen.emplace_back(verifier.logits(i).begin(), verifier.logits(i).end());
+      const std::vector<std::size_t> path = {0, 2, 3};
+      EXPECT_TRUE(pass == 1 ? verifier.commit_rows(path) : tree ? verifier.commit_rows(rows) : verifier.commit(3));
+    }
+    const std::vector<Token> expected = {prompt.back(), 9, 30, prompt.back(), 30, 31, prompt.back(), 9, 30};
+    const TokenSpan cached = verifier.cached().last(expected.size());
+    EXPECT_EQ(std::vector<Token>(cached.begin(), cached.end()), expected);
+    return seen;
+  };
+  EXPECT_EQ(run(false), run(true));
+}
+// A null row of logits would otherwise pick token 0.
+TEST(LlamaVerifier, ChecksEveryAnswerOfTheLibrary) {
+  const SmallContext context;
+  const std::vector<Token> batch = {prompt.back(), 9, 30};
+  const std::vector<NodeIndex> branches(2, anchor_parent);
+  const auto works = [&](LlamaVerifier& verifier) {
+    settings().fault = Fault::none;
+    auto picks = verifier.verify(batch, 2);
+    ASSERT_TRUE(picks) << picks.error().message;
+    LlamaVerifier fresh = Maker{&context, false, 1, 5}(prompt);
+    ASSERT_TRUE(fresh.verify(batch, 2));
+    EXPECT_TRUE(std::ranges::equal(fresh.logits(2), verifier.logits(2)));
+  };
+  LlamaVerifier chain = Maker{&context}(prompt);
+  settings().fault = Fault::no_logits;
+  const auto blind = chain.verify(batch, 2);
+  ASSERT_FALSE(blind);
+  EXPECT_EQ(blind.error().code, ErrorCode::verifier_failed);
+  EXPECT_THAT(std::string(blind.error().message), HasSubstr("llama_get_logits_ith"));
+  works(chain);
+
+  LlamaVerifier drawn = Maker{&context, true}(prompt);
+  settings().fault = Fault::no_clone;
+  const auto uncopied = drawn.verify(batch, 2);
+  ASSERT_FALSE(uncopied);
+  EXPECT_THAT(std::string(uncopied.error().message), HasSubstr("llama_sampler_clone"));
+  works(drawn);
+
+  LlamaVerifier tree = Maker{&context, false, 2}(prompt);
+  settings().fault = Fault::copy_does_nothing;
+  const auto unshared = tree.verify_tree(batch, 2, branches);
+  ASSERT_FALSE(unshared);
+  EXPECT_THAT(std::string(unshared.error().message), HasSubstr("llama_memory_seq_cp"));
+  works(tree);
+  settings().fault = Fault::none;
+  ASSERT_TRUE(tree.verify_tree(batch, 2, branches));
+  settings().fault = Fault::copy_does_nothing;
+  const std::vector<std::size_t> first = {0, 1};  // the leaf of the first row is not leaf 0
+  const auto uncommitted = tree.commit_rows(first);
+  ASSERT_FALSE(uncommitted);
+  EXPECT_THAT(std::string(uncommitted.error().message), HasSubstr("llama_memory_seq_cp"));
+  EXPECT_EQ(tree.cached().size(), prompt.size() - 1);
+  works(tree);
+
+  settings().fault = Fault::no_batch;
+  const auto unmade = LlamaVerifier::make(context.get(), {});
+  ASSERT_FALSE(unmade);
+  EXPECT_EQ(unmade.error().code, ErrorCode::out_of_memory);
+  settings().fault = Fault::none;
+}
 TEST(LlamaVerifier, FreesWhatItOwns) {
   {
     const SmallContext context;

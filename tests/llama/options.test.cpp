@@ -42,6 +42,27 @@ TEST(LlamaOptions, HaveDefaults) {
   EXPECT_FALSE(options.compare || options.flips || options.statistics || options.quiet);
 }
 
+TEST(LlamaOptions, TakeOneHalfOfTheSessions) {
+  const auto sessions = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--model", "m.gguf", "--prompts", "p.jsonl"});
+    return more;
+  };
+  EXPECT_EQ(parsed(sessions({})).part, replay::TracePart::all);
+  EXPECT_EQ(parsed(sessions({"--record=r", "--part=a"})).part, replay::TracePart::a);
+  const Options warm = parsed(sessions({"--compare", "--part", "b", "--memory=past", "--warm", "--again=3"}));
+  EXPECT_EQ(warm.part, replay::TracePart::b);
+  EXPECT_TRUE(warm.warm);
+  EXPECT_EQ(warm.again, 3U);
+  EXPECT_THAT(refused(sessions({"--part=c"})), HasSubstr("--part c"));
+  EXPECT_THAT(refused(with({"--part=a"})), HasSubstr("--part applies to files of sessions"));
+  EXPECT_THAT(refused({"--model", "m", "--trace", "t", "--flips", "--part=a"}), HasSubstr("--flips and --part"));
+  EXPECT_THAT(refused(sessions({"--part=b", "--memory=past", "--warm"})),
+              HasSubstr("--warm is an option of --compare"));
+  EXPECT_THAT(refused(sessions({"--compare", "--part=b", "--warm"})), HasSubstr("--warm needs --memory past"));
+  EXPECT_THAT(refused(sessions({"--compare", "--memory=past", "--warm"})), HasSubstr("give --part a or --part b"));
+  EXPECT_THAT(refused(sessions({"--again=3"})), HasSubstr("--again is an option of --compare"));
+}
+
 TEST(LlamaOptions, HoldWhatTheArgumentsSay) {
   const Options options = parsed(with({"--compare",
                                        "--strategy=hf:n=3",
@@ -128,6 +149,15 @@ TEST(LlamaOptions, KeepAPastOnlyWhereEachSessionRunsOnce) {
   EXPECT_THAT(refused(with({"--compare", "--memory=past", "--cost-model=linear:0"})),
               HasSubstr("--cost-model does not go with --memory past"));
   EXPECT_THAT(refused(with({"--memory", "gone"})), HasSubstr("--memory gone"));
+  EXPECT_THAT(refused(with({"--compare", "--snapshot-in=m"})), HasSubstr("--snapshot-in needs --memory past"));
+  EXPECT_THAT(refused(with({"--compare", "--snapshot-out=m"})), HasSubstr("--snapshot-out needs --memory past"));
+  EXPECT_THAT(refused(with({"--memory=past", "--fingerprint=3"})), HasSubstr("--fingerprint needs --snapshot-in or"));
+  EXPECT_THAT(refused(with({"--memory=past", "--snapshot-in=m", "--fingerprint=x"})), HasSubstr("--fingerprint x"));
+  EXPECT_EQ(parsed(with({"--memory=past", "--snapshot-in=m", "--snapshot-out=m", "--fingerprint=3"})).fingerprint, 3U);
+  EXPECT_THAT(refused(with({"--memory=past", "--snapshot-in=m", "--output=m"})),
+              HasSubstr("--output m: is given for something else"));
+  EXPECT_THAT(refused(with({"--memory=past", "--snapshot-out=m.gguf"})),
+              HasSubstr("--snapshot-out m.gguf: is given for something else"));
   EXPECT_THAT(refused(with({"--record", "r", "--memory=past"})), HasSubstr("nothing is drafted there"));
 }
 

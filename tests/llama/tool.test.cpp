@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "engine.hpp"
 #include "generate.hpp"
 #include "replay/trace.hpp"
+#include "reprise/history/snapshot.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 
 namespace reprise::llama {
@@ -272,6 +275,145 @@ TEST_F(LlamaTool, LeavesThePastOfEachStrategyToTheNextSession) {
     else
       EXPECT_EQ(warm[i], cold[i]) << "hf has no memory";
   }
+}
+
+/// Two sessions with the same text, the first in half a and the second in half b.
+std::string halves() {
+  std::string text;
+  for (const replay::TracePart part : {replay::TracePart::a, replay::TracePart::b}) {
+    char id = 'a';
+    while (replay::part_of({&id, 1}) != part) ++id;
+    text += std::string("{\"id\": \"") + id + "\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n";
+  }
+  return text;
+}
+
+/// The passes of each session of the first strategy of a comparison, in JSON.
+std::vector<double> session_passes(const std::string& out) {
+  tools::Json json;
+  EXPECT_FALSE(parse_json(out, json)) << out;
+  std::vector<double> passes;
+  for (const tools::Json& session : *(*json.find("strategies")->array())[0].find("sessions")->array())
+    passes.push_back(session.find("with")->find("statistics")->find("passes")->number()->value);
+  return passes;
+}
+
+TEST_F(LlamaTool, FillsMemoriesWithOneHalfOfTheSessionsAndMeasuresTheOther) {
+  const std::string sessions = file("halves.jsonl", halves());
+  const auto passes = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--prompts", sessions, "--max-tokens", "60", "--compare", "--cost", "linear:0",
+                               "--format", "json", "--memory", "past"});
+    EXPECT_EQ(run(more), exit_done) << out() << error();
+    return session_passes(out());
+  };
+  const auto both = passes({});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_LT(both[1], both[0]);
+  EXPECT_EQ(passes({"--part", "b"}), std::vector<double>{both[0]}) << "the memory is empty";
+  EXPECT_EQ(passes({"--part", "b", "--warm"}), std::vector<double>{both[1]});
+  EXPECT_THAT(out(), HasSubstr("\"filled_with\": 1"));
+
+  ASSERT_EQ(
+      run({"--prompts", sessions, "--max-tokens", "20", "--compare", "--memory", "past", "--part", "a", "--warm"}),
+      exit_done);
+  EXPECT_THAT(out(), HasSubstr("memory past (filled with 1 session)"));
+}
+
+TEST_F(LlamaTool, RefusesAHalfWithoutSessions) {
+  const std::string one = file("one.jsonl", halves().substr(0, halves().find('\n')));
+  EXPECT_EQ(run({"--prompts", one, "--part", "b"}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("--part b: none of the sessions belongs to this half"));
+}
+
+TEST_F(LlamaTool, RepeatsSessionsInACategoryOfTheirOwn) {
+  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "40", "--compare", "--memory", "past", "--cost", "linear:0",
+                 "--again", "1", "--format", "json"}),
+            exit_done)
+      << out() << error();
+  const auto passes = session_passes(out());
+  ASSERT_EQ(passes.size(), 3U);
+  EXPECT_LT(passes[2], passes[0]) << "the same request as the first";
+  tools::Json json;
+  ASSERT_FALSE(parse_json(out(), json));
+  const tools::Json& strategy = (*json.find("strategies")->array())[0];
+  const auto& categories = *strategy.find("categories")->array();
+  ASSERT_EQ(categories.size(), 3U);
+  EXPECT_EQ(*categories[2].find("category")->string(), "repeated");
+  EXPECT_EQ(categories[2].find("sessions")->number()->integer, 1);
+  EXPECT_EQ(strategy.find("total")->find("sessions")->number()->integer, 2) << "without repeated ones";
+
+  ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "20", "--compare", "--again", "9"}), exit_done) << error();
+  EXPECT_THAT(out(), AllOf(HasSubstr("\nrepeated                  2 "), HasSubstr("not in 'all'")));
+  const std::string taken = file("taken.jsonl", "{\"id\": \"a\", \"category\": \"repeated\", \"turns\": [\"abc\"]}\n");
+  EXPECT_EQ(run({"--prompts", taken, "--compare", "--again", "1"}), exit_bad_input);
+  EXPECT_THAT(error(), HasSubstr("taken.jsonl:1: category: --again needs the name 'repeated'"));
+}
+
+TEST_F(LlamaTool, SavesAMemoryThatAnotherRunStartsWith) {
+  const std::string sessions = file("halves.jsonl", halves());
+  const std::string saved = (folder_ / "memory").string();
+  const auto passes = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--prompts", sessions, "--max-tokens", "60", "--compare", "--cost", "linear:0.1",
+                               "--leaves", "16", "--format", "json", "--memory", "past"});
+    EXPECT_EQ(run(more), exit_done) << out() << error();
+    return session_passes(out());
+  };
+  const auto warm = passes({"--part", "b", "--warm"});
+  const auto cold = passes({"--part", "b"});
+  passes({"--part", "a", "--snapshot-out", saved});
+  EXPECT_EQ(passes({"--part", "b", "--snapshot-in", saved}), warm);
+  EXPECT_LT(warm, cold);
+
+  // One run without --compare continues the file of another.
+  const auto size = fs::file_size(saved);
+  ASSERT_EQ(run({"--prompt", "xyzzy", "--max-tokens", "9", "--memory", "past", "--snapshot-in", saved, "--snapshot-out",
+                 saved}),
+            exit_done)
+      << error();
+  EXPECT_GT(fs::file_size(saved), size);
+}
+
+TEST_F(LlamaTool, SavesAllPartsOfAMemory) {
+  const std::string saved = (folder_ / "memory").string();
+  ASSERT_EQ(run({"--prompt", "abcabcabc", "--max-tokens", "60", "--memory", "past", "--snapshot-out", saved,
+                 "--fingerprint", "7"}),
+            exit_done)
+      << error();
+  std::ifstream in(saved, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const auto reader = SnapshotReader::open(std::as_bytes(std::span(text)), 7);
+  ASSERT_TRUE(reader);
+  for (const SectionKind kind :
+       {SectionKind::calibration, SectionKind::runs, SectionKind::next_tokens, SectionKind::ranked_rows}) {
+    const auto section = reader->section(kind);
+    ASSERT_TRUE(section) << static_cast<unsigned>(kind);
+    EXPECT_GT(section->left(), 24U);
+  }
+}
+
+TEST_F(LlamaTool, RefusesMemoriesThatItCannotLoadOrSave) {
+  const std::string saved = (folder_ / "memory").string();
+  const auto refused = [&](std::vector<std::string> more, const std::string& model) {
+    more.insert(more.begin(), {"--model", model, "--context", "512", "--prompt", "abc", "--memory", "past"});
+    EXPECT_EQ(run_bare(more), exit_bad_input) << error();
+    EXPECT_EQ(llama_stand_in::settings().decodes, 0U);
+    return error();
+  };
+  ASSERT_EQ(run({"--prompt", "abc", "--max-tokens", "9", "--memory", "past", "--snapshot-out", saved}), exit_done);
+  llama_stand_in::settings().decodes = 0;
+  ModelText other;
+  other.vocabulary = 301;
+  EXPECT_THAT(refused({"--snapshot-in", saved}, model(other)),
+              AllOf(HasSubstr("belongs to another tokenizer"), HasSubstr("that of this model")));
+  EXPECT_THAT(refused({"--snapshot-in", saved, "--fingerprint", "0"}, model_), HasSubstr("another tokenizer"));
+  EXPECT_THAT(refused({"--snapshot-in", file("empty", "")}, model_), HasSubstr("empty"));
+  EXPECT_THAT(refused({"--snapshot-in", file("text", "abc")}, model_), HasSubstr("does not begin like a snapshot"));
+  EXPECT_THAT(refused({"--snapshot-in", (folder_ / "none").string()}, model_), HasSubstr("--snapshot-in "));
+  EXPECT_THAT(refused({"--snapshot-in", saved, "--strategy", "hf"}, model_), HasSubstr("hf has no memory that can be"));
+  EXPECT_THAT(
+      refused({"--compare", "--snapshot-out", saved, "--strategy", "ngram", "--strategy", "ngram:rows=no"}, model_),
+      HasSubstr("but there are 2; give one --strategy"));
+  EXPECT_THAT(refused({"--snapshot-out", (folder_ / "no" / "folder").string()}, model_), HasSubstr("--snapshot-out"));
 }
 
 TEST_F(LlamaTool, RunsHybridModelsAndFailsWhereTheirStateIsNotPutBack) {

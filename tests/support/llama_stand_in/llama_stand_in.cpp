@@ -35,6 +35,7 @@ struct llama_memory_i {
     return true;
   }
   void copy(llama_seq_id from, llama_seq_id to, Range range) {
+    if (settings().fault == Fault::copy_does_nothing) return;
     if (settings().fault == Fault::copy_forgets_last) range.end = std::min(range.end, highest(from));
     if (full) full->copy(from, to, range);
     if (window) window->copy(from, to, range);
@@ -397,7 +398,7 @@ llama_batch llama_batch_init(std::int32_t n_tokens, std::int32_t embd, std::int3
   if (embd > 0)
     batch.embd = static_cast<float*>(array(sizeof(float) * static_cast<std::size_t>(embd)));
   else
-    batch.token = static_cast<llama_token*>(array(sizeof(llama_token)));
+    batch.token = settings().fault == Fault::no_batch ? nullptr : static_cast<llama_token*>(array(sizeof(llama_token)));
   batch.pos = static_cast<llama_pos*>(array(sizeof(llama_pos)));
   batch.n_seq_id = static_cast<std::int32_t*>(array(sizeof(std::int32_t)));
   batch.seq_id = static_cast<llama_seq_id**>(std::malloc(sizeof(llama_seq_id*) * (count + 1)));
@@ -430,6 +431,7 @@ float* llama_get_logits_ith(llama_context* ctx, std::int32_t i) {
     output = ctx->outputs + i;
   else if (static_cast<std::size_t>(i) < ctx->output_rows.size())
     output = ctx->output_rows[static_cast<std::size_t>(i)];
+  if (settings().fault == Fault::no_logits) return nullptr;
   if (ctx->logits == nullptr || output < 0 || output >= ctx->outputs) {
     log_error("llama_get_logits_ith: invalid logits id " + std::to_string(i));
     return nullptr;

@@ -220,7 +220,7 @@ void llama_sampler_reset(llama_sampler* smpl) {
   if (smpl != nullptr) smpl->reset();
 }
 llama_sampler* llama_sampler_clone(const llama_sampler* smpl) {
-  return smpl == nullptr ? nullptr : smpl->clone().release();
+  return smpl == nullptr || settings().fault == Fault::no_clone ? nullptr : smpl->clone().release();
 }
 void llama_sampler_copy(const llama_sampler* src, llama_sampler* dst) {
   if (src == nullptr || dst == nullptr || src == dst) return;

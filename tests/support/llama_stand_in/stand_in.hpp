@@ -31,6 +31,10 @@ enum class Fault : std::uint8_t {
   state_not_saved,     ///< llama_state_seq_get_data_ext() returns 0
   state_not_restored,  ///< llama_state_seq_set_data_ext() returns 0, with the sequence cleared
   rollback_refused,    ///< llama_memory_seq_rm() refuses all but whole sequences, and changes nothing
+  copy_does_nothing,   ///< llama_memory_seq_cp() changes nothing
+  no_logits,           ///< llama_get_logits_ith() returns null, as in a context with embeddings
+  no_clone,            ///< llama_sampler_clone() returns null
+  no_batch,            ///< llama_batch_init() finds no memory for the tokens
 };
 
 /// The settings of all contexts. A test that sets them resets them to {}.

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "engine.hpp"
+#include "generate.hpp"
+
+namespace reprise::llama {
+
+/// A number that depends on the text of every token, so that models with different tokenizers have different numbers.
+std::uint64_t fingerprint_of(const Engine& engine);
+
+/// Throws InputError unless the strategies can use these files, empty for none: all of them have a memory of
+/// sequences, and only one strategy is given if a file is to be saved. Writes nothing.
+void check_memory_files(std::span<const Drafting> draftings, const std::string& load, const std::string& save);
+
+/// Adds the history, the calibration, the next-token counts and the ranked rows of a snapshot to the memory of each
+/// strategy. A snapshot without some of these leaves the corresponding part empty. Throws InputError if the file
+/// cannot be used.
+void load_memory(std::span<Drafting> draftings, const std::string& path, std::uint64_t fingerprint);
+
+/// Saves the memory of a strategy as a snapshot with these four parts. An existing file is replaced as a whole or not
+/// at all. Throws EngineError.
+void save_memory(const Drafting& drafting, const std::string& path, std::uint64_t fingerprint);
+
+}  // namespace reprise::llama
