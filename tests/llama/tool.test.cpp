@@ -339,8 +339,9 @@ TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": [1]})"), HasSubstr("turns[0]: expected a string"));
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": []})"), HasSubstr("turns: is empty"));
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "system": 1, "turns": ["a"]})"), HasSubstr("system: expected"));
-  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "sytem": "s", "turns": ["a"]})"),
-              HasSubstr("bad.jsonl:2: sytem: there is no such field; the fields are id, category, system and turns"));
+  EXPECT_THAT(
+      refused(R"({"id": "a", "category": "c", "sytem": "s", "turns": ["a"]})"),
+      HasSubstr("bad.jsonl:2: sytem: there is no such field; the fields are id, category, system, draft and turns"));
   EXPECT_THAT(refused(""), HasSubstr("no sessions"));
 }
 
