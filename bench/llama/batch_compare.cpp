@@ -71,7 +71,10 @@ class Comparer {
         BatchOptions options;
         if (rule.kind == BatchRule::Kind::told) options.curve = settings.told->for_planner();
         options.max_rows = engine.options().batch;
-        lanes_.push_back({sequences, rule, {}, std::vector<BatchCheck>(requests.size())});
+        BatchLane& lane = lanes_.emplace_back();
+        lane.sequences = sequences;
+        lane.rule = rule;
+        lane.checks.resize(requests.size());
         planners_.emplace_back(std::move(options));
       }
   }
@@ -142,9 +145,9 @@ PassSums sum(const std::vector<BatchRun>& runs, PassSums BatchRun::*part) {
 PassSums BatchLane::all() const { return sum(runs, &BatchRun::all); }
 PassSums BatchLane::decoding() const { return sum(runs, &BatchRun::decoding); }
 
-double BatchLane::tokens_per_second() const {
+double BatchLane::median(PassSums BatchRun::*part) const {
   std::vector<double> speeds;
-  for (const BatchRun& run : runs) speeds.push_back(run.all.tokens_per_second());
+  for (const BatchRun& run : runs) speeds.push_back((run.*part).tokens_per_second());
   std::sort(speeds.begin(), speeds.end());
   const std::size_t half = speeds.size() / 2;
   if (speeds.empty()) return 0;

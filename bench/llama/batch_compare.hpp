@@ -33,10 +33,14 @@ struct BatchLane {
   /// Sums over all runs.
   [[nodiscard]] PassSums all() const;
   [[nodiscard]] PassSums decoding() const;
-  /// The median over the runs; 0 without runs.
-  [[nodiscard]] double tokens_per_second() const;
+  /// The medians over the runs; 0 without runs.
+  [[nodiscard]] double tokens_per_second() const { return median(&BatchRun::all); }
+  [[nodiscard]] double tokens_per_second_without_prompts() const { return median(&BatchRun::decoding); }
   [[nodiscard]] std::size_t count(Verdict verdict) const;
   [[nodiscard]] std::size_t compared() const;
+
+ private:
+  [[nodiscard]] double median(PassSums BatchRun::*part) const;
 };
 
 struct BatchCompareSettings {

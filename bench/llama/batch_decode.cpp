@@ -182,7 +182,8 @@ class BatchLoop {
   /// The prompt rows of a pass in which `decoding` sequences decode and that has at most `room` rows.
   [[nodiscard]] std::size_t prompt_rows(std::size_t decoding, std::size_t room) const {
     std::size_t missing = 0;
-    for (const auto& sequence : running_) missing += sequence->missing().size();
+    for (const auto& sequence : running_)
+      if (missing == 0 || settings_.chunk != 0) missing += sequence->missing().size();
     return std::min({missing, room - std::min(room, decoding), decoding == 0 ? unlimited : settings_.chunk});
   }
   /// The most rows of the next pass: cells of a shared cache can run out.
@@ -197,8 +198,10 @@ class BatchLoop {
   /// Runs one pass and commits it. Returns false if the cache had no room: then a session has given way.
   bool run_pass(PassSums& sums) {
     decoding_.clear();
-    for (const auto& sequence : running_)
-      if (sequence->decodes()) decoding_.push_back(sequence.get());
+    if (settings_.chunk != 0 || prompt_rows(0, passes_.most_rows()) == 0) {
+      for (const auto& sequence : running_)
+        if (sequence->decodes()) decoding_.push_back(sequence.get());
+    }
     const std::size_t room = this->room();
     const std::size_t prompts = prompt_rows(decoding_.size(), room);
     if (decoding_.size() + prompts > room || decoding_.size() + prompts == 0) return give_way(), false;

@@ -37,7 +37,9 @@ struct BatchRule {
 /// The settings of a batched run.
 struct BatchSettings {
   std::size_t sequences = 1;  ///< most sequences that run at once
-  std::size_t chunk = 64;     ///< most prompt tokens of a pass in which sequences decode
+  /// Most prompt tokens of a pass in which sequences decode. 0: prompts run in passes of their own, one after the
+  /// other.
+  std::size_t chunk = 64;
   Settings settings = {};
   std::function<bool()> stop = {};  ///< called before each pass; true ends the run
 };

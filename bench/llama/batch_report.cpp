@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "common/json_writer.hpp"
 #include "common/table.hpp"
@@ -29,6 +30,12 @@ std::optional<double> speedup(const BatchReport& report, const BatchLane& lane) 
   if (plain == nullptr || plain->tokens_per_second() == 0) return {};
   return lane.tokens_per_second() / plain->tokens_per_second();
 }
+/// The same for passes without prompt rows.
+std::optional<double> decoding_speedup(const BatchReport& report, const BatchLane& lane) {
+  const BatchLane* const plain = plain_of(report, lane);
+  if (plain == nullptr || plain->tokens_per_second_without_prompts() == 0) return {};
+  return lane.tokens_per_second_without_prompts() / plain->tokens_per_second_without_prompts();
+}
 
 std::size_t preemptions(const BatchLane& lane) {
   std::size_t count = 0;
@@ -47,21 +54,23 @@ bool stopped(const BatchLane& lane) {
 class LaneTable {
  public:
   explicit LaneTable(std::ostream& out)
-      : table_(out, {{8, tools::Align::left}, {10}, {9}, {10}, {8}, {10}, {9}, {9}, {9}, {7}, {10}, {6}, {7}, {7}}) {
-    table_.line({"", "", "", "without", "", "rows", "", "", "outside", "at", "", "near", "", "pre-"});
-    table_.line({"rule", "tokens/s", "speedup", "prompts", "passes", "/pass", "drafted", "accepted", "decode", "once",
-                 "identical", "ties", "wrong", "empted"});
+      : table_(out,
+               {{8, tools::Align::left}, {10}, {9}, {10}, {9}, {8}, {10}, {9}, {9}, {9}, {7}, {10}, {6}, {7}, {7}}) {
+    table_.line({"", "", "", {"without prompts", 2}, "", "rows", "", "", "outside", "at", "", "near", "", "pre-"});
+    table_.line({"rule", "tokens/s", "speedup", "tokens/s", "speedup", "passes", "/pass", "drafted", "accepted",
+                 "decode", "once", "identical", "ties", "wrong", "empted"});
   }
   void line(const BatchReport& report, const BatchLane& lane) const {
     const PassSums all = lane.all();
-    const auto ratio = speedup(report, lane);
-    table_.line({lane.rule.name(), decimal(lane.tokens_per_second(), 1), ratio ? decimal(*ratio, 3) : "-",
-                 decimal(lane.decoding().tokens_per_second(), 1), std::to_string(all.passes),
-                 decimal(all.rows_per_pass(), 2), std::to_string(all.drafted), std::to_string(all.accepted),
-                 decimal(100 * all.share_outside(), 2) + "%", std::to_string(most_running(lane)),
-                 std::to_string(lane.count(Verdict::identical)), std::to_string(lane.count(Verdict::near_tie)),
-                 std::to_string(lane.count(Verdict::wrong)), std::to_string(preemptions(lane))},
-                stopped(lane) ? " (interrupted)" : "");
+    const auto ratio = [](const std::optional<double>& value) { return value ? decimal(*value, 3) : "-"; };
+    table_.line(
+        {lane.rule.name(), decimal(lane.tokens_per_second(), 1), ratio(speedup(report, lane)),
+         decimal(lane.tokens_per_second_without_prompts(), 1), ratio(decoding_speedup(report, lane)),
+         std::to_string(all.passes), decimal(all.rows_per_pass(), 2), std::to_string(all.drafted),
+         std::to_string(all.accepted), decimal(100 * all.share_outside(), 2) + "%", std::to_string(most_running(lane)),
+         std::to_string(lane.count(Verdict::identical)), std::to_string(lane.count(Verdict::near_tie)),
+         std::to_string(lane.count(Verdict::wrong)), std::to_string(preemptions(lane))},
+        stopped(lane) ? " (interrupted)" : "");
   }
 
  private:
@@ -127,8 +136,13 @@ void write_session(JsonWriter& json, const Request& request, const BatchLane& la
 void write(JsonWriter& json, const BatchReport& report, const BatchLane& lane) {
   json.new_line(1).begin_object().member("sequences", lane.sequences).member("rule", lane.rule.name());
   json.raw_member("tokens_per_second", decimal(lane.tokens_per_second(), 3));
-  const auto ratio = speedup(report, lane);
-  json.raw_member("speedup", ratio ? decimal(*ratio, 6) : "null").member("compared", lane.compared());
+  json.raw_member("tokens_per_second_without_prompts", decimal(lane.tokens_per_second_without_prompts(), 3));
+  const auto ratio = [&](const char* key, const std::optional<double>& value) {
+    json.raw_member(key, value ? decimal(*value, 6) : "null");
+  };
+  ratio("speedup", speedup(report, lane));
+  ratio("speedup_without_prompts", decoding_speedup(report, lane));
+  json.member("compared", lane.compared());
   json.member("identical", lane.count(Verdict::identical)).member("near_ties", lane.count(Verdict::near_tie));
   json.member("wrong", lane.count(Verdict::wrong)).new_line(2);
   write(json, "all", lane.all());

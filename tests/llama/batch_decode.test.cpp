@@ -160,6 +160,15 @@ TEST_F(BatchDecode, LimitsPromptRowsBesideDecoding) {
   expect_texts(large, sessions, "chunks of 60");
 }
 
+TEST_F(BatchDecode, KeepsPromptsApartWithoutAChunk) {
+  const auto sessions = requests(6);
+  settings_.chunk = 0;
+  const BatchRun run = decode(sessions, {Kind::fixed, 4});
+  expect_texts(run, sessions, "prompts apart");
+  EXPECT_EQ(run.all.rows - run.decoding.rows, run.all.prompt_rows) << "a pass with prompt rows has no others";
+  EXPECT_GE(run.all.passes - run.decoding.passes, 8U) << "each turn has passes of its own";
+}
+
 TEST_F(BatchDecode, SessionsGiveWayInAFullCacheAndComeBack) {
   // Each prompt fits, but not the answers of all sessions at once.
   options_.context = 256;
@@ -314,7 +323,11 @@ TEST_F(BatchComparisonTest, FindsARollbackThatKeepsAToken) {
 
 TEST_F(BatchComparisonTest, AnInterruptLeavesAPartialResult) {
   std::size_t asked = 0;
-  compared_.batch.stop = [&] { return ++asked > 150; };
+  std::size_t last = unlimited;
+  compared_.batch.stop = [&] { return ++asked > last; };
+  EXPECT_FALSE(compare(requests()).partial);
+  last = asked / 2;
+  asked = 0;
   const BatchComparison result = compare(requests());
   EXPECT_TRUE(result.partial);
   ASSERT_FALSE(result.lanes.empty());
