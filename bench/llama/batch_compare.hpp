@@ -66,7 +66,8 @@ struct BatchComparison {
 std::vector<BatchRule> batch_rules(std::span<const std::string> names, bool told);
 
 /// Runs all requests with each rule and each number of sequences, `repeat` times; every second time in reverse order.
-/// Then decodes each request alone and compares the texts. Planners keep what they learn from repetition to repetition.
+/// Then decodes each request alone and compares the texts. Planners keep their learned costs from repetition to
+/// repetition.
 BatchComparison compare_batches(Engine& engine, std::span<const Request> requests, const Drafting& drafting,
                                 const BatchCompareSettings& settings, tools::Progress& progress);
 

@@ -79,7 +79,7 @@ struct BatchRun {
 /// If the shared cache becomes full, the session that began last gives its cells back, waits until there is room, and
 /// fills its cache again. A session that has the cache to itself and still finds no room gives up, with a reason.
 ///
-/// `planner` is used by rules that plan; it keeps what it has learned. Throws InputError if the model does not support
+/// Only rules that plan use `planner`; it keeps its learned costs. Throws InputError if the model does not support
 /// `settings`, and EngineError.
 BatchRun decode_batch(Engine& engine, std::span<const Request> requests, const Drafting& drafting,
                       const BatchRule& rule, BatchPlanner& planner, const BatchSettings& settings);

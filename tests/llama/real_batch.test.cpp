@@ -38,8 +38,8 @@ std::string model_path(const std::string& file) {
   return folder != nullptr && std::filesystem::exists(path) ? path.string() : "";
 }
 
-/// A model and its cache. It runs on one thread, without flash attention and with a cache in single precision, so that
-/// the rounding of a row hardly depends on the other rows.
+/// A model and its cache. It runs on one thread, without flash attention and with a cache in single precision. So the
+/// rounding of a row hardly depends on the other rows.
 struct BatchSetup {
   const char* name;
   const char* file;
