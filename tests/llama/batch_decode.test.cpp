@@ -197,6 +197,24 @@ TEST_F(BatchDecode, WaitsIfTheEngineSaysThatItsCacheIsFull) {
   }
 }
 
+TEST_F(BatchDecode, LetsNobodyBackInUntilASessionHasEnded) {
+  // The engine refuses three passes: one session gives way, then another, and the last gives up.
+  const auto sessions = requests();
+  std::size_t passes = 0;
+  llama_stand_in::settings().failure = 1;
+  settings_.stop = [&] {
+    if (++passes <= 3) llama_stand_in::settings().failing_decode = llama_stand_in::settings().decodes + 1;
+    return false;
+  };
+  BatchRun run = decode(sessions, {Kind::plain, 0});
+  EXPECT_EQ(run.preemptions, 2U);
+  EXPECT_THAT(run.sessions[0].gave_up, HasSubstr("no room"));
+  EXPECT_TRUE(run.sessions[0].run.turns.at(0).output.empty());
+  Drafting plain = no_drafting();
+  for (std::size_t i = 1; i < sessions.size(); ++i)
+    EXPECT_FALSE(first_difference(run_request(engine_, sessions[i], plain, settings_.settings), run.sessions[i].run));
+}
+
 TEST_F(BatchDecode, GivesUpWithAReasonIfOneSequenceAloneDoesNotFit) {
   settings_.sequences = 1;
   const auto sessions = requests(2);
