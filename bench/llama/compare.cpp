@@ -33,7 +33,8 @@ class SessionComparison {
     Pair pair{request_.id, request_.category, lanes_.front().sums, lane.sums, {}, {}, false, request_.repeated};
     for (const RequestRun& run : lane.runs) {
       pair.context_full = pair.context_full || run.context_full;
-      const std::optional<Difference> difference = judged(first_difference(plain(), run));
+      const std::optional<Difference> difference =
+          judged(engine_, request_, settings_.settings, settings_.epsilon, first_difference(plain(), run));
       if (difference && (!pair.difference || difference->verdict > pair.difference->verdict))
         pair.difference = difference;
     }
@@ -47,24 +48,6 @@ class SessionComparison {
     Sums sums;
   };
 
-  std::optional<Difference> judged(std::optional<Difference> difference) {
-    if (!difference || !difference->plain || !difference->drafted) return difference;
-    Request again = request_;
-    again.turns.resize(difference->turn + 1);
-    again.turns.back().max_tokens = difference->position + 1;
-    Probe probe;
-    probe.turn = difference->turn;
-    probe.position = difference->position;
-    Watch watch;
-    watch.probe = &probe;
-    Drafting plain = no_drafting();
-    const RequestRun run = run_request(engine_, again, plain, settings_.settings, watch);
-    const bool there = run.turns.size() == again.turns.size() && run.turns.back().output.size() > probe.position;
-    difference->reproduced = there && run.turns.back().output[probe.position] == *difference->plain;
-    judge(*difference, probe, settings_.epsilon);
-    return difference;
-  }
-
   Engine& engine_;
   const Request& request_;
   const CompareSettings& settings_;
@@ -72,15 +55,34 @@ class SessionComparison {
   std::vector<Lane> lanes_;  // plain decoding first
 };
 
-void warm_up(Engine& engine, const Request& request, const CompareSettings& settings) {
+}  // namespace
+
+void warm_up(Engine& engine, const Request& request, const Settings& settings) {
   Request few = request;
   few.turns.resize(1);
   few.turns.front().max_tokens = 8;
   Drafting plain = no_drafting();
-  static_cast<void>(run_request(engine, few, plain, settings.settings));
+  static_cast<void>(run_request(engine, few, plain, settings));
 }
 
-}  // namespace
+std::optional<Difference> judged(Engine& engine, const Request& request, const Settings& settings, double epsilon,
+                                 std::optional<Difference> difference) {
+  if (!difference || !difference->plain || !difference->drafted) return difference;
+  Request again = request;
+  again.turns.resize(difference->turn + 1);
+  again.turns.back().max_tokens = difference->position + 1;
+  Probe probe;
+  probe.turn = difference->turn;
+  probe.position = difference->position;
+  Watch watch;
+  watch.probe = &probe;
+  Drafting plain = no_drafting();
+  const RequestRun run = run_request(engine, again, plain, settings, watch);
+  const bool there = run.turns.size() == again.turns.size() && run.turns.back().output.size() > probe.position;
+  difference->reproduced = there && run.turns.back().output[probe.position] == *difference->plain;
+  judge(*difference, probe, epsilon);
+  return difference;
+}
 
 void Sums::add(const RequestRun& run) {
   for (const TurnRun& turn : run.turns)
@@ -163,7 +165,7 @@ std::vector<StrategyPairs> compare(Engine& engine, const std::vector<Request>& r
   }
   if (requests.empty()) return results;
   progress.start("comparing", requests.size());
-  warm_up(engine, requests.front(), settings);
+  warm_up(engine, requests.front(), settings.settings);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     SessionComparison session(engine, requests[i], draftings, settings);
     for (std::size_t time = 0; time < settings.repeat; ++time) session.run((i + time) % 2 == 1);

@@ -88,6 +88,14 @@ struct CompareSettings {
 void fill_memories(Engine& engine, const std::vector<Request>& requests, std::vector<Drafting>& draftings,
                    const Settings& settings, tools::Progress& progress);
 
+/// Judges a difference from plain decoding: decodes up to it again without drafting, and applies judge() to the logits.
+/// A difference in length stays as it is, that is, wrong.
+std::optional<Difference> judged(Engine& engine, const Request& request, const Settings& settings, double epsilon,
+                                 std::optional<Difference> difference);
+
+/// Generates a few tokens without drafting, so that no timed run pays for the first use of memory.
+void warm_up(Engine& engine, const Request& request, const Settings& settings);
+
 /// Runs each session `repeat` times, in turn without drafting and with each strategy; every second time in reverse
 /// order. Generates a few tokens first, so that no run pays for the first use of memory. Judges differences afterwards,
 /// in separate runs that are not timed.

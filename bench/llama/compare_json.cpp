@@ -8,10 +8,22 @@
 #include "statistics_json.hpp"
 
 namespace reprise::llama {
-namespace {
 
 using tools::decimal;
 using tools::JsonWriter;
+
+void write(JsonWriter& json, const Difference& difference) {
+  const auto token = [&](const char* name, const std::optional<Token>& id) {
+    json.raw_member(name, id ? std::to_string(*id) : "null");
+  };
+  json.begin_object().member("turn", difference.turn).member("position", difference.position);
+  token("without", difference.plain);
+  token("with", difference.drafted);
+  json.raw_member("margin", decimal(difference.margin, 6)).raw_member("top_two", decimal(difference.top_two, 6));
+  json.member("reproduced", difference.reproduced).end();
+}
+
+namespace {
 
 /// Writes the counts that are exact on every machine.
 void write_counts(JsonWriter& json, const Sums& sums) {
@@ -28,17 +40,6 @@ void write(JsonWriter& json, const char* name, const Sums& sums) {
   json.member("decoding_ns", sums.decoding.count()).member("llama_decode_ns", sums.model.count());
   json.raw_member("share_outside", decimal(sums.share_outside(), 6)).member("prefill_ns", sums.prefill.count());
   json.raw_member("statistics", statistics_json(sums.statistics)).end();
-}
-
-void write(JsonWriter& json, const Difference& difference) {
-  const auto token = [&](const char* name, const std::optional<Token>& id) {
-    json.raw_member(name, id ? std::to_string(*id) : "null");
-  };
-  json.begin_object().member("turn", difference.turn).member("position", difference.position);
-  token("without", difference.plain);
-  token("with", difference.drafted);
-  json.raw_member("margin", decimal(difference.margin, 6)).raw_member("top_two", decimal(difference.top_two, 6));
-  json.member("reproduced", difference.reproduced).end();
 }
 
 void write(JsonWriter& json, const Prediction& prediction) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "common/json_writer.hpp"
 #include "compare.hpp"
 #include "engine.hpp"
 #include "replay/replay_settings.hpp"
@@ -28,6 +29,10 @@ struct CompareReport {
   /// A description of the check of the texts.
   [[nodiscard]] std::string checked() const;
 };
+
+/// Writes one line about a difference of the session `id`.
+void write_difference(std::ostream& out, const std::string& id, const Difference& difference, const Engine& engine);
+void write(tools::JsonWriter& json, const Difference& difference);
 
 /// Writes text for people: a table per strategy, by category and in total, then every difference and the verdict.
 void write_table(std::ostream& out, const CompareReport& report);

@@ -70,20 +70,11 @@ std::vector<std::pair<std::string, Summary>> summaries(const StrategyPairs& stra
   return sums;
 }
 
-std::string token(const Engine& engine, std::optional<Token> token) {
-  if (!token) return "nothing";
-  return printable(tools::quote_json(engine.text({&*token, 1}))) + " (" + std::to_string(*token) + ")";
-}
-
 void differences(std::ostream& out, const StrategyPairs& strategy, const Engine& engine) {
   for (const Pair& pair : strategy.pairs) {
     if (pair.context_full) out << "  " << printable(pair.id) << ": ended early, the context was full\n";
     if (!pair.difference) continue;
-    const Difference& d = *pair.difference;
-    out << "  " << name(d.verdict) << ": " << printable(pair.id) << ", turn " << d.turn + 1 << ", token "
-        << d.position + 1 << ": without " << token(engine, d.plain) << ", with " << token(engine, d.drafted)
-        << "; margin " << decimal(d.margin, 5) << ", of the top two " << decimal(d.top_two, 5)
-        << (d.reproduced ? "" : "; plain decoding did not repeat itself") << "\n";
+    write_difference(out, pair.id, *pair.difference, engine);
   }
 }
 
@@ -100,6 +91,17 @@ bool repeats(const CompareReport& report) {
 }
 
 }  // namespace
+
+void write_difference(std::ostream& out, const std::string& id, const Difference& d, const Engine& engine) {
+  const auto token = [&](const std::optional<Token>& id_of_token) {
+    if (!id_of_token) return std::string("nothing");
+    return printable(tools::quote_json(engine.text({&*id_of_token, 1}))) + " (" + std::to_string(*id_of_token) + ")";
+  };
+  out << "  " << name(d.verdict) << ": " << printable(id) << ", turn " << d.turn + 1 << ", token " << d.position + 1
+      << ": without " << token(d.plain) << ", with " << token(d.drafted) << "; margin " << decimal(d.margin, 5)
+      << ", of the top two " << decimal(d.top_two, 5) << (d.reproduced ? "" : "; plain decoding did not repeat itself")
+      << "\n";
+}
 
 Verdict CompareReport::verdict() const {
   Verdict worst = Verdict::identical;

@@ -64,6 +64,7 @@ Engine Engine::load(const EngineOptions& options) {
   params.n_threads_batch = options.threads;
   params.kv_unified = options.unified;
   params.no_perf = true;
+  if (options.adjust) options.adjust(params);
   last_complaint().clear();
   engine.context_.reset(llama_init_from_model(engine.model(), params));
   if (!engine.context_)

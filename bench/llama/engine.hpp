@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,8 +22,9 @@ struct EngineOptions {
   std::uint32_t batch = 512;  ///< most tokens of one llama_decode
   std::int32_t threads = 2;
   std::uint32_t sequences = 1;
-  bool unified = true;   ///< one cache for all sequences, as trees require
-  bool verbose = false;  ///< print llama.cpp's own log to standard error
+  bool unified = true;                                     ///< one cache for all sequences, as trees require
+  bool verbose = false;                                    ///< print llama.cpp's own log to standard error
+  std::function<void(llama_context_params&)> adjust = {};  ///< changes other settings of the context, for tests
 };
 
 struct Message {

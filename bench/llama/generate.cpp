@@ -82,7 +82,7 @@ class RequestRunner {
         verifier_(make_verifier()) {
     if (settings.picks == PickSource::target) limits_.eos = engine.end_tokens();
     limits_.max_context = engine.context_size();
-    limits_.draft.max_nodes = drafting.max_nodes;
+    limits_.draft.max_nodes = request.draft ? drafting.max_nodes : 0;
   }
 
   RequestRun run() {

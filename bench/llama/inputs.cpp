@@ -21,11 +21,15 @@ using tools::Json;
 Request request_of(const tools::SessionLine& line, std::size_t max_tokens) {
   const Json& json = line.json();
   for (const std::string& key : json.object()->keys)
-    if (key != "id" && key != "category" && key != "system" && key != "turns")
-      line.fail(key + ": there is no such field; the fields are id, category, system and turns");
+    if (key != "id" && key != "category" && key != "system" && key != "turns" && key != "draft")
+      line.fail(key + ": there is no such field; the fields are id, category, system, draft and turns");
   const auto text = [&](const char* key) { return line.string(line.member(json, key), key); };
   Request request{text("id"), text("category"), line.where(), {}, false, {}};
   if (json.find("system") != nullptr) request.system = text("system");
+  if (const Json* const draft = json.find("draft")) {
+    if (draft->boolean() == nullptr) line.fail("draft: expected true or false");
+    request.draft = *draft->boolean();
+  }
   for (const Json& turn : line.array(line.member(json, "turns"), "turns", "an array of texts")) {
     const std::string field = "turns[" + std::to_string(request.turns.size()) + "]";
     request.turns.push_back({line.string(turn, field), {}, max_tokens, {}});
@@ -143,10 +147,12 @@ void check_requests(const std::vector<Request>& requests, const Inputs& inputs, 
       throw InputError(request.where +
                        ": system: only a chat template has a place for it; leave out --raw, or write it into the text");
     const std::size_t least = least_context(request, inputs, engine);
-    if (least > engine.context_size())
-      throw InputError(request.where + ": needs at least " + std::to_string(least) +
-                       " tokens of context, but there are only " + std::to_string(engine.context_size()) +
-                       "; give --context " + std::to_string(least) + " or more, or a shorter prompt");
+    if (least <= engine.context_size()) continue;
+    const bool separate = !engine.options().unified;
+    throw InputError(
+        request.where + ": needs at least " + std::to_string(least) + " tokens of context, but there are only " +
+        std::to_string(engine.context_size()) + (separate ? " for each sequence" : "") + "; give --context " +
+        std::to_string(least * (separate ? engine.options().sequences : 1)) + " or more, or a shorter prompt");
   }
 }
 

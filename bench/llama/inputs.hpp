@@ -28,6 +28,7 @@ struct Request {
   bool tokens = false;  ///< the turns are tokens, not text
   std::vector<RequestTurn> turns;
   bool repeated = false;  ///< the same request was run before
+  bool draft = true;      ///< false: nothing is drafted for this session
 };
 
 /// The category of repeated requests in results.
@@ -37,8 +38,9 @@ inline constexpr const char* repeated_category = "repeated";
 struct Inputs {
   std::string prompt;
   std::string prompt_file;
-  std::vector<std::string> prompts;  ///< files of {"id", "category", "system" (optional), "turns": ["text", ...]}
-  std::vector<std::string> traces;   ///< recorded token traces, as reprise-replay reads them
+  std::vector<std::string>
+      prompts;  ///< files of {"id", "category", "system", "draft" (both optional), "turns": ["text", ...]}
+  std::vector<std::string> traces;  ///< recorded token traces, as reprise-replay reads them
   std::string system;
   bool raw = false;               ///< no chat template
   std::size_t max_tokens = 256;   ///< of each answer; answers of a trace are as long as recorded

@@ -7,6 +7,11 @@ function(reprise_add_llama_library name engine)
   foreach(
     source IN ITEMS
     answer
+    batch_compare
+    batch_decode
+    batch_engine
+    batch_report
+    batch_sequence
     compare
     compare_json
     compare_table
@@ -16,6 +21,7 @@ function(reprise_add_llama_library name engine)
     flips_report
     generate
     inputs
+    interrupt
     loops
     memory_file
     option_rows

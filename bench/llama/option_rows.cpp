@@ -32,7 +32,7 @@ INPUT, one of:
 constexpr std::string_view notes = R"(  --help, --version
 
 exit status: 0 done; 1 the engine failed; 2 an input cannot be used. --compare: 0 all texts are identical; 3 some texts
-differ, each first at a near tie; 4 a text is wrong.
+differ, each first at a near tie; 4 a text is wrong. --sequences: the same, and 130 after an interrupt.
 )";
 
 constexpr std::string_view a_whole_number = "a whole number";
@@ -59,8 +59,8 @@ std::vector<Option> input_rows(Options& o) {
       {"--prompt-file", "FILE", "one turn, the text of a file", text(o.inputs.prompt_file)},
       {.name = "--prompts",
        .value = "FILE...",
-       .help = "sessions, one JSON object a line: {\"id\", \"category\", \"system\" (may be left out),\n"
-               "\"turns\": [\"text\", ...]}",
+       .help = "sessions, one JSON object a line: {\"id\", \"category\", \"turns\": [\"text\", ...]};\n"
+               "optional: \"system\": \"text\", and \"draft\": false (nothing is drafted for this session)",
        .read = texts(o.inputs.prompts),
        .repeats = true,
        .list = true},
@@ -209,6 +209,34 @@ std::vector<Option> comparison_rows(Options& o) {
            .indent = 4}};
 }
 
+std::vector<Option> batch_rows(Options& o) {
+  return {
+      {"--sequences", "N,...",
+       "decodes up to N sessions at once, in shared passes, for each N, with each of the --rules; compares\n"
+       "every text with the session decoded alone. --repeat and --epsilon as above",
+       whole_numbers(o.sequences, 64)},
+      {.name = "--rules",
+       .value = "RULE,...",
+       .help = "the number of tokens that each sequence drafts (default: all of these, told only with --cost).\n"
+               "  plain       none\n"
+               "  told        BatchPlanner with the curve of --cost\n"
+               "  learned     BatchPlanner that learns from the times of whole passes\n"
+               "  1, 2, 4, 8  as many as the strategy has, up to this number (1 to 32)",
+       .read = [&o](const std::string&, const std::string& value) { o.rules = tools::split_at_commas(value); },
+       .indent = 4},
+      {.name = "--chunk",
+       .value = "N",
+       .help = "most prompt tokens of a pass in which sequences decode (default 64); 0: prompts in passes of their own",
+       .read = whole(o.chunk, 0, 1 << 20, a_whole_number),
+       .indent = 4},
+      {.name = "--cache",
+       .value = "KIND",
+       .help = "unified: one cache for all sequences, of --context tokens (default). separate: one cache for each,\n"
+               "of --context / N tokens (the default of --profile)",
+       .read = word<bool>(o.engine.unified, {{"unified", true}, {"separate", false}}),
+       .indent = 4}};
+}
+
 std::vector<Option> result_rows(Options& o) {
   return {{"--record", "FILE",
            "appends the tokens of every session as a trace; skips sessions that FILE has. With --top-k N\n"
@@ -221,11 +249,7 @@ std::vector<Option> result_rows(Options& o) {
            .help = "tokens in the cache of each sequence (default 128,1024,4096)",
            .read = whole_numbers(o.contexts, 1 << 20),
            .indent = 4},
-          {.name = "--sequences",
-           .value = "N,...",
-           .help = "sequences per pass (default 1,2,4)",
-           .read = whole_numbers(o.sequences, 64),
-           .indent = 4},
+          {.help = "    --sequences N,...   sequences per pass (default 1,2,4)\n"},
           {.name = "--pass-times",
            .value = "N",
            .help = "runs N passes of each shape instead of 9, and also writes each time of passes of one\n"
@@ -259,8 +283,8 @@ tools::OptionTable option_table(Options& o) {
   };
   table.rows.push_back({"", "", purpose});
   table.rows.push_back({"--model", "FILE", "", text(o.engine.model)});
-  for (const auto& rows :
-       {input_rows(o), engine_rows(o), drafting_rows(o), memory_rows(o), comparison_rows(o), result_rows(o)})
+  for (const auto& rows : {input_rows(o), engine_rows(o), drafting_rows(o), memory_rows(o), comparison_rows(o),
+                           batch_rows(o), result_rows(o)})
     table.rows.insert(table.rows.end(), rows.begin(), rows.end());
   table.rows.push_back({"", "", notes});
   table.rows.push_back({.name = "--help", .read = flag(o.help), .repeats = true, .short_name = "-h"});

@@ -31,10 +31,15 @@ class Agreement {
                 "applies to sampled tokens only; give --temperature above 0 as well");
     given_.only(o_.sampling.drawn() || given_("--record"), {"--top-k"},
                 "applies to sampled tokens and to --record; give --temperature above 0 or --record as well");
-    given_.only(o_.compare, {"--repeat", "--warm", "--again", "--epsilon", "--cost-model", "--picks", "--prompt-rows"},
+    o_.batched = given_("--sequences") && !given_("--profile");
+    given_.only(o_.compare, {"--warm", "--again", "--cost-model", "--picks", "--prompt-rows"},
                 "is an option of --compare; give that as well");
-    given_.only(given_("--profile"), {"--contexts", "--sequences", "--pass-times"},
-                "is an option of --profile; give that as well");
+    given_.only(o_.compare || o_.batched, {"--repeat", "--epsilon"},
+                "is an option of --compare and of --sequences; give one of them as well");
+    given_.only(given_("--profile"), {"--contexts", "--pass-times"}, "is an option of --profile; give that as well");
+    given_.only(o_.batched, {"--rules", "--chunk"}, "is an option of --sequences; give that as well");
+    given_.only(given_("--sequences") || given_("--profile"), {"--cache"},
+                "is an option of --sequences and of --profile; give one of them as well");
     given_.only(o_.kept == replay::Kept::session, {"--repeat"},
                 "does not go with --memory past: a repetition would draft from its own session");
     given_.only(o_.kept == replay::Kept::session, {"--cost-model"},
@@ -60,6 +65,7 @@ class Agreement {
     if (given_("--record") && given_("--top-k")) take_record_top_k();
     if (o_.flips && !given_("--trace")) throw InputError("--flips runs over the tokens of a recording; give --trace");
     if (given_("--profile")) return make_room_for_profile();
+    if (o_.batched) return agree_batched();
     o_.engine.sequences = static_cast<std::uint32_t>(o_.leaves);
     if (o_.engine.batch < o_.leaves + 33)
       throw InputError("--batch " + std::to_string(o_.engine.batch) +
@@ -138,12 +144,27 @@ class Agreement {
     }
   }
 
+  /// The conditions of --sequences. Sets the context for the largest number of sequences.
+  void agree_batched() {
+    for (const char* other : {"--compare", "--record", "--flips"})
+      given_.never_both("--sequences", other, "each is a run of its own");
+    given_.never_both("--sequences", "--leaves", "its drafts are chains");
+    given_.never_both("--sequences", "--memory", "its sessions run side by side, so none is in the past");
+    given_.never_both("--sequences", "--statistics", "its report has all counts");
+    const std::size_t most = *std::max_element(o_.sequences.begin(), o_.sequences.end());
+    if (o_.engine.batch < most + 32)
+      throw InputError("--batch " + std::to_string(o_.engine.batch) +
+                       ": a pass has a row for each sequence, and up to 32 drafted rows of one of them; give " +
+                       std::to_string(most + 32) + " or more");
+    o_.engine.sequences = static_cast<std::uint32_t>(most);
+  }
+
   /// Sets the context for measuring: a cache per sequence, and llama.cpp counts the tokens of all sequences together.
   void make_room_for_profile() {
     const std::size_t longest = *std::max_element(o_.contexts.begin(), o_.contexts.end());
     const std::size_t most = *std::max_element(o_.sequences.begin(), o_.sequences.end());
     o_.engine.sequences = static_cast<std::uint32_t>(most);
-    o_.engine.unified = false;
+    if (!given_("--cache")) o_.engine.unified = false;
     if (!given_("--context")) o_.engine.context = static_cast<std::uint32_t>(most * (longest + 256));
     if (!given_("--batch")) o_.engine.batch = static_cast<std::uint32_t>(std::max<std::size_t>(512, 33 * most));
   }

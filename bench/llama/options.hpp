@@ -46,8 +46,12 @@ struct Options {
   std::size_t record_top_k = 0;                           ///< likeliest tokens that --record stores; 0: none
   std::string profile;                                    ///< a file for measured costs; empty: none
   std::vector<std::size_t> contexts = {128, 1024, 4096};  ///< context sizes at which --profile measures
-  std::vector<std::size_t> sequences = {1, 2, 4};         ///< sequences per pass that --profile measures
-  std::size_t pass_times = 0;                             ///< passes of each shape to record; 0: none
+  /// Sequences per pass: those that --profile measures, or the most that run at once.
+  std::vector<std::size_t> sequences = {1, 2, 4};
+  bool batched = false;                 ///< --sequences without --profile
+  std::vector<std::string> rules = {};  ///< of batched runs; empty: all that are possible
+  std::size_t chunk = 64;               ///< most prompt tokens of a pass in which sequences decode
+  std::size_t pass_times = 0;           ///< passes of each shape to record; 0: none
   bool flips = false;
   Format format = Format::table;
   std::string output;  ///< a file; empty: standard output

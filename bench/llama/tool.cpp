@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "answer.hpp"
+#include "batch_compare.hpp"
+#include "batch_report.hpp"
 #include "common/files.hpp"
 #include "common/input_error.hpp"
 #include "common/progress.hpp"
@@ -20,6 +22,7 @@
 #include "flips.hpp"
 #include "generate.hpp"
 #include "inputs.hpp"
+#include "interrupt.hpp"
 #include "memory_file.hpp"
 #include "options.hpp"
 #include "passes.hpp"
@@ -83,6 +86,8 @@ class Tool {
     std::optional<PredictionSettings> prediction;
     if (!options_.cost_model.empty())
       prediction = PredictionSettings{curve("--cost-model", options_.cost_model), told_, options_.leaves > 1};
+    const std::vector<BatchRule> rules =
+        options_.batched ? batch_rules(rule_names(), told_.has_value()) : std::vector<BatchRule>();
     check_memory_files(draftings_, options_.snapshot_in, options_.snapshot_out);
     std::vector<Request> requests = read_requests(options_.inputs);
     if (!options_.grammar.empty()) {
@@ -100,6 +105,7 @@ class Tool {
     if (!options_.snapshot_in.empty()) load_memory(draftings_, options_.snapshot_in, fingerprint());
     settings_ = {options_.sampling, options_.leaves, options_.inputs.raw, told, options_.picks, options_.prompt_rows};
     if (!options_.record.empty()) return record_all(requests);
+    if (options_.batched) return batch_all(requests, rules);
     const int status = options_.compare ? compare_all(requests, std::move(prediction)) : generate_all(requests);
     if (!options_.snapshot_out.empty()) save_memory(draftings_.front(), options_.snapshot_out, fingerprint());
     return status;
@@ -173,8 +179,38 @@ class Tool {
         around_.error << "\n" << tools::printable(strategy.spec) << "\n";
         reprise::write_table(all, [&](std::string_view piece) { around_.error << piece; });
       }
-    const Verdict verdict = report.verdict();
+    return status(report.verdict());
+  }
+  static int status(Verdict verdict) {
     return verdict == Verdict::identical ? exit_done : verdict == Verdict::near_tie ? exit_near_tie : exit_wrong;
+  }
+
+  /// The rules of batched runs.
+  [[nodiscard]] std::vector<std::string> rule_names() const {
+    if (!options_.rules.empty()) return options_.rules;
+    const bool planned = draftings_.front().calibrated;
+    std::vector<std::string> names = {"plain"};
+    if (planned && told_) names.emplace_back("told");
+    if (planned) names.emplace_back("learned");
+    for (const char* fixed : {"1", "2", "4", "8"}) names.emplace_back(fixed);
+    return names;
+  }
+  int batch_all(const std::vector<Request>& requests, const std::vector<BatchRule>& rules) {
+    const Drafting& drafting = draftings_.front();
+    for (const BatchRule& rule : rules)
+      if (rule.plans() && !drafting.calibrated)
+        throw InputError("--rules " + rule.name() + ": weighs probabilities, and " + drafting.spec +
+                         " does not learn any; leave it out, or give --strategy ngram");
+    const InterruptFlag interrupt;
+    const BatchCompareSettings settings{
+        options_.sequences,        rules,
+        told_ ? &*told_ : nullptr, {1, options_.chunk, settings_, &InterruptFlag::raised},
+        options_.repeat,           options_.epsilon};
+    const BatchComparison comparison = compare_batches(engine_, requests, drafting, settings, progress_);
+    const BatchReport report{comparison, requests, engine_, settings, drafting.spec, options_.cost};
+    options_.format == Format::json ? write_json(output_.stream(), report) : write_table(output_.stream(), report);
+    output_.finish();
+    return comparison.partial ? exit_interrupted : status(comparison.verdict());
   }
 
   int record_all(const std::vector<Request>& requests) {

@@ -15,6 +15,7 @@ inline constexpr int exit_failed = 1;
 inline constexpr int exit_bad_input = 2;
 inline constexpr int exit_near_tie = 3;
 inline constexpr int exit_wrong = 4;
+inline constexpr int exit_interrupted = 130;  ///< the report has what was measured until then
 
 /// The streams and folders of the tool.
 struct Surroundings {

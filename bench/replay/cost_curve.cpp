@@ -16,8 +16,8 @@
 namespace reprise::replay {
 namespace {
 
-/// Reads a curve file; errors name the file.
-MeasuredCost read_curve(const std::string& path, std::string_view text) {
+/// Reads a curve file; errors name the file. The points of several sequences go to `shared`.
+MeasuredCost read_curve(const std::string& path, std::string_view text, std::vector<CostPoint>& shared) {
   const JsonReader file(path);
   const tools::Json json = file.object(text);
   if (json.find("points") == nullptr && json.find("pass_times") != nullptr)
@@ -37,6 +37,7 @@ MeasuredCost read_curve(const std::string& path, std::string_view text) {
     if (rows < sequences) file.fail(at + "rows: a pass has at least one row for each sequence");
     if (!by_sequences[sequences][context].emplace(rows, file.time(file.member(point, at, "ns"), at + "ns")).second)
       file.fail(at + "rows: an earlier point has the same sequences, context and rows");
+    if (sequences > 1) shared.push_back({sequences, context, rows, by_sequences[sequences][context][rows]});
   }
   MeasuredCost::Lines lines = std::move(by_sequences[1]);
   if (lines.empty()) file.fail("points: none with \"sequences\": 1; a replay runs one sequence at a time");
@@ -53,7 +54,10 @@ double CostCurve::cost(const PassShape& shape) const {
 }
 
 CostCurve CostCurve::parse_file(const std::string& path, std::string_view text) {
-  return CostCurve(path, read_curve(path, text));
+  std::vector<CostPoint> shared;
+  CostCurve curve(path, read_curve(path, text, shared));
+  curve.shared_ = std::move(shared);
+  return curve;
 }
 
 CostCurve CostCurve::from_pass_times(const std::string& path) {
@@ -66,9 +70,11 @@ CostCurve CostCurve::from_pass_times(const std::string& path) {
   return curve;
 }
 
-reprise::CostCurve CostCurve::for_control() const {
+reprise::CostCurve CostCurve::for_control() const { return with_points({}); }
+reprise::CostCurve CostCurve::for_planner() const { return with_points(shared_); }
+
+reprise::CostCurve CostCurve::with_points(std::vector<CostPoint> points) const {
   if (const LinearCost* linear = this->linear()) return reprise::CostCurve::linear(linear->slope);
-  std::vector<CostPoint> points;
   for (const auto& [context, line] : std::get<MeasuredCost>(cost_).lines())
     for (const auto& [rows, ns] : line) points.push_back({1, context, rows, ns});
   auto curve = reprise::CostCurve::from_points(points);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "measured_cost.hpp"
 #include "pass_times.hpp"
@@ -48,13 +49,17 @@ class CostCurve {
   /// The same curve for control: in fixed point, from the same points. Throws InputError if it has more points than
   /// control accepts.
   [[nodiscard]] reprise::CostCurve for_control() const;
+  /// The same for a planner of several sequences: also from the points of several sequences.
+  [[nodiscard]] reprise::CostCurve for_planner() const;
 
  private:
   CostCurve(std::string spec, std::variant<LinearCost, MeasuredCost> cost)
       : spec_(std::move(spec)), cost_(std::move(cost)) {}
+  [[nodiscard]] reprise::CostCurve with_points(std::vector<CostPoint> points) const;
 
   std::string spec_;
   std::variant<LinearCost, MeasuredCost> cost_;
+  std::vector<CostPoint> shared_;  // points of several sequences
   std::shared_ptr<const PassTimes> pass_times_ = {};
 };
 

@@ -178,6 +178,32 @@ TEST(LlamaOptions, MakeRoomForWhatAProfileMeasures) {
   EXPECT_FALSE(options.engine.unified);
 }
 
+TEST(LlamaOptions, MakeRoomForManySequences) {
+  const Options options = parsed(with({"--sequences", "1,8,4", "--rules", "plain,told,2", "--chunk=0", "--repeat=3",
+                                       "--epsilon=0.1", "--cost", "linear:0.1"}));
+  EXPECT_TRUE(options.batched);
+  EXPECT_THAT(options.sequences, ElementsAre(1U, 8U, 4U));
+  EXPECT_THAT(options.rules, ElementsAre("plain", "told", "2"));
+  EXPECT_EQ(options.chunk, 0U);
+  EXPECT_EQ(options.repeat, 3U);
+  EXPECT_EQ(options.engine.sequences, 8U);
+  EXPECT_TRUE(options.engine.unified);
+  EXPECT_FALSE(parsed(with({"--sequences", "2", "--cache", "separate"})).engine.unified);
+  EXPECT_TRUE(parsed({"--model", "m", "--profile", "p", "--cache", "unified"}).engine.unified);
+  EXPECT_FALSE(parsed({"--model", "m", "--profile", "p", "--sequences", "2"}).batched);
+  EXPECT_THAT(refused(with({"--sequences", "65"})), HasSubstr("from 1 to 64"));
+  EXPECT_THAT(refused(with({"--sequences", "8", "--batch", "39"})), HasSubstr("--batch 39: a pass has a row for each"));
+  EXPECT_EQ(refused(with({"--sequences", "8", "--batch", "40"})), "accepted");
+  EXPECT_THAT(refused(with({"--chunk", "8"})), HasSubstr("--chunk is an option of --sequences"));
+  EXPECT_THAT(refused(with({"--rules", "plain"})), HasSubstr("--rules is an option of --sequences"));
+  EXPECT_THAT(refused(with({"--cache", "unified"})), HasSubstr("--cache is an option of --sequences and of --profile"));
+  for (const char* other : {"--compare", "--record=r", "--leaves=2", "--memory=past", "--statistics"})
+    EXPECT_THAT(refused(with({"--sequences", "2", other})), HasSubstr("--sequences and --")) << other;
+  EXPECT_THAT(refused({"--model", "m", "--trace", "t", "--flips", "--sequences", "2"}),
+              HasSubstr("--sequences and --flips"));
+  EXPECT_THAT(refused(with({"--sequences", "2", "--picks", "target"})), HasSubstr("--picks is an option of --compare"));
+}
+
 TEST(LlamaOptions, RefuseWhatIsNoNumberOrOutOfBounds) {
   EXPECT_THAT(refused(with({"--threads", "0"})), HasSubstr("--threads 0: expected a whole number from 1"));
   EXPECT_THAT(refused(with({"--temperature", "hot"})), HasSubstr("--temperature hot: expected a number"));

@@ -224,6 +224,54 @@ TEST_F(LlamaTool, ShowsTheRowsToMethodsThatLearnFromThem) {
   EXPECT_GT(total(json, 0, "mat"), 1.0) << "without rows, its matrix stays empty";
 }
 
+TEST_F(LlamaTool, DecodesManySequencesAndReportsEveryLane) {
+  const std::vector<std::string> arguments = {"--prompts", prompts(), "--max-tokens", "12",     "--sequences",
+                                              "1,2",       "--rules", "plain,told,4", "--cost", "linear:0.1"};
+  ASSERT_EQ(run(arguments), exit_done) << out() << error();
+  EXPECT_THAT(out(), AllOf(HasSubstr("up to 1 sequence at once"), HasSubstr("up to 2 sequences at once"),
+                           HasSubstr("\ntold "), HasSubstr("verdict: identical\n")));
+  auto as_json = arguments;
+  as_json.insert(as_json.end(), {"--format", "json"});
+  ASSERT_EQ(run(as_json), exit_done) << error();
+  tools::Json json;
+  ASSERT_FALSE(parse_json(out(), json)) << out();
+  EXPECT_EQ(*json.find("partial")->boolean(), false);
+  EXPECT_EQ(*json.find("cache")->string(), "unified");
+  const auto& lanes = *json.find("lanes")->array();
+  ASSERT_EQ(lanes.size(), 6U);
+  EXPECT_EQ(lanes[4].find("sequences")->number()->integer, 2);
+  EXPECT_EQ(*lanes[4].find("rule")->string(), "told");
+  EXPECT_EQ(lanes[4].find("identical")->number()->integer, 2);
+  const auto& sessions = *lanes[4].find("sessions")->array();
+  ASSERT_EQ(sessions.size(), 2U);
+  EXPECT_EQ(*sessions[1].find("id")->string(), "b");
+  EXPECT_EQ(sessions[0].find("runs")->array()->front().find("turns")->number()->integer, 2);
+}
+
+TEST_F(LlamaTool, RefusesWhatManySequencesCannotDo) {
+  const auto refused = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--prompts", prompts(), "--max-tokens", "12", "--sequences", "2"});
+    EXPECT_EQ(run(more), exit_bad_input) << out();
+    return error();
+  };
+  EXPECT_THAT(refused({"--rules", "told"}), HasSubstr("--rules told: needs a cost curve"));
+  EXPECT_THAT(refused({"--strategy", "hf", "--rules", "plain,learned"}), HasSubstr("hf does not learn any"));
+  EXPECT_EQ(run({"--prompts", prompts(), "--max-tokens", "12", "--sequences", "2", "--strategy", "hf"}), exit_done)
+      << "by default, rules that need probabilities are left out";
+  EXPECT_THAT(out(), Not(HasSubstr("\nlearned")));
+  const std::string text(150, 'a');
+  const std::string prompt = file("long.jsonl", R"({"id": "a", "category": "c", "turns": [")" + text + "\"]}\n");
+  const std::vector<std::string> tight = {"--model",   model_, "--context",   "256",
+                                          "--prompts", prompt, "--sequences", "2"};
+  EXPECT_EQ(run_bare(tight), exit_done) << error();
+  auto separate = tight;
+  separate.insert(separate.end(), {"--cache", "separate"});
+  EXPECT_EQ(run_bare(separate), exit_bad_input);
+  EXPECT_THAT(error(), AllOf(HasSubstr("only 128 for each sequence"), HasSubstr("give --context")));
+  model_ = model({.kind = "recurrent"});
+  EXPECT_THAT(refused({}), HasSubstr("recurrent or hybrid"));
+}
+
 TEST_F(LlamaTool, LeavesThePastOfEachStrategyToTheNextSession) {
   const std::string twice = file("twice.jsonl",
                                  "{\"id\": \"a\", \"category\": \"c\", \"turns\": [\"abcabcabc\"]}\n"
@@ -508,8 +556,9 @@ TEST_F(LlamaTool, RefusesBrokenPromptFilesWithTheLineAndTheField) {
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": [1]})"), HasSubstr("turns[0]: expected a string"));
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "turns": []})"), HasSubstr("turns: is empty"));
   EXPECT_THAT(refused(R"({"id": "a", "category": "c", "system": 1, "turns": ["a"]})"), HasSubstr("system: expected"));
-  EXPECT_THAT(refused(R"({"id": "a", "category": "c", "sytem": "s", "turns": ["a"]})"),
-              HasSubstr("bad.jsonl:2: sytem: there is no such field; the fields are id, category, system and turns"));
+  EXPECT_THAT(
+      refused(R"({"id": "a", "category": "c", "sytem": "s", "turns": ["a"]})"),
+      HasSubstr("bad.jsonl:2: sytem: there is no such field; the fields are id, category, system, draft and turns"));
   EXPECT_THAT(refused(""), HasSubstr("no sessions"));
 }
 

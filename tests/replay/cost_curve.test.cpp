@@ -51,6 +51,18 @@ TEST(LinearCost, IsOnePlusTheSlopeForEachDraftedToken) {
   EXPECT_DOUBLE_EQ(CostCurve::parse("linear:0").cost({1, 33, 0}), 1);
 }
 
+TEST(CostCurve, GivesAPlannerAlsoThePointsOfSeveralSequences) {
+  const CostCurve curve = file(point(128, 1, "100") + "," + point(128, 9, "180") + "," + point(128, 4, "100", 4) + "," +
+                               point(128, 36, "300", 4));
+  const PassShape shared{4, 36, 128};
+  const auto cost = [](const reprise::CostCurve& of, const PassShape& shape) {
+    return static_cast<double>(of.cost(shape)) / cost_one;
+  };
+  EXPECT_NEAR(cost(curve.for_planner(), shared), 3.0, 0.01);
+  EXPECT_GT(cost(curve.for_control(), shared), 3.1) << "control reads those of one sequence";
+  EXPECT_EQ(curve.for_planner().cost({1, 9, 128}), curve.for_control().cost({1, 9, 128}));
+}
+
 TEST(LinearCost, RefusesOtherSlopes) {
   for (const char* spec : {"linear:", "linear:x", "linear:-0.1", "linear:1x", "linear:nan", "linear:inf",
                            "linear:1e999", "linear: 1", "linear:1,2"})
