@@ -13,8 +13,8 @@ namespace reprise::llama {
 /// A number that depends on the text of every token, so that models with different tokenizers have different numbers.
 std::uint64_t fingerprint_of(const Engine& engine);
 
-/// Throws InputError unless the strategies can use these files, empty for none: all of them have a memory of
-/// sequences, and only one strategy is given if a file is to be saved. Writes nothing.
+/// Checks that the strategies can use these files; an empty path is no file. Each strategy needs a memory of
+/// sequences, and a file can be saved for one strategy only. Throws InputError. Writes nothing.
 void check_memory_files(std::span<const Drafting> draftings, const std::string& load, const std::string& save);
 
 /// Adds the history, the calibration, the next-token counts and the ranked rows of a snapshot to the memory of each

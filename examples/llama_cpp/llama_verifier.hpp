@@ -84,7 +84,7 @@ class LlamaVerifier {
     Token operator[](std::size_t i) const { return verifier->pick(i); }
     [[nodiscard]] std::size_t size() const { return verifier->drafted_ + 1; }
   };
-  /// The path for chains: nothing is allocated, and no tree is examined.
+  /// The path for chains: it allocates nothing itself, and examines no tree.
   Result<Picks> verify(TokenSpan batch, std::size_t drafted) {
     const auto start = Clock::now();
     if (auto done = begin_pass(batch.size(), drafted, 1); !done) return done.error();

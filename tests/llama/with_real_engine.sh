@@ -62,6 +62,24 @@ if grep -q '^\[  PASSED  \] 0 tests' "$build/engine-tests.log"; then
   echo "skipped: no model is there, so no test of the engine was run"
 fi
 
+# A memory that is saved and loaded: the same request again is answered with the same text, in fewer passes.
+passes() { # MODEL OPTIONS...
+  "$build/bench/llama/reprise-llama" --model "$1" --threads 1 --raw --prompt "the quick brown fox" --max-tokens 60 \
+    --compare --cost linear:0 --memory past --format json "${@:2}" |
+    awk -F'"passes": ' 'NF > 1 && !seen++ { print $2 + 0 }'
+}
+for kind in attention sliding_window recurrent hybrid; do
+  model=$models/$kind.gguf
+  [ -e "$model" ] || continue
+  cold=$(passes "$model" --snapshot-out "$build/memory.bin")
+  warm=$(passes "$model" --snapshot-in "$build/memory.bin")
+  echo "$kind: $cold passes, with the saved memory $warm"
+  if [ "$warm" -ge "$cold" ]; then
+    echo "failed: the saved memory of $kind is of no use" >&2
+    exit 1
+  fi
+done
+
 # With and without drafting: the same text, or a near tie where they part (exit status 3). 4 is wrong.
 model=$models/SmolLM2-135M-Instruct.Q4_1.gguf
 if [ -e "$model" ]; then
