@@ -135,7 +135,7 @@ TEST_F(BatchDecode, DraftsAndSharesPasses) {
 
 TEST_F(BatchDecode, EveryNumberOfSequencesGivesTheSameTexts) {
   const auto sessions = requests();
-  for (const std::size_t sequences : {1, 2, 4}) {
+  for (const std::size_t sequences : {1U, 2U, 4U}) {
     settings_.sequences = sequences;
     const BatchRun run = decode(sessions, {Kind::told, 0});
     EXPECT_EQ(run.most_running, sequences);
