@@ -86,8 +86,8 @@ class LearnedCurve {
     const bool timed = measured && measured->count() > 0;
     budget_.begin_pass(plain, timed);
     if (!timed || rows == 0 || rows > most_rows) return;
-    const std::uint64_t took = nanoseconds(*measured);
-    const std::int64_t at = signed_context(context);
+    const std::uint64_t took = detail::limited_time(*measured);
+    const std::int64_t at = detail::limited_context(context);
     budget_.count_pass();
     if (plain) {
       learn_plain(std::max<std::uint64_t>(1, UnitScale::divide(took, cost(rows, context))), at);
@@ -103,11 +103,11 @@ class LearnedCurve {
   [[nodiscard]] Cost cost(std::size_t rows) const noexcept { return cost_at(rows, 0); }
   /// Returns the expected cost of a pass with `rows` rows at `context` committed tokens.
   [[nodiscard]] Cost cost(std::size_t rows, std::size_t context) const noexcept {
-    return cost_at(rows, signed_context(context) - fitted_context_);
+    return cost_at(rows, detail::limited_context(context) - fitted_context_);
   }
   /// Sets out[k] to the expected cost of a pass with `rows` + k rows at `context` committed tokens.
   void costs(std::size_t rows, std::size_t context, std::span<Cost> out) const noexcept {
-    const std::int64_t distance = signed_context(context) - fitted_context_;
+    const std::int64_t distance = detail::limited_context(context) - fitted_context_;
     std::size_t k = 0;
     if (!slope_per_row_.rises() && rows >= 1 && rows <= most_rows) {
       k = std::min(out.size(), most_rows + 1 - rows);
@@ -182,7 +182,7 @@ class LearnedCurve {
   [[nodiscard]] Cost measured(std::size_t rows, std::chrono::nanoseconds time) const noexcept {
     if (!plain_.known() || time.count() <= 0) return cost(rows);
     return static_cast<Cost>(
-        std::min(plain_.cost_of(nanoseconds(time), fitted_context_), std::uint64_t{cost(rows)} * 5 / 2));
+        std::min(plain_.cost_of(detail::limited_time(time), fitted_context_), std::uint64_t{cost(rows)} * 5 / 2));
   }
   /// Returns true if a try is due: a pass whose row count has an uncertain() cost.
   [[nodiscard]] bool may_try() const noexcept { return budget_.due(budget_.tries, plain_); }
@@ -224,14 +224,6 @@ class LearnedCurve {
   static constexpr std::uint64_t optimistic_slope = to_cost(0.015);  // after the first time; unknown lengths are tried
   static constexpr std::int64_t surprises = 6;    // one pass faster by more usual errors than this refutes an old cost
   static constexpr std::uint64_t prior_rows = 4;  // number of rows that the given slope counts as
-
-  static std::uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
-    constexpr std::int64_t most = std::int64_t{1} << 39;  // nine minutes
-    return static_cast<std::uint64_t>(std::min<std::int64_t>(time.count(), most));
-  }
-  static std::int64_t signed_context(std::size_t context) noexcept {
-    return static_cast<std::int64_t>(std::min<std::size_t>(context, std::size_t{1} << 32));
-  }
 
   [[nodiscard]] Cost cost_at(std::size_t rows, std::int64_t distance) const noexcept {
     if (rows <= 1) return cost_one;
@@ -279,7 +271,7 @@ class LearnedCurve {
           detail::UsualError::of(std::min(sample, detail::RowRatio::most), static_cast<std::uint64_t>(here));
       const std::int64_t usual = usual_.deviation();
       if (row.age(passes()) > 0 && error < -surprises * usual) {
-        suspect_ = Suspect{rows, took, at};
+        suspect_ = detail::SuspectPass{rows, took, at};
         doubtful_ = true;
         return;
       }
@@ -292,13 +284,12 @@ class LearnedCurve {
   }
   /// Returns true if the cost of i + 1 rows is assumed or trusted.
   [[nodiscard]] bool known(std::size_t i) const noexcept { return rows_[i].trusted || (assumed_ >> i & 1) != 0; }
-  /// Decides about a pass with rows that was far faster than an old cost, after a plain pass that took `plain`. If the
-  /// plain pass was that fast too, the machine has become faster, and the old cost stays.
+  /// Decides about the suspect pass, after a plain pass that took `plain`. If the plain pass was as fast, the machine
+  /// has become faster, and the old cost stays.
   void confirm(std::uint64_t plain) noexcept {
-    const Suspect pass = *std::exchange(suspect_, std::nullopt);
+    const detail::SuspectPass pass = *std::exchange(suspect_, std::nullopt);
     const detail::RowRatio& row = rows_[pass.rows - 1];
-    const std::uint64_t known = plain_.cost_of(pass.took, pass.context);
-    const std::uint64_t sample = std::max(known, UnitScale::divide(pass.took, std::max<std::uint64_t>(plain, 1)));
+    const std::uint64_t sample = pass.highest_cost(plain_, plain);
     const std::int64_t error = detail::UsualError::of(std::min(sample, detail::RowRatio::most), row.value);
     if (row.age(passes()) > 0 && error < -surprises * usual_.deviation()) refute(pass.rows, sample, pass.context);
   }
@@ -388,13 +379,6 @@ class LearnedCurve {
     return passes() == 0 && assumed_ == 0 ? default_slope : optimistic_slope;
   }
 
-  /// A pass that was far faster than an old cost.
-  struct Suspect {
-    std::size_t rows;
-    std::uint64_t took;
-    std::int64_t context;
-  };
-
   std::uint64_t assumed_ = 0;           // bit i: a cost is assumed for i + 1 rows
   std::array<Cost, most_rows> base_{};  // assumed costs; without a prior, the cost of a plain pass
   std::array<detail::RowRatio, most_rows> rows_{};
@@ -404,12 +388,12 @@ class LearnedCurve {
   detail::ExplorationBudget budget_;
   std::array<Cost, most_rows> fitted_{};
   std::int64_t fitted_context_ = 0;
-  std::uint64_t slope_ = 0;     // cost per row after the last known row
-  std::size_t widest_ = 1;      // the largest known row count
-  std::uint32_t revision_ = 0;  // number of refits
-  std::optional<Suspect> suspect_;
-  bool changed_ = false;   // a cost or the speed of the machine has changed since the last refit
-  bool averaging_ = true;  // the first plain times are averaged
+  std::uint64_t slope_ = 0;                     // cost per row after the last known row
+  std::size_t widest_ = 1;                      // the largest known row count
+  std::uint32_t revision_ = 0;                  // number of refits
+  std::optional<detail::SuspectPass> suspect_;  // until the next plain pass
+  bool changed_ = false;                        // a cost or the speed of the machine has changed since the last refit
+  bool averaging_ = true;                       // the first plain times are averaged
   bool doubtful_ = false;  // times have changed; a plain pass is needed to find out whether rows or the machine
 };
 

@@ -31,9 +31,8 @@ namespace reprise::inline v0 {
 ///  * **The known tokens and more**: a pass committed them. The first draft.size() + 1 new tokens are the picks of the
 ///    pass; tokens after those that the picks commit are appended, as by Session::append().
 ///  * **The known tokens alone**: nothing has happened; the last draft is void.
-///  * **Other tokens**: a new sequence. Nothing of the text before it is left, not even as evidence: its slot may
-///  belong
-///    to another user's request now.
+///  * **Other tokens**: a new sequence. Nothing of the text before it is left, not even as evidence, because the slot
+///    may belong to another user's request now.
 ///  * **Other tokens of the same conversation**: the end was removed (Session::truncate()), or the text was replaced
 ///    (Session::rebase(), which keeps the replaced tokens as evidence). Only a caller that passes the number of the
 ///    conversation gets this.
@@ -43,12 +42,11 @@ namespace reprise::inline v0 {
 /// engine may have run a prompt in it. It is also ignored if it is the first of all, or above 10 times the usual
 /// interval.
 ///
-/// The learned pass costs outlive a sequence, because they are a property of the engine. The loss budget
-/// outlives it too. So the *number* of drafted tokens may depend on earlier sequences, but never the tokens.
+/// The learned pass costs outlive a sequence, because they are a property of the engine. The loss budget outlives it
+/// too. So the *number* of drafted tokens may depend on earlier sequences, but never the tokens.
 ///
 /// `S`: a Speculator, or another Session. Drafts are chains. Cost of a call: one comparison of all tokens, plus the
-/// session's cost of the change. Memory: that of the session, and 1 KB. Exceptions and threads: as for the
-/// session.
+/// session's cost of the change. Memory: that of the session, and 1 KB. Exceptions and threads: as for the session.
 template <class S>
 class Follower {
  public:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,6 +17,15 @@ namespace reprise::inline v0::detail {
 
 /// Nanoseconds in steps of 2^-8.
 using TimeScale = Fixed<8>;
+
+/// Returns a time above 0 in nanoseconds, at most nine minutes.
+inline std::uint64_t limited_time(std::chrono::nanoseconds time) noexcept {
+  return static_cast<std::uint64_t>(std::min<std::int64_t>(time.count(), std::int64_t{1} << 39));
+}
+/// Returns a context length, at most 2^32 tokens.
+inline std::int64_t limited_context(std::size_t context) noexcept {
+  return static_cast<std::int64_t>(std::min<std::size_t>(context, std::size_t{1} << 32));
+}
 
 /// The usual relative deviation of a time from its expected value. Errors are clamped to three times this deviation, so
 /// one pass in a hundred may take ten times as long without harm.
@@ -206,6 +216,18 @@ struct PlainTime : LearnedValue {
   /// three samples. In that case, the plain pass was accidentally slow.
   [[nodiscard]] bool refuted_by(std::uint64_t nanoseconds) const noexcept {
     return seeding() && 2 * TimeScale::from(nanoseconds) < value;
+  }
+};
+
+/// A pass that took far less than the old cost of its row count.
+struct SuspectPass {
+  std::size_t rows;
+  std::uint64_t took;  // nanoseconds
+  std::int64_t context;
+
+  /// Returns its cost by the learned plain time or by one plain pass that took `latest`, whichever is higher.
+  [[nodiscard]] std::uint64_t highest_cost(const PlainTime& plain, std::uint64_t latest) const noexcept {
+    return std::max(plain.cost_of(took, context), UnitScale::divide(took, std::max<std::uint64_t>(latest, 1)));
   }
 };
 
