@@ -197,8 +197,9 @@ void write_json(std::ostream& out, const BatchReport& report) {
   json.member("cache", cache_name(report.engine)).member("batch", engine.batch);
   json.member("chunk", report.settings.batch.chunk).member("strategy", report.strategy).member("cost", report.cost);
   json.member("repeat", report.settings.repeat).raw_member("epsilon", decimal(report.settings.epsilon, 6));
-  json.raw_member("temperature", decimal(sampling.temperature, 6)).member("seed", sampling.seed).new_line(1);
-  json.member("checked", what_is_checked(sampling, report.settings.epsilon))
+  write(json, sampling);
+  json.new_line(1)
+      .member("checked", what_is_checked(sampling, report.settings.epsilon))
       .member("verdict", verdict_text(comparison));
   json.member("partial", comparison.partial);
   json.raw_member("alone_tokens_per_second", decimal(comparison.alone.tokens_per_second(), 3));

@@ -23,6 +23,11 @@ void write(JsonWriter& json, const Difference& difference) {
   json.member("reproduced", difference.reproduced).end();
 }
 
+void write(JsonWriter& json, const Sampling& sampling) {
+  json.raw_member("temperature", decimal(sampling.temperature, 6)).member("seed", sampling.seed);
+  json.member("grammar", !sampling.grammar.empty());
+}
+
 namespace {
 
 /// Writes the counts that are exact on every machine.
@@ -81,7 +86,6 @@ void write(JsonWriter& json, const Summary& sum) {
 
 void write_json(std::ostream& out, const CompareReport& report) {
   const EngineOptions& engine = report.engine.options();
-  const Sampling& sampling = report.settings.sampling;
   JsonWriter json(out);
   json.begin_object().member("version", 1).member("model", report.engine.description());
   json.member("threads", engine.threads).member("context", report.engine.context_size());
@@ -91,8 +95,7 @@ void write_json(std::ostream& out, const CompareReport& report) {
       .member("filled_with", report.filled_with)
       .member("repeat", report.repeat)
       .raw_member("epsilon", decimal(report.epsilon, 6));
-  json.raw_member("temperature", decimal(sampling.temperature, 6)).member("seed", sampling.seed);
-  json.member("grammar", !sampling.grammar.empty());
+  write(json, report.settings.sampling);
   json.member("picks", name(report.settings.picks)).new_line(1).member("checked", report.checked());
   json.member("verdict", name(report.verdict())).new_line(1).key("strategies").begin_array();
   for (const StrategyPairs& strategy : report.strategies) {

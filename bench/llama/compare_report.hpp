@@ -33,6 +33,8 @@ struct CompareReport {
 /// Writes one line about a difference of the session `id`.
 void write_difference(std::ostream& out, const std::string& id, const Difference& difference, const Engine& engine);
 void write(tools::JsonWriter& json, const Difference& difference);
+/// Writes the sampling settings as members of an object.
+void write(tools::JsonWriter& json, const Sampling& sampling);
 
 /// Writes text for people: a table per strategy, by category and in total, then every difference and the verdict.
 void write_table(std::ostream& out, const CompareReport& report);

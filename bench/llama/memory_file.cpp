@@ -7,6 +7,7 @@
 #include "common/files.hpp"
 #include "common/input_error.hpp"
 #include "engine_error.hpp"
+#include "replay/trace.hpp"
 #include "reprise/core/buffer.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/next_token_snapshot.hpp"
@@ -47,14 +48,13 @@ void load_one(replay::Past& past, std::span<const std::byte> bytes, std::uint64_
 }  // namespace
 
 std::uint64_t fingerprint_of(const Engine& engine) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  std::string texts;
   for (std::size_t token = 0; token < engine.vocabulary(); ++token) {
     const Token id = static_cast<Token>(token);
-    for (const char byte : engine.text({&id, 1})) mix(static_cast<unsigned char>(byte));
-    mix(0xff);  // a separator that UTF-8 never has
+    texts += engine.text({&id, 1});
+    texts += '\xff';  // a separator that UTF-8 never has
   }
-  return hash;
+  return replay::fnv1a(texts);
 }
 
 void check_memory_files(std::span<const Drafting> draftings, const std::string& load, const std::string& save) {

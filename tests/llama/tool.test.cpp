@@ -121,6 +121,12 @@ TEST_F(LlamaTool, FollowsAGrammarWithDraftsAndWithout) {
             exit_done)
       << out() << error();
   EXPECT_THAT(out(), HasSubstr("verdict: identical"));
+  for (const char* task : {"--compare", "--sequences=2"}) {
+    ASSERT_EQ(run({"--prompts", prompts(), "--max-tokens", "24", task, "--grammar", grammar, "--format", "json"}),
+              exit_done)
+        << out() << error();
+    EXPECT_THAT(out(), AllOf(HasSubstr(R"("verdict": "identical")"), HasSubstr(R"("grammar": true)"))) << task;
+  }
 }
 
 TEST_F(LlamaTool, RefusesAGrammarThatCannotBeRead) {
