@@ -19,8 +19,9 @@ Predictor::Predictor(const Drafting& drafting, const PredictionSettings& setting
 Prediction Predictor::predict(const Request& request, const RequestRun& plain) {
   setup_.curves = curves_;  // again, because the Predictor may have been moved
   Prediction prediction;
+  AnyStrategy strategy = strategy_;  // as in a run, a session keeps only what control has learned
   for (const replay::TraceSession& session : as_replayed(request, plain)) {
-    const replay::Counts counts = replay_session(session, strategy_, setup_, control_);
+    const replay::Counts counts = replay_session(session, strategy, setup_, control_);
     if (!counts.lossless()) throw EngineError("the replay differs from the generated tokens: " + counts.fault);
     prediction.tokens += static_cast<double>(counts.tokens);
     prediction.cost += counts.charges.back().cost;

@@ -75,27 +75,57 @@ class Measurement {
       for (std::size_t i = held; i < context; ++i) more.push_back(token(s, i));
       passes_.fill(more, held, s);
     }
-    std::vector<std::vector<double>> times(drafted_.size());
+    std::vector<Times> times(drafted_.size() - 1);  // of the widths after the plain pass
     for (const std::size_t drafted : drafted_) run(sequences, context, drafted);
-    std::vector<std::size_t> order(drafted_.size());
+    run(sequences, context, 0);
+    std::vector<double> plain, recorded;
+    std::vector<std::size_t> order(times.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     for (std::size_t repetition = 0; repetition < repetitions_; ++repetition) {
       for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.below(i)]);
-      for (const std::size_t i : order) times[i].push_back(run(sequences, context, drafted_[i]));
+      recorded.push_back(run(sequences, context, 0));
+      for (const std::size_t i : order) {
+        plain.push_back(run(sequences, context, 0));
+        times[i].drafted.push_back(run(sequences, context, drafted_[1 + i]));
+        times[i].next.push_back(run(sequences, context, 0));
+      }
       progress_.step();
     }
-    for (std::size_t i = 0; i < drafted_.size(); ++i) {
-      std::ranges::sort(times[i]);
-      profile.points.push_back({sequences, context, sequences * (drafted_[i] + 1), quantile(times[i], 0.5),
-                                quantile(times[i], 0.25), quantile(times[i], 0.75)});
-      if (keep_times_ && sequences == 1) profile.points.back().times = std::move(times[i]);
-    }
+    if (order.empty()) plain = recorded;
+    add(profile, {sequences, context, sequences}, recorded, plain, 0);
+    const double usual = median(plain);
+    for (std::size_t i = 0; i < times.size(); ++i)
+      add(profile, {sequences, context, sequences * (drafted_[1 + i] + 1)}, times[i].drafted, times[i].drafted,
+          std::max(0.0, median(times[i].next) - usual));
   }
 
  private:
   /// A different part of the text for each sequence, so that experts and caches see different tokens.
   [[nodiscard]] Token token(std::size_t sequence, std::size_t position) const {
     return text_[(position + 509 * sequence) % text_.size()];
+  }
+
+  /// The times of passes of one width, and of the plain passes directly after them.
+  struct Times {
+    std::vector<double> drafted;
+    std::vector<double> next;
+  };
+
+  static double median(std::vector<double> times) {
+    std::ranges::sort(times);
+    return quantile(times, 0.5);
+  }
+  /// Adds a point: the quartiles of `times`, each plus `more`. `recorded`: the times to keep.
+  void add(Profile& profile, ProfilePoint point, std::vector<double> recorded, std::vector<double> times, double more) {
+    std::ranges::sort(times);
+    point.ns = quantile(times, 0.5) + more;
+    point.low_ns = quantile(times, 0.25) + more;
+    point.high_ns = quantile(times, 0.75) + more;
+    if (keep_times_ && point.sequences == 1) {
+      std::ranges::sort(recorded);
+      point.times = std::move(recorded);
+    }
+    profile.points.push_back(std::move(point));
   }
 
   double run(std::size_t sequences, std::size_t context, std::size_t drafted) {

@@ -29,7 +29,8 @@ struct ProfileSettings {
   static std::vector<std::size_t> up_to(std::size_t last);
 };
 
-/// The time of passes of one shape.
+/// The time of passes of one shape. For a pass with a draft, this includes the time that it adds to the next plain
+/// pass.
 struct ProfilePoint {
   std::size_t sequences = 1;
   std::size_t context = 0;
@@ -37,7 +38,8 @@ struct ProfilePoint {
   double ns = 0;         ///< the median
   double low_ns = 0;     ///< the lower and upper quartile: how steady the machine was
   double high_ns = 0;
-  std::vector<double> times = {};  ///< in ascending order; empty unless ProfileSettings::keep_times
+  /// Of the passes alone, in ascending order; empty unless ProfileSettings::keep_times.
+  std::vector<double> times = {};
 };
 
 struct Profile {
@@ -59,6 +61,10 @@ struct ProfileFacts {
 /// every repetition measures each width once in a new random order, so that a temporary slowdown of the machine does
 /// not bend the curve. The rows of each pass are removed from the cache after it. The times are not smoothed: a curve
 /// need not rise. Shapes that do not fit into the engine's context are skipped and listed in `left_out`.
+///
+/// Engines prepare work for the shape of the last pass (llama.cpp reuses its graph), so a change of shape costs time.
+/// In decoding, most passes are plain. Therefore each pass with a draft runs between two plain passes, and the time
+/// that the later one loses is added to its point. The plain pass is measured after another plain pass.
 ///
 /// Throws InputError for meaningless settings, if no shape fits, or if the model's cache does not roll back.
 Profile measure_profile(Passes& passes, const ProfileSettings& settings, tools::Progress& progress);

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "common/input_error.hpp"
 #include "common/json.hpp"
@@ -93,17 +95,33 @@ TEST_F(ProfileOf, AMachineThatGetsSlowerDoesNotBendTheCurve) {
   for (const ProfilePoint& point : profile.points) EXPECT_NEAR(point.ns / profile.points[0].ns, 1, 0.01) << point.rows;
 }
 
+TEST_F(ProfileOf, ADraftPaysForTheChangeOfShapeBeforeAndAfterIt) {
+  std::size_t last = 0;
+  engine.time = [&](std::size_t rows, std::size_t context, std::size_t sequences) {
+    const bool changed = std::exchange(last, rows) != rows;
+    return exact_time(rows, context, sequences) + (changed ? 50000 : 0);
+  };
+  for (const ProfilePoint& point : measure().points) {
+    const double changes = point.rows == point.sequences ? 0 : 2 * 50000;
+    EXPECT_EQ(point.ns, static_cast<double>(exact_time(point.rows, point.context, point.sequences)) + changes);
+  }
+}
+
 TEST_F(ProfileOf, EveryRepetitionHasEveryWidthOnceInAnotherOrder) {
   settings.contexts = {64};
   settings.sequences = {1};
   settings.drafted = {5, 3, 3, 9};
   measure();
-  ASSERT_EQ(engine.widths.size(), 4 * (1 + settings.repetitions));  // also 0 drafted, and one warm-up
+  // The plain pass and three widths, warmed up; a plain pass; then in each repetition a plain pass, and three passes
+  // for each width.
+  ASSERT_EQ(engine.widths.size(), 4 + 1 + (1 + 3 * 3) * settings.repetitions);
   std::set<std::vector<std::size_t>> orders;
-  for (std::size_t i = 0; i < engine.widths.size(); i += 4) {
+  for (std::size_t i = 5; i < engine.widths.size(); i += 10) {
     const auto from = engine.widths.begin() + static_cast<std::ptrdiff_t>(i);
-    EXPECT_THAT(std::vector<std::size_t>(from, from + 4), ::testing::UnorderedElementsAre(1, 4, 6, 10));
-    orders.insert(std::vector<std::size_t>(from, from + 4));
+    EXPECT_THAT(std::vector<std::size_t>(from, from + 10),
+                ::testing::UnorderedElementsAre(1, 1, 4, 1, 1, 6, 1, 1, 10, 1));
+    for (const std::ptrdiff_t at : {0, 1, 3, 4, 6, 7, 9}) EXPECT_EQ(from[at], 1U) << at;
+    orders.insert(std::vector<std::size_t>(from, from + 10));
   }
   EXPECT_GT(orders.size(), 3U);
   EXPECT_EQ(engine.filled, 64U);
@@ -137,9 +155,9 @@ TEST_F(ProfileOf, TheFileIsACurveForReplayAndControl) {
 }
 
 TEST_F(ProfileOf, TheFileIsARecordingOfPassTimesIfTheyAreKept) {
-  std::uint64_t passes = 0;
+  std::map<std::size_t, std::uint64_t> passes;  // by rows; plain passes always take the same time
   engine.time = [&](std::size_t rows, std::size_t context, std::size_t sequences) {
-    return exact_time(rows, context, sequences) * (1 + ++passes % 3);
+    return exact_time(rows, context, sequences) * (rows == sequences ? 2 : 1 + ++passes[rows] % 3);
   };
   settings.repetitions = 11;
   std::ostringstream without;

@@ -53,13 +53,34 @@ TEST(MeasureCurve, CountsNoPassesOfTheWarmUp) {
   EXPECT_THAT(medians(curve), ElementsAre(1000, 1100, 1300));
   EXPECT_EQ(curve.points[1].spread(), 0);
   EXPECT_THAT(curve.warnings, IsEmpty());
-  EXPECT_EQ(engine.rows.size(), 3U * (3 + 15));
+  EXPECT_EQ(engine.rows.size(), 7U * (3 + 15));
 }
 
 TEST(MeasureCurve, LetsAllNumbersOfRowsTakeTurns) {
   FakeEngine engine;
   static_cast<void>(measure_cost_curve([&](const PassShape& s) { return nanoseconds(engine.time(s)); }, small()));
-  for (std::size_t i = 3; i < engine.rows.size(); ++i) ASSERT_EQ(engine.rows[i], engine.rows[i - 3]);
+  EXPECT_THAT(std::vector(engine.rows.begin(), engine.rows.begin() + 7), ElementsAre(1, 2, 1, 1, 4, 1, 1));
+  for (std::size_t i = 7; i < engine.rows.size(); ++i) ASSERT_EQ(engine.rows[i], engine.rows[i - 7]);
+}
+
+TEST(MeasureCurve, ChargesADraftForTheChangesOfShapeBeforeAndAfterIt) {
+  std::size_t last = 0;
+  const auto run = [&](const PassShape& shape) {
+    const bool changed = std::exchange(last, shape.rows) != shape.rows;
+    return nanoseconds(900 + 100 * shape.rows + (changed ? 70 : 0));
+  };
+  EXPECT_THAT(medians(measure_cost_curve(run, small())), ElementsAre(1000, 1100 + 140, 1300 + 140));
+}
+
+TEST(MeasureCurve, HasNoLineIfThePlainPassFails) {
+  const auto run = [](const PassShape& shape) -> Result<nanoseconds> {
+    if (shape.rows > 1) return nanoseconds(1000);
+    return Error{ErrorCode::verifier_failed, "not one row"};
+  };
+  const auto curve = measure_cost_curve(run, small());
+  EXPECT_THAT(curve.points, IsEmpty());
+  ASSERT_EQ(curve.warnings.size(), 1U) << curve.to_string();
+  EXPECT_EQ(curve.warnings[0].shape.rows, 1U);
 }
 
 TEST(MeasureCurve, MeasuresEveryContextAndNumberOfSequencesWithItsPlainPass) {
@@ -82,7 +103,7 @@ TEST(MeasureCurve, IsNotMovedByAFewOutliers) {
   std::size_t call = 0;
   const auto run = [&](const PassShape& shape) {
     const std::int64_t time = engine.time(shape);
-    return nanoseconds(++call % 7 == 0 ? 50 * time : time);
+    return nanoseconds(++call % 11 == 0 ? 50 * time : time);
   };
   const auto curve = measure_cost_curve(run, small());
   EXPECT_THAT(medians(curve), ElementsAre(1000, 1100, 1300));

@@ -44,7 +44,8 @@ struct CurveWarning {
   std::string message;  ///< the shape, the figures and a suggested remedy
 };
 
-/// A pass shape and its times in nanoseconds.
+/// A pass shape and its times in nanoseconds. For a pass with a draft, they include the time that it adds to the next
+/// plain pass.
 struct MeasuredPoint {
   PassShape shape;
   std::int64_t median = 0;
@@ -141,34 +142,63 @@ class CurveRuns {
     return numbers;
   }
 
+  /// The times of passes of one shape, and of the plain passes directly after them.
+  struct Times {
+    std::vector<std::int64_t> own;
+    std::vector<std::int64_t> next;
+    bool failed = false;
+  };
+
   /// Measures all row counts of one context in turn, so that a gradual slowdown of the machine affects all of them
-  /// equally.
+  /// equally. Each pass with a draft runs between two plain passes.
   void measure_line(std::size_t sequences, std::size_t context) {
     std::vector<std::size_t> rows = settings_.rows;
     rows.push_back(sequences);  // a curve needs the plain pass
     rows = ascending(std::move(rows));
     rows.erase(rows.begin(), std::lower_bound(rows.begin(), rows.end(), sequences));
-    std::vector<std::vector<std::int64_t>> times(rows.size());
-    const std::size_t rounds = settings_.warm_up + std::max<std::size_t>(settings_.repeats, 1);
-    for (std::size_t round = 0; round < rounds; ++round)
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        if (times[i].size() == round) time_pass({sequences, rows[i], context}, times[i]);  // otherwise it has failed
+    const PassShape plain{sequences, sequences, context};
+    Times plains;
+    std::vector<Times> drafted(rows.size() - 1);
+    for (std::size_t round = 0; round < settings_.warm_up + std::max<std::size_t>(settings_.repeats, 1); ++round) {
+      if (round == settings_.warm_up) plains.own.clear();
+      time_pass(plain, plains, plains.own);
+      for (std::size_t i = 0; i < drafted.size(); ++i) {
+        const PassShape shape{sequences, rows[i + 1], context};
+        if (round == settings_.warm_up) drafted[i] = {{}, {}, drafted[i].failed};
+        time_pass(shape, drafted[i], drafted[i].own);
+        if (drafted[i].failed) continue;
+        time_pass(plain, plains, drafted[i].next);
+        time_pass(plain, plains, plains.own);
+      }
+    }
+    if (plains.failed) return;
     const std::size_t first = result_.points.size();
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (times[i].size() == rounds)
-        add_point({sequences, rows[i], context}, std::span(times[i]).subspan(settings_.warm_up));
+    add_point(plain, plains.own, 0);
+    const std::int64_t usual = result_.points.back().median;
+    for (std::size_t i = 0; i < drafted.size(); ++i)
+      if (!drafted[i].failed)
+        add_point({sequences, rows[i + 1], context}, drafted[i].own,
+                  std::max<std::int64_t>(0, median(drafted[i].next) - usual));
     for (std::size_t i = first + 1; i < result_.points.size(); ++i)
       warn_if_falling(result_.points[i - 1], result_.points[i]);
   }
-  void time_pass(const PassShape& shape, std::vector<std::int64_t>& times) {
+  /// Runs a pass and appends its time to `out`, unless the shape has failed.
+  void time_pass(const PassShape& shape, Times& times, std::vector<std::int64_t>& out) {
+    if (times.failed) return;
     auto&& answer = run_pass_(shape);
-    if (!succeeded(answer)) return warn(CurveDoubt::failed, shape, "the engine answered with an error");
-    times.push_back(std::chrono::nanoseconds(unwrapped(answer)).count());
+    times.failed = !succeeded(answer);
+    if (times.failed) return warn(CurveDoubt::failed, shape, "the engine answered with an error");
+    out.push_back(std::chrono::nanoseconds(unwrapped(answer)).count());
   }
-  void add_point(const PassShape& shape, std::span<std::int64_t> times) {
+  static std::int64_t median(std::vector<std::int64_t> times) {
+    std::sort(times.begin(), times.end());
+    return times[(times.size() - 1) / 2];
+  }
+  /// Adds a point: the quartiles of `times`, each plus `more`.
+  void add_point(const PassShape& shape, std::vector<std::int64_t>& times, std::int64_t more) {
     std::sort(times.begin(), times.end());
     const std::size_t last = times.size() - 1;
-    const MeasuredPoint point{shape, times[last / 2], times[last / 4], times[last - last / 4]};
+    const MeasuredPoint point{shape, times[last / 2] + more, times[last / 4] + more, times[last - last / 4] + more};
     result_.points.push_back(point);
     if (point.median <= 0)
       warn(CurveDoubt::no_time, shape,
@@ -209,6 +239,10 @@ class CurveRuns {
 /// For each context, runs the row counts in turn, for warm_up + repeats rounds. Each point is the median of its last
 /// `repeats` passes, so a few outliers hardly change it. Exceptions from run_pass propagate; std::bad_alloc is
 /// possible. This overload reads no clock; the overload below reads the caller's clock.
+///
+/// Engines keep work that fits the shape of the last pass (graphs, workspaces), so a change of shape costs time. In
+/// decoding, most passes are plain. Therefore each pass with a draft runs between plain passes. Its point is its median
+/// plus the time that the next plain pass loses. The plain pass is measured after another plain pass.
 template <class RunPass>
 [[nodiscard]] MeasuredCurve measure_cost_curve(RunPass&& run_pass, const CurveSettings& settings = {}) {
   return detail::CurveRuns<std::remove_reference_t<RunPass>>(run_pass, settings).run();
