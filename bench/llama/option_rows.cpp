@@ -250,6 +250,11 @@ std::vector<Option> result_rows(Options& o) {
            .read = whole_numbers(o.contexts, 1 << 20),
            .indent = 4},
           {.help = "    --sequences N,...   sequences per pass (default 1,2,4)\n"},
+          {.name = "--most-drafted",
+           .value = "N",
+           .help = "most drafted tokens of each sequence, 1 to 32 (default 32)",
+           .read = whole(o.most_drafted, 1, 32, a_whole_number),
+           .indent = 4},
           {.name = "--pass-times",
            .value = "N",
            .help = "runs N passes of each shape instead of 9, and also writes each time of passes of one\n"

@@ -36,7 +36,8 @@ class Agreement {
                 "is an option of --compare; give that as well");
     given_.only(o_.compare || o_.batched, {"--repeat", "--epsilon"},
                 "is an option of --compare and of --sequences; give one of them as well");
-    given_.only(given_("--profile"), {"--contexts", "--pass-times"}, "is an option of --profile; give that as well");
+    given_.only(given_("--profile"), {"--contexts", "--most-drafted", "--pass-times"},
+                "is an option of --profile; give that as well");
     given_.only(o_.batched, {"--rules", "--chunk"}, "is an option of --sequences; give that as well");
     given_.only(given_("--sequences") || given_("--profile"), {"--cache"},
                 "is an option of --sequences and of --profile; give one of them as well");
@@ -166,7 +167,8 @@ class Agreement {
     o_.engine.sequences = static_cast<std::uint32_t>(most);
     if (!given_("--cache")) o_.engine.unified = false;
     if (!given_("--context")) o_.engine.context = static_cast<std::uint32_t>(most * (longest + 256));
-    if (!given_("--batch")) o_.engine.batch = static_cast<std::uint32_t>(std::max<std::size_t>(512, 33 * most));
+    if (!given_("--batch"))
+      o_.engine.batch = static_cast<std::uint32_t>(std::max<std::size_t>(512, (o_.most_drafted + 1) * most));
   }
 
   void inputs() {

@@ -51,6 +51,7 @@ struct Options {
   bool batched = false;                 ///< --sequences without --profile
   std::vector<std::string> rules = {};  ///< of batched runs; empty: all that are possible
   std::size_t chunk = 64;               ///< most prompt tokens of a pass in which sequences decode
+  std::size_t most_drafted = 32;        ///< most drafted tokens of each sequence that --profile measures
   std::size_t pass_times = 0;           ///< passes of each shape to record; 0: none
   bool flips = false;
   Format format = Format::table;

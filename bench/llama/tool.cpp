@@ -232,6 +232,7 @@ class Tool {
     ProfileSettings settings;
     settings.contexts = options_.contexts;
     settings.sequences = options_.sequences;
+    settings.drafted = ProfileSettings::up_to(options_.most_drafted);
     settings.keep_times = options_.pass_times != 0;
     if (settings.keep_times) settings.repetitions = options_.pass_times;
     const ProfileFacts facts{hardware_text(),         engine_.description(), library(),

@@ -240,6 +240,11 @@ TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
   EXPECT_THAT(refused(with({"--record", "r", "--strategy", "hf"})), HasSubstr("nothing is drafted"));
   EXPECT_THAT(refused(with({"--flips"})), HasSubstr("give --trace"));
   EXPECT_THAT(refused(with({"--profile", "p"})), HasSubstr("leave out --prompt"));
+  EXPECT_EQ(parsed({"--model", "m", "--profile", "p"}).most_drafted, 32U);
+  EXPECT_EQ(parsed({"--model", "m", "--profile", "p", "--most-drafted", "8", "--sequences", "16"}).engine.batch, 512U);
+  EXPECT_EQ(parsed({"--model", "m", "--profile", "p", "--most-drafted", "31", "--sequences", "20"}).engine.batch, 640U);
+  EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--most-drafted", "33"}), HasSubstr("from 1 to 32"));
+  EXPECT_THAT(refused(with({"--most-drafted", "9"})), HasSubstr("--most-drafted is an option of --profile"));
   EXPECT_THAT(refused(with({"--pass-times", "9"})), HasSubstr("--pass-times is an option of --profile"));
   EXPECT_THAT(refused({"--model", "m", "--profile", "p", "--pass-times", "6"}), HasSubstr("from 7 to 100000"));
   EXPECT_EQ(parsed({"--model", "m", "--profile", "p", "--pass-times", "7"}).pass_times, 7U);
