@@ -17,6 +17,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/core/result.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/engine/tree.hpp"
 
 namespace reprise::mlx {
 
@@ -112,8 +113,9 @@ class MlxServer {
     if (lost_)
       return Error{ErrorCode::verifier_failed, "an earlier pass failed and its cache is lost: make a new server"};
     for (const SequencePass& part : passes) {
-      if (part.batch.size() <= part.drafted && part.drafted > 0)
-        return Error{ErrorCode::invalid_argument, "a part has at least one pending row", part.sequence};
+      if (part.batch.size() <= part.drafted || part.parents.size() != part.drafted || !is_tree(part.parents))
+        return Error{ErrorCode::invalid_argument,
+                     "a part has at least one pending row, and a parent for each drafted row", part.sequence};
       if (part.cached() != rows_of(part.sequence))
         return Error{ErrorCode::invalid_argument, "the context does not continue the committed rows of the sequence",
                      part.cached(), rows_of(part.sequence)};

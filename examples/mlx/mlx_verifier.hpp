@@ -25,9 +25,9 @@ namespace reprise::mlx {
 
 /// The settings of an MlxVerifier.
 struct MlxOptions {
-  std::size_t leaves = 8;     ///< paths of a draft; 1: chains only
-  std::size_t top_k = 8;      ///< tokens that top_k(i) returns, if the vocabulary has that many
-  std::size_t max_rows = 64;  ///< rows of a pass, and of a chunk of prefill()
+  std::size_t leaves = 8;      ///< paths of a draft; 1: chains only
+  std::size_t top_k = 8;       ///< tokens that top_k(i) returns, if the vocabulary has that many
+  std::size_t max_rows = 256;  ///< rows of a pass, and of a chunk of prefill()
 };
 
 /// Runs one sequence of a model, greedily. The model must outlive the verifier. Trees are verified with a mask.
@@ -62,8 +62,9 @@ class MlxVerifier {
     return {};
   }
   Result<Picks> verify(TokenSpan batch, std::size_t drafted) {
-    for (std::size_t i = chain_.size(); i < drafted; ++i) chain_.push_back(static_cast<NodeIndex>(i) - 1);
-    return verify_tree(batch, drafted, std::span(chain_).first(std::min(drafted, chain_.size())));
+    const std::size_t links = std::min(drafted, batch.size());
+    for (std::size_t i = chain_.size(); i < links; ++i) chain_.push_back(static_cast<NodeIndex>(i) - 1);
+    return verify_tree(batch, drafted, std::span(chain_).first(links));
   }
   Result<void> commit(std::size_t keep) {
     if (keep > batch_.size()) return not_of_the_pass(keep);
@@ -76,6 +77,8 @@ class MlxVerifier {
     if (batch.size() > options_.max_rows || drafted >= batch.size())
       return Error{ErrorCode::verifier_failed, "a pass has at least one pending row, and at most max_rows rows",
                    batch.size(), options_.max_rows};
+    if (parents.size() != drafted || !is_tree(parents))
+      return Error{ErrorCode::invalid_argument, "each drafted row has a parent: an earlier drafted row, or the anchor"};
     const std::size_t pending = batch.size() - drafted;
     if (auto ready = check(batch.first(pending), drafted); !ready) return ready.error();
     recover();  // V5

@@ -78,6 +78,9 @@ TEST(MlxServer, RefusesBadInputAndChangesNothing) {
   const std::array<Token, 1> anchor = {9}, unknown = {23};
   EXPECT_THAT(server.verify(std::array{part(0, unknown, 6)}).error().message, HasSubstr("model's vocabulary"));
   EXPECT_THAT(server.verify(std::array{part(0, anchor, 8)}).error().message, HasSubstr("does not continue"));
+  SequencePass no_parents = part(0, anchor, 6);
+  no_parents.drafted = 1;
+  EXPECT_THAT(server.verify(std::array{no_parents}).error().message, HasSubstr("at least one pending row"));
   EXPECT_EQ(server.prefill(1, std::vector<Token>(201, 1)).error().code, ErrorCode::context_too_long);
   const auto picks = server.verify(std::array{part(0, anchor, 6)});
   ASSERT_TRUE(picks);

@@ -214,6 +214,9 @@ TEST(MlxVerifier, RefusesBadInputAndChangesNothing) {
   EXPECT_EQ(long_context.error().limit, 200U);
   EXPECT_FALSE(verifier.verify(std::vector<Token>(9, 1), 2)) << "more rows than max_rows";
   EXPECT_FALSE(verifier.verify(anchor, 1)) << "no pending row";
+  const std::array<Token, 3> three = {6, 1, 2};
+  for (const std::vector<NodeIndex>& parents : {std::vector<NodeIndex>{-1}, {-1, 1}, {-2, 0}, {-1, 0, 1}})
+    EXPECT_THAT(verifier.verify_tree(three, 2, parents).error().message, HasSubstr("each drafted row has a parent"));
   EXPECT_EQ(verifier.truncate(8).error().code, ErrorCode::size_out_of_range);
 
   // The pass from before is still the one to commit, and gives the same again.
