@@ -97,7 +97,7 @@ TEST_F(ModelFolder, WithABadConfigIsRefused) {
       {"\"rms_norm_eps\": ", "\"rms_norm_eps\": -", "rms_norm_eps: expected a number above 0"},
       {"\"tie_word_embeddings\": true", "\"tie_word_embeddings\": 1", "expected true or false, not a number"},
       {"\"llama\"", "\"qwen3\"", "model_type: only \"llama\" is supported"},
-      {"{", "{\"rope_scaling\": {}, ", "rope_scaling: is not supported"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {}", "rope_scaling: is not supported"},
       {"{", "{\"attention_bias\": true, ", "attention_bias: is not supported"},
       {"{", "{\"hidden_act\": \"gelu\", ", "hidden_act: only \"silu\" is supported"},
       {"{", "[", "config.json:1:"},
