@@ -38,7 +38,7 @@ struct Options {
   bool help = false, json = false;
   std::vector<std::string> operands;
   std::size_t sessions = 4, max_tokens = 64, longest = 512, leaves = 4;
-  std::optional<double> cost;  // of a drafted row, in passes; nullopt: learned from pass times
+  std::optional<double> cost = {};  // of a drafted row, in passes; nullopt: learned from pass times
   double epsilon = 1e-3;
 };
 
@@ -78,9 +78,9 @@ reprise::tools::OptionTable table_of(Options& o) {
 struct Row {
   std::string session;
   std::size_t prompt = 0, tokens = 0, plain_passes = 0, passes = 0, drafted = 0, accepted = 0;
-  std::size_t recorded = 0, agrees = 0;  // tokens of the recording, and how many agree before the first difference
-  std::optional<std::size_t> differs;    // the first token that drafting has changed
-  double margin = 0;                     // of plain decoding at that token
+  std::size_t recorded = 0, agrees = 0;     // tokens of the recording, and how many agree before the first difference
+  std::optional<std::size_t> differs = {};  // the first token that drafting has changed
+  double margin = 0;                        // of plain decoding at that token
 
   [[nodiscard]] double tokens_per_pass() const { return static_cast<double>(tokens) / static_cast<double>(passes); }
 };
