@@ -18,9 +18,10 @@ using reprise::detail::store_place;
 using reprise::detail::SuffixText;
 using tools::InputError;
 
-CorpusFile::CorpusFile(const std::string& path, std::size_t vocabulary)
+CorpusFile::CorpusFile(const std::string& path, std::size_t vocabulary, std::uint32_t depth)
     : path_(path), file_(path), starts_(vocabulary + 1, 0) {
   header_.vocabulary = static_cast<std::uint32_t>(vocabulary);
+  header_.depth = depth;
   header_.choose_widths();
   // The header is not complete before the end.
   const std::array<std::byte, CorpusFormat::header_bytes> blank{};
@@ -40,8 +41,9 @@ void CorpusFile::add(std::span<const std::uint32_t> tokens, const std::string& w
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::uint32_t token = tokens[i];
     if (token >= header_.vocabulary)
-      throw InputError(where + ": " + field(i) + ": the id " + std::to_string(token) + " is outside the vocabulary of " +
-                       std::to_string(header_.vocabulary) + " ids; check --vocabulary and the tokenizer of the file");
+      throw InputError(where + ": " + field(i) + ": the id " + std::to_string(token) +
+                       " is outside the vocabulary of " + std::to_string(header_.vocabulary) +
+                       " ids; check --vocabulary and the tokenizer of the file");
     ++starts_[token + std::size_t{1}];
     if (width == 2)
       store_number(static_cast<std::uint16_t>(token), &bytes_[2 * i]);

@@ -23,7 +23,9 @@ using reprise::detail::CorpusSection;
 /// of documents are in memory.
 class CorpusFile {
  public:
-  CorpusFile(const std::string& path, std::size_t vocabulary);
+  /// `depth`: the tokens that the index is sorted by.
+  CorpusFile(const std::string& path, std::size_t vocabulary,
+             std::uint32_t depth = reprise::detail::CorpusFormat::depth);
 
   // The text: any number of documents.
 
@@ -62,8 +64,8 @@ class CorpusFile {
   CorpusHeader header_;
   CorpusSection section_ = CorpusSection::tokens;
   reprise::detail::Xxh64 checksum_;
-  std::vector<std::byte> bytes_;        // of a call
-  std::vector<std::uint64_t> begins_;   // of documents
+  std::vector<std::byte> bytes_;       // of a call
+  std::vector<std::uint64_t> begins_;  // of documents
   std::vector<std::uint64_t> name_ends_ = {0};
   std::string names_;
   std::vector<std::uint64_t> starts_;  // while the text is written, the number of suffixes of each first token

@@ -12,6 +12,7 @@
 #include "common/input_error.hpp"
 #include "replay/trace.hpp"
 #include "reprise/core/buffer.hpp"
+#include "reprise/corpus/detail/corpus_format.hpp"
 #include "reprise/history/detail/byte_format.hpp"
 #include "reprise/history/detail/snapshot_runs.hpp"
 #include "reprise/history/snapshot.hpp"
@@ -28,11 +29,11 @@ constexpr std::size_t block = std::size_t{1} << 16;  // tokens that are handed o
 std::string element(const std::string& list, std::size_t i) { return list + "[" + std::to_string(i) + "]"; }
 std::string in_file(std::size_t i) { return "token " + std::to_string(i); }
 
-bool is_snapshot(const std::string& path) {
-  std::array<char, SnapshotFormat::magic.size()> begin{};
+bool begins_with(const std::string& path, const std::array<std::uint8_t, 8>& magic) {
+  std::array<char, 8> begin{};
   std::ifstream in(path, std::ios::binary);
   return in.read(begin.data(), begin.size()) &&
-         std::equal(begin.begin(), begin.end(), SnapshotFormat::magic.begin(),
+         std::equal(begin.begin(), begin.end(), magic.begin(),
                     [](char byte, std::uint8_t expected) { return static_cast<std::uint8_t>(byte) == expected; });
 }
 
@@ -80,19 +81,36 @@ void Fingerprint::check(std::uint64_t found, const std::string& path) {
                      hex(*value_) + "; give inputs of one tokenizer");
 }
 
-void DocumentReader::read(const std::string& path, DocumentSink& sink) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return read_file(path, sink);
-  for (const std::string& file : files_below(path)) read_file(file, sink);
+std::vector<std::string> files_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) {
+      files.push_back(path);
+      continue;
+    }
+    const std::vector<std::string> below = files_below(path);
+    files.insert(files.end(), below.begin(), below.end());
+  }
+  return files;
 }
 
-void DocumentReader::read_file(const std::string& path, DocumentSink& sink) {
-  check_interrupt();
-  if (path.ends_with(".jsonl")) return read_trace(path, sink);
+void DocumentReader::read(const std::string& path, DocumentSink& sink) {
+  report(0);
   if (path.ends_with(".u16")) return read_raw(path, 2, sink);
   if (path.ends_with(".u32")) return read_raw(path, 4, sink);
   static_cast<void>(tools::open_input(path, "files of tokens or text"));
-  if (is_snapshot(path)) return read_snapshot(path, sink);
+  read_whole(path, sink);
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (!error) report(size);
+}
+
+void DocumentReader::read_whole(const std::string& path, DocumentSink& sink) {
+  if (path.ends_with(".jsonl")) return read_trace(path, sink);
+  if (begins_with(path, SnapshotFormat::magic)) return read_snapshot(path, sink);
+  if (begins_with(path, reprise::detail::CorpusFormat::magic))
+    throw InputError(path + ": is a corpus; reprise-index merge joins corpora");
   if (tokenizer.empty())
     throw InputError(path +
                      ": is neither a trace (*.jsonl), a list of ids (*.u16, *.u32) nor a snapshot; to read it as text, "
@@ -102,7 +120,7 @@ void DocumentReader::read_file(const std::string& path, DocumentSink& sink) {
 
 void DocumentReader::read_trace(const std::string& path, DocumentSink& sink) const {
   replay::read_sessions(path, [&](const replay::TraceSession& session) {
-    check_interrupt();
+    report(0);
     if (!sink.begin(session.id, session.where)) return;
     for (std::size_t i = 0; i < session.turns.size(); ++i) {
       const std::string turn = element("turns", i);
@@ -122,18 +140,19 @@ void DocumentReader::read_raw(const std::string& path, std::size_t width, Docume
     throw InputError(path + ": has " + std::to_string(size) + " bytes, which is no multiple of " +
                      std::to_string(width) + "; the file must hold ids of " + std::to_string(8 * width) + " bits");
   if (!sink.begin(path, path)) return;
-  std::vector<std::byte> bytes(block * width);
+  std::vector<std::byte> bytes;
   std::vector<std::uint32_t> ids;
   for (std::uintmax_t first = 0; first < size / width; first += ids.size()) {
-    check_interrupt();
     const std::size_t count = static_cast<std::size_t>(std::min<std::uintmax_t>(block, size / width - first));
-    if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(count * width)))
+    bytes.resize(count * width);
+    if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())))
       throw InputError(path + ": reading failed after token " + std::to_string(first));
     ids.clear();
     for (std::size_t i = 0; i < count; ++i)
       ids.push_back(width == 2 ? reprise::detail::load_little<std::uint16_t>(bytes.data() + 2 * i)
                                : reprise::detail::load_little<std::uint32_t>(bytes.data() + 4 * i));
     sink.add(ids, [first](std::size_t i) { return in_file(static_cast<std::size_t>(first) + i); });
+    report(bytes.size());
   }
   sink.end();
 }
@@ -172,7 +191,7 @@ void DocumentReader::read_text(const std::string& path, DocumentSink& sink) cons
   try {
     ids = run_tokenizer(tokenizer, path);
   } catch (const InputError&) {
-    check_interrupt();  // an interrupt ends the command too
+    report(0);  // an interrupt ends the command too
     throw;
   }
   sink.add(ids, in_file);

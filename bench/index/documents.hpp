@@ -51,10 +51,10 @@ std::string hex(std::uint64_t value);
 struct DocumentReader {
   std::string tokenizer;  ///< the command that tokenises text files; empty: none
   Fingerprint fingerprint{std::nullopt};
-  std::function<void()> check_interrupt = [] {};
+  /// Called with the bytes that were read since the last call. May throw, to stop.
+  std::function<void(std::uint64_t)> report = [](std::uint64_t) {};
 
-  /// Reads the file or folder at `path`. A folder stands for all files in it and in its folders, sorted by path. The
-  /// kind of a file is known by its name or its first bytes:
+  /// Reads the documents of a file. Its kind is known by its name or its first bytes:
   ///
   ///  * *.jsonl: a trace. Each session is a document; its name is the session's id.
   ///  * *.u16, *.u32: token ids with the lowest byte first. The file is one document; its name is the path.
@@ -65,12 +65,16 @@ struct DocumentReader {
   void read(const std::string& path, DocumentSink& sink);
 
  private:
-  void read_file(const std::string& path, DocumentSink& sink);
+  void read_whole(const std::string& path, DocumentSink& sink);
   void read_trace(const std::string& path, DocumentSink& sink) const;
   void read_raw(const std::string& path, std::size_t width, DocumentSink& sink) const;
   void read_snapshot(const std::string& path, DocumentSink& sink);
   void read_text(const std::string& path, DocumentSink& sink) const;
 };
+
+/// The files that the paths stand for: a folder stands for all files in it and in its folders, sorted by path. Throws
+/// InputError for a folder without files.
+std::vector<std::string> files_of(const std::vector<std::string>& paths);
 
 /// Runs `command` with the file at `path` as its standard input, and returns the token ids that it prints. Ids are
 /// decimal numbers between blanks, commas or brackets. Throws InputError if the command fails or prints anything else.

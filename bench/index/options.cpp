@@ -58,7 +58,8 @@ usage: reprise-index merge --output FILE [OPTION]... CORPUS...
 
 )";
 
-constexpr std::string_view info_purpose = R"(Prints the numbers of a corpus. Reads its header only.
+constexpr std::string_view info_purpose =
+    R"(Prints the numbers of a corpus. Reads its header only, unless names are asked for.
 
 usage: reprise-index info [OPTION]... CORPUS
 
@@ -115,8 +116,8 @@ tools::ReadValue fingerprint(std::optional<std::uint64_t>& into) {
 std::vector<Option> output_rows(Options& o) {
   return {{"--output", "FILE", "the corpus to write; an existing file is replaced at the end", text(o.output)},
           {"--exclude", "FILE",
-           "leaves out the documents that FILE names, one a line: the name, or the id as\n"
-           "0x and 16 digits",
+           "leaves out the documents that FILE names, one a line: the name, or the id (see info\n"
+           "--names)",
            text(o.exclude)}};
 }
 
@@ -142,6 +143,13 @@ std::vector<Option> query_rows(Options& o) {
   return {{"--tokens", "IDS", "the context: token ids with blanks or commas between them", text(o.tokens)},
           {"--depth", "N", "longest end of the context to look for, in tokens (default 32)",
            whole(o.depth, 1, 64, a_number)}};
+}
+
+std::vector<Option> info_rows(Options& o) {
+  return {{.name = "--names",
+           .help = "print the id, the tokens and the name of each document instead",
+           .read = flag(o.names),
+           .repeats = true}};
 }
 
 Option progress_row(Options& o) {
@@ -183,6 +191,7 @@ tools::OptionTable table_of(Options& o) {
   };
   if (o.command == Command::build) add(build_rows(o));
   if (o.command == Command::merge) add(output_rows(o));
+  if (o.command == Command::info) add(info_rows(o));
   if (o.command == Command::query) add(query_rows(o));
   if (o.command == Command::build || o.command == Command::merge || o.command == Command::verify)
     add({progress_row(o)});

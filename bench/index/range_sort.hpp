@@ -36,6 +36,23 @@ struct SortSettings {
   std::function<void(std::size_t)> report = [](std::size_t) {};
 };
 
+/// The bytes that counts take, and the smallest number for places and records.
+struct SortMemory {
+  static constexpr std::size_t least_room = std::size_t{1} << 16;
+  static std::size_t counts(const SortSettings& settings) {
+    return 2 * sizeof(std::uint64_t) * (settings.vocabulary + 1) * settings.threads;
+  }
+};
+
+/// Throws InputError if the memory is too small for any text.
+inline void check_memory(const SortSettings& settings) {
+  const std::size_t least = SortMemory::counts(settings) + SortMemory::least_room;
+  if (settings.memory < least)
+    throw tools::InputError("--memory " + std::to_string(settings.memory) + ": too few bytes; a vocabulary of " +
+                            std::to_string(settings.vocabulary) + " ids and " + std::to_string(settings.threads) +
+                            " threads need at least " + std::to_string(least));
+}
+
 /// The numbers of a finished sort.
 struct SortCounts {
   std::uint64_t suffixes = 0;
@@ -60,13 +77,8 @@ class RangeSort {
  public:
   RangeSort(SuffixText<Word> text, const SortSettings& settings) : text_(text), settings_(settings) {
     lanes_ = settings.vocabulary + 1;
-    const std::size_t fixed = 2 * sizeof(std::uint64_t) * lanes_ * settings.threads;
-    const std::size_t least = fixed + least_room;
-    if (settings.memory < least)
-      throw tools::InputError("--memory " + std::to_string(settings.memory) + ": too few bytes; a vocabulary of " +
-                              std::to_string(settings.vocabulary) + " ids and " + std::to_string(settings.threads) +
-                              " threads need at least " + std::to_string(least));
-    room_ = settings.memory - fixed;
+    check_memory(settings);
+    room_ = settings.memory - SortMemory::counts(settings);
   }
 
   /// Calls take(span of places) with all suffixes in order, part by part, from this thread.
@@ -81,7 +93,6 @@ class RangeSort {
  private:
   using Counts = std::vector<std::vector<std::uint64_t>>;  // of each part of the text and each lane
 
-  static constexpr std::size_t least_room = std::size_t{1} << 16;
   static constexpr std::size_t streamed = 4096;  // places that are taken at once without a sort
 
   /// The lane of a token: its id + 1, or 0 for a separator.

@@ -13,9 +13,10 @@ std::string duration_text(double seconds) {
   return tools::decimal(seconds / 3600, 1) + " h";
 }
 
-void StageProgress::start(const std::string& stage, std::uint64_t units) {
+void StageProgress::start(const std::string& stage, std::uint64_t units, const std::string& unit) {
   const std::lock_guard lock(mutex_);
   stage_ = stage;
+  unit_ = unit;
   units_ = units;
   done_ = 0;
   started_ = Clock::now();
@@ -40,9 +41,7 @@ void StageProgress::clear() {
 void StageProgress::draw(Clock::time_point now) {
   if (style_ == Style::hidden) return;
   std::string line = stage_;
-  if (done_ != 0) line += ": " + tools::grouped(done_);
-  if (done_ != 0 && units_ != 0) line += " of " + tools::grouped(units_);
-  if (done_ != 0) line += " tokens";
+  if (done_ != 0) line += ": " + tools::grouped(done_) + " of " + tools::grouped(units_) + " " + unit_;
   const double elapsed = std::chrono::duration<double>(now - started_).count();
   if (done_ != 0 && done_ < units_ && elapsed > 1)
     line += ", " + duration_text(elapsed * static_cast<double>(units_ - done_) / static_cast<double>(done_)) + " left";

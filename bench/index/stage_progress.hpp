@@ -21,8 +21,8 @@ class StageProgress {
   StageProgress& operator=(const StageProgress&) = delete;
   ~StageProgress() { clear(); }
 
-  /// Starts a stage of `units` tokens; 0: their number is not known.
-  void start(const std::string& stage, std::uint64_t units);
+  /// Starts a stage of `units` steps; `unit` names them, as in "tokens".
+  void start(const std::string& stage, std::uint64_t units, const std::string& unit);
   void advance(std::uint64_t units);
   /// Erases the line before other output is printed.
   void clear();
@@ -35,6 +35,7 @@ class StageProgress {
   std::ostream& out_;
   Style style_;
   std::string stage_;
+  std::string unit_;
   std::uint64_t units_ = 0;
   std::uint64_t done_ = 0;
   bool drawn_ = false;
