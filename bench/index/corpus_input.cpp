@@ -35,9 +35,9 @@ CorpusInput::CorpusInput(const std::string& path) : path_(path), file_(path) {
     const Error& error = header.error();
     const bool truncated = error.code == ErrorCode::corpus_truncated;
     throw InputError(path + ": " + std::string(error.message) +
-                     (truncated ? " (it has " + std::to_string(error.value) + " bytes of " +
-                                      std::to_string(error.limit) + ")"
-                                : std::string()));
+                     (truncated
+                          ? " (it has " + std::to_string(error.value) + " bytes of " + std::to_string(error.limit) + ")"
+                          : std::string()));
   }
   header_ = *header;
 }

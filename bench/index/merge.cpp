@@ -45,7 +45,9 @@ template <class Word>
 void copy_document(const CorpusInput& corpus, const CorpusDocumentBounds& bounds, CorpusFile& file) {
   constexpr std::uint64_t at_once = std::uint64_t{1} << 16;
   const SuffixText<Word> text(corpus.section(CorpusSection::tokens));
-  const auto field = [&](std::uint64_t place) { return "document '" + bounds.name + "', token " + std::to_string(place); };
+  const auto field = [&](std::uint64_t place) {
+    return "document '" + bounds.name + "', token " + std::to_string(place);
+  };
   if (text.word(static_cast<std::size_t>(bounds.end)) != SuffixText<Word>::separator)
     throw InputError(corpus.path() + ": is damaged: no separator follows the document '" + bounds.name +
                      "'; take another copy of the file");
@@ -91,8 +93,8 @@ void merge_index(const Corpora& corpora, Kept kept, CorpusFile& file, const std:
   std::vector<MergeSource<Word>> sources;
   for (std::size_t i = 0; i < corpora.size(); ++i)
     sources.push_back({SuffixText<Word>(corpora[i]->section(CorpusSection::tokens)),
-                       corpora[i]->section(CorpusSection::places), corpora[i]->header().place_bytes,
-                       std::move(kept[i]), corpora[i]->path()});
+                       corpora[i]->section(CorpusSection::places), corpora[i]->header().place_bytes, std::move(kept[i]),
+                       corpora[i]->path()});
   merge_places<Word>(
       sources, file.header().depth, [&](std::span<const std::uint64_t> places) { file.add_places(places); }, report);
 }

@@ -142,7 +142,8 @@ std::vector<Option> build_rows(Options& o) {
 std::vector<Option> query_rows(Options& o) {
   return {{"--tokens", "IDS", "the context: token ids with blanks or commas between them", text(o.tokens)},
           {"--depth", "N", "longest end of the context to look for, in tokens (default 32)",
-           whole(o.depth, 1, 64, a_number)}};
+           whole(o.depth, 1, 32, a_number)},
+          {"--limit", "N", "next tokens to print (default 20)", whole(o.limit, 1, 1 << 20, a_number)}};
 }
 
 std::vector<Option> info_rows(Options& o) {

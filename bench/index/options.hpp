@@ -25,6 +25,7 @@ struct Options {
   std::size_t threads = 0;  ///< 0: one for each core
   std::string tokens;       ///< the context of a query
   std::size_t depth = 32;   ///< tokens of the context that a query uses at most
+  std::size_t limit = 20;   ///< next tokens that a query prints at most
   bool names = false;       ///< info: list the documents
   bool progress = false;
   bool json = false;
