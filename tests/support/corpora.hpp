@@ -164,4 +164,40 @@ inline std::string read_any_corpus(std::span<const std::byte> input, TokenSpan c
   return "";
 }
 
+/// The corpora that forge_corpus() changes: both widths of tokens, both widths of places, and documents that repeat.
+inline const std::vector<CorpusBytes>& forged_corpora() {
+  static const std::vector<CorpusBytes> all = [] {
+    std::vector<CorpusBytes> made;
+    for (const std::uint32_t vocabulary : {9U, 70'000U})
+      for (const bool wide_places : {false, true}) {
+        Random random(made.size() + 1);
+        made.push_back(corpus_of(random_documents(random, 12, 30, 3), vocabulary, 5, wide_places));
+      }
+    return made;
+  }();
+  return all;
+}
+
+/// Returns a corpus that `data` describes: its first byte chooses a corpus, and each four bytes after it change one
+/// byte. All checksums are right.
+inline CorpusBytes forge_corpus(std::span<const std::byte> data) {
+  if (data.empty()) return {};
+  const auto& bases = forged_corpora();
+  CorpusBytes bytes = bases[std::to_integer<std::size_t>(data[0]) % bases.size()];
+  for (data = data.subspan(1); data.size() >= 4; data = data.subspan(4)) {
+    const std::size_t at = detail::load_number<std::uint16_t>(data.data()) % bytes.size();
+    bytes[at] = (data[2] & std::byte{1}) != std::byte{0} ? data[3] : bytes[at] ^ data[3];
+  }
+  repair_checksums(bytes);
+  return bytes;
+}
+
+/// The body of the fuzzer: reads `data` as a corpus, and as a description of a forged one.
+inline std::string read_any_corpora(std::span<const std::byte> data) {
+  const std::vector<Token> context = {3, -1, 2, 1, 0, 2, 1, 0, 0, 1, 2, 2};
+  std::string fault = read_any_corpus(data, context);
+  if (fault.empty()) fault = read_any_corpus(forge_corpus(data), context);
+  return fault;
+}
+
 }  // namespace reprise::testing
