@@ -95,25 +95,6 @@ std::span<const std::byte> CorpusFile::text() const {
   return mapped_.bytes().subspan(static_cast<std::size_t>(part.offset), static_cast<std::size_t>(part.bytes));
 }
 
-void CorpusFile::finish() {
-  end_section();
-  if (places_ != header_.tokens())
-    throw BuildError(path_ + ": the index has " + std::to_string(places_) + " places for " +
-                     std::to_string(header_.tokens()) + " tokens; check the corpora with reprise-index verify");
-  for (std::size_t token = 1; token < starts_.size(); ++token) starts_[token] += starts_[token - 1];
-  begin_section(CorpusSection::starts);
-  put_numbers(starts_);
-  end_section();
-  begin_section(CorpusSection::fences);
-  if (header_.token_bytes == 2)
-    put_fences<std::uint16_t>();
-  else
-    put_fences<std::uint32_t>();
-  end_section();
-  file_.rewrite(0, reprise::detail::encode(header_));
-  file_.publish();
-}
-
 void CorpusFile::begin_section(CorpusSection section) {
   constexpr std::array<std::byte, CorpusFormat::alignment> zeros{};
   file_.append(std::span(zeros).first((CorpusFormat::alignment - file_.size() % CorpusFormat::alignment) %
@@ -154,6 +135,9 @@ void CorpusFile::add_any_places(std::span<const Place> places) {
   }
 }
 
+void CorpusFile::add_places(std::span<const std::uint32_t> places) { add_any_places(places); }
+void CorpusFile::add_places(std::span<const std::uint64_t> places) { add_any_places(places); }
+
 /// Writes the fences: the key of the tokens after the first token of every 64th suffix. The places are read back from
 /// the file, because the fences of a large corpus would not fit into memory.
 template <class Word>
@@ -173,6 +157,25 @@ void CorpusFile::put_fences() {
     for (std::uint64_t& fence : fences) fence = words.key(static_cast<std::size_t>(fence) + 1);
     put_numbers(fences);
   }
+}
+
+void CorpusFile::finish() {
+  end_section();
+  if (places_ != header_.tokens())
+    throw BuildError(path_ + ": the index has " + std::to_string(places_) + " places for " +
+                     std::to_string(header_.tokens()) + " tokens; check the corpora with reprise-index verify");
+  for (std::size_t token = 1; token < starts_.size(); ++token) starts_[token] += starts_[token - 1];
+  begin_section(CorpusSection::starts);
+  put_numbers(starts_);
+  end_section();
+  begin_section(CorpusSection::fences);
+  if (header_.token_bytes == 2)
+    put_fences<std::uint16_t>();
+  else
+    put_fences<std::uint32_t>();
+  end_section();
+  file_.rewrite(0, reprise::detail::encode(header_));
+  file_.publish();
 }
 
 }  // namespace reprise::indexing

@@ -43,8 +43,8 @@ class CorpusFile {
   [[nodiscard]] const CorpusHeader& header() const { return header_; }
   /// The bytes of the text, after end_text().
   [[nodiscard]] std::span<const std::byte> text() const;
-  void add_places(std::span<const std::uint32_t> places) { add_any_places(places); }
-  void add_places(std::span<const std::uint64_t> places) { add_any_places(places); }
+  void add_places(std::span<const std::uint32_t> places);
+  void add_places(std::span<const std::uint64_t> places);
 
   /// Writes the rest and publishes the file. Throws BuildError if the number of places is wrong.
   void finish();
