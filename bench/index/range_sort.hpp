@@ -70,8 +70,8 @@ struct SortCounts {
 /// Memory: sizeof(Place) bytes for each suffix of a range, 32 bytes for each suffix of the largest `threads` tokens in
 /// it, and 16 bytes for each token id and thread.
 ///
-/// Cost of a suffix: 4 reads of its token in the passes, one write and one read of its place, one cache miss for its
-/// first key, and 3 moves of 16 bytes for each digit that tells it from its neighbours.
+/// Cost of a suffix: its token is read twice in order, its place is written and read once, and its first key is one
+/// cache miss. Each digit that tells it from its neighbours moves 16 bytes three times.
 template <CorpusWord Word, class Place>
 class RangeSort {
  public:

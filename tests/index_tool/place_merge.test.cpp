@@ -69,8 +69,8 @@ class PlaceMerge : public ::testing::Test {
   }
 };
 
-using Words = ::testing::Types<std::uint16_t, std::uint32_t>;
-TYPED_TEST_SUITE(PlaceMerge, Words);
+using MergedWords = ::testing::Types<std::uint16_t, std::uint32_t>;
+TYPED_TEST_SUITE(PlaceMerge, MergedWords);
 
 TYPED_TEST(PlaceMerge, EqualsASortOfTheWholeText) {
   testing::Random random(1);

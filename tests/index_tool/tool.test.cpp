@@ -119,15 +119,16 @@ class IndexTool : public ::testing::Test {
   fs::path folder_;
 };
 
-struct Named {
+struct NamedIds {
   std::string name;
   Ids ids;
 };
 
 /// The bytes that the library writes for these documents.
-std::string expected(const std::vector<Named>& documents, std::uint32_t vocabulary, std::uint64_t fingerprint = 0) {
+std::string corpus_bytes(const std::vector<NamedIds>& documents, std::uint32_t vocabulary,
+                         std::uint64_t fingerprint = 0) {
   std::vector<std::vector<Token>> tokens;
-  for (const Named& document : documents) tokens.emplace_back(document.ids.begin(), document.ids.end());
+  for (const NamedIds& document : documents) tokens.emplace_back(document.ids.begin(), document.ids.end());
   std::vector<CorpusDocument> all;
   for (std::size_t i = 0; i < documents.size(); ++i) all.push_back({tokens[i], documents[i].name});
   const auto made = make_corpus(all, {vocabulary, fingerprint});
@@ -147,7 +148,7 @@ Ids random_ids(testing::Random& random, std::size_t count, std::size_t alphabet)
 TEST_F(IndexTool, BuildsTheBytesThatTheLibraryWrites) {
   testing::Random random(1);
   for (const std::uint32_t vocabulary : {1000U, 70'000U}) {
-    std::vector<Named> documents;
+    std::vector<NamedIds> documents;
     std::vector<std::string> arguments = {"build",    "--vocabulary",  std::to_string(vocabulary), "--fingerprint=0x1f",
                                           "--output", path("a.corpus")};
     for (int i = 0; i < 12; ++i) {
@@ -156,7 +157,7 @@ TEST_F(IndexTool, BuildsTheBytesThatTheLibraryWrites) {
       arguments.push_back(documents.back().name);
     }
     done(arguments);
-    EXPECT_EQ(read("a.corpus"), expected(documents, vocabulary, 0x1f)) << vocabulary;
+    EXPECT_EQ(read("a.corpus"), corpus_bytes(documents, vocabulary, 0x1f)) << vocabulary;
   }
 }
 
@@ -172,11 +173,11 @@ TEST_F(IndexTool, ReadsTracesIdsSnapshotsAndFolders) {
 
   const Ran ran = build("a.corpus", {"--format=json", trace, path("ids"), path("h.snapshot")});
   ASSERT_EQ(ran.status, exit_done) << ran.error;
-  EXPECT_EQ(read("a.corpus"), expected({{"one", {1, 2, 3, 4, 5, 6}},
-                                        {path("ids/a.u32"), {9}},
-                                        {path("ids/b/z.u16"), {7, 8, 999}},
-                                        {path("h.snapshot") + "#77", {10, 11, 12, 13, 14}}},
-                                       1000, 5));
+  EXPECT_EQ(read("a.corpus"), corpus_bytes({{"one", {1, 2, 3, 4, 5, 6}},
+                                            {path("ids/a.u32"), {9}},
+                                            {path("ids/b/z.u16"), {7, 8, 999}},
+                                            {path("h.snapshot") + "#77", {10, 11, 12, 13, 14}}},
+                                           1000, 5));
   const tools::Json counts = json(ran.out);
   EXPECT_EQ(number(counts, "documents"), 4);
   EXPECT_EQ(number(counts, "empty"), 1);
@@ -207,7 +208,7 @@ TEST_F(IndexTool, RunsATokenizerOnText) {
   // Prints the bytes as numbers, in brackets and with commas.
   const Ran ran = build("a.corpus", {"--tokenizer", "printf '['; od -An -v -tu1 | tr '\\n' ','; printf ']'", text});
   ASSERT_EQ(ran.status, exit_done) << ran.error;
-  EXPECT_EQ(read("a.corpus"), expected({{text, {65, 66, 10}}}, 1000));
+  EXPECT_EQ(read("a.corpus"), corpus_bytes({{text, {65, 66, 10}}}, 1000));
 
   EXPECT_THAT(build("b.corpus", {"--tokenizer", "echo 12 x7", text}).error,
               HasSubstr("--tokenizer echo 12 x7: printed 'x7' after 1 ids; expected token ids"));
@@ -230,7 +231,7 @@ TEST_F(IndexTool, LeavesOutExcludedDocuments) {
   EXPECT_EQ(ran.status, exit_done) << ran.error;
   EXPECT_EQ(ran.error, "reprise-index: note: " + list + ": no document is named 'nobody'\n");
   EXPECT_EQ(number(json(ran.out), "excluded"), 2);
-  EXPECT_EQ(read("a.corpus"), expected({{three, {1, 4}}}, 1000));
+  EXPECT_EQ(read("a.corpus"), corpus_bytes({{three, {1, 4}}}, 1000));
   done({"merge", "--output", path("b.corpus"), "--exclude", list, path("all.corpus")});
   EXPECT_EQ(read("b.corpus"), read("a.corpus"));
 }
