@@ -10,6 +10,7 @@
 
 #include "reprise/core/datastore.hpp"
 #include "reprise/core/token.hpp"
+#include "reprise/corpus/detail/compare_back.hpp"
 #include "reprise/corpus/detail/corpus_search.hpp"
 #include "reprise/corpus/detail/corpus_view.hpp"
 #include "reprise/corpus/detail/next_in_range.hpp"
@@ -32,6 +33,7 @@ class CorpusMatches {
         text_(view.text<Word>()),
         suffix_(suffix.last(std::min(suffix.size(), Pattern::capacity))),
         pattern_(suffix_, view.header().vocabulary),
+        compare_back_(suffix_),
         search_(view_, pattern_) {}
   CorpusMatches(const CorpusMatches&) = delete;
   CorpusMatches& operator=(const CorpusMatches&) = delete;
@@ -52,16 +54,19 @@ class CorpusMatches {
   /// the vocabulary, or if there is no token.
   [[nodiscard]] SuffixRange range() const noexcept {
     if (pattern_.size() == 0 || pattern_.size() < suffix_.size()) return {};
-    std::array<SuffixBound, 2> bounds = {SuffixBound{pattern_.size(), false}, SuffixBound{pattern_.size(), true}};
-    search_.find(bounds);
-    return {bounds[0].index, std::max(bounds[0].index, bounds[1].index)};
+    std::array<SuffixBound, 1> begin = {SuffixBound{pattern_.size()}};
+    search_.find_begins(begin);
+    return {begin[0].index, search_.find_end(pattern_.size(), begin[0].index)};
   }
 
  private:
   using Pattern = CorpusPattern<Word>;
   static constexpr std::size_t few = 32;  // a length with at most this many occurrences is rare
-  // The lengths that are searched first. Most contexts have their first rare length here, or one more round finds it.
-  static constexpr std::array<std::uint8_t, 10> first_lengths = {2, 3, 4, 5, 6, 8, 10, 14, 20, 32};
+  // The lengths of the first two rounds. Most contexts have their first rare length in the first round; a third round
+  // fills a gap.
+  static constexpr std::array<std::uint8_t, 5> short_lengths = {2, 3, 4, 6, 9};
+  static constexpr std::array<std::uint8_t, 5> long_lengths = {12, 16, 20, 26, 32};
+  static_assert(long_lengths.back() == Pattern::capacity);
 
   /// Returns the least length with at most `few` occurrences; pattern_.size() + 1 if there is none. Sets the begins of
   /// that length and of the one below it.
@@ -70,22 +75,23 @@ class CorpusMatches {
     std::size_t common = 1;                  // the greatest length known not to be rare
     std::size_t rare = pattern_.size() + 1;  // the least length known to be rare
     std::array<SuffixBound, Pattern::capacity> bounds;
-    std::size_t count = 0;
-    for (const std::size_t length : first_lengths)
-      if (length < pattern_.size()) bounds[count++] = {length};
-    if (pattern_.size() > 1) bounds[count++] = {pattern_.size()};
-    while (count != 0) {
+    for (const auto& lengths : {short_lengths, long_lengths}) {
+      if (rare <= pattern_.size() || common == pattern_.size()) break;
+      std::size_t count = 0;
+      for (const std::size_t length : lengths)
+        if (common < pattern_.size() && (count == 0 || bounds[count - 1].length < pattern_.size()))
+          bounds[count++] = {std::min(length, pattern_.size())};
       narrow(std::span(bounds).first(count), common, rare);
-      count = 0;
-      for (std::size_t length = common + 1; length < rare; ++length)
-        if (rare <= pattern_.size()) bounds[count++] = {length};
     }
+    std::size_t count = 0;
+    for (std::size_t length = common + 1; length < rare; ++length) bounds[count++] = {length};
+    narrow(std::span(bounds).first(count), common, rare);
     return rare;
   }
 
   /// Searches these lengths, which rise, and moves `common` and `rare` towards each other.
   void narrow(std::span<SuffixBound> bounds, std::size_t& common, std::size_t& rare) noexcept {
-    search_.find(bounds);
+    search_.find_begins(bounds);
     for (const SuffixBound& bound : bounds)
       if (bound.index + few < view_.tokens()) view_.prefetch_place(bound.index + few);
     for (const SuffixBound& bound : bounds)
@@ -132,11 +138,10 @@ class CorpusMatches {
 
   /// Adds occurrences of a length that is not rare, at equal distances in its range.
   [[nodiscard]] std::size_t add_sample(std::size_t length, std::span<StoreMatch> out, std::size_t count) noexcept {
-    std::array<SuffixBound, 1> end = {SuffixBound{length, true}};
-    search_.find(end);
-    const std::uint64_t begin = first_continued({begins_[length], end[0].index}, length);
-    if (end[0].index <= begin) return count;
-    const std::uint64_t size = end[0].index - begin;
+    const std::uint64_t end = search_.find_end(length, begins_[length]);
+    const std::uint64_t begin = first_continued({begins_[length], end}, length);
+    if (end <= begin) return count;
+    const std::uint64_t size = end - begin;
     const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(out.size() - count, size));
     const std::size_t longest = count == 0 ? Pattern::capacity : length;
     const auto index_of = [&](std::size_t i) { return begin + size * i / room; };
@@ -178,27 +183,15 @@ class CorpusMatches {
     if (place >= text_.size() || text_.size() - place <= length) return false;
     match.next = place + length;
     if (text_.word(static_cast<std::size_t>(match.next)) >= view_.header().vocabulary) return false;
-    match.agreements = compare_back(static_cast<std::size_t>(match.next));
+    match.agreements = compare_back_(text_, static_cast<std::size_t>(match.next));
     return (match.agreements & 1) != 0;
-  }
-
-  /// Returns StoreMatch::agreements of this place. Compares as far back as the document goes.
-  [[nodiscard]] std::uint32_t compare_back(std::size_t next) const noexcept {
-    std::uint32_t agreements = 0;
-    const std::size_t most = std::min(suffix_.size(), next);
-    for (std::size_t i = 0; i < most; ++i) {
-      const Word word = text_.word(next - 1 - i);
-      if (word == SuffixText<Word>::separator) break;
-      const bool agrees = word == static_cast<std::uint32_t>(suffix_[suffix_.size() - 1 - i]);
-      agreements |= static_cast<std::uint32_t>(agrees) << i;
-    }
-    return agreements;
   }
 
   const CorpusView& view_;
   SuffixText<Word> text_;
   TokenSpan suffix_;
   Pattern pattern_;
+  BackwardComparison<Word> compare_back_;
   CorpusSearch<Word> search_;
   std::array<std::uint64_t, Pattern::capacity + 1> begins_;  // of the searched lengths
 };

@@ -56,13 +56,14 @@ class CorpusPattern {
   std::size_t size_ = 0;
 };
 
-/// One end of the range of suffixes that begin with a pattern.
+/// The begin or the end of the range of suffixes that begin with a pattern.
 struct SuffixBound {
-  std::size_t length = 0;    ///< of the pattern
-  bool upper = false;        ///< the end of the range, not its begin
-  std::uint64_t index = 0;   ///< the result of CorpusSearch::find()
-  std::uint64_t end = 0;     ///< while searching: the result is in [index, end]
-  std::uint64_t middle = 0;  ///< while searching: the suffix that is compared next
+  std::size_t length = 0;   ///< of the pattern
+  bool upper = false;       ///< the end of the range, not its begin
+  std::uint64_t index = 0;  ///< the result; while searching: the result is in [index, end]
+  std::uint64_t end = 0;    ///< while searching
+  std::uint64_t low = 0;    ///< while searching fences: the result is in [low, high]
+  std::uint64_t high = 0;   ///< while searching fences
 };
 
 /// Binary searches in the sorted suffixes of a corpus. Several searches advance in lock step, so that their cache
@@ -71,24 +72,36 @@ template <CorpusWord Word>
 class CorpusSearch {
  public:
   using Pattern = CorpusPattern<Word>;
-  static constexpr std::uint64_t stride = CorpusFormat::fence_stride;
 
   /// Both arguments must outlive the search.
   CorpusSearch(const CorpusView& view, const Pattern& pattern) noexcept
       : view_(view), pattern_(pattern), text_(view.text<Word>()) {}
 
-  /// Sets the index of each bound. Their lengths are from 1 to pattern.size().
-  void find(std::span<SuffixBound> bounds) const noexcept {
+  /// Sets the index of each bound to the begin of its range. The lengths are from 1 to pattern.size().
+  void find_begins(std::span<SuffixBound> bounds) const noexcept {
     for (SuffixBound& bound : bounds) {
       const SuffixRange range = view_.range_of(pattern_.first(bound.length));
       bound.index = range.begin;
-      bound.end = range.end;
-      if (bound.length > 1) continue;
-      if (bound.upper) bound.index = bound.end;
-      bound.end = bound.index;
+      bound.end = bound.length == 1 ? range.begin : range.end;
     }
     search_fences(bounds);
     search_text(bounds);
+  }
+
+  /// Returns the end of the range that begins at `begin`.
+  [[nodiscard]] std::uint64_t find_end(std::size_t length, std::uint64_t begin) const noexcept {
+    const SuffixRange range = view_.range_of(pattern_.first(length));
+    if (length == 1) return range.end;
+    std::array<SuffixBound, 1> bound = {SuffixBound{length, true, std::max(begin, range.begin), range.end}};
+    if (bound[0].index >= range.end) return bound[0].index;
+    const std::uint64_t from = fences_before(bound[0].index);
+    const std::uint64_t to = fences_before(range.end);
+    const std::uint64_t above = gallop(from, to, length);
+    // A fence decides alone only about patterns that it covers.
+    if (covered(length) && above > from) bound[0].index = (above - 1) * stride + 1;
+    if (above < to) bound[0].end = above * stride;
+    search_text(bound);
+    return bound[0].index;
   }
 
   /// Returns true if the suffix with this index begins with the pattern. Its first token is not compared.
@@ -102,6 +115,13 @@ class CorpusSearch {
   }
 
  private:
+  static constexpr std::uint64_t stride = CorpusFormat::fence_stride;
+
+  /// Returns the number of fences whose suffixes are before this index.
+  static constexpr std::uint64_t fences_before(std::uint64_t index) noexcept { return (index + stride - 1) / stride; }
+  /// Returns true if a fence holds all tokens of a pattern of this length, except the first one.
+  static constexpr bool covered(std::size_t length) noexcept { return length - 1 <= Pattern::lanes; }
+
   /// Compares the text at `place` with the pattern, as far as the pattern goes: -1, 0 or 1. Skips the first token.
   [[nodiscard]] int compare(std::uint64_t place, std::size_t length) const noexcept {
     for (std::size_t offset = 1; offset < length; offset += Pattern::lanes) {
@@ -116,56 +136,87 @@ class CorpusSearch {
                                                                  : 0;
   }
 
-  /// Returns the first fence of [from, to) whose key is not less than the pattern; with `above`: is greater. Only the
-  /// pattern's tokens count. Returns `to` if there is none.
-  [[nodiscard]] std::uint64_t first_fence(std::uint64_t from, std::uint64_t to, std::size_t length,
-                                          bool above) const noexcept {
+  /// Returns the first fence of [from, to) that is greater than the pattern, or `to`. Only the pattern's tokens count.
+  /// Cost: two binary searches over the result's distance from `from`.
+  [[nodiscard]] std::uint64_t gallop(std::uint64_t from, std::uint64_t to, std::size_t length) const noexcept {
     const std::uint64_t wanted = pattern_.key(length - 1);
     const std::uint64_t mask = Pattern::mask(length - 1);
+    const auto is_above = [&](std::uint64_t fence) { return (view_.fence(fence) & mask) > wanted; };
+    std::uint64_t step = 1;
+    for (; to - from >= step && !is_above(from + step - 1); step *= 2) from += step;
+    to = std::min(to, from + step - 1);
     while (from < to) {
       const std::uint64_t middle = from + (to - from) / 2;
-      const std::uint64_t key = view_.fence(middle) & mask;
-      if (key < wanted || (above && key == wanted))
-        from = middle + 1;
-      else
+      if (is_above(middle))
         to = middle;
+      else
+        from = middle + 1;
     }
     return from;
+  }
+
+  /// Calls visit(middle) for the next middle of a binary search in [low, high), and for the two that may follow it. So
+  /// one cache miss serves two steps.
+  template <class Visit>
+  static void for_next_middles(std::uint64_t low, std::uint64_t high, Visit visit) noexcept {
+    if (low >= high) return;
+    const std::uint64_t middle = low + (high - low) / 2;
+    visit(middle);
+    if (low < middle) visit(low + (middle - low) / 2);
+    if (middle + 1 < high) visit(middle + 1 + (high - middle - 1) / 2);
   }
 
   /// Narrows each range to the suffixes between two fences.
   void search_fences(std::span<SuffixBound> bounds) const noexcept {
     for (SuffixBound& bound : bounds) {
+      bound.low = fences_before(bound.index);
+      bound.high = bound.index < bound.end ? fences_before(bound.end) : bound.low;
+    }
+    // Finds the first fence that is not less than the pattern.
+    for (bool searching = true; searching;) {
+      searching = false;
+      for (const SuffixBound& bound : bounds)
+        for_next_middles(bound.low, bound.high, [&](std::uint64_t fence) { view_.prefetch_fence(fence); });
+      for (SuffixBound& bound : bounds) {
+        const std::uint64_t wanted = pattern_.key(bound.length - 1);
+        const std::uint64_t mask = Pattern::mask(bound.length - 1);
+        for (int step = 0; step < 2 && bound.low < bound.high; ++step) {
+          searching = true;
+          const std::uint64_t middle = bound.low + (bound.high - bound.low) / 2;
+          const bool less = (view_.fence(middle) & mask) < wanted;
+          (less ? bound.low : bound.high) = middle + (less ? 1 : 0);
+        }
+      }
+    }
+    for (SuffixBound& bound : bounds) {
       if (bound.index >= bound.end) continue;
-      const std::uint64_t from = (bound.index + stride - 1) / stride;
-      const std::uint64_t to = (bound.end + stride - 1) / stride;
-      // A fence decides alone only about patterns that it covers.
-      const bool covered = bound.length - 1 <= Pattern::lanes;
-      const std::uint64_t low = first_fence(from, to, bound.length, covered && bound.upper);
-      const std::uint64_t high = covered ? low : first_fence(low, to, bound.length, true);
-      if (low > from) bound.index = (low - 1) * stride + 1;
-      if (high < to) bound.end = high * stride;
+      const std::uint64_t to = fences_before(bound.end);
+      const std::uint64_t above = covered(bound.length) ? bound.low : gallop(bound.low, to, bound.length);
+      if (bound.low > fences_before(bound.index)) bound.index = (bound.low - 1) * stride + 1;
+      if (above < to) bound.end = above * stride;
+      // Most ranges are now between two neighbouring fences, in a few cache lines.
+      constexpr std::uint64_t in_line = 12;
+      if (bound.end - bound.index <= stride)
+        for (std::uint64_t index = bound.index; index < bound.end; index += in_line) view_.prefetch_place(index);
     }
   }
 
   void search_text(std::span<SuffixBound> bounds) const noexcept {
     for (bool searching = true; searching;) {
       searching = false;
-      for (SuffixBound& bound : bounds) {
-        if (bound.index >= bound.end) continue;
-        searching = true;
-        bound.middle = bound.index + (bound.end - bound.index) / 2;
-        view_.prefetch_place(bound.middle);
-      }
       for (const SuffixBound& bound : bounds)
-        if (bound.index < bound.end) prefetch_text(bound.middle);
+        if (bound.end - bound.index > stride)
+          for_next_middles(bound.index, bound.end, [&](std::uint64_t index) { view_.prefetch_place(index); });
+      for (const SuffixBound& bound : bounds)
+        for_next_middles(bound.index, bound.end, [&](std::uint64_t index) { prefetch_text(index); });
       for (SuffixBound& bound : bounds) {
-        if (bound.index >= bound.end) continue;
-        const int order = compare(view_.place(bound.middle), bound.length);
-        if (order < 0 || (order == 0 && bound.upper))
-          bound.index = bound.middle + 1;
-        else
-          bound.end = bound.middle;
+        for (int step = 0; step < 2 && bound.index < bound.end; ++step) {
+          searching = true;
+          const std::uint64_t middle = bound.index + (bound.end - bound.index) / 2;
+          const int order = compare(view_.place(middle), bound.length);
+          const bool before = order < 0 || (order == 0 && bound.upper);
+          (before ? bound.index : bound.end) = middle + (before ? 1 : 0);
+        }
       }
     }
   }

@@ -42,6 +42,16 @@ class SuffixText {
     if constexpr (std::endian::native == std::endian::big) value = reversed(value);
     return value;
   }
+  /// Returns the words from `at` on that fill 64 bits, the first in the lowest bits. Requires that the text has them.
+  [[nodiscard]] std::uint64_t bits(std::size_t at) const noexcept {
+    std::uint64_t bits = 0;
+    if constexpr (std::endian::native == std::endian::little) {
+      std::memcpy(&bits, data_ + at * sizeof(Word), sizeof(bits));
+    } else {
+      for (std::size_t lane = 0; lane < lanes; ++lane) bits |= std::uint64_t{word(at + lane)} << (lane * lane_bits);
+    }
+    return bits;
+  }
   void prefetch(std::size_t at) const noexcept { reprise::prefetch(data_ + at * sizeof(Word)); }
 
   /// Returns the next `lanes` tokens from `at`, the first in the highest bits. Keys compare like the tokens: each token
