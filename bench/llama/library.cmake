@@ -21,7 +21,6 @@ function(reprise_add_llama_library name engine)
     flips_report
     generate
     inputs
-    interrupt
     loops
     memory_file
     option_rows

@@ -14,6 +14,7 @@
 #include "batch_report.hpp"
 #include "common/files.hpp"
 #include "common/input_error.hpp"
+#include "common/interrupt.hpp"
 #include "common/progress.hpp"
 #include "common/text.hpp"
 #include "compare.hpp"
@@ -22,7 +23,6 @@
 #include "flips.hpp"
 #include "generate.hpp"
 #include "inputs.hpp"
-#include "interrupt.hpp"
 #include "memory_file.hpp"
 #include "options.hpp"
 #include "passes.hpp"
@@ -201,10 +201,10 @@ class Tool {
       if (rule.plans() && !drafting.calibrated)
         throw InputError("--rules " + rule.name() + ": weighs probabilities, and " + drafting.spec +
                          " does not learn any; leave it out, or give --strategy ngram");
-    const InterruptFlag interrupt;
+    const tools::InterruptFlag interrupt;
     const BatchCompareSettings settings{
         options_.sequences,        rules,
-        told_ ? &*told_ : nullptr, {1, options_.chunk, settings_, &InterruptFlag::raised},
+        told_ ? &*told_ : nullptr, {1, options_.chunk, settings_, &tools::InterruptFlag::raised},
         options_.repeat,           options_.epsilon};
     const BatchComparison comparison = compare_batches(engine_, requests, drafting, settings, progress_);
     const BatchReport report{comparison, requests, engine_, settings, drafting.spec, options_.cost};

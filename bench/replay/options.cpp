@@ -174,9 +174,15 @@ std::vector<Option> replay_rows(Options& o) {
            "(reprise/history/history_snapshot.hpp, docs/formats.md), unless the exit status is 1;\n"
            "next-token counts and ranked rows are not saved",
            text(o.snapshot_out)},
+          {.name = "--corpus",
+           .value = "FILE",
+           .help = "a corpus that reprise-index has built (docs/formats.md). Strategies that read one (see --list)\n"
+                   "draft from it too. May be given up to three times",
+           .read = texts(o.corpora),
+           .repeats = true},
           {"--fingerprint", "N",
            "fingerprint of the tokenizer, any number that you choose; a file with another one is refused\n"
-           "(default 0)",
+           "(default: 0 for snapshots, any for corpora)",
            fingerprint(o.fingerprint)}};
 }
 
@@ -250,8 +256,9 @@ void agree(const Options& o, const tools::GivenOptions& given) {
              "needs --cost: all times come from the recordings of --pass-times");
   given.only(o.settings.kept == Kept::past, {"--memory-bytes", "--next-tokens", "--snapshot-in", "--snapshot-out"},
              "needs --memory past: with --memory session, nothing is kept from session to session");
-  if (given("--fingerprint") && o.snapshot_in.empty() && o.snapshot_out.empty())
-    throw InputError("--fingerprint needs --snapshot-in or --snapshot-out: it identifies the tokenizer of such a file");
+  if (given("--fingerprint") && o.snapshot_in.empty() && o.snapshot_out.empty() && o.corpora.empty())
+    throw InputError(
+        "--fingerprint needs --snapshot-in, --snapshot-out or --corpus: it identifies the tokenizer of such a file");
   if (!o.output.empty())
     for (const auto& [name, path] : {std::pair("--snapshot-in", &o.snapshot_in), {"--snapshot-out", &o.snapshot_out}})
       if (!path->empty() && tools::same_file(*path, o.output))
@@ -272,6 +279,7 @@ Options parse_options(std::span<const std::string> arguments) {
   const tools::GivenOptions given = tools::parse(table_of(options), arguments);
   options.memory_bytes_given = given("--memory-bytes");
   options.top_k_given = given("--top-k");
+  options.fingerprint_given = given("--fingerprint");
   agree(options, given);
   return options;
 }

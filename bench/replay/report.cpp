@@ -92,6 +92,8 @@ std::vector<Field> fields(const Report& report, const Row& row) {
   if (settings.slowdown) all.push_back({"slowdown", learned ? settings.slowdown->text() : "none", Kind::text});
   if (!settings.cost_prior.empty())
     all.push_back({"cost_prior", row.weighed() ? settings.cost_prior : "unused", Kind::text});
+  if (!settings.corpora.empty())
+    all.push_back({"corpora", row.reads_corpora ? settings.corpora : "unused", Kind::text});
   if (report.top_k) {
     all.push_back({"top_k", std::string(top_k_text(settings, counts)), Kind::text});
     all.push_back({"top_k_rows", std::to_string(counts.top_k_rows)});

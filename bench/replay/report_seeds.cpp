@@ -79,6 +79,7 @@ std::vector<Field> fields(const SeedReport& report, const SeedRow& row) {
                             {"lossless", row.told.lossless() ? "true" : "false"},
                             {"runs", runs_json(row), Kind::json}};
   if (!settings.cost_prior.empty()) all.push_back({"cost_prior", settings.cost_prior, Kind::text});
+  if (!settings.corpora.empty()) all.push_back({"corpora", settings.corpora, Kind::text});
   if (report.top_k) {
     all.push_back({"top_k", std::string(top_k_text(settings, row.told)), Kind::text});
     all.push_back({"top_k_rows", std::to_string(row.told.top_k_rows)});

@@ -63,6 +63,7 @@ std::vector<Row> rows_of(const Assignment& assignment, std::span<const Job> jobs
         row.kept = job.remembers(assignment.settings) ? Kept::past : Kept::session;
         row.memory_bytes = job.memory_bytes;
         row.max_nodes = job.max_nodes(assignment.settings);
+        row.reads_corpora = job.run.remembers == Remembers::sequences;
       }
     }
   }

@@ -73,13 +73,16 @@ std::size_t length(const Settings& settings, std::string_view key) {
 AnyStrategy make_ngram(const Settings& settings, Past* past) {
   NgramOptions options;
   if (settings.word("rows") == "no") options.top_k = 0;
+  std::size_t stores = 0;
   if (past != nullptr) {
-    options.stores = {past->memory};
+    options.stores[stores++] = past->memory;
     if (past->next_tokens.lines() != 0 && settings.word("next_tokens") == "yes")
       options.next_tokens = &past->next_tokens;
     if (past->ranked_rows.lines() != 0 && settings.word("rows") == "yes") options.ranked_rows = &past->ranked_rows;
     options.prior = past->calibration;
   }
+  for (const DatastoreRef& store : settings.stores)
+    if (stores < NgramOptions::max_stores) options.stores[stores++] = store;
   const std::string_view index = settings.word("index");
   if (index == "suffix_array") return NgramDrafter<SuffixArrayIndex>(options);
   if (index == "naive") return NgramDrafter<NaiveIndex>(options);
@@ -351,11 +354,13 @@ std::span<const StrategyInfo> strategies() {
   return all;
 }
 
-std::vector<StrategyRun> make_runs(std::string_view spec) {
+std::vector<StrategyRun> make_runs(std::string_view spec, std::span<const DatastoreRef> stores) {
   std::vector<StrategyRun> runs;
   for (const Spec& one : parse_spec(spec)) {
     const StrategyInfo& info = find(one);
-    const auto make = [&info, settings = settings_of(info, one), text = one.text()](Past* past) {
+    Settings settings = settings_of(info, one);
+    settings.stores.assign(stores.begin(), stores.end());
+    const auto make = [&info, settings, text = one.text()](Past* past) {
       try {
         return info.make(settings, past);
       } catch (const tools::InputError& error) {

@@ -12,6 +12,7 @@
 
 #include "past.hpp"
 #include "replay_settings.hpp"
+#include "reprise/core/datastore.hpp"
 #include "reprise/draft/any_strategy.hpp"
 #include "spec.hpp"
 
@@ -34,6 +35,9 @@ class Settings {
   void set(std::string_view key, std::string value) { values_[key] = std::move(value); }
   [[nodiscard]] std::string_view word(std::string_view key) const { return values_.at(key); }
   [[nodiscard]] std::int64_t number(std::string_view key) const;
+
+  /// Datastores that the strategy reads in addition to its past. They must outlive the strategy.
+  std::vector<DatastoreRef> stores;
 
  private:
   std::map<std::string_view, std::string> values_;
@@ -79,7 +83,8 @@ struct StrategyRun {
   std::function<AnyStrategy(Past&)> with_past = {};
 };
 
-/// The runs of a spec: one, unless it has ranges. Throws InputError that lists the strategies.
-std::vector<StrategyRun> make_runs(std::string_view spec);
+/// The runs of a spec: one, unless it has ranges. Strategies that read datastores (Remembers::sequences) also read
+/// `stores`, which must outlive the runs. Throws InputError that lists the strategies.
+std::vector<StrategyRun> make_runs(std::string_view spec, std::span<const DatastoreRef> stores = {});
 
 }  // namespace reprise::replay

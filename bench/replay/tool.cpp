@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include "common/files.hpp"
 #include "common/input_error.hpp"
 #include "common/text.hpp"
+#include "corpora.hpp"
 #include "options.hpp"
 #include "past.hpp"
 #include "report_seeds.hpp"
@@ -133,12 +135,16 @@ int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes
   return exit_failed;
 }
 
-std::vector<StrategyRun> runs_of(const Options& options) {
+std::vector<StrategyRun> runs_of(const Options& options, const Corpora& corpora) {
   std::vector<StrategyRun> runs;
   auto specs = options.strategies;
   if (specs.empty()) specs.emplace_back(default_strategy);
   for (const std::string& spec : specs)
-    for (StrategyRun& run : make_runs(spec)) runs.push_back(std::move(run));
+    for (StrategyRun& run : make_runs(spec, corpora.stores())) runs.push_back(std::move(run));
+  const auto reads = [](const StrategyRun& run) { return run.remembers == Remembers::sequences; };
+  if (!options.corpora.empty() && std::none_of(runs.begin(), runs.end(), reads))
+    throw tools::InputError("--corpus " + options.corpora.front() +
+                            ": none of the strategies given reads a corpus; see --list for those that do");
   return runs;
 }
 
@@ -197,7 +203,8 @@ int replay_and_report_seeds(const Options& options, const Assignment& assignment
 }
 
 int replay(const Options& options, const Surroundings& surroundings) {
-  const std::vector<StrategyRun> runs = runs_of(options);
+  const Corpora corpora(options.corpora, options.fingerprint_given ? std::optional(options.fingerprint) : std::nullopt);
+  const std::vector<StrategyRun> runs = runs_of(options, corpora);
   auto controls = options.controls;
   if (controls.empty()) controls.emplace_back();
 
@@ -212,6 +219,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   for (const std::string& path : paths) inputs.push_back({"the trace", path});
   for (const std::string& cost : costs) inputs.push_back({"the curve", find_curve(cost, surroundings.profile_folders)});
   for (const std::string& path : options.pass_times) inputs.push_back({"the pass times", path});
+  for (const std::string& path : options.corpora) inputs.push_back({"the corpus", path});
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
   tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
   std::vector<Trace> traces = read_traces(options, paths);
@@ -219,11 +227,13 @@ int replay(const Options& options, const Surroundings& surroundings) {
     throw tools::InputError(
         "--top-k on: no turn of the traces has top_k; record one with reprise-llama --top-k, or "
         "leave the option out");
+  corpora.check(traces);
   if (options.stream) traces = joined(std::move(traces));
 
   std::vector<std::byte> left;
   Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,
                            options.threads, options.ceiling};
+  assignment.settings.corpora = corpora.text();
   assignment.settings.prior = prior_of(options.settings.cost_prior, surroundings);
   assignment.snapshot_in = {
       {snapshot.data(), snapshot.size()}, options.fingerprint, "--snapshot-in " + options.snapshot_in};
@@ -287,7 +297,8 @@ void write_list(std::ostream& out) {
     out << "\n  " << info.name << std::string(info.name.size() < 14 ? 14 - info.name.size() : 1, ' ') << info.meaning
         << (info.name == default_strategy ? " (the default)" : "") << "\n";
     if (info.remembers == Remembers::sequences)
-      out << std::string(16, ' ') << "--memory past: keeps sessions and learned state; can be saved\n";
+      out << std::string(16, ' ') << "--memory past: keeps sessions and learned state; can be saved\n"
+          << std::string(16, ' ') << "--corpus: reads corpora\n";
     if (info.remembers == Remembers::ngrams) out << std::string(16, ' ') << "--memory past: keeps its table\n";
     if (info.remembers == Remembers::strategy)
       out << std::string(16, ' ') << "--memory past: keeps what it has learned\n";

@@ -115,6 +115,11 @@ Trace read_trace(std::istream& in, const std::string& path, std::size_t limit) {
   return trace;
 }
 
+void read_sessions(const std::string& path, const std::function<void(const TraceSession&)>& visit) {
+  std::ifstream in = tools::open_input(path, "trace files");
+  tools::read_session_lines(in, path, unlimited, [&](const tools::SessionLine& line) { visit(session_of(line)); });
+}
+
 Trace read_trace(const std::string& path, std::size_t limit, std::string_view curve_option) {
   std::ifstream in = tools::open_input(path, "trace files");
   try {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <istream>
 #include <optional>
 #include <span>
@@ -56,7 +57,11 @@ std::uint64_t fnv1a(std::string_view text);
 /// is a cost curve, the message says so and names `curve_option`.
 Trace read_trace(const std::string& path, std::size_t limit = unlimited, std::string_view curve_option = "--cost");
 
-/// The same for an open stream; `path` is for messages.
+/// Calls visit(session) for each session of a file, one at a time, so that the whole file need not fit into memory.
+/// Throws InputError, as read_trace() does.
+void read_sessions(const std::string& path, const std::function<void(const TraceSession&)>& visit);
+
+/// The same as the first function for an open stream; `path` is for messages.
 Trace read_trace(std::istream& in, const std::string& path, std::size_t limit = unlimited);
 
 }  // namespace reprise::replay

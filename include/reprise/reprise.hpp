@@ -3,11 +3,11 @@
 
 /// \file The public interface of reprise. It includes most public headers; each header can also be included alone.
 ///
-/// Three other public parts must be included separately:
+/// Other public parts must be included separately:
 ///
 ///  * testing/: helpers for your tests.
 ///  * extras/: published methods with a weaker stability promise.
-///  * history/snapshot_file.hpp: the only public header that reads and writes files.
+///  * history/snapshot_file.hpp and corpus/mapped_corpus.hpp: the only public headers that read and write files.
 ///
 /// Headers in <layer>/detail/ are private to their layer.
 
@@ -38,6 +38,9 @@
 #include "reprise/core/token.hpp"
 #include "reprise/core/verifier.hpp"
 #include "reprise/core/version.hpp"
+#include "reprise/corpus/corpus_store.hpp"
+#include "reprise/corpus/corpus_writer.hpp"
+#include "reprise/corpus/verify_corpus.hpp"
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/draft/best_first.hpp"
 #include "reprise/draft/draft_model.hpp"

@@ -20,7 +20,7 @@ constexpr std::size_t many_lines = 400;
 
 /// The layers, and the layers that each may include besides itself and the standard library.
 const std::map<std::string, Names>& layers() {
-  static const Names all_but_testing = {"core",   "index",   "evidence", "history", "draft",
+  static const Names all_but_testing = {"core",   "index",   "evidence", "history", "corpus", "draft",
                                         "engine", "control", "stats",    "loop",    "batch"};
   static const std::map<std::string, Names> table = [] {
     std::map<std::string, Names> made = {
@@ -28,6 +28,7 @@ const std::map<std::string, Names>& layers() {
         {"index", {"core"}},
         {"evidence", {"core"}},
         {"history", {"core", "index", "evidence", "control"}},
+        {"corpus", {"core", "index", "evidence"}},
         {"draft", {"core", "index", "evidence"}},
         {"engine", {"core"}},
         {"control", {"core", "evidence"}},

@@ -32,11 +32,11 @@ TEST(PublicFace, IsWhatTheUmbrellaIncludesAndNothingOfTheBackRooms) {
   }
 }
 
-TEST(PublicFace, HasAtMostEightyFiveHeaders) {
+TEST(PublicFace, HasAtMostNinetyHeaders) {
   std::size_t count = 0;
   for (const Header& header : headers())
     if (header.name == "reprise/reprise.hpp") count = own_includes(header.text).size();
-  EXPECT_LE(count, 85U) << "a newcomer has to see the public headers at a glance";
+  EXPECT_LE(count, 90U) << "a newcomer has to see the public headers at a glance";
   EXPECT_GE(count, 40U);
 }
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -15,7 +14,6 @@
 #include "batch_compare.hpp"
 #include "batch_engine.hpp"
 #include "common/input_error.hpp"
-#include "interrupt.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 #include "verdict.hpp"
 
@@ -388,17 +386,6 @@ TEST(BatchRules, AreReadByName) {
               HasSubstr("--rules 0: expected plain, told, learned, or a whole number from 1 to 32"));
   EXPECT_THAT(names({"fast"}, true), HasSubstr("--rules fast"));
   EXPECT_THAT(names({"plain", "2", "plain"}, true), HasSubstr("plain is given twice"));
-}
-
-TEST(InterruptFlagTest, CatchesOneInterrupt) {
-  {
-    const InterruptFlag flag;
-    EXPECT_FALSE(InterruptFlag::raised());
-    std::raise(SIGINT);
-    EXPECT_TRUE(InterruptFlag::raised());
-  }
-  const InterruptFlag again;
-  EXPECT_FALSE(InterruptFlag::raised());
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ TEST(Options, RefuseWhatIsOfMemoriesWithoutOne) {
     EXPECT_EQ(refused({"--memory", "past", name, "5"}), "accepted") << name;
   }
   EXPECT_THAT(refused({"--memory", "past", "--fingerprint", "5"}),
-              HasSubstr("--fingerprint needs --snapshot-in or --snapshot-out"));
+              HasSubstr("--fingerprint needs --snapshot-in, --snapshot-out or --corpus"));
   EXPECT_THAT(refused({"--memory", "past", "--snapshot-out", "x", "--output", "x"}), HasSubstr("are the same file"));
   EXPECT_THAT(refused({"--memory", "past", "--snapshot-in", "x", "--output", "./x"}), HasSubstr("are the same file"));
   EXPECT_EQ(refused({"--memory", "past", "--snapshot-out", "x", "--snapshot-in", "x"}), "accepted");

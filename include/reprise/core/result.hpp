@@ -59,6 +59,13 @@ enum class ErrorCode : std::uint8_t {
   // history: tenants.
   tenant_is_open,    ///< the tenant is already open
   too_many_tenants,  ///< all tenant slots are taken: close one first
+
+  // corpus. A corpus also uses newer_version, other_tokenizer, token_out_of_range and the errors of files.
+  not_a_corpus,      ///< the bytes do not begin like a corpus
+  corpus_truncated,  ///< the corpus' end is missing
+  corpus_damaged,    ///< a checksum of the corpus is wrong
+  corpus_forged,     ///< the checksums are right, but the corpus breaks a rule of its format
+  other_vocabulary,  ///< the corpus is for a vocabulary of a different size
 };
 
 /// An error as a value. It is trivially copyable and never allocates, because the message is a string literal.

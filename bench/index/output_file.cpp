@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output_file.hpp"
+
+#include <cerrno>
+#include <system_error>
+
+#if defined(_WIN32)
+#include <io.h>
+#include <process.h>
+#else
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+
+namespace reprise::indexing {
+namespace {
+
+namespace fs = std::filesystem;
+
+#if defined(_WIN32)
+int process_number() { return _getpid(); }
+int sync(std::FILE* file) { return _commit(_fileno(file)); }
+int seek(std::FILE* file, std::uint64_t offset) { return _fseeki64(file, static_cast<long long>(offset), SEEK_SET); }
+void sync_folder(const fs::path&) {}
+#else
+int process_number() { return static_cast<int>(::getpid()); }
+int sync(std::FILE* file) { return ::fsync(::fileno(file)); }
+int seek(std::FILE* file, std::uint64_t offset) { return ::fseeko(file, static_cast<off_t>(offset), SEEK_SET); }
+/// After a power cut the folder has the new name. Errors are ignored, because the file is complete.
+void sync_folder(const fs::path& folder) {
+  const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return;
+  static_cast<void>(::fsync(opened));
+  static_cast<void>(::close(opened));
+}
+#endif
+
+std::string remedy(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space, or write to another disk";
+    case EFBIG:
+      return "the system allows no larger file; build several smaller corpora, or write to another file system";
+    default:
+      return "check its folder and its disk";
+  }
+}
+
+}  // namespace
+
+OutputFile::OutputFile(const std::string& path) : path_(path), buffer_(std::size_t{1} << 20) {
+  constexpr int attempts = 1000;  // names in use: a build in another thread, or a process that was killed
+  for (int attempt = 0; file_ == nullptr && attempt < attempts; ++attempt) {
+    temporary_ = path + "." + std::to_string(process_number()) + "-" + std::to_string(attempt) + ".tmp";
+    errno = 0;
+    file_.reset(std::fopen(temporary_.c_str(), "wbx"));
+    if (file_ == nullptr && errno != EEXIST) break;
+  }
+  if (file_ == nullptr) fail(errno);
+  static_cast<void>(std::setvbuf(file_.get(), buffer_.data(), _IOFBF, buffer_.size()));
+}
+
+OutputFile::~OutputFile() {
+  if (file_ == nullptr) return;
+  file_.reset();
+  std::error_code ignored;
+  fs::remove(temporary_, ignored);
+}
+
+void OutputFile::append(std::span<const std::byte> bytes) {
+  errno = 0;
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail(errno);
+  size_ += bytes.size();
+}
+
+void OutputFile::flush() {
+  errno = 0;
+  if (std::fflush(file_.get()) != 0) fail(errno);
+}
+
+void OutputFile::check_room(std::uint64_t bytes) const {
+  std::error_code error;
+  const fs::space_info space = fs::space(temporary_, error);
+  if (!error && space.available < bytes)
+    throw BuildError(path_ + ": needs " + std::to_string(bytes) + " further bytes, but the disk has " +
+                     std::to_string(space.available) + "; " + remedy(ENOSPC));
+}
+
+void OutputFile::rewrite(std::uint64_t offset, std::span<const std::byte> bytes) {
+  errno = 0;
+  if (seek(file_.get(), offset) != 0 || std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size() ||
+      seek(file_.get(), size_) != 0)
+    fail(errno);
+}
+
+void OutputFile::publish() {
+  flush();
+  errno = 0;
+  if (sync(file_.get()) != 0) fail(errno);
+  std::FILE* const closing = file_.release();
+  const bool closed = std::fclose(closing) == 0;
+  const int close_error = errno;
+  std::error_code error;
+  if (closed) fs::rename(temporary_, path_, error);
+  if (!closed || error) {
+    std::error_code ignored;
+    fs::remove(temporary_, ignored);
+    fail(closed ? error.value() : close_error);
+  }
+  sync_folder(fs::path(path_).parent_path());
+}
+
+void OutputFile::fail(int error) const {
+  throw BuildError(path_ + ": cannot be written: " + std::generic_category().message(error) + "; " + remedy(error) +
+                   "; nothing was replaced");
+}
+
+}  // namespace reprise::indexing

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "corpora.hpp"
+
+#include <system_error>
+#include <utility>
+
+#include "common/input_error.hpp"
+#include "reprise/core/result.hpp"
+
+namespace reprise::replay {
+namespace {
+
+/// The message of an error, with its numbers or with the system's own words.
+std::string words(const Error& error) {
+  std::string text(error.message);
+  switch (error.code) {
+    case ErrorCode::file_failed:
+#if !defined(_WIN32)  // there `value` is not always an errno
+      return text + " (" + std::generic_category().message(static_cast<int>(error.value)) + ")";
+#else
+      return text;
+#endif
+    case ErrorCode::corpus_truncated:
+      return text + " (" + std::to_string(error.value) + " bytes, expected " + std::to_string(error.limit) + ")";
+    case ErrorCode::newer_version:
+      return text + " (version " + std::to_string(error.value) + ")";
+    default:
+      return text;
+  }
+}
+
+}  // namespace
+
+Corpora::Corpora(const std::vector<std::string>& paths, std::optional<std::uint64_t> fingerprint) : paths_(paths) {
+  for (const std::string& path : paths) {
+    const std::string name = "--corpus " + path + ": ";
+    if (corpora_.size() == most)
+      throw tools::InputError(name + "a drafter reads at most " + std::to_string(most) +
+                              " corpora; merge some of them with reprise-index");
+    auto opened = MappedCorpus::open(path);
+    if (!opened) throw tools::InputError(name + words(opened.error()));
+    const CorpusIdentity found = opened->store().identity();
+    if (fingerprint && found.fingerprint != *fingerprint)
+      throw tools::InputError(name + "the corpus belongs to another tokenizer: its fingerprint is " +
+                              std::to_string(found.fingerprint) + ", --fingerprint " + std::to_string(*fingerprint));
+    if (!corpora_.empty()) {
+      const CorpusIdentity first = corpora_.front().store().identity();
+      if (found.vocabulary != first.vocabulary)
+        throw tools::InputError(name + "the vocabulary has " + std::to_string(found.vocabulary) +
+                                " tokens, but that of " + paths.front() + " has " + std::to_string(first.vocabulary) +
+                                "; give corpora of one tokenizer");
+      if (found.fingerprint != first.fingerprint)
+        throw tools::InputError(name + "the fingerprint is " + std::to_string(found.fingerprint) + ", but that of " +
+                                paths.front() + " is " + std::to_string(first.fingerprint) +
+                                "; give corpora of one tokenizer");
+    }
+    corpora_.push_back(*std::move(opened));
+  }
+}
+
+void Corpora::check(std::span<const Trace> traces) const {
+  if (corpora_.empty()) return;
+  const std::uint32_t vocabulary = corpora_.front().store().identity().vocabulary;
+  for (const Trace& trace : traces)
+    for (const TraceSession& session : trace.sessions)
+      for (const Turn& turn : session.turns)
+        for (const TokenSpan tokens : {TokenSpan(turn.prompt), TokenSpan(turn.output)})
+          for (const Token token : tokens)
+            if (static_cast<std::uint32_t>(token) >= vocabulary)
+              throw tools::InputError(trace.path + ": session " + session.id + ": the token " + std::to_string(token) +
+                                      " is outside of the vocabulary of --corpus " + paths_.front() + ", which has " +
+                                      std::to_string(vocabulary) +
+                                      " tokens; give a corpus that was built with the tokenizer of the trace");
+}
+
+std::vector<DatastoreRef> Corpora::stores() const {
+  std::vector<DatastoreRef> all;
+  for (const MappedCorpus& corpus : corpora_) all.emplace_back(corpus.store());
+  return all;
+}
+
+std::string Corpora::text() const {
+  std::string text;
+  for (const std::string& path : paths_) text += (text.empty() ? "" : ", ") + path;
+  return text;
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reprise/core/datastore.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/corpus/detail/compare_back.hpp"
+#include "reprise/corpus/detail/corpus_search.hpp"
+#include "reprise/corpus/detail/corpus_view.hpp"
+#include "reprise/corpus/detail/next_in_range.hpp"
+#include "reprise/corpus/detail/suffix_sort.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// Finds the places of a corpus that follow the longest matches of a context.
+///
+/// A pattern of length m occurs at most as often as one of length m - 1. So there is a least length that occurs at most
+/// `few` times. All of its occurrences are read, and compared further back. If they are fewer than the places wanted,
+/// or none, places of the next shorter length are added, from the whole of its range.
+template <CorpusWord Word>
+class CorpusMatches {
+ public:
+  static constexpr std::size_t most_matches = 32;
+
+  CorpusMatches(const CorpusView& view, TokenSpan suffix) noexcept
+      : view_(view),
+        text_(view.text<Word>()),
+        suffix_(suffix.last(std::min(suffix.size(), Pattern::capacity))),
+        pattern_(suffix_, view.header().vocabulary),
+        compare_back_(suffix_),
+        search_(view_, pattern_) {}
+  CorpusMatches(const CorpusMatches&) = delete;
+  CorpusMatches& operator=(const CorpusMatches&) = delete;
+
+  /// Writes matches to `out`, and returns their number. See CorpusStore::find().
+  [[nodiscard]] std::size_t find(std::span<StoreMatch> out) noexcept {
+    if (pattern_.size() == 0 || out.empty()) return 0;
+    out = out.first(std::min(out.size(), most_matches));
+    begins_[1] = view_.range_of(pattern_.first(1)).begin;
+    const std::size_t least = least_rare_length();
+    std::size_t count = 0;
+    if (least <= pattern_.size()) count = add_rare(least, out);
+    if (least > 1 && count < out.size()) count = add_sample(least - 1, out, count);
+    return count;
+  }
+
+  /// Returns the range of the suffixes that begin with all tokens of the context; an empty range if a token is outside
+  /// the vocabulary, or if there is no token.
+  [[nodiscard]] SuffixRange range() const noexcept {
+    if (pattern_.size() == 0 || pattern_.size() < suffix_.size()) return {};
+    std::array<SuffixBound, 1> begin = {SuffixBound{pattern_.size()}};
+    search_.find_begins(begin);
+    return {begin[0].index, search_.find_end(pattern_.size(), begin[0].index)};
+  }
+
+ private:
+  using Pattern = CorpusPattern<Word>;
+  static constexpr std::size_t few = 32;  // a length with at most this many occurrences is rare
+  // The lengths of the first two rounds. Most contexts have their first rare length in the first round; a third round
+  // fills a gap.
+  static constexpr std::array<std::uint8_t, 5> short_lengths = {2, 3, 4, 6, 9};
+  static constexpr std::array<std::uint8_t, 5> long_lengths = {12, 16, 20, 26, 32};
+  static_assert(long_lengths.back() == Pattern::capacity);
+
+  /// Returns the least length with at most `few` occurrences; pattern_.size() + 1 if there is none. Sets the begins of
+  /// that length and of the one below it.
+  [[nodiscard]] std::size_t least_rare_length() noexcept {
+    if (view_.range_of(pattern_.first(1)).size() <= few) return 1;
+    std::size_t common = 1;                  // the greatest length known not to be rare
+    std::size_t rare = pattern_.size() + 1;  // the least length known to be rare
+    std::array<SuffixBound, Pattern::capacity> bounds;
+    for (const auto& lengths : {short_lengths, long_lengths}) {
+      if (rare <= pattern_.size() || common == pattern_.size()) break;
+      std::size_t count = 0;
+      for (const std::size_t length : lengths)
+        if (common < pattern_.size() && (count == 0 || bounds[count - 1].length < pattern_.size()))
+          bounds[count++] = {std::min(length, pattern_.size())};
+      narrow(std::span(bounds).first(count), common, rare);
+    }
+    std::size_t count = 0;
+    for (std::size_t length = common + 1; length < rare; ++length) bounds[count++] = {length};
+    narrow(std::span(bounds).first(count), common, rare);
+    return rare;
+  }
+
+  /// Searches these lengths, which rise, and moves `common` and `rare` towards each other.
+  void narrow(std::span<SuffixBound> bounds, std::size_t& common, std::size_t& rare) noexcept {
+    search_.find_begins(bounds);
+    for (const SuffixBound& bound : bounds)
+      if (bound.index + few < view_.tokens()) view_.prefetch_place(bound.index + few);
+    for (const SuffixBound& bound : bounds)
+      if (bound.index + few < view_.tokens()) search_.prefetch_text(bound.index + few);
+    for (const SuffixBound& bound : bounds) {
+      begins_[bound.length] = bound.index;
+      if (!occurs_at(bound.index + few, bound.length)) {
+        rare = bound.length;
+        return;
+      }
+      common = bound.length;
+    }
+  }
+
+  [[nodiscard]] bool occurs_at(std::uint64_t index, std::size_t length) const noexcept {
+    return index < view_.range_of(pattern_.first(length)).end && search_.matches(index, length);
+  }
+
+  /// Reads all occurrences of a rare length, and writes those with the longest agreement first.
+  [[nodiscard]] std::size_t add_rare(std::size_t length, std::span<StoreMatch> out) noexcept {
+    const std::uint64_t begin = begins_[length];
+    const std::uint64_t end = std::min<std::uint64_t>(view_.range_of(pattern_.first(length)).end, begin + few);
+    for (std::uint64_t index = begin; index < end; ++index) search_.prefetch_text(index);
+    std::array<StoreMatch, few> found;
+    std::size_t size = 0;
+    for (std::uint64_t index = begin; index < end; ++index) {
+      if (!search_.matches(index, length)) break;
+      if (read(index, length, found[size])) ++size;
+    }
+    std::array<std::uint8_t, Pattern::capacity + 1> counts{};
+    for (std::size_t i = 0; i < size; ++i) ++counts[agreement(found[i])];
+    std::size_t count = 0;
+    for (std::size_t wanted = Pattern::capacity; wanted > 0 && count < out.size(); --wanted) {
+      if (counts[wanted] == 0) continue;
+      const std::size_t room = std::min<std::size_t>(counts[wanted], out.size() - count);
+      std::size_t seen = 0;
+      std::size_t taken = 0;
+      for (std::size_t i = 0; i < size && taken < room; ++i)
+        if (agreement(found[i]) == wanted && seen++ == taken * counts[wanted] / room) out[count + taken++] = found[i];
+      count += taken;
+    }
+    return count;
+  }
+
+  /// Adds occurrences of a length that is not rare, at equal distances in its range.
+  [[nodiscard]] std::size_t add_sample(std::size_t length, std::span<StoreMatch> out, std::size_t count) noexcept {
+    const std::uint64_t end = search_.find_end(length, begins_[length]);
+    const std::uint64_t begin = first_continued({begins_[length], end}, length);
+    if (end <= begin) return count;
+    const std::uint64_t size = end - begin;
+    const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(out.size() - count, size));
+    const std::size_t longest = count == 0 ? Pattern::capacity : length;
+    const auto index_of = [&](std::size_t i) { return begin + size * i / room; };
+    for (std::size_t i = 0; i < room; ++i) view_.prefetch_place(index_of(i));
+    for (std::size_t i = 0; i < room; ++i) search_.prefetch_text(index_of(i));
+    for (std::size_t i = 0; i < room; ++i) {
+      StoreMatch match;
+      // A longer match is one of the rare occurrences, which have been added.
+      if (read(index_of(i), length, match) && agreement(match) <= longest) out[count++] = match;
+    }
+    return count;
+  }
+
+  /// Returns the index of the first suffix in the range that goes on after the pattern. Those that end there come
+  /// first.
+  [[nodiscard]] std::uint64_t first_continued(SuffixRange range, std::size_t length) const noexcept {
+    const auto ends = [&](std::uint64_t index) {
+      return word_after<Word>(view_, index, length) == SuffixText<Word>::separator;
+    };
+    if (range.begin >= range.end || !ends(range.begin)) return range.begin;
+    while (range.begin < range.end) {
+      const std::uint64_t middle = range.begin + range.size() / 2;
+      if (ends(middle))
+        range.begin = middle + 1;
+      else
+        range.end = middle;
+    }
+    return range.begin;
+  }
+
+  static std::size_t agreement(const StoreMatch& match) noexcept {
+    return static_cast<std::size_t>(std::countr_one(match.agreements));
+  }
+
+  /// Reads the match of this suffix. Returns false if the text ends after the pattern, or if the corpus is forged and
+  /// not even the last token agrees.
+  [[nodiscard]] bool read(std::uint64_t index, std::size_t length, StoreMatch& match) const noexcept {
+    const std::uint64_t place = view_.place(index);
+    if (place >= text_.size() || text_.size() - place <= length) return false;
+    match.next = place + length;
+    if (text_.word(static_cast<std::size_t>(match.next)) >= view_.header().vocabulary) return false;
+    match.agreements = compare_back_(text_, static_cast<std::size_t>(match.next));
+    return (match.agreements & 1) != 0;
+  }
+
+  const CorpusView& view_;
+  SuffixText<Word> text_;
+  TokenSpan suffix_;
+  Pattern pattern_;
+  BackwardComparison<Word> compare_back_;
+  CorpusSearch<Word> search_;
+  std::array<std::uint64_t, Pattern::capacity + 1> begins_;  // of the searched lengths
+};
+
+}  // namespace reprise::detail

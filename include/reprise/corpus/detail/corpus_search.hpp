@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "reprise/core/contract.hpp"
+#include "reprise/core/token.hpp"
+#include "reprise/corpus/detail/corpus_format.hpp"
+#include "reprise/corpus/detail/corpus_view.hpp"
+#include "reprise/corpus/detail/suffix_sort.hpp"
+
+namespace reprise::inline v0::detail {
+
+/// The last tokens of a context, as keys that compare with those of a text. There is one pattern for each length: the
+/// last 1, 2, ... tokens.
+template <CorpusWord Word>
+class CorpusPattern {
+ public:
+  static constexpr std::size_t capacity = CorpusFormat::least_depth;
+  static constexpr std::size_t lanes = SuffixText<Word>::lanes;
+
+  /// Keeps the last tokens of `suffix`, up to a token outside the vocabulary, which no corpus holds.
+  CorpusPattern(TokenSpan suffix, std::uint32_t vocabulary) noexcept {
+    constexpr std::size_t lane_bits = 8 * sizeof(Word);
+    const std::size_t most = std::min(suffix.size(), capacity);
+    std::uint64_t key = 0;
+    for (; size_ < most; ++size_) {
+      const auto token = static_cast<std::uint32_t>(suffix[suffix.size() - 1 - size_]);
+      if (token >= vocabulary) break;
+      key = (std::uint64_t{token} + 1) << (64 - lane_bits) | key >> lane_bits;
+      keys_[size_] = key;
+    }
+  }
+
+  /// Returns the greatest length of a pattern.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Returns the first token of the pattern of this length. Requires 1 <= length <= size().
+  [[nodiscard]] std::uint64_t first(std::size_t length) const noexcept {
+    return (keys_[length - 1] >> (64 - 8 * sizeof(Word))) - 1;
+  }
+  /// Returns the key of the pattern's last `left` tokens; lanes after its end are 0. Requires 1 <= left <= size().
+  [[nodiscard]] std::uint64_t key(std::size_t left) const noexcept { return keys_[left - 1]; }
+  /// Returns a mask of the lanes that key(left) fills.
+  [[nodiscard]] static constexpr std::uint64_t mask(std::size_t left) noexcept {
+    constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+    return left >= lanes ? all : ~(all >> (8 * sizeof(Word) * left));
+  }
+
+ private:
+  std::array<std::uint64_t, capacity> keys_;
+  std::size_t size_ = 0;
+};
+
+/// The begin or the end of the range of suffixes that begin with a pattern.
+struct SuffixBound {
+  std::size_t length = 0;   ///< of the pattern
+  bool upper = false;       ///< the end of the range, not its begin
+  std::uint64_t index = 0;  ///< the result; while searching: the result is in [index, end]
+  std::uint64_t end = 0;    ///< while searching
+  std::uint64_t low = 0;    ///< while searching fences: the result is in [low, high]
+  std::uint64_t high = 0;   ///< while searching fences
+};
+
+/// Binary searches in the sorted suffixes of a corpus. Several searches advance in lock step, so that their cache
+/// misses overlap. With a forged corpus the results are wrong, but within the corpus.
+template <CorpusWord Word>
+class CorpusSearch {
+ public:
+  using Pattern = CorpusPattern<Word>;
+
+  /// Both arguments must outlive the search.
+  CorpusSearch(const CorpusView& view, const Pattern& pattern) noexcept
+      : view_(view), pattern_(pattern), text_(view.text<Word>()) {}
+
+  /// Sets the index of each bound to the begin of its range. The lengths are from 1 to pattern.size().
+  void find_begins(std::span<SuffixBound> bounds) const noexcept {
+    for (SuffixBound& bound : bounds) {
+      const SuffixRange range = view_.range_of(pattern_.first(bound.length));
+      bound.index = range.begin;
+      bound.end = bound.length == 1 ? range.begin : range.end;
+    }
+    search_fences(bounds);
+    search_text(bounds);
+  }
+
+  /// Returns the end of the range that begins at `begin`.
+  [[nodiscard]] std::uint64_t find_end(std::size_t length, std::uint64_t begin) const noexcept {
+    const SuffixRange range = view_.range_of(pattern_.first(length));
+    if (length == 1) return range.end;
+    std::array<SuffixBound, 1> bound = {SuffixBound{length, true, std::max(begin, range.begin), range.end}};
+    if (bound[0].index >= range.end) return bound[0].index;
+    const std::uint64_t from = fences_before(bound[0].index);
+    const std::uint64_t to = fences_before(range.end);
+    const std::uint64_t above = gallop(from, to, length);
+    // A fence decides alone only about patterns that it covers.
+    if (covered(length) && above > from) bound[0].index = (above - 1) * stride + 1;
+    if (above < to) bound[0].end = above * stride;
+    search_text(bound);
+    return bound[0].index;
+  }
+
+  /// Returns true if the suffix with this index begins with the pattern. Its first token is not compared.
+  [[nodiscard]] bool matches(std::uint64_t index, std::size_t length) const noexcept {
+    return compare(view_.place(index), length) == 0;
+  }
+  /// Prefetches the text of this suffix. The place should be in the cache.
+  void prefetch_text(std::uint64_t index) const noexcept {
+    if (const std::uint64_t place = view_.place(index); place < text_.size())
+      text_.prefetch(static_cast<std::size_t>(place));
+  }
+
+ private:
+  static constexpr std::uint64_t stride = CorpusFormat::fence_stride;
+
+  /// Returns the number of fences whose suffixes are before this index.
+  static constexpr std::uint64_t fences_before(std::uint64_t index) noexcept { return (index + stride - 1) / stride; }
+  /// Returns true if a fence holds all tokens of a pattern of this length, except the first one.
+  static constexpr bool covered(std::size_t length) noexcept { return length - 1 <= Pattern::lanes; }
+
+  /// Compares the text at `place` with the pattern, as far as the pattern goes: -1, 0 or 1. Skips the first token.
+  [[nodiscard]] int compare(std::uint64_t place, std::size_t length) const noexcept {
+    for (std::size_t offset = 1; offset < length; offset += Pattern::lanes) {
+      const std::size_t left = length - offset;
+      const std::uint64_t key = key_at(place, offset) & Pattern::mask(left);
+      if (key != pattern_.key(left)) return key < pattern_.key(left) ? -1 : 1;
+    }
+    return 0;
+  }
+  [[nodiscard]] std::uint64_t key_at(std::uint64_t place, std::size_t offset) const noexcept {
+    return place < text_.size() && text_.size() - place > offset ? text_.key(static_cast<std::size_t>(place) + offset)
+                                                                 : 0;
+  }
+
+  /// Returns the first fence of [from, to) that is greater than the pattern, or `to`. Only the pattern's tokens count.
+  /// Cost: two binary searches over the result's distance from `from`.
+  [[nodiscard]] std::uint64_t gallop(std::uint64_t from, std::uint64_t to, std::size_t length) const noexcept {
+    const std::uint64_t wanted = pattern_.key(length - 1);
+    const std::uint64_t mask = Pattern::mask(length - 1);
+    const auto is_above = [&](std::uint64_t fence) { return (view_.fence(fence) & mask) > wanted; };
+    std::uint64_t step = 1;
+    for (; to - from >= step && !is_above(from + step - 1); step *= 2) from += step;
+    to = std::min(to, from + step - 1);
+    while (from < to) {
+      const std::uint64_t middle = from + (to - from) / 2;
+      if (is_above(middle))
+        to = middle;
+      else
+        from = middle + 1;
+    }
+    return from;
+  }
+
+  /// Calls visit(middle) for the next middle of a binary search in [low, high), and for the two that may follow it. So
+  /// one cache miss serves two steps.
+  template <class Visit>
+  static void for_next_middles(std::uint64_t low, std::uint64_t high, Visit visit) noexcept {
+    if (low >= high) return;
+    const std::uint64_t middle = low + (high - low) / 2;
+    visit(middle);
+    if (low < middle) visit(low + (middle - low) / 2);
+    if (middle + 1 < high) visit(middle + 1 + (high - middle - 1) / 2);
+  }
+
+  /// Narrows each range to the suffixes between two fences.
+  void search_fences(std::span<SuffixBound> bounds) const noexcept {
+    for (SuffixBound& bound : bounds) {
+      bound.low = fences_before(bound.index);
+      bound.high = bound.index < bound.end ? fences_before(bound.end) : bound.low;
+    }
+    // Finds the first fence that is not less than the pattern.
+    for (bool searching = true; searching;) {
+      searching = false;
+      for (const SuffixBound& bound : bounds)
+        for_next_middles(bound.low, bound.high, [&](std::uint64_t fence) { view_.prefetch_fence(fence); });
+      for (SuffixBound& bound : bounds) {
+        const std::uint64_t wanted = pattern_.key(bound.length - 1);
+        const std::uint64_t mask = Pattern::mask(bound.length - 1);
+        for (int step = 0; step < 2 && bound.low < bound.high; ++step) {
+          searching = true;
+          const std::uint64_t middle = bound.low + (bound.high - bound.low) / 2;
+          const bool less = (view_.fence(middle) & mask) < wanted;
+          (less ? bound.low : bound.high) = middle + (less ? 1 : 0);
+        }
+      }
+    }
+    for (SuffixBound& bound : bounds) {
+      if (bound.index >= bound.end) continue;
+      const std::uint64_t to = fences_before(bound.end);
+      const std::uint64_t above = covered(bound.length) ? bound.low : gallop(bound.low, to, bound.length);
+      if (bound.low > fences_before(bound.index)) bound.index = (bound.low - 1) * stride + 1;
+      if (above < to) bound.end = above * stride;
+      // Most ranges are now between two neighbouring fences, in a few cache lines.
+      constexpr std::uint64_t in_line = 12;
+      if (bound.end - bound.index <= stride)
+        for (std::uint64_t index = bound.index; index < bound.end; index += in_line) view_.prefetch_place(index);
+    }
+  }
+
+  void search_text(std::span<SuffixBound> bounds) const noexcept {
+    for (bool searching = true; searching;) {
+      searching = false;
+      for (const SuffixBound& bound : bounds)
+        if (bound.end - bound.index > stride)
+          for_next_middles(bound.index, bound.end, [&](std::uint64_t index) { view_.prefetch_place(index); });
+      for (const SuffixBound& bound : bounds)
+        for_next_middles(bound.index, bound.end, [&](std::uint64_t index) { prefetch_text(index); });
+      for (SuffixBound& bound : bounds) {
+        for (int step = 0; step < 2 && bound.index < bound.end; ++step) {
+          searching = true;
+          const std::uint64_t middle = bound.index + (bound.end - bound.index) / 2;
+          const int order = compare(view_.place(middle), bound.length);
+          const bool before = order < 0 || (order == 0 && bound.upper);
+          (before ? bound.index : bound.end) = middle + (before ? 1 : 0);
+        }
+      }
+    }
+  }
+
+  const CorpusView& view_;
+  const Pattern& pattern_;
+  SuffixText<Word> text_;
+};
+
+}  // namespace reprise::detail

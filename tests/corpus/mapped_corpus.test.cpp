@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reprise/corpus/mapped_corpus.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/corpus/verify_corpus.hpp"
+#include "reprise/history/snapshot_file.hpp"
+#include "support/corpora.hpp"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::corpus_of;
+using testing::CorpusBytes;
+using Tokens = std::vector<Token>;
+
+/// An empty folder, removed by the destructor.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("reprise-corpora-" + std::to_string(std::random_device()()))) {
+    fs::create_directory(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+TEST(MappedCorpus, ReadsASavedCorpus) {
+  const Folder folder;
+  const CorpusBytes bytes = corpus_of({{1, 2, 3}}, 10, 5);
+  ASSERT_TRUE(save_file(folder / "a.corpus", bytes));
+  auto corpus = MappedCorpus::open(folder / "a.corpus", {5, 10});
+  ASSERT_TRUE(corpus) << corpus.error().message;
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), corpus->bytes().begin(), corpus->bytes().end()));
+  EXPECT_TRUE(verify_corpus(corpus->bytes()));
+  MappedCorpus moved = *std::move(corpus);
+  std::array<StoreMatch, 2> out;
+  ASSERT_EQ(moved.store().find(Tokens{1, 2}, out), 1U);
+  EXPECT_EQ(out[0], (StoreMatch{2, 3}));
+  MappedCorpus other;
+  EXPECT_EQ(other.store().find(Tokens{1, 2}, out), 0U);
+  other = std::move(moved);
+  EXPECT_EQ(other.store().find(Tokens{1, 2}, out), 1U);
+}
+
+TEST(MappedCorpus, KeepsTheOldFileWhenItIsReplaced) {
+  const Folder folder;
+  ASSERT_TRUE(save_file(folder / "a.corpus", corpus_of({{1, 2}}, 10)));
+  const auto before = MappedCorpus::open(folder / "a.corpus");
+  const auto replaced = save_file(folder / "a.corpus", corpus_of({{3, 4, 5}}, 10));
+#if !defined(_WIN32)  // Windows cannot replace a file that is mapped
+  ASSERT_TRUE(replaced);
+  EXPECT_EQ(MappedCorpus::open(folder / "a.corpus")->store().tokens(), 3U);
+#endif
+  EXPECT_EQ(before->store().tokens(), 2U);
+  EXPECT_EQ(before->store().count(Tokens{1, 2}), 1U);
+}
+
+TEST(MappedCorpus, RefusesOtherFiles) {
+  const Folder folder;
+  const auto code = [&](const fs::path& path) { return MappedCorpus::open(path).error().code; };
+  EXPECT_EQ(code(""), ErrorCode::bad_file_name);
+  EXPECT_EQ(code(folder / "none"), ErrorCode::no_such_file);
+  EXPECT_EQ(code(folder.path()), ErrorCode::not_a_regular_file);
+  std::ofstream(folder / "empty").flush();
+  EXPECT_EQ(code(folder / "empty"), ErrorCode::corpus_truncated);
+  std::ofstream(folder / "text") << std::string(1000, 'x');
+  EXPECT_EQ(code(folder / "text"), ErrorCode::not_a_corpus);
+  EXPECT_EQ(code(folder / "text" / "file"), ErrorCode::file_failed);
+  EXPECT_EQ(code(folder / std::string(300, 'x').c_str()), ErrorCode::file_failed);
+  ASSERT_TRUE(save_file(folder / "a.corpus", corpus_of({{1, 2}}, 10, 5)));
+  EXPECT_EQ(MappedCorpus::open(folder / "a.corpus", {5, 11}).error().code, ErrorCode::other_vocabulary);
+  EXPECT_EQ(MappedCorpus::open(folder / "a.corpus", {6, 10}).error().code, ErrorCode::other_tokenizer);
+}
+
+/// Calls of which one fails.
+struct FailingCalls {
+  using PathChar = detail::MapCalls::PathChar;
+  static inline int open_error = 0;
+  static inline int measure_error = 0;
+  static inline int map_error = 0;
+  static inline int open_files = 0;
+  static int open(const PathChar*, int& file) noexcept {
+    if (open_error != 0) return open_error;
+    ++open_files;
+    file = 1;
+    return 0;
+  }
+  static int measure(int, bool& regular, std::uint64_t& bytes) noexcept {
+    regular = true;
+    bytes = 100;
+    return measure_error;
+  }
+  static int map(int, std::size_t, const std::byte*&) noexcept { return map_error; }
+  static void unmap(const std::byte*, std::size_t) noexcept {}
+  static void close(int) noexcept { --open_files; }
+};
+
+TEST(MappedCorpus, ReportsErrorsOfTheSystem) {
+  const auto failed = [] {
+    const auto mapping = detail::Mapping<FailingCalls>::of("name");
+    EXPECT_EQ(FailingCalls::open_files, 0);
+    return mapping ? Error{} : mapping.error();
+  };
+  for (int* const error : {&FailingCalls::open_error, &FailingCalls::measure_error, &FailingCalls::map_error})
+    for (const int number : {EACCES, EMFILE, EIO, ENOMEM}) {
+      *error = number;
+      EXPECT_EQ(failed().code, ErrorCode::file_failed);
+      EXPECT_EQ(failed().value, static_cast<std::uint64_t>(number));
+      EXPECT_FALSE(failed().message.empty());
+      *error = 0;
+    }
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "index/tool.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/json.hpp"
+#include "index/documents.hpp"
+#include "reprise/corpus/corpus_writer.hpp"
+#include "reprise/history/history_snapshot.hpp"
+#include "reprise/history/history_store.hpp"
+#include "reprise/history/snapshot_file.hpp"
+#include "reprise/testing/random.hpp"
+
+#if !defined(_WIN32)
+#include "llama/file_size_limit.hpp"
+#endif
+
+namespace reprise::indexing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Ids = std::vector<std::uint32_t>;
+
+/// Runs the tool, with a folder of its own for each test.
+class IndexTool : public ::testing::Test {
+ protected:
+  IndexTool() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-index-") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~IndexTool() override { fs::remove_all(folder_); }
+
+  struct Ran {
+    int status;
+    std::string out;
+    std::string error;
+  };
+  static Ran run(const std::vector<std::string>& arguments) {
+    std::ostringstream out;
+    std::ostringstream error;
+    const int status = run_tool(arguments, {out, error});
+    return {status, out.str(), error.str()};
+  }
+  /// Runs the tool, and expects that it is done.
+  static Ran done(const std::vector<std::string>& arguments) {
+    Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, exit_done) << ran.error;
+    return ran;
+  }
+  /// Runs a build with a vocabulary of 1000 ids.
+  Ran build(const std::string& output, std::vector<std::string> more) const {
+    more.insert(more.begin(), {"build", "--vocabulary=1000", "--output", path(output)});
+    return run(more);
+  }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).generic_string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    fs::create_directories(fs::path(path(name)).parent_path());
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  std::string write_ids(const std::string& name, const Ids& ids) const {
+    const std::size_t width = name.ends_with(".u16") ? 2 : 4;
+    std::string bytes;
+    for (const std::uint32_t id : ids)
+      for (std::size_t i = 0; i < width; ++i) bytes += static_cast<char>(id >> (8 * i) & 255);
+    return write(name, bytes);
+  }
+  /// Saves a history with one sequence, whose name is 77.
+  void write_snapshot(const std::string& name, std::uint64_t fingerprint, const std::vector<Token>& tokens) const {
+    auto history = HistoryStore::make({.max_bytes = HistoryStore::bytes_for(4096)});
+    ASSERT_TRUE(history);
+    history->begin_sequence(77);
+    history->append(tokens, Origin::output);
+    history->end_sequence();
+    std::vector<std::byte> room(snapshot_bytes_of(*history));
+    const auto bytes = save_history(room, fingerprint, *history, CalibrationState{});
+    ASSERT_TRUE(bytes && save_file(path(name), *bytes));
+  }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(path(name), std::ios::binary).rdbuf();
+    return text.str();
+  }
+  /// The names of the files in the folder, sorted.
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  static tools::Json json(const std::string& text) {
+    tools::Json json;
+    EXPECT_FALSE(tools::parse_json(text, json)) << text;
+    return json;
+  }
+  static std::int64_t number(const tools::Json& json, const std::string& key) {
+    return json.find(key)->number()->integer.value_or(-1);
+  }
+
+  fs::path folder_;
+};
+
+struct NamedIds {
+  std::string name;
+  Ids ids;
+};
+
+/// The bytes that the library writes for these documents.
+std::string corpus_bytes(const std::vector<NamedIds>& documents, std::uint32_t vocabulary,
+                         std::uint64_t fingerprint = 0) {
+  std::vector<std::vector<Token>> tokens;
+  for (const NamedIds& document : documents) tokens.emplace_back(document.ids.begin(), document.ids.end());
+  std::vector<CorpusDocument> all;
+  for (std::size_t i = 0; i < documents.size(); ++i) all.push_back({tokens[i], documents[i].name});
+  const auto made = make_corpus(all, {vocabulary, fingerprint});
+  std::string bytes;
+  for (const std::byte byte : std::span(made->data(), made->size())) bytes += static_cast<char>(byte);
+  return bytes;
+}
+
+Ids random_ids(testing::Random& random, std::size_t count, std::size_t alphabet) {
+  Ids ids;
+  for (std::size_t i = 0; i < count; ++i) ids.push_back(static_cast<std::uint32_t>(random.below(alphabet)));
+  return ids;
+}
+
+// ---- build ---------------------------------------------------------------------------------------------------------
+
+TEST_F(IndexTool, BuildsTheBytesThatTheLibraryWrites) {
+  testing::Random random(1);
+  for (const std::uint32_t vocabulary : {1000U, 70'000U}) {
+    std::vector<NamedIds> documents;
+    std::vector<std::string> arguments = {"build",    "--vocabulary",  std::to_string(vocabulary), "--fingerprint=0x1f",
+                                          "--output", path("a.corpus")};
+    for (int i = 0; i < 12; ++i) {
+      const Ids ids = random_ids(random, 1 + random.below(400), i % 3 == 0 ? 2 : vocabulary);
+      documents.push_back({write_ids(std::to_string(i) + ".u32", ids), ids});
+      arguments.push_back(documents.back().name);
+    }
+    done(arguments);
+    EXPECT_EQ(read("a.corpus"), corpus_bytes(documents, vocabulary, 0x1f)) << vocabulary;
+  }
+}
+
+TEST_F(IndexTool, ReadsTracesIdsSnapshotsAndFolders) {
+  const std::string trace = write("t.jsonl", R"({"id":"one","category":"x","turns":[{"prompt":[1,2],"output":[3]},)"
+                                             R"({"prompt":[4],"output":[5,6]}]})"
+                                             "\n\n"
+                                             R"({"id":"two","category":"x","turns":[{"prompt":[],"output":[]}]})"
+                                             "\n");
+  write_ids("ids/b/z.u16", {7, 8, 999});
+  write_ids("ids/a.u32", {9});
+  write_snapshot("h.snapshot", 5, {10, 11, 12, 13, 14});
+
+  const Ran ran = build("a.corpus", {"--format=json", trace, path("ids"), path("h.snapshot")});
+  ASSERT_EQ(ran.status, exit_done) << ran.error;
+  EXPECT_EQ(read("a.corpus"), corpus_bytes({{"one", {1, 2, 3, 4, 5, 6}},
+                                            {path("ids/a.u32"), {9}},
+                                            {path("ids/b/z.u16"), {7, 8, 999}},
+                                            {path("h.snapshot") + "#77", {10, 11, 12, 13, 14}}},
+                                           1000, 5));
+  const tools::Json counts = json(ran.out);
+  EXPECT_EQ(number(counts, "documents"), 4);
+  EXPECT_EQ(number(counts, "empty"), 1);
+  EXPECT_EQ(number(counts, "tokens"), 15);
+  EXPECT_EQ(static_cast<std::uint64_t>(number(counts, "bytes")), fs::file_size(path("a.corpus")));
+}
+
+TEST_F(IndexTool, DoesNotDependOnMemoryOrThreads) {
+  testing::Random random(2);
+  for (const std::string name : {"one.u16", "two.u16"}) write_ids(name, random_ids(random, 9000, 3));
+  const auto built = [&](const std::string& memory, const std::string& threads) {
+    const Ran ran = build("a.corpus", {"--memory", memory, "--threads", threads, "--format=json", path("one.u16"),
+                                       path("two.u16"), path("one.u16")});
+    EXPECT_EQ(ran.status, exit_done) << ran.error;
+    return std::pair(read("a.corpus"), number(json(ran.out), "ranges"));
+  };
+  const auto [bytes, ranges] = built("1G", "1");
+  EXPECT_EQ(ranges, 1);
+  const auto [small_bytes, small_ranges] = built("128K", "2");
+  EXPECT_GT(small_ranges, 3);
+  EXPECT_TRUE(bytes == small_bytes);
+  EXPECT_TRUE(bytes == built("300000", "3").first);
+}
+
+TEST_F(IndexTool, RunsATokenizerOnText) {
+#if !defined(_WIN32)
+  const std::string text = write("a b'.txt", "AB\n");
+  // Prints the bytes as numbers, in brackets and with commas.
+  const Ran ran = build("a.corpus", {"--tokenizer", "printf '['; od -An -v -tu1 | tr '\\n' ','; printf ']'", text});
+  ASSERT_EQ(ran.status, exit_done) << ran.error;
+  EXPECT_EQ(read("a.corpus"), corpus_bytes({{text, {65, 66, 10}}}, 1000));
+
+  EXPECT_THAT(build("b.corpus", {"--tokenizer", "echo 12 x7", text}).error,
+              HasSubstr("--tokenizer echo 12 x7: printed 'x7' after 1 ids; expected token ids"));
+  EXPECT_THAT(build("b.corpus", {"--tokenizer", "echo 1; exit 3", text}).error, HasSubstr("ended with the status 3"));
+  EXPECT_THAT(build("b.corpus", {"--tokenizer", "no-such-command", text}).error, HasSubstr("status 127"));
+  EXPECT_THAT(build("b.corpus", {"--tokenizer", "echo 4294967296", text}).error, HasSubstr("'4294967296'"));
+  EXPECT_THAT(build("b.corpus", {text}).error, HasSubstr("to read it as text, give --tokenizer COMMAND"));
+  EXPECT_THAT(files(), ElementsAre("a b'.txt", "a.corpus"));
+#endif
+}
+
+TEST_F(IndexTool, LeavesOutExcludedDocuments) {
+  const std::string one = write_ids("1.u16", {1, 2});
+  const std::string two = write_ids("2.u16", {1, 3});
+  const std::string three = write_ids("3.u16", {1, 4});
+  ASSERT_EQ(build("all.corpus", {one, two, three}).status, exit_done);
+  const std::string names = done({"info", "--names", path("all.corpus")}).out;
+  const std::string list = write("list", one + "\r\n\nnobody\n" + names.substr(names.find("\n0x") + 1, 18) + "\n");
+  const Ran ran = build("a.corpus", {"--exclude", list, "--format=json", one, two, three});
+  EXPECT_EQ(ran.status, exit_done) << ran.error;
+  EXPECT_EQ(ran.error, "reprise-index: note: " + list + ": no document is named 'nobody'\n");
+  EXPECT_EQ(number(json(ran.out), "excluded"), 2);
+  EXPECT_EQ(read("a.corpus"), corpus_bytes({{three, {1, 4}}}, 1000));
+  done({"merge", "--output", path("b.corpus"), "--exclude", list, path("all.corpus")});
+  EXPECT_EQ(read("b.corpus"), read("a.corpus"));
+}
+
+TEST_F(IndexTool, RefusesInputsWithASentence) {
+  const std::string good = write_ids("good.u16", {1, 2, 3});
+  const std::string trace = write("t.jsonl", R"({"id":"a","category":"x","turns":[{"prompt":[1],"output":[2,1000]}]})");
+  const std::string negative = write("n.jsonl", R"({"id":"a","category":"x","turns":[{"prompt":[-1],"output":[]}]})");
+  const std::string broken = write("b.jsonl", "{");
+  const std::string odd = write("odd.u16", "abc");
+  const std::string large = write_ids("large.u32", {1, 70'000});
+  const std::string empty = write("empty.u16", "");
+  const std::string text = write("text.txt", "hello");
+  fs::create_directories(path("no-files"));
+  ASSERT_EQ(build("good.corpus", {good}).status, exit_done);
+  const auto before = files();
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& sentence) {
+    const Ran ran = build("a.corpus", arguments);
+    EXPECT_EQ(ran.status, exit_bad_input) << sentence;
+    EXPECT_THAT(ran.error, AllOf(StartsWith("reprise-index: "), HasSubstr(sentence)));
+    EXPECT_EQ(ran.out, "");
+    EXPECT_EQ(files(), before) << "nothing half is left";
+  };
+  refused({good, trace},
+          trace + ":1: turns[0].output[1]: the id 1000 is outside the vocabulary of 1000 ids; check --vocabulary");
+  refused({negative}, negative + ":1: turns[0].prompt[0]: -1 is no token id");
+  refused({broken}, broken + ":1: column 2");
+  refused({odd}, odd + ": has 3 bytes, which is no multiple of 2; the file must hold ids of 16 bits");
+  refused({large}, large + ": token 1: the id 70000 is outside");
+  refused({empty}, "no document has tokens; check the inputs and --exclude");
+  refused({good, text}, text + ": is neither a trace");
+  refused({path("good.corpus")}, "is a corpus; reprise-index merge joins corpora");
+  refused({path("nothing")}, "nothing: cannot be opened");
+  refused({path("no-files")}, "no-files: the folder has no files");
+  refused({"--memory=1K", good}, "--memory 1024: too few bytes");
+  refused({"--exclude", path("nothing"), good}, "nothing: cannot be opened");
+}
+
+TEST_F(IndexTool, RefusesMixedFingerprints) {
+  write_snapshot("5", 5, {1, 2, 3});
+  write_snapshot("6", 6, {1, 2, 3});
+  const Ran ran = build("a.corpus", {path("5"), path("6")});
+  EXPECT_EQ(ran.status, exit_bad_input);
+  EXPECT_THAT(ran.error, HasSubstr(path("6") + ": its tokenizer has the fingerprint 0x0000000000000006, but that of " +
+                                   path("5") + " is 0x0000000000000005; give inputs of one tokenizer"));
+  EXPECT_THAT(build("a.corpus", {"--fingerprint=7", path("5")}).error,
+              HasSubstr("--fingerprint is 0x0000000000000007"));
+  EXPECT_EQ(build("a.corpus", {"--fingerprint=5", path("5")}).status, exit_done);
+}
+
+TEST_F(IndexTool, ReplacesACorpusOnlyByAWholeOne) {
+  const std::string one = write_ids("1.u16", {1, 2});
+  const std::string bad = write_ids("2.u16", {1, 2000});
+  ASSERT_EQ(build("a.corpus", {one}).status, exit_done);
+  const std::string before = read("a.corpus");
+  EXPECT_EQ(build("a.corpus", {one, bad}).status, exit_bad_input);
+  EXPECT_EQ(read("a.corpus"), before);
+  EXPECT_EQ(build("a.corpus", {one, one}).status, exit_done);
+  EXPECT_NE(read("a.corpus"), before);
+  EXPECT_THAT(files(), ElementsAre("1.u16", "2.u16", "a.corpus"));
+  EXPECT_THAT(build("1.u16", {one}).error, HasSubstr("would replace the input"));
+  EXPECT_THAT(build("no/a.corpus", {one}).error, HasSubstr("does the folder exist?"));
+}
+
+#if !defined(_WIN32)
+TEST_F(IndexTool, SaysThatTheDiskIsFull) {
+  testing::Random random(3);
+  const std::string ids = write_ids("1.u16", random_ids(random, 20'000, 1000));
+  ASSERT_EQ(build("a.corpus", {write_ids("2.u16", {1})}).status, exit_done);
+  const std::string before = read("a.corpus");
+  for (const std::size_t bytes : {0U, 300U, 20'000U, 60'000U, 130'000U}) {
+    const llama::FileSizeLimit limit(bytes);
+    const Ran ran = build("a.corpus", {"--threads=1", ids});
+    EXPECT_EQ(ran.status, exit_failed) << bytes;
+    EXPECT_THAT(ran.error, AllOf(HasSubstr("a.corpus: cannot be written: File too large; the system allows no larger"),
+                                 HasSubstr("nothing was replaced")))
+        << bytes;
+    EXPECT_EQ(read("a.corpus"), before);
+    EXPECT_THAT(files(), ElementsAre("1.u16", "2.u16", "a.corpus"));
+  }
+}
+
+TEST_F(IndexTool, StopsAtAnInterrupt) {
+  const std::string text = write("text.txt", "hello");
+  const std::string ids = write_ids("1.u16", {1});
+  // The command interrupts the tool, as Ctrl-C does.
+  const Ran ran = build("a.corpus", {"--tokenizer", "kill -INT $PPID; echo 1", text, ids});
+  EXPECT_EQ(ran.status, exit_failed);
+  EXPECT_THAT(ran.error, HasSubstr("a.corpus: was not written, because of an interrupt"));
+  EXPECT_THAT(files(), ElementsAre("1.u16", "text.txt"));
+}
+#endif
+
+// ---- merge ---------------------------------------------------------------------------------------------------------
+
+TEST_F(IndexTool, AMergeIsABuildOfAllDocuments) {
+  testing::Random random(4);
+  std::vector<std::string> files;
+  for (int i = 0; i < 9; ++i)
+    files.push_back(
+        write_ids(std::to_string(i) + ".u16", random_ids(random, 1 + random.below(500), i % 2 == 0 ? 2 : 900)));
+  files.push_back(files[2]);  // equal documents in several corpora
+  files.push_back(files[2]);
+  ASSERT_EQ(build("all", files).status, exit_done);
+  std::vector<std::string> merge = {"merge", "--output", path("merged")};
+  for (std::size_t i = 0, part = 0; i < files.size(); ++part) {
+    std::vector<std::string> inputs;
+    for (std::size_t left = 1 + random.below(4); left > 0 && i < files.size(); --left) inputs.push_back(files[i++]);
+    merge.push_back(path("part" + std::to_string(part)));
+    ASSERT_EQ(build("part" + std::to_string(part), inputs).status, exit_done);
+  }
+  done(merge);
+  EXPECT_TRUE(read("merged") == read("all"));
+}
+
+TEST_F(IndexTool, MergesOnlyWholeCorporaOfOneTokenizer) {
+  const std::string ids = write_ids("1.u16", {1, 2, 3, 1, 2});
+  ASSERT_EQ(build("a", {ids}).status, exit_done);
+  done({"build", "--vocabulary=2000", "--output", path("b"), ids});
+  ASSERT_EQ(build("c", {"--fingerprint=9", ids}).status, exit_done);
+  const auto before = files();
+  const auto refused = [&](const std::vector<std::string>& inputs, const std::string& sentence) {
+    std::vector<std::string> arguments = {"merge", "--output", path("out")};
+    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, exit_bad_input) << sentence;
+    EXPECT_THAT(ran.error, HasSubstr(sentence));
+    EXPECT_FALSE(fs::exists(path("out")));
+  };
+  refused({path("a"), path("b")}, path("b") + ": has a vocabulary of 2000 ids, but that of " + path("a") + " has 1000");
+  refused({path("a"), path("c")}, path("c") + ": its tokenizer has the fingerprint 0x0000000000000009");
+  refused({path("a"), ids}, "does not begin like a corpus");
+  refused({path("a"), "--exclude", write("list", ids)}, "no document is left; check --exclude");
+  EXPECT_THAT(run({"merge", "--output", path("a"), path("a")}).error, HasSubstr("would replace the corpus"));
+  fs::remove(path("list"));
+
+  // Each damaged byte is found, and nothing is written.
+  const std::string whole = read("a");
+  for (std::size_t at = 0; at < whole.size(); at += 7) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    write("d", damaged);
+    const Ran merged = run({"merge", "--output", path("out"), path("d")});
+    const Ran verified = run({"verify", path("d")});
+    EXPECT_EQ(verified.status, exit_failed) << at;
+    // The bytes between sections are 0 in a merged corpus again.
+    if (merged.status == exit_done) {
+      EXPECT_EQ(read("out"), whole);
+      fs::remove(path("out"));
+    } else {
+      EXPECT_EQ(merged.status, exit_bad_input) << at;
+    }
+    fs::remove(path("d"));
+    EXPECT_EQ(files(), before);
+  }
+  for (std::size_t size = 0; size < whole.size(); size += 50) {
+    write("d", whole.substr(0, size));
+    EXPECT_EQ(run({"merge", "--output", path("out"), path("d")}).status, exit_bad_input) << size;
+    EXPECT_EQ(run({"verify", path("d")}).status, exit_failed) << size;
+    EXPECT_EQ(run({"info", path("d")}).status, exit_bad_input) << size;
+  }
+}
+
+// ---- info, verify, query -------------------------------------------------------------------------------------------
+
+TEST_F(IndexTool, PrintsTheNumbersOfACorpus) {
+  const std::string one = write_ids("1.u16", {1, 2, 3});
+  const std::string two = write_ids("2.u16", {4});
+  ASSERT_EQ(build("a", {"--fingerprint=255", one, two}).status, exit_done);
+  const tools::Json info = json(done({"info", "--format=json", path("a")}).out);
+  EXPECT_EQ(number(info, "documents"), 2);
+  EXPECT_EQ(number(info, "tokens"), 4);
+  EXPECT_EQ(number(info, "vocabulary"), 1000);
+  EXPECT_EQ(number(info, "depth"), 64);
+  EXPECT_EQ(number(info, "token_bytes"), 2);
+  EXPECT_EQ(number(info, "place_bytes"), 4);
+  EXPECT_EQ(*info.find("fingerprint")->string(), "0x00000000000000ff");
+  EXPECT_EQ(info.find("sections")->array()->size(), 6U);
+  EXPECT_THAT(done({"info", path("a")}).out, HasSubstr("vocabulary                   1,000  2 bytes a token\n"));
+  const tools::Json names = json(done({"info", "--names", "--format=json", path("a")}).out);
+  const auto& documents = *names.find("documents")->array();
+  ASSERT_EQ(documents.size(), 2U);
+  EXPECT_EQ(*documents[0].find("name")->string(), one);
+  EXPECT_EQ(number(documents[0], "tokens"), 3);
+  EXPECT_THAT(done({"verify", path("a")}).out, path("a") + ": is whole\n");
+  EXPECT_TRUE(*json(done({"verify", "--format=json", path("a")}).out).find("whole")->boolean());
+}
+
+TEST_F(IndexTool, FindsTheTokensThatFollowAContext) {
+  ASSERT_EQ(build("a", {write_ids("1.u16", {1, 2, 3, 1, 2, 4, 1, 2, 3, 9, 1, 2})}).status, exit_done);
+  const tools::Json answer = json(done({"query", "--tokens", "7, 1 2", "--format=json", path("a")}).out);
+  EXPECT_EQ(number(answer, "context"), 3);
+  EXPECT_EQ(number(answer, "matched"), 2);
+  EXPECT_EQ(number(answer, "occurrences"), 4);
+  EXPECT_EQ(number(answer, "ended"), 1);
+  EXPECT_EQ(number(answer, "distinct"), 2);
+  const auto& next = *answer.find("next")->array();
+  ASSERT_EQ(next.size(), 2U);
+  EXPECT_EQ(number(next[0], "token"), 3);
+  EXPECT_EQ(number(next[0], "count"), 2);
+  EXPECT_EQ(number(next[1], "token"), 4);
+  const std::string text = done({"query", "--tokens=1 2", "--limit=1", path("a")}).out;
+  EXPECT_THAT(text, AllOf(StartsWith("the last 2 of 2 tokens occur 4 times, followed by 2 different tokens\n"),
+                          HasSubstr("1 times a document ends there\n"), HasSubstr("50.00%"), Not(HasSubstr("25.00%"))));
+  EXPECT_EQ(number(json(done({"query", "--tokens=3 1 2", "--depth=1", "--format=json", path("a")}).out), "matched"), 1);
+  EXPECT_EQ(number(json(done({"query", "--tokens=500", "--format=json", path("a")}).out), "matched"), 0);
+  EXPECT_THAT(run({"query", "--tokens=1000", path("a")}).error, HasSubstr("outside the corpus's vocabulary of 1000"));
+  EXPECT_THAT(run({"query", "--tokens=1 x", path("a")}).error, HasSubstr("'x' is no token id"));
+}
+
+// ---- the command line ----------------------------------------------------------------------------------------------
+
+TEST_F(IndexTool, HelpNamesEveryCommandAndOption) {
+  const std::string all = done({"--help"}).out;
+  for (const char* command : {"build", "merge", "info", "verify", "query"}) {
+    EXPECT_THAT(all, HasSubstr(command));
+    EXPECT_THAT(done({command, "--help"}).out, AllOf(HasSubstr("usage: reprise-index"), HasSubstr("exit status: 0")));
+  }
+  const std::string build = done({"build", "-h"}).out;
+  for (const char* option : {"--output", "--vocabulary", "--fingerprint", "--tokenizer", "--memory", "--threads",
+                             "--exclude", "--progress", "--format"})
+    EXPECT_THAT(build, HasSubstr(option));
+  EXPECT_THAT(done({"--version"}).out, StartsWith("reprise-index "));
+}
+
+TEST_F(IndexTool, RefusesArgumentsWithASentence) {
+  const auto refused = [](const std::vector<std::string>& arguments, const std::string& sentence) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.status, exit_bad_input) << sentence;
+    EXPECT_THAT(ran.error, AllOf(StartsWith("reprise-index: "), HasSubstr(sentence)));
+  };
+  refused({}, "there is no command; see --help");
+  refused({"destroy"}, "'destroy' is no command");
+  refused({"build"}, "--output FILE is missing");
+  refused({"build", "--output=x", "y"}, "--vocabulary N is missing");
+  refused({"build", "--output=x", "--vocabulary=9"}, "there is no INPUT");
+  refused({"build", "--vocabulary=0"}, "--vocabulary 0");
+  refused({"build", "--memory=2X"}, "--memory 2X: expected a number of bytes such as 500M or 2G");
+  refused({"build", "--memory=99999999999T"}, "expected a number of bytes");
+  refused({"build", "--fingerprint=0xg"}, "--fingerprint 0xg: expected a whole number of 64 bits");
+  refused({"build", "--threads=0"}, "--threads 0");
+  refused({"merge", "--memory=1G"}, "there is no option --memory");
+  refused({"info"}, "there is no CORPUS");
+  refused({"info", "a", "b"}, "'b' is a second CORPUS; give one");
+  refused({"query", "a"}, "--tokens IDS is missing");
+  refused({"query", "--tokens=1", "--depth=33", "a"}, "--depth 33");
+  refused({"info", "none\x1b[1m"}, "none\\x1b[1m");
+}
+
+}  // namespace
+}  // namespace reprise::indexing

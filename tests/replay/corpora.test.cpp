@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/corpora.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/input_error.hpp"
+#include "replay/run.hpp"
+#include "replay/strategies.hpp"
+#include "replay/tool.hpp"
+#include "replay/trace.hpp"
+#include "support/corpora.hpp"
+
+namespace reprise::replay {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::corpus_of;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CorporaTest : public ::testing::Test {
+ protected:
+  CorporaTest() : folder_(fs::temp_directory_path() / ("reprise-" + std::to_string(std::random_device()()))) {
+    fs::create_directory(folder_);
+  }
+  ~CorporaTest() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  std::string write(const char* name, const testing::CorpusBytes& bytes) {
+    const fs::path path = folder_ / name;
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return path.generic_string();
+  }
+  static std::string refused(const std::vector<std::string>& paths, std::optional<std::uint64_t> fingerprint = {}) {
+    try {
+      const Corpora corpora(paths, fingerprint);
+    } catch (const tools::InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CorporaTest, RefusesFilesThatCannotBeUsed) {
+  const std::string good = write("a.corpus", corpus_of({{1, 2, 3}}, 100, 7));
+  EXPECT_EQ(refused({good}), "accepted");
+  EXPECT_EQ(refused({good}, 7), "accepted");
+  EXPECT_THAT(refused({good}, 8), HasSubstr("its fingerprint is 7, --fingerprint 8"));
+  EXPECT_THAT(refused({good, good, good, good}), HasSubstr("at most 3 corpora"));
+  EXPECT_THAT(refused({folder_.generic_string() + "/none"}), HasSubstr("there is no corpus of this name"));
+  EXPECT_THAT(refused({write("text", testing::CorpusBytes(300, std::byte{65}))}), HasSubstr("does not begin like"));
+  testing::CorpusBytes cut = corpus_of({{1, 2, 3}}, 100, 7);
+  cut.pop_back();
+  EXPECT_THAT(refused({write("cut.corpus", cut)}), HasSubstr("the end of the corpus is missing"));
+  EXPECT_THAT(refused({good, write("b.corpus", corpus_of({{1}}, 101, 7))}),
+              HasSubstr("the vocabulary has 101 tokens, but that of"));
+  EXPECT_THAT(refused({good, write("c.corpus", corpus_of({{1}}, 100, 8))}), HasSubstr("the fingerprint is 8, but"));
+}
+
+TEST_F(CorporaTest, RefusesTracesOfAnotherVocabulary) {
+  const Corpora corpora({write("a.corpus", corpus_of({{1, 2, 3}}, 100))}, {});
+  Trace trace;
+  trace.path = "t.jsonl";
+  trace.sessions.push_back({"s", "c", {{{1, 2}, {99}}}});
+  EXPECT_NO_THROW(corpora.check(std::vector{trace}));
+  for (const Token token : {100, -1}) {
+    trace.sessions[0].turns[0].output[0] = token;
+    try {
+      corpora.check(std::vector{trace});
+      ADD_FAILURE() << token;
+    } catch (const tools::InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("t.jsonl: session s: the token " + std::to_string(token)));
+    }
+  }
+}
+
+TEST_F(CorporaTest, StrategiesDraftFromThem) {
+  std::vector<Token> output;
+  for (Token token = 0; token < 60; ++token) output.push_back(token * 7 % 60);
+  const Corpora corpora({write("a.corpus", corpus_of({output}, 100))}, {});
+  Trace trace;
+  trace.sessions.push_back({"s", "c", {{{90, 91, 0}, std::vector<Token>(output.begin() + 1, output.end())}}});
+  const auto passes = [&](std::string_view spec, const std::vector<DatastoreRef>& stores) {
+    const std::vector<StrategyRun> runs = make_runs(spec, stores);
+    const std::vector<ControlSpec> controls = {{ControlKind::all, 0}};
+    const std::vector<CostCurve> curves = {CostCurve::parse("linear:0")};
+    tools::Progress progress(nullptr, 80);
+    const std::vector<Row> rows = replay_all({{&trace, 1}, runs, controls, curves, {}}, progress);
+    EXPECT_TRUE(rows.front().counts.lossless());
+    EXPECT_EQ(rows.front().reads_corpora, spec == "ngram");
+    return rows.front().counts.passes;
+  };
+  EXPECT_EQ(passes("ngram", {}), output.size() - 2);
+  EXPECT_LT(passes("ngram", corpora.stores()), output.size() / 2);
+  EXPECT_EQ(passes("pld", corpora.stores()), passes("pld", {}));
+}
+
+TEST_F(CorporaTest, AreAnOptionOfTheTool) {
+  const std::string corpus = write("a.corpus", corpus_of({{1, 2, 3, 4, 5, 6, 7, 8}}, 100, 7));
+  const fs::path trace = folder_ / "t.jsonl";
+  std::ofstream(trace) << R"({"id":"a","category":"x","turns":[{"prompt":[9,1],"output":[2,3,4,5,6,7]}]})" << '\n';
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--cost", "linear:0", "--control", "all", "--format", "json", trace.string()});
+    std::ostringstream out;
+    std::ostringstream error;
+    const int status = run_tool(arguments, {out, error, {}, {}, {120, false}});
+    return std::to_string(status) + " " + out.str() + error.str();
+  };
+  EXPECT_THAT(run({"--corpus", corpus}), AllOf(StartsWith("0 "), HasSubstr("\"corpora\": \"" + corpus + "\"")));
+  EXPECT_THAT(run({"--corpus", corpus, "--fingerprint", "7", "--memory", "past"}), StartsWith("0 "));
+  EXPECT_THAT(run({"--corpus", corpus, "--strategy", "ngram", "--strategy", "pld"}),
+              AllOf(StartsWith("0 "), HasSubstr("\"corpora\": \"unused\"")));
+  EXPECT_THAT(run({}), AllOf(StartsWith("0 "), Not(HasSubstr("corpora"))));
+  EXPECT_THAT(run({"--corpus", corpus, "--strategy", "pld"}),
+              AllOf(StartsWith("2 "), HasSubstr("none of the strategies given reads a corpus")));
+  EXPECT_THAT(run({"--corpus", corpus, "--fingerprint", "6"}), StartsWith("2 "));
+  EXPECT_THAT(run({"--corpus", corpus, "--output", corpus}), AllOf(StartsWith("2 "), HasSubstr("the corpus")));
+}
+
+}  // namespace
+}  // namespace reprise::replay
