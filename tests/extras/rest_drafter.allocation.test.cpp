@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "reprise/history/history_store.hpp"
@@ -71,16 +71,20 @@ TEST(RestDrafterMemory, MayRunOutAndThenNothingIsDraftedUntilTheNextSequence) {
 TEST(RestDrafterMemory, MayRunOutInACopy) {
   RestDrafter strategy = drafter();
   strategy.begin(context);
-  std::size_t copies = 0;
   std::size_t empty = 0;
-  testing::for_each_copy_without_memory(strategy, [&](RestDrafter& copy) {
-    ++copies;
-    empty += testing::propose(copy, context).nodes.empty() ? 1 : 0;
-    copy.begin(context);
-    EXPECT_FALSE(testing::propose(copy, context).nodes.empty());
-  });
-  EXPECT_GT(copies, 3U);
-  EXPECT_EQ(empty, copies - 1) << "the last copy has all its memory";
+  bool failed = true;
+  for (std::size_t fail_at = 1; failed; ++fail_at) {
+    std::optional<RestDrafter> copy;
+    {
+      const AllocationWatch watch(fail_at, 2);  // a buffer tries twice
+      copy.emplace(strategy);
+      failed = watch.allocations() >= fail_at;
+    }
+    empty += testing::propose(*copy, context).nodes.empty() ? 1 : 0;
+    copy->begin(context);
+    EXPECT_FALSE(testing::propose(*copy, context).nodes.empty());
+  }
+  EXPECT_EQ(empty, 4U) << "each of the four buffers may run out";
   EXPECT_FALSE(testing::propose(strategy, context).nodes.empty());
 }
 
