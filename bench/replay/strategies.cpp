@@ -15,6 +15,7 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/extras/published_token_recycling_drafter.hpp"
 #include "reprise/extras/racer_drafter.hpp"
+#include "reprise/extras/rest_drafter.hpp"
 #include "reprise/extras/token_table.hpp"
 #include "reprise/extras/token_table_presets.hpp"
 #include "reprise/index/rolling_hash.hpp"
@@ -166,6 +167,24 @@ AnyStrategy make_racer(const Settings& settings, Past* past) {
   return RacerDrafter::make(options).value();  // the keys have the same limits
 }
 
+/// The datastore of methods that draft from nothing else. Empty without a past.
+DatastoreRef datastore_of(const Past* past) { return past == nullptr ? DatastoreRef() : DatastoreRef(past->memory); }
+
+AnyStrategy make_rest(const Settings& settings, Past* past) {
+  RestOptions options;
+  options.store = datastore_of(past);
+  options.nodes = length(settings, "nodes");
+  options.max_ngram = length(settings, "max_ngram");
+  options.min_ngram = length(settings, "min_ngram");
+  options.places = length(settings, "places");
+  options.continuation = length(settings, "k");
+  options.cut = settings.word("cut") == "yes";
+  if (options.min_ngram > options.max_ngram)
+    throw tools::InputError("min_ngram is larger than max_ngram (" + std::to_string(options.min_ngram) + ", limit " +
+                            std::to_string(options.max_ngram) + ")");
+  return RestDrafter::make(options).value();  // the keys have the same limits
+}
+
 /// The strategies of this library.
 std::vector<StrategyInfo> own_strategies() {
   return {
@@ -260,6 +279,24 @@ std::vector<StrategyInfo> ranked_methods() {
   };
 }
 
+/// Methods that draft from a datastore alone, with the rules of their authors.
+std::vector<StrategyInfo> retrieval_methods() {
+  return {
+      {"rest",
+       "REST as published: the most frequent continuations in past sessions; drafts nothing without --memory past",
+       {{"nodes", "64", "most tokens drafted", 1, RestDrafter::max_nodes},
+        ngram_key("max_ngram", "16", "longest suffix looked up"),
+        ngram_key("min_ngram", "2", "shortest suffix looked up"),
+        {"places", "5000", "most places of a suffix; a history finds at most 12", 1, 65'536},
+        {"k", "10", "tokens read at a place", 1, 64},
+        {"cut", "no", "cuts the draft as in the authors' repository", 0, 0, {"yes", "no"}}},
+       false,
+       &make_rest,
+       Remembers::sequences,
+       RestDrafter::max_nodes},
+  };
+}
+
 std::vector<StrategyInfo> other_strategies() {
   return {
       {"token-table",
@@ -284,7 +321,8 @@ std::vector<StrategyInfo> other_strategies() {
 /// All strategies, in the order of --list.
 std::vector<StrategyInfo> registry() {
   std::vector<StrategyInfo> all;
-  for (const auto& group : {own_strategies(), lookup_presets(), ranked_methods(), other_strategies()})
+  for (const auto& group :
+       {own_strategies(), lookup_presets(), ranked_methods(), retrieval_methods(), other_strategies()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

@@ -131,13 +131,13 @@ TEST(Strategies, FailWithoutATable) {
 
 TEST(Strategies, SayWhetherTheyLearnTheirProbabilities) {
   EXPECT_TRUE(make_runs("ngram").front().calibrated);
-  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "token-recycling", "racer",
+  for (const char* spec : {"copy", "pld", "hf", "vllm", "ngram-simple", "ds4", "token-recycling", "racer", "rest",
                            "token-table", "hostile", "none"})
     EXPECT_FALSE(make_runs(spec).front().calibrated) << spec;
 }
 
 TEST(Strategies, SayWhatTheyRemember) {
-  EXPECT_EQ(make_runs("ngram").front().remembers, Remembers::sequences);
+  for (const char* spec : {"ngram", "rest"}) EXPECT_EQ(make_runs(spec).front().remembers, Remembers::sequences) << spec;
   EXPECT_EQ(make_runs("token-table").front().remembers, Remembers::ngrams);
   for (const char* spec : {"token-recycling", "racer"})
     EXPECT_EQ(make_runs(spec).front().remembers, Remembers::strategy) << spec;
@@ -160,6 +160,32 @@ TEST(Strategies, UseTheNextTokenCountsOfThePastUnlessToldOtherwise) {
   EXPECT_THAT(drafts("ngram:next_tokens=no"), Not(Contains(3)));
 }
 
+TEST(Strategies, DraftFromThePastAloneByTheRuleOfRest) {
+  Past past;
+  give_room(past, std::size_t{1} << 20);
+  for (const Tokens& text : {Tokens{1, 2, 3, 4, 5}, {7, 1, 2, 3, 4}, {1, 2, 3, 9}, {6, 1, 2, 8}}) {
+    past.memory.begin_sequence(static_cast<SequenceTag>(text.back()));
+    past.memory.append(text, Origin::output);
+    past.memory.end_sequence();
+  }
+  const Tokens context = {1, 2, 9, 9, 1, 2};
+  const auto drafts = [&](const char* spec) {
+    AnyStrategy strategy = make_runs(spec).front().with_past(past);
+    strategy.begin(context);
+    return testing::propose(strategy, context, {.max_nodes = 64}).tokens();
+  };
+  EXPECT_THAT(drafts("rest"), ElementsAre(3, 4, 8, 9, 5));
+  EXPECT_THAT(drafts("rest:nodes=2"), ElementsAre(3, 4));
+  EXPECT_THAT(drafts("rest:k=1"), ElementsAre(3, 8));
+  EXPECT_THAT(drafts("rest:places=1"), ElementsAre(8)) << "the latest one";
+  EXPECT_THAT(drafts("rest:min_ngram=3"), IsEmpty());
+  EXPECT_THAT(drafts("rest:nodes=4,cut=yes"), ElementsAre(3, 8)) << "3 4 and 3 9 are more tokens than 3 and 8";
+  EXPECT_THAT(drafts("rest:max_ngram=1,min_ngram=1"), ElementsAre(3, 4, 8, 9, 5));
+  EXPECT_THAT(drafted("rest", context), IsEmpty()) << "the context is no datastore";
+  EXPECT_EQ(refused("rest:max_ngram=2,min_ngram=3"),
+            "--strategy rest:max_ngram=2,min_ngram=3: min_ngram is larger than max_ngram (3, limit 2)");
+}
+
 TEST(Strategies, WantRowsUnlessToldOtherwise) {
   EXPECT_EQ(make_runs("ngram").front().strategy.top_k_wanted(), 8U);
   EXPECT_EQ(make_runs("ngram:rows=no").front().strategy.top_k_wanted(), 0U);
@@ -177,7 +203,7 @@ TEST(Strategies, ListWhatExists) {
   EXPECT_EQ(
       refused("foo:k=1"),
       "--strategy foo:k=1: there is no strategy foo; the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, "
-      "token-recycling, racer, token-table, hostile, none");
+      "token-recycling, racer, rest, token-table, hostile, none");
   EXPECT_EQ(refused("hf:m=1"), "--strategy hf:m=1: strategy hf has no setting 'm'; its settings are: n, k, index");
   EXPECT_EQ(refused("none:k=1"), "--strategy none:k=1: strategy none has no settings, so no 'k'");
   EXPECT_THAT(refused("hf:index=trie"), HasSubstr("index=trie: expected rolling_hash, suffix_array, naive"));

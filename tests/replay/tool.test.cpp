@@ -491,10 +491,9 @@ TEST_F(Tool, RefusesBadInputWithTwoAndOneSentence) {
   refuses({cut}, cut + ":3: column 36: the text ends inside this string");
   refuses({trace, folder_.generic_string() + "/missing.jsonl"}, "missing.jsonl: cannot be opened");
   refuses({folder_.generic_string()}, "is a directory");
-  refuses(
-      {"--strategy", "foo", trace},
-      "the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-recycling, racer, token-table, hostile, "
-      "none");
+  refuses({"--strategy", "foo", trace},
+          "the choices are ngram, copy, pld, hf, vllm, ngram-simple, ds4, token-recycling, racer, rest, token-table, "
+          "hostile, none");
   refuses({"--strategy", "pld:q=1", trace}, "strategy pld has no setting 'q'; its settings are: n, k, index");
   refuses({"--cost", "cubic", trace}, "the choices are linear:S");
   refuses({"--cost", write("c.json", "{"), trace}, "c.json:1: column 2: ");
