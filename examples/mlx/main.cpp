@@ -66,7 +66,7 @@ reprise::tools::OptionTable table_of(Options& o) {
       {"--epsilon", "E", "a difference is a near tie if the two best logits are at most E apart (default 0.001)",
        real(o.epsilon, 0, 1000, "0 to 1000")},
       {"--format", "FORMAT", "table or json (default table)", word<bool>(o.json, {{"table", false}, {"json", true}})},
-      {"--help", "", "", flag(o.help), false, false, "-h"},
+      {"--help", "", "this text", flag(o.help), false, false, "-h"},
       {"", "",
        "\nExit status: 0 the texts are the same, 1 MLX failed, 2 an argument or a file cannot be used, 3 texts differ\n"
        "after a near tie, 4 texts differ otherwise.\n"},
@@ -146,15 +146,15 @@ Row compare(const reprise::mlx::LlamaModel& model, const Options& options,
 
 void print_table(const std::vector<Row>& rows) {
   using namespace reprise::tools;
-  const Table table(std::cout, {{16, Align::left}, {8}, {8}, {8}, {8}, {8}, {8}, {12}, {12, Align::left}});
-  table.line({"session", "prompt", "tokens", "passes", "tok/pass", "drafted", "accepted", "as recorded", "  text"});
+  const Table table(std::cout, {{20, Align::left}, {7}, {8}, {8}, {10}, {9}, {10}, {13}});
+  table.line({"session", "prompt", "tokens", "passes", "tok/pass", "drafted", "accepted", "as recorded"}, "  text");
   for (const Row& row : rows)
     table.line({row.session, std::to_string(row.prompt), std::to_string(row.tokens), std::to_string(row.passes),
                 decimal(row.tokens_per_pass(), 2), std::to_string(row.drafted), std::to_string(row.accepted),
-                std::to_string(row.agrees) + " of " + std::to_string(row.recorded),
-                row.differs
-                    ? "  differs at token " + std::to_string(*row.differs) + ", margin " + significant(row.margin, 3)
-                    : "  same"});
+                std::to_string(row.agrees) + " of " + std::to_string(row.recorded)},
+               row.differs
+                   ? "  differs at token " + std::to_string(*row.differs) + ", margin " + significant(row.margin, 3)
+                   : "  same");
 }
 
 void print_json(const std::vector<Row>& rows) {
