@@ -167,12 +167,15 @@ AnyStrategy make_racer(const Settings& settings, Past* past) {
   return RacerDrafter::make(options).value();  // the keys have the same limits
 }
 
-/// The datastore of methods that draft from nothing else. Empty without a past.
-DatastoreRef datastore_of(const Past* past) { return past == nullptr ? DatastoreRef() : DatastoreRef(past->memory); }
+/// The datastore of methods that draft from nothing else: the first corpus, or the past. Empty without both.
+DatastoreRef datastore_of(const Settings& settings, const Past* past) {
+  if (!settings.stores.empty()) return settings.stores.front();
+  return past == nullptr ? DatastoreRef() : DatastoreRef(past->memory);
+}
 
 AnyStrategy make_rest(const Settings& settings, Past* past) {
   RestOptions options;
-  options.store = datastore_of(past);
+  options.store = datastore_of(settings, past);
   options.nodes = length(settings, "nodes");
   options.max_ngram = length(settings, "max_ngram");
   options.min_ngram = length(settings, "min_ngram");
@@ -283,7 +286,7 @@ std::vector<StrategyInfo> ranked_methods() {
 std::vector<StrategyInfo> retrieval_methods() {
   return {
       {"rest",
-       "REST as published: the most frequent continuations in past sessions; drafts nothing without --memory past",
+       "REST as published: the most frequent continuations in the first corpus, or else in past sessions",
        {{"nodes", "64", "most tokens drafted", 1, RestDrafter::max_nodes},
         ngram_key("max_ngram", "16", "longest suffix looked up"),
         ngram_key("min_ngram", "2", "shortest suffix looked up"),

@@ -105,11 +105,13 @@ TEST_F(CorporaTest, StrategiesDraftFromThem) {
     tools::Progress progress(nullptr, 80);
     const std::vector<Row> rows = replay_all({{&trace, 1}, runs, controls, curves, {}}, progress);
     EXPECT_TRUE(rows.front().counts.lossless());
-    EXPECT_EQ(rows.front().reads_corpora, spec == "ngram");
+    EXPECT_EQ(rows.front().reads_corpora, spec != "pld");
     return rows.front().counts.passes;
   };
   EXPECT_EQ(passes("ngram", {}), output.size() - 2);
   EXPECT_LT(passes("ngram", corpora.stores()), output.size() / 2);
+  EXPECT_EQ(passes("rest", {}), output.size() - 1) << "it has no datastore";
+  EXPECT_LT(passes("rest", corpora.stores()), output.size() / 2);
   EXPECT_EQ(passes("pld", corpora.stores()), passes("pld", {}));
 }
 
