@@ -87,16 +87,15 @@ class Measurement {
       for (const std::size_t i : order) {
         plain.push_back(run(sequences, context, 0));
         times[i].drafted.push_back(run(sequences, context, drafted_[1 + i]));
-        times[i].next.push_back(run(sequences, context, 0));
+        times[i].lost.push_back(run(sequences, context, 0) - plain.back());
       }
       progress_.step();
     }
     if (order.empty()) plain = recorded;
     add(profile, {sequences, context, sequences}, recorded, plain, 0);
-    const double usual = median(plain);
     for (std::size_t i = 0; i < times.size(); ++i)
       add(profile, {sequences, context, sequences * (drafted_[1 + i] + 1)}, times[i].drafted, times[i].drafted,
-          std::max(0.0, median(times[i].next) - usual));
+          std::max(0.0, median(times[i].lost)));
   }
 
  private:
@@ -105,10 +104,10 @@ class Measurement {
     return text_[(position + 509 * sequence) % text_.size()];
   }
 
-  /// The times of passes of one width, and of the plain passes directly after them.
+  /// Of passes of one width: their times, and how much longer the plain pass after each took than the one before it.
   struct Times {
     std::vector<double> drafted;
-    std::vector<double> next;
+    std::vector<double> lost;
   };
 
   static double median(std::vector<double> times) {

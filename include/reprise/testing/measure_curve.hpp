@@ -142,10 +142,10 @@ class CurveRuns {
     return numbers;
   }
 
-  /// The times of passes of one shape, and of the plain passes directly after them.
+  /// Of passes of one shape: their times, and how much longer the plain pass after each took than the one before it.
   struct Times {
     std::vector<std::int64_t> own;
-    std::vector<std::int64_t> next;
+    std::vector<std::int64_t> lost;
     bool failed = false;
   };
 
@@ -166,19 +166,20 @@ class CurveRuns {
         const PassShape shape{sequences, rows[i + 1], context};
         if (round == settings_.warm_up) drafted[i] = {{}, {}, drafted[i].failed};
         time_pass(shape, drafted[i], drafted[i].own);
-        if (drafted[i].failed) continue;
-        time_pass(plain, plains, drafted[i].next);
+        if (drafted[i].failed || plains.failed) continue;
+        const std::int64_t before = plains.own.back();
+        time_pass(plain, plains, drafted[i].lost);
+        if (!plains.failed) drafted[i].lost.back() -= before;
         time_pass(plain, plains, plains.own);
       }
     }
     if (plains.failed) return;
     const std::size_t first = result_.points.size();
     add_point(plain, plains.own, 0);
-    const std::int64_t usual = result_.points.back().median;
     for (std::size_t i = 0; i < drafted.size(); ++i)
       if (!drafted[i].failed)
         add_point({sequences, rows[i + 1], context}, drafted[i].own,
-                  std::max<std::int64_t>(0, median(drafted[i].next) - usual));
+                  std::max<std::int64_t>(0, median(drafted[i].lost)));
     for (std::size_t i = first + 1; i < result_.points.size(); ++i)
       warn_if_falling(result_.points[i - 1], result_.points[i]);
   }
