@@ -197,7 +197,7 @@ int replay_and_report_seeds(const Options& options, const Assignment& assignment
   style.curves = options.curves;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
     write(out, options.format,
-          SeedReport{rows, assignment.curves, options.settings, options.part, has_top_k(assignment.traces)}, style);
+          SeedReport{rows, assignment.curves, assignment.settings, options.part, has_top_k(assignment.traces)}, style);
   });
   return std::max(delivered, report_faults(rows, surroundings.error));
 }
@@ -246,7 +246,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   style.reasons = options.reasons;
   style.reliability = options.reliability;
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
-    write(out, options.format, Report{rows, curves, options.settings, options.part, has_top_k(traces)}, style);
+    write(out, options.format, Report{rows, curves, assignment.settings, options.part, has_top_k(traces)}, style);
   });
   const int status = std::max(delivered, report_faults(rows, surroundings.error));
   if (options.snapshot_out.empty()) return status;
