@@ -79,10 +79,4 @@ std::vector<DatastoreRef> Corpora::stores() const {
   return all;
 }
 
-std::string Corpora::text() const {
-  std::string text;
-  for (const std::string& path : paths_) text += (text.empty() ? "" : ", ") + path;
-  return text;
-}
-
 }  // namespace reprise::replay

@@ -30,8 +30,6 @@ class Corpora {
 
   /// References to the stores, in the order of the command line. They are valid while this object exists.
   [[nodiscard]] std::vector<DatastoreRef> stores() const;
-  /// The paths, for results.
-  [[nodiscard]] std::string text() const;
 
  private:
   std::vector<std::string> paths_;

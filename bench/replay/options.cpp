@@ -280,6 +280,8 @@ Options parse_options(std::span<const std::string> arguments) {
   options.memory_bytes_given = given("--memory-bytes");
   options.top_k_given = given("--top-k");
   options.fingerprint_given = given("--fingerprint");
+  for (const std::string& path : options.corpora)
+    options.settings.corpora += (options.settings.corpora.empty() ? "" : ", ") + path;
   agree(options, given);
   return options;
 }

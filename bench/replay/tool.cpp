@@ -233,7 +233,6 @@ int replay(const Options& options, const Surroundings& surroundings) {
   std::vector<std::byte> left;
   Assignment assignment = {traces,          runs,           controls, curves, options.settings, options.by_category,
                            options.threads, options.ceiling};
-  assignment.settings.corpora = corpora.text();
   assignment.settings.prior = prior_of(options.settings.cost_prior, surroundings);
   assignment.snapshot_in = {
       {snapshot.data(), snapshot.size()}, options.fingerprint, "--snapshot-in " + options.snapshot_in};

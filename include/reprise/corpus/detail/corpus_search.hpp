@@ -178,6 +178,7 @@ class CorpusSearch {
       for (const SuffixBound& bound : bounds)
         for_next_middles(bound.low, bound.high, [&](std::uint64_t fence) { view_.prefetch_fence(fence); });
       for (SuffixBound& bound : bounds) {
+        if (bound.low >= bound.high) continue;  // also patterns of one token, which have no key
         const std::uint64_t wanted = pattern_.key(bound.length - 1);
         const std::uint64_t mask = Pattern::mask(bound.length - 1);
         for (int step = 0; step < 2 && bound.low < bound.high; ++step) {
