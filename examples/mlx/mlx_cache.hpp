@@ -32,9 +32,9 @@ template <class Integer>
 /// the shape [1, heads, capacity, head size], and grow by `step` rows; rows from size() on are unused.
 ///
 /// Cost: trim() moves no data. append() builds a graph that writes only the new rows, and the next evaluation pays for
-/// it. keep() reads the rows that move at once, because MLX updates an array in place only if nothing else refers to
-/// it; a gather inside of the next pass would make that pass copy the whole cache. After a failed evaluation, only
-/// clear() may be called. Threads: one at a time.
+/// it. MLX updates an array in place only if nothing else refers to it. So keep() evaluates the rows that move at once;
+/// a gather inside of the next pass would make that pass copy the whole cache. After a failed evaluation, only clear()
+/// may be called. Threads: one at a time.
 class MlxCache {
  public:
   /// The keys and values that a pass sees in one layer.
