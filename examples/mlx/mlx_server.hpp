@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
@@ -29,8 +30,9 @@ namespace reprise::mlx {
 /// So the cost of attention grows with the square of the number of sequences; use it for short contexts, or few
 /// sequences.
 ///
-/// Errors: invalid_argument, context_too_long, verifier_failed; they change nothing. MLX's exceptions pass through, and
-/// leave a server that refuses further passes. Threads: one at a time.
+/// Errors: invalid_argument, context_too_long, verifier_failed; they change nothing. out_of_memory: the rows of the
+/// last pass that were not committed are void. MLX's exceptions pass through, and leave a server that refuses further
+/// passes. Threads: one at a time.
 template <MlxModel Model>
 class MlxServer {
  public:
@@ -46,6 +48,7 @@ class MlxServer {
     if (auto ready = begin({{sequence, tokens, 0, {}, cached + tokens.size()}}); !ready) return ready;
     pass_.fill(describe());
     end();
+    parts_.clear();  // nothing is left to commit
     for (std::size_t row = 0; row < tokens.size(); ++row) kept_.push_back(row);
     return {};
   }
@@ -60,25 +63,28 @@ class MlxServer {
     pass_time_ = Clock::now() - start;
     return picks;
   }
-  /// Keeps these rows of the sequence's part of the last pass, counted from the start of the part.
+  /// Keeps these rows of the sequence's part of the last pass, in ascending order, counted from the start of the part.
   Result<void> commit(std::size_t sequence, std::span<const std::size_t> rows) {
     const auto part = std::find(parts_.begin(), parts_.end(), sequence);
-    if (part == parts_.end())
+    if (part == parts_.end() || sequence == nobody)
       return Error{ErrorCode::invalid_argument, "the sequence is not in the last pass, or was committed already",
                    sequence};
     const auto k = static_cast<std::size_t>(part - parts_.begin());
     const PackedBatch batch = packer_.batch();
     const std::size_t size = batch.offsets[k + 1] - batch.offsets[k];
-    for (const std::size_t row : rows)
-      if (row >= size)
-        return Error{ErrorCode::invalid_argument, "the sequence's part of the pass does not have so many rows", row,
-                     size};
+    if (!rows.empty() && rows.back() >= size)
+      return Error{ErrorCode::invalid_argument, "the sequence's part of the pass does not have so many rows",
+                   rows.back(), size};
+    if (std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()) != rows.end())
+      return Error{ErrorCode::invalid_argument, "the rows to keep must be in ascending order", sequence};
     for (const std::size_t row : rows) kept_.push_back(packer_.flat_row(k, row));
     *part = nobody;
     return {};
   }
-  /// Removes a sequence for good. Its rows are dropped when the next pass starts.
+  /// Removes a sequence for good. Its rows are dropped when the next pass starts. Another sequence may have its id from
+  /// now on.
   void leave(std::size_t sequence) {
+    std::erase_if(kept_, [&](std::size_t row) { return in_last_pass(sequence, row); });
     std::replace(owners_.begin(), owners_.end(), sequence, nobody);
     std::replace(parts_.begin(), parts_.end(), sequence, nobody);
   }
@@ -94,6 +100,7 @@ class MlxServer {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t ids = std::size_t{1} << 31;  // as many as BatchSlot has
 
   [[nodiscard]] std::size_t output_of(std::size_t k, std::size_t i) const {
     const auto wanted = packer_.batch().logit_rows;
@@ -101,41 +108,60 @@ class MlxServer {
     while (wanted[before] < packer_.batch().offsets[k]) ++before;
     return before + i;
   }
+  /// Returns true if this row of the last pass belongs to the sequence.
+  [[nodiscard]] bool in_last_pass(std::size_t sequence, std::size_t row) const {
+    return static_cast<std::size_t>(packer_.batch().sequences[row]) == sequence;
+  }
   /// Counts the committed rows of a sequence, those of the last pass included.
   [[nodiscard]] std::size_t rows_of(std::size_t sequence) const {
-    const auto last = packer_.batch().sequences;
-    const auto own = [&](std::size_t row) { return last[row] == static_cast<BatchSlot>(sequence); };
+    const auto own = [&](std::size_t row) { return in_last_pass(sequence, row); };
     return static_cast<std::size_t>(std::count(owners_.begin(), owners_.end(), sequence) +
                                     std::count_if(kept_.begin(), kept_.end(), own));
+  }
+  [[nodiscard]] Result<void> check(const SequencePass& part) const {
+    if (part.sequence >= ids)
+      return Error{ErrorCode::invalid_argument, "the id of a sequence must be below 2147483648: give it another",
+                   part.sequence, ids};
+    if (part.batch.size() <= part.drafted || part.parents.size() != part.drafted || !is_tree(part.parents))
+      return Error{ErrorCode::invalid_argument,
+                   "a part has at least one pending row, and a parent for each drafted row", part.sequence};
+    if (part.cached() != rows_of(part.sequence))
+      return Error{ErrorCode::invalid_argument, "the context does not continue the committed rows of the sequence",
+                   part.cached(), rows_of(part.sequence)};
+    if (part.context + part.drafted > pass_.model().max_context())
+      return Error{ErrorCode::context_too_long,
+                   "the context is longer than the model's: shorten the prompt or the output",
+                   part.context + part.drafted, pass_.model().max_context()};
+    const TokenSpan pending = part.batch.first(part.pending());
+    const auto wrong = std::find_if(pending.begin(), pending.end(), [&](Token t) { return !pass_.knows(t); });
+    if (wrong != pending.end())
+      return Error{ErrorCode::invalid_argument, "a token is not in the model's vocabulary: use the model's tokenizer",
+                   static_cast<std::uint64_t>(*wrong), pass_.model().vocabulary()};
+    return {};
   }
   /// Checks the parts of a pass, settles the pass before it and packs the parts.
   Result<void> begin(const std::vector<SequencePass>& passes) {
     if (lost_)
       return Error{ErrorCode::verifier_failed, "an earlier pass failed and its cache is lost: make a new server"};
+    if (passes.empty()) return Error{ErrorCode::invalid_argument, "a pass needs at least one part"};
+    std::vector<std::size_t> sequences;
     for (const SequencePass& part : passes) {
-      if (part.batch.size() <= part.drafted || part.parents.size() != part.drafted || !is_tree(part.parents))
-        return Error{ErrorCode::invalid_argument,
-                     "a part has at least one pending row, and a parent for each drafted row", part.sequence};
-      if (part.cached() != rows_of(part.sequence))
-        return Error{ErrorCode::invalid_argument, "the context does not continue the committed rows of the sequence",
-                     part.cached(), rows_of(part.sequence)};
-      if (part.context + part.drafted > pass_.model().max_context())
-        return Error{ErrorCode::context_too_long,
-                     "the context is longer than the model's: shorten the prompt or the output",
-                     part.context + part.drafted, pass_.model().max_context()};
-      const TokenSpan pending = part.batch.first(part.pending());
-      const auto wrong = std::find_if(pending.begin(), pending.end(), [&](Token t) { return !pass_.knows(t); });
-      if (wrong != pending.end())
-        return Error{ErrorCode::invalid_argument, "a token is not in the model's vocabulary: use the model's tokenizer",
-                     static_cast<std::uint64_t>(*wrong), pass_.model().vocabulary()};
+      if (auto fine = check(part); !fine) return fine;
+      sequences.push_back(part.sequence);
     }
+    std::sort(sequences.begin(), sequences.end());
+    if (const auto twice = std::adjacent_find(sequences.begin(), sequences.end()); twice != sequences.end())
+      return Error{ErrorCode::invalid_argument, "a pass has only one part of each sequence: send the rest later",
+                   *twice};
     lost_ = true;  // until end()
     settle();
     packer_.clear();
     parts_.clear();
     for (const SequencePass& part : passes) {
-      if (!packer_.add(part))
+      if (!packer_.add(part)) {  // the committed rows are in their place, so the server stays usable
+        packer_.clear(), parts_.clear(), end();
         return Error{ErrorCode::out_of_memory, "no memory for a pass of so many rows: send fewer"};
+      }
       parts_.push_back(part.sequence);
     }
     return {};

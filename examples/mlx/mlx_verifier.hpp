@@ -54,11 +54,18 @@ class MlxVerifier {
     return MlxVerifier(model, options);
   }
 
-  /// Runs `tokens` after those in the cache, in chunks. Pass all tokens of a prompt but the last.
+  /// Runs `tokens` after those in the cache, in chunks. Pass all tokens of a prompt but the last. If a chunk fails,
+  /// none of the tokens is added.
   Result<void> prefill(TokenSpan tokens) {
     if (auto ready = check(tokens, 0); !ready) return ready;
     recover();
-    fill(tokens);
+    const std::size_t before = tokens_.size();
+    try {
+      fill(tokens);
+    } catch (...) {
+      tokens_.resize(before);
+      throw;
+    }
     return {};
   }
   Result<Picks> verify(TokenSpan batch, std::size_t drafted) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <iostream>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -70,6 +71,58 @@ TEST(MlxServer, RowsOfASequenceThatLeftAreDropped) {
   EXPECT_EQ(server.cache().size(), 5U + 0 + 2 + 1);
   EXPECT_EQ(server.top_k(0, 0)[0], pick);
   EXPECT_GT(server.pass_time().count(), 0);
+}
+
+/// A sequence usually leaves after its last commit, before the next pass has moved the committed rows.
+TEST(MlxServer, ASequenceThatLeavesAfterItsCommitTakesItsRowsAlong) {
+  const LlamaModel model = tiny_model();
+  auto server = server_of(model);
+  const std::array<Token, 1> anchor = {9};
+  const auto before = server.verify(std::array{part(0, anchor, 6)});
+  ASSERT_TRUE(before);
+  const Token pick = (*before)[0][0];
+  const std::array<std::size_t, 1> first = {0};
+  ASSERT_TRUE(server.commit(0, first));
+  server.leave(0);
+  ASSERT_TRUE(server.prefill(0, TokenSpan(prompts()[0]).first(5))) << "the id is free again";
+  server.leave(2);
+  const auto after = server.verify(std::array{part(0, anchor, 6)});
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ((*after)[0][0], pick);
+  EXPECT_EQ(server.cache().size(), 5U + 0 + 2 + 1);
+}
+
+TEST(MlxServer, ASequenceThatLeavesAfterItsPrefillTakesItsRowsAlong) {
+  const LlamaModel model = tiny_model();
+  auto server = server_of(model);
+  server.leave(3);  // the last one that was filled
+  const std::array<Token, 1> anchor = {9};
+  ASSERT_TRUE(server.verify(std::array{part(0, anchor, 6)}));
+  EXPECT_EQ(server.cache().size(), 5U + 0 + 7 + 1);
+}
+
+TEST(MlxServer, RefusesPassesAndRowsThatWouldSpoilTheCache) {
+  const LlamaModel model = tiny_model();
+  auto server = server_of(model);
+  const std::array<std::size_t, 1> first = {0};
+  EXPECT_THAT(server.commit(3, first).error().message, HasSubstr("not in the last pass")) << "prefill has kept them";
+  EXPECT_THAT(server.verify({}).error().message, HasSubstr("needs at least one part"));
+  const std::array<Token, 1> anchor = {9};
+  EXPECT_THAT(server.verify(std::array{part(0, anchor, 6), part(0, anchor, 6)}).error().message,
+              HasSubstr("only one part of each sequence"));
+  for (const std::size_t sequence : {std::size_t{1} << 31, std::numeric_limits<std::size_t>::max()}) {
+    EXPECT_THAT(server.prefill(sequence, anchor).error().message, HasSubstr("below 2147483648"));
+    EXPECT_FALSE(server.commit(sequence, first));
+  }
+  const std::array<Token, 3> batch = {9, 1, 2};
+  const std::array<NodeIndex, 2> chain = {-1, 0};
+  const SequencePass drafted{.sequence = 0, .batch = batch, .drafted = 2, .parents = chain, .context = 6};
+  const auto picks = server.verify(std::array{drafted});
+  ASSERT_TRUE(picks);
+  for (const std::vector<std::size_t>& rows : {std::vector<std::size_t>{0, 0}, {1, 0}, {0, 3}})
+    EXPECT_EQ(server.commit(0, rows).error().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(server.commit(0, first)) << "the pass is still the one to commit";
+  EXPECT_EQ(server.cache().size(), 5U + 0 + 7 + 2 + 3) << "rows move when the next pass starts";
 }
 
 TEST(MlxServer, RefusesBadInputAndChangesNothing) {

@@ -189,6 +189,21 @@ TEST(MlxVerifier, AnExceptionLeavesTheCommittedTokens) {
   EXPECT_EQ(verifier.cached().size(), 9U);
 }
 
+TEST(MlxVerifier, APrefillThatFailsInItsSecondChunkAddsNothing) {
+  FailingModel model(tiny_model());
+  auto verifier = verifier_of(model, tiny_prompt(), {.max_rows = 4});
+  auto untouched = verifier_of(model, tiny_prompt(), {.max_rows = 4});
+  const std::vector<Token> more = {6, 1, 2, 3, 4, 5, 7};
+  model.fail_after = 1;
+  EXPECT_THROW(static_cast<void>(verifier.prefill(more)), std::runtime_error);
+  EXPECT_EQ(verifier.cached().size(), 7U) << "the first chunk is not kept either";
+  ASSERT_TRUE(verifier.prefill(more));
+  ASSERT_TRUE(untouched.prefill(more));
+  EXPECT_THAT(verifier.cached(), ElementsAreArray(untouched.cached()));
+  const std::array<Token, 1> anchor = {8};
+  EXPECT_EQ((*verifier.verify(anchor, 0))[0], (*untouched.verify(anchor, 0))[0]);
+}
+
 TEST(MlxVerifier, RefusesSettingsThatCannotWork) {
   const LlamaModel model = tiny_model();
   using Verifier = MlxVerifier<const LlamaModel>;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -58,13 +59,16 @@ class FailingModel {
   mx::array logits(const MlxRows& rows, MlxCache& cache) {
     ++passes;
     mx::array found = model_.logits(rows, cache);
-    if (!std::exchange(fail_next, false)) return found;
+    const bool fails = std::exchange(fail_next, false) || (fail_after && (*fail_after)-- == 0);
+    if (!fails) return found;
+    fail_after.reset();
     // The graph is built, and its evaluation writes to the cache before the failure.
     found.eval();
     throw std::runtime_error("the device is lost");
   }
 
   bool fail_next = false;
+  std::optional<std::size_t> fail_after = {};  ///< passes before the one that fails
   std::size_t passes = 0;
 
  private:
