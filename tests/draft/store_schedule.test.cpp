@@ -170,6 +170,30 @@ TEST(NgramStoreSchedule, DoesNotCountDraftsWithoutOutcome) {
   EXPECT_TRUE(round(drafter, store, 4)) << "rounds without a draft";
 }
 
+TEST(NgramStoreSchedule, JudgesADraftThatIsNotSentByTheToken) {
+  OneToken store{.next = 1};
+  LentNgram<> drafter(reading(store));
+  drafter.begin(std::vector<Token>{100});
+  for (Token token = 200; token < 300; ++token) {
+    store.next = token;
+    const std::vector<DraftNode> nodes = draft_of(drafter, tree);
+    drafter.feedback({DraftView(nodes, DraftKind::ordered), {}, {}, token, Cut::throttled, {}});
+    drafter.observe(std::vector<Token>{token}, Origin::output);
+  }
+  EXPECT_EQ(store.finds, 100U);
+}
+
+TEST(NgramStoreSchedule, IsNotAskedForADraftWithoutDepth) {
+  const OneToken store{.next = 1};
+  LentNgram<> drafter(reading(store));
+  drafter.begin(std::vector<Token>{100});
+  for (int i = 0; i < 20; ++i) {
+    static_cast<void>(draft_of(drafter, {.max_nodes = 16, .max_depth = 0}));
+    drafter.feedback({});
+  }
+  EXPECT_EQ(store.finds, 0U);
+}
+
 TEST(NgramStoreSchedule, AsksTheSameInCopiesAndForTheSameOutcomes) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     OneToken one{.next = 1};

@@ -402,6 +402,7 @@ class NgramModel {
     return asks.skipped == (std::size_t{2} << doublings) - 1;
   }
   /// Counts the draft, if there was one, in the history of each store. Any place on the accepted path helps.
+  /// If nothing was sent, the node with the target's token is the path.
   void learn_stores(const Outcome& outcome) {
     for (std::size_t i = 0; gathered_ && i < asks_.size(); ++i) {
       if (!asks(i)) {
@@ -410,7 +411,11 @@ class NgramModel {
       }
       asks_[i].skipped = 0;
       ++asks_[i].unhelped;
-      for (const NodeIndex node : outcome.accepted)
+      std::vector<NodeIndex> path(outcome.accepted.begin(), outcome.accepted.end());
+      for (std::size_t node = 0; outcome.sent.empty() && path.empty() && node < nodes_.size(); ++node)
+        if (nodes_[node].parent == anchor_parent && outcome.pick == nodes_[node].token)
+          path.push_back(static_cast<NodeIndex>(node));
+      for (const NodeIndex node : path)
         if (static_cast<std::size_t>(node) < nodes_.size())
           for (const std::size_t voter : nodes_[static_cast<std::size_t>(node)].voters)
             if (voters_[voter].remembered && voters_[voter].store == i) asks_[i] = {0, 0, true};

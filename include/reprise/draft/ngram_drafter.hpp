@@ -111,7 +111,7 @@ class NgramDrafter {
   /// Drafts from the index's own text, [evidence | context], not from the span passed in.
   void propose(TokenSpan, Draft& draft) {
     forget_proposal();
-    if (exhausted() || context_.context().empty() || draft.full()) return;
+    if (exhausted() || context_.context().empty() || draft.full() || draft.budget().max_depth == 0) return;
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
     voters_.collect(context_);
     proposed_ = grow_best_first(frontier_, nodes_, draft, [this](NodeIndex parent) noexcept { expand(parent); });
@@ -195,10 +195,10 @@ class NgramDrafter {
   }
   /// Touches the stored places that led to the last accepted token, and counts which stores have helped.
   void touch_stores(const Outcome& outcome) noexcept {
-    const auto voters_for = [&](std::size_t i) { return i < proposed_ ? nodes_[i].voters : 0; };
-    if (outcome.accepted.empty()) return voters_.learn(0);
-    voters_.learn(voters_for(static_cast<std::size_t>(outcome.accepted.front())));
-    voters_.touch(voters_for(static_cast<std::size_t>(outcome.accepted.back())));
+    voters_.learn(detail::helpful_voters(std::span(nodes_).first(proposed_), outcome));
+    if (outcome.accepted.empty()) return;
+    const auto last = static_cast<std::size_t>(outcome.accepted.back());
+    if (last < proposed_) voters_.touch(nodes_[last].voters);
   }
 
   /// Pushes onto the frontier the tokens that may follow `parent`.

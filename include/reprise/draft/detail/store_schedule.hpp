@@ -24,8 +24,7 @@ class StoreSchedule {
 
   /// True if the next draft asks the store.
   [[nodiscard]] constexpr bool due() const noexcept { return left_ == 0; }
-  /// Learns the result of a draft. `helped`: a place of the store voted for an accepted token; false if the draft did
-  /// not ask the store.
+  /// Learns the result of a draft. `helped`: see helpful_voters(); false if the draft did not ask the store.
   constexpr void learn(bool helped) noexcept {
     if (!due()) {
       --left_;

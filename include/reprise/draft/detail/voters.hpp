@@ -150,13 +150,13 @@ class Voters {
       if ((voters & ~from_store_[i]) == 0) return store_source(i);
     return EvidenceSource::stores;
   }
-  /// Learns which stores have helped with the collected draft: those with a place in `accepted`. These are the voters
-  /// for its first accepted token; a place that votes for a later one has voted for the first. Each draft counts once.
-  void learn(VoterSet accepted) noexcept {
+  /// Learns which stores have helped with the collected draft: those with a place in `helpful` (helpful_voters()). Each
+  /// draft counts once.
+  void learn(VoterSet helpful) noexcept {
     if (!collected_) return;
     collected_ = false;
     for (std::size_t store = 0; store < max_stores; ++store)
-      if (!stores_[store].empty()) schedules_[store].learn((accepted & from_store_[store]) != 0);
+      if (!stores_[store].empty()) schedules_[store].learn((helpful & from_store_[store]) != 0);
   }
   /// Drops the collected draft, so that nothing is learned from it.
   void drop() noexcept { collected_ = false; }
