@@ -67,10 +67,12 @@ def on_cluster(address: str | None, retries: int) -> Iterator[tuple[Submit, Coll
         except ray.exceptions.RayError as error:
             raise FleetError(f"the cluster lost a task and all its {retries} retries: {error}", 1) from None
 
-    try:
-        yield submit, collect
-    finally:
-        ray.shutdown()
+    # Ray prints notes about workers and machines, some of them at the end. Standard output is for the report alone.
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            yield submit, collect
+        finally:
+            ray.shutdown()
 
 
 def check_corpus(job: Job, path: Path) -> None:
