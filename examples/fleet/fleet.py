@@ -141,7 +141,8 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="fleet.py", description=__doc__, epilog="exit status: 0 done; 1 a tool, a disk or the cluster failed; 2 an argument or an input cannot be used")
+    statuses = "exit status: 0 done; 1 a tool, a disk or the cluster failed; 2 an argument or an input cannot be used"
+    top = argparse.ArgumentParser(prog="fleet.py", description=__doc__, epilog=statuses)
     commands = top.add_subparsers(dest="command", required=True)
     build_command = commands.add_parser("build", help="build a corpus from snapshots and publish it")
     clean_command = commands.add_parser("clean", help="remove old generations that nobody reads")

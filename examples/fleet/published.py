@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of published generations: each step leaves a folder that readers can use, even if the next one never comes.
+"""The folder of published generations. Each step leaves a folder that readers can use, even after a crash.
 
     manifest.json              the current generation: number, file, bytes, sha256
     generation-000002.corpus   its corpus
@@ -103,7 +103,9 @@ def blocks_of(path: Path, digest: hashlib._Hash) -> Iterator[bytes]:
             yield block
 
 
-def publish(folder: Path, corpus: Path, facts: dict, inputs: dict, check: Callable[[Path], None], ignore_locks: bool) -> dict:
+def publish(
+    folder: Path, corpus: Path, facts: dict, inputs: dict, check: Callable[[Path], None], ignore_locks: bool
+) -> dict:
     """Publishes a corpus as the next generation and returns its manifest.
 
     `check` reads the copy before it gets its name. Publishes nothing if the current generation has the same bytes.

@@ -35,7 +35,7 @@ class FleetError(Exception):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A file TENANT/SERVER.snapshot. Its name in the corpus has no folder above TENANT, so it is the same everywhere."""
+    """A file TENANT/SERVER.snapshot. Names in the corpus begin with TENANT, so they are the same on every machine."""
 
     tenant: str
     server: str
@@ -136,7 +136,8 @@ def run_tool(job: Job, *arguments: str, folder: str | Path | None = None) -> str
     try:
         done = subprocess.run([job.tool, *arguments], cwd=folder, capture_output=True, text=True, errors="replace")
     except OSError as error:
-        raise FleetError(f"{job.tool}: cannot be run {place}: {error.strerror}; install reprise-index there", 1) from None
+        sentence = f"{job.tool}: cannot be run {place}: {error.strerror}; install reprise-index there"
+        raise FleetError(sentence, 1) from None
     if done.returncode < 0:
         raise FleetError(f"reprise-index {arguments[0]}: was killed {place} by signal {-done.returncode}", 1)
     if done.returncode != 0:
@@ -183,7 +184,8 @@ def build_corpus(job: Job, folder: Path, names: Sequence[str]) -> str | None:
     numbers = ["--vocabulary", str(job.vocabulary), "--fingerprint", job.fingerprint]
     limits = ["--memory", job.memory, "--threads", "1"]
     try:
-        run_tool(job, "build", "--output", output, *numbers, *limits, *(tenants if len(names) > 1 else names), folder=folder)
+        inputs = tenants if len(names) > 1 else names  # folders, because a command line has a limited length
+        run_tool(job, "build", "--output", output, *numbers, *limits, *inputs, folder=folder)
     except FleetError as error:
         if EMPTY not in str(error):
             raise

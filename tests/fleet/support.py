@@ -36,7 +36,8 @@ def sha256(path: Path) -> str:
 
 def tokens_of(corpus: Path) -> list[int]:
     """Returns all words of a corpus, read by the format alone."""
-    info = json.loads(subprocess.run([INDEX, "info", "--format", "json", corpus], capture_output=True, check=True).stdout)
+    done = subprocess.run([INDEX, "info", "--format", "json", corpus], capture_output=True, check=True)
+    info = json.loads(done.stdout)
     part = next(section for section in info["sections"] if section["name"] == "tokens")
     data = Path(corpus).read_bytes()[part["offset"] : part["offset"] + part["bytes"]]
     return list(struct.unpack(f"<{len(data) // 2}H", data))

@@ -189,7 +189,8 @@ class Failures(FleetCase):
         self.assertIn("none/reprise-index: cannot be run on ", self.refusal("--tool", "none/reprise-index", status=1))
         tool = self.root / "tool"
         for step in ("build", "merge", "verify"):
-            tool.write_text(f'#!/bin/sh\n[ $1 != {step} ] || {{ echo "no {step} today" >&2; exit 1; }}\nexec {INDEX} "$@"\n')
+            fault = f'echo "no {step} today" >&2; exit 1'
+            tool.write_text(f'#!/bin/sh\n[ $1 != {step} ] || {{ {fault}; }}\nexec {INDEX} "$@"\n')
             tool.chmod(0o755)
             message = self.refusal("--tool", str(tool), "--skip-damaged", status=1)
             self.assertRegex(message, f"reprise-index {step} on .*: no {step} today")
@@ -316,7 +317,8 @@ class Publishing(FleetCase):
         self.assertEqual(self.clean(), {"removed": [], "in_use": ["generation-000001.corpus"]})
         reader.close()
         self.assertEqual(self.clean(), {"removed": ["generation-000001.corpus"], "in_use": []})
-        self.assertEqual(sorted(path.suffix for path in self.published.iterdir()), [".corpus", ".json", ".json", ".lock"])
+        left = sorted(path.suffix for path in self.published.iterdir())
+        self.assertEqual(left, [".corpus", ".json", ".json", ".lock"])
 
     def test_the_last_generations_stay(self) -> None:
         for text in "12345":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The job of examples/fleet on a Ray cluster of two workers on this machine, one of which is killed, and the tests of its
-# steps. Installs Ray from PyPI into build/fleet-venv, where it is found again. Skipped if Ray cannot be installed.
+# The job of examples/fleet on a Ray cluster of two workers on this machine, one of which is killed, and the tests of
+# its steps. Installs Ray from PyPI into build/fleet-venv, where it is found again. Skipped if Ray cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
