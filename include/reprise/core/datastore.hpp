@@ -31,7 +31,8 @@ struct StoreRun {
 };
 
 /// Text outside the context that drafters copy from: past sequences, a corpus, the files of a project. A drafter calls
-/// find() once for each draft, and then reads from the places that it needs. The compiler cannot check these clauses:
+/// find() at most once for each draft, and then reads from the places that it needs. NgramDrafter calls find() less
+/// often while the store does not help. The compiler cannot check these clauses:
 ///
 ///  D1  find(suffix, out) writes up to out.size() matches, the best ones first, and returns their number. Each follows
 ///      an occurrence of at least the last token of `suffix`, so bit 0 of `agreements` is set. A set bit means that the

@@ -54,9 +54,9 @@ struct CorpusContinuations {
 /// wrong drafts, and never a read outside of its bytes, nor a token outside of its vocabulary. Matches are compared
 /// token by token, as Datastore requires. verify_corpus() checks everything.
 ///
-/// **Cost.** find() makes up to three rounds of binary searches. The searches of a round advance in lock step, so that
-/// their cache misses overlap; 10 to 40 misses follow one another. docs/serving.md has times. On a cold page cache,
-/// each miss may read a page from the disk. read() is one cache miss for each 32 tokens of 2 bytes.
+/// **Cost.** find() makes up to four rounds of binary searches, and mostly one. The searches of a round advance in lock
+/// step, so that their cache misses overlap; 10 to 40 misses follow one another. docs/serving.md has times. On a cold
+/// page cache, each miss may read a page from the disk. read() is one cache miss for each 32 tokens of 2 bytes.
 ///
 /// **Threads.** Any number of threads may read. The bytes must not change and must outlive the store and its copies,
 /// which are views of the same bytes.

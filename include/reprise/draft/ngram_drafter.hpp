@@ -40,8 +40,9 @@ namespace reprise::inline v0 {
 /// of each node is drafted. Control decides how many nodes to send.
 ///
 /// Occurrences of the context's last tokens in datastores vote too: at most 12 per store and 32 in all
-/// (detail::Voters). They are looked up again for each draft, so a draft depends on the stores' contents at that time.
-/// After a round, the occurrences that voted for the last accepted token are touched in their stores.
+/// (detail::Voters). Stores are asked again for each draft, and less often while they do not help
+/// (NgramOptions::stores). After a round, the occurrences that voted for the last accepted token are touched in their
+/// stores.
 ///
 /// Two further sources know tokens that may follow the last token and the last two tokens: statistics of past sequences
 /// (NgramOptions::next_tokens), and the rankings that the target has shown, in this sequence (TopKLearner, RowLearner)
@@ -61,9 +62,8 @@ namespace reprise::inline v0 {
 template <LookupIndex Index = RollingHashIndex>
 class NgramDrafter {
  public:
-  /// The maximum number of nodes in a draft.
-  static constexpr std::size_t max_nodes = 64;
-  static constexpr bool calibrated = true;  ///< see CalibratedStrategy
+  static constexpr std::size_t max_nodes = 64;  ///< maximum number of nodes in a draft
+  static constexpr bool calibrated = true;      ///< see CalibratedStrategy
 
   explicit NgramDrafter(const NgramOptions& options = {})
       : options_(options),
@@ -77,6 +77,7 @@ class NgramDrafter {
     shown_.clear();
     unused_rounds_ = 0;
     calibration_ = TokenCalibrator(options_.prior);
+    voters_.begin();
     observe(context, context.size(), Origin::prompt);
   }
 
@@ -110,7 +111,7 @@ class NgramDrafter {
   /// Drafts from the index's own text, [evidence | context], not from the span passed in.
   void propose(TokenSpan, Draft& draft) {
     forget_proposal();
-    if (exhausted() || context_.context().empty() || draft.full()) return;
+    if (exhausted() || context_.context().empty() || draft.full() || draft.budget().max_depth == 0) return;
     least_ = std::max(options_.min_path_probability, draft.budget().min_path_probability);
     voters_.collect(context_);
     proposed_ = grow_best_first(frontier_, nodes_, draft, [this](NodeIndex parent) noexcept { expand(parent); });
@@ -170,8 +171,7 @@ class NgramDrafter {
   static constexpr std::size_t patience = 256;  // in rounds
   static constexpr Probability worth_requerying = Probability::ratio(1, 10);
 
-  /// A candidate for the token after the anchor.
-  struct RootCandidate {
+  struct RootCandidate {  // for the token after the anchor
     Token token = 0;
     TokenCalibrator::TrainingSample sample;
   };
@@ -180,8 +180,8 @@ class NgramDrafter {
   using Candidates = detail::Candidates<most_candidates>;
 
   void forget_proposal() noexcept {
-    proposed_ = 0;
-    root_count_ = 0;
+    proposed_ = root_count_ = 0;
+    voters_.drop();
   }
   /// Keeps the rows of the pass, and counts the rounds in which no token was sent that only rankings list.
   void learn_rows(const Outcome& outcome) noexcept {
@@ -193,8 +193,9 @@ class NgramDrafter {
     });
     unused_rounds_ = used || !shown_.any() ? 0 : std::min(unused_rounds_ + 1, patience);
   }
-  /// Reports to the stores which of their places led to the last accepted token, so that eviction keeps these places.
-  void touch_stores(const Outcome& outcome) const noexcept {
+  /// Touches the stored places that led to the last accepted token, and counts which stores have helped.
+  void touch_stores(const Outcome& outcome) noexcept {
+    voters_.learn(detail::helpful_voters(std::span(nodes_).first(proposed_), outcome));
     if (outcome.accepted.empty()) return;
     const auto last = static_cast<std::size_t>(outcome.accepted.back());
     if (last < proposed_) voters_.touch(nodes_[last].voters);
@@ -383,7 +384,7 @@ class NgramDrafter {
   detail::ShownRows shown_;
   std::size_t unused_rounds_ = 0;
 
-  // The current draft, with the data that feedback() needs.
+  // The current draft, with the data that feedback() needs. The voters also remember which stores have helped.
   detail::Voters voters_;
   Frontier<Node, max_nodes> frontier_;
   std::array<Node, max_nodes> nodes_;

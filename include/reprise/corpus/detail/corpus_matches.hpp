@@ -42,7 +42,6 @@ class CorpusMatches {
   [[nodiscard]] std::size_t find(std::span<StoreMatch> out) noexcept {
     if (pattern_.size() == 0 || out.empty()) return 0;
     out = out.first(std::min(out.size(), most_matches));
-    begins_[1] = view_.range_of(pattern_.first(1)).begin;
     const std::size_t least = least_rare_length();
     std::size_t count = 0;
     if (least <= pattern_.size()) count = add_rare(least, out);
@@ -54,60 +53,109 @@ class CorpusMatches {
   /// the vocabulary, or if there is no token.
   [[nodiscard]] SuffixRange range() const noexcept {
     if (pattern_.size() == 0 || pattern_.size() < suffix_.size()) return {};
-    std::array<SuffixBound, 1> begin = {SuffixBound{pattern_.size()}};
-    search_.find_begins(begin);
-    return {begin[0].index, search_.find_end(pattern_.size(), begin[0].index)};
+    return range_of(pattern_.size());
   }
 
  private:
   using Pattern = CorpusPattern<Word>;
+  using Search = CorpusSearch<Word>;
   static constexpr std::size_t few = 32;  // a length with at most this many occurrences is rare
-  // The lengths of the first two rounds. Most contexts have their first rare length in the first round; a third round
-  // fills a gap.
-  static constexpr std::array<std::uint8_t, 5> short_lengths = {2, 3, 4, 6, 9};
-  static constexpr std::array<std::uint8_t, 5> long_lengths = {12, 16, 20, 26, 32};
+  // The lengths of two rounds, if the fences find no rare length. A third round fills a gap.
+  static constexpr std::array<std::uint8_t, 5> medium_lengths = {4, 5, 6, 9, 12};
+  static constexpr std::array<std::uint8_t, 4> long_lengths = {16, 20, 26, 32};
   static_assert(long_lengths.back() == Pattern::capacity);
 
-  /// Returns the least length with at most `few` occurrences; pattern_.size() + 1 if there is none. Sets the begins of
-  /// that length and of the one below it.
+  /// The range of a pattern.
+  struct LengthRange {
+    std::size_t length = 0;
+    SuffixRange range;
+  };
+
+  /// Returns the least length with at most `few` occurrences; pattern_.size() + 1 if there is none.
   [[nodiscard]] std::size_t least_rare_length() noexcept {
-    if (view_.range_of(pattern_.first(1)).size() <= few) return 1;
+    const SuffixRange range = view_.range_of(pattern_.first(1));
+    begins_[1] = range.begin;
+    if (range.size() <= few) return 1;
     std::size_t common = 1;                  // the greatest length known not to be rare
     std::size_t rare = pattern_.size() + 1;  // the least length known to be rare
+    search_short(common, rare);
+    search_rounds(medium_lengths, common, rare);
+    search_rounds(long_lengths, common, rare);
     std::array<SuffixBound, Pattern::capacity> bounds;
-    for (const auto& lengths : {short_lengths, long_lengths}) {
-      if (rare <= pattern_.size() || common == pattern_.size()) break;
-      std::size_t count = 0;
-      for (const std::size_t length : lengths)
-        if (common < pattern_.size() && (count == 0 || bounds[count - 1].length < pattern_.size()))
-          bounds[count++] = {std::min(length, pattern_.size())};
-      narrow(std::span(bounds).first(count), common, rare);
-    }
     std::size_t count = 0;
     for (std::size_t length = common + 1; length < rare; ++length) bounds[count++] = {length};
-    narrow(std::span(bounds).first(count), common, rare);
+    search_.narrow_begins(std::span(bounds).first(count));
+    search_.find(std::span(bounds).first(count));
+    judge(std::span(bounds).first(count), common, rare);
     return rare;
   }
 
-  /// Searches these lengths, which rise, and moves `common` and `rare` towards each other.
-  void narrow(std::span<SuffixBound> bounds, std::size_t& common, std::size_t& rare) noexcept {
-    search_.find_begins(bounds);
-    for (const SuffixBound& bound : bounds)
-      if (bound.index + few < view_.tokens()) view_.prefetch_place(bound.index + few);
-    for (const SuffixBound& bound : bounds)
-      if (bound.index + few < view_.tokens()) search_.prefetch_text(bound.index + few);
-    for (const SuffixBound& bound : bounds) {
-      begins_[bound.length] = bound.index;
-      if (!occurs_at(bound.index + few, bound.length)) {
-        rare = bound.length;
+  /// Searches the short lengths, in the fences only. Of those that may be rare, the two shortest are searched in the
+  /// text too, together with the range below them, from which places are probably sampled.
+  void search_short(std::size_t& common, std::size_t& rare) noexcept {
+    std::array<SuffixBound, Search::covered_length> bounds;
+    std::size_t count = 0;
+    for (std::size_t length = 2; length <= std::min(pattern_.size(), Search::covered_length); ++length)
+      bounds[count++] = {length};
+    search_.narrow_begins(std::span(bounds).first(count));
+    std::size_t doubtful = 0;
+    while (doubtful < count && search_.passes_two_fences(bounds[doubtful])) ++doubtful;
+    common = doubtful + 1;
+    if (doubtful == count) return;
+    std::array<SuffixBound, 4> found;
+    const std::size_t judged = std::min<std::size_t>(count - doubtful, 2);
+    std::copy_n(bounds.begin() + static_cast<std::ptrdiff_t>(doubtful), judged, found.begin());
+    std::size_t size = judged;
+    if (doubtful > 0) {
+      found[size++] = bounds[doubtful - 1];
+      found[size++] = search_.narrowed_end(bounds[doubtful - 1]);
+    }
+    search_.find(std::span(found).first(size));
+    if (doubtful > 0) sampled_ = {common, {found[judged].index, found[judged + 1].index}};
+    judge(std::span(found).first(judged), common, rare);
+  }
+
+  /// Searches those of these lengths that are greater than `common`, until one is rare.
+  void search_rounds(std::span<const std::uint8_t> lengths, std::size_t& common, std::size_t& rare) noexcept {
+    if (rare <= pattern_.size() || common == pattern_.size()) return;
+    std::array<SuffixBound, Pattern::capacity> bounds;
+    std::size_t count = 0;
+    for (const std::size_t length : lengths)
+      if (length > common && (count == 0 || bounds[count - 1].length < pattern_.size()))
+        bounds[count++] = {std::min(length, pattern_.size())};
+    search_.narrow_begins(std::span(bounds).first(count));
+    search_.find(std::span(bounds).first(count));
+    judge(std::span(bounds).first(count), common, rare);
+  }
+
+  /// Reads whether these lengths, which rise, are rare, and moves `common` and `rare` towards each other.
+  void judge(std::span<const SuffixBound> begins, std::size_t& common, std::size_t& rare) noexcept {
+    for (const SuffixBound& begin : begins)
+      if (begin.index + few < view_.tokens()) view_.prefetch_place(begin.index + few);
+    for (const SuffixBound& begin : begins)
+      if (begin.index + few < view_.tokens()) search_.prefetch_text(begin.index + few);
+    for (const SuffixBound& begin : begins) {
+      begins_[begin.length] = begin.index;
+      if (!occurs_at(begin.index + few, begin.length)) {
+        rare = begin.length;
         return;
       }
-      common = bound.length;
+      common = begin.length;
     }
   }
 
   [[nodiscard]] bool occurs_at(std::uint64_t index, std::size_t length) const noexcept {
     return index < view_.range_of(pattern_.first(length)).end && search_.matches(index, length);
+  }
+
+  /// Returns the suffixes that begin with the pattern of this length.
+  [[nodiscard]] SuffixRange range_of(std::size_t length) const noexcept {
+    if (length == 1) return view_.range_of(pattern_.first(1));
+    std::array<SuffixBound, 2> bounds = {SuffixBound{length}};
+    search_.narrow_begins(std::span(bounds).first(1));
+    bounds[1] = search_.narrowed_end(bounds[0]);
+    search_.find(bounds);
+    return {bounds[0].index, bounds[1].index};
   }
 
   /// Reads all occurrences of a rare length, and writes those with the longest agreement first.
@@ -138,8 +186,9 @@ class CorpusMatches {
 
   /// Adds occurrences of a length that is not rare, at equal distances in its range.
   [[nodiscard]] std::size_t add_sample(std::size_t length, std::span<StoreMatch> out, std::size_t count) noexcept {
-    const std::uint64_t end = search_.find_end(length, begins_[length]);
-    const std::uint64_t begin = first_continued({begins_[length], end}, length);
+    const SuffixRange range = sampled_.length == length ? sampled_.range : range_of(length);
+    const std::uint64_t begin = first_continued(range, length);
+    const std::uint64_t end = range.end;
     if (end <= begin) return count;
     const std::uint64_t size = end - begin;
     const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(out.size() - count, size));
@@ -192,8 +241,9 @@ class CorpusMatches {
   TokenSpan suffix_;
   Pattern pattern_;
   BackwardComparison<Word> compare_back_;
-  CorpusSearch<Word> search_;
-  std::array<std::uint64_t, Pattern::capacity + 1> begins_;  // of the searched lengths
+  Search search_;
+  std::array<std::uint64_t, Pattern::capacity + 1> begins_;  // of the lengths that were judged
+  LengthRange sampled_;                                      // of a length below them, if it was searched
 };
 
 }  // namespace reprise::detail

@@ -72,36 +72,46 @@ template <CorpusWord Word>
 class CorpusSearch {
  public:
   using Pattern = CorpusPattern<Word>;
+  /// The greatest length of a pattern that a fence holds as a whole; its first token is known from the range.
+  static constexpr std::size_t covered_length = Pattern::lanes + 1;
 
   /// Both arguments must outlive the search.
   CorpusSearch(const CorpusView& view, const Pattern& pattern) noexcept
       : view_(view), pattern_(pattern), text_(view.text<Word>()) {}
 
-  /// Sets the index of each bound to the begin of its range. The lengths are from 1 to pattern.size().
-  void find_begins(std::span<SuffixBound> bounds) const noexcept {
+  /// Narrows the range of each bound by the fences alone. The bounds are begins of ranges; the lengths are from 1 to
+  /// pattern.size().
+  void narrow_begins(std::span<SuffixBound> bounds) const noexcept {
     for (SuffixBound& bound : bounds) {
       const SuffixRange range = view_.range_of(pattern_.first(bound.length));
       bound.index = range.begin;
       bound.end = bound.length == 1 ? range.begin : range.end;
     }
     search_fences(bounds);
-    search_text(bounds);
   }
-
-  /// Returns the end of the range that begins at `begin`.
-  [[nodiscard]] std::uint64_t find_end(std::size_t length, std::uint64_t begin) const noexcept {
-    const SuffixRange range = view_.range_of(pattern_.first(length));
-    if (length == 1) return range.end;
-    std::array<SuffixBound, 1> bound = {SuffixBound{length, true, std::max(begin, range.begin), range.end}};
-    if (bound[0].index >= range.end) return bound[0].index;
-    const std::uint64_t from = fences_before(bound[0].index);
+  /// Returns the bound of the end of this range, narrowed by the fences. `begin`: a narrowed or found begin.
+  [[nodiscard]] SuffixBound narrowed_end(const SuffixBound& begin) const noexcept {
+    const SuffixRange range = view_.range_of(pattern_.first(begin.length));
+    if (begin.length == 1) return {begin.length, true, range.end, range.end};
+    SuffixBound bound{begin.length, true, std::max(begin.index, range.begin), range.end};
+    if (bound.index >= range.end) return {begin.length, true, bound.index, bound.index};
+    const std::uint64_t from = fences_before(bound.index);
     const std::uint64_t to = fences_before(range.end);
-    const std::uint64_t above = gallop(from, to, length);
+    const std::uint64_t above = gallop(from, to, begin.length);
     // A fence decides alone only about patterns that it covers.
-    if (covered(length) && above > from) bound[0].index = (above - 1) * stride + 1;
-    if (above < to) bound[0].end = above * stride;
-    search_text(bound);
-    return bound[0].index;
+    if (begin.length <= covered_length && above > from) bound.index = (above - 1) * stride + 1;
+    if (above < to) bound.end = above * stride;
+    return bound;
+  }
+  /// Sets the index of each narrowed bound to the begin or the end of its range.
+  void find(std::span<SuffixBound> bounds) const noexcept { search_text(bounds); }
+
+  /// Returns true if the fences alone show that more than fence_stride suffixes begin with the pattern. `begin`: a
+  /// narrowed begin, of a length from 2 to covered_length.
+  [[nodiscard]] bool passes_two_fences(const SuffixBound& begin) const noexcept {
+    const std::uint64_t second = begin.low + 1;
+    return second < fences_before(view_.range_of(pattern_.first(begin.length)).end) &&
+           (view_.fence(second) & Pattern::mask(begin.length - 1)) == pattern_.key(begin.length - 1);
   }
 
   /// Returns true if the suffix with this index begins with the pattern. Its first token is not compared.
@@ -119,8 +129,6 @@ class CorpusSearch {
 
   /// Returns the number of fences whose suffixes are before this index.
   static constexpr std::uint64_t fences_before(std::uint64_t index) noexcept { return (index + stride - 1) / stride; }
-  /// Returns true if a fence holds all tokens of a pattern of this length, except the first one.
-  static constexpr bool covered(std::size_t length) noexcept { return length - 1 <= Pattern::lanes; }
 
   /// Compares the text at `place` with the pattern, as far as the pattern goes: -1, 0 or 1. Skips the first token.
   [[nodiscard]] int compare(std::uint64_t place, std::size_t length) const noexcept {
@@ -192,7 +200,7 @@ class CorpusSearch {
     for (SuffixBound& bound : bounds) {
       if (bound.index >= bound.end) continue;
       const std::uint64_t to = fences_before(bound.end);
-      const std::uint64_t above = covered(bound.length) ? bound.low : gallop(bound.low, to, bound.length);
+      const std::uint64_t above = bound.length <= covered_length ? bound.low : gallop(bound.low, to, bound.length);
       if (bound.low > fences_before(bound.index)) bound.index = (bound.low - 1) * stride + 1;
       if (above < to) bound.end = above * stride;
       // Most ranges are now between two neighbouring fences, in a few cache lines.

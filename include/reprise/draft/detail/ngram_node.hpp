@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
 #include "reprise/core/probability.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
@@ -32,6 +34,19 @@ struct NgramNode {
             .source = own ? DraftSource::context : DraftSource::history};
   }
 };
+
+/// Returns the voters for the first accepted token. A place that votes for a later one has voted for the first. If
+/// nothing was sent, returns the voters for the target's token, so that a place can help while control sends no drafts.
+[[nodiscard]] inline VoterSet helpful_voters(std::span<const NgramNode> nodes, const Outcome& outcome) noexcept {
+  if (!outcome.accepted.empty()) {
+    const auto first = static_cast<std::size_t>(outcome.accepted.front());
+    return first < nodes.size() ? nodes[first].voters : 0;
+  }
+  if (!outcome.sent.empty()) return 0;
+  for (const NgramNode& node : nodes)
+    if (node.parent == anchor_parent && outcome.pick == node.token) return node.voters;
+  return 0;
+}
 
 /// The position after `parent`, for which candidates are collected.
 struct NgramPlace {

@@ -15,6 +15,7 @@
 #include "reprise/core/token.hpp"
 #include "reprise/draft/detail/candidates.hpp"
 #include "reprise/draft/detail/live_matches.hpp"
+#include "reprise/draft/detail/store_schedule.hpp"
 #include "reprise/evidence/match_weight.hpp"
 #include "reprise/evidence/token_calibrator.hpp"
 #include "reprise/index/lookup_index.hpp"
@@ -69,7 +70,7 @@ struct Voter {
 ///
 /// All stores together contribute at most 32 places. Each store gets an equal share, at most 12 places: with one or two
 /// stores 12 each, with three 10, with four 8. Unused places are not given to other stores, so the votes of one store
-/// do not depend on the contents of another.
+/// do not depend on the contents of another. A store that does not help is asked for fewer drafts (store_schedule.hpp).
 class Voters {
  public:
   static constexpr std::size_t max_own = 32;  ///< maximum number of places in the context
@@ -82,7 +83,10 @@ class Voters {
     for (const DatastoreRef& store : stores) store_count_ += store.empty() ? 0 : 1;
   }
 
-  /// Collects the places of the context's followed matches and the places in the stores. Call it before each draft.
+  /// Forgets which stores have helped. Call it at the beginning of a sequence.
+  void begin() noexcept { schedules_ = {}; }
+  /// Collects the places of the context's followed matches and the places in the stores that are due. Call it before
+  /// each draft.
   template <class Context>
   void collect(const Context& context) noexcept {
     const TokenSpan tokens = context.tokens();
@@ -95,6 +99,7 @@ class Voters {
     }
     first_stored_ = own_ = size_;
     stored_ = 0;
+    collected_ = store_count_ != 0;
     if (store_count_ != 0) collect_stored(tokens.last(std::min<std::size_t>(tokens.size(), compared)));
   }
 
@@ -145,6 +150,16 @@ class Voters {
       if ((voters & ~from_store_[i]) == 0) return store_source(i);
     return EvidenceSource::stores;
   }
+  /// Learns which stores have helped with the collected draft: those with a place in `helpful` (helpful_voters()). Each
+  /// draft counts once.
+  void learn(VoterSet helpful) noexcept {
+    if (!collected_) return;
+    collected_ = false;
+    for (std::size_t store = 0; store < max_stores; ++store)
+      if (!stores_[store].empty()) schedules_[store].learn((helpful & from_store_[store]) != 0);
+  }
+  /// Drops the collected draft, so that nothing is learned from it.
+  void drop() noexcept { collected_ = false; }
   /// Reports to the stores that these places have led to an accepted token.
   void touch(VoterSet voters) const noexcept {
     for (VoterSet left = voters & stored_; left != 0; left &= left - 1) {
@@ -161,7 +176,7 @@ class Voters {
     const std::size_t most = std::min(max_from_store, max_from_stores / store_count_);
     for (std::size_t store = 0; store < max_stores; ++store) {
       VoterSet& from_store = from_store_[store] = 0;
-      if (stores_[store].empty()) continue;
+      if (stores_[store].empty() || !schedules_[store].due()) continue;
       std::array<StoreMatch, max_from_store> found;
       const std::size_t count = std::min(stores_[store].find(suffix, std::span(found).first(most)), most);
       for (const StoreMatch& match : std::span(found).first(count)) {
@@ -181,7 +196,9 @@ class Voters {
   }
 
   std::array<DatastoreRef, max_stores> stores_;
+  std::array<StoreSchedule, max_stores> schedules_{};
   std::size_t store_count_ = 0;  // number of stores that are not empty
+  bool collected_ = false;       // a draft with stores is collected, and learn() has not counted it yet
   std::array<Voter, capacity> voters_;
   std::size_t size_ = 0;
   std::size_t own_ = 0;           // number of voters that are places of the context
