@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,18 @@ def in_this_process() -> Iterator[tuple[Submit, Collect]]:
     yield lambda function, *arguments: function(*arguments), lambda part: part
 
 
+def check_address(address: str | None) -> None:
+    """Refuses an address HOST:PORT that does not answer. Ray alone would try for minutes."""
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or "/" in host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError as error:
+        sentence = f"--address {address}: no cluster answers: {error}; check the address, or start Ray there"
+        raise FleetError(sentence, 1) from None
+
+
 @contextlib.contextmanager
 def on_cluster(address: str | None, retries: int) -> Iterator[tuple[Submit, Collect]]:
     """Runs steps as Ray tasks. A task whose worker or machine dies is run again elsewhere, up to `retries` times."""
@@ -47,6 +60,7 @@ def on_cluster(address: str | None, retries: int) -> Iterator[tuple[Submit, Coll
         import ray
     except ImportError:
         raise FleetError("Ray is not installed; install it, or use --local") from None
+    check_address(address or os.environ.get("RAY_ADDRESS"))
     # The steps travel with their tasks, so workers need only Ray and reprise-index.
     ray.cloudpickle.register_pickle_by_value(shards)
     try:
@@ -60,12 +74,14 @@ def on_cluster(address: str | None, retries: int) -> Iterator[tuple[Submit, Coll
     def collect(part: Any) -> Part:
         try:
             return ray.get(part)
-        except ray.exceptions.RayTaskError as error:
-            if not hasattr(error.cause, "sentence"):
-                raise
-            raise FleetError(error.cause.sentence, error.cause.status) from None
         except ray.exceptions.RayError as error:
-            raise FleetError(f"the cluster lost a task and all its {retries} retries: {error}", 1) from None
+            # A merge fails with the error of the shard that it waits for.
+            cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error
+            if hasattr(cause, "sentence"):
+                raise FleetError(cause.sentence, cause.status) from None
+            if not isinstance(cause, ray.exceptions.RayError):
+                raise
+            raise FleetError(f"the cluster lost a task and all its {retries} retries: {cause}", 1) from None
 
     # Ray prints notes about workers and machines, some of them at the end. Standard output is for the report alone.
     with contextlib.redirect_stdout(sys.stderr):
@@ -86,12 +102,17 @@ def facts_of(job: Job, path: str) -> dict:
     return facts | {"tool": info["version"]}
 
 
+def check_folder(option: str, path: str) -> None:
+    """Refuses a missing folder. To create it would hide that a mount is missing."""
+    if not Path(path).is_dir():
+        raise FleetError(f"{option} {path}: is no folder; create it, or check that it is mounted")
+
+
 def build(options: argparse.Namespace) -> dict:
     """Runs the whole job and returns its report."""
     folder = Path(options.published)
-    for name, path in (("--published", folder), ("--work", Path(options.work))):
-        if not path.is_dir():
-            raise FleetError(f"{name} {path}: is no folder; create it, or check that it is mounted")
+    check_folder("--published", options.published)
+    check_folder("--work", options.work)
     found = shards.find_snapshots(options.snapshots, shards.allowed_tenants(options.allow))
     if not found.snapshots:
         raise FleetError(f"{options.snapshots}: the allowed tenants have no snapshots; nothing was published")
@@ -176,6 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "build":
             report = build(options)
         else:
+            check_folder("--published", options.published)
             report = published.clean(Path(options.published), options.keep, options.ignore_locks)
     except FleetError as error:
         print(f"fleet.py: {error}", file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 import unittest
@@ -43,7 +44,7 @@ class OnACluster(FleetCase):
         return job
 
     def wait_for(self, path: Path, job: subprocess.Popen) -> str:
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 120
         while not path.exists():
             self.assertIsNone(job.poll(), job.stderr.read() if job.stderr and job.poll() is not None else "")
             self.assertLess(time.monotonic(), limit, f"no {path.name}")
@@ -61,7 +62,7 @@ class OnACluster(FleetCase):
         self.serve_all()
         job = self.start("--shards", "4", "--width", "2", "--tool", str(STUCK_INDEX))
         self.kill_worker_of(int(self.wait_for(self.marks / "stuck", job)))
-        output, errors = job.communicate(timeout=90)
+        output, errors = job.communicate(timeout=180)
         self.assertEqual(job.returncode, 0, errors)
         self.assertIn("raylet", errors)  # Ray's note about the machine that died
         report = json.loads(output)
@@ -77,11 +78,22 @@ class OnACluster(FleetCase):
         self.assertEqual(occurrences(self.current(), SECRET), 0)
         self.assertEqual(set(SECRET) & set(map(chr, tokens_of(self.current()))), set())
 
-        # On the worker that is left, a damaged snapshot stops the next job with the sentence of the tool.
+        # On the node that is left, a worker process dies, and there are no retries.
+        for mark in (self.marks / "stuck", self.marks / "first"):
+            mark.unlink() if mark.is_file() else mark.rmdir()
+        job = self.start("--shards", "4", "--tool", str(STUCK_INDEX), "--retries", "0")
+        os.kill(int(self.wait_for(self.marks / "stuck", job)), signal.SIGKILL)
+        _, errors = job.communicate(timeout=180)
+        self.assertEqual(job.returncode, 1, errors)
+        self.assertRegex(errors, r"(?m)^fleet.py: the cluster lost a task and all its 0 retries: ")
+        self.assertNotIn("Traceback", errors)
+        self.assertEqual(list(self.work.iterdir()), [])
+
+        # A damaged snapshot stops the next job with the sentence of the tool.
         damaged = self.snapshots / "south" / "b.snapshot"
         damaged.write_bytes(damaged.read_bytes()[:-1])
         job = self.start("--shards", "4", "--tool", INDEX)
-        _, errors = job.communicate(timeout=90)
+        _, errors = job.communicate(timeout=180)
         self.assertEqual(job.returncode, 2, errors)
         self.assertRegex(errors, r"(?m)^fleet.py: reprise-index build on .*: south/b.snapshot: ")
         self.assertNotIn("Traceback", errors)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import json
 import os
 import random
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -204,6 +206,14 @@ class Failures(FleetCase):
         tool.chmod(0o755)
         self.assertRegex(self.refusal("--tool", str(tool), status=1), "reprise-index merge on .*: .*merge-.*corpus")
 
+    def test_an_address_that_does_not_answer_is_refused(self) -> None:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            with self.assertRaisesRegex(FleetError, "no cluster answers: .*refused; check the address"):
+                fleet.check_address(f"127.0.0.1:{unused.getsockname()[1]}")
+        for other in (None, "auto", "local", "ray://head:10001"):
+            fleet.check_address(other)
+
     def test_missing_folders_are_not_created(self) -> None:
         self.serve("north", "a", ["Rome"])
         self.work.rmdir()
@@ -211,6 +221,9 @@ class Failures(FleetCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--work", done.stderr)
         self.assertIn("is no folder; create it, or check that it is mounted", done.stderr)
+        with mock.patch("sys.stderr", new_callable=io.StringIO) as errors:
+            self.assertEqual(fleet.main(["clean", "--published", str(self.root / "none")]), 2)
+        self.assertIn("none: is no folder; create it", errors.getvalue())
 
 
 class Publishing(FleetCase):
