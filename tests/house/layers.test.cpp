@@ -28,7 +28,7 @@ const std::map<std::string, Names>& layers() {
         {"index", {"core"}},
         {"evidence", {"core"}},
         {"history", {"core", "index", "evidence", "control"}},
-        {"corpus", {"core", "index", "evidence"}},
+        {"corpus", {"core"}},
         {"draft", {"core", "index", "evidence"}},
         {"engine", {"core"}},
         {"control", {"core", "evidence"}},
