@@ -54,7 +54,7 @@ struct CorpusContinuations {
 /// wrong drafts, and never a read outside of its bytes, nor a token outside of its vocabulary. Matches are compared
 /// token by token, as Datastore requires. verify_corpus() checks everything.
 ///
-/// **Cost.** find() makes up to four rounds of binary searches, and mostly one. The searches of a round advance in lock
+/// **Cost.** find() makes up to five rounds of binary searches, and mostly one. The searches of a round advance in lock
 /// step, so that their cache misses overlap; 10 to 40 misses follow one another. docs/serving.md has times. On a cold
 /// page cache, each miss may read a page from the disk. read() is one cache miss for each 32 tokens of 2 bytes.
 ///

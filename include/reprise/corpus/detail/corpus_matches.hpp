@@ -60,7 +60,7 @@ class CorpusMatches {
   using Pattern = CorpusPattern<Word>;
   using Search = CorpusSearch<Word>;
   static constexpr std::size_t few = 32;  // a length with at most this many occurrences is rare
-  // The lengths of two rounds, if the fences find no rare length. A third round fills a gap.
+  // The lengths of two rounds, if the short lengths are not rare. A third round fills a gap.
   static constexpr std::array<std::uint8_t, 5> medium_lengths = {4, 5, 6, 9, 12};
   static constexpr std::array<std::uint8_t, 4> long_lengths = {16, 20, 26, 32};
   static_assert(long_lengths.back() == Pattern::capacity);
@@ -79,14 +79,12 @@ class CorpusMatches {
     std::size_t common = 1;                  // the greatest length known not to be rare
     std::size_t rare = pattern_.size() + 1;  // the least length known to be rare
     search_short(common, rare);
-    search_rounds(medium_lengths, common, rare);
-    search_rounds(long_lengths, common, rare);
+    search_round(medium_lengths, common, rare);
+    search_round(long_lengths, common, rare);
     std::array<SuffixBound, Pattern::capacity> bounds;
     std::size_t count = 0;
     for (std::size_t length = common + 1; length < rare; ++length) bounds[count++] = {length};
-    search_.narrow_begins(std::span(bounds).first(count));
-    search_.find(std::span(bounds).first(count));
-    judge(std::span(bounds).first(count), common, rare);
+    search(std::span(bounds).first(count), common, rare);
     return rare;
   }
 
@@ -116,16 +114,21 @@ class CorpusMatches {
   }
 
   /// Searches those of these lengths that are greater than `common`, until one is rare.
-  void search_rounds(std::span<const std::uint8_t> lengths, std::size_t& common, std::size_t& rare) noexcept {
+  void search_round(std::span<const std::uint8_t> lengths, std::size_t& common, std::size_t& rare) noexcept {
     if (rare <= pattern_.size() || common == pattern_.size()) return;
     std::array<SuffixBound, Pattern::capacity> bounds;
     std::size_t count = 0;
     for (const std::size_t length : lengths)
       if (length > common && (count == 0 || bounds[count - 1].length < pattern_.size()))
         bounds[count++] = {std::min(length, pattern_.size())};
-    search_.narrow_begins(std::span(bounds).first(count));
-    search_.find(std::span(bounds).first(count));
-    judge(std::span(bounds).first(count), common, rare);
+    search(std::span(bounds).first(count), common, rare);
+  }
+
+  /// Searches these lengths, which rise, and judges them.
+  void search(std::span<SuffixBound> begins, std::size_t& common, std::size_t& rare) noexcept {
+    search_.narrow_begins(begins);
+    search_.find(begins);
+    judge(begins, common, rare);
   }
 
   /// Reads whether these lengths, which rise, are rare, and moves `common` and `rare` towards each other.

@@ -89,10 +89,10 @@ class CorpusSearch {
     }
     search_fences(bounds);
   }
-  /// Returns the bound of the end of this range, narrowed by the fences. `begin`: a narrowed or found begin.
+  /// Returns the bound of the end of this range, narrowed by the fences. `begin`: a narrowed begin, of at least 2
+  /// tokens.
   [[nodiscard]] SuffixBound narrowed_end(const SuffixBound& begin) const noexcept {
     const SuffixRange range = view_.range_of(pattern_.first(begin.length));
-    if (begin.length == 1) return {begin.length, true, range.end, range.end};
     SuffixBound bound{begin.length, true, std::max(begin.index, range.begin), range.end};
     if (bound.index >= range.end) return {begin.length, true, bound.index, bound.index};
     const std::uint64_t from = fences_before(bound.index);
@@ -104,7 +104,25 @@ class CorpusSearch {
     return bound;
   }
   /// Sets the index of each narrowed bound to the begin or the end of its range.
-  void find(std::span<SuffixBound> bounds) const noexcept { search_text(bounds); }
+  void find(std::span<SuffixBound> bounds) const noexcept {
+    for (bool searching = true; searching;) {
+      searching = false;
+      for (const SuffixBound& bound : bounds)
+        if (bound.end - bound.index > stride)
+          for_next_middles(bound.index, bound.end, [&](std::uint64_t index) { view_.prefetch_place(index); });
+      for (const SuffixBound& bound : bounds)
+        for_next_middles(bound.index, bound.end, [&](std::uint64_t index) { prefetch_text(index); });
+      for (SuffixBound& bound : bounds) {
+        for (int step = 0; step < 2 && bound.index < bound.end; ++step) {
+          searching = true;
+          const std::uint64_t middle = bound.index + (bound.end - bound.index) / 2;
+          const int order = compare(view_.place(middle), bound.length);
+          const bool before = order < 0 || (order == 0 && bound.upper);
+          (before ? bound.index : bound.end) = middle + (before ? 1 : 0);
+        }
+      }
+    }
+  }
 
   /// Returns true if the fences alone show that more than fence_stride suffixes begin with the pattern. `begin`: a
   /// narrowed begin, of a length from 2 to covered_length.
@@ -207,26 +225,6 @@ class CorpusSearch {
       constexpr std::uint64_t in_line = 12;
       if (bound.end - bound.index <= stride)
         for (std::uint64_t index = bound.index; index < bound.end; index += in_line) view_.prefetch_place(index);
-    }
-  }
-
-  void search_text(std::span<SuffixBound> bounds) const noexcept {
-    for (bool searching = true; searching;) {
-      searching = false;
-      for (const SuffixBound& bound : bounds)
-        if (bound.end - bound.index > stride)
-          for_next_middles(bound.index, bound.end, [&](std::uint64_t index) { view_.prefetch_place(index); });
-      for (const SuffixBound& bound : bounds)
-        for_next_middles(bound.index, bound.end, [&](std::uint64_t index) { prefetch_text(index); });
-      for (SuffixBound& bound : bounds) {
-        for (int step = 0; step < 2 && bound.index < bound.end; ++step) {
-          searching = true;
-          const std::uint64_t middle = bound.index + (bound.end - bound.index) / 2;
-          const int order = compare(view_.place(middle), bound.length);
-          const bool before = order < 0 || (order == 0 && bound.upper);
-          (before ? bound.index : bound.end) = middle + (before ? 1 : 0);
-        }
-      }
     }
   }
 
