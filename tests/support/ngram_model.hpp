@@ -396,7 +396,7 @@ class NgramModel {
   /// True if the next draft asks this store: the history of its asks says how many drafts are skipped after the last.
   [[nodiscard]] bool asks(std::size_t store) const {
     const Asks& asks = asks_[store];
-    const std::size_t allowed = asks.ever_helped ? 32 : 8;
+    const std::size_t allowed = asks.ever_helped ? 128 : 16;
     if (asks.unhelped < allowed) return true;
     const std::size_t doublings = std::min<std::size_t>(asks.unhelped - allowed, 4);
     return asks.skipped == (std::size_t{2} << doublings) - 1;

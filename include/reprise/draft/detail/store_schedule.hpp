@@ -6,21 +6,21 @@
 
 namespace reprise::inline v0::detail {
 
-/// Decides for which drafts a datastore is asked. A store that has helped is asked for every draft, until 32 drafts in
-/// a row have passed without help. Then 1 draft is skipped before the next one that asks, then 3, 7, 15 and at most 31.
-/// One help ends this. A store that has not helped yet is asked for 8 drafts before the first one is skipped, because
-/// many sequences are short.
+/// Decides for which drafts a datastore is asked. A store that has helped is asked for every draft, until 128 drafts
+/// in a row have passed without help. Then 1 draft is skipped before the next one that asks, then 3, 7, 15 and at most
+/// 31. One help ends this. A store that has not helped yet is asked for 16 drafts before the first one is skipped,
+/// because many sequences are short.
 ///
-/// So a store that never helps is asked for 8 + 4 drafts, and then for 1 in 32. A store that begins to help is asked
+/// So a store that never helps is asked for 16 + 4 drafts, and then for 1 in 32. A store that begins to help is asked
 /// after at most 31 skipped drafts. The schedule changes only with learn(), so a draft that is proposed again asks the
 /// same stores.
 ///
 /// Cost: a few instructions. Memory: 2 bytes. Threads: one at a time; copies are independent.
 class StoreSchedule {
  public:
-  static constexpr int patience = 32;       ///< drafts without help before the first one is skipped, after a help
-  static constexpr int first_patience = 8;  ///< the same, before the first help
-  static constexpr int most_skipped = 31;   ///< maximum number of drafts in a row that are skipped
+  static constexpr int patience = 128;       ///< drafts without help before the first one is skipped, after a help
+  static constexpr int first_patience = 16;  ///< the same, before the first help
+  static constexpr int most_skipped = 31;    ///< maximum number of drafts in a row that are skipped
 
   /// True if the next draft asks the store.
   [[nodiscard]] constexpr bool due() const noexcept { return left_ == 0; }
