@@ -205,7 +205,7 @@ TEST(NgramShownRows, KeepTheContractOfAStrategy) {
             return RebasedRevealing(NgramDrafter<>({.row_bytes = bytes}),
                                     testing::RankedText{.order = 2, .vocabulary = 6});
           },
-          {.budget = {.shape = shape}});
+          {.runs = 6, .budget = {.shape = shape}});
       EXPECT_TRUE(report.passed()) << report.to_string();
     }
 }

@@ -251,13 +251,14 @@ TEST(PublishedTokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
     for (const DraftBudget& budget : {whole, DraftBudget{}, DraftBudget{.max_depth = 3}, DraftBudget{.max_leaves = 3},
                                       DraftBudget{.shape = DraftShape::chain}})
       for (const Token vocabulary : {6, 50}) {
-        const auto plain = testing::check_strategy([&] { return Drafter({.keep = keep}); }, {.budget = budget});
+        const auto plain =
+            testing::check_strategy([&] { return Drafter({.keep = keep}); }, {.runs = 4, .budget = budget});
         EXPECT_TRUE(plain.passed()) << plain.to_string();
         const auto revealing = testing::check_strategy(
             [&] {
               return testing::Revealing(Drafter({.keep = keep}), RankedText{.order = 2, .vocabulary = vocabulary});
             },
-            {.budget = budget});
+            {.runs = 4, .budget = budget});
         EXPECT_TRUE(revealing.passed()) << revealing.to_string();
       }
 }

@@ -365,13 +365,13 @@ TEST(RacerDrafter, KeepsTheContractOfAStrategy) {
     for (const DraftBudget& budget : {whole, DraftBudget{}, DraftBudget{.max_depth = 3}, DraftBudget{.max_leaves = 3},
                                       DraftBudget{.shape = DraftShape::chain}}) {
       const auto plain =
-          testing::check_strategy([&] { return RacerDrafter::make(options).value(); }, {.budget = budget});
+          testing::check_strategy([&] { return RacerDrafter::make(options).value(); }, {.runs = 4, .budget = budget});
       EXPECT_TRUE(plain.passed()) << plain.to_string();
       const auto revealing = testing::check_strategy(
           [&] {
             return testing::Revealing(RacerDrafter::make(options).value(), RankedText{.order = 2, .vocabulary = 6});
           },
-          {.budget = budget});
+          {.runs = 4, .budget = budget});
       EXPECT_TRUE(revealing.passed()) << revealing.to_string();
     }
 }

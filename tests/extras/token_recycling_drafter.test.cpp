@@ -53,14 +53,14 @@ TEST(TokenRecyclingDrafter, KeepsTheContractOfAStrategy) {
     for (const DraftBudget& budget : {DraftBudget{}, DraftBudget{.max_nodes = 64}, DraftBudget{.max_depth = 3},
                                       DraftBudget{.max_leaves = 3}, DraftBudget{.shape = DraftShape::chain}}) {
       const auto plain = testing::check_strategy([&] { return TokenRecyclingDrafter::make({.candidates = k}).value(); },
-                                                 {.budget = budget});
+                                                 {.runs = 4, .budget = budget});
       EXPECT_TRUE(plain.passed()) << plain.to_string();
       const auto revealing = testing::check_strategy(
           [&] {
             return testing::Revealing(TokenRecyclingDrafter::make({.candidates = k}).value(),
                                       RankedText{.order = 2, .vocabulary = 6});
           },
-          {.budget = budget});
+          {.runs = 4, .budget = budget});
       EXPECT_TRUE(revealing.passed()) << revealing.to_string();
     }
 }
