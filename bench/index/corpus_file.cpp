@@ -76,7 +76,7 @@ void CorpusFile::end_text(std::uint64_t fingerprint) {
   header_.fingerprint = fingerprint;
   header_.name_bytes = names_.size();
   header_.choose_widths();
-  file_.check_room(layout_of(header_).file_bytes - file_.size());
+  file_.expect_size(layout_of(header_).file_bytes);
   begin_section(CorpusSection::documents);
   begins_.push_back(header_.words);
   put_numbers(begins_);

@@ -27,6 +27,9 @@ class CorpusFile {
   CorpusFile(const std::string& path, std::size_t vocabulary,
              std::uint32_t depth = reprise::detail::CorpusFormat::depth);
 
+  /// Throws BuildError if the disk or the limit for the size of a file has no room for a corpus of `bytes` bytes.
+  void expect_size(std::uint64_t bytes) { file_.expect_size(bytes); }
+
   // The text: any number of documents.
 
   void begin_document(std::string_view name);

@@ -99,6 +99,19 @@ void merge_index(const Corpora& corpora, Kept kept, CorpusFile& file, const std:
       sources, file.header().depth, [&](std::span<const std::uint64_t> places) { file.add_places(places); }, report);
 }
 
+/// Returns the bytes of a corpus of all documents.
+std::uint64_t bytes_of(const Corpora& corpora) {
+  CorpusHeader all = corpora[0]->header();
+  for (std::size_t i = 1; i < corpora.size(); ++i) {
+    const CorpusHeader& header = corpora[i]->header();
+    all.words += header.words;
+    all.documents += header.documents;
+    all.name_bytes += header.name_bytes;
+  }
+  all.choose_widths();
+  return layout_of(all).file_bytes;
+}
+
 /// Opens the corpora and compares their checksums.
 Corpora open_all(const Options& options, StageProgress& progress) {
   Corpora corpora;
@@ -133,6 +146,7 @@ Built merge(const Options& options, StageProgress& progress) {
 
   Built built;
   CorpusFile file(options.output, corpora[0]->header().vocabulary, corpora[0]->header().depth);
+  if (options.exclude.empty()) file.expect_size(bytes_of(corpora));
   progress.start("copying", words, "tokens");
   Kept kept;
   for (const auto& corpus : corpora) kept.push_back(copy_text(*corpus, exclusions, file, built, report));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <limits>
 #include <system_error>
 
 #if defined(_WIN32)
@@ -9,6 +12,7 @@
 #include <process.h>
 #else
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #endif
 
@@ -22,6 +26,7 @@ int process_number() { return _getpid(); }
 int sync(std::FILE* file) { return _commit(_fileno(file)); }
 int seek(std::FILE* file, std::uint64_t offset) { return _fseeki64(file, static_cast<long long>(offset), SEEK_SET); }
 void sync_folder(const fs::path&) {}
+std::uint64_t most_file_bytes() { return std::numeric_limits<std::uint64_t>::max(); }
 #else
 int process_number() { return static_cast<int>(::getpid()); }
 int sync(std::FILE* file) { return ::fsync(::fileno(file)); }
@@ -33,6 +38,13 @@ void sync_folder(const fs::path& folder) {
   static_cast<void>(::fsync(opened));
   static_cast<void>(::close(opened));
 }
+/// Returns the limit of this process for the size of a file (ulimit -f).
+std::uint64_t most_file_bytes() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<std::uint64_t>::max();
+  return limit.rlim_cur;
+}
 #endif
 
 std::string remedy(int error) {
@@ -41,7 +53,8 @@ std::string remedy(int error) {
     case EDQUOT:
       return "free some space, or write to another disk";
     case EFBIG:
-      return "the system allows no larger file; build several smaller corpora, or write to another file system";
+      return "raise the limit for the size of a file (ulimit -f), write to another file system, or build smaller "
+             "corpora";
     default:
       return "check its folder and its disk";
   }
@@ -79,12 +92,13 @@ void OutputFile::flush() {
   if (std::fflush(file_.get()) != 0) fail(errno);
 }
 
-void OutputFile::check_room(std::uint64_t bytes) const {
+void OutputFile::expect_size(std::uint64_t bytes) {
+  flush();
+  expected_ = bytes;
+  if (most_file_bytes() < bytes) fail(EFBIG);
   std::error_code error;
   const fs::space_info space = fs::space(temporary_, error);
-  if (!error && space.available < bytes)
-    throw BuildError(path_ + ": needs " + std::to_string(bytes) + " further bytes, but the disk has " +
-                     std::to_string(space.available) + "; " + remedy(ENOSPC));
+  if (!error && space.available < bytes - std::min(bytes, size_)) fail(ENOSPC);
 }
 
 void OutputFile::rewrite(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -112,8 +126,19 @@ void OutputFile::publish() {
 }
 
 void OutputFile::fail(int error) const {
-  throw BuildError(path_ + ": cannot be written: " + std::generic_category().message(error) + "; " + remedy(error) +
-                   "; nothing was replaced");
+  const std::string needed = expected_ != 0 ? std::to_string(expected_) : "more than " + std::to_string(size_);
+  throw BuildError(path_ + ": cannot be written: " + std::generic_category().message(error) + "; it needs " + needed +
+                   " bytes; " + remedy(error) + "; nothing was replaced");
 }
+
+#if defined(SIGXFSZ)
+FileSizeSignalIgnored::FileSizeSignalIgnored() : before_(std::signal(SIGXFSZ, SIG_IGN)) {}
+FileSizeSignalIgnored::~FileSizeSignalIgnored() {
+  if (before_ != SIG_ERR) static_cast<void>(std::signal(SIGXFSZ, before_));
+}
+#else
+FileSizeSignalIgnored::FileSizeSignalIgnored() : before_(nullptr) {}
+FileSizeSignalIgnored::~FileSizeSignalIgnored() = default;
+#endif
 
 }  // namespace reprise::indexing

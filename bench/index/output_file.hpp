@@ -36,8 +36,9 @@ class OutputFile {
   void append(std::span<const std::byte> bytes);
   /// Hands all appended bytes to the system, so that a mapping of temporary() shows them.
   void flush();
-  /// Throws BuildError if the disk has no room for `bytes` further bytes.
-  void check_room(std::uint64_t bytes) const;
+  /// Says how many bytes the complete file has, for messages. Throws BuildError if the disk or the limit for the size
+  /// of a file (ulimit -f) has no room for them.
+  void expect_size(std::uint64_t bytes);
   /// Replaces bytes that were appended.
   void rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Syncs the file and renames it to its path. A file of that name is replaced.
@@ -54,6 +55,20 @@ class OutputFile {
   std::vector<char> buffer_;
   std::unique_ptr<std::FILE, Close> file_;
   std::uint64_t size_ = 0;
+  std::uint64_t expected_ = 0;  // bytes of the complete file; 0: not known yet
+};
+
+/// While it lives, a write beyond the limit for the size of a file (ulimit -f) fails, so that a message can say so.
+/// Without it, the system ends the program (SIGXFSZ). One object at a time; it changes the whole process.
+class FileSizeSignalIgnored {
+ public:
+  FileSizeSignalIgnored();
+  FileSizeSignalIgnored(const FileSizeSignalIgnored&) = delete;
+  FileSizeSignalIgnored& operator=(const FileSizeSignalIgnored&) = delete;
+  ~FileSizeSignalIgnored();
+
+ private:
+  void (*before_)(int);
 };
 
 }  // namespace reprise::indexing

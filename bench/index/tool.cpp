@@ -10,6 +10,7 @@
 #include "common/interrupt.hpp"
 #include "common/text.hpp"
 #include "options.hpp"
+#include "output_file.hpp"
 #include "report.hpp"
 #include "reprise/core/version.hpp"
 #include "stage_progress.hpp"
@@ -71,6 +72,7 @@ int run_tool(std::span<const std::string> arguments, const Surroundings& surroun
   const auto say = [&](const std::string& message) {
     surroundings.error << "reprise-index: " << tools::printable(message) << "\n";
   };
+  const FileSizeSignalIgnored ignored;
   try {
     const Options options = parse_options(arguments);
     if (options.help) return deliver(surroundings, help_text(options.command), exit_done);

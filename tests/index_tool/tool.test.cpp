@@ -15,6 +15,7 @@
 
 #include "common/json.hpp"
 #include "index/documents.hpp"
+#include "index/output_file.hpp"
 #include "reprise/corpus/corpus_writer.hpp"
 #include "reprise/history/history_snapshot.hpp"
 #include "reprise/history/history_store.hpp"
@@ -22,6 +23,8 @@
 #include "reprise/testing/random.hpp"
 
 #if !defined(_WIN32)
+#include <csignal>
+
 #include "llama/file_size_limit.hpp"
 #endif
 
@@ -297,21 +300,97 @@ TEST_F(IndexTool, ReplacesACorpusOnlyByAWholeOne) {
 }
 
 #if !defined(_WIN32)
-TEST_F(IndexTool, SaysThatTheDiskIsFull) {
+/// No file grows above `bytes`, and the system ends a process that tries, as under `ulimit -f`.
+class DeadlyFileSizeLimit {
+ public:
+  explicit DeadlyFileSizeLimit(std::size_t bytes) : limit_(bytes) { std::signal(SIGXFSZ, SIG_DFL); }
+
+ private:
+  llama::FileSizeLimit limit_;  // puts the signal's handler back
+};
+
+TEST_F(IndexTool, SaysThatTheFileMayNotGrow) {
   testing::Random random(3);
-  const std::string ids = write_ids("1.u16", random_ids(random, 20'000, 1000));
-  ASSERT_EQ(build("a.corpus", {write_ids("2.u16", {1})}).status, exit_done);
-  const std::string before = read("a.corpus");
-  for (const std::size_t bytes : {0U, 300U, 20'000U, 60'000U, 130'000U}) {
-    const llama::FileSizeLimit limit(bytes);
-    const Ran ran = build("a.corpus", {"--threads=1", ids});
-    EXPECT_EQ(ran.status, exit_failed) << bytes;
-    EXPECT_THAT(ran.error, AllOf(HasSubstr("a.corpus: cannot be written: File too large; the system allows no larger"),
-                                 HasSubstr("nothing was replaced")))
-        << bytes;
-    EXPECT_EQ(read("a.corpus"), before);
-    EXPECT_THAT(files(), ElementsAre("1.u16", "2.u16", "a.corpus"));
+  const std::string small = write_ids("1.u16", {1, 2, 3});
+  const std::string large = write_ids("2.u16", random_ids(random, 400'000, 1000));
+  ASSERT_EQ(build("small", {small}).status, exit_done);
+  ASSERT_EQ(build("large", {large, small}).status, exit_done);
+  const std::string before = read("small");
+  const std::string list = write("list", small);
+  const auto files_before = files();
+  const std::size_t whole = read("large").size();
+  const std::vector<std::vector<std::string>> commands = {
+      {"build", "--vocabulary=1000", "--threads=2", large, small},
+      {"merge", path("large")},
+      {"merge", "--exclude", list, path("large")},
+  };
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"--output", path("small")});
+    // The text of 800,000 bytes fits into 900,000.
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{300}, std::size_t{900'000}, whole - 10'000}) {
+      const DeadlyFileSizeLimit limit(bytes);
+      const Ran ran = run(command);
+      EXPECT_EQ(ran.status, exit_failed) << command[0] << bytes;
+      EXPECT_EQ(std::count(ran.error.begin(), ran.error.end(), '\n'), 1);
+      EXPECT_THAT(ran.error, AllOf(HasSubstr("small: cannot be written: File too large; it needs "),
+                                   HasSubstr("raise the limit for the size of a file (ulimit -f)"),
+                                   HasSubstr("nothing was replaced")));
+      if (bytes == 900'000 && command[1] != "--exclude") {
+        EXPECT_THAT(ran.error, HasSubstr("it needs " + std::to_string(whole) + " bytes"));
+      }
+      EXPECT_EQ(read("small"), before);
+      EXPECT_EQ(files(), files_before);
+    }
   }
+  const DeadlyFileSizeLimit limit(whole);
+  EXPECT_EQ(build("small", {large, small}).status, exit_done) << "the limit is not too strict";
+}
+
+TEST_F(IndexTool, NothingIsLeftWhereverAWriteFails) {
+  const std::vector<std::byte> bytes(std::size_t{3} << 20, std::byte{1});
+  write("out", "before");
+  // Each step of a file: the writes beyond the limit fail in another one. `announced` bytes were announced.
+  const auto failed = [&](std::size_t limit_bytes, std::size_t written, std::size_t announced,
+                          const std::string& needed) {
+    const FileSizeSignalIgnored ignored;
+    const llama::FileSizeLimit limit(limit_bytes);
+    try {
+      OutputFile file(path("out"));
+      file.append(std::span(bytes).first(100));
+      if (announced != 0) file.expect_size(announced);
+      file.append(std::span(bytes).first(written));
+      file.rewrite(0, std::span(bytes).first(50));
+      file.publish();
+      ADD_FAILURE() << "nothing failed";
+    } catch (const BuildError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("File too large; it needs " + needed + " bytes; raise the limit"));
+    }
+    EXPECT_THAT(files(), ElementsAre("out"));
+    EXPECT_EQ(read("out"), "before");
+  };
+  failed(1000, 1000, 0, "more than 1100");              // rewrite() or publish() writes the buffer
+  failed(1000, 1000, 1000, "1000");                     // more is written than was announced
+  failed(1000, 1000, 1001, "1001");                     // refused when announced
+  failed(1'000'000, bytes.size(), 0, "more than 100");  // append() writes the buffer
+  {
+    OutputFile file(path("out"));
+    file.append(bytes);
+    try {
+      file.expect_size(std::uint64_t{1} << 62);
+      ADD_FAILURE() << "no disk is this large";
+    } catch (const BuildError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("No space left on device; it needs 4611686018427387904 bytes; free"),
+                                      HasSubstr("nothing was replaced")));
+    }
+  }
+  {
+    OutputFile file(path("out"));
+    file.append(bytes);
+    fs::remove(path("out"));
+    fs::create_directories(path("out"));  // a folder cannot be replaced by a file
+    EXPECT_THROW(file.publish(), BuildError);
+  }
+  EXPECT_THAT(files(), ElementsAre("out"));
 }
 
 TEST_F(IndexTool, StopsAtAnInterrupt) {
