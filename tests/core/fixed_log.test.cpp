@@ -107,6 +107,11 @@ TEST(Logistic, IsSymmetricUpToTheCap) {
   EXPECT_GT(compared, 1500);
 }
 
+TEST(Logistic, HasATableOfTheNearestValues) {
+  for (std::size_t i = 0; i < logistic_tail.size(); ++i)
+    EXPECT_EQ(logistic_tail[i], std::lround(16'777'216 / (1 + std::exp(static_cast<double>(i) / 4)))) << i;
+}
+
 TEST(Logistic, IsNeverCertain) {
   constexpr LogOdds far = std::numeric_limits<LogOdds>::max();
   EXPECT_EQ(logistic(-far).raw(), Probability::scale >> 15);

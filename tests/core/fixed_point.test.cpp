@@ -42,6 +42,7 @@ TEST(Rescaled, ShiftsToTheOtherScale) {
   EXPECT_EQ((rescaled<UnitScale, ProbabilityScale>(std::uint32_t{65536})), std::uint32_t{1} << 30);
   EXPECT_EQ((rescaled<ProbabilityScale, UnitScale>((std::uint32_t{1} << 30) - 1)), 65535U);
   EXPECT_EQ((rescaled<BiasScale, LogOddsScale>(-1)), -1);
+  EXPECT_EQ((rescaled<UnitScale, ProbabilityScale>(std::uint64_t{3})), 3U << 14) << "in 64 bits a wrong shift shows";
   EXPECT_EQ((rescaled<UnitScale, UnitScale>(7)), 7);
 }
 

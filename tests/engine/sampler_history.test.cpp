@@ -105,10 +105,13 @@ TEST(SamplerHistory, IsForkedByACopy) {
   auto picks = history.picks(2, count).value();
   static_cast<void>(picks[0]);
   SamplerHistory<Counter> fork = history;
+  SamplerHistory<Counter> other = history;
   history.commit(1);
   EXPECT_EQ(fork.sampler().next, 0);
   fork.commit(0);
   EXPECT_EQ(fork.sampler().next, 0);
+  other.commit(1);
+  EXPECT_EQ(other.sampler().next, 1) << "the copy has the open pass";
 }
 TEST(SamplerHistory, HasRoomForThePicksThatWereAskedFor) {
   /// Counts its copy constructions, which need memory. Assignments do not.

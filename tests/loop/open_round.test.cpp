@@ -143,6 +143,24 @@ TEST_F(OpenRoundTest, ShowsPadRowsAsNodesBehindTheDraft) {
   EXPECT_EQ(outcome.draft[4].path_probability, Probability::zero());
   EXPECT_THAT(outcome.accepted, IsEmpty());
 }
+TEST_F(OpenRoundTest, StoresTheLikeliestTokensOfItsRows) {
+  propose(tree, 4);
+  ASSERT_TRUE(round.build(pending, {2, 0, Cut::none}, 0));
+  const std::vector<Token> tokens = {5, 6};
+  round.report_top_k(0, tokens);
+  round.report_top_k(2, tokens);
+  round.report_top_k(3, tokens);  // after the last row
+  const auto rows = round.outcome({}, Cut::none).top_k;
+  ASSERT_EQ(rows.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(rows[i].after, i < 2 ? anchor_parent : 1);
+    EXPECT_EQ(rows[i].rank, i % 2);
+    EXPECT_EQ(rows[i].token, tokens[i % 2]);
+  }
+  ASSERT_TRUE(round.build(pending, {2, 0, Cut::none}, 0));
+  round.report_top_k(1, std::vector<Token>(1025, 5));
+  EXPECT_EQ(round.outcome({}, Cut::none).top_k.size(), 1024U) << "those of the earlier pass are gone";
+}
 TEST_F(OpenRoundTest, RefusesSizesThatNoMemoryHas) {
   EXPECT_FALSE(round.reserve(unlimited, true, 1));
   EXPECT_FALSE(round.reserve(unlimited / 2 + 1, true, 1));
@@ -151,7 +169,10 @@ TEST_F(OpenRoundTest, RefusesSizesThatNoMemoryHas) {
 TEST_F(OpenRoundTest, IsEmptyAfterClear) {
   propose(tree, 4);
   ASSERT_TRUE(round.build(pending, {3, 0, Cut::none}, 0));
-  EXPECT_GT(round.memory_bytes(), 8 * sizeof(DraftNode));
+  // 8 nodes and 8 pad rows, and one pending token.
+  EXPECT_GE(round.memory_bytes(),
+            16 * (sizeof(DraftNode) + 3 * sizeof(NodeIndex) + sizeof(std::uint32_t) + sizeof(bool)) +
+                17 * (sizeof(Token) + sizeof(std::size_t)) + 17 * sizeof(CommittedToken) + 8 * sizeof(Constraint));
   round.clear();
   EXPECT_TRUE(round.draft().empty());
   EXPECT_EQ(round.drafted(), 0U);

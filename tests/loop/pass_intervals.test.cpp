@@ -53,6 +53,16 @@ TEST(PassIntervals, RefusesTimesThatDoNotPassAndTimesWithoutEnd) {
   EXPECT_EQ(intervals.take(nanoseconds(500), 1), nanoseconds(500));
 }
 
+TEST(PassIntervals, TheLongestIntervalIsTwoToThe48Nanoseconds) {
+  constexpr nanoseconds longest(std::int64_t{1} << 48);
+  EXPECT_EQ(PassIntervals::between(nanoseconds(0), longest), longest);
+  EXPECT_EQ(PassIntervals::between(nanoseconds(-1), longest), PassIntervals::unknown);
+  PassIntervals intervals;
+  static_cast<void>(intervals.take(longest, 1));
+  EXPECT_EQ(intervals.take(longest, 1), longest);
+  EXPECT_EQ(intervals.take(longest + nanoseconds(1), 1), std::nullopt);
+}
+
 TEST(PassIntervals, IntervalsOfExtremeTimesAreUnknown) {
   constexpr nanoseconds least(std::numeric_limits<std::int64_t>::min());
   constexpr nanoseconds most(std::numeric_limits<std::int64_t>::max());

@@ -68,5 +68,17 @@ TEST_F(LimitDraft, LetsALongPendingPartSettleBeforeItRidesAgain) {
   EXPECT_EQ(limit().cut, Cut::rollback);
 }
 
+TEST(MaxLeaves, AreThoseThatCallerEngineAndShapeAllow) {
+  Limits limits;
+  limits.draft.max_leaves = 4;
+  EXPECT_EQ(max_leaves(limits, {.max_leaves = 8}, DraftShape::tree), 4U);
+  EXPECT_EQ(max_leaves(limits, {.max_leaves = 3}, DraftShape::tree), 3U);
+  EXPECT_EQ(max_leaves(limits, {.max_leaves = 8}, DraftShape::chain), 1U);
+  limits.draft.shape = DraftShape::chain;
+  EXPECT_EQ(max_leaves(limits, {.max_leaves = 8}, DraftShape::tree), 1U);
+  limits.draft = {.max_leaves = 0};
+  EXPECT_EQ(max_leaves(limits, {.max_leaves = 8}, DraftShape::tree), 1U);
+}
+
 }  // namespace
 }  // namespace reprise

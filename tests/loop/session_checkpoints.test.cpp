@@ -428,6 +428,42 @@ TEST(LazyCheckpoints, APassWithoutDraftWhosePickFailsIsGivenBackToo) {
   EXPECT_TRUE(std::equal(went_on->tokens.begin(), went_on->tokens.end(), wanted->tokens.begin(), wanted->tokens.end()));
 }
 
+/// The same engine, with all picks drawn at once.
+class EagerEngine : public FoldingEngine {
+ public:
+  EagerEngine() : FoldingEngine(0) {}
+  const std::vector<Token>& verify(TokenSpan batch, std::size_t drafted) {
+    picks_.assign(drafted + 1, FoldingEngine::verify(batch, drafted)[0]);
+    return picks_;
+  }
+
+ private:
+  std::vector<Token> picks_;
+};
+
+TEST(EagerCheckpoints, APassWithoutDraftWhosePickIsRefusedIsGivenBackToo) {
+  const std::vector<Token> prompt = {3};
+  const Limits limits{.max_tokens = 10};
+  Session<archetype::Strategy> plain;
+  EagerEngine sound;
+  const auto wanted = generate(plain, sound, prompt, limits);
+  ASSERT_TRUE(wanted);
+
+  Session<archetype::Strategy> session;
+  EagerEngine engine;
+  const auto stop = [](TokenSpan output, Token) {
+    return output.size() == 4 ? StopDecision::stop_before : StopDecision::proceed;
+  };
+  const auto stopped = generate(
+      session, engine, prompt, limits, [](TokenSpan) { return true; }, stop);
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->tokens.size(), 4U);
+  ASSERT_TRUE(session.truncate(session.context().size()));  // clears the reason of the end
+  const auto went_on = generate(session, engine, limits);
+  ASSERT_TRUE(went_on);
+  EXPECT_TRUE(std::equal(went_on->tokens.begin(), went_on->tokens.end(), wanted->tokens.begin(), wanted->tokens.end()));
+}
+
 /// Drafts one sampled token, and control sends none.
 struct SampledListening : Listening {
   static constexpr std::array<float, 2> weights = {1, 0};

@@ -55,8 +55,13 @@ TEST_F(TicketedRoundTest, CommitsWhatWasDecidedAndCloses) {
   EXPECT_EQ(report.plain.rows, 1U);
   EXPECT_EQ(report.sent.rows, 3U);
   EXPECT_EQ(report.committed, 2U);
+  EXPECT_FALSE(report.replayed);
+  EXPECT_FALSE(report.last);
+  ASSERT_TRUE(round.report_top_k(pass->ticket, 1, std::vector<Token>{9, 8}));
   const Outcome outcome = round.commit(sequence, {});
   EXPECT_THAT(sequence.context(), ElementsAre(1, 2, 3, 9));
+  ASSERT_EQ(outcome.top_k.size(), 2U);
+  EXPECT_EQ(outcome.top_k[1].token, 8);
   EXPECT_THAT(outcome.accepted, ElementsAre(0));
   EXPECT_FALSE(round.resolved(pass->ticket));
   EXPECT_EQ(refusal_of_plan(), ErrorCode::not_proposed);
@@ -91,6 +96,22 @@ TEST_F(TicketedRoundTest, KnowsOnlyTheNewestTicket) {
   EXPECT_TRUE(round.report_top_k(pass->ticket, 0, {}));
   EXPECT_TRUE(round.cancel(pass->ticket));
   EXPECT_FALSE(round.report_top_k(pass->ticket, 0, {}));
+}
+TEST_F(TicketedRoundTest, ReportsARejectionOfASnapshotEngineAsAReplay) {
+  for (const Rollback rollback : {Rollback::trim, Rollback::snapshot})
+    for (const Token pick : {3, 7}) {
+      begin({.rollback = rollback});
+      propose({3});
+      const auto pass = plan(1);
+      ASSERT_TRUE(pass && resolve(pass->ticket, {pick, 4}));
+      EXPECT_EQ(round.report(sequence, {}).replayed, rollback == Rollback::snapshot && pick == 7);
+    }
+}
+TEST_F(TicketedRoundTest, OpensWithoutTheDraftBefore) {
+  begin();
+  propose({3, 4});
+  round.open(limits);
+  EXPECT_TRUE(round.draft().empty());
 }
 TEST_F(TicketedRoundTest, KeepsTheDraftOfAPassThatIsGivenUp) {
   begin();
