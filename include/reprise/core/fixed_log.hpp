@@ -92,7 +92,7 @@ constexpr std::uint32_t slow_log2(std::uint64_t mantissa) noexcept {
 /// log2(1 + i / 64), in UnitScale.
 inline constexpr std::array<std::uint32_t, 65> log2_table = [] {
   std::array<std::uint32_t, 65> table{};
-  for (std::uint64_t i = 0; i < 64; ++i) table[i] = slow_log2(MantissaScale::one + LogTableStep::from(i));
+  for (std::size_t i = 0; i < 64; ++i) table[i] = slow_log2(MantissaScale::one + LogTableStep::from(std::uint64_t{i}));
   table[64] = static_cast<std::uint32_t>(UnitScale::one);
   return table;
 }();

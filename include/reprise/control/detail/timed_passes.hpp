@@ -24,7 +24,7 @@ inline std::uint64_t limited_time(std::chrono::nanoseconds time) noexcept {
 }
 /// Returns a context length, at most 2^32 tokens.
 inline std::int64_t limited_context(std::size_t context) noexcept {
-  return static_cast<std::int64_t>(std::min<std::size_t>(context, std::size_t{1} << 32));
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(context, std::uint64_t{1} << 32));
 }
 
 /// The usual relative deviation of a time from its expected value. Errors are clamped to three times this deviation, so

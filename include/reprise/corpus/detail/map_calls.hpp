@@ -83,7 +83,9 @@ struct MapCalls {
   static int map(int file, std::size_t bytes, const std::byte*& data) noexcept {
     void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
     if (mapped == MAP_FAILED) return errno;
+#if defined(POSIX_MADV_RANDOM)  // not in WASI
     static_cast<void>(::posix_madvise(mapped, bytes, POSIX_MADV_RANDOM));
+#endif
     data = static_cast<const std::byte*>(mapped);
     return 0;
   }

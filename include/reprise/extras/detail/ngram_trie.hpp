@@ -93,7 +93,7 @@ class NgramTrie {
 
   [[nodiscard]] std::size_t bucket_of(Index parent, Token token) const noexcept {
     constexpr std::uint64_t tokens = std::uint64_t{1} << 32;  // the number of token values
-    return spread(parent * tokens + static_cast<std::uint32_t>(token)) % most_;
+    return static_cast<std::size_t>(spread(parent * tokens + static_cast<std::uint32_t>(token)) % most_);
   }
   [[nodiscard]] Index find_child(Index parent, Token token) const noexcept {
     Index at = nodes_[bucket_of(parent, token)].bucket;
