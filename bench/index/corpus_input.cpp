@@ -29,16 +29,17 @@ std::string name_of(CorpusSection section) {
   return {};
 }
 
+std::string words_of(const Error& error) {
+  std::string text(error.message);
+  if (error.code == ErrorCode::corpus_truncated)
+    return text + " (it has " + std::to_string(error.value) + " bytes of " + std::to_string(error.limit) + ")";
+  if (error.value != 0) text += " (number " + std::to_string(error.value) + ")";
+  return text;
+}
+
 CorpusInput::CorpusInput(const std::string& path) : path_(path), file_(path) {
   const auto header = reprise::detail::decode(file_.bytes());
-  if (!header) {
-    const Error& error = header.error();
-    const bool truncated = error.code == ErrorCode::corpus_truncated;
-    throw InputError(path + ": " + std::string(error.message) +
-                     (truncated
-                          ? " (it has " + std::to_string(error.value) + " bytes of " + std::to_string(error.limit) + ")"
-                          : std::string()));
-  }
+  if (!header) throw InputError(path + ": " + words_of(header.error()));
   header_ = *header;
 }
 

@@ -44,6 +44,9 @@ class CorpusInput {
   CorpusHeader header_;
 };
 
+/// The message of an error of a corpus, with its numbers.
+std::string words_of(const Error& error);
+
 /// The name of a section in messages and results.
 std::string name_of(CorpusSection section);
 

@@ -150,7 +150,10 @@ Built merge(const Options& options, StageProgress& progress) {
   progress.start("copying", words, "tokens");
   Kept kept;
   for (const auto& corpus : corpora) kept.push_back(copy_text(*corpus, exclusions, file, built, report));
-  if (file.header().documents == 0) throw InputError("no document is left; check --exclude");
+  if (file.header().documents == 0) {
+    throw InputError(built.excluded != 0 ? "no document is left; check --exclude"
+                                         : "the corpora have no documents; give others");
+  }
   file.end_text(corpora[0]->header().fingerprint);
   built.read_seconds = seconds_since(begin);
 

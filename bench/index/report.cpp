@@ -90,7 +90,7 @@ std::vector<Token> context_of(const Options& options, std::uint32_t vocabulary) 
   for (const std::uint32_t id : parse_tokens(options.tokens)) {
     if (id >= vocabulary)
       throw InputError("--tokens: the id " + std::to_string(id) + " is outside the corpus's vocabulary of " +
-                       std::to_string(vocabulary) + " ids");
+                       std::to_string(vocabulary) + " ids; give ids of the tokenizer that it was built with");
     context.push_back(static_cast<Token>(id));
   }
   return context;
@@ -178,11 +178,7 @@ bool write_verified(std::ostream& out, const Options& options, StageProgress& pr
     progress.advance(done - std::exchange(shown, done));
   });
   progress.clear();
-  std::string fault;
-  if (!verified) {
-    fault = verified.error().message;
-    if (verified.error().value != 0) fault += " (number " + std::to_string(verified.error().value) + ")";
-  }
+  const std::string fault = verified ? "" : words_of(verified.error());
   if (options.json) {
     JsonWriter json(out);
     begin_json(json, options.inputs[0]).member("whole", fault.empty());

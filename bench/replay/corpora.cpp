@@ -42,7 +42,10 @@ Corpora::Corpora(const std::vector<std::string>& paths, std::optional<std::uint6
     const CorpusIdentity found = opened->store().identity();
     if (fingerprint && found.fingerprint != *fingerprint)
       throw tools::InputError(name + "the corpus belongs to another tokenizer: its fingerprint is " +
-                              std::to_string(found.fingerprint) + ", --fingerprint " + std::to_string(*fingerprint));
+                              std::to_string(found.fingerprint) + ", --fingerprint " + std::to_string(*fingerprint) +
+                              "; build it with this tokenizer and its fingerprint");
+    if (opened->store().tokens() == 0)
+      throw tools::InputError(name + "the corpus has no tokens; leave it out, or build it from documents");
     if (!corpora_.empty()) {
       const CorpusIdentity first = corpora_.front().store().identity();
       if (found.vocabulary != first.vocabulary)

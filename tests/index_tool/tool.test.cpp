@@ -474,6 +474,37 @@ TEST_F(IndexTool, MergesOnlyWholeCorporaOfOneTokenizer) {
   }
 }
 
+TEST_F(IndexTool, ReadsAnEmptyCorpusAndMergesItWithOthers) {
+  const std::string empty = write("empty", corpus_bytes({}, 1000));
+  EXPECT_THAT(done({"verify", empty}).out, HasSubstr("is whole"));
+  EXPECT_EQ(number(json(done({"info", "--format=json", empty}).out), "tokens"), 0);
+  EXPECT_EQ(number(json(done({"query", "--tokens=1", "--format=json", empty}).out), "matched"), 0);
+  const Ran refused = run({"merge", "--output", path("out"), empty, empty});
+  EXPECT_EQ(refused.status, exit_bad_input);
+  EXPECT_THAT(refused.error, HasSubstr("the corpora have no documents; give others"));
+  EXPECT_THAT(files(), ElementsAre("empty"));
+  ASSERT_EQ(build("a", {write_ids("1.u16", {1, 2})}).status, exit_done);
+  done({"merge", "--output", path("out"), empty, path("a")});
+  EXPECT_EQ(read("out"), read("a"));
+}
+
+TEST_F(IndexTool, SaysThatTheEndOfACorpusIsMissing) {
+  ASSERT_EQ(build("a", {write_ids("1.u16", {1, 2, 3})}).status, exit_done);
+  const std::string whole = read("a");
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{5}, std::size_t{255}, std::size_t{256}, whole.size() - 1}) {
+    const std::string cut = write("cut", whole.substr(0, size));
+    const std::string sentence = cut + ": the end of the corpus is missing: take another copy of the file (it has " +
+                                 std::to_string(size) + " bytes of " + std::to_string(size < 256 ? 256 : whole.size()) +
+                                 ")";
+    EXPECT_THAT(run({"info", cut}).error, HasSubstr(sentence));
+    EXPECT_THAT(run({"query", "--tokens=1", cut}).error, HasSubstr(sentence));
+    EXPECT_THAT(run({"merge", "--output", path("out"), path("a"), cut}).error, HasSubstr(sentence));
+    EXPECT_THAT(run({"verify", cut}).out, HasSubstr(sentence));
+    EXPECT_FALSE(fs::exists(path("out")));
+  }
+}
+
 // ---- info, verify, query -------------------------------------------------------------------------------------------
 
 TEST_F(IndexTool, PrintsTheNumbersOfACorpus) {
@@ -517,7 +548,8 @@ TEST_F(IndexTool, FindsTheTokensThatFollowAContext) {
                           HasSubstr("1 times a document ends there\n"), HasSubstr("50.00%"), Not(HasSubstr("25.00%"))));
   EXPECT_EQ(number(json(done({"query", "--tokens=3 1 2", "--depth=1", "--format=json", path("a")}).out), "matched"), 1);
   EXPECT_EQ(number(json(done({"query", "--tokens=500", "--format=json", path("a")}).out), "matched"), 0);
-  EXPECT_THAT(run({"query", "--tokens=1000", path("a")}).error, HasSubstr("outside the corpus's vocabulary of 1000"));
+  EXPECT_THAT(run({"query", "--tokens=1000", path("a")}).error,
+              HasSubstr("outside the corpus's vocabulary of 1000 ids; give ids of the tokenizer"));
   EXPECT_THAT(run({"query", "--tokens=1 x", path("a")}).error, HasSubstr("'x' is no token id"));
 }
 

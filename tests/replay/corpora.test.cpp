@@ -64,6 +64,10 @@ TEST_F(CorporaTest, RefusesFilesThatCannotBeUsed) {
   EXPECT_EQ(refused({good}), "accepted");
   EXPECT_EQ(refused({good}, 7), "accepted");
   EXPECT_THAT(refused({good}, 8), HasSubstr("its fingerprint is 7, --fingerprint 8"));
+  EXPECT_THAT(refused({good}, 8), HasSubstr("; build it with this tokenizer"));
+  EXPECT_THAT(refused({good, write("empty.corpus", corpus_of({}, 100, 7))}),
+              HasSubstr("empty.corpus: the corpus has no tokens; leave it out"));
+  EXPECT_THAT(refused({write("nothing", {})}), HasSubstr("is missing: take another copy of the file (0 bytes"));
   EXPECT_THAT(refused({good, good, good, good}), HasSubstr("at most 3 corpora"));
   EXPECT_THAT(refused({folder_.generic_string() + "/none"}), HasSubstr("there is no corpus of this name"));
   EXPECT_THAT(refused({write("text", testing::CorpusBytes(300, std::byte{65}))}), HasSubstr("does not begin like"));
@@ -87,7 +91,8 @@ TEST_F(CorporaTest, RefusesTracesOfAnotherVocabulary) {
       corpora.check(std::vector{trace});
       ADD_FAILURE() << token;
     } catch (const tools::InputError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("t.jsonl: session s: the token " + std::to_string(token)));
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("t.jsonl: session s: the token " + std::to_string(token)),
+                                      HasSubstr("; give a corpus that was built with the tokenizer of the trace")));
     }
   }
 }
