@@ -44,3 +44,9 @@ reprise_install_pkgconfig(reprise ${CMAKE_INSTALL_DATADIR})
 if(REPRISE_BUILD_C)
   reprise_install_pkgconfig(reprise-c ${CMAKE_INSTALL_LIBDIR})
 endif()
+
+# The license, under the name that Debian and vcpkg expect.
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+if(PROJECT_IS_TOP_LEVEL)
+  include(cmake/packaging/debian.cmake)
+endif()

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the public headers of reprise as one file, with the same include path: single_include/reprise/reprise.hpp.
+
+It starts at include/reprise/reprise.hpp and puts each header of the library in place of its first #include. Includes of
+the standard library come first, sorted. The same headers always give the same bytes.
+"""
+import argparse
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+INCLUDE = re.compile(r"^\s*#\s*include\s*([<\"])([^>\"]+)[>\"]")
+OPEN = re.compile(r"^\s*#\s*if")
+CLOSE = re.compile(r"^\s*#\s*endif")
+DROPPED = ("// SPDX-License-Identifier:", "#pragma once")
+
+
+class Failure(Exception):
+    """A sentence for the user."""
+
+
+class Amalgamation:
+    """The text of the headers, each once, and the standard headers that they include."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.seen = set()
+        self.standard = set()
+        self.blocks = []
+
+    def add(self, name, asked_by):
+        if name in self.seen:
+            return
+        self.seen.add(name)
+        path = self.folder / name
+        if not path.is_file():
+            raise Failure(f"{asked_by} includes {name}: there is no file {path}")
+        lines = []
+        conditions = 0
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            conditions += bool(OPEN.match(line)) - bool(CLOSE.match(line))
+            found = INCLUDE.match(line)
+            if found and found[2].startswith("reprise/"):
+                if conditions:
+                    raise Failure(f"{path}:{number}: {name} includes {found[2]} inside #if; include it unconditionally")
+                self.add(found[2], f"{path}:{number}")
+            elif found and found[1] == '"':
+                raise Failure(f'{path}:{number}: write the include as "reprise/..."')
+            elif found and not conditions:
+                self.standard.add(found[2])
+            elif not line.startswith(DROPPED):
+                lines.append(line)
+        body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+        self.blocks.append(f"// ---- {name}\n\n{body}\n")
+
+    def text(self, version, starts):
+        includes = "".join(f"#include <{name}>\n" for name in sorted(self.standard))
+        head = (
+            "// SPDX-License-Identifier: Apache-2.0\n"
+            f"// reprise {version}, a single header made of {', '.join(starts)} by cmake/packaging/single_header.py.\n"
+            "// Do not include it together with headers of the source tree.\n"
+            "#pragma once\n"
+        )
+        return "\n".join([head, includes, *self.blocks])
+
+
+def version_of(folder):
+    path = folder / "reprise/core/version.hpp"
+    found = re.search(r'version_string = "([^"]+)"', path.read_text(encoding="utf-8"))
+    if not found:
+        raise Failure(f"{path} has no line version_string = \"...\"")
+    return found[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include", help="folder with reprise/ (include)")
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        default=ROOT / "build/single_include/reprise/reprise.hpp",
+        help="file to write (build/single_include/reprise/reprise.hpp); - for the standard output",
+    )
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="HEADER",
+        help="a public header that reprise.hpp leaves out, for example reprise/testing/check_verifier.hpp; repeatable",
+    )
+    parser.add_argument("--list", action="store_true", help="print the names of the headers in the file; write nothing")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if --output is out of date")
+    options = parser.parse_args()
+    try:
+        made = Amalgamation(options.include)
+        starts = ["reprise/reprise.hpp", *options.also]
+        for name in starts:
+            made.add(name, "the command line")
+        text = made.text(version_of(options.include), starts)
+        if options.list:
+            print("\n".join(sorted(made.seen)))
+        elif str(options.output) == "-" and not options.check:
+            sys.stdout.write(text)
+        elif options.check:
+            if not options.output.is_file() or options.output.read_text(encoding="utf-8") != text:
+                raise Failure(f"{options.output} is not what the headers give: run {sys.argv[0]} --output {options.output}")
+        else:
+            options.output.parent.mkdir(parents=True, exist_ok=True)
+            options.output.write_text(text, encoding="utf-8")
+            print(f"{options.output}: {len(made.seen)} headers, {text.count(chr(10))} lines, {len(text.encode())} bytes")
+    except (Failure, OSError) as error:
+        print(f"single_header.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

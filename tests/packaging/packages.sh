@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: tests/packaging/packages.sh [--help] [WORK_FOLDER]
+Makes each package of the library, and builds and runs a program with it. Nothing is downloaded.
+  fetch   FetchContent with an archive of the tree and its hash
+  debian  libreprise-dev by CPack, unpacked into a folder, found by pkg-config
+  conan   the Conan 2 recipe and its test package
+  vcpkg   the port, with stand-ins for the functions of vcpkg
+WORK_FOLDER (build/packages) is emptied first. A part whose tools are absent is skipped, with a sentence.
+TEXT
+}
+case ${1:-} in
+  --help) usage; exit ;;
+  -*) echo "packages.sh: there is no option $1; --help lists them" >&2; exit 2 ;;
+esac
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=${1:-$root/build/packages}
+if [ -d "$work" ] && [ -n "$(ls -A "$work")" ] && [ ! -e "$work/.packages" ]; then
+  echo "packages.sh: $work has files of others; name an empty folder" >&2
+  exit 2
+fi
+rm -rf "$work"
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+touch "$work/.packages"
+
+# The tree as an archive has it, without build folders.
+git -C "$root" ls-files -z --cached --others --exclude-standard | tar -C "$root" --null -T - --transform 's,^,reprise/,' -czf "$work/reprise.tar.gz"
+tar -C "$work" -xzf "$work/reprise.tar.gz"
+tree=$work/reprise
+cd "$work"
+
+off=(-DREPRISE_BUILD_TESTS=OFF -DREPRISE_BUILD_BENCH=OFF -DREPRISE_BUILD_EXAMPLES=OFF -DREPRISE_BUILD_C=OFF)
+has() {
+  local part=$1 tool
+  shift
+  for tool in "$@"; do
+    command -v "$tool" >/dev/null || { echo "$part: skipped, because $tool is not found"; return 1; }
+  done
+}
+# Builds and runs the quickstart in a project that has this text after project().
+try() {
+  local folder=$1 text=$2
+  shift 2
+  mkdir "$folder"
+  cp "$tree/examples/quickstart.cpp" "$folder"
+  printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(engine LANGUAGES CXX)' "$text" \
+    'add_executable(engine quickstart.cpp)' 'target_link_libraries(engine PRIVATE reprise::reprise)' >"$folder/CMakeLists.txt"
+  cmake -S "$folder" -B "$folder/build" "$@" >"$folder/log"
+  cmake --build "$folder/build" >>"$folder/log"
+  "$folder/build/engine" | grep 'tokens per pass'
+}
+
+if has fetch cmake g++ sha256sum; then
+  hash=$(sha256sum reprise.tar.gz | cut -d ' ' -f 1)
+  try fetch "include(FetchContent)
+FetchContent_Declare(reprise URL file://$work/reprise.tar.gz URL_HASH SHA256=$hash DOWNLOAD_EXTRACT_TIMESTAMP ON)
+FetchContent_MakeAvailable(reprise)"
+  echo "fetch: passed"
+fi
+
+if has debian cmake cpack dpkg-deb g++ pkg-config; then
+  cmake -S "$tree" -B debian "${off[@]}" -DCMAKE_INSTALL_DOCDIR=share/doc/libreprise-dev >debian.log
+  (cd debian && cpack -G DEB >>../debian.log)
+  package=$(ls debian/libreprise-dev_*_all.deb)
+  dpkg-deb -x "$package" debian-root
+  [ "$(dpkg-deb -f "$package" Architecture)" = all ]
+  test -e debian-root/usr/share/doc/libreprise-dev/copyright
+  # Only the package's own folder is searched.
+  export PKG_CONFIG_LIBDIR=$work/debian-root/usr/share/pkgconfig
+  flags=$(pkg-config --cflags reprise)
+  version=$(dpkg-deb -f "$package" Version)
+  [ "$version" = "$(pkg-config --modversion reprise)" ] || { echo "debian: the versions differ" >&2; exit 1; }
+  # shellcheck disable=SC2086
+  g++ -std=c++20 $flags "$tree/tests/consumer/main.cpp" "$tree/tests/consumer/engine.cpp" -o debian-consumer
+  ./debian-consumer
+  unset PKG_CONFIG_LIBDIR
+  echo "debian: passed, $(basename "$package")"
+fi
+
+if has conan cmake g++ conan; then
+  export CONAN_HOME=$work/conan
+  conan profile detect >conan.log 2>&1
+  conan create "$tree/cmake/packaging/conan" -s compiler.cppstd=20 --no-remote >>conan.log 2>&1 || { tail -n 40 conan.log; exit 1; }
+  grep 'tokens per pass' conan.log
+  if conan create "$tree/cmake/packaging/conan" -s compiler.cppstd=17 --no-remote >conan17.log 2>&1; then
+    echo "conan: the recipe accepts C++17" >&2
+    exit 1
+  fi
+  echo "conan: passed"
+fi
+
+if has vcpkg cmake g++; then
+  mkdir vcpkg
+  cmake -DPORT="$tree/cmake/packaging/vcpkg/reprise" -DFOLDER="$work/vcpkg" -P "$tree/tests/packaging/vcpkg_stand_in.cmake" >vcpkg.log
+  test -e vcpkg/package/share/reprise/copyright
+  try vcpkg-engine 'find_package(reprise CONFIG REQUIRED)' -DCMAKE_PREFIX_PATH="$work/vcpkg/package"
+  echo "vcpkg: passed with stand-ins; vcpkg itself was not run"
+fi
