@@ -70,7 +70,9 @@ std::string HtmlTable::text() const {
   // The frame scrolls on narrow screens, so it must be reachable by keyboard.
   std::string out = "<div class=\"frame\" role=\"region\" tabindex=\"0\" aria-label=\"" + html(caption) +
                     "\"><table><caption>" + html(caption) + "</caption><thead><tr>";
-  for (const std::string& cell : heading) out += "<th scope=\"col\">" + cell + "</th>";
+  for (std::size_t i = 0; i < heading.size(); ++i)
+    out += (i != 0 && i == text_column ? "<th scope=\"col\" class=\"text\">" : "<th scope=\"col\">") + heading[i] +
+           "</th>";
   out += "</tr></thead><tbody>\n";
   for (const auto& row : rows) {
     out += "<tr>";
