@@ -135,7 +135,7 @@ TEST_F(Page, HasTheFiguresOfTheResults) {
 }
 
 TEST_F(Page, DoesNotChangeTheResults) {
-  const std::string trace = write("t.jsonl", sessions(20, 2));
+  const std::string trace = write("t.jsonl", sessions(6, 2));
   const auto without_times = [](std::string csv) {
     std::string kept;
     std::istringstream lines(csv);
