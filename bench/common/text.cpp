@@ -9,11 +9,13 @@
 namespace reprise::tools {
 namespace {
 
-/// True for C0, DEL, and C1 as encoded in UTF-8, because some terminals obey C1 too.
+/// True for C0, DEL, and C1 as encoded in UTF-8, because some terminals obey C1 too. Also true for U+2028 and U+2029,
+/// which end a line in some programs.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7f;
-  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+  return (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0) || character == "\xe2\x80\xa8" ||
+         character == "\xe2\x80\xa9";
 }
 
 std::string escape(char byte) {

@@ -222,6 +222,22 @@ std::vector<Option> result_rows(Options& o) {
           {"--list", "", "list the strategies with their keys, and the curves", flag(o.list)}};
 }
 
+std::vector<Option> report_rows(Options& o) {
+  return {{"--report", "FILE",
+           "also write a page for people there: HTML in one file, about the first strategy under the middle\n"
+           "cost. For it, the first strategy is also replayed with --control hindsight, and the ceiling found",
+           text(o.report)},
+          {.name = "--report-session",
+           .value = "ID",
+           .help = "show this session on the page, token by token, before the worst, the median and the best of\n"
+                   "each category. May be given several times; a page shows up to 24 sessions",
+           .read = texts(o.report_sessions),
+           .repeats = true},
+          {"--vocabulary", "FILE",
+           "the texts of the tokens on the page, as in vocab.json or tokenizer.json (docs/formats.md)",
+           text(o.vocabulary)}};
+}
+
 tools::OptionTable table_of(Options& o) {
   tools::OptionTable table;
   table.names_wanted_value = true;
@@ -238,7 +254,7 @@ tools::OptionTable table_of(Options& o) {
                  "default: the bundled ones, recorded from SmolLM2-135M-Instruct",
                  {}},
                 {"", "", "\n"}};
-  for (auto rows : {drafting_rows(o), cost_rows(o), replay_rows(o), result_rows(o)})
+  for (auto rows : {drafting_rows(o), cost_rows(o), replay_rows(o), result_rows(o), report_rows(o)})
     table.rows.insert(table.rows.end(), rows.begin(), rows.end());
   table.rows.push_back({"", "", notes});
   table.rows.push_back({.name = "--help", .read = flag(o.help), .short_name = "-h"});
@@ -264,9 +280,14 @@ void agree(const Options& o, const tools::GivenOptions& given) {
       if (!path->empty() && tools::same_file(*path, o.output))
         throw InputError(std::string(name) + " and --output are the same file; give two");
   given.only(o.seeds != 0, {"--curves"}, "needs --seeds: it draws the curves that control has learned");
+  given.only(!o.report.empty(), {"--report-session", "--vocabulary"}, "needs --report: it changes that page");
+  for (const auto& [name, path] :
+       {std::pair("--output", &o.output), {"--snapshot-in", &o.snapshot_in}, {"--snapshot-out", &o.snapshot_out}})
+    if (!o.report.empty() && !path->empty() && tools::same_file(*path, o.report))
+      throw InputError(std::string(name) + " and --report are the same file; give two");
   given.only(o.format == Format::table, {"--curves"},
              "needs --format table; with --seeds, --format json always has it");
-  given.only(o.seeds == 0, {"--ceiling", "--reasons", "--reliability", "--snapshot-out"},
+  given.only(o.seeds == 0, {"--ceiling", "--reasons", "--reliability", "--report", "--snapshot-out"},
              "belongs to one replay, but --seeds makes several; leave one of them out");
   given.only(o.format == Format::table, {"--reasons", "--reliability"},
              "needs --format table; --format json always has it");

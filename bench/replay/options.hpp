@@ -35,13 +35,16 @@ struct Options {
   bool reliability = false;  ///< add to the table: reliability diagrams
   bool curves = false;       ///< add to the table: learned curves of all lines
   Format format = Format::table;
-  std::string output;                ///< a file; empty: standard output
-  std::string snapshot_in;           ///< a file with the initial memory; empty: none
-  std::string snapshot_out;          ///< a file to save the memory to; empty: none
-  std::vector<std::string> corpora;  ///< files that drafters read in addition
-  std::uint64_t fingerprint = 0;     ///< of the tokenizer of snapshots and corpora
-  bool fingerprint_given = false;    ///< --fingerprint was given
-  std::size_t limit = unlimited;     ///< sessions of each trace, before `part` applies
+  std::string output;                        ///< a file; empty: standard output
+  std::string report;                        ///< a file for the page; empty: none
+  std::vector<std::string> report_sessions;  ///< ids of sessions to show on the page
+  std::string vocabulary;                    ///< a file with the texts of tokens; empty: none
+  std::string snapshot_in;                   ///< a file with the initial memory; empty: none
+  std::string snapshot_out;                  ///< a file to save the memory to; empty: none
+  std::vector<std::string> corpora;          ///< files that drafters read in addition
+  std::uint64_t fingerprint = 0;             ///< of the tokenizer of snapshots and corpora
+  bool fingerprint_given = false;            ///< --fingerprint was given
+  std::size_t limit = unlimited;             ///< sessions of each trace, before `part` applies
   TracePart part = TracePart::all;
   std::size_t threads = 1;
   bool list = false;

@@ -5,6 +5,7 @@
 
 #include "reprise/control/learned_curve.hpp"
 #include "reprise/core/capabilities.hpp"
+#include "reprise/core/outcome.hpp"
 #include "trace.hpp"
 
 namespace reprise::replay {
@@ -23,6 +24,8 @@ class PassWatcher {
   virtual ~PassWatcher() = default;
   /// A session begins. The passes up to the next call belong to it.
   virtual void began(const TraceSession& session) = 0;
+  /// The draft of the pass that the next call of passed() describes. Not called if the strategy threw before.
+  virtual void tested(const Outcome& /*outcome*/) {}
   virtual void passed(const Passed& pass) = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -38,6 +39,11 @@ class RecordedPicks {
   mutable bool past_end_ = false;
 };
 
+std::function<void(const Outcome&)> watched(PassWatcher* watcher) {
+  if (watcher == nullptr) return {};
+  return [watcher](const Outcome& outcome) { watcher->tested(outcome); };
+}
+
 /// The replay of one session, turn by turn.
 class Replay {
  public:
@@ -46,7 +52,7 @@ class Replay {
       : recorded_(recorded),
         setup_(setup),
         stream_(stream),
-        session_(TimedStrategy<AnyStrategy>(strategy),
+        session_(TimedStrategy<AnyStrategy>(strategy, watched(setup.watcher)),
                  setup.control.kind == ControlKind::hindsight ? ReplayControl(SendHindsight{&coming_}) : control,
                  setup.settings.max_nodes),
         control_ns_before_(control.total_ns()),

@@ -2,6 +2,7 @@
 #include "run.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "ceiling.hpp"
@@ -26,9 +27,19 @@ std::vector<Row> by_category(std::vector<Row> rows, std::size_t curves) {
 /// Runs all jobs and fills in their counts. Jobs with chained sessions run in parallel with each other.
 void replay(const Assignment& assignment, std::vector<Job>& jobs, tools::Progress& progress) {
   std::vector<Job*> chained;
+  std::vector<Job*> free;
   std::size_t sessions = 0;
+  std::mutex observing;
+  const auto observed = [&](const Job& job, std::span<const Counts> counts) {
+    const std::lock_guard lock(observing);
+    if (assignment.observer != nullptr) assignment.observer->replayed(job, counts);
+  };
   for (Job& job : jobs) {
-    if (!job.chained(assignment.settings)) continue;
+    if (assignment.observer != nullptr) job.watcher = assignment.observer->watcher(job);
+    if (!job.chained(assignment.settings) && job.watcher == nullptr) {
+      free.push_back(&job);
+      continue;
+    }
     chained.push_back(&job);
     sessions += job.trace.sessions.size();
   }
@@ -36,12 +47,11 @@ void replay(const Assignment& assignment, std::vector<Job>& jobs, tools::Progres
   if (beside) progress.start(std::to_string(chained.size()) + " replays beside each other", sessions);
   tools::in_parallel(chained.size(), assignment.threads, [&](std::size_t i) {
     if (!beside) progress.start(chained[i]->text(), chained[i]->trace.sessions.size());
-    replay_chained(assignment, *chained[i], progress);
+    observed(*chained[i], replay_chained(assignment, *chained[i], progress));
   });
-  for (Job& job : jobs) {
-    if (job.chained(assignment.settings)) continue;
-    progress.start(job.text(), job.trace.sessions.size());
-    replay_freely(assignment, job, progress);
+  for (Job* job : free) {
+    progress.start(job->text(), job->trace.sessions.size());
+    observed(*job, replay_freely(assignment, *job, progress));
   }
 }
 
@@ -80,6 +90,7 @@ std::vector<Row> find_ceiling(const Assignment& assignment, const Trace& trace, 
       counts[i] = ceiling(trace.sessions[i], assignment.curves[curve], assignment.settings.max_nodes);
       progress.step();
     });
+    if (assignment.observer != nullptr) assignment.observer->bounded(trace, curve, counts);
     for (const auto& [category, sum] : sums(trace, counts, assignment.by_category))
       rows.push_back({trace.path,
                       category,

@@ -10,6 +10,7 @@
 #include "common/progress.hpp"
 #include "control_spec.hpp"
 #include "cost_curve.hpp"
+#include "pass_watcher.hpp"
 #include "past.hpp"
 #include "replay.hpp"
 #include "replay_settings.hpp"
@@ -39,6 +40,21 @@ struct Row {
 /// The name of all categories together. With --by-category no category of a trace may have this name.
 inline constexpr const char* all_categories = "all";
 
+struct Job;
+
+/// Receives the sessions of all replays of an assignment.
+class ReplayObserver {
+ public:
+  virtual ~ReplayObserver() = default;
+  /// Returns the watcher of the passes of `job`; null: none. The sessions of a watched job are replayed one after the
+  /// other.
+  virtual PassWatcher* watcher(const Job& job) = 0;
+  /// A replay has ended; `counts` has one item for each session of the trace. One call at a time.
+  virtual void replayed(const Job& job, std::span<const Counts> counts) = 0;
+  /// The same for the ceiling under a curve.
+  virtual void bounded(const Trace& trace, std::size_t curve, std::span<const Counts> counts) = 0;
+};
+
 /// The inputs of a replay.
 struct Assignment {
   std::span<const Trace> traces;
@@ -51,6 +67,7 @@ struct Assignment {
   bool ceiling = false;                            ///< also compute the bound of ceiling()
   SnapshotBytes snapshot_in = {};                  ///< initial past; no bytes: empty
   std::vector<std::byte>* snapshot_out = nullptr;  ///< receives the past left by the only replay; see replays()
+  ReplayObserver* observer = nullptr;              ///< receives the counts of each session; may be null
 };
 
 /// The number of replays: one per trace, strategy, control and curve. Each has its own past.

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "reprise/core/strategy.hpp"
@@ -42,7 +43,8 @@ class TimedStrategy {
   // A template, because otherwise copying a TimedStrategy<AnyStrategy> would ask whether an AnyStrategy can be made
   // from it. The answer would depend on itself.
   template <std::same_as<S> T>
-  explicit TimedStrategy(T strategy) : strategy_(std::move(strategy)) {}
+  explicit TimedStrategy(T strategy, std::function<void(const Outcome&)> tested = {})
+      : strategy_(std::move(strategy)), tested_(std::move(tested)) {}
 
   void begin(TokenSpan tokens) {
     time_.total_ns += timed([&] { strategy_.begin(tokens); });
@@ -59,6 +61,7 @@ class TimedStrategy {
   }
   void feedback(TokenSpan context, const Outcome& outcome) {
     reliability_.record(outcome);
+    if (tested_) tested_(outcome);
     time_.total_ns += timed([&] { strategy_.feedback(context, outcome); });
   }
   void truncate(TokenSpan context, std::size_t size) { strategy_.truncate(context, size); }
@@ -80,6 +83,7 @@ class TimedStrategy {
   }
 
   S strategy_;
+  std::function<void(const Outcome&)> tested_;  // sees each outcome before the strategy; may be empty
   DraftingTime time_;
   Reliability reliability_;
 };

@@ -17,6 +17,8 @@
 #include "common/text.hpp"
 #include "corpora.hpp"
 #include "options.hpp"
+#include "page_collect.hpp"
+#include "page_sections.hpp"
 #include "past.hpp"
 #include "report_seeds.hpp"
 #include "reprise/core/buffer.hpp"
@@ -24,6 +26,7 @@
 #include "reprise/history/snapshot_file.hpp"
 #include "seeds.hpp"
 #include "strategies.hpp"
+#include "vocabulary.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -127,6 +130,19 @@ Buffer<std::byte> read_snapshot(const Options& options) {
   return bytes;
 }
 
+/// Writes the page about a replay. Returns the exit status.
+int deliver_page(const Options& options, const Surroundings& surroundings, PageCollector& collector,
+                 const Vocabulary& words, tools::Progress& progress) {
+  PageData page = collector.finish(progress);
+  page.part = options.part;
+  std::ofstream file(options.report, std::ios::binary | std::ios::trunc);
+  write_page(file, page, words);
+  file.close();
+  if (file) return exit_done;
+  surroundings.error << "reprise-replay: " << tools::printable(options.report) << ": could not be written\n";
+  return exit_failed;
+}
+
 /// Saves the snapshot of the past that the replay left. Returns the exit status.
 int deliver_snapshot(const Options& options, const std::vector<std::byte>& bytes, std::ostream& error) {
   const auto saved = save_file(options.snapshot_out, bytes);
@@ -213,6 +229,8 @@ int replay(const Options& options, const Surroundings& surroundings) {
   const std::vector<CostCurve> curves = curves_of(options, costs, surroundings);
 
   if (!options.output.empty()) tools::check_writable(options.output, "--output " + options.output);
+  if (!options.report.empty()) tools::check_writable(options.report, "--report " + options.report);
+  const Vocabulary words = options.vocabulary.empty() ? Vocabulary() : Vocabulary::read(options.vocabulary);
   const Buffer<std::byte> snapshot = read_snapshot(options);
   const auto paths = options.traces.empty() ? tools::find_traces(surroundings.trace_folders) : options.traces;
   std::vector<tools::InputFile> inputs;
@@ -221,6 +239,8 @@ int replay(const Options& options, const Surroundings& surroundings) {
   for (const std::string& path : options.pass_times) inputs.push_back({"the pass times", path});
   for (const std::string& path : options.corpora) inputs.push_back({"the corpus", path});
   tools::check_not_an_input(options.output, "--output " + options.output, inputs);
+  if (!options.vocabulary.empty()) inputs.push_back({"the vocabulary", options.vocabulary});
+  if (!options.report.empty()) tools::check_not_an_input(options.report, "--report " + options.report, inputs);
   tools::check_not_an_input(options.snapshot_out, "--snapshot-out " + options.snapshot_out, inputs);
   std::vector<Trace> traces = read_traces(options, paths);
   if (options.top_k_given && options.settings.top_k && !has_top_k(traces))
@@ -240,6 +260,11 @@ int replay(const Options& options, const Surroundings& surroundings) {
   check_memories(options, assignment);
   tools::Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
   if (options.seeds != 0) return replay_and_report_seeds(options, assignment, progress, surroundings);
+  std::optional<PageCollector> page;
+  if (!options.report.empty()) {
+    page.emplace(assignment, options.report_sessions);
+    assignment.observer = &*page;
+  }
   const std::vector<Row> rows = replay_all(assignment, progress);
   TableStyle style = surroundings.table;
   style.reasons = options.reasons;
@@ -247,7 +272,8 @@ int replay(const Options& options, const Surroundings& surroundings) {
   const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
     write(out, options.format, Report{rows, curves, assignment.settings, options.part, has_top_k(traces)}, style);
   });
-  const int status = std::max(delivered, report_faults(rows, surroundings.error));
+  int status = std::max(delivered, report_faults(rows, surroundings.error));
+  if (page) status = std::max(status, deliver_page(options, surroundings, *page, words, progress));
   if (options.snapshot_out.empty()) return status;
   if (status == exit_done) return deliver_snapshot(options, left, surroundings.error);
   surroundings.error << "reprise-replay: " << tools::printable(options.snapshot_out)

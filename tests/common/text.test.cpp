@@ -10,6 +10,9 @@ TEST(Printable, EscapesWhatATerminalObeys) {
   EXPECT_EQ(printable("a\x1b[2Jb\x07"), "a\\x1b[2Jb\\x07");
   EXPECT_EQ(printable("a\nb\tc\rd\x7f"), "a\\nb\\tc\\rd\\x7f");
   EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");
+  EXPECT_EQ(printable("\xe2\x80\xa9"), "\\xe2\\x80\\xa9");
+  EXPECT_EQ(printable("\xe2\x80\xa6"), "\xe2\x80\xa6");
   EXPECT_EQ(printable("\xc2\x9b"
                       "2J"),
             "\\xc2\\x9b"

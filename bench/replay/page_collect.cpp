@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page_collect.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "common/input_error.hpp"
+#include "job.hpp"
+
+namespace reprise::replay {
+namespace {
+
+/// The bytes that the passes of all shown sessions may take on a page.
+constexpr std::size_t shown_bytes = 2'000'000;
+
+const TraceSession* longest(const Trace& trace) {
+  const auto at =
+      std::max_element(trace.sessions.begin(), trace.sessions.end(),
+                       [](const TraceSession& a, const TraceSession& b) { return tokens_of(a) < tokens_of(b); });
+  return at == trace.sessions.end() ? nullptr : &*at;
+}
+
+/// Collects the sessions of a replay in hindsight and of the ceiling.
+class BesideObserver : public ReplayObserver {
+ public:
+  /// `first`: the index of the first session of each trace.
+  BesideObserver(PageData& data, std::span<const std::size_t> first) : data_(data), first_(first) {
+    data.hindsight.resize(data.sessions.size());
+    data.ceiling.resize(data.sessions.size());
+  }
+
+  PassWatcher* watcher(const Job&) override { return nullptr; }
+  void replayed(const Job& job, std::span<const Counts> counts) override { put(data_.hindsight, job.trace, counts); }
+  void bounded(const Trace& trace, std::size_t, std::span<const Counts> counts) override {
+    put(data_.ceiling, trace, counts);
+  }
+
+ private:
+  void put(std::vector<SessionCost>& to, const Trace& trace, std::span<const Counts> counts) {
+    const std::size_t first = first_[static_cast<std::size_t>(&trace - data_.traces.data())];
+    for (std::size_t i = 0; i < counts.size(); ++i) to[first + i] = {counts[i].tokens, counts[i].charges.front().cost};
+  }
+  PageData& data_;
+  std::span<const std::size_t> first_;
+};
+
+}  // namespace
+
+PageCollector::PageCollector(const Assignment& assignment, std::span<const std::string> asked)
+    : assignment_(assignment), tallies_(assignment.traces.size()) {
+  assignment_.snapshot_out = nullptr;
+  assignment_.observer = nullptr;
+  data_.traces = assignment.traces;
+  data_.curves = assignment.curves;
+  data_.settings = assignment.settings;
+  data_.main = main_curve(assignment.curves.size());
+  for (std::size_t t = 0; t < assignment.traces.size(); ++t) {
+    first_.push_back(data_.sessions.size());
+    for (const TraceSession& session : assignment.traces[t].sessions) data_.sessions.push_back({&session, t});
+  }
+  data_.worst_losses.resize(data_.sessions.size());
+  for (const std::string& id : asked) {
+    const auto at = std::find_if(data_.sessions.begin(), data_.sessions.end(),
+                                 [&](const PageSession& session) { return session.session->id == id; });
+    if (at == data_.sessions.end())
+      throw tools::InputError("--report-session " + id + ": no session of the traces has this id");
+    const auto index = static_cast<std::size_t>(at - data_.sessions.begin());
+    if (std::find(asked_.begin(), asked_.end(), index) == asked_.end()) asked_.push_back(index);
+  }
+  if (asked_.size() > most_shown)
+    throw tools::InputError("--report-session: at most " + std::to_string(most_shown) + " sessions can be shown");
+  // The lines in the order of the table, whatever the order of the replays.
+  for (const StrategyRun& run : assignment.runs)
+    for (const Job& job : jobs_of(assignment, assignment.traces.front(), run)) {
+      if (!data_.lines.empty() && data_.lines.back().strategy == run.spec && data_.lines.back().control == job.control)
+        continue;
+      data_.lines.push_back({run.spec, job.control, {}, {}});
+      data_.lines.back().costs.assign(data_.curves.size(), std::vector<SessionCost>(data_.sessions.size()));
+    }
+  for (PageLine& line : data_.lines) {
+    const bool alone = std::all_of(data_.lines.begin(), data_.lines.end(), [&](const PageLine& other) {
+      return other.strategy != line.strategy || other.control == line.control;
+    });
+    line.label =
+        alone && line.control.kind != ControlKind::best ? line.strategy : line.strategy + " " + line.control.text();
+  }
+}
+
+std::size_t PageCollector::first_session(const Trace& trace) const {
+  return first_[static_cast<std::size_t>(&trace - data_.traces.data())];
+}
+
+bool PageCollector::is_main(const Job& job) const {
+  return &job.run == assignment_.runs.data() && job.control == data_.lines.front().control &&
+         data_.main >= job.first_curve && data_.main < job.first_curve + job.curves.size();
+}
+
+PassWatcher* PageCollector::watcher(const Job& job) {
+  if (!is_main(job)) return nullptr;
+  auto& tally = tallies_[static_cast<std::size_t>(&job.trace - data_.traces.data())];
+  const bool carried = assignment_.settings.cost_known == CostKnown::carried;
+  tally = std::make_unique<PassTally>(
+      data_.curves[data_.main], job.max_nodes(assignment_.settings),
+      make_control({job.control, job.curves, assignment_.settings, job.run.calibrated, nullptr}),
+      carried ? nullptr : longest(job.trace));
+  return tally.get();
+}
+
+void PageCollector::replayed(const Job& job, std::span<const Counts> counts) {
+  const std::size_t first = first_session(job.trace);
+  for (PageLine& line : data_.lines) {
+    if (line.strategy != job.run.spec || line.control != job.control) continue;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      for (std::size_t curve = 0; curve < counts[i].charges.size(); ++curve)
+        line.costs[job.first_curve + curve][first + i] = {counts[i].tokens, counts[i].charges[curve].cost};
+  }
+  if (!is_main(job)) return;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    data_.worst_losses[first + i] = counts[i].charges[data_.main - job.first_curve].worst_loss;
+  // Jobs of several traces may end in any order, and a sum of costs depends on it. So the page sums the costs of
+  // sessions, not these.
+  for (const Counts& one : counts) data_.counts += one;
+}
+
+void PageCollector::bounded(const Trace&, std::size_t, std::span<const Counts>) {}
+
+void PageCollector::beside(tools::Progress& progress) {
+  const ControlSpec hindsight[] = {{ControlKind::hindsight, 0}};
+  Assignment one = assignment_;
+  one.runs = assignment_.runs.first(1);
+  one.controls = hindsight;
+  one.curves = assignment_.curves.subspan(data_.main, 1);
+  one.by_category = false;
+  one.ceiling = true;
+  BesideObserver observer(data_, first_);
+  one.observer = &observer;
+  static_cast<void>(replay_all(one, progress));
+}
+
+void PageCollector::choose_shown() {
+  std::vector<std::size_t> chosen = asked_;
+  std::vector<std::string> names;
+  std::vector<std::uint64_t> tokens;
+  for (std::size_t i = 0; i < data_.sessions.size(); ++i) {
+    names.push_back(data_.session(i).category);
+    tokens.push_back(data_.main_costs()[i].tokens);
+  }
+  for (const Group& group : group_by(names, tokens, most_shown / 3).groups)
+    for (const std::size_t i : worst_median_best(data_.main_costs(), group))
+      if (chosen.size() < most_shown && std::find(chosen.begin(), chosen.end(), i) == chosen.end()) chosen.push_back(i);
+  for (const std::size_t i : chosen) data_.shown.push_back({i, &data_.session(i), {}, true});
+}
+
+void PageCollector::replay_shown(tools::Progress& progress) {
+  const ControlSpec controls[] = {data_.lines.front().control};
+  Assignment one = assignment_;
+  one.runs = assignment_.runs.first(1);
+  one.controls = controls;
+  one.curves = assignment_.curves.subspan(data_.main, 1);
+  one.by_category = false;
+  for (std::size_t t = 0; t < data_.traces.size(); ++t) {
+    std::vector<ShownSession*> wanted;
+    for (ShownSession& shown : data_.shown)
+      if (data_.sessions[shown.index].trace == t) wanted.push_back(&shown);
+    if (wanted.empty()) continue;
+    // Sessions that depend on each other are all replayed again; otherwise the shown ones are enough.
+    const Trace& trace = data_.traces[t];
+    const bool chained = jobs_of(one, trace, one.runs.front()).front().chained(one.settings);
+    Trace some{trace.path, {}};
+    for (const ShownSession* shown : wanted) some.sessions.push_back(*shown->session);
+    std::unordered_map<const TraceSession*, ShownSession*> records;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      records.emplace(chained ? wanted[i]->session : &some.sessions[i], wanted[i]);
+    PassRecorder recorder(
+        [&](const TraceSession& session) {
+          const auto at = records.find(&session);
+          return at == records.end() ? nullptr : at->second;
+        },
+        shown_bytes / data_.shown.size());
+    Job job = jobs_of(one, chained ? trace : some, one.runs.front()).front();
+    job.watcher = &recorder;
+    progress.start("the sessions to show: " + job.text(), job.trace.sessions.size());
+    replay_chained(one, job, progress);
+  }
+}
+
+PageData PageCollector::finish(tools::Progress& progress) {
+  for (std::size_t t = 0; t < tallies_.size(); ++t) {
+    if (tallies_[t] == nullptr) continue;
+    data_.passes += tallies_[t]->sums();
+    // One learned curve is shown: that of the first trace.
+    if (t != 0 || !timed(data_.settings.cost_known)) continue;
+    data_.learned = tallies_[t]->learned();
+    data_.rows = tallies_[t]->rows();
+  }
+  beside(progress);
+  choose_shown();
+  replay_shown(progress);
+  progress.clear();
+  return std::move(data_);
+}
+
+}  // namespace reprise::replay

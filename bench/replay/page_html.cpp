@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page_html.hpp"
+
+#include <algorithm>
+
+#include "common/text.hpp"
+
+namespace reprise::replay {
+
+std::string html(std::string_view text) {
+  std::string escaped;
+  for (const char c : tools::printable(text)) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string html_name(std::string_view name) {
+  if (name.empty()) return "(empty)";
+  // A name of any length would widen the page.
+  constexpr std::size_t most = 80;
+  std::string shown(name);
+  if (shown.size() > most) {
+    std::size_t end = most;
+    while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0U) == 0x80U) --end;
+    shown = shown.substr(0, end) + "...";
+  }
+  return "<bdi>" + html(shown) + "</bdi>";
+}
+
+std::string bar_cell(double speedup, const std::optional<Interval>& interval, double most) {
+  const auto percent = [&](double value) { return tools::decimal(100 * std::clamp(value / most, 0.0, 1.0), 2) + "%"; };
+  std::string text =
+      "<span class=\"track\" aria-hidden=\"true\"><span class=\"bar\" style=\"width:" + percent(speedup) +
+      "\"></span><span class=\"one\" style=\"left:" + percent(1) + "\"></span>";
+  if (interval)
+    text += "<span class=\"whisker\" style=\"left:" + percent(interval->low) +
+            ";width:" + percent(interval->high - interval->low) + "\"></span>";
+  return text + "</span>";
+}
+
+std::string interval_text(const std::optional<Interval>& interval) {
+  if (!interval) return "–";
+  return tools::decimal(interval->low, 2) + " to " + tools::decimal(interval->high, 2);
+}
+
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  return tools::decimal(whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole), 1) + "%";
+}
+
+std::string HtmlTable::text() const {
+  // The frame scrolls on narrow screens, so it must be reachable by keyboard.
+  std::string out = "<div class=\"frame\" role=\"region\" tabindex=\"0\" aria-label=\"" + html(caption) +
+                    "\"><table><caption>" + html(caption) + "</caption><thead><tr>";
+  for (std::size_t i = 0; i < heading.size(); ++i)
+    out += (i != 0 && i == text_column ? "<th scope=\"col\" class=\"text\">" : "<th scope=\"col\">") + heading[i] +
+           "</th>";
+  out += "</tr></thead><tbody>\n";
+  for (const auto& row : rows) {
+    out += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i)
+      out += i == 0             ? "<th scope=\"row\">" + row[i] + "</th>"
+             : i == text_column ? "<td class=\"text\">" + row[i] + "</td>"
+                                : "<td>" + row[i] + "</td>";
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string stacked_bar(std::string_view label, const std::vector<StackedPart>& parts) {
+  std::uint64_t all = 0;
+  for (const StackedPart& part : parts) all += part.value;
+  std::string bar = "<div class=\"stack\" aria-hidden=\"true\">";
+  std::string legend = "<ul class=\"legend\" aria-label=\"" + html(label) + "\">";
+  for (const StackedPart& part : parts) {
+    if (all != 0 && part.value != 0)
+      bar += "<span class=\"" + part.style +
+             "\" style=\"width:" + tools::decimal(100 * static_cast<double>(part.value) / static_cast<double>(all), 3) +
+             "%\"></span>";
+    legend += "<li><span class=\"key " + part.style + "\" aria-hidden=\"true\"></span>" + html(part.name) + ": " +
+              tools::grouped(part.value) + " (" + share(part.value, all) + ")</li>";
+  }
+  return bar + "</div>" + legend + "</ul>\n";
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pass_tally.hpp"
+
+#include <algorithm>
+
+namespace reprise::replay {
+namespace {
+
+std::size_t position_class(std::uint64_t position) {
+  std::size_t i = 0;
+  while (i + 1 < PassSums::positions && position >= PassSums::first_of(i + 1)) ++i;
+  return i;
+}
+
+template <class Array>
+void add(Array& to, const Array& from) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+}
+
+}  // namespace
+
+PassSums::Drafted& PassSums::Drafted::operator+=(const Drafted& other) {
+  proposed += other.proposed;
+  sent += other.sent;
+  accepted += other.accepted;
+  return *this;
+}
+
+PassSums::Position& PassSums::Position::operator+=(const Position& other) {
+  passes += other.passes;
+  tokens += other.tokens;
+  cost += other.cost;
+  return *this;
+}
+
+PassSums& PassSums::operator+=(const PassSums& other) {
+  drafted += other.drafted;
+  add(by_source, other.by_source);
+  add(withheld, other.withheld);
+  add(passes, other.passes);
+  add(by_position, other.by_position);
+  tokens += other.tokens;
+  undrafted += other.undrafted;
+  all_accepted += other.all_accepted;
+  return *this;
+}
+
+PassTally::PassTally(const CostCurve& curve, std::size_t max_nodes, const ReplayControl& fresh,
+                     const TraceSession* logged)
+    : curve_(&curve), fresh_(fresh), logged_(logged), log_(curve, max_nodes + 1) {}
+
+void PassTally::began(const TraceSession& session) {
+  position_ = 0;
+  logs_ = fresh_.learned() != nullptr && (logged_ == nullptr || logged_ == &session);
+  if (!logs_ || log_begun_) return;
+  log_begun_ = true;
+  log_.begin(*fresh_.learned(), session.turns.empty() ? 0 : session.turns.front().prompt.size());
+}
+
+void PassTally::tested(const Outcome& outcome) {
+  const std::size_t proposed = outcome.draft.size();
+  const std::size_t sent = outcome.sent.size();
+  const std::size_t accepted = outcome.accepted.size();
+  sums_.drafted += {proposed, sent, accepted};
+  const auto source = [&](NodeIndex i) -> PassSums::Drafted& {
+    return sums_.by_source[static_cast<std::size_t>(outcome.draft[static_cast<std::size_t>(i)].source)];
+  };
+  for (std::size_t i = 0; i < proposed; ++i) ++source(static_cast<NodeIndex>(i)).proposed;
+  for (const NodeIndex i : outcome.sent) ++source(i).sent;
+  for (const NodeIndex i : outcome.accepted) ++source(i).accepted;
+  const auto cut = static_cast<std::size_t>(outcome.cut);
+  ++sums_.passes[cut];
+  sums_.withheld[cut] += proposed - sent;
+  if (sent == 0) ++sums_.undrafted;
+  if (sent != 0 && sent == proposed && accepted == sent) ++sums_.all_accepted;
+}
+
+void PassTally::passed(const Passed& pass) {
+  PassSums::Position& at = sums_.by_position[position_class(position_)];
+  at += {1, pass.committed, curve_->cost(pass.shape)};
+  position_ += pass.committed;
+  sums_.tokens += pass.committed;
+  rows_.add(pass.shape.rows);
+  if (logs_ && pass.learned != nullptr) log_.add(pass);
+}
+
+}  // namespace reprise::replay

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cost_curve.hpp"
+#include "curve_log.hpp"
+#include "pass_watcher.hpp"
+#include "replay_control.hpp"
+#include "reprise/core/draft.hpp"
+#include "reprise/core/outcome.hpp"
+#include "trace.hpp"
+
+namespace reprise::replay {
+
+/// Sums over the passes of many sessions: the rows by what became of them, and the cost by position.
+struct PassSums {
+  /// Drafted tokens by what became of them. Auxiliary tokens and pad rows count as sent.
+  struct Drafted {
+    std::uint64_t proposed = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t accepted = 0;
+
+    Drafted& operator+=(const Drafted& other);
+  };
+  /// The passes that begin at positions [first_of(i), first_of(i + 1)) of the output of a session.
+  struct Position {
+    std::uint64_t passes = 0;
+    std::uint64_t tokens = 0;
+    double cost = 0;
+
+    Position& operator+=(const Position& other);
+  };
+  static constexpr std::size_t positions = 18;
+  /// The first output token of the position class `i`: 0, 16, 32, 64, 128, ...
+  static constexpr std::uint64_t first_of(std::size_t i) { return i == 0 ? 0 : std::uint64_t{8} << i; }
+
+  Drafted drafted;
+  std::array<Drafted, draft_source_count> by_source{};
+  std::array<std::uint64_t, cut_count> withheld{};  ///< proposed tokens that were not sent, by the pass's reason
+  std::array<std::uint64_t, cut_count> passes{};    ///< passes by the reason
+  std::array<Position, positions> by_position{};
+  std::uint64_t tokens = 0;        ///< committed
+  std::uint64_t undrafted = 0;     ///< passes that carried no draft
+  std::uint64_t all_accepted = 0;  ///< passes whose whole draft was proposed, sent and accepted to its end
+
+  PassSums& operator+=(const PassSums& other);
+};
+
+/// Sums the passes of a replay, and records the curve that control learns: in the whole stream if knowledge is carried,
+/// otherwise in one session.
+class PassTally : public PassWatcher {
+ public:
+  /// `curve` charges the passes, and outlives the tally. `fresh`: the control at the start. `logged`: the session whose
+  /// learned curve is recorded; nullptr: the stream of all.
+  PassTally(const CostCurve& curve, std::size_t max_nodes, const ReplayControl& fresh, const TraceSession* logged);
+
+  void began(const TraceSession& session) override;
+  void tested(const Outcome& outcome) override;
+  void passed(const Passed& pass) override;
+
+  [[nodiscard]] const PassSums& sums() const { return sums_; }
+  /// The learned curve over the passes; empty if control learns none.
+  [[nodiscard]] std::vector<CurvePoint> learned() const {
+    return log_begun_ ? log_.points() : std::vector<CurvePoint>();
+  }
+  [[nodiscard]] const RowCounts& rows() const { return rows_; }
+
+ private:
+  const CostCurve* curve_;
+  ReplayControl fresh_;
+  const TraceSession* logged_;
+  CurveLog log_;
+  RowCounts rows_;
+  PassSums sums_;
+  std::uint64_t position_ = 0;  // output tokens of the session before the pass
+  bool logs_ = false;           // the present session is recorded
+  bool log_begun_ = false;
+};
+
+}  // namespace reprise::replay

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "common/json.hpp"
+#include "common/json_writer.hpp"
+#include "common/text.hpp"
+#include "replay/page_html.hpp"
+#include "replay/tool.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::replay {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+/// Runs the tool with --report, with a folder of its own for each test.
+class Page : public ::testing::Test {
+ protected:
+  Page() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-page-") + test->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    report_ = (folder_ / "report.html").generic_string();
+  }
+  ~Page() override { fs::remove_all(folder_); }
+
+  struct Ran {
+    int status;
+    std::string out;
+    std::string error;
+    std::string page;
+    tools::Json data;
+  };
+  Ran run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--report", report_});
+    std::ostringstream out;
+    std::ostringstream error;
+    const int status = run_tool(arguments, {out, error, {}, {}, {120, false}});
+    Ran ran{status, out.str(), error.str(), fs::exists(report_) ? read(report_) : "", {}};
+    const std::string open = "<script type=\"application/json\" id=\"data\">";
+    if (const std::size_t at = ran.page.find(open); at != std::string::npos) {
+      const std::size_t from = at + open.size();
+      const std::string json = ran.page.substr(from, ran.page.find("</script>", from) - from);
+      if (const auto wrong = tools::parse_json(json, ran.data)) ADD_FAILURE() << wrong->message;
+    }
+    return ran;
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    const fs::path path = folder_ / name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path.generic_string();
+  }
+  static std::string read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  /// Sessions that repeat themselves more or less often.
+  static std::string sessions(std::size_t count, std::size_t categories, const std::string& prefix = "s") {
+    testing::Random random(5);
+    std::ostringstream text;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto tokens = [&](std::size_t length) {
+        std::string list;
+        for (std::size_t j = 0; j < length; ++j)
+          list += (j == 0 ? "" : ",") + std::to_string(random.chance(10 + i % 80) ? random.below(50) : j % 7);
+        return list;
+      };
+      text << "{\"id\":" << tools::quote_json(prefix + std::to_string(i))
+           << ",\"category\":" << tools::quote_json("c" + std::to_string(i % categories)) << ",\"turns\":[{\"prompt\":["
+           << tokens(40) << "],\"output\":[" << tokens(60) << "]},{\"prompt\":[" << tokens(5) << "],\"output\":["
+           << tokens(30) << "]}]}\n";
+    }
+    return text.str();
+  }
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++found;
+    return found;
+  }
+  static std::string between(const std::string& text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    if (at == std::string::npos) return "not found";
+    return text.substr(at + from.size(), text.find(to, at + from.size()) - at - from.size());
+  }
+
+  fs::path folder_;
+  std::string report_;
+};
+
+TEST_F(Page, HasTheFiguresOfTheResults) {
+  const std::string trace = write("t.jsonl", sessions(30, 3));
+  const Ran ran = run({"--format", "json", "--strategy", "ngram", "--strategy", "hf", "--ceiling", "--control", "auto",
+                       "--control", "hindsight", trace});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  tools::Json results;
+  ASSERT_FALSE(tools::parse_json(ran.out, results));
+  const tools::Json::Array& curves = *ran.data.find("curves")->array();
+  const tools::Json::Array& lines = *ran.data.find("lines")->array();
+  ASSERT_EQ(curves.size(), 6U);
+  ASSERT_EQ(lines.size(), 4U);
+  std::size_t row = 0;
+  for (const tools::Json& line : lines)
+    for (std::size_t i = 0; i < curves.size(); ++i, ++row) {
+      const tools::Json& result = (*results.find("results")->array())[row];
+      EXPECT_THAT(*line.find("name")->string(), StartsWith(*result.find("strategy")->string()));
+      EXPECT_EQ(*curves[i].find("spec")->string(), *result.find("cost")->string());
+      EXPECT_EQ((*line.find("speedups")->array())[i].number()->value, result.find("speedup")->number()->value);
+    }
+  const tools::Json& main = (*results.find("results")->array())[2];
+  EXPECT_EQ(ran.data.find("main")->number()->value, 2);
+  const auto shown = [&](const std::string& id) { return between(ran.page, "id=\"" + id + "\">", "<"); };
+  EXPECT_EQ(shown("speedup"), tools::decimal(main.find("speedup")->number()->value, 3));
+  EXPECT_EQ(shown("worst-window"), tools::decimal(main.find("worst_loss")->number()->value, 1));
+  const tools::Json& hindsight = (*results.find("results")->array())[8];
+  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Hindsight</th><td>" +
+                                  tools::decimal(hindsight.find("speedup")->number()->value, 3)));
+  const tools::Json& ceiling = (*results.find("results")->array())[26];
+  EXPECT_EQ(*ceiling.find("strategy")->string(), "ceiling");
+  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Ceiling</th><td>" +
+                                  tools::decimal(ceiling.find("speedup")->number()->value, 3)));
+}
+
+TEST_F(Page, DoesNotChangeTheResults) {
+  const std::string trace = write("t.jsonl", sessions(6, 2));
+  const auto without_times = [](std::string csv) {
+    std::string kept;
+    std::istringstream lines(csv);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream cells(line);
+      std::size_t column = 0;
+      for (std::string cell; std::getline(cells, cell, ','); ++column)
+        if (column < 14 || column > 17) kept += column == 27 ? "" : cell + ",";
+      kept += "\n";
+    }
+    return kept;
+  };
+  const std::vector<std::vector<std::string>> settings = {
+      {}, {"--memory", "past"}, {"--cost-known", "learned"}, {"--cost-known", "carried"}, {"--threads", "2"}};
+  for (const std::vector<std::string>& setting : settings) {
+    std::vector<std::string> arguments = {"--format", "csv", "--cost", "linear:0.1", trace, trace};
+    arguments.insert(arguments.begin(), setting.begin(), setting.end());
+    const Ran ran = run(arguments);
+    std::ostringstream out;
+    std::ostringstream error;
+    ASSERT_EQ(run_tool(arguments, {out, error, {}, {}, {120, false}}), 0) << error.str();
+    EXPECT_EQ(without_times(ran.out), without_times(out.str()));
+  }
+}
+
+TEST_F(Page, ShownSessionsHoldTheRecordedTokens) {
+  const std::string text = sessions(40, 3);
+  const std::vector<std::vector<std::string>> settings = {{}, {"--memory", "past"}, {"--cost-known", "carried"}};
+  for (const auto& setting : settings) {
+    std::vector<std::string> arguments = {"--report-session", "s7", write("t.jsonl", text)};
+    arguments.insert(arguments.begin(), setting.begin(), setting.end());
+    const Ran ran = run(arguments);
+    ASSERT_EQ(ran.status, 0) << ran.error;
+    const tools::Json::Array& shown = *ran.data.find("sessions")->array();
+    ASSERT_GE(shown.size(), 9U);
+    EXPECT_EQ(*shown.front().find("id")->string(), "s7");
+    for (const tools::Json& session : shown) {
+      EXPECT_TRUE(*session.find("complete")->boolean());
+      double tokens = 0;
+      for (const tools::Json& turn : *session.find("turns")->array()) {
+        const tools::Json::Array& output = *turn.find("output")->array();
+        std::size_t at = 1;
+        for (const tools::Json& pass : *turn.find("passes")->array()) {
+          const tools::Json::Array& fields = *pass.array();
+          // The accepted nodes spell the recorded tokens.
+          std::size_t accepted = 0;
+          if (fields.size() > 2)
+            for (std::size_t i = 0; i < fields[5].string()->size(); ++i) {
+              if ((*fields[5].string())[i] != 'a') continue;
+              EXPECT_EQ(*(*fields[2].array())[i].number()->integer, *output[at + accepted++].number()->integer);
+            }
+          const auto committed = static_cast<std::size_t>(*fields[0].number()->integer);
+          EXPECT_LE(accepted, committed);
+          at += committed;
+          tokens += static_cast<double>(committed);
+        }
+        EXPECT_EQ(at, output.size());
+      }
+      EXPECT_EQ(tokens, session.find("tokens")->number()->value);
+      const std::string id = *session.find("id")->string();
+      EXPECT_THAT(text, HasSubstr("{\"id\":\"" + id + "\""));
+    }
+  }
+}
+
+TEST_F(Page, RowsAddUp) {
+  const Ran ran = run({"--format", "json", "--cost", "linear:0.02", write("t.jsonl", sessions(30, 3))});
+  tools::Json results;
+  ASSERT_FALSE(tools::parse_json(ran.out, results));
+  const tools::Json& result = results.find("results")->array()->front();
+  const auto whole = [&](const std::string& name) {
+    return static_cast<std::uint64_t>(result.find(name)->number()->value);
+  };
+  EXPECT_THAT(ran.page, HasSubstr("</span>accepted: " + tools::grouped(whole("accepted")) + " ("));
+  EXPECT_THAT(ran.page,
+              HasSubstr("</span>sent and rejected: " + tools::grouped(whole("drafted") - whole("accepted")) + " ("));
+  EXPECT_THAT(ran.page, HasSubstr("<p>All " + tools::grouped(whole("passes")) + " passes proposed "));
+  const tools::Json::Object& cuts = *result.find("cuts")->object();
+  for (std::size_t i = 0; i < cuts.keys.size(); ++i) {
+    const auto passes = static_cast<std::uint64_t>(cuts.values[i].number()->value);
+    if (passes == 0) continue;
+    EXPECT_THAT(ran.page, AllOf(HasSubstr("<code>" + cuts.keys[i] + "</code>"),
+                                HasSubstr("<td>" + tools::grouped(passes) + "</td>")));
+  }
+}
+
+TEST_F(Page, EscapesHostileNames) {
+  const std::vector<std::string> hostile = {"</script><script>alert(1)</script>",
+                                            "<img src=x onerror=alert(2)>",
+                                            "\" onmouseover=\"alert(3)",
+                                            "' autofocus onfocus='alert(4)",
+                                            "{{script}}",
+                                            "]]><!--<script>",
+                                            "a\xe2\x80\xa8"
+                                            "b\xe2\x80\xae"
+                                            "c",
+                                            "&lt;&amp;"};
+  std::string text;
+  for (const std::string& name : hostile)
+    text += "{\"id\":" + tools::quote_json(name) + ",\"category\":" + tools::quote_json(name) +
+            ",\"turns\":[{\"prompt\":[1,2,3,1,2,3],\"output\":[1,2,3,1,2,3,1,2]}]}\n";
+  std::string words = "[\"zero\"";
+  for (const std::string& name : hostile) words += "," + tools::quote_json(name);
+  const std::string trace = write("<b>t&.jsonl", text);
+  const Ran ran = run({"--vocabulary", write("v.json", words + "]"), trace});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  // The markup of the page itself: two scripts, no image, no handler. In the data, quotes are harmless.
+  const std::size_t data = ran.page.find("id=\"data\">");
+  const std::string markup = ran.page.substr(0, data) + ran.page.substr(ran.page.find("</script>", data));
+  EXPECT_EQ(count(ran.page, "<script"), 2U);
+  EXPECT_EQ(count(ran.page, "</script>"), 2U);
+  EXPECT_EQ(count(ran.page, "<img"), 0U);
+  EXPECT_EQ(count(ran.page, "<!--"), 0U);
+  EXPECT_EQ(count(ran.page, "<b>"), 0U);
+  EXPECT_EQ(count(markup, "\" onmouseover=\"alert"), 0U);
+  EXPECT_EQ(count(markup, "' autofocus"), 0U);
+  EXPECT_EQ(count(ran.page, "\xe2\x80\xa8"), 0U);
+  EXPECT_EQ(count(ran.page, "\"use strict\""), 1U) << "a name was taken for a placeholder";
+  EXPECT_THAT(ran.page, HasSubstr("&lt;img src=x onerror=alert(2)&gt;"));
+  const tools::Json::Array& shown = *ran.data.find("sessions")->array();
+  ASSERT_EQ(shown.size(), hostile.size());
+  EXPECT_EQ(*ran.data.find("words")->find("1")->string(), hostile[0]);
+}
+
+TEST_F(Page, LoadsNothing) {
+  const Ran ran = run({write("t.jsonl", sessions(3, 1))});
+  EXPECT_THAT(ran.page,
+              AllOf(Not(HasSubstr("<link rel=\"stylesheet")), Not(HasSubstr("src=")), Not(HasSubstr("@import")),
+                    Not(HasSubstr("url(")), Not(HasSubstr("https:")), Not(HasSubstr("fetch("))));
+  EXPECT_THAT(ran.page, HasSubstr("default-src 'none'"));
+  EXPECT_EQ(count(ran.page, "http:"), 1U) << "the name of the SVG namespace alone";
+}
+
+TEST_F(Page, FoldsThousandsOfCategories) {
+  std::string text;
+  for (std::size_t i = 0; i < 5000; ++i)
+    text += "{\"id\":\"" + std::to_string(i) + "\",\"category\":\"kind " + std::to_string(i) +
+            "\",\"turns\":[{\"prompt\":[1,2,1,2],\"output\":[1,2,1,2]}]}\n";
+  const Ran ran = run({"--cost", "linear:0.02", write("t.jsonl", text)});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  EXPECT_THAT(ran.page, HasSubstr("4976 others"));
+  EXPECT_LT(ran.page.size(), 200'000U);
+  EXPECT_EQ(ran.data.find("sessions")->array()->size(), 11U);
+}
+
+TEST_F(Page, StaysSmallForLongSessions) {
+  testing::Random random(2);
+  std::string text;
+  for (int session = 0; session < 6; ++session) {
+    std::string output;
+    for (int i = 0; i < 20000; ++i) output += (i == 0 ? "" : ",") + std::to_string(100000 + random.below(40));
+    text += "{\"id\":\"" + std::to_string(session) + "\",\"category\":\"c\",\"turns\":[{\"prompt\":[1],\"output\":[" +
+            output + "]}]}\n";
+  }
+  const Ran ran = run({"--cost", "linear:0", "--strategy", "hf:k=10", write("t.jsonl", text)});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  EXPECT_LT(ran.page.size(), 3'000'000U);
+  EXPECT_FALSE(*ran.data.find("sessions")->array()->front().find("complete")->boolean());
+}
+
+TEST_F(Page, IsRefusedBeforeTheReplay) {
+  const std::string trace = write("t.jsonl", sessions(2, 1));
+  const auto refused = [&](std::vector<std::string> arguments) {
+    std::ostringstream out;
+    std::ostringstream error;
+    EXPECT_EQ(run_tool(arguments, {out, error, {}, {}, {120, false}}), 2);
+    EXPECT_EQ(out.str(), "");
+    return error.str();
+  };
+  const std::string nowhere = (folder_ / "none" / "r.html").generic_string();
+  EXPECT_THAT(refused({"--report", nowhere, trace}), HasSubstr("--report " + nowhere + ": cannot be written"));
+  EXPECT_THAT(refused({"--report", folder_.generic_string(), trace}), HasSubstr("cannot be written"));
+  EXPECT_THAT(refused({"--report", trace, trace}), HasSubstr("the trace"));
+  EXPECT_THAT(refused({"--report", report_, "--output", report_, trace}), HasSubstr("are the same file"));
+  EXPECT_THAT(refused({"--report", report_, "--report-session", "zzz", trace}), HasSubstr("no session of the traces"));
+  EXPECT_THAT(refused({"--report-session", "s0", trace}), HasSubstr("needs --report"));
+  EXPECT_THAT(refused({"--vocabulary", trace, trace}), HasSubstr("needs --report"));
+  EXPECT_THAT(refused({"--report", report_, "--vocabulary", nowhere, trace}), HasSubstr("cannot be opened"));
+  EXPECT_THAT(refused({"--report", report_, "--seeds", "2", "--cost-known", "learned", trace}), HasSubstr("--report"));
+  EXPECT_FALSE(fs::exists(report_));
+  EXPECT_EQ(read(trace), sessions(2, 1));
+}
+
+TEST_F(Page, SaysWhatControlHasLearned) {
+  const std::string trace = write("t.jsonl", sessions(20, 2));
+  EXPECT_THAT(run({"--cost", "linear:0.1", trace}).page, HasSubstr("was told the cost curve"));
+  EXPECT_THAT(run({"--cost", "linear:0.1", "--control", "all", trace}).page, HasSubstr("does not use costs"));
+  EXPECT_THAT(run({"--cost", "linear:0.1", "--cost-known", "assumed", trace}).page,
+              HasSubstr("received no pass times"));
+  EXPECT_THAT(run({"--cost", "linear:0.1", "--cost-known", "carried", trace}).page,
+              HasSubstr("Learned and true cost by rows, after "));
+}
+
+TEST_F(Page, WorksForEmptySessions) {
+  const Ran ran = run({write("t.jsonl", R"({"id":"a","category":"","turns":[{"prompt":[1],"output":[2]}]})"
+                                        "\n")});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  EXPECT_THAT(ran.page,
+              AllOf(HasSubstr("it needs at least two sessions"), Not(HasSubstr("nan")), Not(HasSubstr("inf\""))));
+}
+
+TEST(PageHtml, EscapesText) {
+  EXPECT_EQ(html("<a href=\"x\">'&\n"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;\\n");
+  EXPECT_EQ(html_name(std::string(200, 'x')), "<bdi>" + std::string(80, 'x') + "...</bdi>");
+  EXPECT_EQ(html_name(std::string(79, 'x') + "\xc3\xa9y"), "<bdi>" + std::string(79, 'x') + "...</bdi>");
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/page_figures.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reprise/testing/random.hpp"
+
+namespace reprise::replay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<SessionCost> random_sessions(std::size_t count, std::uint64_t seed) {
+  testing::Random random(seed);
+  std::vector<SessionCost> sessions;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t tokens = 1 + random.below(500);
+    const double speedup = 1 + static_cast<double>(random.below(1000)) / 500;
+    sessions.push_back({tokens, static_cast<double>(tokens) / speedup});
+  }
+  return sessions;
+}
+
+TEST(PageFigures, SpeedupIsARatioOfSums) {
+  const std::vector<SessionCost> sessions = {{10, 5}, {30, 30}};
+  EXPECT_DOUBLE_EQ(sum(sessions).speedup(), 40.0 / 35.0);
+  EXPECT_DOUBLE_EQ(SessionCost{}.speedup(), 1);
+}
+
+TEST(PageFigures, BootstrapNeedsTwoSessions) {
+  EXPECT_FALSE(bootstrap({}));
+  EXPECT_FALSE(bootstrap(std::vector<SessionCost>{{10, 5}}));
+  EXPECT_TRUE(bootstrap(std::vector<SessionCost>{{10, 5}, {10, 5}}));
+}
+
+TEST(PageFigures, BootstrapOfEqualSessionsIsAPoint) {
+  const auto interval = bootstrap(std::vector<SessionCost>(20, {12, 6}));
+  ASSERT_TRUE(interval);
+  EXPECT_DOUBLE_EQ(interval->low, 2);
+  EXPECT_DOUBLE_EQ(interval->high, 2);
+}
+
+TEST(PageFigures, BootstrapIsDeterministicAndHoldsTheSpeedup) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const auto sessions = random_sessions(2 + seed, seed);
+    const auto once = bootstrap(sessions);
+    const auto again = bootstrap(sessions);
+    ASSERT_TRUE(once && again);
+    EXPECT_EQ(once->low, again->low);
+    EXPECT_EQ(once->high, again->high);
+    EXPECT_LE(once->low, sum(sessions).speedup());
+    EXPECT_GE(once->high, sum(sessions).speedup());
+  }
+}
+
+// For many sessions, the interval agrees with the normal one of a ratio (delta method).
+TEST(PageFigures, BootstrapAgreesWithTheDeltaMethod) {
+  const auto sessions = random_sessions(400, 7);
+  const double speedup = sum(sessions).speedup();
+  double squares = 0;
+  for (const SessionCost& session : sessions) {
+    const double residual = static_cast<double>(session.tokens) - speedup * session.cost;
+    squares += residual * residual;
+  }
+  const double half = 1.96 * std::sqrt(squares) / sum(sessions).cost;
+  const auto interval = bootstrap(sessions);
+  ASSERT_TRUE(interval);
+  EXPECT_NEAR(interval->low, speedup - half, 0.15 * half);
+  EXPECT_NEAR(interval->high, speedup + half, 0.15 * half);
+}
+
+// Of 200 samples from one population, the interval holds the true speedup in about 95 of 100.
+TEST(PageFigures, BootstrapCoversTheTruth) {
+  const auto population = random_sessions(4000, 3);
+  const double truth = sum(population).speedup();
+  testing::Random random(11);
+  int covered = 0;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<SessionCost> sample;
+    for (int j = 0; j < 60; ++j) sample.push_back(population[random.below(population.size())]);
+    const auto interval = bootstrap(sample);
+    covered += interval->low <= truth && truth <= interval->high ? 1 : 0;
+  }
+  EXPECT_GE(covered, 178);
+  EXPECT_LE(covered, 199);
+}
+
+TEST(PageFigures, GroupsKeepTheOrderOfTheNames) {
+  const std::vector<std::string> names = {"b", "a", "b", "c"};
+  const std::vector<std::uint64_t> tokens = {1, 2, 3, 4};
+  const Groups groups = group_by(names, tokens, 3);
+  ASSERT_EQ(groups.groups.size(), 3U);
+  EXPECT_EQ(groups.folded, 0U);
+  EXPECT_EQ(groups.groups[0].name, "b");
+  EXPECT_THAT(groups.groups[0].sessions, ElementsAre(0, 2));
+  EXPECT_EQ(groups.groups[1].name, "a");
+  EXPECT_EQ(groups.groups[2].name, "c");
+}
+
+TEST(PageFigures, ThousandsOfGroupsAreFoldedByTokens) {
+  std::vector<std::string> names;
+  std::vector<std::uint64_t> tokens;
+  for (std::size_t i = 0; i < 5000; ++i) {
+    names.push_back("category " + std::to_string(i));
+    tokens.push_back(i % 1000 == 999 ? 100 : 1);
+  }
+  const Groups groups = group_by(names, tokens, 5);
+  ASSERT_EQ(groups.groups.size(), 6U);
+  EXPECT_EQ(groups.folded, 4995U);
+  EXPECT_EQ(groups.groups.front().name, "category 999");
+  EXPECT_EQ(groups.groups[4].name, "category 4999");
+  EXPECT_EQ(groups.groups.back().name, "4995 others");
+  EXPECT_EQ(groups.groups.back().sessions.size(), 4995U);
+}
+
+TEST(PageFigures, WorstMedianAndBestAreDistinctSessionsWithTokens) {
+  const std::vector<SessionCost> sessions = {{10, 5}, {0, 0}, {10, 10}, {10, 4}, {10, 8}, {10, 10}};
+  EXPECT_THAT(worst_median_best(sessions, {"all", {0, 1, 2, 3, 4, 5}}), ElementsAre(2, 4, 3));
+  EXPECT_THAT(worst_median_best(sessions, {"two", {0, 1, 2}}), ElementsAre(2, 0));
+  EXPECT_THAT(worst_median_best(sessions, {"none", {1}}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace reprise::replay

@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the page of reprise-replay --report in a headless Chromium and checks it.
+
+usage: page_in_browser.py REPLAY_TOOL [--pictures FOLDER]
+
+It checks the layout at three widths, in light, dark and print; that nothing is requested and nothing is written to the
+console; that the drawings have the numbers of --format json; the contrast of text; and the use by keyboard.
+REPRISE_CHROMIUM names the browser; otherwise chromium is searched in PATH. Without one, the script says so and skips.
+"""
+import argparse
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+WIDTHS = (375, 768, 1280)
+HOSTILE = ["</script><script>document.title='x'</script>", "<img src=x onerror=console.error(2)>", "\" onfocus=\"alert(3)",
+           "a\u202eb", "x" * 300]
+
+
+def find_chromium():
+    named = os.environ.get("REPRISE_CHROMIUM")
+    if named:
+        return shutil.which(named)
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Browser:
+    """A tab of a headless Chromium, through the pipes of its debugging protocol."""
+
+    def __init__(self, program, folder):
+        to_read, self.writer = os.pipe()
+        self.reader, to_write = os.pipe()
+
+        def take_pipes():  # the browser reads from 3 and writes to 4
+            read, write = os.dup(to_read), os.dup(to_write)
+            os.dup2(read, 3)
+            os.dup2(write, 4)
+
+        arguments = [program, "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={folder}/profile",
+                     "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-dev-shm-usage",
+                     "--hide-scrollbars"]
+        if os.geteuid() == 0:
+            arguments.append("--no-sandbox")  # Chromium has no sandbox for root
+        self.process = subprocess.Popen(arguments, preexec_fn=take_pipes, close_fds=False,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(to_write)
+        self.rest = b""
+        self.number = 0
+        self.session = None
+        self.events = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network", "Accessibility", "DOM"):
+            self.call(f"{domain}.enable")
+
+    def message(self):
+        while b"\0" not in self.rest:
+            more = os.read(self.reader, 1 << 16)
+            if not more:
+                raise SystemExit("the browser has ended")
+            self.rest += more
+        text, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(text)
+
+    def call(self, method, **parameters):
+        self.number += 1
+        call = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            call["sessionId"] = self.session
+        os.write(self.writer, json.dumps(call).encode() + b"\0")
+        while True:
+            message = self.message()
+            if message.get("id") == self.number:
+                if "error" in message:
+                    raise SystemExit(f"{method}: {message['error']}")
+                return message["result"]
+            self.events.append(message)
+
+    def run(self, script):
+        result = self.call("Runtime.evaluate", expression=f"(() => {{{script}}})()", returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise SystemExit(f"{script}: {result['exceptionDetails']}")
+        return result["result"].get("value")
+
+    def key(self, key, code=None, text=None):
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key,
+                      windowsVirtualKeyCode={"Enter": 13, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37, " ": 32}[key],
+                      **({"text": text} if text and kind == "keyDown" else {}))
+
+    def open(self, url, width, theme="light", media="screen"):
+        self.events.clear()
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": theme}])
+        self.call("Page.navigate", url=url)
+        until = time.monotonic() + 60
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            if time.monotonic() > until:
+                raise SystemExit(f"{url} did not load")
+            self.events.append(self.message())
+
+    def picture(self, path, whole):
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
+        path.write_bytes(base64.b64decode(data))
+
+    def close(self):
+        self.session = None
+        self.call("Browser.close")
+        self.process.wait(60)
+
+
+failures = []
+
+
+def check(truth, message):
+    if not truth:
+        failures.append(message)
+        print(f"FAILED: {message}")
+
+
+def check_quiet(browser, url, where):
+    for event in browser.events:
+        method, parameters = event.get("method"), event.get("params", {})
+        check(method not in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"),
+              f"{where}: console: {json.dumps(parameters)[:300]}")
+        if method == "Network.requestWillBeSent":
+            asked = parameters["request"]["url"]
+            check(asked == url or asked.startswith("data:"), f"{where}: requests {asked}")
+
+
+# Elements that are cut off or stick out, unless they are inside a frame that scrolls.
+LAYOUT = """
+const wide = [], frame = (e) => e.closest('.frame, .tokens, .tree, .unseen, .skip');
+for (const e of document.querySelectorAll('body *')) {
+  const box = e.getBoundingClientRect();
+  if (box.width > 0 && !frame(e) && (box.right > innerWidth + 1 || box.left < -1)) wide.push(e.tagName + '.' + e.className);
+}
+return {page: document.documentElement.scrollWidth, window: innerWidth, wide: wide.slice(0, 5),
+        height: document.documentElement.scrollHeight};
+"""
+
+# The lowest contrast of text to its background (WCAG 2). Texts of drawings are filled.
+CONTRAST = """
+const light = (c) => { const f = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  return 0.2126 * f(c[0]) + 0.7152 * f(c[1]) + 0.0722 * f(c[2]); };
+const parse = (text) => { const v = text.match(/[\\d.]+/g).map(Number); return v.length > 3 && v[3] === 0 ? null : v; };
+const below = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c) return c; }
+  return [255, 255, 255]; };
+let least = [99, ''];
+for (const e of document.querySelectorAll('body *')) {
+  if (e.closest('.unseen, .skip, script, noscript, title') || !e.checkVisibility()) continue;
+  if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) continue;
+  const style = getComputedStyle(e), ink = parse(e instanceof SVGElement ? style.fill : style.color);
+  if (!ink) continue;
+  const a = light(ink), b = light(below(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (ratio < least[0]) least = [ratio, e.tagName + '.' + (e.getAttribute('class') || '') + ' ' + e.textContent.slice(0, 30)];
+}
+return least;
+"""
+
+
+def check_layout(browser, url, pictures, name):
+    for width in WIDTHS:
+        for theme in ("light", "dark"):
+            where = f"{name}, {width} px, {theme}"
+            browser.open(url, width, theme)
+            layout = browser.run(LAYOUT)
+            check(layout["page"] <= layout["window"], f"{where}: the page is {layout['page']} px wide")
+            check(not layout["wide"], f"{where}: sticks out: {layout['wide']}")
+            contrast = browser.run(CONTRAST)
+            check(contrast[0] >= 4.5, f"{where}: contrast {contrast}")
+            if pictures:
+                browser.picture(pictures / f"{name}-{width}-{theme}.png", whole=True)
+            check_quiet(browser, url, where)
+    browser.open(url, 700, media="print")
+    layout = browser.run(LAYOUT)
+    check(not layout["wide"], f"{name}, print: sticks out: {layout['wide']}")
+    check(len(browser.call("Page.printToPDF")["data"]) > 10000, f"{name}: the print is empty")
+    check_quiet(browser, url, f"{name}, print")
+
+
+def check_drawing(browser, url, results):
+    browser.open(url, 1280)
+    points = browser.run("""return [...document.querySelectorAll('#curves [data-s]')].map((e) => {
+        const at = e.getAttribute('transform').match(/[-\\d.]+/g).map(Number);
+        return {line: e.parentElement.dataset.line, s: Number(e.dataset.s), speedup: Number(e.dataset.speedup), x: at[0], y: at[1]}; })""")
+    told = {(result["strategy"], float(result["cost"].split(":")[1])): result["speedup"] for result in results}
+    drawn = {(point["line"], point["s"]): point["speedup"] for point in points}
+    check(drawn == told, "the curves differ from the results")
+    low, high = min(points, key=lambda p: p["speedup"]), max(points, key=lambda p: p["speedup"])
+    slope = (high["y"] - low["y"]) / (high["speedup"] - low["speedup"])
+    for point in points:
+        check(abs(point["y"] - low["y"] - slope * (point["speedup"] - low["speedup"])) < 0.01, f"a point is off: {point}")
+    check(slope < 0, "a larger speedup is lower")
+    xs = sorted({(point["s"], point["x"]) for point in points})
+    check(all(a[1] < b[1] for a, b in zip(xs, xs[1:])), "s does not grow to the right")
+    main = results[2]
+    circles = browser.run("""return [...document.querySelectorAll('#reliability circle')].map((e) =>
+        [Number(e.getAttribute('cx')), Number(e.getAttribute('cy'))])""")
+    bins = [item for item in main["reliability"] if item["tests"]]
+    check(len(circles) == len(bins), f"{len(circles)} points for {len(bins)} bins")
+    for (x, y), item in zip(circles, bins):
+        check(abs((x - 46) / 290 - item["claimed"]) < 0.001 and abs((310 - y) / 290 - item["observed"]) < 0.001,
+              f"a point of the reliability diagram is off: {x}, {y}, {item}")
+    shown = browser.run("return document.getElementById('speedup').textContent")
+    check(shown.startswith(f"{main['speedup']:.3f}"), f"the answer is {shown}, the result {main['speedup']}")
+
+
+def check_keyboard(browser, url):
+    browser.open(url, 768)
+    slider = "const all = () => [...document.querySelectorAll('.lines .value')].map((e) => e.textContent);"
+    before = browser.run(slider + "document.getElementById('s-slider').focus(); return all()")
+    browser.key("ArrowRight")
+    after = browser.run(slider + "return all()")
+    check(before != after, "the arrow keys do not move the slider")
+    browser.run("document.querySelector('.lines input').focus()")
+    browser.key(" ", "Space", " ")
+    check(browser.run("return getComputedStyle(document.querySelector('.curve')).display") == "none",
+          "a curve is not hidden by its box")
+    browser.run("document.querySelector('.pass').focus()")
+    browser.key("ArrowRight")
+    browser.key("Enter", text="\r")
+    pressed = browser.run("return [...document.querySelectorAll('.pass')].findIndex((e) => e.getAttribute('aria-pressed') === 'true')")
+    check(pressed == 1, f"Enter on the second pass chose {pressed}")
+    check("Pass 2" in browser.run("return document.querySelector('.tree').textContent"), "the draft is not shown")
+    check(browser.run("return document.querySelectorAll('.pass[tabindex=\"0\"]').length") == 1, "several passes are tab stops")
+    # The whole page is reachable with Tab, and the focus is always seen.
+    browser.run("document.activeElement.blur(); window.scrollTo(0, 0)")
+    seen = set()
+    for _ in range(80):
+        browser.key("Tab")
+        name = browser.run("const e = document.activeElement; return e.tagName + (e.id || e.className || e.textContent.slice(0, 20))")
+        outline = browser.run("return document.activeElement === document.body ? 'body' : getComputedStyle(document.activeElement).outlineStyle")
+        check(outline != "none", f"the focus of {name} is not seen")
+        seen.add(name)
+    for wanted in ("INPUTs-slider", "SELECTsession", "BUTTONpass"):
+        check(wanted in seen, f"Tab does not reach {wanted}")
+    check_quiet(browser, url, "keyboard")
+
+
+def check_names(browser, url):
+    browser.open(url, 1280)
+    for node in browser.call("Accessibility.getFullAXTree")["nodes"]:
+        role = node.get("role", {}).get("value")
+        if role in ("button", "link", "slider", "combobox", "checkbox", "image", "table", "region", "navigation"):
+            check(node.get("ignored") or node.get("name", {}).get("value"), f"a {role} has no name")
+    levels = browser.run("return [...document.querySelectorAll('h1, h2, h3')].map((e) => Number(e.tagName[1]))")
+    check(levels[0] == 1 and levels.count(1) == 1, "there is not one main heading")
+    check(all(b <= a + 1 for a, b in zip(levels, levels[1:])), "a level of headings is left out")
+    check(browser.run("return [...document.querySelectorAll('th')].every((e) => e.hasAttribute('scope'))"), "a th has no scope")
+    check(browser.run("return [...document.querySelectorAll('table')].every((e) => e.caption)"), "a table has no caption")
+    check(browser.run("const ids = [...document.querySelectorAll('[id]')].map((e) => e.id); return new Set(ids).size === ids.length"),
+          "an id is used twice")
+
+
+def check_sessions(browser, url, traces):
+    browser.open(url, 1280)
+    recorded = {}
+    for trace in traces:
+        for line in pathlib.Path(trace).read_text().splitlines():
+            session = json.loads(line)
+            recorded[session["id"]] = [token for turn in session["turns"] for token in turn["output"]]
+    shown = browser.run("""const choice = document.getElementById('session'), all = [];
+        const sessions = JSON.parse(document.getElementById('data').textContent).sessions;
+        for (let i = 0; i < choice.options.length; ++i) {
+          choice.value = i;
+          choice.dispatchEvent(new Event('change'));
+          all.push([sessions[i].id, sessions[i].complete, [...document.querySelectorAll('.tokens .tok')].map((e) => Number(e.textContent))]);
+        }
+        return all;""")
+    check(0 < len(shown) <= 24, f"{len(shown)} sessions are shown")
+    for name, complete, tokens in shown:
+        whole = recorded[name]
+        check(tokens == (whole if complete else whole[:len(tokens)]), f"session {name} shows other tokens")
+
+
+def check_without_script(browser, url):
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    browser.open(url, 768)
+    root = browser.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
+    found = browser.call("DOM.querySelectorAll", nodeId=root, selector="table")["nodeIds"]
+    check(len(found) >= 6, "the tables need a script")
+    browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("tool", help="the program reprise-replay")
+    parser.add_argument("--pictures", type=pathlib.Path, help="keep pictures of the page in this folder")
+    arguments = parser.parse_args()
+    chromium = find_chromium()
+    if not chromium:
+        print("skipped: found no Chromium; install it, or name one in REPRISE_CHROMIUM")
+        return 0
+    if arguments.pictures:
+        arguments.pictures.mkdir(parents=True, exist_ok=True)
+    root = pathlib.Path(__file__).resolve().parents[2]
+    traces = sorted(str(path) for path in (root / "bench/traces").glob("*.jsonl"))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        folder = pathlib.Path(folder)
+        report, hostile = folder / "report.html", folder / "hostile.html"
+        command = [arguments.tool, "--format", "json", "--stream", "--strategy", "ngram", "--strategy", "hf", "--strategy", "none",
+                   "--report", str(report)]
+        results = json.loads(subprocess.run(command + traces, check=True, capture_output=True, text=True).stdout)["results"]
+        bad = folder / "<b>t.jsonl"
+        bad.write_text("".join(json.dumps({"id": name, "category": name, "turns": [
+            {"prompt": [0, 1, 2, 3, 4] * 3, "output": [0, 1, 2, 3, 4] * 4}]}) + "\n" for name in HOSTILE))
+        words = folder / "words.json"
+        words.write_text(json.dumps(HOSTILE))
+        subprocess.run([arguments.tool, "--cost", "linear:0.1", "--cost-known", "carried", "--vocabulary", str(words),
+                        "--report", str(hostile), str(bad)], check=True, capture_output=True)
+        browser = Browser(chromium, folder)
+        try:
+            url = report.as_uri()
+            check_layout(browser, url, arguments.pictures, "report")
+            check_drawing(browser, url, results)
+            check_keyboard(browser, url)
+            check_names(browser, url)
+            check_sessions(browser, url, traces)
+            check_without_script(browser, url)
+            check_layout(browser, hostile.as_uri(), arguments.pictures, "hostile")
+            check_names(browser, hostile.as_uri())
+            check(browser.run("return document.title") == f"Replay of {bad}", "a name has changed the title")
+        finally:
+            browser.close()
+    print(f"{len(failures)} checks failed" if failures else "the page is as it should be")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
