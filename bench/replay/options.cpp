@@ -225,7 +225,7 @@ std::vector<Option> result_rows(Options& o) {
 std::vector<Option> report_rows(Options& o) {
   return {{"--report", "FILE",
            "also write a page for people there: HTML in one file, about the first strategy under the middle\n"
-           "cost. For it, the first strategy is also replayed with --control hindsight, and the ceiling found",
+           "cost. For it, this strategy is also replayed with --control hindsight, and the ceiling is found",
            text(o.report)},
           {.name = "--report-session",
            .value = "ID",
