@@ -2,15 +2,19 @@
 // Compares the walk on the GPU with the library's walk over random trees. Exit status: 0 all are equal, 1 not all are,
 // 77 there is no GPU.
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "cuda_verifier.cuh"
 #include "random_walk.hpp"
 
-namespace {
+namespace self_test {
 
 constexpr std::size_t most_drafted = 64;
 constexpr std::int32_t vocabulary = 1000;
@@ -20,7 +24,7 @@ class TableModel {
  public:
   std::vector<float> table;
 
-  [[nodiscard]] std::int32_t vocabulary() const { return ::vocabulary; }
+  [[nodiscard]] std::int32_t vocabulary() const { return self_test::vocabulary; }
   [[nodiscard]] reprise::Capabilities capabilities() const {
     reprise::Capabilities can;
     can.max_leaves = most_drafted;
@@ -28,7 +32,8 @@ class TableModel {
   }
   const float* logits(reprise::TokenSpan, std::size_t, std::span<const reprise::NodeIndex>, cudaStream_t stream) {
     void* made = nullptr;
-    if (!memory_ && cudaMalloc(&made, (most_drafted + 1) * ::vocabulary * sizeof(float)) != cudaSuccess) return nullptr;
+    if (!memory_ && cudaMalloc(&made, (most_drafted + 1) * self_test::vocabulary * sizeof(float)) != cudaSuccess)
+      return nullptr;
     if (!memory_) memory_.reset(static_cast<float*>(made));
     const auto copied =
         cudaMemcpyAsync(memory_.get(), table.data(), table.size() * sizeof(float), cudaMemcpyHostToDevice, stream);
@@ -62,9 +67,10 @@ bool same(const reprise::Accepted& walked, const std::vector<cuda_example::Step>
   return true;
 }
 
-}  // namespace
+}  // namespace self_test
 
 int main() {
+  using namespace self_test;
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::puts("no GPU: compiled only");
