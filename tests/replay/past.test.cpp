@@ -353,12 +353,12 @@ TEST(Past, OfStrategiesWithoutAMemoryIsNone) {
 }
 
 TEST(Past, BelongsToOneTraceStrategyControlAndCurve) {
-  const Trace trace = agents(12);
-  const Trace other = agents(12, 2);
+  const Trace trace = agents(6);
+  const Trace other = agents(6, 2);
   How how;
   how.settings.memory_bytes = std::size_t{1} << 20;  // there are many of them
   how.strategies = {"ngram", "ngram:index=naive", "token-table"};
-  how.controls = {"all", "cost", "best:3"};
+  how.controls = {"all", "best:3"};
   how.curves = {"linear:0", "linear:0.1"};
   how.by_category = true;
   const auto together = replayed({trace, other, trace}, how);
@@ -376,7 +376,7 @@ TEST(Past, BelongsToOneTraceStrategyControlAndCurve) {
 }
 
 TEST(Past, DoesNotDependOnTheNumberOfThreads) {
-  const std::vector<Trace> traces = {agents(12), agents(9, 2)};
+  const std::vector<Trace> traces = {agents(6), agents(5, 2)};
   How how;
   how.settings.memory_bytes = std::size_t{1} << 20;  // there are many of them
   how.strategies = {"ngram", "vllm", "token-table:n=8"};
@@ -388,7 +388,7 @@ TEST(Past, DoesNotDependOnTheNumberOfThreads) {
     how.threads = 1;
     std::vector<Sums> one;
     for (const Row& row : replayed(traces, how)) one.push_back(sums(row));
-    for (const std::size_t threads : {2U, 5U, 100U}) {
+    for (const std::size_t threads : {2U, 100U}) {
       how.threads = threads;
       const auto rows = replayed(traces, how);
       ASSERT_EQ(rows.size(), one.size());
