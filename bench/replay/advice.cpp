@@ -69,9 +69,13 @@ class Adviser {
       next.history_bytes = mebibytes * mebibyte;
       offer("history", std::to_string(mebibytes) + " MiB", next);
     }
-    next = advice_.settings;
-    next.suffix_array = true;
-    offer("index", "suffix array", next);
+    for (const auto& [drafter, name] :
+         {std::pair(Drafter::suffix_array, "suffix array"), {Drafter::copy, "copies only"}}) {
+      next = advice_.settings;
+      next.drafter = drafter;
+      if (drafter == Drafter::copy) next.history_bytes = 0;
+      offer("drafter", name, next);
+    }
     for (const std::size_t nodes : {4U, 8U, 16U}) {
       next = advice_.settings;
       next.max_nodes = nodes;
@@ -85,8 +89,12 @@ class Adviser {
 
  private:
   Replayed replay(const AdvisedSettings& settings) {
-    const auto runs = make_runs(settings.suffix_array ? "ngram:index=suffix_array" : "ngram", stores_);
-    const ControlSpec controls[] = {ControlSpec()};
+    const bool copy = settings.drafter == Drafter::copy;
+    const auto runs = make_runs(copy                                 ? "copy"
+                                : settings.drafter == Drafter::ngram ? "ngram"
+                                                                     : "ngram:index=suffix_array",
+                                stores_);
+    const ControlSpec controls[] = {{ControlKind::cost, 0}};
     Assignment one = assignment_;
     one.runs = runs;
     one.controls = controls;

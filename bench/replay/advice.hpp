@@ -33,11 +33,18 @@ struct Change {
 Change change(std::span<const SessionCost> before, std::span<const SessionCost> after);
 inline constexpr std::size_t fewest_sessions = 8;
 
+/// The drafters that an advice compares.
+enum class Drafter : std::uint8_t {
+  ngram,         ///< NgramDrafter<RollingHashIndex>, as in Speculator
+  suffix_array,  ///< NgramDrafter<SuffixArrayIndex>
+  copy,          ///< PromptLookupDrafter, with drafts sized by the same control; reads no history
+};
+
 /// The settings that an advice is about. The initial values are the defaults of the library.
 struct AdvisedSettings {
   bool trees = false;             ///< the engine verifies trees (Capabilities::max_leaves)
   std::size_t history_bytes = 0;  ///< of a HistoryStore with next-token counts; 0: none
-  bool suffix_array = false;      ///< SuffixArrayIndex instead of RollingHashIndex
+  Drafter drafter = Drafter::ngram;
   std::size_t max_nodes = most_drafted_nodes;
   bool graph_widths = false;  ///< passes have only graph_widths() rows
 
@@ -80,9 +87,9 @@ struct Advice {
 /// than plain decoding. `assignment`
 /// has one curve; its runs and controls are not used. `stores`: datastores that every drafter reads.
 ///
-/// Questions, in this order: trees or chains, a history and its bytes, the index, the most drafted nodes, few widths of
-/// passes. A larger history must pay against a smaller one. Widths are never advised: their line says what they would
-/// cost an engine that captures graphs.
+/// Questions, in this order: trees or chains, a history and its bytes, the drafter, the most drafted nodes, few widths
+/// of passes. A larger history must pay against a smaller one. Widths are never advised: their line says what they
+/// would cost an engine that captures graphs.
 ///
 /// Cost: twelve replays. Throws InputError as replay_all() does.
 Advice advise(const Assignment& assignment, std::span<const DatastoreRef> stores, tools::Progress& progress);

@@ -77,10 +77,14 @@ std::string json_interval(const Change& change) {
   return "[" + tools::shortest(change.interval->low) + ", " + tools::shortest(change.interval->high) + "]";
 }
 
+std::string_view name(Drafter drafter) {
+  return drafter == Drafter::ngram ? "ngram" : drafter == Drafter::copy ? "copy" : "ngram:index=suffix_array";
+}
+
 void add_settings(tools::JsonWriter& json, const AdvisedSettings& settings) {
   json.key("settings").begin_object();
   json.member("trees", settings.trees).member("history_bytes", settings.history_bytes);
-  json.member("index", settings.suffix_array ? "suffix_array" : "rolling_hash");
+  json.member("drafter", name(settings.drafter));
   json.member("max_nodes", settings.max_nodes);
   json.member("widths", settings.graph_widths ? graph_widths_text() : std::string());
   json.end();
@@ -96,7 +100,7 @@ void write_code(std::ostream& out, const AdviceReport& report) {
   else if (told)
     out << "// `curve` is reprise::CostCurve::from_points() of the points in " << tools::printable(report.curve.spec())
         << ".\n";
-  out << "reprise::NgramOptions options;\n";
+  if (settings.drafter != Drafter::copy) out << "reprise::NgramOptions options;\n";
   if (settings.history_bytes != 0) {
     out << "// docs/serving.md: give both your `.key` and `.vocabulary`, and add each request that has ended.\n"
         << "auto history = reprise::HistoryStore::make({.max_bytes = " << settings.history_bytes << "});\n"
@@ -109,15 +113,18 @@ void write_code(std::ostream& out, const AdviceReport& report) {
           << "if (!rows) return out_of_memory();\n"
           << "options.ranked_rows = &*rows;\n";
   }
-  if (!report.settings.corpora.empty())
+  if (!report.settings.corpora.empty() && settings.drafter != Drafter::copy)
     out << "// Add your corpora to options.stores: " << tools::printable(report.settings.corpora) << ".\n";
-  const std::string cost = told ? "{.curve = std::move(curve)" : "{";
-  if (settings.suffix_array)
+  if (settings.drafter == Drafter::copy)
+    out << "reprise::Session session{reprise::PromptLookupDrafter{}, reprise::CostControl({"
+        << (told ? ".curve = std::move(curve)" : "") << "})};\n";
+  else if (settings.drafter == Drafter::suffix_array)
     out << "using Drafter = reprise::NgramDrafter<reprise::SuffixArrayIndex>;\n"
         << "reprise::Session<Drafter, reprise::CostControl> session(\n"
-        << "    Drafter(options), reprise::CostControl(" << cost << (told ? ", " : "") << ".calibrated = true}));\n";
+        << "    Drafter(options), reprise::CostControl({" << (told ? ".curve = std::move(curve), " : "")
+        << ".calibrated = true}));\n";
   else
-    out << "reprise::Speculator session(options" << (told ? ", " + cost + "}" : "") << ");\n";
+    out << "reprise::Speculator session(options" << (told ? ", {.curve = std::move(curve)}" : "") << ");\n";
   if (settings.trees)
     out << "// Your verifier's capabilities(), with tree attention: V6 to V8 of docs/integration.md.\n"
         << "reprise::Capabilities capabilities;\n"
@@ -134,7 +141,7 @@ void write_table(std::ostream& out, const AdviceReport& report) {
       << (report.part == TracePart::all ? "" : ", part " + std::string(name(report.part))) << "\n\n"
       << "The defaults (chains, no history): " << tools::decimal(advice.default_speedup, 3)
       << " times as fast as plain decoding" << times(advice.against_plain) << "\n\n";
-  const tools::Table table(out, {{12, tools::Align::left}, {20, tools::Align::left}, {8}, {8}, {18}, {10}, {2}});
+  const tools::Table table(out, {{12, tools::Align::left}, {20, tools::Align::left}, {8}, {9}, {21}, {11}});
   table.line({"", "", "", "", "99%", ""});
   table.line({"question", "setting", "speedup", "change", "interval", "memory"}, "   verdict");
   const std::string* question = nullptr;

@@ -26,7 +26,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The code of two advices: it compiles, and CodeToPaste compares it with what is written.
+// The code of three advices: it compiles, and CodeToPaste compares it with what is written.
 constexpr auto out_of_memory = [] {};
 [[maybe_unused]] void all_is_advised() {
 #include "replay/advised_all.inc"
@@ -109,12 +109,17 @@ TEST(Advice, CodeToPaste) {
   write_code(defaults, report);
   EXPECT_EQ(defaults.str(), file_of_tests("advised_defaults.inc"));
 
-  advice.settings = {.trees = true, .history_bytes = 1 << 20, .suffix_array = true, .max_nodes = 8};
+  advice.settings = {.trees = true, .history_bytes = 1 << 20, .drafter = Drafter::suffix_array, .max_nodes = 8};
   report.settings.cost_known = CostKnown::told;
   report.top_k = true;
   std::ostringstream all;
   write_code(all, report);
   EXPECT_EQ(all.str(), file_of_tests("advised_all.inc"));
+
+  advice.settings = {.drafter = Drafter::copy};
+  std::ostringstream copies;
+  write_code(copies, report);
+  EXPECT_EQ(copies.str(), file_of_tests("advised_copy.inc"));
 }
 
 TEST(Advice, NamesOfFilesStayInTheirComments) {
@@ -190,7 +195,7 @@ TEST_F(AdviceTool, LeavesTheDefaultsIfDraftingDoesNotPay) {
   ASSERT_FALSE(tools::parse_json(ran.out, json)) << ran.out;
   EXPECT_TRUE(*json.find("leave_as_is")->boolean());
   EXPECT_EQ(json.find("ratio")->number()->value, 1);
-  ASSERT_EQ(json.find("tried")->array()->size(), 10U);
+  ASSERT_EQ(json.find("tried")->array()->size(), 11U);
   for (const tools::Json& tried : *json.find("tried")->array()) {
     EXPECT_FALSE(*tried.find("chosen")->boolean());
     EXPECT_EQ(tried.find("interval")->array()->size(), 2U);
