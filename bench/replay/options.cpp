@@ -219,6 +219,10 @@ std::vector<Option> result_rows(Options& o) {
            "sessions replayed in parallel (default 1); whole runs where sessions depend on each other.\n"
            "Counts do not depend on it; times are cleanest with 1",
            whole(o.threads, 1, 1024, "a number of threads,")},
+          {"--advise", "",
+           "instead of results: the settings of the library to use for these traces under one --cost, what each\n"
+           "gives with its 99% interval over sessions, and C++ to paste (docs/choosing.md); it makes thirteen replays",
+           flag(o.advise)},
           {"--list", "", "list the strategies with their keys, and the curves", flag(o.list)}};
 }
 
@@ -262,8 +266,25 @@ tools::OptionTable table_of(Options& o) {
   return table;
 }
 
+/// Rejects options that an advice chooses or does not use.
+void agree_to_advise(const Options& o, const tools::GivenOptions& given) {
+  if (!o.advise) return;
+  given.only(false,
+             {"--strategy", "--control", "--shape", "--max-nodes", "--memory", "--memory-bytes", "--next-tokens",
+              "--snapshot-in", "--snapshot-out"},
+             "cannot be given with --advise, which tries several of these settings");
+  given.only(false, {"--seeds", "--by-category", "--ceiling", "--reasons", "--reliability", "--report"},
+             "belongs to a replay of given settings; leave out --advise, or this option");
+  if (o.costs.size() + o.pass_times.size() != 1)
+    throw InputError(
+        "--advise needs one --cost or --pass-times, because the best settings depend on what a pass costs; "
+        "docs/choosing.md says how to measure a curve, and linear:0.02 is a guess for a GPU");
+  if (o.format == Format::csv) throw InputError("--advise needs --format table or json");
+}
+
 /// Rejects combinations of options that have no effect.
 void agree(const Options& o, const tools::GivenOptions& given) {
+  agree_to_advise(o, given);
   given.only(timed(o.settings.cost_known), {"--noise", "--outliers", "--slowdown", "--seed", "--seeds"},
              "needs --cost-known learned or carried: otherwise no pass times are simulated");
   given.only(o.settings.cost_known != CostKnown::told, {"--cost-prior"},

@@ -47,6 +47,7 @@ struct Options {
   std::size_t limit = unlimited;             ///< sessions of each trace, before `part` applies
   TracePart part = TracePart::all;
   std::size_t threads = 1;
+  bool advise = false;  ///< replay with other settings, and say which of them pay
   bool list = false;
   bool help = false;
   bool version = false;

@@ -99,6 +99,8 @@ class Replay {
     const TokenSpan start = no_prompt ? free : TokenSpan(turn.prompt);
     Capabilities capabilities;
     capabilities.max_leaves = setup_.settings.trees ? unlimited : 1;
+    capabilities.allowed_widths = setup_.settings.widths;
+    if (!setup_.settings.widths.empty()) capabilities.pad_token = 0;
     const Result<void> begun =
         first ? session_.begin(start, capabilities) : session_.append(turn.prompt, Origin::prompt);
     if (!begun) return std::string(begun.error().message);

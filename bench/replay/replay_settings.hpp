@@ -9,6 +9,7 @@
 
 #include "clock_spec.hpp"
 #include "reprise/control/cost_prior.hpp"
+#include "reprise/core/capabilities.hpp"
 
 namespace reprise::replay {
 
@@ -33,6 +34,7 @@ enum class Kept : std::uint8_t {
 struct ReplaySettings {
   std::size_t max_nodes = most_drafted_nodes;  ///< most drafted tokens of a pass
   bool trees = true;                           ///< false: the best chain of each draft
+  AllowedWidths widths = {};                   ///< row counts of passes with a draft; empty: any
   CostKnown cost_known = CostKnown::told;
   std::string cost_prior = {};  ///< the name of `prior`, as given; empty: nothing is assumed
   CostPrior prior = {};         ///< the costs that control assumes at first; unused if the curve is told

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "advice.hpp"
 #include "common/bundled_files.hpp"
 #include "common/files.hpp"
 #include "common/input_error.hpp"
@@ -218,6 +219,19 @@ int replay_and_report_seeds(const Options& options, const Assignment& assignment
   return std::max(delivered, report_faults(rows, surroundings.error));
 }
 
+int replay_and_advise(const Options& options, const Assignment& assignment, std::span<const DatastoreRef> stores,
+                      tools::Progress& progress, const Surroundings& surroundings) {
+  const Advice advice = advise(assignment, stores, progress);
+  const bool top_k = options.settings.top_k && has_top_k(assignment.traces);
+  const AdviceReport report = {advice, assignment.curves.front(), assignment.settings, options.part, top_k};
+  const int delivered = deliver(options, surroundings, [&](std::ostream& out) {
+    options.format == Format::json ? write_json(out, report) : write_table(out, report);
+  });
+  if (advice.fault.empty()) return delivered;
+  surroundings.error << "reprise-replay: NOT LOSSLESS: " << tools::printable(advice.fault) << "\n";
+  return exit_failed;
+}
+
 int replay(const Options& options, const Surroundings& surroundings) {
   const Corpora corpora(options.corpora, options.fingerprint_given ? std::optional(options.fingerprint) : std::nullopt);
   const std::vector<StrategyRun> runs = runs_of(options, corpora);
@@ -259,6 +273,7 @@ int replay(const Options& options, const Surroundings& surroundings) {
   if (!options.snapshot_out.empty()) assignment.snapshot_out = &left;
   check_memories(options, assignment);
   tools::Progress progress(surroundings.show_progress ? &surroundings.error : nullptr, surroundings.progress_columns);
+  if (options.advise) return replay_and_advise(options, assignment, corpora.stores(), progress, surroundings);
   if (options.seeds != 0) return replay_and_report_seeds(options, assignment, progress, surroundings);
   std::optional<PageCollector> page;
   if (!options.report.empty()) {

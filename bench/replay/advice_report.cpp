@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reports of an advice: a table with C++ to paste, and JSON.
+#include <algorithm>
+#include <sstream>
+#include <string>
+
+#include "advice.hpp"
+#include "common/json_writer.hpp"
+#include "common/table.hpp"
+#include "common/text.hpp"
+#include "common/utf8.hpp"
+
+namespace reprise::replay {
+namespace {
+
+/// A ratio as a difference in percent: "+1.5%".
+std::string percent(double ratio) {
+  const std::string text = tools::decimal(100 * (ratio - 1), 1);
+  if (text == "-0.0" || text == "0.0") return "0.0%";
+  return (text.front() == '-' ? "" : "+") + text + "%";
+}
+
+std::string interval_text(const Change& change) {
+  if (!change.interval) return "";
+  return percent(change.interval->low) + " to " + percent(change.interval->high);
+}
+
+std::string times(const Change& against_plain) {
+  if (!against_plain.interval) return "";
+  return " (99%: " + tools::decimal(against_plain.interval->low, 3) + " to " +
+         tools::decimal(against_plain.interval->high, 3) + ")";
+}
+
+std::string verdict(const Tried& tried, const Advice& advice) {
+  if (!tried.change.interval) return "too few sessions";
+  if (tried.settings.graph_widths) return "only if your engine captures graphs";
+  if (tried.chosen) return "use it";
+  if (!tried.change.pays()) return "leave it";
+  const bool larger = std::any_of(advice.tried.begin(), advice.tried.end(),
+                                  [&](const Tried& other) { return other.question == tried.question && other.chosen; });
+  return larger ? "a later one is better" : "leave it";
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  return bytes == 0 ? "" : tools::decimal(static_cast<double>(bytes) / (1 << 20), 1) + " MiB";
+}
+
+void write_summary(std::ostream& out, const Advice& advice) {
+  if (advice.sessions < fewest_sessions) {
+    out << "Too few sessions for an advice: " << advice.sessions << " with tokens, and at least " << fewest_sessions
+        << " are needed. Leave the settings as they are, or record more.\n";
+    return;
+  }
+  if (advice.leave_as_is()) {
+    const bool slow = std::any_of(advice.tried.begin(), advice.tried.end(), [](const Tried& tried) {
+      return tried.change.pays() && !tried.settings.graph_widths;
+    });
+    if (slow)
+      out << "Leave the settings as they are: none of them makes drafting faster than plain decoding here.\n";
+    else
+      out << "Leave the settings as they are: no change gave " << percent(1 + Change::least_gain)
+          << " or more, beyond noise.\n";
+  } else {
+    out << "Together: " << tools::decimal(advice.speedup, 3) << " times as fast as plain decoding, "
+        << percent(advice.against_default.ratio)
+        << " against the defaults (99%: " << interval_text(advice.against_default) << ")";
+    if (advice.memory_bytes != 0) out << ", with " << bytes_text(advice.memory_bytes) << " for all sessions of a trace";
+    out << ".\n";
+  }
+  if (advice.against_plain.interval && advice.against_plain.interval->high < 1)
+    out << "The defaults are slower than plain decoding here. Check the curve; the loss of a drafter is bounded "
+           "(docs/choosing.md).\n";
+}
+
+std::string json_interval(const Change& change) {
+  if (!change.interval) return "null";
+  return "[" + tools::shortest(change.interval->low) + ", " + tools::shortest(change.interval->high) + "]";
+}
+
+std::string_view name(Drafter drafter) {
+  return drafter == Drafter::ngram ? "ngram" : drafter == Drafter::copy ? "copy" : "ngram:index=suffix_array";
+}
+
+void add_settings(tools::JsonWriter& json, const AdvisedSettings& settings) {
+  json.key("settings").begin_object();
+  json.member("trees", settings.trees).member("history_bytes", settings.history_bytes);
+  json.member("drafter", name(settings.drafter));
+  json.member("max_nodes", settings.max_nodes);
+  json.member("widths", settings.graph_widths ? graph_widths_text() : std::string());
+  json.end();
+}
+
+}  // namespace
+
+void write_code(std::ostream& out, const AdviceReport& report) {
+  const AdvisedSettings& settings = report.advice.settings;
+  const bool told = report.settings.cost_known == CostKnown::told;
+  if (told && report.curve.linear() != nullptr)
+    out << "auto curve = reprise::CostCurve::linear(" << tools::shortest(report.curve.linear()->slope) << ");\n";
+  else if (told)
+    out << "// `curve` is reprise::CostCurve::from_points() of the points in " << tools::printable(report.curve.spec())
+        << ".\n";
+  if (settings.drafter != Drafter::copy) out << "reprise::NgramOptions options;\n";
+  if (settings.history_bytes != 0) {
+    out << "// docs/serving.md: give both your `.key` and `.vocabulary`, and add each request that has ended.\n"
+        << "auto history = reprise::HistoryStore::make({.max_bytes = " << settings.history_bytes << "});\n"
+        << "auto counts = reprise::NextTokenCounts::make({.max_bytes = " << report.settings.next_token_bytes << "});\n"
+        << "if (!history || !counts) return out_of_memory();\n"
+        << "options.stores = {*history};\n"
+        << "options.next_tokens = &*counts;\n";
+    if (report.top_k)
+      out << "auto rows = reprise::RankedRows::make({.max_bytes = " << report.settings.next_token_bytes << "});\n"
+          << "if (!rows) return out_of_memory();\n"
+          << "options.ranked_rows = &*rows;\n";
+  }
+  if (!report.settings.corpora.empty() && settings.drafter != Drafter::copy)
+    out << "// Add your corpora to options.stores: " << tools::printable(report.settings.corpora) << ".\n";
+  if (settings.drafter == Drafter::copy)
+    out << "reprise::Session session{reprise::PromptLookupDrafter{}, reprise::CostControl({"
+        << (told ? ".curve = std::move(curve)" : "") << "})};\n";
+  else if (settings.drafter == Drafter::suffix_array)
+    out << "using Drafter = reprise::NgramDrafter<reprise::SuffixArrayIndex>;\n"
+        << "reprise::Session<Drafter, reprise::CostControl> session(\n"
+        << "    Drafter(options), reprise::CostControl({" << (told ? ".curve = std::move(curve), " : "")
+        << ".calibrated = true}));\n";
+  else
+    out << "reprise::Speculator session(options" << (told ? ", {.curve = std::move(curve)}" : "") << ");\n";
+  if (settings.trees)
+    out << "// Your verifier's capabilities(), with tree attention: V6 to V8 of docs/integration.md.\n"
+        << "reprise::Capabilities capabilities;\n"
+        << "capabilities.max_leaves = reprise::unlimited;\n";
+  if (settings.max_nodes != most_drafted_nodes)
+    out << "reprise::Limits limits;\n"
+        << "limits.draft.max_nodes = " << settings.max_nodes << ";\n";
+}
+
+void write_table(std::ostream& out, const AdviceReport& report) {
+  const Advice& advice = report.advice;
+  out << "Advice for " << tools::grouped(advice.sessions) << (advice.sessions == 1 ? " session, " : " sessions, ")
+      << tools::grouped(advice.tokens) << " tokens, under " << tools::printable(report.curve.spec())
+      << (report.part == TracePart::all ? "" : ", part " + std::string(name(report.part))) << "\n\n"
+      << "The defaults (chains, no history): " << tools::decimal(advice.default_speedup, 3)
+      << " times as fast as plain decoding" << times(advice.against_plain) << "\n\n";
+  const tools::Table table(out, {{12, tools::Align::left}, {20, tools::Align::left}, {8}, {9}, {21}, {11}});
+  table.line({"", "", "", "", "99%", ""});
+  table.line({"question", "setting", "speedup", "change", "interval", "memory"}, "   verdict");
+  const std::string* question = nullptr;
+  for (const Tried& tried : advice.tried) {
+    const bool same = question != nullptr && *question == tried.question;
+    table.line({same ? "" : tried.question, tried.setting, tools::decimal(tried.speedup, 3),
+                percent(tried.change.ratio), interval_text(tried.change), bytes_text(tried.memory_bytes)},
+               "   " + verdict(tried, advice));
+    question = &tried.question;
+  }
+  out << "\nEach change is against what was chosen above it.\n";
+  write_summary(out, advice);
+  out << "\n";
+  write_code(out, report);
+}
+
+void write_json(std::ostream& out, const AdviceReport& report) {
+  const Advice& advice = report.advice;
+  tools::JsonWriter json(out);
+  json.begin_object().member("version", 1).member("cost", report.curve.spec());
+  json.member("part", name(report.part)).member("sessions", advice.sessions).member("tokens", advice.tokens);
+  json.raw_member("default_speedup", tools::shortest(advice.default_speedup));
+  json.raw_member("default_interval", json_interval(advice.against_plain));
+  json.member("leave_as_is", advice.leave_as_is());
+  add_settings(json, advice.settings);
+  json.member("memory_bytes", advice.memory_bytes).raw_member("speedup", tools::shortest(advice.speedup));
+  json.raw_member("ratio", tools::shortest(advice.against_default.ratio));
+  json.raw_member("interval", json_interval(advice.against_default));
+  std::ostringstream code;
+  write_code(code, report);
+  json.member("code", code.str());
+  json.key("tried").begin_array();
+  for (const Tried& tried : advice.tried) {
+    json.new_line(2).begin_object().member("question", tried.question).member("setting", tried.setting);
+    json.raw_member("speedup", tools::shortest(tried.speedup));
+    json.raw_member("ratio", tools::shortest(tried.change.ratio));
+    json.raw_member("interval", json_interval(tried.change)).member("memory_bytes", tried.memory_bytes);
+    json.member("chosen", tried.chosen);
+    add_settings(json, tried.settings);
+    json.end();
+  }
+  json.new_line().end().end();
+  out << "\n";
+}
+
+}  // namespace reprise::replay

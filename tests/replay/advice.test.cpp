@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// reprise-replay --advise: which settings pay, and the C++ to paste.
+#include "replay/advice.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/json.hpp"
+#include "replay/tool.hpp"
+#include "reprise/reprise.hpp"
+#include "reprise/testing/random.hpp"
+
+namespace reprise::replay {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The code of three advices: it compiles, and CodeToPaste compares it with what is written.
+constexpr auto out_of_memory = [] {};
+[[maybe_unused]] void all_is_advised() {
+#include "replay/advised_all.inc"
+  static_cast<void>(capabilities);
+  static_cast<void>(limits);
+}
+[[maybe_unused]] void nothing_is_advised(){
+#include "replay/advised_defaults.inc"
+}
+
+std::string file_of_tests(const std::string& name) {
+  std::ostringstream text;
+  text << std::ifstream(fs::path(REPRISE_SOURCE_DIR) / "tests/replay" / name, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+/// `count` sessions of 100 tokens with these costs, and some noise.
+std::vector<SessionCost> costs(std::size_t count, double cost, double noise, std::uint64_t seed) {
+  testing::Random random(seed);
+  std::vector<SessionCost> all;
+  for (std::size_t i = 0; i < count; ++i)
+    all.push_back({100, cost + noise * (static_cast<double>(random.below(1001)) / 500 - 1)});
+  return all;
+}
+
+TEST(Change, PaysIfItIsFasterBeyondNoise) {
+  const auto before = costs(40, 50, 10, 1);
+  auto after = before;
+  for (SessionCost& session : after) session.cost *= 0.98;
+  const Change paired = change(before, after);
+  EXPECT_NEAR(paired.ratio, 1 / 0.98, 1e-9);
+  EXPECT_NEAR(paired.interval->low, 1 / 0.98, 1e-9);  // all sessions gain the same, however much they differ
+  EXPECT_TRUE(paired.pays());
+  EXPECT_FALSE(change(after, before).pays());
+
+  const Change nothing = change(before, before);
+  EXPECT_EQ(nothing.ratio, 1);
+  EXPECT_EQ(nothing.interval->low, 1);
+  EXPECT_EQ(nothing.interval->high, 1);
+  EXPECT_FALSE(nothing.pays());
+
+  for (SessionCost& session : after) session.cost /= 0.982;  // +0.2%: certain, but too little
+  EXPECT_GT(change(after, before).interval->high, 0.99);
+  EXPECT_FALSE(change(before, after).pays());
+}
+
+TEST(Change, NoiseSeldomPays) {
+  // Pairs of replays whose sessions cost the same on average. With 99% intervals, half a percent of them may pay.
+  int paying = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed)
+    paying += change(costs(30, 50, 10, 2 * seed), costs(30, 50, 10, 2 * seed + 1)).pays() ? 1 : 0;
+  EXPECT_LE(paying, 5);
+  // A gain of 20% is found in the same noise.
+  EXPECT_TRUE(change(costs(30, 60, 10, 1), costs(30, 50, 10, 2)).pays());
+}
+
+TEST(Change, NeedsSessionsWithTokens) {
+  auto before = costs(7, 50, 0, 1);
+  auto after = costs(7, 25, 0, 1);
+  for (int i = 0; i < 9; ++i) {
+    before.push_back({0, 0});
+    after.push_back({0, 0});
+  }
+  const Change few = change(before, after);
+  EXPECT_EQ(few.ratio, 2);
+  EXPECT_FALSE(few.interval);
+  EXPECT_FALSE(few.pays());
+  before.push_back({100, 50});
+  after.push_back({100, 25});
+  EXPECT_TRUE(change(before, after).pays());
+  EXPECT_EQ(change({}, {}).ratio, 1);
+}
+
+TEST(Advice, CodeToPaste) {
+  Advice advice;
+  const CostCurve curve = CostCurve::parse("linear:0.02");
+  AdviceReport report{advice, curve};
+  report.settings.cost_known = CostKnown::learned;
+  std::ostringstream defaults;
+  write_code(defaults, report);
+  EXPECT_EQ(defaults.str(), file_of_tests("advised_defaults.inc"));
+
+  advice.settings = {.trees = true, .history_bytes = 1 << 20, .drafter = Drafter::suffix_array, .max_nodes = 8};
+  report.settings.cost_known = CostKnown::told;
+  report.top_k = true;
+  std::ostringstream all;
+  write_code(all, report);
+  EXPECT_EQ(all.str(), file_of_tests("advised_all.inc"));
+
+  advice.settings = {.drafter = Drafter::copy};
+  std::ostringstream copies;
+  write_code(copies, report);
+  EXPECT_EQ(copies.str(), file_of_tests("advised_copy.inc"));
+}
+
+TEST(Advice, NamesOfFilesStayInTheirComments) {
+  Advice advice;
+  const CostCurve curve = CostCurve::parse_file(
+      "a\nabort();.json",
+      R"({"version": 1, "base_ns": 10, "points": [{"sequences": 1, "context": 0, "rows": 1, "ns": 10}]})");
+  AdviceReport report{advice, curve};
+  report.settings.corpora = "b\nabort();";
+  std::ostringstream code;
+  write_code(code, report);
+  EXPECT_THAT(code.str(),
+              AllOf(HasSubstr("a\\nabort();.json.\n"), HasSubstr("b\\nabort();.\n"), Not(HasSubstr("\na"))));
+}
+
+/// Runs the tool on a trace.
+class AdviceTool : public ::testing::Test {
+ protected:
+  AdviceTool() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    trace_ = fs::path(::testing::TempDir()) / (std::string("reprise-advice-") + test->name() + ".jsonl");
+  }
+  ~AdviceTool() override { fs::remove(trace_); }
+
+  struct Ran {
+    int status;
+    std::string out;
+    std::string error;
+  };
+  Ran run(const std::vector<std::string>& options) {
+    std::vector<std::string> arguments = {"--advise"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.push_back(trace_.generic_string());
+    std::ostringstream out;
+    std::ostringstream error;
+    const int status = run_tool(arguments, {out, error, {}, {}, {120, false}});
+    return {status, out.str(), error.str()};
+  }
+  /// Sessions of random tokens. With `alike`, every output is one of three texts that no prompt contains.
+  void write(std::size_t sessions, bool alike) {
+    testing::Random random(7);
+    std::vector<std::string> texts;
+    const auto tokens = [&] {
+      std::string list;
+      for (int i = 0; i < 60; ++i) list += (i == 0 ? "" : ",") + std::to_string(random.below(30'000));
+      return list;
+    };
+    for (int i = 0; i < 3; ++i) texts.push_back(tokens());
+    std::ofstream file(trace_, std::ios::binary);
+    for (std::size_t i = 0; i < sessions; ++i)
+      file << R"({"id":"s)" << i << R"(","category":"c","turns":[{"prompt":[1,2,3],"output":[)"
+           << (alike ? texts[i % 3] : tokens()) << "]}]}\n";
+  }
+
+  fs::path trace_;
+};
+
+TEST_F(AdviceTool, FindsThatAHistoryPays) {
+  write(24, true);
+  const Ran ran = run({"--cost", "linear:0.02"});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  EXPECT_THAT(ran.out,
+              AllOf(HasSubstr("Advice for 24 sessions, 1,416 tokens, under linear:0.02"), HasSubstr("\nTogether: "),
+                    HasSubstr("HistoryStore::make({.max_bytes = 1048576})"), Not(HasSubstr("SuffixArray"))));
+  EXPECT_EQ(run({"--cost", "linear:0.02", "--threads", "3"}).out, ran.out);
+}
+
+TEST_F(AdviceTool, LeavesTheDefaultsIfDraftingDoesNotPay) {
+  write(12, false);
+  const Ran ran = run({"--cost", "linear:0.02", "--format", "json"});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  tools::Json json;
+  ASSERT_FALSE(tools::parse_json(ran.out, json)) << ran.out;
+  EXPECT_TRUE(*json.find("leave_as_is")->boolean());
+  EXPECT_EQ(json.find("ratio")->number()->value, 1);
+  ASSERT_EQ(json.find("tried")->array()->size(), 11U);
+  for (const tools::Json& tried : *json.find("tried")->array()) {
+    EXPECT_FALSE(*tried.find("chosen")->boolean());
+    EXPECT_EQ(tried.find("interval")->array()->size(), 2U);
+  }
+  EXPECT_THAT(*json.find("code")->string(), AllOf(HasSubstr("Speculator"), Not(HasSubstr("HistoryStore"))));
+  EXPECT_THAT(run({"--cost", "linear:0.02"}).out, HasSubstr("Leave the settings as they are: none of them makes"));
+}
+
+TEST_F(AdviceTool, SaysThatSessionsAreTooFew) {
+  write(5, true);
+  const Ran ran = run({"--cost", "linear:0.02"});
+  ASSERT_EQ(ran.status, 0) << ran.error;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("Too few sessions for an advice: 5 with tokens, and at least 8 are needed"),
+                             HasSubstr("too few sessions\n"), Not(HasSubstr("use it"))));
+}
+
+TEST_F(AdviceTool, RefusesWhatItWouldIgnore) {
+  write(8, true);
+  const auto refuses = [&](std::vector<std::string> options, const std::string& message) {
+    if (options.empty() || options.front() != "--cost") options.insert(options.begin(), {"--cost", "linear:0"});
+    const Ran ran = run(options);
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.error, HasSubstr(message));
+  };
+  for (const char* option : {"--strategy=ngram", "--control=all", "--shape=tree", "--max-nodes=3", "--memory=past"})
+    refuses({option}, "cannot be given with --advise, which tries several of these settings");
+  for (const char* option : {"--by-category", "--ceiling", "--reasons", "--report=r.html"})
+    refuses({option}, "belongs to a replay of given settings; leave out --advise, or this option");
+  refuses({"--format", "csv"}, "--advise needs --format table or json");
+  refuses({"--cost", "linear:0", "--cost", "linear:1"}, "--advise needs one --cost or --pass-times");
+  EXPECT_THAT(run({}).error, HasSubstr("--advise needs one --cost or --pass-times"));
+}
+
+}  // namespace
+}  // namespace reprise::replay
