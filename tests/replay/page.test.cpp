@@ -126,11 +126,11 @@ TEST_F(Page, HasTheFiguresOfTheResults) {
   EXPECT_EQ(shown("speedup"), tools::decimal(main.find("speedup")->number()->value, 3));
   EXPECT_EQ(shown("worst-window"), tools::decimal(main.find("worst_loss")->number()->value, 1));
   const tools::Json& hindsight = (*results.find("results")->array())[8];
-  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Hindsight</th><td>" +
+  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Hindsight</th><td data-label=\"Speedup: \">" +
                                   tools::decimal(hindsight.find("speedup")->number()->value, 3)));
   const tools::Json& ceiling = (*results.find("results")->array())[26];
   EXPECT_EQ(*ceiling.find("strategy")->string(), "ceiling");
-  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Ceiling</th><td>" +
+  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Ceiling</th><td data-label=\"Speedup: \">" +
                                   tools::decimal(ceiling.find("speedup")->number()->value, 3)));
 }
 
@@ -218,7 +218,7 @@ TEST_F(Page, RowsAddUp) {
     const auto passes = static_cast<std::uint64_t>(cuts.values[i].number()->value);
     if (passes == 0) continue;
     EXPECT_THAT(ran.page, AllOf(HasSubstr("<code>" + cuts.keys[i] + "</code>"),
-                                HasSubstr("<td>" + tools::grouped(passes) + "</td>")));
+                                HasSubstr("<td data-label=\"Passes: \">" + tools::grouped(passes) + "</td>")));
   }
 }
 
@@ -317,6 +317,13 @@ TEST_F(Page, IsRefusedBeforeTheReplay) {
   EXPECT_THAT(refused({"--report", report_, "--seeds", "2", "--cost-known", "learned", trace}), HasSubstr("--report"));
   EXPECT_FALSE(fs::exists(report_));
   EXPECT_EQ(read(trace), sessions(2, 1));
+}
+
+TEST_F(Page, WideTablesStackOnPhones) {
+  const std::string page = run({write("t.jsonl", sessions(4, 1))}).page;
+  EXPECT_THAT(page, HasSubstr("<table class=\"stacks\"><caption>Speedup by category"));
+  EXPECT_THAT(page, HasSubstr("<td data-label=\"Sessions: \">"));
+  EXPECT_THAT(page, Not(HasSubstr("data-label=\"<")));
 }
 
 TEST_F(Page, SaysWhatControlHasLearned) {
