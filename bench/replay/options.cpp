@@ -217,7 +217,8 @@ std::vector<Option> result_rows(Options& o) {
           {"--output", "FILE", "write there instead of to standard output", text(o.output)},
           {"--threads", "N",
            "sessions replayed in parallel (default 1); whole runs where sessions depend on each other.\n"
-           "Counts do not depend on it; times are cleanest with 1",
+           "Counts do not depend on it; times are cleanest with 1. Without this option,\n"
+           "the further replays of --report use all cores",
            whole(o.threads, 1, 1024, "a number of threads,")},
           {"--advise", "",
            "instead of results: the settings of the library to use for these traces under one --cost, what each\n"
@@ -320,6 +321,7 @@ Options parse_options(std::span<const std::string> arguments) {
   Options options;
   const tools::GivenOptions given = tools::parse(table_of(options), arguments);
   options.memory_bytes_given = given("--memory-bytes");
+  options.threads_given = given("--threads");
   options.top_k_given = given("--top-k");
   options.fingerprint_given = given("--fingerprint");
   for (const std::string& path : options.corpora)

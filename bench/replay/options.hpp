@@ -26,6 +26,7 @@ struct Options {
   std::vector<ControlSpec> controls;    ///< empty: automatic
   ReplaySettings settings;
   bool memory_bytes_given = false;  ///< --memory-bytes was given
+  bool threads_given = false;       ///< --threads was given
   bool top_k_given = false;         ///< --top-k was given
   std::size_t seeds = 0;            ///< --seeds: seeds to replay and to compare with told; 0: not asked for
   bool stream = false;              ///< replay all traces as one

@@ -47,8 +47,9 @@ class BesideObserver : public ReplayObserver {
 
 }  // namespace
 
-PageCollector::PageCollector(const Assignment& assignment, std::span<const std::string> asked)
+PageCollector::PageCollector(const Assignment& assignment, std::span<const std::string> asked, std::size_t threads)
     : assignment_(assignment), tallies_(assignment.traces.size()) {
+  assignment_.threads = threads;
   assignment_.snapshot_out = nullptr;
   assignment_.observer = nullptr;
   data_.traces = assignment.traces;

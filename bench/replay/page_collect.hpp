@@ -19,8 +19,8 @@ namespace reprise::replay {
 class PageCollector : public ReplayObserver {
  public:
   /// `assignment` outlives the collector. `asked`: ids of sessions to show. Throws InputError for an id that no session
-  /// has, or more than most_shown ids.
-  PageCollector(const Assignment& assignment, std::span<const std::string> asked);
+  /// has, or more than most_shown ids. `threads`: for the replays of finish(), whose times are not shown.
+  PageCollector(const Assignment& assignment, std::span<const std::string> asked, std::size_t threads);
 
   PassWatcher* watcher(const Job& job) override;
   void replayed(const Job& job, std::span<const Counts> counts) override;

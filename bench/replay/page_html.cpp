@@ -66,10 +66,29 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
   return tools::decimal(whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole), 1) + "%";
 }
 
+namespace {
+
+/// A heading without its tags, for an attribute. Its text is escaped already.
+std::string without_tags(const std::string& heading) {
+  std::string text;
+  bool tag = false;
+  for (const char c : heading) {
+    tag = tag || c == '<';
+    if (!tag) text += c;
+    tag = tag && c != '>';
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string HtmlTable::text() const {
+  // On a phone, the cells of a wide row stand below each other, each with its heading.
+  const bool stacks = text_column != 0 || heading.size() > 4;
   // The frame scrolls on narrow screens, so it must be reachable by keyboard.
-  std::string out = "<div class=\"frame\" role=\"region\" tabindex=\"0\" aria-label=\"" + html(caption) +
-                    "\"><table><caption>" + html(caption) + "</caption><thead><tr>";
+  std::string out = "<div class=\"frame\" role=\"region\" tabindex=\"0\" aria-label=\"" + html(caption) + "\"><table" +
+                    std::string(stacks ? " class=\"stacks\"" : "") + "><caption>" + html(caption) +
+                    "</caption><thead><tr>";
   for (std::size_t i = 0; i < heading.size(); ++i)
     out += (i != 0 && i == text_column ? "<th scope=\"col\" class=\"text\">" : "<th scope=\"col\">") + heading[i] +
            "</th>";
@@ -79,7 +98,9 @@ std::string HtmlTable::text() const {
     for (std::size_t i = 0; i < row.size(); ++i)
       out += i == 0             ? "<th scope=\"row\">" + row[i] + "</th>"
              : i == text_column ? "<td class=\"text\">" + row[i] + "</td>"
-                                : "<td>" + row[i] + "</td>";
+             : stacks && i < heading.size() && !heading[i].empty()
+                 ? "<td data-label=\"" + without_tags(heading[i]) + ": \">" + row[i] + "</td>"
+                 : "<td>" + row[i] + "</td>";
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";

@@ -35,17 +35,17 @@ std::string reliability_drawing(const Reliability& reliability) {
   constexpr double bottom = 310;
   constexpr double side = 290;
   std::string svg =
-      "<figure><svg class=\"chart square\" id=\"reliability\" viewBox=\"0 0 350 350\" role=\"img\" "
+      "<figure><svg class=\"chart square\" id=\"reliability\" viewBox=\"-16 -4 380 366\" role=\"img\" "
       "aria-label=\"Reliability diagram; the table after it has the numbers\">";
   for (const double at : {0.0, 0.25, 0.5, 0.75, 1.0}) {
     const double x = left + side * at;
     const double y = bottom - side * at;
     svg += line("grid", left, y, left + side, y) + line("grid", x, bottom, x, bottom - side);
-    svg += label(x, bottom + 16, "middle", decimal(at, 2)) + label(left - 6, y + 4, "end", decimal(at, 2));
+    svg += label(x, bottom + 20, "middle", decimal(at, 2)) + label(left - 6, y + 4, "end", decimal(at, 2));
   }
   svg += line("mark", left, bottom, left + side, bottom - side);
-  svg += label(left + side / 2, bottom + 34, "middle", "claimed probability");
-  svg += "<text transform=\"rotate(-90)\" x=\"-165\" y=\"11\" text-anchor=\"middle\">observed</text>";
+  svg += label(left + side / 2, bottom + 38, "middle", "claimed probability");
+  svg += "<text transform=\"rotate(-90)\" x=\"-165\" y=\"0\" text-anchor=\"middle\">observed</text>";
   std::uint64_t most = 1;
   for (const Reliability::Bin& bin : reliability.bins()) most = std::max(most, bin.tests);
   for (const Reliability::Bin& bin : reliability.bins()) {

@@ -15,6 +15,9 @@
 #include "replay/page_html.hpp"
 #include "replay/tool.hpp"
 #include "reprise/testing/random.hpp"
+#if !defined(_WIN32)
+#include "llama/file_size_limit.hpp"
+#endif
 
 namespace reprise::replay {
 namespace {
@@ -126,11 +129,11 @@ TEST_F(Page, HasTheFiguresOfTheResults) {
   EXPECT_EQ(shown("speedup"), tools::decimal(main.find("speedup")->number()->value, 3));
   EXPECT_EQ(shown("worst-window"), tools::decimal(main.find("worst_loss")->number()->value, 1));
   const tools::Json& hindsight = (*results.find("results")->array())[8];
-  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Hindsight</th><td>" +
+  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Hindsight</th><td data-label=\"Speedup: \">" +
                                   tools::decimal(hindsight.find("speedup")->number()->value, 3)));
   const tools::Json& ceiling = (*results.find("results")->array())[26];
   EXPECT_EQ(*ceiling.find("strategy")->string(), "ceiling");
-  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Ceiling</th><td>" +
+  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Ceiling</th><td data-label=\"Speedup: \">" +
                                   tools::decimal(ceiling.find("speedup")->number()->value, 3)));
 }
 
@@ -218,7 +221,7 @@ TEST_F(Page, RowsAddUp) {
     const auto passes = static_cast<std::uint64_t>(cuts.values[i].number()->value);
     if (passes == 0) continue;
     EXPECT_THAT(ran.page, AllOf(HasSubstr("<code>" + cuts.keys[i] + "</code>"),
-                                HasSubstr("<td>" + tools::grouped(passes) + "</td>")));
+                                HasSubstr("<td data-label=\"Passes: \">" + tools::grouped(passes) + "</td>")));
   }
 }
 
@@ -317,6 +320,47 @@ TEST_F(Page, IsRefusedBeforeTheReplay) {
   EXPECT_THAT(refused({"--report", report_, "--seeds", "2", "--cost-known", "learned", trace}), HasSubstr("--report"));
   EXPECT_FALSE(fs::exists(report_));
   EXPECT_EQ(read(trace), sessions(2, 1));
+}
+
+#if !defined(_WIN32)
+TEST_F(Page, AFullDiskLeavesTheOldFile) {
+  const std::string trace = write("t.jsonl", sessions(2, 1));
+  const std::string old = run({trace}).page;
+  ASSERT_GT(old.size(), 10'000U);
+  {
+    const llama::FileSizeLimit limit(10'000);
+    const Ran ran = run({"--cost", "linear:0.3", trace});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_THAT(ran.error, HasSubstr(report_ + ": could not be written"));
+    EXPECT_EQ(ran.page, old);
+    EXPECT_FALSE(fs::exists(report_ + ".new"));
+  }
+  // A link stays a link.
+  fs::rename(report_, folder_ / "real.html");
+  fs::create_symlink(folder_ / "real.html", report_);
+  EXPECT_NE(run({"--cost", "linear:0.3", trace}).page, old);
+  EXPECT_TRUE(fs::is_symlink(report_));
+}
+#endif
+
+TEST_F(Page, TheThreadsOfTheReplayChangeNoFigure) {
+  const std::string trace = write("t.jsonl", sessions(20, 3));
+  const auto without_times = [](std::string page) {
+    const std::size_t at = page.find(" ns</strong> per token");
+    EXPECT_NE(at, std::string::npos);
+    const std::size_t from = page.rfind('>', at);
+    return page.erase(from, at - from);
+  };
+  const std::string one = without_times(run({"--threads", "1", trace}).page);
+  EXPECT_EQ(without_times(run({"--threads", "3", trace}).page), one);
+  EXPECT_EQ(without_times(run({trace}).page), one);
+}
+
+TEST_F(Page, WideTablesStackOnPhones) {
+  const std::string page = run({write("t.jsonl", sessions(4, 1))}).page;
+  EXPECT_THAT(page, HasSubstr("<table class=\"stacks\"><caption>Speedup by category"));
+  EXPECT_THAT(page, HasSubstr("<td data-label=\"Sessions: \">"));
+  EXPECT_THAT(page, Not(HasSubstr("data-label=\"<")));
 }
 
 TEST_F(Page, SaysWhatControlHasLearned) {

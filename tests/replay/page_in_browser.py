@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-WIDTHS = (375, 768, 1280)
+WIDTHS = (360, 768, 1280)
 HOSTILE = ["</script><script>document.title='x'</script>", "<img src=x onerror=console.error(2)>", "\" onfocus=\"alert(3)",
            "a\u202eb", "x" * 300]
 
@@ -147,6 +147,28 @@ return {page: document.documentElement.scrollWidth, window: innerWidth, wide: wi
         height: document.documentElement.scrollHeight};
 """
 
+# Texts of drawings that their drawing cuts off, and on a phone, tables that scroll sideways.
+CUT_OFF = """
+for (const part of document.querySelectorAll('details')) part.open = true;
+const cut = [];
+for (const text of document.querySelectorAll('svg.chart text')) {
+  const box = text.getBoundingClientRect(), svg = text.closest('svg').getBoundingClientRect();
+  if (box.left < svg.left - .5 || box.right > svg.right + .5 || box.top < svg.top - .5 || box.bottom > svg.bottom + .5)
+    cut.push(text.textContent);
+}
+if (innerWidth < 400)
+  for (const frame of document.querySelectorAll('.frame'))
+    if (frame.scrollWidth > frame.clientWidth) cut.push(frame.getAttribute('aria-label'));
+// Texts of one drawing that cover each other.
+for (const svg of document.querySelectorAll('svg.chart')) {
+  const boxes = [...svg.querySelectorAll('text')].map((e) => [e.textContent, e.getBoundingClientRect()]);
+  boxes.forEach(([a, p], i) => boxes.slice(i + 1).forEach(([b, q]) => {
+    const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left), high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+    if (wide > 2 && high > 4) cut.push(a + ' covers ' + b); }));
+}
+return cut;
+"""
+
 # The lowest contrast of text to its background (WCAG 2). Texts of drawings are filled.
 CONTRAST = """
 const light = (c) => { const f = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -175,6 +197,8 @@ def check_layout(browser, url, pictures, name):
             layout = browser.run(LAYOUT)
             check(layout["page"] <= layout["window"], f"{where}: the page is {layout['page']} px wide")
             check(not layout["wide"], f"{where}: sticks out: {layout['wide']}")
+            cut = browser.run(CUT_OFF)
+            check(not cut, f"{where}: cut off: {cut}")
             contrast = browser.run(CONTRAST)
             check(contrast[0] >= 4.5, f"{where}: contrast {contrast}")
             if pictures:

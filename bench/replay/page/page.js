@@ -32,7 +32,7 @@
       home.append(make("p", { class: "note" }, "A chart over s needs several costs of the form linear:S."));
       return;
     }
-    const box = { left: 44, right: 16, top: 14, bottom: 46, width: 640, height: 340 };
+    const box = { left: 50, right: 26, top: 20, bottom: 54, width: 640, height: 348 };
     const most = points[points.length - 1].s;
     const all = data.lines.flatMap((line) => points.map((point) => line.speedups[point.index]));
     const low = Math.min(1, Math.floor(Math.min(...all) * 5) / 5);
@@ -49,11 +49,11 @@
     svg.append(make("line", { class: "mark", x1: box.left, x2: box.width - box.right, y1: y(1), y2: y(1) }));
     let last = -100;
     for (const point of points) {
-      if (x(point.s) - last < 42) continue;
+      if (x(point.s) - last < 52) continue;
       last = x(point.s);
-      svg.append(make("text", { x: last, y: box.height - box.bottom + 18, "text-anchor": "middle" }, String(point.s)));
+      svg.append(make("text", { x: last, y: box.height - box.bottom + 22, "text-anchor": "middle" }, String(point.s)));
     }
-    svg.append(make("text", { x: (box.left + box.width) / 2, y: box.height - 6, "text-anchor": "middle" }, "s: cost of a drafted token, in passes without a draft"));
+    svg.append(make("text", { x: (box.left + box.width) / 2, y: box.height - 6, "text-anchor": "middle" }, "s: cost of a drafted token, in plain passes"));
     const rule = make("line", { class: "rule", y1: box.top, y2: box.height - box.bottom });
     svg.append(rule);
 
