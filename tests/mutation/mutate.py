@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutation testing: makes small faults in the headers, one at a time, and reports which of them no test finds.
 
-Each fault (mutant) is made in a copy of include/. Only the test files that include the changed header directly are
-compiled, without optimisation, and run with a time limit. A mutant is
+Each fault (mutant) is made in a copy of include/. A few test files that include the changed header are compiled,
+without optimisation, and run with a time limit, its own test first. A mutant is
 
   killed        if a test fails, crashes, or exceeds the time limit, or if a static_assert of a test fails
   survived      if every one of these tests passes
@@ -130,20 +130,40 @@ def includes_of(path):
     return set(re.findall(r'^#include "(reprise/[^"]+)"', path.read_text(encoding="utf-8"), re.M))
 
 
+def reached_from(included, graph):
+    """The headers that `included` lead to, each with its distance: 0 for those of `included`."""
+    distance = dict.fromkeys(included, 0)
+    waiting = collections.deque(included)
+    while waiting:
+        header = waiting.popleft()
+        for further in graph.get(header, ()):
+            if further not in distance:
+                distance[further] = distance[header] + 1
+                waiting.append(further)
+    return distance
+
+
 def tests_by_header(most):
-    """For each header the test files that include it, its own test first, then those of its layer."""
+    """For each header the test files that include it: its own test first, then those of its layer, then those that
+    include it through other headers, the nearest first. A header that no test includes directly has none."""
+    graph = {path.relative_to(ROOT / "include").as_posix(): sorted(includes_of(path))
+             for path in sorted((ROOT / "include").rglob("*.hpp"))}
     found = collections.defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("*.test.cpp")):
         name = path.relative_to(ROOT / "tests").as_posix()
         if not name.startswith(OTHER_TESTS) and ".allocation." not in name:
-            for header in includes_of(path):
-                found[header].append(name)
+            for header, distance in reached_from(sorted(includes_of(path)), graph).items():
+                found[header].append((distance, name))
+    chosen = {}
     for header, tests in found.items():
+        if min(tests)[0] > 0:
+            continue
         stem = pathlib.Path(header).stem
         layer = header.split("/")[1] + "/"
-        tests.sort(key=lambda t: (not pathlib.Path(t).name.startswith(stem + "."), not t.startswith(layer), t))
-        del tests[most:]
-    return found
+        tests.sort(key=lambda t: (t[0] > 0, not pathlib.Path(t[1]).name.startswith(stem + "."),
+                                  not t[1].startswith(layer), t))
+        chosen[header] = [name for _, name in tests[:most]]
+    return chosen
 
 
 class Workshop:
