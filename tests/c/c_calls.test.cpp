@@ -12,6 +12,7 @@
 
 #include "reprise/testing/random.hpp"
 #include "support/choices.hpp"
+#include "support/committed_inputs.hpp"
 
 namespace reprise::testing {
 namespace {
@@ -52,6 +53,14 @@ TEST(CInterface, DoesWhatCppDoesInCallsThatBytesDescribe) {
     for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
     Choices choices{std::span<const std::uint8_t>(bytes)};
     ASSERT_EQ(CCallsRun(choices).run(bytes.size() / 2, coverage), "") << "bytes of Random(" << seed << ")";
+  }
+}
+
+TEST(CInterface, DoesWhatCppDoesInTheInputsOfTheFuzzer) {
+  CCallsCoverage coverage;
+  for (const auto& input : committed_inputs("c_interface")) {
+    Choices choices{std::span<const std::uint8_t>(input.bytes)};
+    ASSERT_EQ(CCallsRun(choices).run(input.bytes.size() / 2, coverage), "") << input.name;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "reprise/corpus/detail/corpus_format.hpp"
 #include "reprise/corpus/verify_corpus.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/committed_inputs.hpp"
 #include "support/corpora.hpp"
 
 namespace reprise {
@@ -233,6 +234,11 @@ TEST(CorpusDamage, RefusesOtherVersionsReservedBytesAndOtherOffsets) {
   EXPECT_EQ(changed(80, 1).code, ErrorCode::corpus_forged);   // the bytes of the tokens
   EXPECT_EQ(changed(216, 1).code, ErrorCode::corpus_forged);  // reserved
   EXPECT_EQ(changed(247, 1).code, ErrorCode::corpus_forged);  // reserved
+}
+
+TEST(CorpusDamage, OfTheInputsOfTheFuzzerIsReadSafely) {
+  for (const auto& input : testing::committed_inputs("corpus"))
+    ASSERT_EQ(testing::read_any_corpora(std::as_bytes(std::span(input.bytes))), "") << input.name;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
+#include "support/committed_inputs.hpp"
 #include "support/history_snapshots.hpp"
 
 namespace reprise {
@@ -519,6 +520,11 @@ TEST(AnyMemorySnapshot, WithAnyDamageAndRightChecksumsIsLoadedOrRefused) {
     }
     ASSERT_EQ(testing::load_any_snapshot(bytes), "") << "case " << i;
   }
+}
+
+TEST(AnyMemorySnapshot, OfTheFuzzerIsLoadedOrRefused) {
+  for (const auto& input : testing::committed_inputs("snapshot"))
+    ASSERT_EQ(testing::load_any_snapshot(std::as_bytes(std::span(input.bytes))), "") << input.name;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/committed_inputs.hpp"
 #include "support/snapshots.hpp"
 
 namespace reprise {
@@ -460,6 +461,12 @@ TEST(GoldenSnapshot, IsStillWritten) {
   for (const char character : {'h', 'e', 'l', 'l', 'o'}) writer.put(static_cast<std::uint8_t>(character));
   ASSERT_TRUE(writer.finish());
   EXPECT_EQ(bytes, golden());
+}
+
+TEST(Snapshot, OfTheFuzzerIsReadOrRefused) {
+  testing::SnapshotCoverage coverage;
+  for (const auto& input : testing::committed_inputs("snapshot"))
+    ASSERT_EQ(testing::read_as_any_snapshot(std::as_bytes(std::span(input.bytes)), coverage), "") << input.name;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/choices.hpp"
+#include "support/committed_inputs.hpp"
 #include "support/follower_world.hpp"
 
 namespace reprise::testing {
@@ -56,6 +57,13 @@ TEST(FollowerProperty, RandomHistoriesMeetEveryEvent) {
   EXPECT_GT(all.begun, 500U);
   EXPECT_GT(all.shortened, 50U);
   EXPECT_GT(all.timed, 500U);
+}
+
+TEST(FollowerProperty, HoldsForTheInputsOfTheFuzzer) {
+  for (const auto& input : committed_inputs("follower")) {
+    Choices choices{std::span<const std::uint8_t>(input.bytes)};
+    ASSERT_EQ(run_follower_world(choices), "") << input.name;
+  }
 }
 
 }  // namespace

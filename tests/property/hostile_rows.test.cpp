@@ -12,6 +12,7 @@
 
 #include "reprise/testing/random.hpp"
 #include "support/choices.hpp"
+#include "support/committed_inputs.hpp"
 
 namespace reprise::testing {
 namespace {
@@ -44,6 +45,13 @@ TEST(HostileRows, NeverChangeTheOutputOfARunThatBytesDescribe) {
     for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
     Choices choices{std::span<const std::uint8_t>(bytes)};
     ASSERT_EQ(HostileRowsRun(choices).run(), "") << "bytes of Random(" << seed << ")";
+  }
+}
+
+TEST(HostileRows, NeverChangeTheOutputOfTheInputsOfTheFuzzer) {
+  for (const auto& input : committed_inputs("hostile_rows")) {
+    Choices choices{std::span<const std::uint8_t>(input.bytes)};
+    ASSERT_EQ(HostileRowsRun(choices).run(), "") << input.name;
   }
 }
 

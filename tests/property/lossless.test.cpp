@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/choices.hpp"
+#include "support/committed_inputs.hpp"
 #include "support/world.hpp"
 
 namespace reprise::testing {
@@ -60,6 +61,13 @@ TEST(LosslessProperty, EveryWorldThatBytesDescribeDecodesAsPlainDecodingDoes) {
     for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
     Choices choices{std::span<const std::uint8_t>(bytes)};
     ASSERT_EQ(describe(run_world(choices)), "") << "bytes of Random(" << seed << ")";
+  }
+}
+
+TEST(LosslessProperty, HoldsForTheInputsOfTheFuzzer) {
+  for (const auto& input : committed_inputs("lossless")) {
+    Choices choices{std::span<const std::uint8_t>(input.bytes)};
+    ASSERT_EQ(describe(run_world(choices)), "") << input.name;
   }
 }
 

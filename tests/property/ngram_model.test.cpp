@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/choices.hpp"
+#include "support/committed_inputs.hpp"
 #include "support/ngram_world.hpp"
 
 namespace reprise::testing {
@@ -59,6 +60,13 @@ TEST(NgramModelProperty, RandomWorldsMeetEveryKindOfDraft) {
   EXPECT_GT(all.named, 500U);
   EXPECT_GT(all.ranked, 500U);
   for (const std::size_t nodes : all.by_source) EXPECT_GT(nodes, 300U);
+}
+
+TEST(NgramModelProperty, HoldsForTheInputsOfTheFuzzer) {
+  for (const auto& input : committed_inputs("ngram_model")) {
+    Choices choices{std::span<const std::uint8_t>(input.bytes)};
+    ASSERT_EQ(run_ngram_world(choices), "") << input.name;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reprise/testing/random.hpp"
+#include "support/committed_inputs.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -47,6 +48,11 @@ TEST(InputFiles, WithAnyDamageAreReadOrRefused) {
     }
     ASSERT_EQ(read_as_input_files(damaged), "") << damaged;
   }
+}
+
+TEST(InputFiles, OfTheFuzzerAreReadOrRefused) {
+  for (const auto& input : testing::committed_inputs("input_files"))
+    ASSERT_EQ(read_as_input_files({input.bytes.begin(), input.bytes.end()}), "") << input.name;
 }
 
 }  // namespace
