@@ -92,6 +92,13 @@ TEST(PassIntervals, KnowsAShortPassFromTheNextLongerOnes) {
   EXPECT_EQ(intervals.take(nanoseconds(900), 1), nanoseconds(900));
 }
 
+TEST(PassIntervals, TakesTheFirstOfALongerPassForUsual) {
+  PassIntervals intervals;
+  static_cast<void>(intervals.take(nanoseconds(1000), 1));
+  EXPECT_TRUE(intervals.take(nanoseconds(16'000), 16));
+  EXPECT_EQ(intervals.take(nanoseconds(160'000), 16), nanoseconds(160'000));
+}
+
 TEST(PassIntervals, KeepsLongAndShortPassesApart) {
   PassIntervals intervals;
   static_cast<void>(intervals.take(nanoseconds(1000), 1));
