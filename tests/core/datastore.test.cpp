@@ -63,6 +63,8 @@ struct ReadsWithoutPlace : archetype::Store {
 };
 static_assert(!Datastore<ReadsWithoutPlace>, "it has to say where the text goes on");
 
+static_assert(StoreMatch{}.agreements == 0, "no token is known to agree");
+
 // --- DatastoreRef ---
 
 static_assert(std::copyable<DatastoreRef> && sizeof(DatastoreRef) == 2 * sizeof(void*));

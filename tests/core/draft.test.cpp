@@ -48,6 +48,12 @@ TEST(Draft, RefusesNodesWhenFullAndKeepsWhatItHas) {
   EXPECT_THAT(tokens_of(draft.view()), ElementsAre(1, 2));
 }
 
+TEST(Draft, RemembersThatANodeOfAnotherDraftWasMalformed) {
+  Draft draft({}, {});
+  EXPECT_FALSE(draft.malformed());
+  draft.mark_malformed();
+  EXPECT_TRUE(draft.malformed());
+}
 TEST(Draft, WithoutStorageHoldsNothing) {
   Draft draft({}, {});
   EXPECT_FALSE(draft.push({.token = 1}));

@@ -135,6 +135,8 @@ TEST(FixedLog, IsTheLogarithm) {
   EXPECT_NEAR(static_cast<double>(fixed_ln(1 << 14)) / 65536, -std::log(4.0), 1e-4);
 }
 
+TEST(FixedLog, HasTheNearestLogarithmOfTwo) { EXPECT_EQ(ln_2, std::lround(std::log(2.0) * 65536)); }
+
 TEST(FixedLog, NeverFallsAsItsArgumentRises) {
   for (std::uint64_t x = 1; x < 100000; ++x) ASSERT_LE(fixed_log2(x), fixed_log2(x + 1)) << x;
 }

@@ -108,10 +108,36 @@ TEST(SamplerHistory, IsForkedByACopy) {
   SamplerHistory<Counter> other = history;
   history.commit(1);
   EXPECT_EQ(fork.sampler().next, 0);
+  EXPECT_EQ(fork.drawn(), 1U);
   fork.commit(0);
   EXPECT_EQ(fork.sampler().next, 0);
   other.commit(1);
   EXPECT_EQ(other.sampler().next, 1) << "the copy has the open pass";
+}
+TEST(SamplerHistory, HasNoRoomAfterItWasMovedFrom) {
+  SamplerHistory<Counter> history(Counter{7});
+  ASSERT_TRUE(history.reserve(3));
+  SamplerHistory<Counter> moved(std::move(history));
+  history.edit() = Counter{3};  // NOLINT(bugprone-use-after-move)
+  auto picks = history.picks(0, count).value();
+  EXPECT_EQ(picks[0], 3);
+  auto others = moved.picks(2, count).value();
+  EXPECT_EQ(others[0], 7);
+}
+TEST(SamplerHistory, KeepsTheStatesWhereTheyAre) {
+  SamplerHistory<Counter> history(Counter{});
+  ASSERT_TRUE(history.reserve(2));
+  std::vector<const Counter*> places;
+  for (int pass = 0; pass < 2; ++pass) {
+    ASSERT_TRUE(history.begin_pass(1));
+    for (int pick = 0; pick < 2; ++pick)
+      history.draw([&](Counter& counter) {
+        places.push_back(&counter);
+        return count(counter);
+      });
+  }
+  EXPECT_EQ(places[0], places[2]);
+  EXPECT_EQ(places[1], places[3]);
 }
 TEST(SamplerHistory, HasRoomForThePicksThatWereAskedFor) {
   /// Counts its copy constructions, which need memory. Assignments do not.

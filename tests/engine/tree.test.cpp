@@ -84,6 +84,14 @@ TEST(Tree, LeavesAreThoseThatARowLeadsTo) {
   }
 }
 
+TEST(Tree, HasADifferentBitForEachOf64Leaves) {
+  std::vector<std::uint64_t> leaves(64);
+  EXPECT_EQ(tree_leaves(Parents(64, anchor_parent), leaves), 64U);
+  std::uint64_t seen = 0;
+  for (const std::uint64_t leaf : leaves) seen |= leaf;
+  EXPECT_EQ(std::popcount(seen), 64);
+}
+
 TEST(Tree, LinksVisitEveryChildInDraftOrder) {
   const Parents parents = {-1, 0, -1, 0, 2};
   std::vector<std::int32_t> child(6);

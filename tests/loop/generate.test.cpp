@@ -286,6 +286,31 @@ TEST_F(Generate, TellsControlHowLongAPassTookWhenTheEngineSaysSo) {
   EXPECT_FALSE(clocked.control().time.has_value());
 }
 
+/// Has no draft, and wants the likeliest token of each row.
+struct WantsOne : archetype::Strategy {
+  [[nodiscard]] std::size_t top_k_wanted() const { return 1; }
+};
+TEST_F(Generate, SavesTheStateOfAPassWithoutADraftThatTopKMayMakeVoid) {
+  struct Engine {
+    std::vector<Token> picks;
+    std::size_t saved = 0;
+    TokenSpan verify(TokenSpan batch, std::size_t drafted) {
+      picks.clear();
+      for (const Token token : batch.last(drafted + 1)) picks.push_back(token + 1);
+      return picks;
+    }
+    void commit(std::size_t) {}
+    void snapshot() { ++saved; }
+    void restore(std::size_t) {}
+    TokenSpan top_k(std::size_t) { throw std::runtime_error("top_k"); }
+    [[nodiscard]] Capabilities capabilities() const { return {.rollback = Rollback::snapshot}; }
+  } engine;
+  Session<WantsOne> wants;
+  EXPECT_THROW(static_cast<void>(generate(wants, engine, prompt, limits)), std::runtime_error);
+  EXPECT_EQ(engine.saved, 1U);
+  EXPECT_TRUE(wants.output().empty());
+}
+
 // A verifier that throws at every k-th call. The session must be as before the round, and continuing must give the same
 // output.
 struct Throwing : ::testing::TestWithParam<std::tuple<int, std::uint64_t, bool>> {};

@@ -56,6 +56,10 @@ TEST_F(OpenRoundTest, PadsAChainByGoingOnWithIt) {
   ASSERT_TRUE(round.build(pending, {0, 2, Cut::none}, -5));
   EXPECT_THAT(round.batch(), ElementsAre(7, 8, -5, -5));
   EXPECT_THAT(round.parents(), ElementsAre(-1, 0));
+  EXPECT_THAT(round.depths(), ElementsAre(1, 2));
+  const Outcome outcome = round.outcome({}, Cut::none);
+  EXPECT_EQ(outcome.draft[3].parent, anchor_parent);
+  EXPECT_EQ(outcome.draft[4].parent, 3);
 }
 TEST_F(OpenRoundTest, SendsASampledDraftAsAChain) {
   ASSERT_TRUE(round.reserve(8, false, 1));
@@ -83,8 +87,14 @@ TEST_F(OpenRoundTest, SendsNothingWhereThereCannotBeAsManyPadRows) {
   propose(tree, 4);
   const std::array<std::size_t, 2> widths = {2, 9};
   const PassLimits room{.plain = {1, 1, 10}, .nodes = 8, .widths = widths, .padded = true};
-  EXPECT_EQ(round.clamp({.nodes = 3, .padding = 5}, {.nodes = 3}, room).nodes, 0U) << "there are paths for two";
+  const DraftChoice choice = round.clamp({.nodes = 3, .padding = 5}, {.nodes = 3}, room);
+  EXPECT_EQ(choice.nodes, 0U) << "there are paths for two";
+  EXPECT_EQ(choice.padding, 0U);
   EXPECT_EQ(round.clamp({.nodes = 1}, {.nodes = 3}, room).nodes, 1U);
+  propose(tree, 2);
+  const std::array<std::size_t, 1> four = {4};
+  const PassLimits narrow{.plain = {1, 1, 10}, .nodes = 8, .widths = four, .padded = true};
+  EXPECT_EQ(round.clamp({.nodes = 2, .padding = 1}, {.nodes = 3}, narrow).nodes, 0U) << "not even for one";
 }
 TEST_F(OpenRoundTest, KnowsAPathOfItsBatch) {
   propose(tree, 4);
@@ -130,6 +140,19 @@ TEST_F(OpenRoundTest, KeepsThePendingRowsAndThePath) {
   EXPECT_THAT(outcome.accepted, ElementsAre(0, 2));
   EXPECT_EQ(outcome.draft.size(), 4U);
 }
+TEST_F(OpenRoundTest, NamesTheNodesOfTheAcceptedRows) {
+  // The third node is too deep, so the later rows have other numbers than their nodes.
+  propose({{.token = 1}, {.token = 2, .parent = 0}, {.token = 3, .parent = 1}, {.token = 4}, {.token = 5, .parent = 3}},
+          4);
+  ASSERT_TRUE(round.build(pending, {4, 0, Cut::none}, 0));
+  round.walk_output().path[0] = 2;
+  round.walk_output().path[1] = 3;
+  Walk walked;
+  walked.accepted = 2;
+  const Outcome outcome = round.outcome(walked, Cut::none);
+  EXPECT_THAT(outcome.sent, ElementsAre(0, 1, 3, 4));
+  EXPECT_THAT(outcome.accepted, ElementsAre(3, 4));
+}
 TEST_F(OpenRoundTest, ShowsPadRowsAsNodesBehindTheDraft) {
   propose(path, 1);
   ASSERT_TRUE(round.build(pending, {1, 2, Cut::none}, -5));
@@ -142,6 +165,9 @@ TEST_F(OpenRoundTest, ShowsPadRowsAsNodesBehindTheDraft) {
   EXPECT_EQ(outcome.draft[4].source, DraftSource::padding);
   EXPECT_EQ(outcome.draft[4].path_probability, Probability::zero());
   EXPECT_THAT(outcome.accepted, IsEmpty());
+  round.select(2);
+  ASSERT_TRUE(round.build(pending, {2, 2, Cut::none}, -5));
+  EXPECT_EQ(round.outcome({}, Cut::none).draft[3].parent, 1);
 }
 TEST_F(OpenRoundTest, StoresTheLikeliestTokensOfItsRows) {
   propose(tree, 4);
@@ -168,7 +194,7 @@ TEST_F(OpenRoundTest, RefusesSizesThatNoMemoryHas) {
 }
 TEST_F(OpenRoundTest, IsEmptyAfterClear) {
   propose(tree, 4);
-  ASSERT_TRUE(round.build(pending, {3, 0, Cut::none}, 0));
+  ASSERT_TRUE(round.build(pending, {3, 1, Cut::none}, 0));
   // 8 nodes and 8 pad rows, and one pending token.
   EXPECT_GE(round.memory_bytes(),
             16 * (sizeof(DraftNode) + 3 * sizeof(NodeIndex) + sizeof(std::uint32_t) + sizeof(bool)) +
@@ -176,6 +202,7 @@ TEST_F(OpenRoundTest, IsEmptyAfterClear) {
   round.clear();
   EXPECT_TRUE(round.draft().empty());
   EXPECT_EQ(round.drafted(), 0U);
+  EXPECT_EQ(round.padding(), 0U);
 }
 
 }  // namespace

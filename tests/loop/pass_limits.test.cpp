@@ -62,6 +62,17 @@ TEST_F(LimitDraft, SaysThatTheStrategyPushedAMalformedNode) {
   EXPECT_EQ(limit().cut, Cut::shape);
   EXPECT_EQ(limit(0).cut, Cut::budget) << "a rule that leaves fewer is the one that counts";
 }
+TEST_F(LimitDraft, CutsTheRowsOfATreeOnlyWhereNoneMayBeDrafted) {
+  begin({.max_rows = 8});
+  Draft draft = round.blank({.max_leaves = 4});
+  EXPECT_TRUE(draft.push({.token = 1}));
+  EXPECT_TRUE(draft.push({.token = 2}));
+  round.propose(draft, 4);
+  limits.draft.max_depth = 2;
+  EXPECT_EQ(limit().rows, 7U) << "pad rows follow the anchor";
+  limits.max_tokens = 1;
+  EXPECT_EQ(limit().rows, 0U);
+}
 TEST_F(LimitDraft, LetsALongPendingPartSettleBeforeItRidesAgain) {
   begin({.rollback = Rollback::snapshot, .max_replay = 0});
   EXPECT_EQ(limit().nodes, 0U);

@@ -111,6 +111,7 @@ TEST(SelectNodes, HavePrefixesThatAreDraftsOfTheirOwn) {
 
 struct WalkFixture : ::testing::Test {
   Limits limits;
+  std::size_t max_context = unlimited;
   std::vector<Token> output;
   std::array<CommittedToken, 16> committed{};
   std::array<NodeIndex, 16> path{};
@@ -134,6 +135,7 @@ struct WalkFixture : ::testing::Test {
     return walk({.text = text,
                  .output = output.size(),
                  .context = 100 + output.size(),
+                 .max_context = max_context,
                  .draft = draft,
                  .parents = parents,
                  .anchor_row = 3,
@@ -190,6 +192,12 @@ TEST_F(WalkFixture, EndsAtMaxTokensInsideTheBlock) {
   limits.max_tokens = 2;
   const Walk walked = run({1, 2, 3}, {1, 2, 3, 4});
   EXPECT_EQ(walked.finish, FinishReason::max_tokens);
+  EXPECT_EQ(walked.committed, 2U);
+}
+TEST_F(WalkFixture, EndsWhereTheContextIsFull) {
+  max_context = 102;
+  const Walk walked = run({1, 2, 3}, {1, 2, 3, 4});
+  EXPECT_EQ(walked.finish, FinishReason::context_full);
   EXPECT_EQ(walked.committed, 2U);
 }
 TEST_F(WalkFixture, LetsAPredicateRefuseAToken) {

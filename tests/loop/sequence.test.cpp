@@ -100,6 +100,12 @@ TEST_F(SequenceTest, ARebaseStartsANewOutputAndKeepsTheStatistics) {
   commit({3});
   EXPECT_THAT(sequence.output(), ElementsAre(3)) << "no token of the new output is trimmed";
 }
+TEST_F(SequenceTest, TruncatesToTheWholeContext) {
+  commit({7, 8}, FinishReason::eos);
+  ASSERT_TRUE(sequence.truncate(5));
+  EXPECT_THAT(sequence.context(), ElementsAre(4, 5, 6, 7, 8));
+  EXPECT_EQ(sequence.finish_reason(), FinishReason::none);
+}
 TEST_F(SequenceTest, ChangesNothingWhenItRefuses) {
   EXPECT_FALSE(sequence.append(std::vector<Token>(18, 1), {}));
   EXPECT_FALSE(sequence.truncate(0));

@@ -177,6 +177,32 @@ TEST_F(SessionTest, VoidsATicketWhenTheSequenceChanges) {
   ASSERT_TRUE(session.begin(prompt));
   EXPECT_EQ(code_of(session.commit(ticket)), ErrorCode::bad_ticket);
 }
+/// Counts the passes that it is told will not run.
+struct Cancellable : SendAll {
+  int cancelled = 0;
+  void cancel() { ++cancelled; }
+};
+TEST_F(SessionTest, TellsControlThatAPlannedPassWillNotRun) {
+  Session<FixedDraft, Cancellable> planned{FixedDraft{{1, 2}}};
+  ASSERT_TRUE(planned.begin(prompt));
+  const auto cancels = [&](auto&& call) {
+    planned.propose(limits);
+    const auto pass = planned.plan();
+    EXPECT_TRUE(pass);
+    const int before = planned.control().cancelled;
+    call(*pass);
+    return planned.control().cancelled > before;
+  };
+  EXPECT_TRUE(cancels([&](const Pass&) { planned.propose(limits); }));
+  EXPECT_TRUE(cancels([&](const Pass& pass) { EXPECT_TRUE(planned.cancel(pass.ticket)); }));
+  EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.append(std::array<Token, 1>{5})); }));
+  EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.truncate(3)); }));
+  EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.rebase(prompt)); }));
+  EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.set_cached(1)); }));
+  EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.reserve(100)); }));
+  EXPECT_TRUE(cancels([&](const Pass&) { EXPECT_TRUE(planned.begin(prompt)); }));
+  EXPECT_TRUE(cancels([&](const Pass&) { planned.finish(); }));
+}
 TEST_F(SessionTest, IsAsBeforeARoundThatIsCancelled) {
   begin();
   for (int i = 0; i < 2; ++i) {

@@ -48,6 +48,7 @@ TEST_F(TicketedRoundTest, CommitsWhatWasDecidedAndCloses) {
   const auto decision = resolve(pass->ticket, {3, 9});
   ASSERT_TRUE(decision);
   EXPECT_EQ(decision->accepted, 1U);
+  EXPECT_THAT(decision->rows, ElementsAre(0, 1));
   EXPECT_THAT(sequence.context(), ElementsAre(1, 2)) << "nothing changes before the commit";
 
   ASSERT_TRUE(round.resolved(pass->ticket));

@@ -54,6 +54,10 @@ STATEMENT = re.compile(
     r"(?<=[;{})])(\s+)((?:continue|break|(?:\+\+|--)?[A-Za-z_][\w:]*(?:(?:\.|->)\w+|\[[^\]]*\]|" + CALL
     + r")*(?:\s[-+*/|&]?=\s[^;{}]*)?);)")
 
+# Ends of declarations, which STATEMENT takes for statements: without them the code is the same. They stay in the draw,
+# because every draw of a seed would change without them, but they are never judged or counted.
+NO_STATEMENTS = ("noexcept;",)
+
 Mutant = collections.namedtuple("Mutant", "header line column operator old new begin end identity")
 
 
@@ -144,8 +148,9 @@ def reached_from(included, graph):
 
 
 def tests_by_header(most):
-    """For each header the test files that include it: its own test first, then those of its layer, then those that
-    include it through other headers, the nearest first. A header that no test includes directly has none."""
+    """For each header the test files that include it: its own test first, then those of its layer that are named after
+    it (session_trees for session), then those of its layer, then those that include it through other headers, the
+    nearest first. A header that no test includes directly has none."""
     graph = {path.relative_to(ROOT / "include").as_posix(): sorted(includes_of(path))
              for path in sorted((ROOT / "include").rglob("*.hpp"))}
     found = collections.defaultdict(list)
@@ -160,9 +165,16 @@ def tests_by_header(most):
             continue
         stem = pathlib.Path(header).stem
         layer = header.split("/")[1] + "/"
-        tests.sort(key=lambda t: (t[0] > 0, not pathlib.Path(t[1]).name.startswith(stem + "."),
-                                  not t[1].startswith(layer), t))
-        chosen[header] = [name for _, name in tests[:most]]
+
+        def order(test):
+            distance, path = test
+            name = pathlib.Path(path).name
+            near = path.startswith(layer)
+            own = distance == 0 and name.startswith(stem + ".")
+            named_after = near and name.startswith(stem + "_")
+            return not own, not named_after, distance > 0, not near, test
+
+        chosen[header] = [name for _, name in sorted(tests, key=order)[:most]]
     return chosen
 
 
@@ -290,7 +302,8 @@ def drawn_mutants(options, tests):
             raise Failure(f"{name}: no header of {' '.join(options.folders)} that a test includes has this name")
     every = [mutant for header in headers for mutant in mutants_of(header)]
     random.Random(options.seed).shuffle(every)
-    return every[:options.count], len(every)
+    counted = [mutant.old not in NO_STATEMENTS for mutant in every]
+    return [mutant for mutant, counts in zip(every[:options.count], counted) if counts], sum(counted)
 
 
 def run(options):

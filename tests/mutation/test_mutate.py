@@ -40,6 +40,17 @@ class Mutants(unittest.TestCase):
         self.assertEqual(len(mutate.code_of(text)), len(text))
         self.assertEqual(changes(text)[:2], [("arithmetic", "+", "-"), ("arithmetic", "-", "+")])
 
+    def test_the_tests_named_after_a_header_come_after_its_own(self):
+        tests = mutate.tests_by_header(6)["reprise/loop/session.hpp"]
+        self.assertEqual(tests[0], "loop/session.test.cpp")
+        self.assertEqual(set(tests[1:4]), {f"loop/session_{name}.test.cpp" for name in ("checkpoints", "rebase", "trees")})
+
+    def test_the_end_of_a_declaration_is_not_drawn(self):
+        options = mutate.options_of(["--header", "reprise/core/datastore.hpp", "--count", "999"])
+        drawn, total = mutate.drawn_mutants(options, mutate.tests_by_header(6))
+        self.assertNotIn("noexcept;", [mutant.old for mutant in drawn])
+        self.assertEqual(len(drawn), total)
+
     def test_a_draw_depends_on_its_seed_and_grows(self):
         tests = mutate.tests_by_header(6)
         self.assertEqual(tests["reprise/core/draft.hpp"][0], "core/draft.test.cpp")
