@@ -221,8 +221,8 @@ std::vector<Option> result_rows(Options& o) {
            "the further replays of --report use all cores",
            whole(o.threads, 1, 1024, "a number of threads,")},
           {"--advise", "",
-           "instead of results: the settings of the library to use for these traces under one --cost, what each\n"
-           "gives with its 99% interval over sessions, and C++ to paste (docs/choosing.md); twelve replays",
+           "instead of results: the settings of the library to use for these traces under one --cost, what\n"
+           "each gives with its 99% interval, and C++ to paste (docs/choosing.md); twelve replays",
            flag(o.advise)},
           {"--list", "", "list the strategies with their keys, and the curves", flag(o.list)}};
 }
