@@ -2,7 +2,6 @@
 #include "advice.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "job.hpp"
@@ -48,7 +47,6 @@ class CostObserver : public ReplayObserver {
 struct Replayed {
   std::vector<SessionCost> costs;
   std::uint64_t memory_bytes = 0;
-  std::string fault;
 };
 
 /// Tries settings, and keeps those that pay.
@@ -122,10 +120,10 @@ class Adviser {
                 change(present_.costs, result.costs),
                 result.memory_bytes,
                 false};
-    // What stays slower than plain decoding is no advice.
+    // A setting that stays slower than plain decoding is not advised.
     tried.chosen = tried.change.pays() && tried.speedup > 1 && !settings.graph_widths;
     if (tried.chosen) {
-      // Of several sizes, one stays chosen.
+      // Only the last choice of a question counts.
       for (Tried& other : advice_.tried)
         if (other.question == question) other.chosen = false;
       advice_.settings = settings;
@@ -187,10 +185,7 @@ Change change(std::span<const SessionCost> before, std::span<const SessionCost> 
     }
     ratio = ratio_of(drawn);
   }
-  std::sort(ratios.begin(), ratios.end());
-  const auto last = static_cast<double>(ratios.size() - 1);
-  result.interval = Interval{ratios[static_cast<std::size_t>(std::floor(0.005 * last))],
-                             ratios[static_cast<std::size_t>(std::ceil(0.995 * last))]};
+  result.interval = between_tails(std::move(ratios), 0.005);
   return result;
 }
 

@@ -8,7 +8,6 @@
 #include "common/json_writer.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
-#include "common/utf8.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -152,7 +151,7 @@ void write_table(std::ostream& out, const AdviceReport& report) {
                "   " + verdict(tried, advice));
     question = &tried.question;
   }
-  out << "\nEach change is against what was chosen above it.\n";
+  out << "\nEach change is relative to the settings chosen above it.\n";
   write_summary(out, advice);
   out << "\n";
   write_code(out, report);

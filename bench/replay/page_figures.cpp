@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "reprise/testing/random.hpp"
 
@@ -26,6 +27,13 @@ SessionCost sum(std::span<const SessionCost> sessions) {
   return all;
 }
 
+Interval between_tails(std::vector<double> values, double tail) {
+  std::sort(values.begin(), values.end());
+  const auto last = static_cast<double>(values.size() - 1);
+  return {values[static_cast<std::size_t>(std::floor(tail * last))],
+          values[static_cast<std::size_t>(std::ceil((1 - tail) * last))]};
+}
+
 std::optional<Interval> bootstrap(std::span<const SessionCost> sessions) {
   constexpr std::size_t fewest = 200;
   constexpr std::size_t most = 2000;
@@ -39,10 +47,7 @@ std::optional<Interval> bootstrap(std::span<const SessionCost> sessions) {
     for (std::size_t j = 0; j < sessions.size(); ++j) drawn += sessions[random.below(sessions.size())];
     speedups.push_back(drawn.speedup());
   }
-  std::sort(speedups.begin(), speedups.end());
-  const auto last = static_cast<double>(resamples - 1);
-  return Interval{speedups[static_cast<std::size_t>(std::floor(0.025 * last))],
-                  speedups[static_cast<std::size_t>(std::ceil(0.975 * last))]};
+  return between_tails(std::move(speedups), 0.025);
 }
 
 Groups group_by(std::span<const std::string> names, std::span<const std::uint64_t> tokens, std::size_t most) {

@@ -28,6 +28,9 @@ struct Interval {
   double high = 0;
 };
 
+/// Returns the interval that leaves out the share `tail` of the values at each end. `values` is not empty.
+Interval between_tails(std::vector<double> values, double tail);
+
 /// Returns the 95% interval of the speedup over sessions: the percentile bootstrap (Efron 1979). Each resample draws as
 /// many sessions as there are, with replacement, and its speedup is a ratio of sums. Sessions without tokens count as
 /// sessions. Deterministic. Returns nullopt for fewer than two sessions.

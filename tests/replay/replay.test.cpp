@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -225,6 +226,42 @@ TEST(Replay, DraftsNoMoreThanTheMostNodes) {
   const Counts counts = replay_session(session, Parrot{{5}}, {.settings = settings});
   EXPECT_EQ(counts.passes, 10U);
   EXPECT_EQ(counts.drafted, 30U);
+}
+
+TEST(Replay, SendsOnlyWidthsThatAreAllowed) {
+  // The session of CountsWhatCanBeWorkedOutByHand, where 2 tokens are sent in 3 rows.
+  const TraceSession session{"s", "c", {{{1, 2, 3, 4}, {9, 2, 3, 4, 5, 1, 2, 3}}, {{7}, {1, 2}}}};
+  ReplaySettings settings;
+  settings.widths.add(2);
+  const Counts narrow = replayed(session, "pld:n=1,k=2", "all", settings);
+  EXPECT_TRUE(narrow.lossless()) << narrow.fault;
+  EXPECT_GT(narrow.passes, 5U);
+  EXPECT_GT(narrow.drafted, 0U);
+  EXPECT_LE(narrow.drafted, narrow.passes);
+  EXPECT_GT(cut(narrow, Cut::width), 0U);
+
+  // Control fills passes up to the width with pad rows.
+  struct Watcher : PassWatcher {
+    std::size_t pads = 0;
+    std::vector<std::size_t> rows;
+    void began(const TraceSession&) override {}
+    void tested(const Outcome& outcome) override {
+      for (const DraftNode& node : outcome.draft) pads += node.source == DraftSource::padding ? 1 : 0;
+    }
+    void passed(const Passed& pass) override { rows.push_back(pass.shape.rows); }
+  } watcher;
+  settings.widths = {};
+  settings.widths.add(24);
+  TraceSession repeats{"s", "c", {{{1, 2, 3}, {}}}};
+  for (int i = 0; i < 200; ++i) repeats.turns[0].output.push_back(4 + i % 10);
+  const std::vector<CostCurve> free = {CostCurve::parse("linear:0")};
+  const Counts wide = replay_session(repeats, make_runs("ngram").front().strategy,
+                                     {{ControlKind::cost, 0}, free, settings, true, &watcher});
+  EXPECT_TRUE(wide.lossless()) << wide.fault;
+  EXPECT_GT(watcher.pads, 0U);
+  EXPECT_EQ(std::count(watcher.rows.begin(), watcher.rows.end(), 1U) +
+                std::count(watcher.rows.begin(), watcher.rows.end(), 24U),
+            std::ssize(watcher.rows));
 }
 
 TEST(Replay, TellsControlTheCurveOrTheTimes) {
