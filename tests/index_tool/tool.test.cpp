@@ -25,7 +25,7 @@
 #if !defined(_WIN32)
 #include <csignal>
 
-#include "llama/file_size_limit.hpp"
+#include "support/file_size_limit.hpp"
 #endif
 
 namespace reprise::indexing {
@@ -306,7 +306,7 @@ class DeadlyFileSizeLimit {
   explicit DeadlyFileSizeLimit(std::size_t bytes) : limit_(bytes) { std::signal(SIGXFSZ, SIG_DFL); }
 
  private:
-  llama::FileSizeLimit limit_;  // puts the signal's handler back
+  testing::FileSizeLimit limit_;  // puts the signal's handler back
 };
 
 TEST_F(IndexTool, SaysThatTheFileMayNotGrow) {
@@ -353,7 +353,7 @@ TEST_F(IndexTool, NothingIsLeftWhereverAWriteFails) {
   const auto failed = [&](std::size_t limit_bytes, std::size_t written, std::size_t announced,
                           const std::string& needed) {
     const FileSizeSignalIgnored ignored;
-    const llama::FileSizeLimit limit(limit_bytes);
+    const testing::FileSizeLimit limit(limit_bytes);
     try {
       OutputFile file(path("out"));
       file.append(std::span(bytes).first(100));

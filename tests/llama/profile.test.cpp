@@ -21,7 +21,7 @@
 #include "reprise/testing/random.hpp"
 
 #ifdef __linux__
-#include "llama/file_size_limit.hpp"
+#include "support/file_size_limit.hpp"
 #endif
 
 namespace reprise::llama {
@@ -291,7 +291,7 @@ TEST_F(ProfileOf, AFullDiskLeavesTheCurveThatWasThere) {
   std::ostringstream out;
   for (const std::string before : {"", "an earlier curve"}) {
     if (!before.empty()) std::ofstream(path, std::ios::binary) << before;
-    const FileSizeLimit limit(500);
+    const testing::FileSizeLimit limit(500);
     EXPECT_THROW(run_profile(engine, settings, {}, path, out, progress), EngineError);
     EXPECT_EQ(text(), before);
     EXPECT_EQ(fs::exists(path), !before.empty());

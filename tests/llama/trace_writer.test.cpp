@@ -14,7 +14,7 @@
 #include "engine_error.hpp"
 
 #ifdef __linux__
-#include "llama/file_size_limit.hpp"
+#include "support/file_size_limit.hpp"
 #endif
 
 namespace reprise::llama {
@@ -203,7 +203,7 @@ TEST_F(TraceFile, WhereRoomEndsInTheMiddleOfASessionTheFileEndsBeforeIt) {
     writer.append(first, two);
     const std::string before = get();
     {
-      const FileSizeLimit limit(before.size() + trace_line(*session, one).size() / 2);
+      const testing::FileSizeLimit limit(before.size() + trace_line(*session, one).size() / 2);
       EXPECT_THAT(failure(writer, *session), HasSubstr("1 sessions in it are complete"));
       EXPECT_EQ(get(), before);
       EXPECT_FALSE(writer.has(session->id));

@@ -165,15 +165,18 @@ TEST_F(Generate, PassesOnWhatAVerifierWithoutExceptionsAnswers) {
   EXPECT_EQ(generation->tokens.size(), 10U);
   EXPECT_THAT(streamed, ElementsAreArray(generation->tokens));
 }
+/// Answers with a span: after each token, the next number.
+struct SpanAnswers {
+  std::vector<Token> picks;
+  TokenSpan verify(TokenSpan batch, std::size_t drafted) {
+    picks.clear();
+    for (const Token token : batch.last(drafted + 1)) picks.push_back(token + 1);
+    return picks;
+  }
+};
 TEST_F(Generate, WorksWithAnEngineThatAnswersWithASpanAndReturnsNothing) {
-  struct Engine {
-    std::vector<Token> picks;
+  struct Engine : SpanAnswers {
     std::size_t kept = 0;
-    TokenSpan verify(TokenSpan batch, std::size_t drafted) {
-      picks.clear();
-      for (const Token token : batch.last(drafted + 1)) picks.push_back(token + 1);
-      return picks;
-    }
     void commit(std::size_t keep) { kept += keep; }
   } engine;
   const auto generation = generate(session, engine, prompt, limits);
@@ -291,14 +294,8 @@ struct WantsOne : archetype::Strategy {
   [[nodiscard]] std::size_t top_k_wanted() const { return 1; }
 };
 TEST_F(Generate, SavesTheStateOfAPassWithoutADraftThatTopKMayMakeVoid) {
-  struct Engine {
-    std::vector<Token> picks;
+  struct Engine : SpanAnswers {
     std::size_t saved = 0;
-    TokenSpan verify(TokenSpan batch, std::size_t drafted) {
-      picks.clear();
-      for (const Token token : batch.last(drafted + 1)) picks.push_back(token + 1);
-      return picks;
-    }
     void commit(std::size_t) {}
     void snapshot() { ++saved; }
     void restore(std::size_t) {}

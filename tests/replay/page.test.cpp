@@ -16,7 +16,7 @@
 #include "replay/tool.hpp"
 #include "reprise/testing/random.hpp"
 #if !defined(_WIN32)
-#include "llama/file_size_limit.hpp"
+#include "support/file_size_limit.hpp"
 #endif
 
 namespace reprise::replay {
@@ -328,7 +328,7 @@ TEST_F(Page, AFullDiskLeavesTheOldFile) {
   const std::string old = run({trace}).page;
   ASSERT_GT(old.size(), 10'000U);
   {
-    const llama::FileSizeLimit limit(10'000);
+    const testing::FileSizeLimit limit(10'000);
     const Ran ran = run({"--cost", "linear:0.3", trace});
     EXPECT_EQ(ran.status, 1);
     EXPECT_THAT(ran.error, HasSubstr(report_ + ": could not be written"));

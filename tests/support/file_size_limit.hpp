@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-namespace reprise::llama {
+namespace reprise::testing {
 
 /// While it exists, no file of this process grows above `bytes`, as on a disk with this much free space.
 class FileSizeLimit {
@@ -27,4 +27,4 @@ class FileSizeLimit {
   rlimit before_ = {};
 };
 
-}  // namespace reprise::llama
+}  // namespace reprise::testing
