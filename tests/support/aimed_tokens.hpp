@@ -26,14 +26,14 @@ struct Aim {
 /// Returns true if the first `runs` runs of a probe in NgramTable begin in the first `percent` of any table.
 inline bool aimed_at_ngrams(std::uint64_t hash, std::size_t runs, std::size_t percent) {
   const std::uint64_t end = (std::uint64_t{percent} << 32) / 100;
-  for (; runs > 0; --runs, hash = detail::NgramTable::next_run(hash))
+  for (; runs > 0; --runs, hash = reprise::detail::NgramTable::next_run(hash))
     if (hash >> 32 >= end) return false;
   return true;
 }
 
 /// The same for a probe in a TokenCounts of Aim::counted_slots slots.
 inline bool aimed_at_counts(std::uint64_t hash, const Aim& aim) {
-  for (std::size_t run = 0; run < aim.runs; ++run, hash = detail::spread(hash))
+  for (std::size_t run = 0; run < aim.runs; ++run, hash = reprise::detail::spread(hash))
     if ((hash & (aim.counted_slots - 1)) * 100 >= aim.counted * aim.counted_slots) return false;
   return true;
 }
@@ -42,8 +42,8 @@ inline bool aimed_at_counts(std::uint64_t hash, const Aim& aim) {
 inline std::vector<Token> aimed_vocabulary(const Aim& aim, std::uint64_t key, Token vocabulary) {
   std::vector<Token> tokens;
   for (Token token = 0; token < vocabulary; ++token) {
-    const std::uint64_t hash = detail::token_hash(key, token);
-    if (aimed_at_ngrams(detail::spread(hash), aim.runs, aim.single) && aimed_at_counts(hash, aim))
+    const std::uint64_t hash = reprise::detail::token_hash(key, token);
+    if (aimed_at_ngrams(reprise::detail::spread(hash), aim.runs, aim.single) && aimed_at_counts(hash, aim))
       tokens.push_back(token);
   }
   return tokens;
@@ -66,16 +66,16 @@ inline std::vector<Token> aimed_text(std::size_t length, const Aim& aim, std::ui
     };
     const std::uint64_t pair = rolled(2);
     const std::uint64_t four = rolled(4);
-    random = detail::spread(random + i);
+    random = reprise::detail::spread(random + i);
     std::size_t at = random % choices.size();
     for (std::size_t tried = 0; tried < choices.size(); ++tried, at = (at + 1) % choices.size()) {
-      const std::uint64_t hash = detail::token_hash(key, choices[at]);
-      if (aimed_at_ngrams(detail::spread(pair ^ hash), aim.runs, aim.pair) &&
-          aimed_at_ngrams(detail::spread(four ^ hash), aim.runs, aim.four))
+      const std::uint64_t hash = reprise::detail::token_hash(key, choices[at]);
+      if (aimed_at_ngrams(reprise::detail::spread(pair ^ hash), aim.runs, aim.pair) &&
+          aimed_at_ngrams(reprise::detail::spread(four ^ hash), aim.runs, aim.four))
         break;
     }
     text.push_back(choices[at]);
-    hashes.push_back(detail::token_hash(key, choices[at]));
+    hashes.push_back(reprise::detail::token_hash(key, choices[at]));
   }
   return text;
 }
