@@ -18,6 +18,7 @@ import collections
 import concurrent.futures
 import hashlib
 import json
+import math
 import os
 import pathlib
 import queue
@@ -25,6 +26,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -203,17 +205,21 @@ class Workshop:
         shutil.copytree(ROOT / "include", folder / "include")
 
     def execute(self, command, seconds):
+        """Returns the status and the output; None for the status after `seconds` of processor time, or after six times
+        as long on the clock. On a busy machine, a test thus gets no less time than on another."""
         def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 1))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
         environment = dict(os.environ, REPRISE_PROPERTY_CASES="200")
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds,
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=6 * seconds,
                                   preexec_fn=limit, env=environment, cwd=self.folder, check=False)
         except subprocess.TimeoutExpired:
             return None, ""
-        return done.returncode, done.stdout.decode(errors="replace")
+        status = None if done.returncode == -signal.SIGXCPU else done.returncode
+        return status, done.stdout.decode(errors="replace")
 
     def run_test(self, test, include=None):
         """Returns "passed", "failed", "time" or "not compiled", and the output. `include`: the headers (the copy)."""
@@ -424,7 +430,7 @@ def options_of(arguments):
     parser.add_argument("--header", action="append", metavar="NAME", help="only this header, such as reprise/core/draft.hpp; repeatable")
     parser.add_argument("--most-tests", type=int, default=6, help="test files for each header, its own first (6)")
     parser.add_argument("--timeout", type=float, default=10,
-                        help="seconds for each test program; a test that takes longer without a mutant is left out (10)")
+                        help="processor seconds for each test program; a test that takes longer without a mutant is left out (10)")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (2)")
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"), help="compiler and further flags ($CXX or g++)")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/mutation/results.jsonl",
