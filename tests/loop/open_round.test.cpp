@@ -192,6 +192,22 @@ TEST_F(OpenRoundTest, RefusesSizesThatNoMemoryHas) {
   EXPECT_FALSE(round.reserve(unlimited / 2 + 1, true, 1));
   EXPECT_FALSE(round.reserve(1, true, unlimited));
 }
+TEST_F(OpenRoundTest, HasNeitherAFaultNorRoomBeforeItsFirstDraft) {
+  EXPECT_FALSE(round.malformed());
+  EXPECT_EQ(round.most_padding(0), 0U) << "there is no memory for pad rows";
+}
+TEST_F(OpenRoundTest, ReservesNoMoreThanItsLargestPassNeeds) {
+  constexpr std::size_t per_row = sizeof(DraftNode) + 3 * sizeof(NodeIndex) + sizeof(std::uint32_t) + sizeof(bool) +
+                                  sizeof(Token) + sizeof(std::size_t) + sizeof(CommittedToken);
+  constexpr std::size_t per_pending = sizeof(Token) + sizeof(std::size_t);
+  constexpr std::size_t bonus = sizeof(CommittedToken);
+  ASSERT_TRUE(round.reserve(0, true, 3));
+  EXPECT_EQ(round.memory_bytes(), 3 * per_pending + bonus);
+  ASSERT_TRUE(round.reserve(8, false, 3));
+  EXPECT_EQ(round.memory_bytes(), 8 * (per_row + sizeof(Constraint)) + 3 * per_pending + bonus);
+  ASSERT_TRUE(round.reserve(8, true, 3));
+  EXPECT_EQ(round.memory_bytes(), 16 * per_row + 8 * sizeof(Constraint) + 3 * per_pending + bonus);
+}
 TEST_F(OpenRoundTest, IsEmptyAfterClear) {
   propose(tree, 4);
   ASSERT_TRUE(round.build(pending, {3, 1, Cut::none}, 0));

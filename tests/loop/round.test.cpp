@@ -52,6 +52,7 @@ TEST(SelectNodes, KeepTheOrderAndSayWhichRowEachFollows) {
   EXPECT_THAT(found.parents, ElementsAre(-1, -1, 1, 0, 1));
   EXPECT_THAT(found.depths, ElementsAre(1, 1, 2, 2, 2));
   EXPECT_FALSE(found.selected.too_deep);
+  EXPECT_FALSE(found.selected.refused);
 }
 TEST(SelectNodes, CountRowsAndNotNodesWhereSomeAreLeftOut) {
   const Found found =

@@ -100,6 +100,14 @@ TEST_F(SequenceTest, ARebaseStartsANewOutputAndKeepsTheStatistics) {
   commit({3});
   EXPECT_THAT(sequence.output(), ElementsAre(3)) << "no token of the new output is trimmed";
 }
+TEST_F(SequenceTest, BeginsAgainInTheMemoryThatWasReserved) {
+  ASSERT_TRUE(sequence.reserve(200));
+  const Token* const memory = sequence.context().data();
+  ASSERT_TRUE(sequence.begin(std::vector<Token>{1, 2, 3, 4}, {}, {}));
+  EXPECT_THAT(sequence.context(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(sequence.context().data(), memory);
+  EXPECT_EQ(sequence.memory_bytes(), 200 * sizeof(Token));
+}
 TEST_F(SequenceTest, TruncatesToTheWholeContext) {
   commit({7, 8}, FinishReason::eos);
   ASSERT_TRUE(sequence.truncate(5));

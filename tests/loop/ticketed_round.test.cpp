@@ -153,6 +153,21 @@ TEST_F(TicketedRoundTest, SaysWhyNothingWasDrafted) {
   limits.draft.max_nodes = 0;
   EXPECT_EQ(cut_of(true, false), Cut::budget);
 }
+TEST_F(TicketedRoundTest, SaysThatTokensWereTooUnlikelyInTheirRoundOnly) {
+  const auto cut = [&] {
+    const auto pass = plan(0);
+    EXPECT_TRUE(pass && resolve(pass->ticket, {3}));
+    return round.commit(sequence, {}).cut;
+  };
+  begin();
+  round.open(limits);
+  Draft draft = round.blank({});
+  draft.leave_out();
+  round.propose(draft, 1, false);
+  EXPECT_EQ(cut(), Cut::unlikely);
+  round.open(limits);  // a round without a draft
+  EXPECT_EQ(cut(), Cut::no_match);
+}
 
 }  // namespace
 }  // namespace reprise

@@ -3,7 +3,8 @@
 """Mutation testing: makes small faults in the headers, one at a time, and reports which of them no test finds.
 
 Each fault (mutant) is made in a copy of include/. A few test files that include the changed header are compiled,
-without optimisation, and run with a time limit, its own test first. A mutant is
+without optimisation, and run with a time limit, its own test first. Undefined behaviour ends a test at once: the tests
+are compiled with UBSan, the assertions of libstdc++ and REPRISE_CONTRACTS=2. A mutant is
 
   killed        if a test fails, crashes, or exceeds the time limit, or if a static_assert of a test fails
   survived      if every one of these tests passes
@@ -17,6 +18,7 @@ import collections
 import concurrent.futures
 import hashlib
 import json
+import math
 import os
 import pathlib
 import queue
@@ -24,6 +26,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +36,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Tests of these folders need more than the library, or take longer than a mutant may.
 OTHER_TESTS = ("c/", "common/", "compile_fail/", "consumer/", "fuzz/", "house/", "index_tool/", "llama/", "mlx/",
                "property/", "replay/", "server/")
+# Tests of all layers in which every allocation of a session fails once.
+SESSION_ALLOCATIONS = "property/allocation.test.cpp"
 MEMORY = 3 << 30
+# A trap needs no library. The checks of each pointer are left out, because a test takes longer to compile with them.
+SANITIZE = ["-fsanitize=shift,signed-integer-overflow,integer-divide-by-zero,bounds,bool,enum,float-cast-overflow,return",
+            "-fsanitize-undefined-trap-on-error", "-D_GLIBCXX_ASSERTIONS", "-DREPRISE_CONTRACTS=2"]
 
 # Each operator: name, pattern in the code without comments and literals, replacements of the whole match.
 SWAPS = [
@@ -147,24 +155,33 @@ def reached_from(included, graph):
     return distance
 
 
+def counts_allocations(test):
+    """True if the test replaces operator new, and thus needs support/allocation_counter.cpp."""
+    return ".allocation." in test or test == SESSION_ALLOCATIONS
+
+
 def tests_by_header(most):
     """For each header the test files that include it: its own test first, then those of its layer that are named after
     it (session_trees for session), then those of its layer, then those that include it through other headers, the
-    nearest first. A header that no test includes directly has none."""
+    nearest first. A header that no test includes directly has none. Tests that count and fail allocations come last, in
+    addition to `most`: those of the header's layer that are named after it, and the one of a session."""
     graph = {path.relative_to(ROOT / "include").as_posix(): sorted(includes_of(path))
              for path in sorted((ROOT / "include").rglob("*.hpp"))}
     found = collections.defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("*.test.cpp")):
         name = path.relative_to(ROOT / "tests").as_posix()
-        if not name.startswith(OTHER_TESTS) and ".allocation." not in name:
+        if name == SESSION_ALLOCATIONS or not name.startswith(OTHER_TESTS):
             for header, distance in reached_from(sorted(includes_of(path)), graph).items():
                 found[header].append((distance, name))
     chosen = {}
     for header, tests in found.items():
-        if min(tests)[0] > 0:
-            continue
         stem = pathlib.Path(header).stem
         layer = header.split("/")[1] + "/"
+        allocating = [name for _, name in sorted(tests)
+                      if name == SESSION_ALLOCATIONS or name.startswith(f"{layer}{stem}.allocation.")]
+        tests = [test for test in tests if not counts_allocations(test[1])]
+        if not tests or min(tests)[0] > 0:
+            continue
 
         def order(test):
             distance, path = test
@@ -174,61 +191,75 @@ def tests_by_header(most):
             named_after = near and name.startswith(stem + "_")
             return not own, not named_after, distance > 0, not near, test
 
-        chosen[header] = [name for _, name in sorted(tests, key=order)[:most]]
+        chosen[header] = [name for _, name in sorted(tests, key=order)[:most]] + allocating
     return chosen
 
 
 class Workshop:
     """A copy of include/ and the programs made with it. One thread uses it at a time."""
 
-    def __init__(self, folder, options, precompiled):
+    def __init__(self, folder, options, common):
         self.folder = folder
         self.options = options
+        self.common = common  # what precompile() has made
         shutil.copytree(ROOT / "include", folder / "include")
-        self.flags = ["-std=c++20", "-O0", "-w", f"-I{folder}/include", f"-I{ROOT}/tests", f"-I{ROOT}",
-                      f'-DREPRISE_SOURCE_DIR="{ROOT}"']
-        self.precompiled = ["-include", str(precompiled)] if precompiled else []
 
     def execute(self, command, seconds):
+        """Returns the status and the output; None for the status after `seconds` of processor time, or after six times
+        as long on the clock. On a busy machine, a test thus gets no less time than on another."""
         def limit():
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 1))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
         environment = dict(os.environ, REPRISE_PROPERTY_CASES="200")
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds,
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=6 * seconds,
                                   preexec_fn=limit, env=environment, cwd=self.folder, check=False)
         except subprocess.TimeoutExpired:
             return None, ""
-        return done.returncode, done.stdout.decode(errors="replace")
+        status = None if done.returncode == -signal.SIGXCPU else done.returncode
+        return status, done.stdout.decode(errors="replace")
 
-    def run_test(self, test):
-        """Returns "passed", "failed", "time" or "not compiled", and the output."""
+    def run_test(self, test, include=None):
+        """Returns "passed", "failed", "time" or "not compiled", and the output. `include`: the headers (the copy)."""
         program = self.folder / "program"
-        command = [*self.options.compiler.split(), *self.flags, *self.precompiled, str(ROOT / "tests" / test),
+        counter = [str(self.common / "allocation_counter.o")] if counts_allocations(test) else []
+        command = [*compile_command(self.options.compiler, include or self.folder / "include"),
+                   "-include", str(self.common / "test_header.hpp"), str(ROOT / "tests" / test), *counter,
                    "-lgmock", "-lgtest", "-lgtest_main", "-lpthread", "-o", str(program)]
         status, output = self.execute(command, 180)
         if status != 0:
-            return ("failed" if "static assertion failed" in output else "not compiled"), output
+            asserted = re.search("static assertion failed|static_assert failed", output)  # g++, clang
+            return ("failed" if asserted else "not compiled"), output
         status, output = self.execute([str(program), "--gtest_brief=1"], self.options.timeout)
         return ("time" if status is None else "passed" if status == 0 else "failed"), output
 
-    def judge(self, mutant, tests):
-        """Returns (verdict, reason)."""
+    def header_compiles(self, header):
+        command = compile_command(self.options.compiler, self.folder / "include")
+        status, _ = self.execute([*command, "-fsyntax-only", "-x", "c++", str(self.folder / "include" / header)], 60)
+        return status == 0
+
+    def judge(self, mutant, tests, sound):
+        """Returns (verdict, reason). `sound(test)`: whether the test passes without a mutant."""
         path = self.folder / "include" / mutant.header
         text = path.read_text(encoding="utf-8")
+        count = 0
         try:
             path.write_text(text[:mutant.begin] + mutant.new + text[mutant.end:], encoding="utf-8")
-            status, _ = self.execute([*self.options.compiler.split(), *self.flags, "-fsyntax-only", "-x", "c++", str(path)], 60)
-            if status != 0:
-                return "not compiled", "header"
             for test in tests:
-                result, _ = self.run_test(test)
+                if not sound(test):
+                    continue
+                result, output = self.run_test(test)
+                # A test also fails to compile if the header does.
+                if count == 0 and "error:" in output and not self.header_compiles(mutant.header):
+                    return "not compiled", "header"
                 if result == "not compiled":
                     return "not compiled", test
                 if result != "passed":
                     return "killed", f"{test}: {result}"
-            return "survived", f"{len(tests)} test files"
+                count += 1
+            return "survived", f"{count} test files"
         finally:
             path.write_text(text, encoding="utf-8")
 
@@ -282,16 +313,29 @@ def report_text(entries):
     return "\n".join(lines)
 
 
+def compile_command(compiler, include):
+    return [*compiler.split(), "-std=c++20", "-O0", "-w", *SANITIZE, f"-I{include}", f"-I{ROOT}/tests", f"-I{ROOT}",
+            f'-DREPRISE_SOURCE_DIR="{ROOT}"']
+
+
 def precompile(folder, compiler):
-    """Compiles the headers of GoogleTest once. Returns the path for -include."""
+    """Compiles for all tests at once what no mutant changes: the headers of GoogleTest and of the standard library, for
+    -include, and the object that counts allocations."""
+    standard = {line for path in (ROOT / "include").rglob("*.hpp")
+                for line in re.findall(r"^#include <\w+>", path.read_text(encoding="utf-8"), re.M)}
     header = folder / "test_header.hpp"
-    header.write_text("#include <gmock/gmock.h>\n#include <gtest/gtest.h>\n", encoding="utf-8")
-    output = folder / ("test_header.hpp.pch" if "clang" in compiler else "test_header.hpp.gch")
-    command = [*compiler.split(), "-std=c++20", "-O0", "-w", "-x", "c++-header", str(header), "-o", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failure(f"{compiler} cannot compile the headers of GoogleTest: {done.stderr.strip().splitlines()[:1]}")
-    return header
+    header.write_text("\n".join(["#include <gmock/gmock.h>", "#include <gtest/gtest.h>", *sorted(standard), ""]),
+                      encoding="utf-8")
+    clang = "clang" in compiler
+    output = folder / f"test_header.hpp.{'pch' if clang else 'gch'}"
+    counter = ROOT / "tests/support/allocation_counter.cpp"
+    templates = ["-fpch-instantiate-templates"] if clang else []
+    for what, arguments in (("the headers of GoogleTest", [*templates, "-x", "c++-header", str(header), "-o", str(output)]),
+                            (counter.name, ["-c", str(counter), "-o", str(folder / "allocation_counter.o")])):
+        done = subprocess.run([*compile_command(compiler, ROOT / "include"), *arguments], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise Failure(f"{compiler} cannot compile {what}: {done.stderr.strip().splitlines()[:1]}")
 
 
 def drawn_mutants(options, tests):
@@ -322,26 +366,30 @@ def run(options):
             open(options.results, "a", encoding="utf-8") as kept, \
             concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         folder = pathlib.Path(temporary)
-        precompiled = precompile(folder, options.compiler) if waiting else None
+        if waiting:
+            precompile(folder, options.compiler)
         workshops = queue.Queue()
         for number in range(options.jobs):
-            workshops.put(Workshop(folder / str(number), options, precompiled))
+            workshops.put(Workshop(folder / str(number), options, folder))
         sound = {}
 
         def judged(mutant):
             if time.monotonic() - begun > options.seconds:
                 return None
             workshop = workshops.get()
+
+            def is_sound(test):
+                if test not in sound:
+                    result, output = workshop.run_test(test, ROOT / "include")
+                    if result not in ("passed", "time"):
+                        raise Failure(f"tests/{test} does not pass without a mutant ({result}):\n{output[-2000:]}")
+                    sound[test] = result == "passed"
+                    if not sound[test]:
+                        print(f"left out: tests/{test} takes longer than --timeout without a mutant", file=sys.stderr)
+                return sound[test]
+
             try:
-                for test in tests[mutant.header]:
-                    if test not in sound:
-                        result, output = workshop.run_test(test)
-                        if result not in ("passed", "time"):
-                            raise Failure(f"tests/{test} does not pass without a mutant ({result}):\n{output[-2000:]}")
-                        sound[test] = result == "passed"
-                        if not sound[test]:
-                            print(f"left out: tests/{test} takes longer than --timeout without a mutant", file=sys.stderr)
-                return mutant, *workshop.judge(mutant, [test for test in tests[mutant.header] if sound[test]])
+                return mutant, *workshop.judge(mutant, tests[mutant.header], is_sound)
             finally:
                 workshops.put(workshop)
 
@@ -382,7 +430,7 @@ def options_of(arguments):
     parser.add_argument("--header", action="append", metavar="NAME", help="only this header, such as reprise/core/draft.hpp; repeatable")
     parser.add_argument("--most-tests", type=int, default=6, help="test files for each header, its own first (6)")
     parser.add_argument("--timeout", type=float, default=10,
-                        help="seconds for each test program; a test that takes longer without a mutant is left out (10)")
+                        help="processor seconds for each test program; a test that takes longer without a mutant is left out (10)")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (2)")
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"), help="compiler and further flags ($CXX or g++)")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/mutation/results.jsonl",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reprise/draft/ngram_drafter.hpp"
+#include "reprise/draft/no_drafter.hpp"
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
@@ -168,6 +169,78 @@ TEST(EveryAllocationOfAFork, MayFailOnceWithoutTouchingTheFirstSession) {
     }
     ASSERT_EQ(session.context().size(), 40U);
   }
+}
+
+TEST(EveryAllocationOfARebase, MayFailOnceWithoutChangingTheContext) {
+  // The strategy allocates nothing, so every failure is one of the session.
+  Session<NoDrafter> session;
+  const std::vector<Token> first(40, 1);
+  const std::vector<Token> second(300, 2);
+  ASSERT_TRUE(session.begin(first));
+  bool enough = false;
+  std::size_t fail_at = 1;
+  for (; !enough; ++fail_at) {
+    const auto rebase = [&] {
+      const AllocationWatch watch(fail_at);
+      auto result = session.rebase(second, 0);  // all tokens are pending, so the round needs memory too
+      enough = watch.allocations() < fail_at;
+      return result;
+    };
+    const auto shared = rebase();
+    ASSERT_EQ(shared.has_value(), enough) << "allocation " << fail_at;
+    if (!enough) {
+      ASSERT_EQ(shared.error().code, ErrorCode::out_of_memory);
+    }
+    ASSERT_THAT(session.context(), ::testing::ElementsAreArray(enough ? second : first));
+  }
+  EXPECT_GT(fail_at, 3U) << "the round and the sequence allocate";
+}
+
+/// A session with a draft of four tokens and 140 pending tokens, for whose pass no memory is reserved.
+void open_large_round(Session<VectorStrategy>& session, const Limits& limits) {
+  std::vector<Token> tokens;
+  for (Token i = 0; i < 140; ++i) tokens.push_back(i % 5);
+  ASSERT_TRUE(session.begin(TokenSpan(tokens).first(40)));
+  ASSERT_TRUE(session.append(TokenSpan(tokens).subspan(40), Origin::prompt, 0));
+  ASSERT_EQ(session.propose(limits).size(), 4U);
+}
+TEST(EveryAllocationOfAPlan, MayFailWithAllThatFollow) {
+  const Limits limits{.max_tokens = 100, .draft = {.max_nodes = 4}};
+  std::size_t plain = 0;    // passes without a draft, because there was no memory for it
+  std::size_t refused = 0;  // plans without memory even for such a pass
+  for (std::size_t fail_at = 1; fail_at <= 8; ++fail_at)
+    for (std::size_t failures = 1; failures <= 8; ++failures) {
+      SCOPED_TRACE(::testing::Message() << failures << " allocations fail, from number " << fail_at);
+      Session<VectorStrategy> session;
+      open_large_round(session, limits);
+      const std::vector<Token> before(session.context().begin(), session.context().end());
+      const auto plan = [&] {
+        const AllocationWatch watch(fail_at, failures);
+        return session.plan();
+      };
+      auto pass = plan();
+      if (!pass) {
+        ++refused;
+        ASSERT_EQ(pass.error().code, ErrorCode::out_of_memory);
+        ASSERT_THAT(session.context(), ::testing::ElementsAreArray(before));
+        ASSERT_EQ(session.plan().error().code, ErrorCode::not_proposed) << "the round is closed";
+        ASSERT_EQ(session.propose(limits).size(), 4U);
+        pass = session.plan();
+        ASSERT_TRUE(pass);
+        ASSERT_EQ(pass->drafted, 4U);
+      }
+      const bool drafts = pass->drafted != 0;
+      plain += drafts ? 0 : 1;
+      ASSERT_EQ(pass->pending, 140U);
+      ASSERT_EQ(pass->batch.size(), drafts ? 144U : 140U);
+      ASSERT_THAT(pass->batch.first(140), ::testing::ElementsAreArray(before));
+      ASSERT_TRUE(session.resolve(pass->ticket, TokenSpan(std::vector<Token>{77})));
+      ASSERT_TRUE(session.commit(pass->ticket));
+      ASSERT_THAT(session.output(), ::testing::ElementsAre(77));
+      ASSERT_EQ(session.statistics().count(Cut::out_of_memory), drafts ? 0U : 1U);
+    }
+  EXPECT_GT(plain, 0U);
+  EXPECT_GT(refused, 0U);
 }
 
 TEST(CheckStrategyWithACounter, SeesThatTheDraftersDoNotAllocateInPropose) {
