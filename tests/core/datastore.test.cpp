@@ -7,6 +7,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -64,6 +65,7 @@ struct ReadsWithoutPlace : archetype::Store {
 static_assert(!Datastore<ReadsWithoutPlace>, "it has to say where the text goes on");
 
 static_assert(StoreMatch{}.agreements == 0, "no token is known to agree");
+static_assert(no_place == std::numeric_limits<StorePlace>::max(), "no place of a store");
 
 // --- DatastoreRef ---
 

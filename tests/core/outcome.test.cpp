@@ -99,6 +99,7 @@ TEST_F(Tested, CountATokenThatWasProposedTwiceTwice) {
 
 TEST(RankedToken, IsTheFirstChoiceAfterTheAnchorByDefault) {
   const RankedToken candidate;
+  EXPECT_EQ(candidate.token, 0);
   EXPECT_EQ(candidate.after, anchor_parent);
   EXPECT_EQ(candidate.rank, 0U);
 }

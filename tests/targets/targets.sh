@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The public headers and the unit tests on other machines: Debian's cross compilers with qemu, and the clang of Zig.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+
+# target: compiler, triple, emulator or system.
+table='
+s390x    debian  s390x-linux-gnu      qemu-s390x
+armhf    debian  arm-linux-gnueabihf  qemu-arm
+aarch64  debian  aarch64-linux-gnu    qemu-aarch64
+riscv64  debian  riscv64-linux-gnu    qemu-riscv64
+windows  zig     x86_64-windows-gnu   Windows
+macos    zig     aarch64-macos        Darwin
+wasm32   zig     wasm32-wasi          WASI
+'
+targets=$(awk 'NF { print $1 }' <<<"$table" | xargs)
+
+usage() {
+  cat <<TEXT
+Usage: tests/targets/targets.sh [--jobs N] [TARGET]...
+Compiles each public header on its own, and the unit tests, for other machines.
+TARGET (all of them):
+  s390x aarch64 riscv64 armhf  Debian's g++ for Linux. qemu runs the unit tests, and the program that folds drafts into
+                               a number. Files are exchanged with this machine: snapshots, corpora and a cost curve
+  windows macos wasm32         the clang of Zig, for x86_64, arm64 and wasm32-wasi. Programs are linked, but not run
+  --jobs N                     compilations and programs at the same time ($(nproc))
+GoogleTest comes from Debian's package googletest, Zig from PyPI into build/zig-venv. Results are in build/targets/.
+The exit status is 1 if a check fails, and 2 for a wrong option. A target without its compiler is skipped.
+TEXT
+}
+
+jobs=$(nproc)
+chosen=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help) usage; exit ;;
+    --jobs)
+      [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || { echo "targets.sh: --jobs takes a number from 1" >&2; exit 2; }
+      jobs=$2
+      shift
+      ;;
+    *)
+      [[ " $targets " == *" $1 "* ]] || { echo "targets.sh: there is no target $1; choose from: $targets" >&2; exit 2; }
+      chosen+=("$1")
+      ;;
+  esac
+  shift
+done
+[ ${#chosen[@]} -gt 0 ] || read -ra chosen <<<"$targets"
+
+googletest=${REPRISE_GOOGLETEST:-/usr/src/googletest}
+[ -e "$googletest/CMakeLists.txt" ] ||
+  { echo "targets.sh: $googletest has no GoogleTest: install googletest, or name its sources in REPRISE_GOOGLETEST" >&2; exit 1; }
+
+work=$root/build/targets
+mkdir -p "$work"
+started=$SECONDS
+say() { printf '%s: %s (after %d s)\n' "$target" "$1" $((SECONDS - started)); }
+# Runs a command whose output matters only if it fails.
+quietly() {
+  "$@" >"$work/$target.log" 2>&1 || { tail -n 60 "$work/$target.log"; echo "$target: failed: $*" >&2; exit 1; }
+}
+configure() {
+  quietly cmake --preset test -B "$work/$target" --fresh -DREPRISE_BUILD_EXAMPLES=OFF -DREPRISE_BUILD_MICRO=OFF \
+    -DREPRISE_BUILD_C=OFF -DREPRISE_TEST_PACKAGING=OFF -DFETCHCONTENT_TRY_FIND_PACKAGE_MODE=NEVER \
+    -DFETCHCONTENT_SOURCE_DIR_GOOGLETEST="$googletest" "$@"
+}
+build() { quietly cmake --build "$work/$1" -j "$jobs" --target "${@:2}"; }
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+
+# --- This machine: the other side of the exchange ---
+
+native() {
+  [ -e "$work/native/exchange/documents.corpus" ] && return
+  local target=native
+  configure -DREPRISE_TEST_FLAGS="-O1;-Wno-shadow"
+  build native reprise-exchange reprise-digest-default reprise-replay
+  mkdir -p "$work/native/exchange"
+  "$work/native/tests/reprise-exchange" write "$work/native/exchange"
+}
+
+# --- Debian's compilers and qemu ---
+
+# Prints the number of tests that passed. $1: the command that runs a program of the target.
+unit_tests() {
+  local pids=() shard status=0
+  for ((shard = 0; shard < jobs; shard++)); do
+    # shellcheck disable=SC2086
+    GTEST_TOTAL_SHARDS=$jobs GTEST_SHARD_INDEX=$shard $1 "$work/$target/tests/reprise-tests" --gtest_brief=1 \
+      >"$work/$target-tests.$shard.log" 2>&1 &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do wait "$pid" || status=1; done
+  [ $status -eq 0 ] || { grep -hE 'Failure|FAILED|error' -A 5 "$work/$target"-tests.*.log | head -n 80; echo "$target: unit tests failed" >&2; exit 1; }
+  sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\.$/\1/p' "$work/$target"-tests.*.log | paste -sd + | xargs -I '{}' bash -c 'echo $(({}))'
+}
+
+# Times and sizes of objects differ between machines.
+same_figures() {
+  python3 - "$@" <<'PY'
+import json, sys
+
+def figures(name):
+    with open(name, encoding="utf-8") as file:
+        results = json.load(file)["results"]
+    return [{key: value for key, value in row.items() if "ns_" not in key and "_ns" not in key and key != "peak_bytes"} for row in results]
+
+ours, theirs = map(figures, sys.argv[1:])
+if not ours or ours != theirs:
+    sys.exit(f"{sys.argv[2]}: the figures differ from those of {sys.argv[1]}")
+PY
+}
+
+# Each side reads the files of the other, and both have written the same bytes.
+exchange() {
+  local run=$1 ours=$work/native theirs=$work/$target name number
+  mkdir -p "$theirs/exchange"
+  $run "$theirs/tests/reprise-exchange" write "$theirs/exchange"
+  for name in all.snapshot documents.corpus; do cmp "$ours/exchange/$name" "$theirs/exchange/$name"; done
+  number=$("$ours/tests/reprise-exchange" read "$theirs/exchange")
+  [ "$number" = "$($run "$theirs/tests/reprise-exchange" read "$ours/exchange")" ] ||
+    { echo "$target: a corpus of this machine reads differently there" >&2; exit 1; }
+  cmp "$ours/exchange/all.snapshot" "$ours/exchange/again.snapshot"
+  # A cost curve and a trace are texts; a replay of both gives the same figures.
+  local arguments=(--cost bench/profiles/smollm2-135m-q4_1-cpu-1-thread.json --strategy ngram --format json --threads 1 bench/traces/json.jsonl)
+  "$ours/bench/replay/reprise-replay" "${arguments[@]}" >"$work/native-replay.json" 2>/dev/null
+  $run "$theirs/bench/replay/reprise-replay" "${arguments[@]}" >"$work/$target-replay.json" 2>/dev/null
+  same_figures "$work/native-replay.json" "$work/$target-replay.json"
+}
+
+debian() {
+  local triple=$1 emulator=$2 run="$2 -L /usr/$1" tool flags="-O1;-Wno-shadow"
+  for tool in "$triple-g++" "$emulator"; do
+    command -v "$tool" >/dev/null || { echo "$target: skipped, because $tool is not found"; return; }
+  done
+  # On 32 bits, helpers of tests narrow 64-bit places of small files. The headers are compiled with all warnings.
+  [ "$target" != armhf ] || flags+=";-Wno-conversion;-Wno-narrowing"
+  native
+  configure --toolchain cmake/toolchains/debian.cmake -DREPRISE_TRIPLE="$triple" -DREPRISE_QEMU="$emulator" \
+    -DREPRISE_TEST_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$warnings -Wno-restrict -Wno-psabi --param=ggc-min-heapsize=524288"
+  build "$target" all_verify_interface_header_sets
+  say "each public header compiles on its own"
+  build "$target" reprise-tests reprise-exchange reprise-digest-default reprise-replay
+  say "unit tests compile"
+  local passed
+  passed=$(unit_tests "$run")
+  say "$passed unit tests passed under $emulator"
+  [ "$passed" -ge 1000 ] || { echo "$target: fewer unit tests than expected" >&2; exit 1; }
+  $run "$work/$target/tests/reprise-digest-default"
+  exchange "$run"
+  say "files and drafts are the same there and here"
+}
+
+# --- Zig ---
+
+zig() {
+  local triple=$1 system=$2 venv=$root/build/zig-venv tested=0.17.1 program tool folder
+  if ! "$venv/bin/python" -c 'import ziglang' 2>/dev/null; then
+    python3 -m venv "$venv" && "$venv/bin/pip" install --quiet "ziglang==$tested" ||
+      { echo "$target: skipped, because ziglang $tested cannot be installed"; return; }
+  fi
+  program=$("$venv/bin/python" -c 'import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')
+  folder=$work/zig/$target
+  mkdir -p "$folder"
+  for tool in cc c++; do printf '#!/bin/sh\nexec "%s" %s -target %s "$@"\n' "$program" $tool "$triple" >"$folder/$tool"; done
+  for tool in ar ranlib; do printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$program" $tool >"$folder/$tool"; done
+  chmod +x "$folder"/*
+  # Zig adds checks of undefined behaviour unless told not to. WASI has neither threads nor exceptions.
+  local flags="$warnings -fno-sanitize=undefined"
+  [ "$target" != wasm32 ] || flags+=" -DGTEST_HAS_PTHREAD=0"
+  configure --toolchain cmake/toolchains/zig.cmake -DREPRISE_ZIG="$folder" -DREPRISE_ZIG_SYSTEM="$system" \
+    -DCMAKE_CXX_FLAGS="$flags" -DREPRISE_BUILD_BENCH=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+    -DREPRISE_TEST_FLAGS="-O0;-Wno-shadow" -DREPRISE_TEST_UNITY=40
+  build "$target" all_verify_interface_header_sets
+  say "each public header compiles on its own"
+  build "$target" reprise-tests
+  say "unit tests compile and link; they were not run"
+}
+
+for target in "${chosen[@]}"; do
+  read -r _ kind triple last < <(awk -v name="$target" '$1 == name' <<<"$table")
+  $kind "$triple" "$last"
+done
