@@ -285,6 +285,27 @@ def check_names(browser, url):
           "an id is used twice")
 
 
+def check_stacked_tables(browser, url):
+    """On a phone, tables are laid out as blocks; readers still need their rows and cells."""
+    browser.open(url, 360)
+    wanted = browser.run("""for (const part of document.querySelectorAll('details')) part.open = true;
+        const count = (name) => document.querySelectorAll(name).length;
+        return {table: count('table'), row: count('tr'), rowheader: count('tbody th'), cell: count('td')};""")
+    roles = [node.get("role", {}).get("value") for node in browser.call("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]
+    for role, count in wanted.items():
+        check(roles.count(role) == count, f"on a phone, {roles.count(role)} of {count} elements have the role {role}")
+
+
+def check_whiskers(browser, url):
+    browser.open(url, 1280)
+    caps = browser.run("""return [...document.querySelectorAll('.whisker')].map((e) => [
+        getComputedStyle(e).width, getComputedStyle(e, '::before').left, getComputedStyle(e, '::after').left])""")
+    check(len(caps) > 0, "there are no intervals")
+    for width, first, last in caps:
+        width, first, last = (float(text.removesuffix("px")) for text in (width, first, last))
+        check(abs(first) <= 2 and abs(last + 2 - width) <= 2, f"the caps of an interval {width} wide are at {first} and {last}")
+
+
 def check_sessions(browser, url, traces):
     browser.open(url, 1280)
     recorded = {}
@@ -348,6 +369,8 @@ def main():
             check_drawing(browser, url, results)
             check_keyboard(browser, url)
             check_names(browser, url)
+            check_stacked_tables(browser, url)
+            check_whiskers(browser, url)
             check_sessions(browser, url, traces)
             check_without_script(browser, url)
             check_layout(browser, hostile.as_uri(), arguments.pictures, "hostile")

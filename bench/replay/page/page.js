@@ -161,8 +161,8 @@
       const space = hasWords ? "" : " ";
       text.append(make("span", { class: "prompt" }, turn.prompt.map(word).join(space)));
       text.append(make("span", { class: "head" }, "output"));
-      if (turn.output.length > 0) text.append(make("span", { class: "tok own", title: "from the prefill" }, word(turn.output[0])), space);
-      let at = 1;
+      if (data.prefilled > 0 && turn.output.length > 0) text.append(make("span", { class: "tok own", title: "from the prefill" }, word(turn.output[0])), space);
+      let at = data.prefilled;
       for (const pass of turn.passes) {
         const path = acceptedPath(pass);
         const label = describe(++number, pass);
@@ -215,7 +215,8 @@
     draw();
   }
 
-  drawCurves(document.getElementById("curves"));
+  const curves = document.getElementById("curves");
+  if (curves) drawCurves(curves);
   drawViewer(document.getElementById("viewer"));
   window.addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
 })();
