@@ -206,6 +206,18 @@ std::vector<Option> comparison_rows(Options& o) {
            .value = "CURVE",
            .help = "also print the speedup that a replay of the same tokens predicts under this curve",
            .read = text(o.cost_model),
+           .indent = 4},
+          {.name = "--report",
+           .value = "FILE",
+           .help = "also writes the results as one HTML file: the gain, where it is, why it is not larger, whether\n"
+                   "the texts are the same, and some sessions token by token",
+           .read = text(o.report),
+           .indent = 4},
+          {.name = "--report-session",
+           .value = "ID",
+           .help = "shows this session in the report, besides some of each category; may be given several times",
+           .read = texts(o.report_sessions),
+           .repeats = true,
            .indent = 4}};
 }
 
