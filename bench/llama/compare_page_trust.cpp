@@ -187,7 +187,10 @@ std::string cost_drawing(const std::vector<WidthCost>& costs, const std::string&
     widest = std::max(widest, cost.rows);
     most = std::max(most, cost.passes);
   }
-  const double step = highest <= 2 ? 0.5 : highest <= 5 ? 1 : highest <= 12 ? 2 : std::ceil(highest / 6);
+  double step = 0.5;  // then 1, 2, 5, 10, 20, 50, ...
+  for (double power = 1; highest / step > 6; power *= 10)
+    for (const double digit : {1.0, 2.0, 5.0})
+      if (highest / step > 6) step = digit * power;
   highest = std::ceil(highest / step) * step;
   const auto x = [&](std::size_t rows) {
     return left + (right - left) * static_cast<double>(rows - 1) / static_cast<double>(widest - 1);
@@ -198,7 +201,8 @@ std::string cost_drawing(const std::vector<WidthCost>& costs, const std::string&
       "by "
       "its rows; the table after it has the numbers\">";
   for (double at = 0; at <= highest + step / 2; at += step)
-    svg += svg_line("grid", left, y(at), right, y(at)) + svg_label(left - 8, y(at) + 5, "end", decimal(at, 1));
+    svg += svg_line("grid", left, y(at), right, y(at)) +
+           svg_label(left - 8, y(at) + 5, "end", decimal(at, step < 1 ? 1 : 0));
   const std::size_t stride = std::max<std::size_t>(1, (widest - 1 + 3) / 4);
   for (std::size_t rows = 1; rows <= widest; rows += stride)
     svg += svg_label(x(rows), bottom + 24, "middle", std::to_string(rows));
@@ -233,7 +237,7 @@ std::string cost_part(const ComparePage& page) {
                : "<p>The control of this strategy does not use costs.</p>\n";
   text += cost_drawing(costs, believed);
   HtmlTable table{
-      "Cost of a pass by its rows, relative to plain decoding", {"Rows", "Passes", "Milliseconds", "Measured"}, {}};
+      "Cost of a pass by its rows, relative to plain decoding", {"Rows", "Passes", "Median ms", "Measured"}, {}};
   if (uses) {
     table.heading.push_back(word);
     table.heading.emplace_back("Error");
@@ -246,7 +250,7 @@ std::string cost_part(const ComparePage& page) {
     table.rows.back().push_back(replay::signed_percent(*cost.believed / cost.measured - 1));
   }
   return text + "<details><summary>The numbers</summary>" + table.text() +
-         "<p class=\"note\">Milliseconds and costs are medians over contexts of all lengths. The curve is read at the "
+         "<p class=\"note\">Medians are over contexts of all lengths. The curve is read at the "
          "mean context of the passes.</p></details>\n";
 }
 
