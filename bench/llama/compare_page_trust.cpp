@@ -54,7 +54,7 @@ std::string bounds(const ComparePage& page, const Summary& all) {
   const double plain = microseconds_per_token(all.plain.model, all.plain.tokens);
   const double drafted = microseconds_per_token(all.drafted.model, all.drafted.tokens);
   if (drafted > 0)
-    bounds.push_back({"llama_decode alone", "the same passes, if nothing else took time", plain / drafted});
+    bounds.push_back({"Engine alone", "the same passes, if nothing outside llama_decode took time", plain / drafted});
   if (const auto under = all.drafted.speedup_under_cost())
     bounds.push_back({"Under --cost", "the same passes, if each took the time that the given curve states", *under});
   if (all.prediction)

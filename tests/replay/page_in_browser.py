@@ -209,6 +209,8 @@ def check_layout(browser, url, pictures, name):
     browser.open(url, 700, media="print")
     layout = browser.run(LAYOUT)
     check(not layout["wide"], f"{name}, print: sticks out: {layout['wide']}")
+    named = browser.run("const e = document.querySelector('.printed'); return e && e.checkVisibility() ? e.textContent : ''")
+    check(named.startswith("Session "), f"{name}, print: the shown session has no name")
     check(len(browser.call("Page.printToPDF")["data"]) > 10000, f"{name}: the print is empty")
     check_quiet(browser, url, f"{name}, print")
 

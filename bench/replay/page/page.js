@@ -207,10 +207,15 @@
     legend.append(make("li", {}, make("span", { class: "tok own" }, "token"), " the model's own"));
     const text = make("div", { class: "tokens" + (hasWords ? "" : " ids"), role: "group", "aria-label": "Output by passes" });
     const panel = make("div", { class: "tree", role: "status", "aria-label": "Draft of the chosen pass" });
-    const draw = () => drawSession(data.sessions[Number(choice.value)], text, panel);
+    // The choice itself is not printed.
+    const printed = make("p", { class: "printed" });
+    const draw = () => {
+      printed.textContent = "Session " + choice.selectedOptions[0].textContent;
+      drawSession(data.sessions[Number(choice.value)], text, panel);
+    };
     choice.addEventListener("change", draw);
-    home.append(make("div", { class: "pick" }, make("label", { for: "session" }, "Session"), choice), legend);
-    if (!hasWords) home.append(make("p", { class: "note" }, "Numbers are token ids; --vocabulary FILE shows words."));
+    home.append(make("div", { class: "pick" }, make("label", { for: "session" }, "Session"), choice), printed, legend);
+    if (!hasWords) home.append(make("p", { class: "note" }, "Numbers are token ids" + (data.curves ? "; --vocabulary FILE shows words." : ".")));
     home.append(text, panel);
     draw();
   }
