@@ -169,7 +169,7 @@
         const button = make("button", { type: "button", class: "pass", "aria-pressed": "false", "aria-label": label + ": " + turn.output.slice(at, at + pass[0]).map(word).join(space), tabindex: buttons.length ? -1 : 0 });
         for (let i = 0; i < pass[0] && at < turn.output.length; ++i, ++at) {
           const drafted = i < path.length;
-          button.append(make("span", { class: "tok " + (drafted ? "s" + pass[4][path[i]] : "own") }, word(turn.output[at])));
+          button.append(make("span", { class: "tok " + (drafted ? "s" + pass[4][path[i]] : "own") }, word(turn.output[at]).replace(/\n/g, "⏎")));
         }
         const index = buttons.length;
         button.addEventListener("click", () => {
@@ -187,7 +187,8 @@
           buttons[to].focus();
         });
         buttons.push(button);
-        text.append(button, space);
+        // A line break inside a button would make it two lines high.
+        text.append(button, at > 0 && word(turn.output[at - 1]).includes("\n") ? "\n" : space);
       }
     }
     if (!session.complete) text.append(make("span", { class: "head" }, "The rest of this session is left out to keep the page small."));
