@@ -26,6 +26,14 @@ std::filesystem::path place_of(const std::string& path) {
   return error ? std::filesystem::path() : place;
 }
 
+/// Writes `text` and returns true if all of it was written.
+bool write_text(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  return static_cast<bool>(file);
+}
+
 }  // namespace
 
 std::ifstream open_input(const std::string& path, const std::string& wanted) {
@@ -60,6 +68,25 @@ void check_replaceable(const std::string& path, const std::string& name) {
   if (const int why = ::access(folder.c_str(), R_OK | W_OK | X_OK) == 0 ? 0 : errno)
     throw InputError(name + ": cannot be written, because of its folder: " + std::generic_category().message(why));
 #endif
+}
+
+bool replace_text(const std::string& path, std::string_view text) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool old = fs::exists(path, error);
+  if (old && !fs::is_regular_file(path, error)) return write_text(path, text);
+  const fs::path file = old ? fs::canonical(path, error) : fs::path(path);
+  fs::path fresh = file;
+  fresh += ".new";
+  if (file.empty() || fs::exists(fs::symlink_status(fresh, error)) || !std::ofstream(fresh, std::ios::binary))
+    return write_text(path, text);
+  if (old) fs::permissions(fresh, fs::status(file, error).permissions(), error);
+  if (write_text(fresh, text)) {
+    fs::rename(fresh, file, error);
+    if (!error) return true;
+  }
+  fs::remove(fresh, error);
+  return false;
 }
 
 void check_not_an_input(const std::string& path, const std::string& name, const std::vector<InputFile>& inputs) {

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reprise::tools {
@@ -17,6 +18,10 @@ void check_writable(const std::string& path, const std::string& name);
 
 /// The same check for a file that save_file() replaces by a new one. Writes nothing.
 void check_replaceable(const std::string& path, const std::string& name);
+
+/// Replaces a file at once: if that fails, the old file is unchanged. A link leads to its file. Devices, and files in
+/// folders that accept no new file, are written directly. Returns false if the text could not be written.
+bool replace_text(const std::string& path, std::string_view text);
 
 /// A file that a program reads. `what` is its name in messages, such as "the trace".
 struct InputFile {

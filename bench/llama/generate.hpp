@@ -21,7 +21,9 @@
 #include "replay/replay_settings.hpp"
 #include "replay/strategies.hpp"
 #include "replay/top_k_rows.hpp"
+#include "reprise/core/control.hpp"
 #include "reprise/core/limits.hpp"
+#include "reprise/core/outcome.hpp"
 #include "reprise/core/token.hpp"
 #include "reprise/draft/any_strategy.hpp"
 #include "reprise/stats/statistics.hpp"
@@ -110,6 +112,8 @@ struct Watch {
   /// Called after the answer. Returns the number of answer tokens to keep; the others are removed from the context and
   /// from the run.
   std::function<std::size_t(const TurnRun& turn)> on_turn = {};
+  /// Called after each pass of an answer. Its time is not part of TurnRun::decoding.
+  std::function<void(const Outcome& outcome, const PassReport& report)> on_pass = {};
   Probe* probe = nullptr;  ///< filled in by runs without drafting
   /// Above 0: runs without drafting store the `top_k` likeliest tokens of the row that picked each output token.
   std::size_t top_k = 0;

@@ -206,35 +206,47 @@ std::vector<Option> comparison_rows(Options& o) {
            .value = "CURVE",
            .help = "also print the speedup that a replay of the same tokens predicts under this curve",
            .read = text(o.cost_model),
+           .indent = 4},
+          {.name = "--report",
+           .value = "FILE",
+           .help = "also writes the results as one HTML file: the gain, where it is, why it is not larger, whether\n"
+                   "the texts are the same, and some sessions token by token",
+           .read = text(o.report),
+           .indent = 4},
+          {.name = "--report-session",
+           .value = "ID",
+           .help = "shows this session in the report, besides some of each category; may be given several times",
+           .read = texts(o.report_sessions),
+           .repeats = true,
            .indent = 4}};
 }
 
 std::vector<Option> batch_rows(Options& o) {
-  return {
-      {"--sequences", "N,...",
-       "decodes up to N sessions at once, in shared passes, for each N, with each of the --rules; compares\n"
-       "every text with the session decoded alone. --repeat and --epsilon as above",
-       whole_numbers(o.sequences, 64)},
-      {.name = "--rules",
-       .value = "RULE,...",
-       .help = "the number of tokens that each sequence drafts (default: all of these, told only with --cost).\n"
-               "  plain       none\n"
-               "  told        BatchPlanner with the curve of --cost\n"
-               "  learned     BatchPlanner that learns from the times of whole passes\n"
-               "  1, 2, 4, 8  as many as the strategy has, up to this number (1 to 32)",
-       .read = [&o](const std::string&, const std::string& value) { o.rules = tools::split_at_commas(value); },
-       .indent = 4},
-      {.name = "--chunk",
-       .value = "N",
-       .help = "most prompt tokens of a pass in which sequences decode (default 64); 0: prompts in passes of their own",
-       .read = whole(o.chunk, 0, 1 << 20, a_whole_number),
-       .indent = 4},
-      {.name = "--cache",
-       .value = "KIND",
-       .help = "unified: one cache for all sequences, of --context tokens (default). separate: one cache for each,\n"
-               "of --context / N tokens (the default of --profile)",
-       .read = word<bool>(o.engine.unified, {{"unified", true}, {"separate", false}}),
-       .indent = 4}};
+  return {{"--sequences", "N,...",
+           "decodes up to N sessions at once, in shared passes, for each N, with each of the --rules;\n"
+           "compares every text with the session decoded alone. --repeat and --epsilon as above",
+           whole_numbers(o.sequences, 64)},
+          {.name = "--rules",
+           .value = "RULE,...",
+           .help = "the number of tokens that each sequence drafts (default: all of these, told only with --cost).\n"
+                   "  plain       none\n"
+                   "  told        BatchPlanner with the curve of --cost\n"
+                   "  learned     BatchPlanner that learns from the times of whole passes\n"
+                   "  1, 2, 4, 8  as many as the strategy has, up to this number (1 to 32)",
+           .read = [&o](const std::string&, const std::string& value) { o.rules = tools::split_at_commas(value); },
+           .indent = 4},
+          {.name = "--chunk",
+           .value = "N",
+           .help = "most prompt tokens of a pass in which sequences decode (default 64);\n"
+                   "0: prompts in passes of their own",
+           .read = whole(o.chunk, 0, 1 << 20, a_whole_number),
+           .indent = 4},
+          {.name = "--cache",
+           .value = "KIND",
+           .help = "unified: one cache for all sequences, of --context tokens (default). separate: one cache for\n"
+                   "each, of --context / N tokens (the default of --profile)",
+           .read = word<bool>(o.engine.unified, {{"unified", true}, {"separate", false}}),
+           .indent = 4}};
 }
 
 std::vector<Option> result_rows(Options& o) {

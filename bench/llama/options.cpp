@@ -32,8 +32,9 @@ class Agreement {
     given_.only(o_.sampling.drawn() || given_("--record"), {"--top-k"},
                 "applies to sampled tokens and to --record; give --temperature above 0 or --record as well");
     o_.batched = given_("--sequences") && !given_("--profile");
-    given_.only(o_.compare, {"--warm", "--again", "--cost-model", "--picks", "--prompt-rows"},
+    given_.only(o_.compare, {"--warm", "--again", "--cost-model", "--picks", "--prompt-rows", "--report"},
                 "is an option of --compare; give that as well");
+    given_.only(given_("--report"), {"--report-session"}, "needs --report: it changes that page");
     given_.only(o_.compare || o_.batched, {"--repeat", "--epsilon"},
                 "is an option of --compare and of --sequences; give one of them as well");
     given_.only(given_("--profile"), {"--contexts", "--most-drafted", "--pass-times"},
@@ -125,6 +126,7 @@ class Agreement {
     const File files[] = {{"--output", {o_.output}, true},
                           {"--profile", {o_.profile}, true},
                           {"--record", {o_.record}, true},
+                          {"--report", {o_.report}, true},
                           {"--snapshot-in", {o_.snapshot_in}},  // may be the file of the next row
                           {"--snapshot-out", {o_.snapshot_out}, true},
                           {"--model", {o_.engine.model}},

@@ -18,6 +18,7 @@
 #include "common/progress.hpp"
 #include "common/text.hpp"
 #include "compare.hpp"
+#include "compare_page.hpp"
 #include "compare_report.hpp"
 #include "engine.hpp"
 #include "flips.hpp"
@@ -25,6 +26,7 @@
 #include "inputs.hpp"
 #include "memory_file.hpp"
 #include "options.hpp"
+#include "pass_notes.hpp"
 #include "passes.hpp"
 #include "profile.hpp"
 #include "record.hpp"
@@ -78,6 +80,7 @@ class Tool {
     if (!options_.profile.empty()) return profile();
     if (options_.flips) return flips();
     // All checks come before the first generated token.
+    if (!options_.report.empty()) tools::check_writable(options_.report, "--report " + options_.report);
     auto specs = options_.strategies;
     if (specs.empty()) specs.emplace_back(replay::default_strategy);
     if (options_.cost != "learned") told_ = curve("--cost", options_.cost);
@@ -102,6 +105,7 @@ class Tool {
     std::vector<Request> others = take_part(requests, options_.part);
     if (options_.warm) filling_ = std::move(others);
     if (options_.again != 0) repeat_some(requests, options_.again);
+    check_report_sessions(requests);
     if (!options_.snapshot_in.empty()) load_memory(draftings_, options_.snapshot_in, fingerprint());
     settings_ = {options_.sampling, options_.leaves, options_.inputs.raw, told, options_.picks, options_.prompt_rows};
     if (!options_.record.empty()) return record_all(requests);
@@ -119,9 +123,19 @@ class Tool {
   }
   [[nodiscard]] replay::CostCurve curve(const std::string& option, const std::string& spec) const {
     // Bundled curves are named without a path, so parse_options() cannot make this check.
-    tools::check_not_an_input(options_.output, "--output " + options_.output,
-                              {{"the curve", replay::find_curve(spec, around_.profile_folders)}});
+    const std::vector<tools::InputFile> inputs = {{"the curve", replay::find_curve(spec, around_.profile_folders)}};
+    tools::check_not_an_input(options_.output, "--output " + options_.output, inputs);
+    tools::check_not_an_input(options_.report, "--report " + options_.report, inputs);
     return replay::CostCurve::parse(spec, around_.profile_folders, option);
+  }
+
+  void check_report_sessions(const std::vector<Request>& requests) const {
+    for (const std::string& id : options_.report_sessions)
+      if (std::none_of(requests.begin(), requests.end(), [&](const Request& request) { return request.id == id; }))
+        throw InputError("--report-session " + id + ": no session that is run has this id");
+    if (options_.report_sessions.size() > CompareNotes::most_shown)
+      throw InputError("--report-session: at most " + std::to_string(CompareNotes::most_shown) +
+                       " sessions can be shown");
   }
 
   [[nodiscard]] std::uint64_t fingerprint() const {
@@ -163,8 +177,11 @@ class Tool {
 
   int compare_all(const std::vector<Request>& requests, std::optional<PredictionSettings> prediction) {
     fill_memories(engine_, filling_, draftings_, settings_, progress_);
+    CompareNotes notes(options_.report_sessions);
     const auto results = compare(engine_, requests, draftings_,
-                                 {settings_, options_.repeat, options_.epsilon, std::move(prediction)}, progress_);
+                                 {settings_, options_.repeat, options_.epsilon, std::move(prediction),
+                                  options_.report.empty() ? nullptr : &notes},
+                                 progress_);
     const CompareReport report{results,         engine_,          settings_,     options_.cost,  options_.cost_model,
                                options_.repeat, options_.epsilon, options_.kept, filling_.size()};
     if (options_.format == Format::json)
@@ -172,6 +189,7 @@ class Tool {
     else
       write_table(output_.stream(), report);
     output_.finish();
+    if (!options_.report.empty()) write_report(report, notes);
     if (options_.statistics)
       for (const StrategyPairs& strategy : results) {
         Statistics all;
@@ -180,6 +198,14 @@ class Tool {
         reprise::write_table(all, [&](std::string_view piece) { around_.error << piece; });
       }
     return status(report.verdict());
+  }
+  /// Throws EngineError if the page could not be written.
+  void write_report(const CompareReport& report, const CompareNotes& notes) const {
+    std::ostringstream text;
+    write_page(text, {report, notes, options_.report_sessions, told_ ? &*told_ : nullptr,
+                      draftings_.front().control.learned()});
+    if (!tools::replace_text(options_.report, text.view()))
+      throw EngineError(options_.report + ": could not be written");
   }
   static int status(Verdict verdict) {
     return verdict == Verdict::identical ? exit_done : verdict == Verdict::near_tie ? exit_near_tie : exit_wrong;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "common/text.hpp"
 #include "page_html.hpp"
+#include "page_parts.hpp"
 #include "page_sections.hpp"
 #include "report.hpp"
 
@@ -15,18 +15,6 @@ namespace {
 
 using tools::decimal;
 using tools::grouped;
-
-std::string counted(std::uint64_t count, const std::string& what) {
-  return grouped(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-/// The session with the lowest speedup; nullopt if no session has tokens.
-std::optional<std::size_t> worst(std::span<const SessionCost> sessions) {
-  std::optional<std::size_t> at;
-  for (std::size_t i = 0; i < sessions.size(); ++i)
-    if (sessions[i].tokens != 0 && (!at || sessions[i].speedup() < sessions[*at].speedup())) at = i;
-  return at;
-}
 
 std::string cost_text(const CostCurve& curve) {
   if (const LinearCost* linear = curve.linear())
@@ -67,7 +55,7 @@ std::string facts(const PageData& page) {
   const auto fact = [&](const std::string& name, const std::string& value) {
     text += "<div><dt>" + name + "</dt><dd>" + value + "</dd></div>\n";
   };
-  if (const auto at = worst(sessions))
+  if (const auto at = worst_session(sessions))
     fact("Worst session", "<strong id=\"worst-session\">" + decimal(sessions[*at].speedup(), 3) + "×</strong> " +
                               html_name(page.session(*at).id));
   fact("Sessions slower than plain decoding", "<strong>" + grouped(slower) + "</strong> of " + grouped(with_tokens));
@@ -76,47 +64,6 @@ std::string facts(const PageData& page) {
        "<strong>" + grouped(static_cast<std::uint64_t>(std::llround(r.ns_per_token + r.control_ns_per_token))) +
            " ns</strong> per token");
   return text + "</dl>\n";
-}
-
-/// A histogram of the speedups of sessions, drawn without a script.
-std::string histogram(const PageData& page) {
-  constexpr std::size_t bins = 24;
-  std::vector<double> speedups;
-  for (const SessionCost& session : page.main_costs())
-    if (session.tokens != 0) speedups.push_back(session.speedup());
-  if (speedups.size() < 3) return {};
-  std::sort(speedups.begin(), speedups.end());
-  const double low = std::min(speedups.front(), 1.0);
-  const double high = std::max(speedups.back(), low + 0.1);
-  std::array<std::size_t, bins> counts{};
-  for (const double speedup : speedups) {
-    const auto bin = static_cast<std::size_t>((speedup - low) / (high - low) * bins);
-    ++counts[std::min(bin, bins - 1)];
-  }
-  const auto most = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
-  const auto x = [&](double speedup) { return 20 + 560 * (speedup - low) / (high - low); };
-  std::string svg =
-      "<figure><svg class=\"chart\" viewBox=\"0 0 600 130\" role=\"img\" aria-label=\"Histogram of the speedups of " +
-      counted(speedups.size(), "session") + ": from " + decimal(speedups.front(), 2) + ", median " +
-      decimal(speedups[speedups.size() / 2], 2) + ", to " + decimal(speedups.back(), 2) + "\">";
-  for (std::size_t i = 0; i < bins; ++i) {
-    if (counts[i] == 0) continue;
-    const double height = std::max(2.0, 84 * static_cast<double>(counts[i]) / most);
-    svg += "<rect class=\"fill\" x=\"" + decimal(20 + 560.0 * static_cast<double>(i) / bins + 1, 1) + "\" y=\"" +
-           decimal(100 - height, 1) + "\" width=\"" + decimal(560.0 / bins - 2, 1) + "\" height=\"" +
-           decimal(height, 1) + "\"><title>" + counted(counts[i], "session") + "</title></rect>";
-  }
-  svg += "<line class=\"axis\" x1=\"20\" y1=\"100\" x2=\"580\" y2=\"100\"/><line class=\"mark\" x1=\"" +
-         decimal(x(1), 1) + "\" y1=\"10\" x2=\"" + decimal(x(1), 1) + "\" y2=\"100\"/>";
-  const auto label = [&](double speedup, const std::string& anchor) {
-    svg += "<text x=\"" + decimal(x(speedup), 1) + "\" y=\"120\" text-anchor=\"" + anchor + "\">" +
-           decimal(speedup, 2) + "×</text>";
-  };
-  label(low, "start");
-  label((low + high) / 2, "middle");
-  label(high, "end");
-  return svg +
-         "</svg><figcaption>Sessions by their speedup. The dashed line is plain decoding.</figcaption></figure>\n";
 }
 
 /// The speedups of all strategies under all curves: for all sessions, or for those of one trace.
@@ -160,7 +107,7 @@ std::string all_lines(const PageData& page) {
 
 std::string gain_section(const PageData& page) {
   return "<section aria-labelledby=\"gain\"><h2 id=\"gain\">What would I gain?</h2>\n" + answer(page) + facts(page) +
-         histogram(page) + all_lines(page) + "</section>\n";
+         histogram(speedups_of(page.main_costs())) + all_lines(page) + "</section>\n";
 }
 
 }  // namespace reprise::replay

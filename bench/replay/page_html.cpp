@@ -46,6 +46,8 @@ std::string html_name(std::string_view name) {
   return "<bdi>" + html(shown) + "</bdi>";
 }
 
+std::string fault_box(std::string_view text) { return "<p class=\"fault\" role=\"alert\">" + html(text) + "</p>"; }
+
 std::string bar_cell(double speedup, const std::optional<Interval>& interval, double most) {
   const auto percent = [&](double value) { return tools::decimal(100 * std::clamp(value / most, 0.0, 1.0), 2) + "%"; };
   std::string text =
@@ -85,22 +87,28 @@ std::string without_tags(const std::string& heading) {
 std::string HtmlTable::text() const {
   // On a phone, the cells of a wide row stand below each other, each with its heading.
   const bool stacks = text_column != 0 || heading.size() > 4;
+  // Browsers drop the roles of a table whose parts are laid out as blocks, so the roles are written out.
+  const auto role = [&](const std::string& name) { return stacks ? " role=\"" + name + "\"" : std::string(); };
+  const auto start = [&](const std::string& tag, const std::string& name) { return "<" + tag + role(name) + ">"; };
+  const std::string label = html(caption);
   // The frame scrolls on narrow screens, so it must be reachable by keyboard.
-  std::string out = "<div class=\"frame\" role=\"region\" tabindex=\"0\" aria-label=\"" + html(caption) + "\"><table" +
-                    std::string(stacks ? " class=\"stacks\"" : "") + "><caption>" + html(caption) +
-                    "</caption><thead><tr>";
+  std::string out = "<div class=\"frame\" role=\"region\" tabindex=\"0\" aria-label=\"" + label + "\"><table" +
+                    (stacks ? " class=\"stacks\" role=\"table\" aria-label=\"" + label + "\"" : "") + "><caption>" +
+                    label + "</caption>" + start("thead", "rowgroup") + start("tr", "row");
   for (std::size_t i = 0; i < heading.size(); ++i)
-    out += (i != 0 && i == text_column ? "<th scope=\"col\" class=\"text\">" : "<th scope=\"col\">") + heading[i] +
-           "</th>";
-  out += "</tr></thead><tbody>\n";
+    out += "<th scope=\"col\"" + std::string(i != 0 && i == text_column ? " class=\"text\"" : "") +
+           role("columnheader") + ">" + heading[i] + "</th>";
+  out += "</tr></thead>" + start("tbody", "rowgroup") + "\n";
   for (const auto& row : rows) {
-    out += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i)
-      out += i == 0             ? "<th scope=\"row\">" + row[i] + "</th>"
-             : i == text_column ? "<td class=\"text\">" + row[i] + "</td>"
-             : stacks && i < heading.size() && !heading[i].empty()
-                 ? "<td data-label=\"" + without_tags(heading[i]) + ": \">" + row[i] + "</td>"
-                 : "<td>" + row[i] + "</td>";
+    out += start("tr", "row");
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool labelled = i != 0 && i != text_column && stacks && i < heading.size() && !heading[i].empty();
+      const std::string kind = i == 0             ? "th scope=\"row\""
+                               : i == text_column ? "td class=\"text\""
+                               : labelled         ? "td data-label=\"" + without_tags(heading[i]) + ": \""
+                                                  : "td";
+      out += start(kind, i == 0 ? "rowheader" : "cell") + row[i] + (i == 0 ? "</th>" : "</td>");
+    }
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";

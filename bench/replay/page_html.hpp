@@ -18,6 +18,9 @@ std::string html(std::string_view text);
 /// Returns a name from a trace: escaped, and isolated so that it cannot reverse the text around it.
 std::string html_name(std::string_view name);
 
+/// Returns a warning that readers of the page cannot miss.
+std::string fault_box(std::string_view text);
+
 /// Returns a table cell that shows `speedup` as a bar, with the interval as a whisker and a mark at plain decoding.
 /// `most` is the speedup at the full width.
 std::string bar_cell(double speedup, const std::optional<Interval>& interval, double most);

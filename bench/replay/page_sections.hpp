@@ -6,6 +6,7 @@
 #include <string>
 
 #include "page_data.hpp"
+#include "page_parts.hpp"
 #include "vocabulary.hpp"
 
 namespace reprise::replay {
@@ -16,14 +17,10 @@ std::string where_section(const PageData& page);  ///< Where?
 std::string why_section(const PageData& page);    ///< Why not more?
 std::string trust_section(const PageData& page);  ///< Can I trust it?
 
-/// The data that the script of the page draws: speedups of all lines and curves, and the shown sessions. JSON that can
-/// stand inside a script element of HTML.
+/// The data that the script of the page draws: speedups of all lines and curves, and the shown sessions.
 std::string page_json(const PageData& page, const Vocabulary& words);
 
 /// Writes the whole page. Categories and sessions beyond a fixed number are folded.
 void write_page(std::ostream& out, const PageData& page, const Vocabulary& words);
-
-/// Most categories, traces and strategies in a table.
-inline constexpr std::size_t most_groups = 24;
 
 }  // namespace reprise::replay

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "common/text.hpp"
 #include "page_html.hpp"
 #include "page_sections.hpp"
-#include "reprise/stats/report_words.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -14,49 +14,17 @@ namespace {
 using tools::decimal;
 using tools::grouped;
 
-std::string by_category(const PageData& page) {
+std::vector<std::string> categories(const PageData& page) {
   std::vector<std::string> names;
-  std::vector<std::uint64_t> tokens;
-  for (std::size_t i = 0; i < page.sessions.size(); ++i) {
-    names.push_back(page.session(i).category);
-    tokens.push_back(page.main_costs()[i].tokens);
-  }
-  struct Line {
-    std::string name;
-    std::vector<SessionCost> sessions;
-    double speedup = 1;
-    std::optional<Interval> interval;
-  };
-  std::vector<Line> lines;
-  const Groups groups = group_by(names, tokens, most_groups);
-  double most = 1;
-  for (const Group& group : groups.groups) {
-    Line& line = lines.emplace_back();
-    line.name = group.name;
-    for (const std::size_t i : group.sessions) line.sessions.push_back(page.main_costs()[i]);
-    line.speedup = sum(line.sessions).speedup();
-    line.interval = bootstrap(line.sessions);
-    most = std::max({most, line.speedup, line.interval ? line.interval->high : 0});
-  }
-  HtmlTable table{"Speedup by category", {"Category", "Speedup", "", "95% interval", "Sessions", "Tokens"}, {}};
-  for (const Line& line : lines)
-    table.rows.push_back({html_name(line.name), decimal(line.speedup, 3), bar_cell(line.speedup, line.interval, most),
-                          interval_text(line.interval), grouped(line.sessions.size()),
-                          grouped(sum(line.sessions).tokens)});
-  std::string text = table.text() +
-                     "<p class=\"note\">Bars begin at 0; the line across a bar is the interval, and the dashed mark is "
-                     "plain decoding.</p>\n";
-  if (groups.folded != 0)
-    text += "<p class=\"note\">The " + grouped(most_groups) +
-            " categories with the most tokens; the last row has the " + grouped(groups.folded) + " others.</p>\n";
-  return text;
+  for (std::size_t i = 0; i < page.sessions.size(); ++i) names.push_back(page.session(i).category);
+  return names;
 }
 
 std::string by_position(const PageData& page) {
   HtmlTable table{"Speedup by position in the output of a session",
                   {"Output tokens", "Speedup", "", "Tokens per pass", "Tokens"},
                   {}};
-  double most = 1;
+  double most = 1.1;  // the mark of plain decoding is inside the bar
   const auto cost_of = [](const PassSums::Position& at) { return SessionCost{at.tokens, at.cost}; };
   for (const PassSums::Position& at : page.passes.by_position) most = std::max(most, cost_of(at).speedup());
   for (std::size_t i = 0; i < PassSums::positions; ++i) {
@@ -72,27 +40,12 @@ std::string by_position(const PageData& page) {
   return table.text() + "<p class=\"note\">A pass counts where it begins.</p>\n";
 }
 
-std::string by_source(const PageData& page) {
-  const PassSums& sums = page.passes;
-  HtmlTable table{
-      "Drafted tokens by source", {"Source", "Sent", "Accepted", "Acceptance rate", "Share of all output tokens"}, {}};
-  for (std::size_t i = 0; i < draft_source_count; ++i) {
-    const PassSums::Drafted& source = sums.by_source[i];
-    if (source.proposed == 0) continue;
-    table.rows.push_back({html(report_word(static_cast<DraftSource>(i))), grouped(source.sent),
-                          grouped(source.accepted), share(source.accepted, source.sent),
-                          share(source.accepted, sums.tokens)});
-  }
-  const std::uint64_t own = sums.tokens - std::min(sums.drafted.accepted, sums.tokens);
-  table.rows.push_back({"the model's own", "–", "–", "–", share(own, sums.tokens)});
-  return table.text();
-}
-
 }  // namespace
 
 std::string where_section(const PageData& page) {
-  return "<section aria-labelledby=\"where\"><h2 id=\"where\">Where?</h2>\n<h3>By category</h3>\n" + by_category(page) +
-         "<h3>By position in the session</h3>\n" + by_position(page) + "<h3>By source</h3>\n" + by_source(page) +
+  return "<section aria-labelledby=\"where\"><h2 id=\"where\">Where?</h2>\n<h3>By category</h3>\n" +
+         by_category(std::span<const std::string>(categories(page)), page.main_costs()) +
+         "<h3>By position in the session</h3>\n" + by_position(page) + "<h3>By source</h3>\n" + by_source(page.passes) +
          "</section>\n";
 }
 

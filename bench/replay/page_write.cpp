@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "common/text.hpp"
-#include "page_files.hpp"
 #include "page_html.hpp"
 #include "page_sections.hpp"
-#include "reprise/core/version.hpp"
+#include "page_shell.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -31,31 +27,21 @@ std::string settings_of(const PageData& page) {
 }  // namespace
 
 void write_page(std::ostream& out, const PageData& page, const Vocabulary& words) {
-  const std::pair<std::string_view, std::string> parts[] = {
-      {"{{title}}", html(source_of(page))},
-      {"{{style}}", std::string(page_style())},
-      {"{{settings}}", settings_of(page)},
-      {"{{fault}}", page.counts.lossless()
-                        ? ""
-                        : "<p class=\"fault\" role=\"alert\">NOT LOSSLESS: " + html(page.counts.fault) + "</p>"},
-      {"{{gain}}", gain_section(page)},
-      {"{{where}}", where_section(page)},
-      {"{{why}}", why_section(page)},
-      {"{{trust}}", trust_section(page)},
-      {"{{version}}", std::string(version_string)},
-      {"{{data}}", page_json(page, words)},
-      {"{{script}}", std::string(page_script())}};
-  // One pass over the template, so that a name from a trace cannot be taken for a placeholder.
-  std::string_view rest = page_template();
-  while (true) {
-    const std::size_t at = rest.find("{{");
-    out << rest.substr(0, at);
-    if (at == std::string_view::npos) return;
-    const std::size_t end = rest.find("}}", at) + 2;
-    for (const auto& [mark, text] : parts)
-      if (rest.substr(at, end - at) == mark) out << text;
-    rest.remove_prefix(end);
-  }
+  write_shell(
+      out, {.about = "Replay of",
+            .kind = "Speculative decoding, replayed",
+            .title = html(source_of(page)),
+            .settings = settings_of(page),
+            .fault = page.counts.lossless() ? "" : fault_box("NOT LOSSLESS: " + page.counts.fault),
+            .gain = gain_section(page),
+            .where = where_section(page),
+            .why = why_section(page),
+            .trust = trust_section(page),
+            .footer = "Speedup: output tokens divided by the cost of the passes; a pass without a draft costs 1. The "
+                      "first output token of a turn is not counted, because the prefill gives it. The time of "
+                      "drafting and control is stated but not charged.",
+            .tool = "reprise-replay",
+            .data = page_json(page, words)});
 }
 
 }  // namespace reprise::replay

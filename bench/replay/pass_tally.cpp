@@ -13,7 +13,7 @@ std::size_t position_class(std::uint64_t position) {
 }
 
 template <class Array>
-void add(Array& to, const Array& from) {
+void add_each(Array& to, const Array& from) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
@@ -35,14 +35,37 @@ PassSums::Position& PassSums::Position::operator+=(const Position& other) {
 
 PassSums& PassSums::operator+=(const PassSums& other) {
   drafted += other.drafted;
-  add(by_source, other.by_source);
-  add(withheld, other.withheld);
-  add(passes, other.passes);
-  add(by_position, other.by_position);
+  add_each(by_source, other.by_source);
+  add_each(withheld, other.withheld);
+  add_each(passes, other.passes);
+  add_each(by_position, other.by_position);
   tokens += other.tokens;
   undrafted += other.undrafted;
   all_accepted += other.all_accepted;
   return *this;
+}
+
+void PassSums::add(const Outcome& outcome) {
+  const std::size_t proposed = outcome.draft.size();
+  const std::size_t sent = outcome.sent.size();
+  const std::size_t accepted = outcome.accepted.size();
+  drafted += {proposed, sent, accepted};
+  const auto source = [&](NodeIndex i) -> PassSums::Drafted& {
+    return by_source[static_cast<std::size_t>(outcome.draft[static_cast<std::size_t>(i)].source)];
+  };
+  for (std::size_t i = 0; i < proposed; ++i) ++source(static_cast<NodeIndex>(i)).proposed;
+  for (const NodeIndex i : outcome.sent) ++source(i).sent;
+  for (const NodeIndex i : outcome.accepted) ++source(i).accepted;
+  const auto cut = static_cast<std::size_t>(outcome.cut);
+  ++passes[cut];
+  withheld[cut] += proposed - sent;
+  if (sent == 0) ++undrafted;
+  if (sent != 0 && sent == proposed && accepted == sent) ++all_accepted;
+}
+
+void PassSums::add(std::uint64_t position, std::uint64_t committed, double cost) {
+  by_position[position_class(position)] += {1, committed, cost};
+  tokens += committed;
 }
 
 PassTally::PassTally(const CostCurve& curve, std::size_t max_nodes, const ReplayControl& fresh,
@@ -57,29 +80,11 @@ void PassTally::began(const TraceSession& session) {
   log_.begin(*fresh_.learned(), session.turns.empty() ? 0 : session.turns.front().prompt.size());
 }
 
-void PassTally::tested(const Outcome& outcome) {
-  const std::size_t proposed = outcome.draft.size();
-  const std::size_t sent = outcome.sent.size();
-  const std::size_t accepted = outcome.accepted.size();
-  sums_.drafted += {proposed, sent, accepted};
-  const auto source = [&](NodeIndex i) -> PassSums::Drafted& {
-    return sums_.by_source[static_cast<std::size_t>(outcome.draft[static_cast<std::size_t>(i)].source)];
-  };
-  for (std::size_t i = 0; i < proposed; ++i) ++source(static_cast<NodeIndex>(i)).proposed;
-  for (const NodeIndex i : outcome.sent) ++source(i).sent;
-  for (const NodeIndex i : outcome.accepted) ++source(i).accepted;
-  const auto cut = static_cast<std::size_t>(outcome.cut);
-  ++sums_.passes[cut];
-  sums_.withheld[cut] += proposed - sent;
-  if (sent == 0) ++sums_.undrafted;
-  if (sent != 0 && sent == proposed && accepted == sent) ++sums_.all_accepted;
-}
+void PassTally::tested(const Outcome& outcome) { sums_.add(outcome); }
 
 void PassTally::passed(const Passed& pass) {
-  PassSums::Position& at = sums_.by_position[position_class(position_)];
-  at += {1, pass.committed, curve_->cost(pass.shape)};
+  sums_.add(position_, pass.committed, curve_->cost(pass.shape));
   position_ += pass.committed;
-  sums_.tokens += pass.committed;
   rows_.add(pass.shape.rows);
   if (logs_ && pass.learned != nullptr) log_.add(pass);
 }

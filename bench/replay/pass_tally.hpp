@@ -48,6 +48,10 @@ struct PassSums {
   std::uint64_t undrafted = 0;     ///< passes that carried no draft
   std::uint64_t all_accepted = 0;  ///< passes whose whole draft was proposed, sent and accepted to its end
 
+  /// Adds the draft of a pass: everything except `tokens` and `by_position`.
+  void add(const Outcome& outcome);
+  /// Adds a pass that begins at output token `position` of its session.
+  void add(std::uint64_t position, std::uint64_t committed, double cost);
   PassSums& operator+=(const PassSums& other);
 };
 

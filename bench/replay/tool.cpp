@@ -135,35 +135,6 @@ Buffer<std::byte> read_snapshot(const Options& options) {
   return bytes;
 }
 
-/// Writes `text` and returns true if all of it was written.
-bool write_text(const std::filesystem::path& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  return static_cast<bool>(file);
-}
-
-/// Replaces a file at once: if that fails, the old file is unchanged. A link leads to its file. Devices, and files in
-/// folders that accept no new file, are written directly. Returns false if the text could not be written.
-bool replace_text(const std::string& path, std::string_view text) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const bool old = fs::exists(path, error);
-  if (old && !fs::is_regular_file(path, error)) return write_text(path, text);
-  const fs::path file = old ? fs::canonical(path, error) : fs::path(path);
-  fs::path fresh = file;
-  fresh += ".new";
-  if (file.empty() || fs::exists(fs::symlink_status(fresh, error)) || !std::ofstream(fresh, std::ios::binary))
-    return write_text(path, text);
-  if (old) fs::permissions(fresh, fs::status(file, error).permissions(), error);
-  if (write_text(fresh, text)) {
-    fs::rename(fresh, file, error);
-    if (!error) return true;
-  }
-  fs::remove(fresh, error);
-  return false;
-}
-
 /// Writes the page about a replay. Returns the exit status.
 int deliver_page(const Options& options, const Surroundings& surroundings, PageCollector& collector,
                  const Vocabulary& words, tools::Progress& progress) {
@@ -171,7 +142,7 @@ int deliver_page(const Options& options, const Surroundings& surroundings, PageC
   page.part = options.part;
   std::ostringstream text;
   write_page(text, page, words);
-  if (replace_text(options.report, text.view())) return exit_done;
+  if (tools::replace_text(options.report, text.view())) return exit_done;
   surroundings.error << "reprise-replay: " << tools::printable(options.report) << ": could not be written\n";
   return exit_failed;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "reprise/core/token.hpp"
 
@@ -22,6 +23,9 @@ class Vocabulary {
   static Vocabulary read(const std::string& path);
   /// The same for the text of such a file. `path` is for messages.
   static Vocabulary parse(const std::string& path, std::string_view text);
+
+  /// Sets the text of a token.
+  void add(Token token, std::string text) { texts_[token] = std::move(text); }
 
   [[nodiscard]] bool empty() const { return texts_.empty(); }
   /// The bytes of a token, which need not be whole characters; null if it has no text.

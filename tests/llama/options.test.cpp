@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -259,6 +260,11 @@ TEST(LlamaOptions, RefuseWhatDoesNotGoTogether) {
     EXPECT_THAT(refused(with({"--record", "r", name})), HasSubstr("--record and --")) << name;
   EXPECT_THAT(refused({"--model", "m", "--trace", "t", "--flips", "--statistics"}), HasSubstr("--flips and --stat"));
   EXPECT_EQ(refused({"--model", "m", "--trace", "t", "--flips", "--limit=1", "--format=json"}), "accepted");
+}
+
+TEST(LlamaOptions, HelpFitsInto120Columns) {
+  std::istringstream lines(help_text());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
 }
 
 }  // namespace

@@ -129,12 +129,15 @@ TEST_F(Page, HasTheFiguresOfTheResults) {
   EXPECT_EQ(shown("speedup"), tools::decimal(main.find("speedup")->number()->value, 3));
   EXPECT_EQ(shown("worst-window"), tools::decimal(main.find("worst_loss")->number()->value, 1));
   const tools::Json& hindsight = (*results.find("results")->array())[8];
-  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Hindsight</th><td data-label=\"Speedup: \">" +
-                                  tools::decimal(hindsight.find("speedup")->number()->value, 3)));
+  EXPECT_THAT(
+      ran.page,
+      HasSubstr("<th scope=\"row\" role=\"rowheader\">Hindsight</th><td data-label=\"Speedup: \" role=\"cell\">" +
+                tools::decimal(hindsight.find("speedup")->number()->value, 3)));
   const tools::Json& ceiling = (*results.find("results")->array())[26];
   EXPECT_EQ(*ceiling.find("strategy")->string(), "ceiling");
-  EXPECT_THAT(ran.page, HasSubstr("<th scope=\"row\">Ceiling</th><td data-label=\"Speedup: \">" +
-                                  tools::decimal(ceiling.find("speedup")->number()->value, 3)));
+  EXPECT_THAT(ran.page,
+              HasSubstr("<th scope=\"row\" role=\"rowheader\">Ceiling</th><td data-label=\"Speedup: \" role=\"cell\">" +
+                        tools::decimal(ceiling.find("speedup")->number()->value, 3)));
 }
 
 TEST_F(Page, DoesNotChangeTheResults) {
@@ -220,8 +223,9 @@ TEST_F(Page, RowsAddUp) {
   for (std::size_t i = 0; i < cuts.keys.size(); ++i) {
     const auto passes = static_cast<std::uint64_t>(cuts.values[i].number()->value);
     if (passes == 0) continue;
-    EXPECT_THAT(ran.page, AllOf(HasSubstr("<code>" + cuts.keys[i] + "</code>"),
-                                HasSubstr("<td data-label=\"Passes: \">" + tools::grouped(passes) + "</td>")));
+    EXPECT_THAT(ran.page,
+                AllOf(HasSubstr("<code>" + cuts.keys[i] + "</code>"),
+                      HasSubstr("<td data-label=\"Passes: \" role=\"cell\">" + tools::grouped(passes) + "</td>")));
   }
 }
 
@@ -358,8 +362,8 @@ TEST_F(Page, TheThreadsOfTheReplayChangeNoFigure) {
 
 TEST_F(Page, WideTablesStackOnPhones) {
   const std::string page = run({write("t.jsonl", sessions(4, 1))}).page;
-  EXPECT_THAT(page, HasSubstr("<table class=\"stacks\"><caption>Speedup by category"));
-  EXPECT_THAT(page, HasSubstr("<td data-label=\"Sessions: \">"));
+  EXPECT_THAT(page, HasSubstr("<table class=\"stacks\" role=\"table\" aria-label=\"Speedup by category\"><caption>"));
+  EXPECT_THAT(page, HasSubstr("<td data-label=\"Sessions: \" role=\"cell\">"));
   EXPECT_THAT(page, Not(HasSubstr("data-label=\"<")));
 }
 

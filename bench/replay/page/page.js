@@ -161,15 +161,15 @@
       const space = hasWords ? "" : " ";
       text.append(make("span", { class: "prompt" }, turn.prompt.map(word).join(space)));
       text.append(make("span", { class: "head" }, "output"));
-      if (turn.output.length > 0) text.append(make("span", { class: "tok own", title: "from the prefill" }, word(turn.output[0])), space);
-      let at = 1;
+      if (data.prefilled > 0 && turn.output.length > 0) text.append(make("span", { class: "tok own", title: "from the prefill" }, word(turn.output[0])), space);
+      let at = data.prefilled;
       for (const pass of turn.passes) {
         const path = acceptedPath(pass);
         const label = describe(++number, pass);
         const button = make("button", { type: "button", class: "pass", "aria-pressed": "false", "aria-label": label + ": " + turn.output.slice(at, at + pass[0]).map(word).join(space), tabindex: buttons.length ? -1 : 0 });
         for (let i = 0; i < pass[0] && at < turn.output.length; ++i, ++at) {
           const drafted = i < path.length;
-          button.append(make("span", { class: "tok " + (drafted ? "s" + pass[4][path[i]] : "own") }, word(turn.output[at])));
+          button.append(make("span", { class: "tok " + (drafted ? "s" + pass[4][path[i]] : "own") }, word(turn.output[at]).replace(/\n/g, "⏎")));
         }
         const index = buttons.length;
         button.addEventListener("click", () => {
@@ -187,7 +187,8 @@
           buttons[to].focus();
         });
         buttons.push(button);
-        text.append(button, space);
+        // A line break inside a button would make it two lines high.
+        text.append(button, at > 0 && word(turn.output[at - 1]).includes("\n") ? "\n" : space);
       }
     }
     if (!session.complete) text.append(make("span", { class: "head" }, "The rest of this session is left out to keep the page small."));
@@ -207,15 +208,21 @@
     legend.append(make("li", {}, make("span", { class: "tok own" }, "token"), " the model's own"));
     const text = make("div", { class: "tokens" + (hasWords ? "" : " ids"), role: "group", "aria-label": "Output by passes" });
     const panel = make("div", { class: "tree", role: "status", "aria-label": "Draft of the chosen pass" });
-    const draw = () => drawSession(data.sessions[Number(choice.value)], text, panel);
+    // The choice itself is not printed.
+    const printed = make("p", { class: "printed" });
+    const draw = () => {
+      printed.textContent = "Session " + choice.selectedOptions[0].textContent;
+      drawSession(data.sessions[Number(choice.value)], text, panel);
+    };
     choice.addEventListener("change", draw);
-    home.append(make("div", { class: "pick" }, make("label", { for: "session" }, "Session"), choice), legend);
-    if (!hasWords) home.append(make("p", { class: "note" }, "Numbers are token ids; --vocabulary FILE shows words."));
+    home.append(make("div", { class: "pick" }, make("label", { for: "session" }, "Session"), choice), printed, legend);
+    if (!hasWords) home.append(make("p", { class: "note" }, "Numbers are token ids" + (data.curves ? "; --vocabulary FILE shows words." : ".")));
     home.append(text, panel);
     draw();
   }
 
-  drawCurves(document.getElementById("curves"));
+  const curves = document.getElementById("curves");
+  if (curves) drawCurves(curves);
   drawViewer(document.getElementById("viewer"));
   window.addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
 })();
