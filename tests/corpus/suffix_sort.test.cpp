@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "reprise/corpus/detail/xxh64.hpp"
 #include "reprise/testing/random.hpp"
 
 namespace reprise::detail {
@@ -21,7 +22,12 @@ class SuffixSort : public ::testing::Test {
   using Text = std::vector<Word>;
   static constexpr Word separator = SuffixText<Word>::separator;
 
-  static std::span<const std::byte> bytes(const Text& text) { return std::as_bytes(std::span(text)); }
+  /// The words as a file has them: little-endian on every machine.
+  static std::vector<std::byte> bytes(const Text& text) {
+    std::vector<std::byte> stored(text.size() * sizeof(Word));
+    for (std::size_t at = 0; at < text.size(); ++at) store_number(text[at], stored.data() + at * sizeof(Word));
+    return stored;
+  }
 
   /// The order that the format defines, one token at a time.
   static bool naive_before(const Text& text, std::size_t a, std::size_t b, std::size_t depth) {
@@ -51,7 +57,8 @@ class SuffixSort : public ::testing::Test {
     for (std::size_t at = 0; at < text.size(); ++at)
       if (text[at] != separator) records.push_back({0, at});
     std::vector<SuffixRecord> scratch(records.size());
-    SuffixSorter<Word>(SuffixText<Word>(bytes(text)), depth, scratch).sort(records, 0);
+    const std::vector<std::byte> stored = bytes(text);
+    SuffixSorter<Word>(SuffixText<Word>(stored), depth, scratch).sort(records, 0);
     std::vector<std::size_t> places;
     for (const SuffixRecord& record : records) places.push_back(static_cast<std::size_t>(record.place));
     return places;
@@ -118,7 +125,8 @@ TYPED_TEST(SuffixSort, StartsAfterKnownTokens) {
   for (std::size_t at = 0; at < text.size(); ++at)
     if (text[at] == first) records.push_back({99, at});
   std::vector<SuffixRecord> scratch(records.size());
-  SuffixSorter<TypeParam>(SuffixText<TypeParam>(this->bytes(text)), 64, scratch).sort(records, 1);
+  const auto stored = this->bytes(text);
+  SuffixSorter<TypeParam>(SuffixText<TypeParam>(stored), 64, scratch).sort(records, 1);
   auto expected = this->naive(text, 64);
   std::erase_if(expected, [&](std::size_t at) { return text[at] != first; });
   ASSERT_EQ(records.size(), expected.size());
@@ -129,7 +137,8 @@ TYPED_TEST(SuffixSort, KeysCompareLikeTokens) {
   testing::Random random(4);
   for (int round = 0; round < 2000; ++round) {
     const auto text = this->documents(random, 1 + random.below(3), 4, 5);
-    const SuffixText<TypeParam> view(this->bytes(text));
+    const auto stored = this->bytes(text);
+    const SuffixText<TypeParam> view(stored);
     const std::size_t a = random.below(text.size());
     const std::size_t b = random.below(text.size());
     const std::size_t lanes = SuffixText<TypeParam>::lanes;
@@ -142,12 +151,13 @@ TYPED_TEST(SuffixSort, KeysCompareLikeTokens) {
 TYPED_TEST(SuffixSort, ReadsWordsAtAnyAddress) {
   testing::Random random(5);
   const auto text = this->documents(random, 9, 3, 20);
-  std::vector<std::byte> shifted(text.size() * sizeof(TypeParam) + 1);
-  std::copy(this->bytes(text).begin(), this->bytes(text).end(), shifted.begin() + 1);
+  const auto stored = this->bytes(text);
+  std::vector<std::byte> shifted(stored.size() + 1);
+  std::copy(stored.begin(), stored.end(), shifted.begin() + 1);
   const SuffixText<TypeParam> view(std::span<const std::byte>(shifted).subspan(1));
   for (std::size_t at = 0; at < text.size(); ++at) {
     EXPECT_EQ(view.word(at), text[at]);
-    EXPECT_EQ(view.key(at), SuffixText<TypeParam>(this->bytes(text)).key(at));
+    EXPECT_EQ(view.key(at), SuffixText<TypeParam>(stored).key(at));
   }
 }
 

@@ -58,6 +58,7 @@ TEST(NgramTable, UndoesInReverseAcrossCollisionsAndTheLastSlot) {
 }
 
 TEST(NgramTable, RefusesMoreSlotsThanAHashCanName) {
+  if (sizeof(std::size_t) <= 4) GTEST_SKIP() << "no number of slots is too large";
   NgramTable table;
   EXPECT_FALSE(table.reset(NgramTable::most_slots + std::size_t{1}));
   EXPECT_EQ(table.slots(), 0u);

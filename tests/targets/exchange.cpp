@@ -139,16 +139,21 @@ reprise::Result<std::uint64_t> read_corpus(const std::filesystem::path& path) {
   const auto corpus = reprise::CorpusStore::open(view);
   if (!corpus) return corpus.error();
   std::uint64_t digest = corpus->documents();
+  std::size_t matches = 0;
   const std::vector<Token> tokens = text(3);
   for (std::size_t size = 1; size <= 500; ++size) {
     std::array<reprise::StoreMatch, 8> found;
     const std::size_t count = corpus->find(reprise::TokenSpan(tokens).first(size), found);
+    matches += count;
     for (const reprise::StoreMatch& match : std::span(found).first(count)) {
       std::array<Token, 4> next{};
       static_cast<void>(corpus->read(match.next, next));
       for (const Token token : next) digest = mix(digest ^ static_cast<std::uint32_t>(token));
     }
   }
+  if (matches < 500)
+    return reprise::Error{reprise::ErrorCode::invalid_argument, "too few matches: each suffix is in the corpus",
+                          matches, 500};
   return digest;
 }
 
