@@ -5,12 +5,16 @@ set -euo pipefail
 usage() {
   cat <<'TEXT'
 Usage: tests/packaging/packages.sh [--help] [WORK_FOLDER]
-Makes each package of the library, and builds and runs a program with it. Nothing is downloaded.
-  fetch   FetchContent with an archive of the tree and its hash
-  debian  libreprise-dev by CPack, unpacked into a folder, found by pkg-config
-  conan   the Conan 2 recipe and its test package
-  vcpkg   the port, with stand-ins for the functions of vcpkg
+Makes each package of the library, and builds and runs a program with it.
+  fetch    FetchContent with an archive of the tree and its hash
+  cpm      the same with CPMAddPackage: by the CPM.cmake that REPRISE_CPM names, or else by a stand-in
+  install  find_package with an installed copy
+  debian   libreprise-dev by CPack, unpacked into a folder, found by pkg-config and judged by lintian
+  meson    a Meson project that finds the Debian package by pkg-config
+  conan    the Conan 2 recipe and its test package
+  vcpkg    the port, with stand-ins for the functions of vcpkg
 WORK_FOLDER (build/packages) is emptied first. A part whose tools are absent is skipped, with a sentence.
+Conan, Meson and Ninja are installed from PyPI into build/packages-venv, unless they are there; nothing else is downloaded.
 TEXT
 }
 case ${1:-} in
@@ -55,21 +59,54 @@ try() {
   "$folder/build/engine" | grep 'tokens per pass'
 }
 
+# Conan, Meson and Ninja in the versions that were tried.
+venv=$root/build/packages-venv
+tools=(conan==2.34.0 meson==1.12.1 ninja==1.13.2)
+installed=$(printf '%s\n' "${tools[@]}" | sha256sum | cut -c 1-16)
+if [ ! -e "$venv/$installed" ] && command -v python3 >/dev/null; then
+  if python3 -m venv "$venv" && "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${tools[@]}"; then
+    touch "$venv/$installed"
+  else
+    echo "${tools[*]} cannot be installed from PyPI" >&2
+  fi
+fi
+export PATH=$venv/bin:$PATH
+
 if has fetch cmake g++ sha256sum; then
   hash=$(sha256sum reprise.tar.gz | cut -d ' ' -f 1)
   try fetch "include(FetchContent)
 FetchContent_Declare(reprise URL file://$work/reprise.tar.gz URL_HASH SHA256=$hash DOWNLOAD_EXTRACT_TIMESTAMP ON)
 FetchContent_MakeAvailable(reprise)"
   echo "fetch: passed"
+
+  cpm=${REPRISE_CPM:-$tree/tests/packaging/cpm_stand_in.cmake}
+  try cpm "include($cpm)
+CPMAddPackage(NAME reprise VERSION 0.1.0 URL file://$work/reprise.tar.gz URL_HASH SHA256=$hash)"
+  [ -z "${REPRISE_CPM:-}" ] && how="with a stand-in; CPM.cmake itself was not run" || how="with $(basename "$cpm")"
+  echo "cpm: passed $how"
+fi
+
+if has install cmake g++; then
+  cmake -S "$tree" -B install-build "${off[@]}" >install.log
+  cmake --install install-build --prefix "$work/prefix" >>install.log
+  try install 'find_package(reprise 0.1 CONFIG REQUIRED)' -DCMAKE_PREFIX_PATH="$work/prefix"
+  echo "install: passed"
 fi
 
 if has debian cmake cpack dpkg-deb g++ pkg-config; then
+  export DEBFULLNAME="reprise test" DEBEMAIL=packages@reprise.test
   cmake -S "$tree" -B debian "${off[@]}" -DCMAKE_INSTALL_DOCDIR=share/doc/libreprise-dev >debian.log
   (cd debian && cpack -G DEB >>../debian.log)
   package=$(ls debian/libreprise-dev_*_all.deb)
   dpkg-deb -x "$package" debian-root
   [ "$(dpkg-deb -f "$package" Architecture)" = all ]
-  test -e debian-root/usr/share/doc/libreprise-dev/copyright
+  grep -q common-licenses/Apache-2.0 debian-root/usr/share/doc/libreprise-dev/copyright
+  if command -v lintian >/dev/null; then
+    # The package is not part of Debian: it has no bug number, and no changelog of Debian.
+    lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs,no-changelog "$package" || { echo "debian: lintian has complaints" >&2; exit 1; }
+  else
+    echo "debian: lintian is not found, so the package was not judged"
+  fi
   # Only the package's own folder is searched.
   export PKG_CONFIG_LIBDIR=$work/debian-root/usr/share/pkgconfig
   flags=$(pkg-config --cflags reprise)
@@ -78,11 +115,24 @@ if has debian cmake cpack dpkg-deb g++ pkg-config; then
   # shellcheck disable=SC2086
   g++ -std=c++20 $flags "$tree/tests/consumer/main.cpp" "$tree/tests/consumer/engine.cpp" -o debian-consumer
   ./debian-consumer
-  unset PKG_CONFIG_LIBDIR
   echo "debian: passed, $(basename "$package")"
+
+  if has meson meson ninja; then
+    mkdir meson
+    cp "$tree/examples/quickstart.cpp" meson
+    cat >meson/meson.build <<'TEXT'
+project('engine', 'cpp', default_options: ['cpp_std=c++20'])
+executable('engine', 'quickstart.cpp', dependencies: dependency('reprise', version: '>=0.1'))
+TEXT
+    meson setup meson/build meson >meson.log
+    meson compile -C meson/build >>meson.log
+    meson/build/engine | grep 'tokens per pass'
+    echo "meson: passed"
+  fi
+  unset PKG_CONFIG_LIBDIR
 fi
 
-if has conan cmake g++ conan; then
+if has conan conan cmake g++; then
   export CONAN_HOME=$work/conan
   conan profile detect >conan.log 2>&1
   conan create "$tree/cmake/packaging/conan" -s compiler.cppstd=20 --no-remote >>conan.log 2>&1 || { tail -n 40 conan.log; exit 1; }
