@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Replaces the text of the license, which every Debian system has, by a copyright file in the form that Debian expects.
+set(documents ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/usr/share/doc)
+file(REMOVE_RECURSE ${documents})
 file(
-  WRITE ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/usr/share/doc/${CPACK_PACKAGE_NAME}/copyright
+  WRITE ${documents}/${CPACK_PACKAGE_NAME}/copyright
   "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: reprise
 

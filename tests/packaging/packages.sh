@@ -8,11 +8,12 @@ Usage: tests/packaging/packages.sh [--help] [WORK_FOLDER]
 Makes each package of the library, and builds and runs a program with it.
   fetch    FetchContent with an archive of the tree and its hash
   cpm      the same with CPMAddPackage: by the CPM.cmake that REPRISE_CPM names, or else by a stand-in
-  install  find_package with an installed copy
+  install  find_package with an installed copy, and add_subdirectory
   debian   libreprise-dev by CPack, unpacked into a folder, found by pkg-config and judged by lintian
   meson    a Meson project that finds the Debian package by pkg-config
   conan    the Conan 2 recipe and its test package
   vcpkg    the port, with stand-ins for the functions of vcpkg
+The lines for CMake and Meson come from docs/install.md.
 WORK_FOLDER (build/packages) is emptied first. A part whose tools are absent is skipped, with a sentence.
 Conan, Meson and Ninja are installed from PyPI into build/packages-venv, unless they are there; nothing else is downloaded.
 TEXT
@@ -46,6 +47,13 @@ has() {
     command -v "$tool" >/dev/null || { echo "$part: skipped, because $tool is not found"; return 1; }
   done
 }
+# The code of a section of docs/install.md.
+shown() {
+  local text
+  text=$(awk -v head="## $1" -v fence='```'"$2" '/^## / { inside = $0 == head } /^```/ { code = inside && $0 == fence; next } code' "$tree/docs/install.md")
+  [ -n "$text" ] || { echo "docs/install.md has no code of the language $2 in the section $1" >&2; return 1; }
+  printf '%s\n' "$text"
+}
 # Builds and runs the quickstart in a project that has this text after project().
 try() {
   local folder=$1 text=$2
@@ -74,14 +82,18 @@ export PATH=$venv/bin:$PATH
 
 if has fetch cmake g++ sha256sum; then
   hash=$(sha256sum reprise.tar.gz | cut -d ' ' -f 1)
-  try fetch "include(FetchContent)
-FetchContent_Declare(reprise URL file://$work/reprise.tar.gz URL_HASH SHA256=$hash DOWNLOAD_EXTRACT_TIMESTAMP ON)
-FetchContent_MakeAvailable(reprise)"
+  archive=(-Dreprise_archive="file://$work/reprise.tar.gz" -Dreprise_sha256="$hash")
+  try fetch "$(shown FetchContent cmake)" "${archive[@]}"
+  if try refused "$(shown FetchContent cmake)" "${archive[@]}" -Dreprise_sha256="${hash//[0-9]/0}" 2>refused.log; then
+    echo "fetch: an archive with another hash is accepted" >&2
+    exit 1
+  fi
   echo "fetch: passed"
 
   cpm=${REPRISE_CPM:-$tree/tests/packaging/cpm_stand_in.cmake}
-  try cpm "include($cpm)
-CPMAddPackage(NAME reprise VERSION 0.1.0 URL file://$work/reprise.tar.gz URL_HASH SHA256=$hash)"
+  mkdir -p cpm-modules/cmake
+  cp "$cpm" cpm-modules/cmake/CPM.cmake
+  try cpm "$(shown CPM cmake)" "${archive[@]}" -DCMAKE_MODULE_PATH="$work/cpm-modules"
   [ -z "${REPRISE_CPM:-}" ] && how="with a stand-in; CPM.cmake itself was not run" || how="with $(basename "$cpm")"
   echo "cpm: passed $how"
 fi
@@ -89,21 +101,26 @@ fi
 if has install cmake g++; then
   cmake -S "$tree" -B install-build "${off[@]}" >install.log
   cmake --install install-build --prefix "$work/prefix" >>install.log
-  try install 'find_package(reprise 0.1 CONFIG REQUIRED)' -DCMAKE_PREFIX_PATH="$work/prefix"
+  try install "$(shown 'An installed copy' cmake)" -DCMAKE_PREFIX_PATH="$work/prefix"
   echo "install: passed"
+  mkdir third_party
+  ln -s "$tree" third_party/reprise
+  try subdirectory "$(shown 'A copy in your tree' cmake | sed "s,third_party/reprise,$work/& reprise,")"
+  echo "subdirectory: passed"
 fi
 
 if has debian cmake cpack dpkg-deb g++ pkg-config; then
   export DEBFULLNAME="reprise test" DEBEMAIL=packages@reprise.test
-  cmake -S "$tree" -B debian "${off[@]}" -DCMAKE_INSTALL_DOCDIR=share/doc/libreprise-dev >debian.log
+  cmake -S "$tree" -B debian "${off[@]}" >debian.log
   (cd debian && cpack -G DEB >>../debian.log)
   package=$(ls debian/libreprise-dev_*_all.deb)
   dpkg-deb -x "$package" debian-root
   [ "$(dpkg-deb -f "$package" Architecture)" = all ]
+  [ "$(ls debian-root/usr/share/doc)" = libreprise-dev ]
   grep -q common-licenses/Apache-2.0 debian-root/usr/share/doc/libreprise-dev/copyright
   if command -v lintian >/dev/null; then
-    # The package is not part of Debian: it has no bug number, and no changelog of Debian.
-    lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs,no-changelog "$package" || { echo "debian: lintian has complaints" >&2; exit 1; }
+    # The package is not part of Debian, so it has no changelog of Debian. The project states no year of a copyright.
+    lintian --allow-root --fail-on error,warning --suppress-tags no-changelog,copyright-without-copyright-notice "$package" || { echo "debian: lintian has complaints" >&2; exit 1; }
   else
     echo "debian: lintian is not found, so the package was not judged"
   fi
@@ -120,10 +137,7 @@ if has debian cmake cpack dpkg-deb g++ pkg-config; then
   if has meson meson ninja; then
     mkdir meson
     cp "$tree/examples/quickstart.cpp" meson
-    cat >meson/meson.build <<'TEXT'
-project('engine', 'cpp', default_options: ['cpp_std=c++20'])
-executable('engine', 'quickstart.cpp', dependencies: dependency('reprise', version: '>=0.1'))
-TEXT
+    shown Meson meson | sed 's/main.cpp/quickstart.cpp/' >meson/meson.build
     meson setup meson/build meson >meson.log
     meson compile -C meson/build >>meson.log
     meson/build/engine | grep 'tokens per pass'
