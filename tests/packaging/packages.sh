@@ -22,6 +22,7 @@ case ${1:-} in
   --help) usage; exit ;;
   -*) echo "packages.sh: there is no option $1; --help lists them" >&2; exit 2 ;;
 esac
+cpm=${REPRISE_CPM:+$(realpath "$REPRISE_CPM")}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=${1:-$root/build/packages}
 if [ -d "$work" ] && [ -n "$(ls -A "$work")" ] && [ ! -e "$work/.packages" ]; then
@@ -58,7 +59,7 @@ shown() {
 try() {
   local folder=$1 text=$2
   shift 2
-  mkdir "$folder"
+  mkdir -p "$folder"
   cp "$tree/examples/quickstart.cpp" "$folder"
   printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(engine LANGUAGES CXX)' "$text" \
     'add_executable(engine quickstart.cpp)' 'target_link_libraries(engine PRIVATE reprise::reprise)' >"$folder/CMakeLists.txt"
@@ -90,11 +91,11 @@ if has fetch cmake g++ sha256sum; then
   fi
   echo "fetch: passed"
 
-  cpm=${REPRISE_CPM:-$tree/tests/packaging/cpm_stand_in.cmake}
-  mkdir -p cpm-modules/cmake
-  cp "$cpm" cpm-modules/cmake/CPM.cmake
-  try cpm "$(shown CPM cmake)" "${archive[@]}" -DCMAKE_MODULE_PATH="$work/cpm-modules"
-  [ -z "${REPRISE_CPM:-}" ] && how="with a stand-in; CPM.cmake itself was not run" || how="with $(basename "$cpm")"
+  how="with $cpm"
+  [ -n "$cpm" ] || { how="with a stand-in; CPM.cmake itself was not run"; cpm=$tree/tests/packaging/cpm_stand_in.cmake; }
+  mkdir -p cpm/cmake
+  cp "$cpm" cpm/cmake/CPM.cmake
+  try cpm "$(shown CPM cmake)" "${archive[@]}"
   echo "cpm: passed $how"
 fi
 
