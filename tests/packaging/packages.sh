@@ -5,18 +5,24 @@ set -euo pipefail
 usage() {
   cat <<'TEXT'
 Usage: tests/packaging/packages.sh [--help] [WORK_FOLDER]
-Makes each package of the library, and builds and runs a program with it. Nothing is downloaded.
-  fetch   FetchContent with an archive of the tree and its hash
-  debian  libreprise-dev by CPack, unpacked into a folder, found by pkg-config
-  conan   the Conan 2 recipe and its test package
-  vcpkg   the port, with stand-ins for the functions of vcpkg
+Makes each package of the library, and builds and runs a program with it.
+  fetch    FetchContent with an archive of the tree and its hash
+  cpm      the same with CPMAddPackage: by the CPM.cmake that REPRISE_CPM names, or else by a stand-in
+  install  find_package with an installed copy, and add_subdirectory
+  debian   libreprise-dev by CPack, unpacked into a folder, found by pkg-config and judged by lintian
+  meson    a Meson project that finds the Debian package by pkg-config
+  conan    the Conan 2 recipe and its test package
+  vcpkg    the port, with stand-ins for the functions of vcpkg
+The lines for CMake and Meson come from docs/install.md.
 WORK_FOLDER (build/packages) is emptied first. A part whose tools are absent is skipped, with a sentence.
+Conan, Meson and Ninja are installed from PyPI into build/packages-venv, unless they are there; nothing else is downloaded.
 TEXT
 }
 case ${1:-} in
   --help) usage; exit ;;
   -*) echo "packages.sh: there is no option $1; --help lists them" >&2; exit 2 ;;
 esac
+cpm=${REPRISE_CPM:+$(realpath "$REPRISE_CPM")}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=${1:-$root/build/packages}
 if [ -d "$work" ] && [ -n "$(ls -A "$work")" ] && [ ! -e "$work/.packages" ]; then
@@ -42,11 +48,18 @@ has() {
     command -v "$tool" >/dev/null || { echo "$part: skipped, because $tool is not found"; return 1; }
   done
 }
+# The code of a section of docs/install.md.
+shown() {
+  local text
+  text=$(awk -v head="## $1" -v fence='```'"$2" '/^## / { inside = $0 == head } /^```/ { code = inside && $0 == fence; next } code' "$tree/docs/install.md")
+  [ -n "$text" ] || { echo "docs/install.md has no code of the language $2 in the section $1" >&2; return 1; }
+  printf '%s\n' "$text"
+}
 # Builds and runs the quickstart in a project that has this text after project().
 try() {
   local folder=$1 text=$2
   shift 2
-  mkdir "$folder"
+  mkdir -p "$folder"
   cp "$tree/examples/quickstart.cpp" "$folder"
   printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(engine LANGUAGES CXX)' "$text" \
     'add_executable(engine quickstart.cpp)' 'target_link_libraries(engine PRIVATE reprise::reprise)' >"$folder/CMakeLists.txt"
@@ -55,21 +68,63 @@ try() {
   "$folder/build/engine" | grep 'tokens per pass'
 }
 
+# Conan, Meson and Ninja in the versions that were tried.
+venv=$root/build/packages-venv
+tools=(conan==2.34.0 meson==1.12.1 ninja==1.13.2)
+installed=$(printf '%s\n' "${tools[@]}" | sha256sum | cut -c 1-16)
+if [ ! -e "$venv/$installed" ] && command -v python3 >/dev/null; then
+  if python3 -m venv "$venv" && "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${tools[@]}"; then
+    touch "$venv/$installed"
+  else
+    echo "${tools[*]} cannot be installed from PyPI" >&2
+  fi
+fi
+export PATH=$venv/bin:$PATH
+
 if has fetch cmake g++ sha256sum; then
   hash=$(sha256sum reprise.tar.gz | cut -d ' ' -f 1)
-  try fetch "include(FetchContent)
-FetchContent_Declare(reprise URL file://$work/reprise.tar.gz URL_HASH SHA256=$hash DOWNLOAD_EXTRACT_TIMESTAMP ON)
-FetchContent_MakeAvailable(reprise)"
+  archive=(-Dreprise_archive="file://$work/reprise.tar.gz" -Dreprise_sha256="$hash")
+  try fetch "$(shown FetchContent cmake)" "${archive[@]}"
+  if try refused "$(shown FetchContent cmake)" "${archive[@]}" -Dreprise_sha256="${hash//[0-9]/0}" 2>refused.log; then
+    echo "fetch: an archive with another hash is accepted" >&2
+    exit 1
+  fi
   echo "fetch: passed"
+
+  how="with $cpm"
+  [ -n "$cpm" ] || { how="with a stand-in; CPM.cmake itself was not run"; cpm=$tree/tests/packaging/cpm_stand_in.cmake; }
+  mkdir -p cpm/cmake
+  cp "$cpm" cpm/cmake/CPM.cmake
+  try cpm "$(shown CPM cmake)" "${archive[@]}"
+  echo "cpm: passed $how"
+fi
+
+if has install cmake g++; then
+  cmake -S "$tree" -B install-build "${off[@]}" >install.log
+  cmake --install install-build --prefix "$work/prefix" >>install.log
+  try install "$(shown 'An installed copy' cmake)" -DCMAKE_PREFIX_PATH="$work/prefix"
+  echo "install: passed"
+  mkdir third_party
+  ln -s "$tree" third_party/reprise
+  try subdirectory "$(shown 'A copy in your tree' cmake | sed "s,third_party/reprise,$work/& reprise,")"
+  echo "subdirectory: passed"
 fi
 
 if has debian cmake cpack dpkg-deb g++ pkg-config; then
-  cmake -S "$tree" -B debian "${off[@]}" -DCMAKE_INSTALL_DOCDIR=share/doc/libreprise-dev >debian.log
+  export DEBFULLNAME="reprise test" DEBEMAIL=packages@reprise.test
+  cmake -S "$tree" -B debian "${off[@]}" >debian.log
   (cd debian && cpack -G DEB >>../debian.log)
   package=$(ls debian/libreprise-dev_*_all.deb)
   dpkg-deb -x "$package" debian-root
   [ "$(dpkg-deb -f "$package" Architecture)" = all ]
-  test -e debian-root/usr/share/doc/libreprise-dev/copyright
+  [ "$(ls debian-root/usr/share/doc)" = libreprise-dev ]
+  grep -q common-licenses/Apache-2.0 debian-root/usr/share/doc/libreprise-dev/copyright
+  if command -v lintian >/dev/null; then
+    # The package is not part of Debian, so it has no changelog of Debian. The project states no year of a copyright.
+    lintian --allow-root --fail-on error,warning --suppress-tags no-changelog,copyright-without-copyright-notice "$package" || { echo "debian: lintian has complaints" >&2; exit 1; }
+  else
+    echo "debian: lintian is not found, so the package was not judged"
+  fi
   # Only the package's own folder is searched.
   export PKG_CONFIG_LIBDIR=$work/debian-root/usr/share/pkgconfig
   flags=$(pkg-config --cflags reprise)
@@ -78,11 +133,21 @@ if has debian cmake cpack dpkg-deb g++ pkg-config; then
   # shellcheck disable=SC2086
   g++ -std=c++20 $flags "$tree/tests/consumer/main.cpp" "$tree/tests/consumer/engine.cpp" -o debian-consumer
   ./debian-consumer
-  unset PKG_CONFIG_LIBDIR
   echo "debian: passed, $(basename "$package")"
+
+  if has meson meson ninja; then
+    mkdir meson
+    cp "$tree/examples/quickstart.cpp" meson
+    shown Meson meson | sed 's/main.cpp/quickstart.cpp/' >meson/meson.build
+    meson setup meson/build meson >meson.log
+    meson compile -C meson/build >>meson.log
+    meson/build/engine | grep 'tokens per pass'
+    echo "meson: passed"
+  fi
+  unset PKG_CONFIG_LIBDIR
 fi
 
-if has conan cmake g++ conan; then
+if has conan conan cmake g++; then
   export CONAN_HOME=$work/conan
   conan profile detect >conan.log 2>&1
   conan create "$tree/cmake/packaging/conan" -s compiler.cppstd=20 --no-remote >>conan.log 2>&1 || { tail -n 40 conan.log; exit 1; }

@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = (
     ".ci/release",
     "cmake/packaging/public_surface.py",
+    "cmake/packaging/vcpkg/reprise/vcpkg.json",
     "docs/reference.md",
     "examples/python/reprise/_library.py",
     "include/reprise/core/version.hpp",
@@ -62,6 +63,8 @@ class Release(unittest.TestCase):
                            for part, number in zip(("major", "minor", "patch"), numbers))
                    + f'inline constexpr std::string_view version_string = "{version}";\n')
         self.write("examples/python/reprise/_library.py", f'VERSION = "{version}"\n')
+        self.write("cmake/packaging/vcpkg/reprise/vcpkg.json",
+                   f'{{\n  "name": "reprise",\n  "version": "{version}",\n  "license": "Apache-2.0"\n}}\n')
 
     def release(self, *arguments):
         done = subprocess.run(["bash", ".ci/release", *arguments], cwd=self.folder, env=self.environment,
@@ -116,12 +119,14 @@ class Release(unittest.TestCase):
     def test_all_faults_are_listed_at_once(self):
         self.replace("examples/python/reprise/_library.py", "9.3.0", "9.2.9")
         self.replace("include/reprise/core/version.hpp", "version_patch = 0", "version_patch = 1")
+        self.replace("cmake/packaging/vcpkg/reprise/vcpkg.json", "9.3.0", "9.2.8")
         self.write("CHANGELOG.md", CHANGELOG.replace("2031-02-03", "unreleased"))
         self.refused('_library.py states the version "9.2.9"; write 9.3.0', "--output", "out")
         self.refused('version_patch) states the version "9.3.1"')
+        self.refused('vcpkg.json states the version "9.2.8"; write 9.3.0')
         self.refused('"## 9.3.0 (unreleased)"; write "## 9.3.0 (YYYY-MM-DD)"')
         self.refused("the working tree is not clean; commit or remove: CHANGELOG.md")
-        self.refused("4 faults")
+        self.refused("5 faults")
         self.assertFalse((self.folder / "out").exists())
 
     def test_the_changelog_has_a_section_with_an_entry(self):
