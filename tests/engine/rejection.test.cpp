@@ -211,6 +211,17 @@ TEST(RejectionPicks, SayWhenTheTargetHasNoTokenAtAll) {
   EXPECT_EQ((OneToken{{nan_value, 0}, {1, 0}, 0, {{0.5, 0.5}}}.pick(true)), 0);
   EXPECT_EQ((OneToken{{}, {1, 0}, 0, {{0.5}}}.pick(true)), 0);
 }
+TEST(RejectionPicks, HaveFailedAfterOneTargetWithoutATokenWhateverFollows) {
+  const Floats nothing = {0, 0};
+  const Floats all = {0, 1};
+  Numbers numbers{{0.5, 0.5}};
+  RejectionPicks picks(
+      TokenSpan(), [&](std::size_t i) { return view(i == 0 ? nothing : all); }, [&](std::size_t) { return view(all); },
+      numbers);
+  EXPECT_EQ(picks[0], 0);
+  EXPECT_EQ(picks[1], 1);
+  EXPECT_TRUE(picks.failed());
+}
 TEST(RejectionPicks, ReferToLvaluesAndKeepTheRest) {
   const Floats p = {1};
   const std::vector<Token> draft = {0};

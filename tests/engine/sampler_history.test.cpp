@@ -64,6 +64,16 @@ TEST(SamplerHistory, ForgetsAVoidPass) {
   history.commit(0);
   EXPECT_EQ(history.sampler().next, 0) << "a predicate has refused the first pick";
 }
+#if REPRISE_CONTRACTS == 0
+TEST(SamplerHistory, CommitsNothingIfFewerTokensWereDrawn) {
+  SamplerHistory<Counter> history(Counter{});
+  auto picks = history.picks(2, count).value();
+  static_cast<void>(picks[0]);
+  history.commit(2);
+  EXPECT_EQ(history.sampler().next, 0);
+  EXPECT_EQ(history.drawn(), 0U);
+}
+#endif
 TEST(SamplerHistory, StaysAsItWasWhenADrawThrows) {
   SamplerHistory<Counter> history(Counter{});
   const auto failing = [](Counter& counter) -> Token {

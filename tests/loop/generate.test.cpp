@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -287,6 +288,54 @@ TEST_F(Generate, TellsControlHowLongAPassTookWhenTheEngineSaysSo) {
   ChainsOnly untimed{inner};
   ASSERT_TRUE(generate(clocked, untimed, prompt, limits));
   EXPECT_FALSE(clocked.control().time.has_value());
+}
+
+TEST_F(Generate, PassesOnThatNoPassCanBePlanned) {
+  ScriptedVerifier engine(counting(), prompt);
+  ASSERT_TRUE(session.begin(prompt, {}, 0));
+  limits.max_rows = 2;
+  const auto refused = generate(session, engine, limits, stream());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::too_many_pending);
+  EXPECT_TRUE(session.output().empty());
+}
+/// Saves its state before a pass. Each of the calls `failing` fails once.
+struct FailingOnce : SpanAnswers {
+  std::vector<std::string> failing;
+  std::vector<std::string> calls;
+  Result<void> call(const std::string& name) {
+    calls.push_back(name);
+    if (std::erase(failing, name) != 0) return Error{ErrorCode::verifier_failed, "once"};
+    return {};
+  }
+  TokenSpan verify(TokenSpan batch, std::size_t drafted) {
+    calls.emplace_back("verify");
+    return SpanAnswers::verify(batch, drafted);
+  }
+  Result<void> commit(std::size_t) { return call("commit"); }
+  Result<void> snapshot() { return call("snapshot"); }
+  Result<void> restore(std::size_t) { return call("restore"); }
+  [[nodiscard]] Capabilities capabilities() const { return {.rollback = Rollback::snapshot}; }
+};
+TEST_F(Generate, RunsNoPassWhoseStateWasNotSaved) {
+  FailingOnce engine;
+  engine.failing = {"snapshot"};
+  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::verifier_failed);
+  EXPECT_THAT(engine.calls, ElementsAre("snapshot"));
+  EXPECT_TRUE(session.output().empty());
+  const auto generation = generate(session, engine, limits);
+  ASSERT_TRUE(generation);
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+}
+TEST_F(Generate, CommitsNothingThatTheEngineDidNotKeep) {
+  FailingOnce engine;
+  engine.failing = {"commit"};
+  EXPECT_EQ(generate(session, engine, prompt, limits).error().code, ErrorCode::verifier_failed);
+  EXPECT_THAT(engine.calls, ElementsAre("snapshot", "verify", "commit"));
+  EXPECT_TRUE(session.output().empty());
+  const auto generation = generate(session, engine, limits);
+  ASSERT_TRUE(generation);
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
 }
 
 /// Has no draft, and wants the likeliest token of each row.

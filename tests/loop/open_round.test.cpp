@@ -112,6 +112,7 @@ TEST_F(OpenRoundTest, KnowsAPathOfItsBatch) {
   EXPECT_FALSE(holds({1, 3, 4}, {2, 3, 99})) << "from one path to another";
   EXPECT_FALSE(holds({1, 2}, {2, 99})) << "another token";
   EXPECT_FALSE(holds({1, 2, 2}, {1, 1, 99}));
+  EXPECT_FALSE(holds({1, 0}, {7, 99})) << "back to a pending row";
   EXPECT_FALSE(holds({1, 5}, {3, 99}));
   EXPECT_FALSE(holds({1, unlimited}, {3, 99}));
   EXPECT_FALSE(holds({1, 2}, {1}));

@@ -79,6 +79,16 @@ TEST_F(LimitDraft, LetsALongPendingPartSettleBeforeItRidesAgain) {
   EXPECT_EQ(limit().cut, Cut::rollback);
 }
 
+TEST(Pads, NeedATokenAndWidths) {
+  Capabilities can;
+  EXPECT_FALSE(pads(can));
+  can.pad_token = 0;
+  EXPECT_FALSE(pads(can));
+  can.allowed_widths = {1, 4};
+  EXPECT_TRUE(pads(can));
+  can.pad_token.reset();
+  EXPECT_FALSE(pads(can));
+}
 TEST(MaxLeaves, AreThoseThatCallerEngineAndShapeAllow) {
   Limits limits;
   limits.draft.max_leaves = 4;

@@ -70,6 +70,18 @@ TEST_F(SequenceTest, EndsAndGoesOnWithItsLimits) {
   EXPECT_EQ(sequence.finish_reason(), FinishReason::eos) << "no limit";
   EXPECT_TRUE(sequence.output().empty());
 }
+TEST_F(SequenceTest, EndsForTheCallerUnlessItHasEndedAtAToken) {
+  for (const FinishReason limit : {FinishReason::none, FinishReason::max_tokens, FinishReason::context_full}) {
+    commit({7}, limit);
+    sequence.finish();
+    EXPECT_EQ(sequence.finish_reason(), FinishReason::caller) << to_string(limit);
+  }
+  for (const FinishReason token : {FinishReason::eos, FinishReason::stop_id, FinishReason::predicate}) {
+    commit({7}, token);
+    sequence.finish();
+    EXPECT_EQ(sequence.finish_reason(), token) << to_string(token);
+  }
+}
 TEST_F(SequenceTest, CopiesAllOfItself) {
   commit({7, 8, 9}, FinishReason::eos, 1);
   static_cast<void>(sequence.take_settled(limits));

@@ -497,6 +497,19 @@ TEST_F(SessionTest, GivesAnOpenRoundUpWhenItReserves) {
   round({1, 9});
   EXPECT_THAT(session.output(), ElementsAre(1, 9));
 }
+TEST_F(SessionTest, GoesOnAfterItReservedMoreThanThereIs) {
+  begin();
+  EXPECT_EQ(code_of(session.reserve(unlimited)), ErrorCode::out_of_memory);
+  round({1, 9});
+  EXPECT_THAT(session.output(), ElementsAre(1, 9));
+}
+TEST_F(SessionTest, CountsAReasonThatIsNoCutAsTheBudget) {
+  begin();
+  session.propose(limits);
+  const auto pass = session.plan(1, static_cast<Cut>(cut_count));
+  ASSERT_TRUE(pass && session.resolve(pass->ticket, std::array<Token, 1>{9}) && session.commit(pass->ticket));
+  EXPECT_EQ(session.statistics().count(Cut::budget), 1U);
+}
 TEST_F(SessionTest, BeginsAgainFromItsOwnContext) {
   begin();
   round({1, 9});

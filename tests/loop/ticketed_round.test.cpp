@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 namespace reprise {
@@ -139,6 +140,21 @@ TEST_F(TicketedRoundTest, RefusesPicksThatDecideNothing) {
             ErrorCode::bad_picks);
   EXPECT_TRUE(resolve(pass->ticket, {3})) << "the pass is still open";
 }
+TEST_F(TicketedRoundTest, TakesAnAcceptedPathOnlyWithTheOpenTicket) {
+  begin();
+  propose({3});
+  const auto old = plan(1);
+  const auto pass = plan(1);
+  ASSERT_TRUE(old && pass);
+  const std::vector<std::size_t> rows = {0, 1};
+  const std::vector<Token> tokens = {3, 4};
+  EXPECT_EQ(round.resolve(sequence, old->ticket, Accepted{rows, tokens}, NeverStop{}).error().code,
+            ErrorCode::bad_ticket);
+  ASSERT_TRUE(round.resolve(sequence, pass->ticket, Accepted{rows, tokens}, NeverStop{}));
+  EXPECT_EQ(round.resolve(sequence, pass->ticket, Accepted{rows, tokens}, NeverStop{}).error().code,
+            ErrorCode::bad_ticket)
+      << "once";
+}
 TEST_F(TicketedRoundTest, SaysWhyNothingWasDrafted) {
   const auto cut_of = [&](bool gated, bool in_step) {
     propose({}, gated);
@@ -152,6 +168,11 @@ TEST_F(TicketedRoundTest, SaysWhyNothingWasDrafted) {
   EXPECT_EQ(cut_of(true, false), Cut::strategy_threw);
   limits.draft.max_nodes = 0;
   EXPECT_EQ(cut_of(true, false), Cut::budget);
+  limits.draft.max_nodes = 4;
+  TicketedRound without_nodes;
+  ASSERT_TRUE(without_nodes.reserve(0, {}, 1));
+  std::swap(round, without_nodes);
+  EXPECT_EQ(cut_of(true, false), Cut::budget) << "the session's";
 }
 TEST_F(TicketedRoundTest, SaysThatTokensWereTooUnlikelyInTheirRoundOnly) {
   const auto cut = [&] {

@@ -87,8 +87,9 @@ inline StopCheck check_stop(const Limits& limits, TokenSpan output, Token next) 
   StopCheck found;
   for (const auto& sequence : limits.stop_sequences) {
     const std::size_t n = sequence.size();
-    // The longest match wins, so the returned output contains no part of a stop sequence.
-    if (n <= found.trim || n == 0 || sequence.back() != next || output.size() < n - 1) continue;
+    // The longest match wins, so the returned output contains no part of a stop sequence. An empty sequence, with n =
+    // 0, is never longer.
+    if (n <= found.trim || sequence.back() != next || output.size() < n - 1) continue;
     if (std::equal(sequence.begin(), sequence.end() - 1, output.end() - static_cast<std::ptrdiff_t>(n - 1)))
       found = {FinishReason::stop_sequence, n};
   }
