@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -315,8 +316,17 @@ struct FailingOnce : SpanAnswers {
   Result<void> commit(std::size_t) { return call("commit"); }
   Result<void> snapshot() { return call("snapshot"); }
   Result<void> restore(std::size_t) { return call("restore"); }
-  [[nodiscard]] Capabilities capabilities() const { return {.rollback = Rollback::snapshot}; }
+  Rollback rollback = Rollback::snapshot;
+  [[nodiscard]] Capabilities capabilities() const { return {.rollback = rollback}; }
 };
+TEST_F(Generate, SavesNoStateOfAnEngineThatTrims) {
+  FailingOnce engine;
+  engine.rollback = Rollback::trim;
+  const auto generation = generate(session, engine, prompt, limits);
+  ASSERT_TRUE(generation);
+  EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_THAT(engine.calls, ::testing::Not(::testing::Contains("snapshot")));
+}
 TEST_F(Generate, RunsNoPassWhoseStateWasNotSaved) {
   FailingOnce engine;
   engine.failing = {"snapshot"};
@@ -336,6 +346,38 @@ TEST_F(Generate, CommitsNothingThatTheEngineDidNotKeep) {
   const auto generation = generate(session, engine, limits);
   ASSERT_TRUE(generation);
   EXPECT_THAT(generation->tokens, ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+}
+
+/// Draws token 1 from its own distribution, which has no other token.
+struct DrawsOne : archetype::Strategy {
+  std::vector<float> drawn_from = {0, 1, 0};
+  void propose(TokenSpan, Draft& draft) {
+    draft.clear(DraftKind::sampled);
+    draft.extend({.token = 1});
+  }
+  [[nodiscard]] std::span<const float> distribution(NodeIndex) const { return drawn_from; }
+};
+TEST_F(Generate, DecidesSampledDraftsByAgreementIfOnlySomeWidthsAreAllowed) {
+  // The distribution has token 1 only, and the picks are token 2 only, so that the output shows which of them decided.
+  struct Engine {
+    std::vector<Token> picks;
+    std::vector<float> weights = {0, 1, 0};
+    Capabilities can;
+    TokenSpan verify(TokenSpan, std::size_t drafted) { return picks.assign(drafted + 1, 2), picks; }
+    void commit(std::size_t) {}
+    [[nodiscard]] std::span<const float> probabilities(std::size_t) const { return weights; }
+    double uniform() { return 0.5; }
+    [[nodiscard]] Capabilities capabilities() const { return can; }
+  } engine;
+  static_assert(DistributionVerifier<Engine> && DistributionStrategy<DrawsOne>);
+  limits.max_tokens = 4;
+  for (const bool widths : {false, true}) {
+    if (widths) engine.can.allowed_widths = {1, 2};
+    Session<DrawsOne> draws;
+    const auto generation = generate(draws, engine, prompt, limits);
+    ASSERT_TRUE(generation);
+    EXPECT_THAT(generation->tokens, ElementsAreArray(std::vector<Token>(4, widths ? 2 : 1)));
+  }
 }
 
 /// Has no draft, and wants the likeliest token of each row.
