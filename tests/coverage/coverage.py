@@ -165,7 +165,8 @@ def tracefile(headers, prefix):
         branches = header.branches()
         lines = []
         for number in sorted(header.lines):
-            listed = [{"branchno": i, "count": count, "fallthrough": False, "throw": False}
+            # gcov derives some counts from others, and can derive one below 0, which gcovr refuses.
+            listed = [{"branchno": i, "count": max(count, 0), "fallthrough": False, "throw": False}
                       for i, count in enumerate(branches.get(number, []))]
             lines.append({"line_number": number, "count": header.lines[number], "branches": listed})
         functions = [{"name": label, "lineno": position[0], "execution_count": count,
@@ -256,7 +257,7 @@ def main(arguments=None):
         print(fault, file=sys.stderr)
         return 2
     # gcovr reads a tracefile only in the version of its format; coverage.sh installs the version that has this one.
-    trace = {"gcovr/format_version": "0.14", "files": tracefile(headers, "include/reprise")}
+    trace = {"gcovr/format_version": "0.15", "files": tracefile(headers, "include/reprise")}
     (options.build / "tracefile.json").write_text(json.dumps(trace), encoding="utf-8")
     found = missed(headers, root)
     if options.list:
