@@ -50,7 +50,7 @@ class Mutants(unittest.TestCase):
         own = "engine/sampler_history.allocation.test.cpp"
         session = "property/allocation.test.cpp"
         self.assertEqual(tests["reprise/engine/sampler_history.hpp"], ["engine/sampler_history.test.cpp", own])
-        self.assertEqual(tests["reprise/loop/session.hpp"][2:], [session])
+        self.assertEqual(tests["reprise/loop/session.hpp"][2:], ["loop/session.allocation.test.cpp", session])
         self.assertEqual(tests["reprise/loop/detail/open_round.hpp"][2:], [session])
         self.assertEqual(tests["reprise/core/buffer.hpp"][2:], ["core/buffer.allocation.test.cpp", session])
         self.assertEqual(tests["reprise/engine/top_k.hpp"], ["engine/top_k.test.cpp"])
