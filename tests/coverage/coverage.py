@@ -256,7 +256,7 @@ def main(arguments=None):
         print(fault, file=sys.stderr)
         return 2
     # gcovr reads a tracefile only in the version of its format; coverage.sh installs the version that has this one.
-    trace = {"gcovr/format_version": "0.14", "files": tracefile(headers, "include/reprise")}
+    trace = {"gcovr/format_version": "0.15", "files": tracefile(headers, "include/reprise")}
     (options.build / "tracefile.json").write_text(json.dumps(trace), encoding="utf-8")
     found = missed(headers, root)
     if options.list:
