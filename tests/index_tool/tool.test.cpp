@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "reprise/history/history_store.hpp"
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/folder_test.hpp"
 
 #if !defined(_WIN32)
 #include <csignal>
@@ -41,16 +41,8 @@ using ::testing::StartsWith;
 using Ids = std::vector<std::uint32_t>;
 
 /// Runs the tool, with a folder of its own for each test.
-class IndexTool : public ::testing::Test {
+class IndexTool : public testing::FolderTest {
  protected:
-  IndexTool() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-index-") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~IndexTool() override { fs::remove_all(folder_); }
-
   struct Ran {
     int status;
     std::string out;
@@ -74,12 +66,6 @@ class IndexTool : public ::testing::Test {
     return run(more);
   }
 
-  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).generic_string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    fs::create_directories(fs::path(path(name)).parent_path());
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
-  }
   std::string write_ids(const std::string& name, const Ids& ids) const {
     const std::size_t width = name.ends_with(".u16") ? 2 : 4;
     std::string bytes;
@@ -98,11 +84,7 @@ class IndexTool : public ::testing::Test {
     const auto bytes = save_history(room, fingerprint, *history, CalibrationState{});
     ASSERT_TRUE(bytes && save_file(path(name), *bytes));
   }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(path(name), std::ios::binary).rdbuf();
-    return text.str();
-  }
+  [[nodiscard]] std::string read(const std::string& name) const { return FolderTest::read(path(name)); }
   /// The names of the files in the folder, sorted.
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> names;
@@ -118,8 +100,6 @@ class IndexTool : public ::testing::Test {
   static std::int64_t number(const tools::Json& json, const std::string& key) {
     return json.find(key)->number()->integer.value_or(-1);
   }
-
-  fs::path folder_;
 };
 
 struct NamedIds {

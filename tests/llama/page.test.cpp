@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "common/json_writer.hpp"
 #include "common/text.hpp"
 #include "compare.hpp"
+#include "support/folder_test.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 #include "tool.hpp"
 #if !defined(_WIN32)
@@ -32,32 +32,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 /// Runs the program with --compare and --report over the stand-in, in a folder of its own.
-class LlamaPage : public ::testing::Test {
+class LlamaPage : public testing::FolderTest {
  protected:
-  LlamaPage()
-      : folder_(fs::path(::testing::TempDir()) /
-                (std::string("llama-page-") + ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+  LlamaPage() {
     llama_stand_in::settings() = {};
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     model_ = write("model.gguf", ModelText().text());
-    report_ = (folder_ / "report.html").generic_string();
+    report_ = path("report.html");
   }
-  ~LlamaPage() override {
-    llama_stand_in::settings() = {};
-    fs::remove_all(folder_);
-  }
+  ~LlamaPage() override { llama_stand_in::settings() = {}; }
 
-  std::string write(const std::string& name, const std::string& text) const {
-    const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path.generic_string();
-  }
-  static std::string read(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
-  }
   struct Ran {
     int status = 0;
     std::string error;
@@ -103,7 +86,6 @@ class LlamaPage : public ::testing::Test {
     return page.substr(at + from.size(), page.find('<', at) - at - from.size());
   }
 
-  fs::path folder_;
   std::string model_;
   std::string report_;
 };

@@ -19,6 +19,7 @@
 #include "generate.hpp"
 #include "replay/trace.hpp"
 #include "reprise/history/snapshot.hpp"
+#include "support/folder_test.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 
 namespace reprise::llama {
@@ -33,26 +34,19 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 /// Runs the program over the stand-in, in a folder of its own.
-class LlamaTool : public ::testing::Test {
+class LlamaTool : public testing::FolderTest {
  protected:
-  LlamaTool() : folder_(fs::path(::testing::TempDir()) / ("llama-" + name())) {
+  LlamaTool() {
     llama_stand_in::settings() = {};
-    fs::create_directories(folder_);
     model_ = file("model.gguf", ModelText().text());
   }
   ~LlamaTool() override {
     EXPECT_EQ(llama_stand_in::settings().samplers, 0U);
     EXPECT_EQ(llama_stand_in::settings().contexts, 0U);
     llama_stand_in::settings() = {};
-    fs::remove_all(folder_);
   }
-  static std::string name() { return ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
 
-  std::string file(const std::string& file_name, const std::string& text) const {
-    const fs::path path = folder_ / file_name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path.string();
-  }
+  std::string file(const std::string& file_name, const std::string& text) const { return write(file_name, text); }
   std::string model(const ModelText& text) const { return file("other.gguf", text.text()); }
 
   /// Runs the program with the test's model. Returns the exit status.
@@ -73,7 +67,6 @@ class LlamaTool : public ::testing::Test {
                 "{\"id\": \"b\", \"category\": \"two\", \"system\": \"short\", \"turns\": [\"x y z\"]}\n");
   }
 
-  fs::path folder_;
   std::string model_;
 
  private:

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "replay/page_html.hpp"
 #include "replay/tool.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/folder_test.hpp"
 #if !defined(_WIN32)
 #include "support/file_size_limit.hpp"
 #endif
@@ -29,16 +29,9 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 /// Runs the tool with --report, with a folder of its own for each test.
-class Page : public ::testing::Test {
+class Page : public testing::FolderTest {
  protected:
-  Page() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-page-") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    report_ = (folder_ / "report.html").generic_string();
-  }
-  ~Page() override { fs::remove_all(folder_); }
+  Page() { report_ = path("report.html"); }
 
   struct Ran {
     int status;
@@ -60,16 +53,6 @@ class Page : public ::testing::Test {
       if (const auto wrong = tools::parse_json(json, ran.data)) ADD_FAILURE() << wrong->message;
     }
     return ran;
-  }
-  std::string write(const std::string& name, const std::string& text) {
-    const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path.generic_string();
-  }
-  static std::string read(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
   }
   /// Sessions that repeat themselves more or less often.
   static std::string sessions(std::size_t count, std::size_t categories, const std::string& prefix = "s") {
@@ -100,7 +83,6 @@ class Page : public ::testing::Test {
     return text.substr(at + from.size(), text.find(to, at + from.size()) - at - from.size());
   }
 
-  fs::path folder_;
   std::string report_;
 };
 

@@ -41,6 +41,7 @@
 #include "reprise/history/snapshot_file.hpp"
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/random.hpp"
+#include "support/folder_test.hpp"
 #include "support/ranked_rounds.hpp"
 
 namespace reprise::replay {
@@ -445,16 +446,9 @@ TEST(Past, GoesOnFromASnapshotAsIfThereHadBeenNone) {
 }
 
 /// Runs the tool, with a folder of its own for each test.
-class PastTool : public ::testing::Test {
+class PastTool : public testing::FolderTest {
  protected:
-  PastTool() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-past-") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    trace_ = write("t.jsonl", agents(12));
-  }
-  ~PastTool() override { fs::remove_all(folder_); }
+  PastTool() { trace_ = write("t.jsonl", agents(12)); }
 
   struct Ran {
     int status;
@@ -472,11 +466,7 @@ class PastTool : public ::testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(arguments);
   }
-  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).generic_string(); }
-  std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
-  }
+  using FolderTest::write;
   std::string write(const std::string& name, const Trace& trace) {
     const auto list = [](const Tokens& tokens) {
       std::string text = "[";
@@ -493,11 +483,6 @@ class PastTool : public ::testing::Test {
     }
     return write(name, text);
   }
-  static std::string read(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
-  }
   static tools::Json result(const Ran& ran) {
     tools::Json json;
     EXPECT_FALSE(tools::parse_json(ran.out, json)) << ran.out << ran.error;
@@ -513,7 +498,6 @@ class PastTool : public ::testing::Test {
     EXPECT_THAT(ran.error, AllOf(StartsWith("reprise-replay: "), HasSubstr(sentence)));
   }
 
-  fs::path folder_;
   std::string trace_;
 };
 

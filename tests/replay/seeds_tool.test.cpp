@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -15,11 +13,11 @@
 
 #include "common/json.hpp"
 #include "replay/tool.hpp"
+#include "support/folder_test.hpp"
 
 namespace reprise::replay {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -30,27 +28,8 @@ using Arguments = std::vector<std::string>;
 const std::string edits = REPRISE_SOURCE_DIR "/bench/traces/code-edit.jsonl";
 const std::string objects = REPRISE_SOURCE_DIR "/bench/traces/json.jsonl";
 
-class SeedsTool : public ::testing::Test {
+class SeedsTool : public testing::FolderTest {
  protected:
-  SeedsTool() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-seeds-") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~SeedsTool() override { fs::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) const {
-    const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path.generic_string();
-  }
-  static std::string read(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
-  }
-
   /// The output of a run that succeeds.
   static std::string output(const Arguments& arguments) {
     std::ostringstream out;
@@ -79,8 +58,6 @@ class SeedsTool : public ::testing::Test {
     const tools::Json result = results(arguments).front();
     return number(result, "tokens") / number(result, "speedup");
   }
-
-  fs::path folder_;
 };
 
 Arguments joined(Arguments arguments, const Arguments& more) {

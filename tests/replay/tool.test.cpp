@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -18,6 +17,7 @@
 #include "common/text.hpp"
 #include "replay/options.hpp"
 #include "replay/report.hpp"
+#include "support/folder_test.hpp"
 
 namespace reprise::replay {
 namespace {
@@ -32,16 +32,8 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 /// Runs the tool, with a folder of its own for each test.
-class Tool : public ::testing::Test {
+class Tool : public testing::FolderTest {
  protected:
-  Tool() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(::testing::TempDir()) / (std::string("reprise-replay-") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~Tool() override { fs::remove_all(folder_); }
-
   struct Ran {
     int status;
     std::string out;
@@ -53,25 +45,12 @@ class Tool : public ::testing::Test {
     const int status = run_tool(arguments, {out, error, {folder_ / "nowhere", folder_ / "bundled"}, {folder_}, style});
     return {status, out.str(), error.str()};
   }
-  std::string write(const std::string& name, const std::string& text) {
-    const fs::path path = folder_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return path.generic_string();
-  }
-  static std::string read(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
-  }
 
   static constexpr const char* two_sessions =
       R"({"id":"a","category":"x","turns":[{"prompt":[1,2,3,4,5],"output":[1,2,3,4,5,1,2,3,4,5]}]})"
       "\n"
       R"({"id":"b","category":"y","turns":[{"prompt":[1,2,3],"output":[4,5,6]}]})"
       "\n";
-
-  fs::path folder_;
 };
 
 TEST_F(Tool, WritesOneResultForEachTraceCategoryStrategyAndCost) {
