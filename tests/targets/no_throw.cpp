@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions behind `throw` and `catch` for a C++ library without exceptions, so that programs that throw can be
-// linked. A program that does throw is ended.
+// Stands in for the functions that `throw` and `catch` call, where the C++ library has no exceptions, so that the tests
+// can be linked. A program that throws is ended.
 #include <cstddef>
 #include <cstdlib>
 
