@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <set>
 #include <span>
 #include <string>
@@ -83,6 +84,12 @@ ReadValue text(std::string& into);
 ReadValue texts(std::vector<std::string>& into);
 /// A number from `least` to `most`; messages describe the range as `range`.
 ReadValue real(double& into, double least, double most, std::string_view range);
+
+/// 2^`exponent`, or the largest size where that is less.
+constexpr std::size_t power_of_two(int exponent) {
+  using Size = std::numeric_limits<std::size_t>;
+  return exponent < Size::digits ? std::size_t{1} << exponent : Size::max();
+}
 
 template <class Integer>
 ReadValue whole(Integer& into, std::size_t least, std::size_t most, std::string_view expected) {

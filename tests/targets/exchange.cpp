@@ -32,7 +32,7 @@ std::vector<Token> text(std::uint64_t seed) {
   std::vector<Token> tokens;
   for (int i = 0; i < 3'000; ++i) {
     // Some tokens repeat, and some need more than one byte.
-    const std::uint64_t size = random.chance(70) ? 20 : vocabulary;
+    const std::size_t size = random.chance(70) ? 20 : vocabulary;
     tokens.push_back(static_cast<Token>(random.below(size)));
   }
   return tokens;
