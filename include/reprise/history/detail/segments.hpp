@@ -92,10 +92,13 @@ class Segments {
   /// Empties a segment and puts it first in eviction order. Returns the number of tokens it held.
   std::size_t free(Slot segment) noexcept {
     Info& gone = info_[segment];
-    if (const Slot next = gone.next.exchange(nowhere, std::memory_order_relaxed); next != nowhere)
+    if (const Slot next = gone.next.load(std::memory_order_relaxed); next != nowhere)
       info_[next].previous.store(nowhere, std::memory_order_relaxed);
-    if (const Slot previous = gone.previous.exchange(nowhere, std::memory_order_relaxed); previous != nowhere)
+    if (const Slot previous = gone.previous.load(std::memory_order_relaxed); previous != nowhere)
       info_[previous].next.store(nowhere, std::memory_order_relaxed);
+    // No exchange: there is only one writer, and on some machines an exchange of small words needs a library.
+    gone.next.store(nowhere, std::memory_order_relaxed);
+    gone.previous.store(nowhere, std::memory_order_relaxed);
     std::size_t tokens = 0;
     for (std::size_t i = 0; i < gone.used; ++i) {
       const auto slot = static_cast<Slot>(segment * Size + i);
