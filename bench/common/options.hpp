@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -85,16 +86,12 @@ ReadValue texts(std::vector<std::string>& into);
 /// A number from `least` to `most`; messages describe the range as `range`.
 ReadValue real(double& into, double least, double most, std::string_view range);
 
-/// 2^`exponent`, or the largest size where that is less.
-constexpr std::size_t power_of_two(int exponent) {
-  using Size = std::numeric_limits<std::size_t>;
-  return exponent < Size::digits ? std::size_t{1} << exponent : Size::max();
-}
-
+/// A whole number from `least` to `most`, or to the largest size where that is less.
 template <class Integer>
-ReadValue whole(Integer& into, std::size_t least, std::size_t most, std::string_view expected) {
-  return [&into, least, most, expected](const std::string& name, const std::string& value) {
-    into = static_cast<Integer>(read_whole(name, value, least, most, expected, value));
+ReadValue whole(Integer& into, std::size_t least, std::uint64_t most, std::string_view expected) {
+  const auto bound = static_cast<std::size_t>(std::min<std::uint64_t>(most, std::numeric_limits<std::size_t>::max()));
+  return [&into, least, bound, expected](const std::string& name, const std::string& value) {
+    into = static_cast<Integer>(read_whole(name, value, least, bound, expected, value));
   };
 }
 

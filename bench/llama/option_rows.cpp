@@ -15,7 +15,6 @@ namespace {
 
 using tools::flag;
 using tools::Option;
-using tools::power_of_two;
 using tools::real;
 using tools::text;
 using tools::texts;
@@ -80,7 +79,8 @@ std::vector<Option> input_rows(Options& o) {
        .repeats = true},
       {"--max-tokens", "N", "tokens of each answer (default 256)",
        whole(o.inputs.max_tokens, 1, 1 << 20, a_whole_number)},
-      {"--limit", "N", "the first N sessions of each file", whole(o.inputs.limit, 1, power_of_two(40), a_whole_number)},
+      {"--limit", "N", "the first N sessions of each file",
+       whole(o.inputs.limit, 1, std::uint64_t{1} << 40, a_whole_number)},
       {"--part", "PART", "all (default), or one half of the sessions, a or b, by a hash of the id as in reprise-replay",
        word<replay::TracePart>(
            o.part, {{"all", replay::TracePart::all}, {"a", replay::TracePart::a}, {"b", replay::TracePart::b}})}};

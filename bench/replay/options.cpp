@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <string_view>
@@ -17,7 +18,6 @@ namespace {
 using tools::flag;
 using tools::InputError;
 using tools::Option;
-using tools::power_of_two;
 using tools::real;
 using tools::text;
 using tools::texts;
@@ -163,11 +163,11 @@ std::vector<Option> replay_rows(Options& o) {
            .read = word(o.settings.kept, named(Kept::session, Kept::past)),
            .wanted = "session or past"},
           {"--memory-bytes", "N", "upper limit of such a memory (default 67108864, 64 MiB); a token takes 18.2",
-           whole(o.settings.memory_bytes, 1, power_of_two(40), "a number of bytes,")},
+           whole(o.settings.memory_bytes, 1, std::uint64_t{1} << 40, "a number of bytes,")},
           {"--next-tokens", "N",
            "with --memory past: upper limit in bytes of next-token counts, and of ranked rows,\n"
            "which sessions leave to later ones (default 4194304, 4 MiB); 0: none",
-           whole(o.settings.next_token_bytes, 0, power_of_two(40), "a number of bytes,")},
+           whole(o.settings.next_token_bytes, 0, std::uint64_t{1} << 40, "a number of bytes,")},
           {"--snapshot-in", "FILE", "memories start with the contents of this file, at most 2 x --memory-bytes + 1 MiB",
            text(o.snapshot_in)},
           {"--snapshot-out", "FILE",
@@ -195,7 +195,7 @@ std::vector<Option> result_rows(Options& o) {
            .read = word(o.part, named(TracePart::all, TracePart::a, TracePart::b)),
            .wanted = "all, a or b"},
           {"--limit", "N", "the first N sessions of each trace; of these, the part",
-           whole(o.limit, 1, power_of_two(53), "a number of sessions of each trace,")},
+           whole(o.limit, 1, std::uint64_t{1} << 53, "a number of sessions of each trace,")},
           {"--stream", "",
            "replay all traces as one, in the order given: one result for all, and state that is kept from\n"
            "session to session is also kept from file to file",

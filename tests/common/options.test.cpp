@@ -93,6 +93,14 @@ TEST_F(OptionTables, RefuseWhatNoRowAllows) {
   EXPECT_EQ(refused({"--share", "2"}), "--share 2: expected a number from 0 to 1");
   EXPECT_EQ(refused({"--mode", "four"}), "--mode four: the choices are one, two and three");
 }
+TEST(WholeNumbers, HaveBoundsAboveThirtyTwoBits) {
+  std::size_t number = 0;
+  const ReadValue read = whole(number, 1, std::uint64_t{1} << 40, "a number");
+  read("--bytes", "4294967295");
+  EXPECT_EQ(number, 4'294'967'295U);
+  EXPECT_THROW(read("--bytes", "1099511627777"), InputError);
+  EXPECT_EQ(number, 4'294'967'295U);
+}
 TEST_F(OptionTables, WordMistakesAsTheProgramAsksThemTo) {
   table.twice = "was given twice";
   table.names_wanted_value = true;

@@ -41,11 +41,6 @@ Tokens random_tokens(Random& random, std::size_t size, std::uint64_t vocabulary)
   return tokens;
 }
 
-/// The bytes that `tokens` tokens take in such a memory. The product does not fit 32 bits.
-std::size_t bytes_for(std::uint64_t tokens, const HistoryStore& memory) {
-  return static_cast<std::size_t>(tokens * memory.memory_bytes() / memory.capacity());
-}
-
 /// Stores sequences of prompts and outputs, some of which repeat a common text. Adds them to `texts`.
 template <class Memory>
 void live(Memory& memory, Random& random, int sequences, std::vector<Tokens>* texts = nullptr,
@@ -126,7 +121,7 @@ TEST(MemorySnapshot, IsLoadedIntoASmallerMemoryWhichKeepsTheYoungest) {
     memory.append(texts.back(), Origin::output);
   }
   memory.end_sequence();
-  HistoryStore smaller = make(bytes_for(20 * 320, memory));
+  HistoryStore smaller = make(HistoryStore::bytes_for(20 * 320));
   load_whole(saved(memory), smaller);
   EXPECT_EQ(testing::check_memory(smaller), "");
   EXPECT_GT(smaller.counts().evicted, 0U);
@@ -147,7 +142,7 @@ TEST(MemorySnapshot, BringsBackTextThatGotASecondChance) {
     memory.append(random_tokens(random, 320, 1'000'000), Origin::output);
   }
   memory.end_sequence();
-  HistoryStore smaller = make(bytes_for(15 * 320, memory));
+  HistoryStore smaller = make(HistoryStore::bytes_for(15 * 320));
   load_whole(saved(memory), smaller);
   EXPECT_GT(smaller.counts().second_chances, 0U);
   EXPECT_FALSE(followed(smaller, TokenSpan(common).first(100), 1).empty());
@@ -301,7 +296,7 @@ TEST(MemorySnapshot, BringsBackWhatDraftsHadUseOf) {
   load_whole(saved(memory), again);
   ASSERT_EQ(again.find(TokenSpan(useful).first(40), found), 1U);
   EXPECT_EQ(again.use_count(found[0].next), 5);
-  HistoryStore smaller = make(bytes_for(10 * 64, memory));
+  HistoryStore smaller = make(HistoryStore::bytes_for(10 * 64));
   load_whole(saved(memory), smaller);
   EXPECT_FALSE(followed(smaller, TokenSpan(useful).first(40), 1).empty()) << "it was used, so it gets a second chance";
 }

@@ -182,7 +182,7 @@ zig() {
   chmod +x "$folder"/*
   # Zig adds checks of undefined behaviour unless told not to.
   local flags="$warnings -fno-sanitize=undefined" test_flags="-O0;-Wno-shadow" link="" no_threads=OFF left_out=""
-  # The <math.h> of macOS reads a part of <float.h>; the rest is then never read, and GoogleTest needs two names of it.
+  # The <math.h> of macOS includes only a part of <float.h>, and hides the rest. GoogleTest needs two names from the rest.
   [ "$target" != macos ] || flags+=" -DFLT_MAX=__FLT_MAX__ -DDBL_MAX=__DBL_MAX__"
   if [ "$target" = wasm32 ]; then
     # WASI has neither threads nor dup(), and emulates mmap() and getpid(). Zig's C++ library for it has neither exceptions
