@@ -20,8 +20,6 @@ namespace {
 using tools::InputError;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
 /// Writes documents into a corpus, except those that are excluded.
 class Selection : public DocumentSink {
  public:
@@ -86,6 +84,8 @@ void check_output(const std::string& output, const std::vector<std::string>& inp
   for (const std::string& input : inputs) read.push_back({kind, input});
   tools::check_not_an_input(output, "--output " + output, read);
 }
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 void set_totals(Built& built, const std::string& output, const CorpusFile& file, const Exclusions& exclusions) {
   built.path = output;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -39,6 +40,8 @@ Built merge(const Options& options, StageProgress& progress);
 void check_interrupt(const std::string& output);
 /// Throws InputError if `output` cannot be written or is one of `inputs`, which messages call `kind`.
 void check_output(const std::string& output, const std::vector<std::string>& inputs, const std::string& kind);
+/// The seconds since `begin`.
+double seconds_since(std::chrono::steady_clock::time_point begin);
 /// Sets the numbers that a finished file has.
 void set_totals(Built& built, const std::string& output, const CorpusFile& file, const Exclusions& exclusions);
 

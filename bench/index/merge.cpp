@@ -21,8 +21,6 @@ using Clock = std::chrono::steady_clock;
 using Corpora = std::vector<std::unique_ptr<CorpusInput>>;
 using Kept = std::vector<std::vector<KeptText>>;  // of each corpus
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
 /// Throws InputError if the corpora do not belong to one tokenizer.
 void check_alike(const Corpora& corpora) {
   const CorpusHeader& first = corpora[0]->header();

@@ -67,13 +67,13 @@ class IdParser {
 #if defined(_WIN32)
 
 /// A shell command whose output is read.
-class Command {
+class RunningCommand {
  public:
-  Command(const std::string& command, const std::string& path)
+  RunningCommand(const std::string& command, const std::string& path)
       : pipe_(_popen((command + " < \"" + path + "\"").c_str(), "rb")) {}
-  Command(const Command&) = delete;
-  Command& operator=(const Command&) = delete;
-  ~Command() { static_cast<void>(end()); }
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
+  ~RunningCommand() { static_cast<void>(end()); }
 
   [[nodiscard]] bool started() const { return pipe_ != nullptr; }
   std::size_t read(char* into, std::size_t size) { return std::fread(into, 1, size, pipe_); }
@@ -88,9 +88,9 @@ class Command {
 
 /// A shell command that reads a file as its standard input, and whose output is read. Its input is the file itself, so
 /// neither side can wait for the other forever.
-class Command {
+class RunningCommand {
  public:
-  Command(const std::string& command, const std::string& path) {
+  RunningCommand(const std::string& command, const std::string& path) {
     const int input = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     std::array<int, 2> ends{-1, -1};
     if (input >= 0 && ::pipe(ends.data()) == 0) {
@@ -108,9 +108,9 @@ class Command {
     }
     if (input >= 0) ::close(input);
   }
-  Command(const Command&) = delete;
-  Command& operator=(const Command&) = delete;
-  ~Command() { static_cast<void>(end()); }
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
+  ~RunningCommand() { static_cast<void>(end()); }
 
   [[nodiscard]] bool started() const { return process_ > 0; }
   std::size_t read(char* into, std::size_t size) const {
@@ -141,7 +141,7 @@ class Command {
 
 std::vector<std::uint32_t> run_tokenizer(const std::string& command, const std::string& path) {
   const std::string where = path + ": --tokenizer " + command;
-  Command running(command, path);
+  RunningCommand running(command, path);
   if (!running.started()) throw InputError(where + ": the command cannot be started");
   IdParser parser(where);
   std::array<char, 1 << 16> piece{};

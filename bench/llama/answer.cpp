@@ -10,6 +10,7 @@
 #include "common/utf8.hpp"
 #include "compare.hpp"
 #include "statistics_json.hpp"
+#include "trace_writer.hpp"
 
 namespace reprise::llama {
 namespace {
@@ -38,12 +39,6 @@ std::string valid_utf8(std::string_view text) {
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return valid;
-}
-
-void write_tokens(tools::JsonWriter& json, std::string_view key, const std::vector<Token>& tokens) {
-  json.key(key).begin_array();
-  for (const Token token : tokens) json.value(token);
-  json.end();
 }
 
 }  // namespace

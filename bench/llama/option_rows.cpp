@@ -29,7 +29,7 @@ usage: reprise-llama --model FILE.gguf INPUT [OPTION]...
 INPUT, one of:
 )";
 
-constexpr std::string_view notes = R"(  --help, --version
+constexpr std::string_view exit_notes = R"(  --help, --version
 
 exit status: 0 done; 1 the engine failed; 2 an input cannot be used. --compare: 0 all texts are identical; 3 some texts
 differ, each first at a near tie; 4 a text is wrong. --sequences: the same, and 130 after an interrupt.
@@ -303,7 +303,7 @@ tools::OptionTable option_table(Options& o) {
   for (const auto& rows : {input_rows(o), engine_rows(o), drafting_rows(o), memory_rows(o), comparison_rows(o),
                            batch_rows(o), result_rows(o)})
     table.rows.insert(table.rows.end(), rows.begin(), rows.end());
-  table.rows.push_back({"", "", notes});
+  table.rows.push_back({"", "", exit_notes});
   table.rows.push_back({.name = "--help", .read = flag(o.help), .repeats = true, .short_name = "-h"});
   table.rows.push_back({.name = "--version", .read = flag(o.version), .repeats = true});
   return table;

@@ -39,12 +39,6 @@ void read_sessions(const std::string& path, std::string_view lines, std::ptrdiff
   for (replay::TraceSession& session : replay::read_trace(in, path).sessions) sessions.push_back(std::move(session));
 }
 
-void write_tokens(tools::JsonWriter& json, std::string_view key, const std::vector<Token>& tokens) {
-  json.key(key).begin_array();
-  for (const Token token : tokens) json.value(token);
-  json.end();
-}
-
 void write_top_k(tools::JsonWriter& json, const replay::TopKRows& rows) {
   json.key("top_k").begin_array();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -56,6 +50,12 @@ void write_top_k(tools::JsonWriter& json, const replay::TopKRows& rows) {
 }
 
 }  // namespace
+
+void write_tokens(tools::JsonWriter& json, std::string_view key, const std::vector<Token>& tokens) {
+  json.key(key).begin_array();
+  for (const Token token : tokens) json.value(token);
+  json.end();
+}
 
 std::string trace_line(const replay::TraceSession& session, std::span<const Finish> finishes) {
   std::ostringstream line;

@@ -15,8 +15,8 @@
 namespace reprise::replay {
 namespace {
 
-constexpr std::size_t narrowest_bar = 16;
-constexpr std::size_t widest_bar = 50;
+constexpr std::size_t narrowest_share_bar = 16;
+constexpr std::size_t widest_share_bar = 50;
 
 std::string fixed(double value) { return tools::significant(value, 6); }
 
@@ -111,7 +111,7 @@ void write_curve(std::ostream& out, const SeedRow& row, const std::string& title
       << "\n\n";
   constexpr std::size_t numbers = 40;
   const std::size_t width =
-      std::clamp(style.columns > numbers ? style.columns - numbers : 0, narrowest_bar, widest_bar);
+      std::clamp(style.columns > numbers ? style.columns - numbers : 0, narrowest_share_bar, widest_share_bar);
   write_end(out, end, row.told_rows, width, style.unicode);
   write_errors(out, run.curve, row.told_rows, width, style.unicode);
 }

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t widest_name = 36;
 constexpr std::size_t narrowest_name = 14;
-constexpr std::size_t narrowest_bar = 8;
-constexpr std::size_t widest_bar = 32;
+constexpr std::size_t narrowest_speedup_bar = 8;
+constexpr std::size_t widest_speedup_bar = 32;
 
 /// The number of bytes for people, as in 1.4 MB.
 std::string bytes(std::uint64_t value) {
@@ -54,7 +54,7 @@ std::string bar(double value, double most, std::size_t width, bool unicode) {
 }
 
 /// The rows of one trace, category, strategy and control; one per curve.
-using Group = std::span<const Row* const>;
+using RowGroup = std::span<const Row* const>;
 
 /// The block of one trace and category. First come the speedups and a bar, one line per strategy. Then come the counts,
 /// one line per strategy and curve, or one for all curves if drafts do not depend on the curve.
@@ -67,10 +67,11 @@ class Block {
       most_ = std::max(most_, speedup(row));
     }
     const std::size_t numbers = speedup_width * report.curves.size() + 2;
-    const std::size_t room = style.columns > numbers + narrowest_bar ? style.columns - numbers - narrowest_bar : 0;
+    const std::size_t room =
+        style.columns > numbers + narrowest_speedup_bar ? style.columns - numbers - narrowest_speedup_bar : 0;
     const std::size_t name_width = std::clamp(std::min(longest, room), narrowest_name, widest_name);
     const std::size_t used = name_width + numbers;
-    bar_width_ = std::clamp(style.columns > used ? style.columns - used : 0, narrowest_bar, widest_bar);
+    bar_width_ = std::clamp(style.columns > used ? style.columns - used : 0, narrowest_speedup_bar, widest_speedup_bar);
     speedups_ = table(name_width, std::vector<std::size_t>(report.curves.size(), speedup_width));
 
     std::size_t counts_width = 0;
@@ -91,28 +92,28 @@ class Block {
 
   void draw(const std::vector<const Row*>& rows) const {
     head(rows);
-    const std::vector<Group> groups = grouped_by_name(rows);
+    const std::vector<RowGroup> groups = grouped_by_name(rows);
     remembered(groups);
     shown_top_k(groups);
     out_ << "\n";
     std::vector<tools::Cell> heading = {"speedup under"};
     for (std::size_t i = 0; i < report_.curves.size(); ++i) heading.emplace_back(curve_label(i));
     speedups_.line(heading, "  speedup, " + tools::printable(curve_label(barred())));
-    for (const Group& group : groups) speedups(group);
+    for (const RowGroup& group : groups) speedups(group);
     out_ << "\n";
     counts_.line({"", {"accept", 3}, "sent", "draft", "control", "peak", "worst", "calib."});
     counts_.line({"counted", "under", "MAT", "rate", "/pass", "ns/tok", "ns/tok", "memory", "loss", "error"});
-    for (const Group& group : groups) counted(group);
+    for (const RowGroup& group : groups) counted(group);
     out_ << "\n";
     if (style_.reasons) {
       out_ << "passes by the reason why their draft was not sent whole\n";
-      for (const Group& group : groups)
+      for (const RowGroup& group : groups)
         for (const Row* row : group)
           if (row->weighed() || row == group.front()) write_reasons(out_, *row, full_label(*row), style_);
       out_ << "\n";
     }
     if (style_.reliability && rows.front()->category == all_categories)
-      for (const Group& group : groups) {
+      for (const RowGroup& group : groups) {
         const Row& row = *group[barred()];
         write_reliability(out_, row, full_label(row), style_);
       }
@@ -145,13 +146,13 @@ class Block {
     return tools::Table(out_, std::move(columns));
   }
 
-  static std::vector<Group> grouped_by_name(const std::vector<const Row*>& rows) {
-    std::vector<Group> groups;
+  static std::vector<RowGroup> grouped_by_name(const std::vector<const Row*>& rows) {
+    std::vector<RowGroup> groups;
     for (std::size_t i = 0, from = 0; i < rows.size(); ++i) {
       if (i + 1 < rows.size() && rows[i + 1]->strategy == rows[i]->strategy &&
           rows[i + 1]->control == rows[i]->control && rows[i + 1]->curve > rows[i]->curve)
         continue;
-      groups.push_back(Group(rows).subspan(from, i + 1 - from));
+      groups.push_back(RowGroup(rows).subspan(from, i + 1 - from));
       from = i + 1;
     }
     return groups;
@@ -165,21 +166,21 @@ class Block {
          << tools::grouped(counts.turns) << (counts.turns == 1 ? " turn, " : " turns, ")
          << tools::grouped(counts.tokens) << " tokens\n";
   }
-  void remembered(const std::vector<Group>& groups) const {
+  void remembered(const std::vector<RowGroup>& groups) const {
     std::string all;
-    for (const Group& group : groups)
+    for (const RowGroup& group : groups)
       if (const Row& row = *group.front(); row.kept == Kept::past)
         all += (all.empty() ? "" : ", ") + label(row) + " (" + bytes(row.memory_bytes) + ")";
     if (!all.empty()) out_ << "  past sessions are remembered: " << all << "\n";
   }
-  void shown_top_k(const std::vector<Group>& groups) const {
+  void shown_top_k(const std::vector<RowGroup>& groups) const {
     std::string all;
-    for (const Group& group : groups)
+    for (const RowGroup& group : groups)
       if (const Row& row = *group.front(); row.counts.top_k_rows != 0)
         all += (all.empty() ? "" : ", ") + label(row) + " (" + tools::grouped(row.counts.top_k_rows) + ")";
     if (!all.empty()) out_ << "  top-k rows of accepted tokens are shown: " << all << "\n";
   }
-  void speedups(const Group& group) const {
+  void speedups(const RowGroup& group) const {
     std::vector<tools::Cell> cells = {label(*group.front())};
     for (const Row* row : group) cells.emplace_back(tools::decimal(speedup(*row), 3));
     const bool lossless =
@@ -187,7 +188,7 @@ class Block {
     speedups_.line(cells, "  " + (lossless ? bar(speedup(*group[barred()]), most_, bar_width_, style_.unicode)
                                            : std::string("NOT LOSSLESS")));
   }
-  void counted(const Group& group) const {
+  void counted(const RowGroup& group) const {
     for (const Row* row : group) {
       const bool first = row == group.front();
       if (!first && !row->weighed()) return;
