@@ -19,7 +19,7 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::speculator_test {
 namespace {
 
 using testing::Stream;
@@ -347,4 +347,4 @@ TEST(SpeculatorMemory, TakesAtMostEightyBytesATokenWhenNewTokensComeOneByOne) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::speculator_test

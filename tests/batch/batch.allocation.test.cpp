@@ -11,7 +11,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::batch_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -140,4 +140,4 @@ TEST(BatchMemory, APackerWithoutAnyIsAsBefore) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::batch_allocation_test

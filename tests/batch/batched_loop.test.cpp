@@ -24,7 +24,7 @@
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/plain_decoding.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::batched_loop_test {
 namespace {
 
 AnyStrategy strategy_of(std::size_t kind, std::uint64_t seed) {
@@ -248,4 +248,4 @@ TEST(BatchedLoop, RanksThatSeeTheSameDoTheSame) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::batched_loop_test

@@ -14,7 +14,7 @@
 #include "reprise/batch/packing.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::packing_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -222,4 +222,4 @@ TEST(BatchDigest, RemembersTheStepsBefore) {
 TEST(BatchDigest, IsTheSameOnEveryMachine) { EXPECT_EQ(batch_digest(packed().batch()), 12471287983298581226U); }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::packing_test

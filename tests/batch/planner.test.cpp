@@ -14,7 +14,7 @@
 #include "batch/drafts.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::planner_test {
 namespace {
 
 using testing::Drafts;
@@ -590,4 +590,4 @@ TEST(BatchPlanner, SendsSampledDraftsAsLongAsTheyPay) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::planner_test

@@ -9,7 +9,7 @@
 #include "reprise/batch/detail/worth.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::detail {
+namespace reprise::detail::worth_test {
 namespace {
 
 TEST(Worth, OfAClassIsAPowerOfTwo) {
@@ -46,4 +46,4 @@ TEST(Worth, ClassBelowIsTheFirstThatIsWorthLess) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::worth_test

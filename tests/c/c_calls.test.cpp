@@ -6,31 +6,24 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <vector>
 
 #include "reprise/testing/random.hpp"
 #include "support/choices.hpp"
 #include "support/committed_inputs.hpp"
+#include "support/property_cases.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::c_calls_test {
 namespace {
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// REPRISE_PROPERTY_CASES sets the number of calls; REPRISE_PROPERTY_SEED sets the first run.
 TEST(CInterface, DoesWhatCppDoesInAnyOrderOfCalls) {
-  const std::uint64_t calls = number_from("REPRISE_PROPERTY_CASES", 100'000);
-  std::uint64_t seed = number_from("REPRISE_PROPERTY_SEED", 0);
+  const std::uint64_t calls = property_cases();
+  std::uint64_t seed = property_seed();
   CCallsCoverage coverage;
   for (; coverage.calls < calls; ++seed) {
     Choices choices(seed);
-    ASSERT_EQ(CCallsRun(choices).run(1 + seed * 37 % 400, coverage), "")
-        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+    ASSERT_EQ(CCallsRun(choices).run(1 + seed * 37 % 400, coverage), "") << run_again(seed);
   }
   if (calls < 50'000) return;
   for (std::size_t status = REPRISE_OK; status < REPRISE_INTERNAL; ++status)
@@ -65,4 +58,4 @@ TEST(CInterface, DoesWhatCppDoesInTheInputsOfTheFuzzer) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::c_calls_test

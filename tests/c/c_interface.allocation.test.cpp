@@ -9,7 +9,7 @@
 #include "reprise/core/token.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::c_interface_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -131,4 +131,4 @@ TEST(CInterfaceAllocations, AFollowerStaysUsableAfterMemoryRanOut) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::c_interface_allocation_test

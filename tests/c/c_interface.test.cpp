@@ -15,7 +15,7 @@
 #include "reprise/c/reprise.h"
 #include "reprise/core/version.hpp"
 
-namespace reprise {
+namespace reprise::c_interface_test {
 namespace {
 
 using Tokens = std::vector<reprise_token>;
@@ -398,4 +398,4 @@ TEST(CInterface, AHistoryServesLaterSessionsAndForgetsWhatIsRemoved) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::c_interface_test

@@ -11,7 +11,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::tools {
+namespace reprise::tools::files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,4 +61,4 @@ TEST_F(CheckNotAnInput, LetsOtherFilesAndDevicesBe) {
 }
 
 }  // namespace
-}  // namespace reprise::tools
+}  // namespace reprise::tools::files_test

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-namespace reprise::tools {
+namespace reprise::tools::interrupt_test {
 namespace {
 
 TEST(InterruptFlag, CatchesOneInterruptOrTermination) {
@@ -22,4 +22,4 @@ TEST(InterruptFlag, CatchesOneInterruptOrTermination) {
 }
 
 }  // namespace
-}  // namespace reprise::tools
+}  // namespace reprise::tools::interrupt_test

@@ -11,7 +11,7 @@
 #include "common/utf8.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::tools {
+namespace reprise::tools::json_test {
 namespace {
 
 Json good(std::string_view text) {
@@ -157,4 +157,4 @@ TEST(Utf8, CountsCharactersNotBytes) {
 }
 
 }  // namespace
-}  // namespace reprise::tools
+}  // namespace reprise::tools::json_test

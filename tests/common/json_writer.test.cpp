@@ -7,7 +7,7 @@
 
 #include "common/json.hpp"
 
-namespace reprise::tools {
+namespace reprise::tools::json_writer_test {
 namespace {
 
 TEST(JsonWriter, WritesWhatTheReaderReads) {
@@ -37,4 +37,4 @@ TEST(JsonWriter, BreaksLinesBeforeItemsAndEnds) {
 }
 
 }  // namespace
-}  // namespace reprise::tools
+}  // namespace reprise::tools::json_writer_test

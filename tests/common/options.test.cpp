@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace reprise::tools {
+namespace reprise::tools::common_options_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST(SplitAtCommas, GivesEveryPiece) {
 }
 
 }  // namespace
-}  // namespace reprise::tools
+}  // namespace reprise::tools::common_options_test

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-namespace reprise::tools {
+namespace reprise::tools::table_test {
 namespace {
 
 struct Tables : ::testing::Test {
@@ -40,4 +40,4 @@ TEST_F(Tables, ShowControlCharactersEscapedAndCountTheirColumns) {
 }
 
 }  // namespace
-}  // namespace reprise::tools
+}  // namespace reprise::tools::table_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace reprise::tools {
+namespace reprise::tools::text_test {
 namespace {
 
 TEST(Printable, EscapesWhatATerminalObeys) {
@@ -39,4 +39,4 @@ TEST(Numbers, AreSpeltTheSameInEveryLocale) {
 }
 
 }  // namespace
-}  // namespace reprise::tools
+}  // namespace reprise::tools::text_test

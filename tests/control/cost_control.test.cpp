@@ -17,7 +17,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/simulated_decoding.hpp"
 
-namespace reprise {
+namespace reprise::cost_control_test {
 namespace {
 
 using testing::run_pass;
@@ -529,4 +529,4 @@ TEST(CostControl, ChoosesTheSameEverywhere) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::cost_control_test

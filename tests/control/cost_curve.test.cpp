@@ -16,7 +16,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::control_cost_curve_test {
 namespace {
 
 constexpr std::size_t huge = std::numeric_limits<std::size_t>::max();
@@ -214,4 +214,4 @@ TEST(MeasuredCurve, IsAValue) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::control_cost_curve_test

@@ -18,7 +18,7 @@
 #include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"
 
-namespace reprise {
+namespace reprise::cost_prior_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -204,4 +204,4 @@ TEST(CostControlWithPrior, PricesPassesByItWithoutTimes) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::cost_prior_test

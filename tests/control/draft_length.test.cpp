@@ -14,7 +14,7 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::draft_length_test {
 namespace {
 
 /// A LengthInput with its arrays.
@@ -473,4 +473,4 @@ TEST(Throughput, TakesAnyNumbers) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::draft_length_test

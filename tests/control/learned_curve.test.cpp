@@ -14,7 +14,7 @@
 #include "support/learned_curves.hpp"
 #include "support/simulated_decoding.hpp"
 
-namespace reprise {
+namespace reprise::learned_curve_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -360,4 +360,4 @@ TEST(LearnedCurve, TakesAnyNumbers) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::learned_curve_test

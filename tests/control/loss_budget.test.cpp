@@ -15,7 +15,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/simulated_decoding.hpp"
 
-namespace reprise {
+namespace reprise::control_loss_budget_test {
 namespace {
 
 struct Pass {
@@ -243,4 +243,4 @@ TEST(LossAccount, ForksWithNothingPlanned) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::control_loss_budget_test

@@ -9,7 +9,7 @@
 #include "reprise/core/buffer.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::buffer_allocation_test {
 namespace {
 
 using Ints = std::vector<int>;
@@ -69,4 +69,4 @@ TEST(BufferWithMemory, MovingAndSwappingAllocateNothing) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::buffer_allocation_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace reprise {
+namespace reprise::buffer_test {
 namespace {
 
 using Ints = std::vector<int>;
@@ -197,4 +197,4 @@ TEST(Buffer, PushesIntoReservedRoom) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::buffer_test

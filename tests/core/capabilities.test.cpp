@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace reprise {
+namespace reprise::capabilities_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -74,4 +74,4 @@ TEST(PassShape, IsOneSequenceOfOneRowByDefault) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::capabilities_test

@@ -15,7 +15,7 @@
 #include "reprise/core/verifier.hpp"
 #include "reprise/index/lookup_index.hpp"
 
-namespace reprise {
+namespace reprise::concepts_test {
 namespace {
 
 // --- DraftStrategy ---
@@ -385,4 +385,4 @@ static_assert(!LookupIndex<UnforkableIndex>);
 TEST(Concepts, HoldForTheirArchetypesAndRefuseNearMisses) { SUCCEED(); }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::concepts_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace reprise {
+namespace reprise::control_test {
 namespace {
 
 static_assert(DraftControl<archetype::Control> && DraftControl<SendAll>);
@@ -136,4 +136,4 @@ TEST(SendAll, AsksForWhatItIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::control_test

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace reprise {
+namespace reprise::datastore_test {
 namespace {
 
 // --- Models and near misses ---
@@ -142,4 +142,4 @@ TEST(DatastoreRef, IsWrittenInListsOfStoresOfAnyType) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::datastore_test

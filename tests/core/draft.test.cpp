@@ -14,7 +14,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::draft_test {
 namespace {
 
 using ::testing::Each;
@@ -351,4 +351,4 @@ TEST(ConditionalProbability, IsThatOfTheNodeOverThatOfItsParent) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::draft_test

@@ -13,7 +13,7 @@
 #include "reprise/core/draft.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::draft_push_test {
 namespace {
 
 // Two drafts over one storage could overwrite each other's nodes. Accepted nodes could then have other parents, be
@@ -98,4 +98,4 @@ TEST(DraftPush, TakesExactlyTheNodesThatTheRulesAllow) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::draft_push_test

@@ -9,7 +9,7 @@
 #include "reprise/core/draft.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::draft_rules_test {
 namespace {
 
 /// The rules of Draft::push for ordered drafts.
@@ -96,4 +96,4 @@ TEST(DraftRules, AreThoseOfAPlainSearchWhateverIsPushedAndTruncated) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::draft_rules_test

@@ -12,7 +12,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/streams.hpp"
 
-namespace reprise::detail {
+namespace reprise::detail::fixed_log_test {
 namespace {
 
 constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
@@ -152,4 +152,4 @@ TEST(CoarseLog, IsOffByLessThanTwoSteps) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::fixed_log_test

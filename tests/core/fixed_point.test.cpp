@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace reprise {
+namespace reprise::fixed_point_test {
 namespace {
 
 static_assert(UnitScale::one == 65536 && UnitScale::multiply(3 * UnitScale::one, 7) == 21,
@@ -54,4 +54,4 @@ TEST(Rounded, IsTheNearest) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::fixed_point_test

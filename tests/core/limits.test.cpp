@@ -11,7 +11,7 @@
 
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::limits_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -190,4 +190,4 @@ TEST(HeldBack, IsExactlyWhatALaterStopCouldTakeBack) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::limits_test

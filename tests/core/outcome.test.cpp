@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace reprise {
+namespace reprise::outcome_test {
 namespace {
 
 TEST(Cut, EveryReasonHasANameOfItsOwn) {
@@ -105,4 +105,4 @@ TEST(RankedToken, IsTheFirstChoiceAfterTheAnchorByDefault) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::outcome_test

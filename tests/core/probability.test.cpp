@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace reprise {
+namespace reprise::probability_test {
 namespace {
 
 constexpr std::uint32_t largest = std::numeric_limits<std::uint32_t>::max();
@@ -75,4 +75,4 @@ TEST(Probability, CanBeWorkedOutByTheCompiler) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::probability_test

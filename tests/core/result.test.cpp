@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace reprise {
+namespace reprise::result_test {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<Error>, "an error costs no allocation, wherever it goes");
@@ -68,4 +68,4 @@ TEST(Result, OfNothingIsSuccessOrAnError) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::result_test

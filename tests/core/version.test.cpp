@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace reprise {
+namespace reprise::version_test {
 namespace {
 
 TEST(Version, TextAndNumbersSayTheSame) {
@@ -14,4 +14,4 @@ TEST(Version, TextAndNumbersSayTheSame) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::version_test

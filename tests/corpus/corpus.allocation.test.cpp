@@ -13,7 +13,7 @@
 #include "support/allocation_counter.hpp"
 #include "support/corpora.hpp"
 
-namespace reprise {
+namespace reprise::corpus_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -40,4 +40,4 @@ TEST(CorpusMemory, IsNotAskedForByReaders) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::corpus_allocation_test

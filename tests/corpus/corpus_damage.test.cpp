@@ -17,7 +17,7 @@
 #include "support/committed_inputs.hpp"
 #include "support/corpora.hpp"
 
-namespace reprise {
+namespace reprise::corpus_damage_test {
 namespace {
 
 using detail::CorpusHeader;
@@ -242,4 +242,4 @@ TEST(CorpusDamage, OfTheInputsOfTheFuzzerIsReadSafely) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::corpus_damage_test

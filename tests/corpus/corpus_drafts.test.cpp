@@ -16,7 +16,7 @@
 #include "support/corpora.hpp"
 #include "support/ngram_world.hpp"
 
-namespace reprise {
+namespace reprise::corpus_drafts_test {
 namespace {
 
 using testing::corpus_of;
@@ -87,4 +87,4 @@ TEST(CorpusDrafts, NeverChangeTheOutput) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::corpus_drafts_test

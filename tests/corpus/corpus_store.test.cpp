@@ -19,7 +19,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/corpora.hpp"
 
-namespace reprise {
+namespace reprise::corpus_store_test {
 namespace {
 
 using testing::corpus_of;
@@ -268,4 +268,4 @@ TEST(CorpusStore, RefusesACorpusOfAnotherTokenizer) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::corpus_store_test

@@ -14,7 +14,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/corpora.hpp"
 
-namespace reprise {
+namespace reprise::corpus_writer_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -112,4 +112,4 @@ TEST(CorpusWriter, HoldsTheLargestIdOfEachWidth) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::corpus_writer_test

@@ -19,7 +19,7 @@
 #include "reprise/history/snapshot_file.hpp"
 #include "support/corpora.hpp"
 
-namespace reprise {
+namespace reprise::mapped_corpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST(MappedCorpus, ReportsErrorsOfTheSystem) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::mapped_corpus_test

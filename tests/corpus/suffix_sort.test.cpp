@@ -13,7 +13,7 @@
 #include "reprise/corpus/detail/xxh64.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::detail {
+namespace reprise::detail::suffix_sort_test {
 namespace {
 
 template <class Word>
@@ -162,4 +162,4 @@ TYPED_TEST(SuffixSort, ReadsWordsAtAnyAddress) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::suffix_sort_test

@@ -13,7 +13,7 @@
 #include "../../examples/cuda/random_walk.hpp"
 #include "reprise/engine/argmax.hpp"
 
-namespace cuda_example {
+namespace cuda_example::walk_test {
 namespace {
 
 TEST(CudaExample, WalksRandomTreesLikeTheLibrary) {
@@ -51,4 +51,4 @@ TEST(CudaExample, PicksTheTokenThatArgmaxPicks) {
 }
 
 }  // namespace
-}  // namespace cuda_example
+}  // namespace cuda_example::walk_test

@@ -8,7 +8,7 @@
 #include "reprise/draft/any_strategy.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::any_strategy_allocation_test {
 namespace {
 
 /// Always drafts one token.
@@ -69,4 +69,4 @@ TEST(AnyStrategyWithMemory, AllocatesOnceForEachCopyAndNeverForACall) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::any_strategy_allocation_test

@@ -15,7 +15,7 @@
 #include "reprise/draft/prompt_lookup_drafter.hpp"
 #include "support/lent_context.hpp"
 
-namespace reprise {
+namespace reprise::any_strategy_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -248,4 +248,4 @@ TEST(AnyStrategy, CanBeHeldByAStrategyThatIsHeldByAnAnyStrategy) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::any_strategy_test

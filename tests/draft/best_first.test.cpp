@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace reprise::detail {
+namespace reprise::detail::best_first_test {
 namespace {
 
 struct Item {
@@ -96,4 +96,4 @@ TEST(BestFirst, WritesWhatWaitsWhenNoMoreCanBeExpanded) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::best_first_test

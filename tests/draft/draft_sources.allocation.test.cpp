@@ -15,7 +15,7 @@
 #include "support/allocation_counter.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::draft_sources_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -173,4 +173,4 @@ TEST(DraftSources, AReferenceDrafterSurvivesAnyFailure) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::draft_sources_allocation_test

@@ -15,7 +15,7 @@
 #include "reprise/draft/union_drafter.hpp"
 #include "support/combined_world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::external_drafter_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -217,4 +217,4 @@ TEST(ExternalDrafter, IsLossless) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::external_drafter_test

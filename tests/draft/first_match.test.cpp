@@ -15,7 +15,7 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/combined_world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::first_match_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -137,4 +137,4 @@ TEST(FirstMatch, IsLossless) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::first_match_test

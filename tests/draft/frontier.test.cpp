@@ -10,7 +10,7 @@
 
 #include "support/streams.hpp"
 
-namespace reprise::detail {
+namespace reprise::detail::frontier_test {
 namespace {
 
 struct Item {
@@ -155,4 +155,4 @@ TEST(Frontier, IsASortedListCutToWhatIsWanted) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::frontier_test

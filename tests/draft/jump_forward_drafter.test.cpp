@@ -13,7 +13,7 @@
 #include "reprise/draft/union_drafter.hpp"
 #include "support/combined_world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::jump_forward_drafter_test {
 namespace {
 
 using ::testing::Each;
@@ -137,4 +137,4 @@ TEST(JumpForwardDrafter, SavesAPassForEachForcedToken) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::jump_forward_drafter_test

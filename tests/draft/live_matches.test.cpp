@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-namespace reprise::detail {
+namespace reprise::detail::live_matches_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -256,4 +256,4 @@ TEST(LiveMatches, FollowACopyOfWhatWasJustSaid) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::live_matches_test

@@ -18,7 +18,7 @@
 #include "reprise/extras/best_of.hpp"
 #include "support/combined_world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::member_outcome_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -234,4 +234,4 @@ TEST(MemberOutcome, LeavesOutSecondChildrenWithTheSameToken) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::member_outcome_test

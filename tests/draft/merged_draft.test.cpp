@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace reprise::detail {
+namespace reprise::detail::merged_draft_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -110,4 +110,4 @@ TEST(MergedDraft, AnAuxiliaryNodeIsNeverForced) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::merged_draft_test

@@ -11,7 +11,7 @@
 #include "support/lent_context.hpp"
 #include "support/toy_model.hpp"
 
-namespace reprise {
+namespace reprise::model_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -67,4 +67,4 @@ TEST(ModelDrafterMemory, MayRunOutAndThenNothingIsDraftedUntilTheNextSequence) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::model_drafter_allocation_test

@@ -25,7 +25,7 @@
 #include "support/lent_context.hpp"
 #include "support/toy_model.hpp"
 
-namespace reprise {
+namespace reprise::model_drafter_test {
 namespace {
 
 using testing::ToyModel;
@@ -731,4 +731,4 @@ TEST(ModelDrafterSampling, ForgetsWhatItLearnedWhenANewSequenceBegins) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::model_drafter_test

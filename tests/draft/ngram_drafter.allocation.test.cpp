@@ -12,7 +12,7 @@
 #include "support/ranked_memory.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::ngram_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -220,4 +220,4 @@ TEST(NgramDrafterMemory, MayFailInACopyThatIsThenOnlyPoorer) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ngram_drafter_allocation_test

@@ -20,7 +20,7 @@
 #include "support/ngram_world.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::ngram_drafter_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -662,4 +662,4 @@ TEST(NgramDrafter, TakesLittleMemoryAlsoWhereEveryRoundIsTruncated) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ngram_drafter_test

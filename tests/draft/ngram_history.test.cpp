@@ -12,7 +12,7 @@
 #include "reprise/history/history_store.hpp"
 #include "support/ngram_world.hpp"
 
-namespace reprise {
+namespace reprise::ngram_history_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -183,4 +183,4 @@ TEST(NgramMemory, IsReadByCopiesToo) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ngram_history_test

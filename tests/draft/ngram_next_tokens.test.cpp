@@ -21,7 +21,7 @@
 #include "support/false_counts.hpp"
 #include "support/ngram_world.hpp"
 
-namespace reprise {
+namespace reprise::ngram_next_tokens_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -272,4 +272,4 @@ TEST(NgramNextTokens, KeepTheRulesOfDraftsWithFalseCounts) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ngram_next_tokens_test

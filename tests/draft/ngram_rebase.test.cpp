@@ -14,7 +14,7 @@
 #include "support/ngram_world.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::ngram_rebase_test {
 namespace {
 
 using testing::draft_of;
@@ -276,4 +276,4 @@ TEST(AnyStrategyRebase, PassesItOnOrBeginsAnew) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ngram_rebase_test

@@ -22,7 +22,7 @@
 #include "support/ngram_world.hpp"
 #include "support/ranked_rounds.hpp"
 
-namespace reprise {
+namespace reprise::ngram_shown_rows_test {
 namespace {
 
 using Nodes = std::vector<DraftNode>;
@@ -306,4 +306,4 @@ TEST(NgramShownRows, PassThroughCombinators) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ngram_shown_rows_test

@@ -19,7 +19,7 @@
 #include "reprise/draft/ngram_drafter.hpp"
 #include "support/ngram_world.hpp"
 
-namespace reprise {
+namespace reprise::ngram_stores_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -246,4 +246,4 @@ TEST(NgramStores, KeepWhatWasLearnedOfThemWhenStatesAreMerged) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ngram_stores_test

@@ -7,7 +7,7 @@
 
 #include "support/lent_context.hpp"
 
-namespace reprise {
+namespace reprise::no_drafter_test {
 namespace {
 
 static_assert(MeasurableStrategy<NoDrafter>);
@@ -26,4 +26,4 @@ TEST(NoDrafter, DraftsNothingWhateverItHasSeen) {
 TEST(NoDrafter, HoldsNoMemory) { EXPECT_EQ(NoDrafter().memory_bytes(), 0U); }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::no_drafter_test

@@ -9,7 +9,7 @@
 
 #include "support/streams.hpp"
 
-namespace reprise::detail {
+namespace reprise::detail::origin_runs_test {
 namespace {
 
 TEST(OriginRuns, SayPromptBeforeAnythingIsKnown) {
@@ -75,4 +75,4 @@ TEST(OriginRuns, AreThoseOfAVectorWhateverIsAppendedAndTruncated) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::origin_runs_test

@@ -14,7 +14,7 @@
 #include "reprise/draft/union_drafter.hpp"
 #include "support/combined_world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::predicted_output_drafter_test {
 namespace {
 
 using ::testing::Contains;
@@ -343,4 +343,4 @@ TEST(PredictedOutputDrafter, IsLossless) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::predicted_output_drafter_test

@@ -17,7 +17,7 @@
 #include "support/preset_rules.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::presets_test {
 namespace {
 
 using testing::Tokens;
@@ -279,4 +279,4 @@ TEST(MlxLmMod, HasItsDefaults) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::presets_test

@@ -17,7 +17,7 @@
 #include "support/lent_context.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::prompt_lookup_drafter_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -519,4 +519,4 @@ TEST(PromptLookupDrafter, MeasuresAgreementUpToTheLargestLength) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::prompt_lookup_drafter_test

@@ -8,7 +8,7 @@
 #include "reprise/draft/detail/shown_rows.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::shown_rows_allocation_test {
 namespace {
 
 using detail::ShownRows;
@@ -66,4 +66,4 @@ TEST(ShownRowsAllocations, NoRowsWhereOneFails) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::shown_rows_allocation_test

@@ -16,7 +16,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::shown_rows_test {
 namespace {
 
 using detail::ShownRows;
@@ -368,4 +368,4 @@ TEST(ShownRows, TakeNoMoreThanTheirBytes) {
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::shown_rows_test

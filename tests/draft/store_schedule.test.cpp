@@ -16,7 +16,7 @@
 #include "support/ngram_world.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::store_schedule_test {
 namespace {
 
 using detail::StoreSchedule;
@@ -243,4 +243,4 @@ TEST(NgramStoreSchedule, ADraftThatSkipsAStoreIsADraftWithoutIt) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::store_schedule_test

@@ -16,7 +16,7 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/combined_world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::union_drafter_test {
 namespace {
 
 using ::testing::Contains;
@@ -240,4 +240,4 @@ TEST(UnionDrafter, SurvivesMembersThatWriteGarbage) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::union_drafter_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace reprise {
+namespace reprise::argmax_test {
 namespace {
 
 constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
@@ -35,4 +35,4 @@ TEST(Argmax, IsTokenZeroWhereThereIsNone) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::argmax_test

@@ -13,7 +13,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::attention_mask_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -158,4 +158,4 @@ TEST(AttentionMask, OfNothingIsEmpty) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::attention_mask_test

@@ -17,7 +17,7 @@
 #include "support/rational.hpp"
 #include "support/strategies.hpp"
 
-namespace reprise {
+namespace reprise::rejection_test {
 namespace {
 
 using testing::Branches;
@@ -296,4 +296,4 @@ TEST(RejectionPicks, EndAtStopTokensAsOtherPicksDo) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::rejection_test

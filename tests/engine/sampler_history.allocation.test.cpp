@@ -11,7 +11,7 @@
 #include "reprise/loop/generate.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::sampler_history_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -97,4 +97,4 @@ TEST(SamplerHistoryWithoutMemory, EndsGenerationWithAnErrorAndCanGoOn) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::sampler_history_allocation_test

@@ -23,7 +23,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/oracle_strategy.hpp"
 
-namespace reprise {
+namespace reprise::sampler_history_test {
 namespace {
 
 using testing::compare_lossless;
@@ -355,4 +355,4 @@ TEST(SeededSampling, AdvancesOnceForEachCommittedToken) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::sampler_history_test

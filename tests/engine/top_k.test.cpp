@@ -16,7 +16,7 @@
 
 #include "reprise/engine/argmax.hpp"
 
-namespace reprise {
+namespace reprise::top_k_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -159,4 +159,4 @@ TEST(TopKAndArgmax, AreThoseOfAStableSortInLongRowsWithNan) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::top_k_test

@@ -13,7 +13,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::tree_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST(Tree, OfNothingIsTheAnchorAlone) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::tree_test

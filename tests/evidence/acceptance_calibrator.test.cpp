@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace reprise {
+namespace reprise::acceptance_calibrator_test {
 namespace {
 
 TEST(AcceptanceCalibrator, IsHitsOverTests) {
@@ -24,4 +24,4 @@ TEST(AcceptanceCalibrator, IsHitsOverTests) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::acceptance_calibrator_test

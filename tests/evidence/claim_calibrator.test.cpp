@@ -12,7 +12,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::claim_calibrator_test {
 namespace {
 
 std::uint32_t fixed(double probability) { return static_cast<std::uint32_t>(probability * ClaimCalibrator::one); }
@@ -158,4 +158,4 @@ TEST(ClaimCalibrator, LearnsFromEveryNodeThatWasTested) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::claim_calibrator_test

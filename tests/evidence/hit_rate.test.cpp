@@ -5,7 +5,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::hit_rate_test {
 namespace {
 
 TEST(HitRate, BeginsAtTheGuess) {
@@ -53,4 +53,4 @@ TEST(HitRate, IsNeverCertain) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::hit_rate_test

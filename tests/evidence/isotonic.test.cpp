@@ -9,7 +9,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::detail {
+namespace reprise::detail::isotonic_test {
 namespace {
 
 struct Given {
@@ -58,4 +58,4 @@ TEST(IsotonicPools, IsTheGreatestOfTheLeastMeans) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::isotonic_test

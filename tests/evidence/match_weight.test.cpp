@@ -11,7 +11,7 @@
 
 #include "reprise/draft/detail/live_matches.hpp"
 
-namespace reprise::detail {
+namespace reprise::detail::match_weight_test {
 namespace {
 
 constexpr std::size_t far = std::numeric_limits<std::size_t>::max();
@@ -111,4 +111,4 @@ TEST(FrequencyWeight, NeverRisesWithTheTotal) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::match_weight_test

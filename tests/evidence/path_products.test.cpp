@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace reprise {
+namespace reprise::path_products_test {
 namespace {
 
 constexpr std::uint32_t half = UnitScale::one / 2;
@@ -38,4 +38,4 @@ TEST(PathProducts, FindsParentsWhereNodesAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::path_products_test

@@ -15,7 +15,7 @@
 
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::token_calibrator_test {
 namespace {
 
 using detail::Weight;
@@ -464,4 +464,4 @@ TEST(TokenCalibratorMerge, LiesBetweenTheTwo) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::token_calibrator_test

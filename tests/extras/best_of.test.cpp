@@ -12,7 +12,7 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/combined_world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::best_of_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -80,4 +80,4 @@ TEST(BestOf, IsLossless) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::best_of_test

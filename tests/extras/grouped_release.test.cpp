@@ -16,7 +16,7 @@
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/oracle_strategy.hpp"
 
-namespace reprise {
+namespace reprise::grouped_release_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -168,4 +168,4 @@ TEST(GroupedRelease, ReleasesNothingThatAStopSequenceCanTakeBack) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::grouped_release_test

@@ -10,7 +10,7 @@
 #include "support/ranked_memory.hpp"
 #include "support/ranked_rounds.hpp"
 
-namespace reprise {
+namespace reprise::lookahead_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -43,4 +43,4 @@ TEST(LookaheadDrafterMemory, MayRunOutInACopy) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::lookahead_drafter_allocation_test

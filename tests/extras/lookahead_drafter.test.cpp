@@ -21,7 +21,7 @@
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
-namespace reprise {
+namespace reprise::lookahead_drafter_test {
 namespace {
 
 using testing::RankedRound;
@@ -497,4 +497,4 @@ TEST(LookaheadDrafter, HasItsBranchSeenByAttentionAsATreeOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::lookahead_drafter_test

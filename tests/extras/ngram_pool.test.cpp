@@ -11,7 +11,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::ngram_pool_test {
 namespace {
 
 using detail::NgramPool;
@@ -102,4 +102,4 @@ TEST(NgramPool, TakesNgramsOfItsOwnLengthOnly) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ngram_pool_test

@@ -10,7 +10,7 @@
 #include "support/ranked_memory.hpp"
 #include "support/ranked_rounds.hpp"
 
-namespace reprise {
+namespace reprise::published_token_recycling_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -57,4 +57,4 @@ TEST(PublishedTokenRecyclingMemory, MayRunOutInACopy) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::published_token_recycling_drafter_allocation_test

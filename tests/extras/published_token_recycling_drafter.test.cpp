@@ -20,7 +20,7 @@
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
-namespace reprise {
+namespace reprise::published_token_recycling_drafter_test {
 namespace {
 
 using ::testing::Each;
@@ -317,4 +317,4 @@ TEST(PublishedTokenRecyclingDrafter, CostsALosslessRunOfATransformerNoToken) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::published_token_recycling_drafter_test

@@ -10,7 +10,7 @@
 #include "support/ranked_memory.hpp"
 #include "support/ranked_rounds.hpp"
 
-namespace reprise {
+namespace reprise::racer_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -51,4 +51,4 @@ TEST(RacerDrafterMemory, MayRunOutInACopy) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::racer_drafter_allocation_test

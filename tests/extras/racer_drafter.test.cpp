@@ -20,7 +20,7 @@
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
-namespace reprise {
+namespace reprise::racer_drafter_test {
 namespace {
 
 using ::testing::Each;
@@ -482,4 +482,4 @@ TEST(RacerDrafter, CostsALosslessRunOfATransformerNoToken) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::racer_drafter_test

@@ -26,7 +26,7 @@
 #include "support/lent_context.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::repetition_gate_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -282,4 +282,4 @@ TEST(RepetitionGate, PassesOnWhatIsOptional) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::repetition_gate_test

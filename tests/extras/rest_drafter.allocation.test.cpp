@@ -11,7 +11,7 @@
 #include "support/allocation_counter.hpp"
 #include "support/lent_context.hpp"
 
-namespace reprise {
+namespace reprise::rest_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -89,4 +89,4 @@ TEST(RestDrafterMemory, MayRunOutInACopy) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::rest_drafter_allocation_test

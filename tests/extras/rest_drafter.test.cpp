@@ -25,7 +25,7 @@
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
-namespace reprise {
+namespace reprise::rest_drafter_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -413,4 +413,4 @@ TEST(RestOptions, OutOfRangeAreRefused) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::rest_drafter_test

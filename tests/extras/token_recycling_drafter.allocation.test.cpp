@@ -10,7 +10,7 @@
 #include "support/ranked_memory.hpp"
 #include "support/ranked_rounds.hpp"
 
-namespace reprise {
+namespace reprise::token_recycling_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -58,4 +58,4 @@ TEST(RecyclingDrafterMemory, MayRunOutInACopy) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::token_recycling_drafter_allocation_test

@@ -17,7 +17,7 @@
 #include "support/ranked_rounds.hpp"
 #include "support/transformer_engine.hpp"
 
-namespace reprise {
+namespace reprise::token_recycling_drafter_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -320,4 +320,4 @@ TEST(TokenRecyclingDrafter, CostsALosslessRunOfATransformerNoToken) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::token_recycling_drafter_test

@@ -17,7 +17,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::token_table_test {
 namespace {
 
 using testing::Random;
@@ -442,4 +442,4 @@ TEST(TokenTableThreads, ReadersSeeWholeEntriesWhileOneWrites) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::token_table_test

@@ -12,7 +12,7 @@
 #include "support/allocation_counter.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::token_table_drafter_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -137,4 +137,4 @@ TEST(TokenTableMemory, IsNeverAskedForByTheDrafter) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::token_table_drafter_allocation_test

@@ -20,7 +20,7 @@
 #include "support/lent_context.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::token_table_drafter_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -426,4 +426,4 @@ TEST(TokenTableDrafter, SaysInStatisticsWhyThereWasNoDraft) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::token_table_drafter_test

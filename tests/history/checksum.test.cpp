@@ -13,7 +13,7 @@
 #include "reprise/history/snapshot.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::detail {
+namespace reprise::detail::checksum_test {
 namespace {
 
 constexpr std::uint64_t crc64_of(const char* text, std::size_t size) {
@@ -81,4 +81,4 @@ TEST(Checksum, TellsZerosByTheirNumber) {
 }
 
 }  // namespace
-}  // namespace reprise::detail
+}  // namespace reprise::detail::checksum_test

@@ -14,7 +14,7 @@
 #include "reprise/history/history_store.hpp"
 #include "support/snapshots.hpp"
 
-namespace reprise {
+namespace reprise::cost_snapshot_test {
 namespace {
 
 using testing::Bytes;
@@ -179,4 +179,4 @@ TEST(CostSnapshot, WithAnyDamageAndRightChecksumsIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::cost_snapshot_test

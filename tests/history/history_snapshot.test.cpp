@@ -16,7 +16,7 @@
 #include "support/committed_inputs.hpp"
 #include "support/history_snapshots.hpp"
 
-namespace reprise {
+namespace reprise::history_snapshot_test {
 namespace {
 
 using testing::Bytes;
@@ -528,4 +528,4 @@ TEST(AnyMemorySnapshot, OfTheFuzzerIsLoadedOrRefused) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::history_snapshot_test

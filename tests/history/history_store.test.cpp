@@ -17,7 +17,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::history_store_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -621,4 +621,4 @@ TEST(HistoryStore, IsReadWhileItIsWritten) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::history_store_test

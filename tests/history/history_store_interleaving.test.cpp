@@ -21,7 +21,7 @@
 #include "reprise/history/history_store.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::history_store_interleaving_test {
 namespace {
 
 using testing::Random;
@@ -309,4 +309,4 @@ TEST(SharedMemoryInterleaving, LongRandomScripts) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::history_store_interleaving_test

@@ -13,7 +13,7 @@
 #include "reprise/index/token_hash.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::history_store_poisoning_test {
 namespace {
 
 using testing::Random;
@@ -211,4 +211,4 @@ TEST(SharedMemoryPoisoning, WhoSaysWhatTheVictimSaysWithAnotherEndingTakesTheHit
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::history_store_poisoning_test

@@ -15,7 +15,7 @@
 #include "support/snapshots.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::next_token_snapshot_test {
 namespace {
 
 using testing::Bytes;
@@ -275,4 +275,4 @@ TEST(NextTokenSnapshot, WithWrongWordsGivesWrongCountsOnly) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::next_token_snapshot_test

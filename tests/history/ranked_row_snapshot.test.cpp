@@ -14,7 +14,7 @@
 #include "support/ranked_rows.hpp"
 #include "support/snapshots.hpp"
 
-namespace reprise {
+namespace reprise::ranked_row_snapshot_test {
 namespace {
 
 using testing::Bytes;
@@ -247,4 +247,4 @@ TEST(RankedRowSnapshot, WithWrongContentsGivesWrongRowsOnly) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ranked_row_snapshot_test

@@ -15,7 +15,7 @@
 #include "support/allocation_counter.hpp"
 #include "support/snapshots.hpp"
 
-namespace reprise {
+namespace reprise::snapshot_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -137,4 +137,4 @@ TEST_F(SnapshotFileAllocations, LoadingAllocatesOnceAndFailsWithoutIt) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::snapshot_allocation_test

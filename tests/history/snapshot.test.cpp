@@ -21,7 +21,7 @@
 #include "support/committed_inputs.hpp"
 #include "support/snapshots.hpp"
 
-namespace reprise {
+namespace reprise::snapshot_test {
 namespace {
 
 using testing::Bytes;
@@ -470,4 +470,4 @@ TEST(Snapshot, OfTheFuzzerIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::snapshot_test

@@ -11,7 +11,7 @@
 
 #include "support/snapshots.hpp"
 
-namespace reprise {
+namespace reprise::snapshot_calibration_test {
 namespace {
 
 using testing::Bytes;
@@ -97,4 +97,4 @@ TEST(SnapshotCalibration, AnotherLengthIsForged) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::snapshot_calibration_test

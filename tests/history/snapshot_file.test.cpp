@@ -32,9 +32,10 @@
 #include <utility>
 #include <vector>
 
+#include "support/property_cases.hpp"
 #include "support/snapshots.hpp"
 
-namespace reprise {
+namespace reprise::snapshot_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -535,10 +536,7 @@ constexpr std::size_t usual_kills = 200;  // a fork takes twenty times as long t
 constexpr std::size_t usual_kills = 1000;
 #endif
 
-std::size_t kills() {
-  const char* text = std::getenv("REPRISE_KILLS");
-  return text == nullptr ? usual_kills : static_cast<std::size_t>(std::strtoull(text, nullptr, 10));
-}
+std::size_t kills() { return testing::environment_number("REPRISE_KILLS", usual_kills); }
 
 void remove_leftovers(const Folder& folder) {
   for (const std::string& name : folder.files())
@@ -605,6 +603,6 @@ TEST(KilledSave, AtAnyTimeLeavesOneOfTheFilesThatWereSaved) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::snapshot_file_test
 
 #endif

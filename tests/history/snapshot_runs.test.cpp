@@ -11,7 +11,7 @@
 
 #include "support/snapshots.hpp"
 
-namespace reprise {
+namespace reprise::snapshot_runs_test {
 namespace {
 
 using testing::Bytes;
@@ -133,4 +133,4 @@ TEST(ForgedRuns, WithAWordThatIsNoTokenAreRefused) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::snapshot_runs_test

@@ -8,7 +8,7 @@
 #include "reprise/history/tenants.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::tenants_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -72,4 +72,4 @@ TEST(TenantAllocations, AnErrorWhereOneFailsAndNobodyElseIsTouched) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::tenants_allocation_test

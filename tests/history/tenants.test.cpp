@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace reprise {
+namespace reprise::tenants_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -300,4 +300,4 @@ TEST(TenantHistories, AreLookedUpWhileOthersAreOpenedAndClosed) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::tenants_test

@@ -10,6 +10,7 @@
 #include "reprise/batch/packing.hpp"
 #include "reprise/engine/attention_mask.hpp"
 
+namespace docs_test {
 namespace {
 
 std::string text_of(const std::string& name) { return house::read(house::root() / name); }
@@ -84,3 +85,4 @@ TEST(Docs, AMaskOfAPackedSequenceComesFromItsParents) {
 }
 
 }  // namespace
+}  // namespace docs_test

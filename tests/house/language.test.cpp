@@ -16,6 +16,7 @@
 
 #include "house/headers.hpp"
 
+namespace language_test {
 namespace {
 
 using house::comment_sentences;
@@ -187,3 +188,4 @@ TEST(Markdown, HasOneSentenceALine) {
 }
 
 }  // namespace
+}  // namespace language_test

@@ -12,7 +12,7 @@
 
 #include "house/headers.hpp"
 
-namespace house {
+namespace house::layers_test {
 namespace {
 
 constexpr std::size_t most_lines = 600;
@@ -155,4 +155,4 @@ TEST(Headers, AreAllInTheBuildFileAndNoOthers) {
 }
 
 }  // namespace
-}  // namespace house
+}  // namespace house::layers_test

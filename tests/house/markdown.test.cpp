@@ -13,7 +13,7 @@
 
 #include "house/headers.hpp"
 
-namespace house {
+namespace house::markdown_test {
 namespace {
 
 /// The lines of a page outside of its code blocks.
@@ -131,4 +131,4 @@ TEST(Markdown, AnchorsAreThoseOfTheHeadings) {
 }
 
 }  // namespace
-}  // namespace house
+}  // namespace house::markdown_test

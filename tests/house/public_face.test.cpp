@@ -10,7 +10,7 @@
 #include "house/declarations.hpp"
 #include "house/headers.hpp"
 
-namespace house {
+namespace house::public_face_test {
 namespace {
 
 /// Public declarations of a header that name something of a namespace detail.
@@ -74,4 +74,4 @@ TEST(PublicFace, NoLeakIsFoundWhereThereIsNone) {
 }
 
 }  // namespace
-}  // namespace house
+}  // namespace house::public_face_test

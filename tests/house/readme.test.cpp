@@ -7,6 +7,7 @@
 
 #include "house/headers.hpp"
 
+namespace readme_test {
 namespace {
 
 std::string read(const std::string& name) { return house::read(house::root() / name); }
@@ -79,3 +80,4 @@ TEST(Readme, AnExampleIsFoundInMarkdown) {
 }
 
 }  // namespace
+}  // namespace readme_test

@@ -13,7 +13,7 @@
 #include "house/declarations.hpp"
 #include "house/headers.hpp"
 
-namespace house {
+namespace house::reference_test {
 namespace {
 
 /// The texts between backquotes.
@@ -179,4 +179,4 @@ TEST(Declarations, AreFoundByName) {
 }
 
 }  // namespace
-}  // namespace house
+}  // namespace house::reference_test

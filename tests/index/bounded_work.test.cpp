@@ -18,7 +18,7 @@
 #include "support/aimed_tokens.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::bounded_work_test {
 namespace {
 
 using detail::NgramTable;
@@ -355,4 +355,4 @@ TEST(BoundedWork, CountsReuseTheSlotsOfTokensThatAreGone) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::bounded_work_test

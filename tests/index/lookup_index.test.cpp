@@ -21,6 +21,7 @@
 #include "support/index_queries.hpp"
 #include "support/streams.hpp"
 
+namespace lookup_index_test {
 namespace {
 
 using reprise::IndexOptions;
@@ -451,3 +452,4 @@ TEST(NgramOrders, HoldsEightAtMost) {
 }
 
 }  // namespace
+}  // namespace lookup_index_test

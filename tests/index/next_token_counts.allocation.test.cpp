@@ -8,7 +8,7 @@
 #include "support/allocation_counter.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::next_token_counts_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -53,4 +53,4 @@ TEST(NextTokenAllocations, AnErrorWhereOneFails) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::next_token_counts_allocation_test

@@ -16,7 +16,7 @@
 #include "support/next_tokens.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::next_token_counts_test {
 namespace {
 
 using testing::check_next;
@@ -552,4 +552,4 @@ TEST(NextTokenCounts, AreReadWhileTheyAreWritten) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::next_token_counts_test

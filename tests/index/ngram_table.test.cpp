@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+namespace ngram_table_test {
 namespace {
 
 using reprise::Position;
@@ -66,3 +67,4 @@ TEST(NgramTable, RefusesMoreSlotsThanAHashCanName) {
 }
 
 }  // namespace
+}  // namespace ngram_table_test

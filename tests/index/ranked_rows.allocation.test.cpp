@@ -8,7 +8,7 @@
 #include "support/allocation_counter.hpp"
 #include "support/ranked_rows.hpp"
 
-namespace reprise {
+namespace reprise::ranked_rows_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -55,4 +55,4 @@ TEST(RankedRowsAllocations, AnErrorWhereOneFails) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ranked_rows_allocation_test

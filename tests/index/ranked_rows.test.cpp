@@ -16,7 +16,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/ranked_rows.hpp"
 
-namespace reprise {
+namespace reprise::ranked_rows_test {
 namespace {
 
 using testing::Random;
@@ -351,4 +351,4 @@ TEST(RankedRows, AreReadWhileTheyAreWritten) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ranked_rows_test

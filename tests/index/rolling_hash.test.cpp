@@ -11,6 +11,7 @@
 #include "support/index_queries.hpp"
 #include "support/streams.hpp"
 
+namespace rolling_hash_test {
 namespace {
 
 using reprise::IndexOptions;
@@ -113,3 +114,4 @@ TEST(RollingHashIndex, RefusesAReservationOverTheCeilingBeforeItSpendsAnything) 
 }
 
 }  // namespace
+}  // namespace rolling_hash_test

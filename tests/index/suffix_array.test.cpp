@@ -11,6 +11,7 @@
 #include "support/index_queries.hpp"
 #include "support/streams.hpp"
 
+namespace suffix_array_test {
 namespace {
 
 using reprise::IndexOptions;
@@ -77,3 +78,4 @@ TEST(SuffixArrayIndex, DoesNotAllocateWithinAReservation) {
 }
 
 }  // namespace
+}  // namespace suffix_array_test

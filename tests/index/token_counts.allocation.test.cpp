@@ -7,7 +7,7 @@
 #include "reprise/index/token_counts.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::token_counts_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -95,4 +95,4 @@ TEST(TokenCountsWithoutMemory, ReserveSaysSo) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::token_counts_allocation_test

@@ -15,7 +15,7 @@
 
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::token_counts_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -242,4 +242,4 @@ TEST(TokenCounts, KeepTheirMemoryWhenCleared) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::token_counts_test

@@ -10,6 +10,7 @@
 
 #include "support/streams.hpp"
 
+namespace token_hash_test {
 namespace {
 
 using reprise::Token;
@@ -78,3 +79,4 @@ TEST(TokenHash, DependsOnTheKeyAndTakesNegativeTokens) {
 }
 
 }  // namespace
+}  // namespace token_hash_test

@@ -11,7 +11,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::indexing {
+namespace reprise::indexing::place_merge_test {
 namespace {
 
 using reprise::detail::SuffixRecord;
@@ -113,4 +113,4 @@ TYPED_TEST(PlaceMerge, RefusesPlacesAfterTheEnd) {
 }
 
 }  // namespace
-}  // namespace reprise::indexing
+}  // namespace reprise::indexing::place_merge_test

@@ -14,7 +14,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::indexing {
+namespace reprise::indexing::range_sort_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -139,4 +139,4 @@ TEST(RangeSort, StopsWhenTheReportThrows) {
 }
 
 }  // namespace
-}  // namespace reprise::indexing
+}  // namespace reprise::indexing::range_sort_test

@@ -28,7 +28,7 @@
 #include "support/file_size_limit.hpp"
 #endif
 
-namespace reprise::indexing {
+namespace reprise::indexing::index_tool_tool_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -573,4 +573,4 @@ TEST_F(IndexTool, RefusesArgumentsWithASentence) {
 }
 
 }  // namespace
-}  // namespace reprise::indexing
+}  // namespace reprise::indexing::index_tool_tool_test

@@ -18,7 +18,7 @@
 #include "verdict.hpp"
 
 // Many sequences in one llama_context, with the stand-in: the text of each equals its text when decoded alone.
-namespace reprise::llama {
+namespace reprise::llama::batch_decode_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -389,4 +389,4 @@ TEST(BatchRules, AreReadByName) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::batch_decode_test

@@ -13,7 +13,7 @@
 #include "llama/fake_passes.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::llama {
+namespace reprise::llama::flips_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST_F(Flips, AreATableAndAnObject) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::flips_test

@@ -14,7 +14,7 @@
 #include "support/llama_stand_in/stand_in.hpp"
 
 // The stand-in must keep llama.cpp's contracts: tests of the adapter miss every fault that it accepts.
-namespace reprise::llama_stand_in {
+namespace reprise::llama_stand_in::llama_stand_in_test {
 namespace {
 
 using Scores = std::vector<float>;
@@ -284,4 +284,4 @@ TEST(LlamaStandIn, AppliesTheChatTemplate) {
 }
 
 }  // namespace
-}  // namespace reprise::llama_stand_in
+}  // namespace reprise::llama_stand_in::llama_stand_in_test

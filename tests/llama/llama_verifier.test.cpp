@@ -26,7 +26,7 @@
 #include "support/llama_stand_in/stand_in.hpp"
 
 // The adapter for llama.cpp, over a stand-in for llama.cpp.
-namespace reprise::llama {
+namespace reprise::llama::llama_verifier_test {
 namespace {
 
 using llama_stand_in::Fault;
@@ -775,4 +775,4 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, LlamaVerifierFinds,
                          [](const auto& planted) { return std::string(planted.param.name); });
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::llama_verifier_test

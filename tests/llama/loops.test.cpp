@@ -8,7 +8,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::llama {
+namespace reprise::llama::loops_test {
 namespace {
 
 using testing::Random;
@@ -236,4 +236,4 @@ TEST(Loops, TheExactRuleIsWhatCountingByHandFinds) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::loops_test

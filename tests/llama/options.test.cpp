@@ -10,7 +10,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::llama {
+namespace reprise::llama::llama_options_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -268,4 +268,4 @@ TEST(LlamaOptions, HelpFitsInto120Columns) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::llama_options_test

@@ -22,7 +22,7 @@
 #include "support/file_size_limit.hpp"
 #endif
 
-namespace reprise::llama {
+namespace reprise::llama::llama_page_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -300,4 +300,4 @@ TEST(TimedSession, HasTheSpeedupOfTheSums) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::llama_page_test

@@ -24,7 +24,7 @@
 #include "support/file_size_limit.hpp"
 #endif
 
-namespace reprise::llama {
+namespace reprise::llama::profile_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -306,4 +306,4 @@ TEST_F(ProfileOf, AFullDiskLeavesTheCurveThatWasThere) {
 #endif
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::profile_test

@@ -27,7 +27,7 @@
 #include "reprise/testing/random.hpp"
 #include "verdict.hpp"
 
-namespace reprise::llama {
+namespace reprise::llama::real_batch_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -223,4 +223,4 @@ TEST(RealBatchRefuses, RecurrentAndHybridModelsAndTooManySequences) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::real_batch_test

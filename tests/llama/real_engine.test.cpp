@@ -30,7 +30,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/oracle_strategy.hpp"
 
-namespace reprise::llama {
+namespace reprise::llama::real_engine_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -488,4 +488,4 @@ INSTANTIATE_TEST_SUITE_P(, RealModel,
                          [](const auto& setup) { return std::string(setup.param.name); });
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::real_engine_test

@@ -12,7 +12,7 @@
 #include "common/input_error.hpp"
 #include "common/json.hpp"
 
-namespace reprise::llama {
+namespace reprise::llama::record_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -216,4 +216,4 @@ TEST_F(Recording, TheCountsAreALine) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::record_test

@@ -24,7 +24,7 @@
 #include "tool.hpp"
 
 // --picks recorded: the committed tokens are those of a trace.
-namespace reprise::llama {
+namespace reprise::llama::recorded_picks_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -259,4 +259,4 @@ TEST_F(RecordedSessions, CostAsMuchAsTheirReplay) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::recorded_picks_test

@@ -22,7 +22,7 @@
 #include "support/folder_test.hpp"
 #include "support/llama_stand_in/stand_in.hpp"
 
-namespace reprise::llama {
+namespace reprise::llama::llama_tool_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -711,4 +711,4 @@ TEST_F(LlamaTool, SaysWhatTheEngineFailedAt) {
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::llama_tool_test

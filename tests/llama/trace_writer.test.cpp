@@ -17,7 +17,7 @@
 #include "support/file_size_limit.hpp"
 #endif
 
-namespace reprise::llama {
+namespace reprise::llama::trace_writer_test {
 namespace {
 
 using replay::TraceSession;
@@ -215,4 +215,4 @@ TEST_F(TraceFile, WhereRoomEndsInTheMiddleOfASessionTheFileEndsBeforeIt) {
 #endif
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::trace_writer_test

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace reprise::llama {
+namespace reprise::llama::verdict_test {
 namespace {
 
 RequestRun run_of(std::vector<std::vector<Token>> outputs) {
@@ -104,4 +104,4 @@ TEST(Judge, ExplainsADrawOnlyWhereShiftedLogitsWithTheSameRandomNumberGiveTheOth
 }
 
 }  // namespace
-}  // namespace reprise::llama
+}  // namespace reprise::llama::verdict_test

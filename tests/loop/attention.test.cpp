@@ -29,7 +29,7 @@
 #include "support/transformer_engine.hpp"
 #include "support/transformer_server.hpp"
 
-namespace reprise {
+namespace reprise::attention_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -441,4 +441,4 @@ TEST(AttentionServer, SessionsThatShareAPassGetWhatTheyWouldGetAlone) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::attention_test

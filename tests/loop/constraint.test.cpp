@@ -12,7 +12,7 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::constraint_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -125,4 +125,4 @@ TEST(Constrain, AgreesWithEachPathAskedOnItsOwn) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::constraint_test

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace reprise {
+namespace reprise::draft_limit_test {
 namespace {
 
 constexpr std::array<std::size_t, 3> widths = {2, 4, 8};
@@ -95,4 +95,4 @@ TEST(WithinABudget, MayBeSmallerThanWhatWasAsked) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::draft_limit_test

@@ -15,7 +15,7 @@
 #include "reprise/speculator.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::loop_follower_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -312,4 +312,4 @@ TEST(Follower, NothingOfARowsFormerOwnerIsInItsDrafts) { EXPECT_FALSE(RowsChange
 TEST(Follower, TheTestOfOwnersFindsALeak) { EXPECT_TRUE(RowsChangeOwners(true).leaks()); }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::loop_follower_test

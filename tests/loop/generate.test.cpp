@@ -16,7 +16,7 @@
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/oracle_strategy.hpp"
 
-namespace reprise {
+namespace reprise::generate_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -472,4 +472,4 @@ TEST(GenerateWithHostileStrategies, DecodesAsPlainDecodingDoes) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::generate_test

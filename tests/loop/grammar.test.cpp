@@ -25,7 +25,7 @@
 #include "support/oracle_strategy.hpp"
 #include "support/strategies.hpp"
 
-namespace reprise {
+namespace reprise::grammar_test {
 namespace {
 
 using json_grammar::Grammar;
@@ -501,4 +501,4 @@ TEST_F(RefusedDrafts, TakeOnlyTheirOwnBranchOfATree) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::grammar_test

@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-namespace reprise {
+namespace reprise::open_round_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -223,4 +223,4 @@ TEST_F(OpenRoundTest, IsEmptyAfterClear) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::open_round_test

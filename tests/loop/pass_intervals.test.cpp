@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace reprise {
+namespace reprise::pass_intervals_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -116,4 +116,4 @@ TEST(PassIntervals, AcceptsAnyRowCount) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::pass_intervals_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace reprise {
+namespace reprise::pass_limits_test {
 namespace {
 
 /// A round with a chain of ten nodes, after a context of `prompt` tokens.
@@ -102,4 +102,4 @@ TEST(MaxLeaves, AreThoseThatCallerEngineAndShapeAllow) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::pass_limits_test

@@ -11,7 +11,7 @@
 
 #include "reprise/testing/hostile_strategy.hpp"
 
-namespace reprise {
+namespace reprise::round_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -295,4 +295,4 @@ TEST(WalkOfATree, PassesOverAuxiliaryRows) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::round_test

@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-namespace reprise {
+namespace reprise::sequence_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST_F(SequenceTest, ChangesNothingWhenItRefuses) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::sequence_test

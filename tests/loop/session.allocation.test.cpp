@@ -14,7 +14,7 @@
 #include "reprise/loop/session.hpp"
 #include "support/allocation_counter.hpp"
 
-namespace reprise {
+namespace reprise::session_allocation_test {
 namespace {
 
 using testing::AllocationWatch;
@@ -169,4 +169,4 @@ TEST(FollowerWithoutMemory, SaysThatNoPassCouldBePlanned) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::session_allocation_test

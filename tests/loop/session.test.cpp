@@ -12,11 +12,10 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "support/witness.hpp"
 
-namespace reprise {
-
 // Every function of a session can be instantiated, with any control.
-template class Session<archetype::Strategy, archetype::Control>;
+template class reprise::Session<reprise::archetype::Strategy, reprise::archetype::Control>;
 
+namespace reprise::session_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -624,4 +623,4 @@ TEST(Session, TellsTheStrategyEveryTokenOnce) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::session_test

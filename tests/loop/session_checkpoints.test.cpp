@@ -17,7 +17,7 @@
 #include "support/strategies.hpp"
 
 // The session beyond chains of picks: restored states, offers to planners, top-k rows, constraints.
-namespace reprise {
+namespace reprise::session_checkpoints_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -519,4 +519,4 @@ TEST(SampledCheckpoints, APassWhoseSampledDraftWasCutToNothingHasASnapshotToo) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::session_checkpoints_test

@@ -19,7 +19,7 @@
 #include "support/choices.hpp"
 #include "support/strategies.hpp"
 
-namespace reprise {
+namespace reprise::session_rebase_test {
 namespace {
 
 using testing::Choices;
@@ -297,4 +297,4 @@ TEST(RebaseProperty, ASpeculatorSavesPassesWithWhatTheOldContextSaid) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::session_rebase_test

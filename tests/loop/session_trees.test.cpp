@@ -15,7 +15,7 @@
 #include "support/strategies.hpp"
 #include "support/witness.hpp"
 
-namespace reprise {
+namespace reprise::session_trees_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -387,4 +387,4 @@ TEST_F(TreeSession, RefusesDraftsThatNoMemoryHolds) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::session_trees_test

@@ -19,7 +19,7 @@
 #include "support/oracle_strategy.hpp"
 #include "support/strategies.hpp"
 
-namespace reprise {
+namespace reprise::settings_test {
 namespace {
 
 using testing::Choices;
@@ -273,4 +273,4 @@ TEST(CostOptionsSetting, RollbackMakesDraftsThatMayFailDearer) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::settings_test

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace reprise {
+namespace reprise::ticketed_round_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -191,4 +191,4 @@ TEST_F(TicketedRoundTest, SaysThatTokensWereTooUnlikelyInTheirRoundOnly) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::ticketed_round_test

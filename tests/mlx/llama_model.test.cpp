@@ -19,7 +19,7 @@
 #include "reprise/testing/random.hpp"
 #include "tiny_model.hpp"
 
-namespace reprise::mlx {
+namespace reprise::mlx::llama_model_test {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -175,4 +175,4 @@ TEST(LlamaModel, RowsHardlyDependOnOtherRows) {
 }
 
 }  // namespace
-}  // namespace reprise::mlx
+}  // namespace reprise::mlx::llama_model_test

@@ -10,7 +10,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::mlx {
+namespace reprise::mlx::mlx_cache_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -132,4 +132,4 @@ TEST(MlxCache, IsEmptyAfterClear) {
 }
 
 }  // namespace
-}  // namespace reprise::mlx
+}  // namespace reprise::mlx::mlx_cache_test

@@ -16,7 +16,7 @@
 #include "reprise/testing/check_batch.hpp"
 #include "tiny_model.hpp"
 
-namespace reprise::mlx {
+namespace reprise::mlx::mlx_server_test {
 namespace {
 
 using testing::BatchCheck;
@@ -154,4 +154,4 @@ TEST(MlxServer, RefusesPassesAfterAFailure) {
 }
 
 }  // namespace
-}  // namespace reprise::mlx
+}  // namespace reprise::mlx::mlx_server_test

@@ -22,7 +22,7 @@
 #include "reprise/testing/lossless.hpp"
 #include "tiny_model.hpp"
 
-namespace reprise::mlx {
+namespace reprise::mlx::mlx_verifier_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -254,4 +254,4 @@ TEST(MlxVerifier, ADraftedTokenOutsideOfTheVocabularyAgreesWithNoPick) {
 }
 
 }  // namespace
-}  // namespace reprise::mlx
+}  // namespace reprise::mlx::mlx_verifier_test

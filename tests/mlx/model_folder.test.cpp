@@ -18,7 +18,7 @@
 #include "tiny_folder.hpp"
 #include "tiny_model.hpp"
 
-namespace reprise::mlx {
+namespace reprise::mlx::model_folder_test {
 namespace {
 
 using ::testing::AllOf;
@@ -134,4 +134,4 @@ TEST_F(ModelFolder, CutAtAnyPlaceIsRefused) {
 }
 
 }  // namespace
-}  // namespace reprise::mlx
+}  // namespace reprise::mlx::model_folder_test

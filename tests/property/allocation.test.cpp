@@ -19,7 +19,7 @@
 
 // Every allocation of a session fails once. Afterwards the session must be usable, and the output must equal plain
 // decoding. unordered_dense tests its containers this way.
-namespace reprise::testing {
+namespace reprise::testing::allocation_test {
 namespace {
 
 /// A strategy that allocates by throwing, with a std::vector. It repeats the tokens after the last occurrence of the
@@ -267,4 +267,4 @@ TEST(CheckStrategyWithACounter, SeesAStrategyThatAllocatesInPropose) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::allocation_test

@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -16,17 +15,14 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/control/cost_curve.hpp"
 #include "reprise/control/loss_budget.hpp"
+#include "support/property_cases.hpp"
 #include "support/sampled_world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::exact_sampling_test {
 namespace {
 
-/// Returns the number of random worlds of each size and control: one per 16,000 of REPRISE_PROPERTY_CASES, 12 to 400.
-std::uint64_t worlds() {
-  const char* text = std::getenv("REPRISE_PROPERTY_CASES");
-  const std::uint64_t cases = text == nullptr ? 200'000 : std::strtoull(text, nullptr, 10);
-  return std::clamp<std::uint64_t>(cases / 16'000, 12, 400);
-}
+/// Returns the number of random worlds of each size and control: one per 16,000 cases, 6 to 400.
+std::uint64_t worlds() { return std::clamp<std::uint64_t>(property_cases(16'000), 6, 400); }
 
 struct Size {
   std::size_t vocabulary;
@@ -263,4 +259,4 @@ TEST(ExactSampling, ByAgreementHoldsWhateverIsCut) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::exact_sampling_test

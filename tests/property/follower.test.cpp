@@ -4,31 +4,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <vector>
 
 #include "support/choices.hpp"
 #include "support/committed_inputs.hpp"
 #include "support/follower_world.hpp"
+#include "support/property_cases.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::property_follower_test {
 namespace {
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// REPRISE_PROPERTY_CASES sets the number of histories, one per five cases; REPRISE_PROPERTY_SEED sets the first of
-// them.
 TEST(FollowerProperty, DraftsWhatASessionDraftsThatIsToldWhatHasHappened) {
-  const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 50'000) / 5);
-  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  const std::uint64_t cases = property_cases(5);
+  const std::uint64_t first = property_seed();
   for (std::uint64_t seed = first; seed < first + cases; ++seed) {
     Choices choices(seed);
-    ASSERT_EQ(run_follower_world(choices), "")
-        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+    ASSERT_EQ(run_follower_world(choices), "") << run_again(seed);
   }
 }
 
@@ -67,4 +59,4 @@ TEST(FollowerProperty, HoldsForTheInputsOfTheFuzzer) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::property_follower_test

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,24 +12,18 @@
 #include "reprise/testing/random.hpp"
 #include "support/choices.hpp"
 #include "support/committed_inputs.hpp"
+#include "support/property_cases.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::hostile_rows_test {
 namespace {
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// REPRISE_PROPERTY_CASES sets the number of runs, one per ten cases; REPRISE_PROPERTY_SEED sets the first of them.
 TEST(HostileRows, NeverChangeTheOutput) {
-  const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 200'000) / 10);
-  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  const std::uint64_t cases = property_cases(10);
+  const std::uint64_t first = property_seed();
   HostileRowsCoverage coverage;
   for (std::uint64_t seed = first; seed < first + cases; ++seed) {
     Choices choices(seed);
-    ASSERT_EQ(HostileRowsRun(choices).run(&coverage), "")
-        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+    ASSERT_EQ(HostileRowsRun(choices).run(&coverage), "") << run_again(seed);
   }
   if (cases < 1000) return;
   EXPECT_GT(coverage.kept, 3 * cases);
@@ -56,4 +49,4 @@ TEST(HostileRows, NeverChangeTheOutputOfTheInputsOfTheFuzzer) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::hostile_rows_test

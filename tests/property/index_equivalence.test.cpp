@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,10 @@
 #include "reprise/index/rolling_hash.hpp"
 #include "reprise/index/suffix_array.hpp"
 #include "reprise/testing/naive_index.hpp"
+#include "support/property_cases.hpp"
 #include "support/streams.hpp"
 
+namespace index_equivalence_test {
 namespace {
 
 using reprise::Match;
@@ -26,8 +27,7 @@ using Random = reprise::testing::SplitMix;
 using reprise::testing::Stream;
 
 std::size_t scale() {
-  const char* text = std::getenv("REPRISE_PROPERTY_SCALE");
-  return text == nullptr ? 1 : std::max<std::size_t>(1, std::strtoull(text, nullptr, 10));
+  return std::max<std::size_t>(1, reprise::testing::environment_number("REPRISE_PROPERTY_SCALE", 1));
 }
 
 std::vector<Match> answer(const auto& index, const MatchLimits& limits, std::size_t room) {
@@ -178,3 +178,4 @@ INSTANTIATE_TEST_SUITE_P(AllStreams, IndexEquivalence, testing::ValuesIn(reprise
                          [](const auto& instance) { return std::string(name(instance.param)); });
 
 }  // namespace
+}  // namespace index_equivalence_test

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,14 +19,10 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/loop/session.hpp"
 #include "support/loss_world.hpp"
+#include "support/property_cases.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::property_loss_budget_test {
 namespace {
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 /// The settings of a world of sessions.
 struct SessionWorld {
@@ -180,18 +175,16 @@ SessionWorld random_world(std::uint64_t seed, const std::vector<NamedCurve>& cur
   return world;
 }
 
-// REPRISE_PROPERTY_CASES sets the number of passes; REPRISE_PROPERTY_SEED sets the first world.
 TEST(LossBudgetProperty, NoAdversaryMakesSessionsLoseMoreThanTenPassesInAThousand) {
   constexpr std::size_t passes = 2'500;
-  const std::uint64_t worlds = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 500'000) / passes);
-  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  const std::uint64_t worlds = property_cases(1'000);
+  const std::uint64_t first = property_seed();
   std::int64_t worst = 0;
   for (std::uint64_t seed = first; seed < first + worlds; ++seed) {
     const SessionWorld world = random_world(seed, tempting_curves(seed));
     const std::int64_t lost = SessionDuel(world, seed).run(passes).worst();
     ASSERT_LE(lost, LossBudget::most_lost)
-        << static_cast<double>(lost) / cost_one << " in " << world.text()
-        << "; run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+        << static_cast<double>(lost) / cost_one << " in " << world.text() << "; " << run_again(seed);
     worst = std::max(worst, lost);
   }
   RecordProperty("worst_loss", std::to_string(static_cast<double>(worst) / cost_one));
@@ -367,8 +360,8 @@ class BatchDuel {
 
 TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand) {
   constexpr std::size_t passes = 2'500;
-  const std::uint64_t worlds = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 250'000) / passes);
-  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  const std::uint64_t worlds = property_cases(2'000);
+  const std::uint64_t first = property_seed();
   std::int64_t worst = 0;
   for (std::uint64_t seed = first; seed < first + worlds; ++seed) {
     Random random(mix(seed) ^ 2);
@@ -387,8 +380,7 @@ TEST(LossBudgetProperty, NoAdversaryMakesBatchesLoseMoreThanTenPassesInAThousand
     if (world.uniform && random.chance(50)) world.widths = {1, 2, 4, 8, 16};
     const std::int64_t lost = BatchDuel(world, seed).run(passes).worst();
     ASSERT_LE(lost, LossBudget::most_lost)
-        << static_cast<double>(lost) / cost_one << " in " << world.text()
-        << "; run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+        << static_cast<double>(lost) / cost_one << " in " << world.text() << "; " << run_again(seed);
     worst = std::max(worst, lost);
   }
   RecordProperty("worst_loss", std::to_string(static_cast<double>(worst) / cost_one));
@@ -464,4 +456,4 @@ TEST(LossBudgetProperty, SessionsOfABatchLoseNoMoreThanTenPassesInAThousand) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::property_loss_budget_test

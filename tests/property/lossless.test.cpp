@@ -2,29 +2,23 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "support/choices.hpp"
 #include "support/committed_inputs.hpp"
+#include "support/property_cases.hpp"
 #include "support/world.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::property_lossless_test {
 namespace {
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// REPRISE_PROPERTY_CASES sets the number of worlds, REPRISE_PROPERTY_SEED the first of them.
 TEST(LosslessProperty, EveryRandomWorldDecodesAsPlainDecodingDoes) {
-  const std::uint64_t cases = number_from("REPRISE_PROPERTY_CASES", 200'000);
-  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  const std::uint64_t cases = property_cases();
+  const std::uint64_t first = property_seed();
   for (std::uint64_t seed = first; seed < first + cases; ++seed) {
     Choices choices(seed);
     const std::string breaches = describe(run_world(choices));
-    ASSERT_EQ(breaches, "") << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+    ASSERT_EQ(breaches, "") << run_again(seed);
   }
 }
 
@@ -72,4 +66,4 @@ TEST(LosslessProperty, HoldsForTheInputsOfTheFuzzer) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::property_lossless_test

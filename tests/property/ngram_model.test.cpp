@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,23 +11,17 @@
 #include "support/choices.hpp"
 #include "support/committed_inputs.hpp"
 #include "support/ngram_world.hpp"
+#include "support/property_cases.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::ngram_model_test {
 namespace {
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// REPRISE_PROPERTY_CASES sets the number of worlds, one per fifty cases; REPRISE_PROPERTY_SEED sets the first of them.
 TEST(NgramModelProperty, EveryDrafterDraftsWhatTheModelDraftsInEveryRandomWorld) {
-  const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 200'000) / 50);
-  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  const std::uint64_t cases = property_cases(50);
+  const std::uint64_t first = property_seed();
   for (std::uint64_t seed = first; seed < first + cases; ++seed) {
     Choices choices(seed);
-    ASSERT_EQ(run_ngram_world(choices), "")
-        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+    ASSERT_EQ(run_ngram_world(choices), "") << run_again(seed);
   }
 }
 
@@ -70,4 +63,4 @@ TEST(NgramModelProperty, HoldsForTheInputsOfTheFuzzer) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::ngram_model_test

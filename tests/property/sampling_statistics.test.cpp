@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <span>
 #include <string>
@@ -18,9 +17,10 @@
 #include "reprise/control/cost_control.hpp"
 #include "reprise/engine/rejection.hpp"
 #include "reprise/loop/session.hpp"
+#include "support/property_cases.hpp"
 #include "support/streams.hpp"
 
-namespace reprise {
+namespace reprise::sampling_statistics_test {
 namespace {
 
 using Random = testing::SplitMix;
@@ -29,12 +29,9 @@ constexpr std::size_t vocabulary = 8;
 constexpr std::size_t known_to_drafter = 7;  // it lacks one token
 constexpr std::size_t draft_length = 3;
 
-/// Returns the number of samples: five per case of REPRISE_PROPERTY_CASES, at most ten million.
+/// Returns the number of samples: five per case, 50,000 to ten million.
 std::size_t samples() {
-  const char* text = std::getenv("REPRISE_PROPERTY_CASES");
-  const std::uint64_t cases = text == nullptr ? 200'000 : std::strtoull(text, nullptr, 10);
-  return static_cast<std::size_t>(
-      std::clamp<std::uint64_t>(5 * std::min<std::uint64_t>(cases, 2'000'000), 50'000, 10'000'000));
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(reprise::testing::property_cases(), 10'000, 2'000'000) * 5);
 }
 
 /// The distribution of the next token after each token.
@@ -238,4 +235,4 @@ TEST(SamplingStatistics, FindADrafterThatStatesAFlatDistribution) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::sampling_statistics_test

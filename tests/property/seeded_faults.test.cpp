@@ -12,7 +12,7 @@
 #include "support/world.hpp"
 
 // Classic faults, each in an otherwise correct loop. A property that misses them proves nothing about the real loop.
-namespace reprise::testing {
+namespace reprise::testing::seeded_faults_test {
 namespace {
 
 constexpr std::uint64_t cases = 1'000;
@@ -101,4 +101,4 @@ TEST(SeededFaults, TheSameLoopWithoutAFaultKeepsEveryProperty) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::seeded_faults_test

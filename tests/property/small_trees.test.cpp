@@ -15,7 +15,7 @@
 // * every tree of up to six nodes;
 // * every array of up to four nodes with any parents, including cycles and later nodes;
 // * every array of up to three nodes in which each may be auxiliary.
-namespace reprise::testing {
+namespace reprise::testing::small_trees_test {
 namespace {
 
 /// Returns the tokens to commit: the picks as far as the draft agrees with them, and one more.
@@ -146,4 +146,4 @@ TEST(SmallTrees, NoAuxiliaryNodeIsEverAccepted) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::small_trees_test

@@ -5,19 +5,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "reprise/loop/session.hpp"
 #include "reprise/testing/scripted_verifier.hpp"
 #include "support/plain_decoding.hpp"
+#include "support/property_cases.hpp"
 #include "support/strategies.hpp"
 
 // Generations over two tokens, for every truth table over the last two tokens, every choice of EOS, limits 1 to 6 and
 // three stop rules:
 // * every sequence of accept/reject patterns of drafts up to 3, where truncate() goes back to try the next pattern;
 // * every tree of up to 3 nodes at every position of every generation.
-namespace reprise::testing {
+namespace reprise::testing::small_world_test {
 namespace {
 
 enum class Rule : std::uint8_t { none, sequence, predicate };
@@ -180,12 +180,9 @@ class SmallWorld {
   bool sound_ = true;
 };
 
-/// Returns the length of the longest output. A low REPRISE_PROPERTY_CASES, as under sanitizers, makes it one less,
-/// because the last length then takes minutes.
-std::size_t longest_output() {
-  const char* cases = std::getenv("REPRISE_PROPERTY_CASES");
-  return cases != nullptr && std::strtoull(cases, nullptr, 10) < 50'000 ? 5 : 6;
-}
+/// Returns the length of the longest output: 5, or 6 with more random cases than usual, because the last length takes
+/// as long as all others together.
+std::size_t longest_output() { return property_cases() <= 50'000 ? 5 : 6; }
 
 TEST(SmallWorld, EveryWayToAcceptAndRejectDecodesAsPlainDecodingDoes) {
   const std::vector<std::vector<Token>> eos_choices = {{}, {0}, {1}, {0, 1}};
@@ -224,4 +221,4 @@ TEST(SmallWorld, EverySmallTreeAtEveryPlaceDecodesAsPlainDecodingDoes) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::small_world_test

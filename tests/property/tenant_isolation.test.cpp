@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -17,17 +16,13 @@
 #include "reprise/control/loss_budget.hpp"
 #include "reprise/draft/ngram_drafter.hpp"
 #include "reprise/history/tenants.hpp"
+#include "support/property_cases.hpp"
 #include "support/snapshots.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::tenant_isolation_test {
 namespace {
 
 using Tokens = std::vector<Token>;
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 /// The position of the neighbour. The last five are planted leaks, which the test must find.
 enum class Neighbour : std::uint8_t {
@@ -400,14 +395,11 @@ class Life {
   Bytes drafts_;
 };
 
-// REPRISE_PROPERTY_CASES sets the number of pairs of lives, one per hundred cases; REPRISE_PROPERTY_SEED sets the first
-// of them.
 TEST(TenantIsolation, ANeighbourChangesNoByteOfWhatATenantIs) {
-  const std::uint64_t cases = std::max<std::uint64_t>(1, number_from("REPRISE_PROPERTY_CASES", 200'000) / 100);
-  const std::uint64_t first = number_from("REPRISE_PROPERTY_SEED", 0);
+  const std::uint64_t cases = property_cases(100);
+  const std::uint64_t first = property_seed();
   for (std::uint64_t seed = first; seed < first + cases; ++seed) {
-    ASSERT_TRUE(Life(seed, Neighbour::absent).run() == Life(seed, Neighbour::beside).run())
-        << "run again with REPRISE_PROPERTY_SEED=" << seed << " REPRISE_PROPERTY_CASES=1";
+    ASSERT_TRUE(Life(seed, Neighbour::absent).run() == Life(seed, Neighbour::beside).run()) << run_again(seed);
   }
 }
 
@@ -473,4 +465,4 @@ TEST(TenantIsolation, TheMemoriesThatAreComparedRunOverAndAreOfUse) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::tenant_isolation_test

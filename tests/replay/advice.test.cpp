@@ -18,7 +18,7 @@
 #include "reprise/reprise.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::advice_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST_F(AdviceTool, RefusesWhatItWouldIgnore) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::advice_test

@@ -13,7 +13,7 @@
 #include "replay/trace.hpp"
 #include "reprise/testing/random.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::ceiling_test {
 namespace {
 
 const CostCurve free_rows = CostCurve::parse("linear:0");
@@ -100,4 +100,4 @@ TEST(Ceiling, NoStrategyIsAbove) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::ceiling_test

@@ -9,7 +9,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::clock_spec_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(StreamPosition, AppliesTheSlowdownFromItsPlaceOn) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::clock_spec_test

@@ -9,7 +9,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::control_spec_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -54,4 +54,4 @@ TEST(ControlSpec, WeighsCostsByItselfWhereProbabilitiesAreLearned) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::control_spec_test

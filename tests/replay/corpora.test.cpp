@@ -21,7 +21,7 @@
 #include "replay/trace.hpp"
 #include "support/corpora.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::corpora_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,4 +143,4 @@ TEST_F(CorporaTest, AreAnOptionOfTheTool) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::corpora_test

@@ -13,7 +13,7 @@
 #include "common/input_error.hpp"
 #include "reprise/testing/measure_curve.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::replay_cost_curve_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -182,4 +182,4 @@ TEST(MeasuredCost, NamesTheFieldThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::replay_cost_curve_test

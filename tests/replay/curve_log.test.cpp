@@ -9,7 +9,7 @@
 
 #include "reprise/core/fixed_point.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::curve_log_test {
 namespace {
 
 TEST(CurveLog, HasPointsAtPowersOfTwoAndAtTheEnd) {
@@ -73,4 +73,4 @@ TEST(CurvePoint, FindsTheLargestErrorOfTheRowsThatAreCommon) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::curve_log_test

@@ -8,7 +8,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/committed_inputs.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::input_files_test {
 namespace {
 
 const std::string trace =
@@ -56,4 +56,4 @@ TEST(InputFiles, OfTheFuzzerAreReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::input_files_test

@@ -9,7 +9,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::loss_window_test {
 namespace {
 
 struct OnePass {
@@ -59,4 +59,4 @@ TEST(LossWindow, AgreesWithAllStretchesTriedInTurn) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::loss_window_test

@@ -10,7 +10,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::replay_options_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -230,4 +230,4 @@ TEST(HelpText, NamesEveryOption) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::replay_options_test

@@ -19,7 +19,7 @@
 #include "support/file_size_limit.hpp"
 #endif
 
-namespace reprise::replay {
+namespace reprise::replay::replay_page_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -374,4 +374,4 @@ TEST(PageHtml, EscapesText) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::replay_page_test

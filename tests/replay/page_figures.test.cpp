@@ -11,7 +11,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::page_figures_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST(PageFigures, WorstMedianAndBestAreDistinctSessionsWithTokens) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::page_figures_test

@@ -9,7 +9,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::pass_times_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -106,4 +106,4 @@ TEST(PassTimes, AreToldFromOtherFiles) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::pass_times_test

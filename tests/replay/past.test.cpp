@@ -44,7 +44,7 @@
 #include "support/folder_test.hpp"
 #include "support/ranked_rounds.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::past_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -708,4 +708,4 @@ TEST(MemoryBytes, AreThoseThatHelpAndDocsSay) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::past_test

@@ -13,7 +13,7 @@
 #include "replay/report.hpp"
 #include "replay/run.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::readme_table_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -111,4 +111,4 @@ TEST(ReadmeTable, HoldsTheNumbersOfItsCommand) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::readme_table_test

@@ -16,7 +16,7 @@
 #include "reprise/loop/session.hpp"
 #include "support/streams.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::rebase_test {
 namespace {
 
 /// Returns the tokens and passes of all turns with a changed context. `evidence`: see NgramOptions::max_evidence.
@@ -71,4 +71,4 @@ TEST(RebaseOnTraces, SavesPassesWhereTheContextLosesItsMiddle) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::rebase_test

@@ -18,7 +18,7 @@
 #include "reprise/testing/random.hpp"
 #include "support/strategies.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::replay_test {
 namespace {
 
 using Tokens = std::vector<Token>;
@@ -446,4 +446,4 @@ TEST(Counts, AddUpAndKeepTheFirstFault) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::replay_test

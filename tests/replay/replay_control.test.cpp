@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace reprise::replay {
+namespace reprise::replay::replay_control_test {
 namespace {
 
 /// Returns the choice for a chain of six nodes.
@@ -51,4 +51,4 @@ TEST(ReplayControl, SendsAllByDefaultAndMeasuresItsTime) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::replay_control_test

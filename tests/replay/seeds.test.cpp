@@ -12,7 +12,7 @@
 #include "replay/report_seeds.hpp"
 #include "replay/tool.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::seeds_test {
 namespace {
 
 using ::testing::AllOf;
@@ -150,4 +150,4 @@ TEST(SeedReport, ReportsOutputsThatDiffer) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::seeds_test

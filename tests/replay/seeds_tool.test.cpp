@@ -15,7 +15,7 @@
 #include "replay/tool.hpp"
 #include "support/folder_test.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::seeds_tool_test {
 namespace {
 
 using ::testing::AllOf;
@@ -348,4 +348,4 @@ TEST_F(SeedsTool, RefusesWrongInput) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::seeds_tool_test

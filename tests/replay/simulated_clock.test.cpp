@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-namespace reprise::replay {
+namespace reprise::replay::simulated_clock_test {
 namespace {
 
 std::vector<double> milliseconds(double cost, double noise, std::uint64_t seed, int size) {
@@ -83,4 +83,4 @@ TEST(SimulatedClock, TakesAnyCost) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::simulated_clock_test

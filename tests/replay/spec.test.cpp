@@ -9,7 +9,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::spec_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -65,4 +65,4 @@ TEST(Spec, RefusesBrokenRanges) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::spec_test

@@ -10,7 +10,7 @@
 #include "common/json.hpp"
 #include "reprise/stats/statistics_text.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::statistics_json_test {
 namespace {
 
 std::int64_t number_at(const tools::Json& json, std::string_view key) {
@@ -62,4 +62,4 @@ TEST(StatisticsJson, IsReadBackAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::statistics_json_test

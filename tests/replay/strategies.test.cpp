@@ -12,7 +12,7 @@
 #include "replay/table_strategy.hpp"
 #include "support/lent_context.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::strategies_test {
 namespace {
 
 using ::testing::Contains;
@@ -224,4 +224,4 @@ TEST(Strategies, RefuseValuesOutOfRange) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::strategies_test

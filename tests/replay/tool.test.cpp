@@ -19,7 +19,7 @@
 #include "replay/report.hpp"
 #include "support/folder_test.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::replay_tool_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -615,4 +615,4 @@ TEST(Report, MakesNumbersOfNothing) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::replay_tool_test

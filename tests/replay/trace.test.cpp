@@ -11,7 +11,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::trace_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -176,4 +176,4 @@ TEST(TracePart, IsTheLowestBitOfTheHashOfTheId) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::trace_test

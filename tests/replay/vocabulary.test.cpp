@@ -8,7 +8,7 @@
 
 #include "common/input_error.hpp"
 
-namespace reprise::replay {
+namespace reprise::replay::vocabulary_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST(Vocabulary, RefusesOtherFiles) {
 }
 
 }  // namespace
-}  // namespace reprise::replay
+}  // namespace reprise::replay::vocabulary_test

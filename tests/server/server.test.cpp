@@ -17,7 +17,7 @@
 #include "server/options.hpp"
 #include "server/tool.hpp"
 
-namespace reprise::server {
+namespace reprise::server::server_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -212,4 +212,4 @@ TEST(ServerTool, EachSettingHasAnEffect) {
 }
 
 }  // namespace
-}  // namespace reprise::server
+}  // namespace reprise::server::server_test

@@ -11,7 +11,7 @@
 
 #include "reprise/testing/random.hpp"
 
-namespace reprise {
+namespace reprise::reliability_test {
 namespace {
 
 Probability percent(std::uint32_t of_hundred) { return Probability::ratio(of_hundred, 100); }
@@ -140,4 +140,4 @@ TEST(Reliability, AddsUp) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::reliability_test

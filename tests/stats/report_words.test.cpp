@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-namespace reprise {
+namespace reprise::report_words_test {
 namespace {
 
 // Programs read these words, so renaming an enumerator must not change them.
@@ -29,4 +29,4 @@ TEST(ReportWords, AreOneForEachEnumerator) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::report_words_test

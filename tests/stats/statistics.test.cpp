@@ -15,7 +15,7 @@
 
 #include "reprise/loop/session.hpp"
 
-namespace reprise {
+namespace reprise::statistics_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -270,4 +270,4 @@ TEST(SessionStatistics, BeginAnewWithATurnAndAreCopiedByAFork) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::statistics_test

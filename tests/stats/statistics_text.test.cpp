@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace reprise {
+namespace reprise::statistics_text_test {
 namespace {
 
 std::string json_of(const Statistics& statistics) {
@@ -114,4 +114,4 @@ TEST(StatisticsText, NamesEverySource) {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::statistics_text_test

@@ -10,7 +10,7 @@
 
 #include "support/drafted_text.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::recurrent_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -169,4 +169,4 @@ TEST_F(RecurrentTest, FaultsShowInTheTextOfSomeRun) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::recurrent_test

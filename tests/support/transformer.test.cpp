@@ -17,7 +17,7 @@
 #include "support/transformer_engine.hpp"
 #include "support/transformer_server.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::transformer_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -451,4 +451,4 @@ TEST_F(TransformerServerTest, FaultsAndWrongPositionsShow) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::transformer_test

@@ -17,7 +17,7 @@
 
 // The conformance checks on engines with real attention and real recurrence. A correct engine passes, and each fault of
 // these engines is found under its clause.
-namespace reprise::testing {
+namespace reprise::testing::check_attention_test {
 namespace {
 
 const std::vector<Token> prompt = {3, 14, 15, 9, 26, 5};
@@ -217,4 +217,4 @@ TEST(CheckAttention, FindsTheMistakesOfAServer) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::check_attention_test

@@ -13,7 +13,7 @@
 
 #include "reprise/testing/scripted_verifier.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::check_batch_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -212,4 +212,4 @@ TEST(CheckBatch, ChecksNothingWithoutPrompts) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::check_batch_test

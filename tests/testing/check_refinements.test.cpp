@@ -17,7 +17,7 @@
 #include "reprise/testing/scripted_verifier.hpp"
 #include "reprise/testing/walking_scripted_verifier.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::check_refinements_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -425,4 +425,4 @@ TEST(CheckRefinements, KeepsTheContractItselfWithEveryKindOfEngine) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::check_refinements_test

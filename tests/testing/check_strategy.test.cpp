@@ -12,7 +12,7 @@
 #include "reprise/testing/hostile_strategy.hpp"
 #include "reprise/testing/naive_index.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::check_strategy_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST(CheckStrategy, UsesTheTextItIsGiven) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::check_strategy_test

@@ -11,7 +11,7 @@
 
 #include "reprise/testing/scripted_verifier.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::check_verifier_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -273,4 +273,4 @@ TEST(CheckVerifier, ChecksNothingWithoutAPrompt) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::check_verifier_test

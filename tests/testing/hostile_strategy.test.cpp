@@ -11,7 +11,7 @@
 
 #include "support/lent_context.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::hostile_strategy_test {
 namespace {
 
 /// A draft that records the nodes pushed into it.
@@ -116,4 +116,4 @@ TEST(HostileStrategy, GivesTheSameGarbageForTheSameSeed) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::hostile_strategy_test

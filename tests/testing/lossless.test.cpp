@@ -14,7 +14,7 @@
 #include "reprise/testing/scripted_verifier.hpp"
 #include "reprise/testing/walking_scripted_verifier.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::testing_lossless_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(CompareLossless, MarksThePlaceInAnExcerpt) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::testing_lossless_test

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace reprise::testing {
+namespace reprise::testing::measure_curve_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -209,4 +209,4 @@ TEST(MeasureCurve, IsWrittenAsACurveFile) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::measure_curve_test

@@ -8,6 +8,7 @@
 
 #include "support/index_queries.hpp"
 
+namespace naive_index_test {
 namespace {
 
 using reprise::Match;
@@ -31,3 +32,4 @@ TEST(NaiveIndex, AnswersOrdersItWasNotMadeFor) {
 }
 
 }  // namespace
+}  // namespace naive_index_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace reprise::testing {
+namespace reprise::testing::random_test {
 namespace {
 
 TEST(Random, GivesTheSameNumbersOnEveryMachine) {
@@ -21,4 +21,4 @@ TEST(Random, StaysBelowItsBound) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::random_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace reprise::testing {
+namespace reprise::testing::report_test {
 namespace {
 
 TEST(Report, GivesTheWorstVerdictAndDoesNotCountWhatWasSkipped) {
@@ -30,4 +30,4 @@ TEST(Report, PrintsALineForEachFinding) {
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::report_test

@@ -11,7 +11,7 @@
 
 #include "reprise/testing/walking_scripted_verifier.hpp"
 
-namespace reprise::testing {
+namespace reprise::testing::scripted_verifier_test {
 namespace {
 
 using ::testing::Contains;
@@ -534,4 +534,4 @@ TEST(SelfWalkingScriptedVerifier, GivesBackWhatItDrewBeyondTheTokensThatAreKept)
 }
 
 }  // namespace
-}  // namespace reprise::testing
+}  // namespace reprise::testing::scripted_verifier_test
