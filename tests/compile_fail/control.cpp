@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiles
 // The correct version of the other files here. If it did not compile, their failures would prove nothing.
-#include "reprise/reprise.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
+#include "reprise/loop/generate.hpp"
 
 void control() {
   reprise::Session<reprise::archetype::Strategy> session;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: control\.learn\(outcome, report\)|'learn'
-#include "reprise/reprise.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/loop/session.hpp"
 
 struct Control {
   void begin() {}

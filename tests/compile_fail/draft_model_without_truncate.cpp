@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: model\.truncate\(size\)|'truncate'
-#include "reprise/reprise.hpp"
+#include "reprise/draft/model_drafter.hpp"
 
 struct Model {
   std::span<const float> feed(reprise::TokenSpan) { return {}; }

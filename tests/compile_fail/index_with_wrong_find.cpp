@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: fixed\.find\(limits, out\)|'find'
-#include "reprise/reprise.hpp"
+#include "reprise/draft/prompt_lookup_drafter.hpp"
 
 struct Index : reprise::archetype::Index {
   using reprise::archetype::Index::Index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: picks\[i\]|Picks<.*evaluated to false
-#include "reprise/reprise.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/loop/session.hpp"
 
 struct ByCall {
   reprise::Token operator()(std::size_t) const { return 0; }

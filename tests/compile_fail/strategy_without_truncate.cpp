@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: s\.truncate\(context, size\)|'truncate'
-#include "reprise/reprise.hpp"
+#include "reprise/loop/session.hpp"
 
 struct Strategy {
   void begin(reprise::TokenSpan) {}

@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "reprise/reprise.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/loop/generate.hpp"
 
 struct Engine {
   std::vector<std::string> verify(reprise::TokenSpan, std::size_t) { return {}; }

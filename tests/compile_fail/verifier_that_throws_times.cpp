@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: pass_time\(\) has to be noexcept
-#include "reprise/reprise.hpp"
+#include "reprise/loop/generate.hpp"
+#include "reprise/speculator.hpp"
 
 struct Engine {
   reprise::TokenSpan verify(reprise::TokenSpan, std::size_t) { return {}; }

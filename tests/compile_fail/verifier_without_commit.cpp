@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // message: v\.commit\(keep\)|'commit'
-#include "reprise/reprise.hpp"
+#include "reprise/draft/no_drafter.hpp"
+#include "reprise/loop/generate.hpp"
 
 struct Engine {
   reprise::archetype::LazyPicks verify(reprise::TokenSpan, std::size_t) { return {}; }
