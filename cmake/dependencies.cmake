@@ -3,6 +3,10 @@
 # target needs it. The library itself needs neither.
 include(FetchContent)
 
+# Their files may declare the same names.
+set(unity ${CMAKE_UNITY_BUILD})
+set(CMAKE_UNITY_BUILD OFF)
+
 # Makes the settings below effective in projects written for older versions of CMake.
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)
 
@@ -44,3 +48,5 @@ if(REPRISE_BUILD_BENCH AND REPRISE_BUILD_MICRO)
   FetchContent_MakeAvailable(benchmark)
   reprise_quiet(benchmark benchmark_main)
 endif()
+
+set(CMAKE_UNITY_BUILD ${unity})

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# The tests of the tools in bench/, and of the llama.cpp adapter.
+
+# The stand-in for llama.cpp, and the example built with it.
+set(stand_in ${CMAKE_CURRENT_SOURCE_DIR}/support/llama_stand_in)
+add_library(reprise-llama-stand-in STATIC ${stand_in}/llama_stand_in.cpp ${stand_in}/model.cpp ${stand_in}/samplers.cpp)
+target_compile_features(reprise-llama-stand-in PUBLIC cxx_std_20)
+target_include_directories(reprise-llama-stand-in PUBLIC ${stand_in})
+add_executable(reprise-llama-example-stand-in ${PROJECT_SOURCE_DIR}/examples/llama_cpp/main.cpp)
+target_link_libraries(reprise-llama-example-stand-in PRIVATE reprise::reprise reprise-llama-stand-in)
+add_test(
+  NAME llama.example
+  COMMAND
+    ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:reprise-llama-example-stand-in> -DFOLDER=${CMAKE_CURRENT_BINARY_DIR} -P
+    ${CMAKE_CURRENT_SOURCE_DIR}/llama/check_example.cmake
+)
+
+reprise_add_tests(
+  tools
+  reprise-replay-tests
+  common/files.test.cpp
+  common/interrupt.test.cpp
+  common/json.test.cpp
+  common/json_writer.test.cpp
+  common/options.test.cpp
+  common/table.test.cpp
+  common/text.test.cpp
+  replay/advice.test.cpp
+  replay/bundled_counts.test.cpp
+  replay/ceiling.test.cpp
+  replay/clock_spec.test.cpp
+  replay/control_spec.test.cpp
+  replay/corpora.test.cpp
+  replay/cost_curve.test.cpp
+  replay/curve_log.test.cpp
+  replay/input_files.test.cpp
+  replay/loss_window.test.cpp
+  replay/options.test.cpp
+  replay/pass_times.test.cpp
+  replay/page.test.cpp
+  replay/page_figures.test.cpp
+  replay/past.test.cpp
+  replay/readme_table.test.cpp
+  replay/rebase.test.cpp
+  replay/replay.test.cpp
+  replay/replay_control.test.cpp
+  replay/seeds.test.cpp
+  replay/seeds_tool.test.cpp
+  replay/simulated_clock.test.cpp
+  replay/spec.test.cpp
+  replay/statistics_json.test.cpp
+  replay/strategies.test.cpp
+  replay/tool.test.cpp
+  replay/trace.test.cpp
+  replay/vocabulary.test.cpp
+  server/server.test.cpp
+  index_tool/place_merge.test.cpp
+  index_tool/range_sort.test.cpp
+  index_tool/tool.test.cpp
+  SHARDS 2
+)
+target_link_libraries(reprise-replay-tests PRIVATE reprise-replay-lib reprise-server-lib reprise-index-lib)
+
+# reprise-llama built with the stand-in, so that neither llama.cpp nor a model is needed.
+include(${PROJECT_SOURCE_DIR}/bench/llama/library.cmake)
+reprise_add_llama_library(reprise-llama-stand-in-lib reprise-llama-stand-in)
+# The program itself, for the check of its page in a browser (tests/replay/page_in_browser.py).
+add_executable(reprise-llama-tool-stand-in ${PROJECT_SOURCE_DIR}/bench/llama/main.cpp)
+target_link_libraries(reprise-llama-tool-stand-in PRIVATE reprise-llama-stand-in-lib)
+reprise_add_tests(
+  tools
+  reprise-llama-tests
+  llama/batch_decode.test.cpp
+  llama/flips.test.cpp
+  llama/llama_stand_in.test.cpp
+  llama/llama_verifier.test.cpp
+  llama/loops.test.cpp
+  llama/options.test.cpp
+  llama/page.test.cpp
+  llama/profile.test.cpp
+  llama/record.test.cpp
+  llama/recorded_picks.test.cpp
+  llama/tool.test.cpp
+  llama/trace_writer.test.cpp
+  llama/verdict.test.cpp
+  SHARDS 2
+)
+target_link_libraries(reprise-llama-tests PRIVATE reprise-llama-stand-in-lib)
+
+# The program compares every replay with the recording.
+add_test(NAME sources.predicted COMMAND reprise-bench-predicted --max-nodes 8)
+add_test(NAME sources.predicted_bad_input COMMAND reprise-bench-predicted --no-such-option)
+set_tests_properties(sources.predicted_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "there is no option --no-such")
+
+find_package(Python3 COMPONENTS Interpreter)
+
+# The scripts of bench/llama/setups.md, without models.
+if(Python3_Interpreter_FOUND)
+  set(setups ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/llama/setups.py)
+  set(setups_table ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/llama/setups_table.py)
+  set(curves ${PROJECT_SOURCE_DIR}/bench/profiles)
+  add_test(NAME llama.setups_table COMMAND ${setups_table} ${curves}/smollm2-135m-q4_1-cpu-1-thread.json)
+  set_tests_properties(
+    llama.setups_table PROPERTIES PASS_REGULAR_EXPRESSION "smollm2-135m-q4_1 . 1 . 1,024 . 20.0 . 50 . 1.72 . 3.62 "
+  )
+  add_test(NAME llama.setups_table_bad_input COMMAND ${setups_table} ${PROJECT_SOURCE_DIR}/CMakePresets.json)
+  set_tests_properties(llama.setups_table_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "has no member points; give a")
+  add_test(NAME llama.setups_bad_input COMMAND ${setups} ${CMAKE_CURRENT_BINARY_DIR}/setups --only gemma3-270m-bf16
+                                               --gemma nowhere.gguf)
+  set_tests_properties(llama.setups_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "nowhere.gguf: there is no such file")
+endif()
+
+# The script for GPUs, on the CPU. -DPython3_EXECUTABLE= names a Python that has torch.
+set(has_torch 1)
+if(Python3_Interpreter_FOUND)
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    RESULT_VARIABLE has_torch
+  )
+endif()
+if(has_torch EQUAL 0)
+  set(measure_gpu ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/profiles/measure_gpu.py)
+  set(curve ${CMAKE_CURRENT_BINARY_DIR}/measured_tiny.json)
+  add_test(NAME profiles.measure_gpu_check COMMAND ${measure_gpu} --device cpu --shape tiny --check)
+  # Fewer layers than the shape has, so that times are scaled.
+  add_test(
+    NAME profiles.measure_gpu
+    COMMAND ${measure_gpu} --device cpu --shape tiny --layers 3 --drafted 0-2 --samples 3 --output ${curve}
+  )
+  add_test(
+    NAME profiles.measure_gpu_is_read
+    COMMAND reprise-replay --cost ${curve} --strategy ngram ${PROJECT_SOURCE_DIR}/bench/traces/retrieval.jsonl
+  )
+  set_tests_properties(profiles.measure_gpu PROPERTIES FIXTURES_SETUP measured_tiny)
+  set_tests_properties(profiles.measure_gpu_is_read PROPERTIES FIXTURES_REQUIRED measured_tiny)
+  add_test(NAME profiles.measure_gpu_bad_input COMMAND ${measure_gpu} --drafted 1-8)
+  set_tests_properties(profiles.measure_gpu_bad_input PROPERTIES PASS_REGULAR_EXPRESSION "the list must include 0")
+else()
+  add_test(NAME profiles.measure_gpu COMMAND ${CMAKE_COMMAND} -E echo "skipped: found no Python with torch")
+  set_tests_properties(profiles.measure_gpu PROPERTIES SKIP_REGULAR_EXPRESSION "skipped:")
+endif()
+
+# The server of examples/fleet, and the steps of its job without Ray. tests/fleet/with_ray.sh adds Ray.
+if(TARGET reprise-example-fleet-server)
+  add_test(
+    NAME fleet.server
+    COMMAND
+      ${CMAKE_COMMAND} -DSERVER=$<TARGET_FILE:reprise-example-fleet-server> -DINDEX=$<TARGET_FILE:reprise-index>
+      -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/fleet-server -P ${CMAKE_CURRENT_SOURCE_DIR}/fleet/check_server.cmake
+  )
+  find_package(Python3 COMPONENTS Interpreter)
+  if(Python3_Interpreter_FOUND AND NOT Python3_VERSION VERSION_LESS 3.10)
+    add_test(
+      NAME fleet.steps
+      COMMAND ${Python3_EXECUTABLE} -m unittest discover -s ${CMAKE_CURRENT_SOURCE_DIR}/fleet -p test_fleet.py
+    )
+    set_tests_properties(
+      fleet.steps
+      PROPERTIES
+        ENVIRONMENT
+        "FLEET_INDEX=$<TARGET_FILE:reprise-index>;FLEET_SERVER=$<TARGET_FILE:reprise-example-fleet-server>;PYTHONDONTWRITEBYTECODE=1"
+        TIMEOUT 300
+    )
+  else()
+    add_test(NAME fleet.steps COMMAND ${CMAKE_COMMAND} -E echo "skipped: found no Python 3.10 or newer")
+    set_tests_properties(fleet.steps PROPERTIES SKIP_REGULAR_EXPRESSION "skipped:")
+  endif()
+endif()
+
+# The llama.cpp adapter with the real library. The environment names a folder of models at run time; see
+# llama/with_real_engine.sh. Without it these tests are skipped.
+if(TARGET reprise-llama)
+  reprise_add_tests(engine reprise-llama-engine-tests llama/real_engine.test.cpp llama/real_batch.test.cpp)
+  target_link_libraries(reprise-llama-engine-tests PRIVATE reprise-llama-lib)
+endif()
+
+# The commands that the Markdown files show.
+if(UNIX)
+  add_test(
+    NAME house.commands
+    COMMAND
+      bash ${CMAKE_CURRENT_SOURCE_DIR}/house/commands.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/bench
+      ${CMAKE_CURRENT_BINARY_DIR}/commands
+  )
+endif()
